@@ -1,0 +1,186 @@
+// Package runtime is the contract between an agent and what runs containers. Its
+// bodies are containerdrt (real) and fakert (simulation and scale benchmarks);
+// both pass runtimetest.
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The kinds of errors a body translates to; test with errors.Is.
+var (
+	ErrNotFound     = errors.New("not found")
+	ErrExists       = errors.New("exists")
+	ErrImageMissing = errors.New("image is missing")  // not present and may not be pulled, or no such image
+	ErrImagePull    = errors.New("image pull failed") // may heal
+	ErrBadSpec      = errors.New("container cannot be started as described")
+	ErrUnavailable  = errors.New("runtime is unavailable") // e.g. containerd restarts: state unknown, try again
+	ErrNotRunning   = errors.New("not running")
+	ErrForeign      = errors.New("belongs to another owner")
+)
+
+// ContainerID names one container of one identity. The body derives its own ids
+// and cgroup paths from the identity and name, never from the token, so that the
+// host itself refuses a second life (SAFETY S9).
+type ContainerID struct {
+	ID   spec.Identity
+	Name string
+}
+
+// Sandbox is the namespaces of one life: network, IPC and UTS, pinned as files
+// that survive the agent.
+type Sandbox struct {
+	ID       spec.Identity
+	Token    spec.Token
+	NetNS    string // path to give to the network
+	Hostname string
+}
+
+// Container describes one container to be created.
+type Container struct {
+	ID       ContainerID
+	Token    spec.Token
+	Attempt  int // restarts in place, 0 first
+	Image    string
+	Command  []string // replaces the image's entrypoint
+	Args     []string // replaces the image's command
+	Env      []string // NAME=value, complete but for the image's own
+	Dir      string
+	Hostname string
+	Mounts   []Mount
+
+	User               *int64 // nil: the image's
+	Group              *int64
+	NonRoot            bool // refuse uid 0
+	SupplementalGroups []int64
+	ReadOnlyRoot       bool
+	AddCapabilities    []string // without CAP_
+	DropCapabilities   []string // ALL drops all
+
+	CPUMillis        int64 // limit; 0: none
+	CPURequestMillis int64 // share; 0: none
+	MemoryBytes      int64 // limit; 0: none
+
+	// Labels are kept with the container, beside the body's own (identity, token).
+	Labels map[string]string
+	Log    Log
+}
+
+// Mount is a bind mount of a host path.
+type Mount struct {
+	Source   string
+	Target   string
+	ReadOnly bool
+}
+
+// Log says where stdout and stderr go: rotated files, written by stead-node logger.
+type Log struct {
+	Dir       string // made by the caller; file names are 0.log (present), 1.log …
+	FileBytes int64  // rotate above this size
+	Files     int    // keep so many
+}
+
+// State of a container.
+type State string
+
+// The states. Lost: the container exists and its task is gone with unknown exit.
+const (
+	Created State = "Created"
+	Running State = "Running"
+	Exited  State = "Exited"
+	Lost    State = "Lost"
+)
+
+// Status is a container as seen now.
+type Status struct {
+	ID      ContainerID
+	Token   spec.Token
+	Attempt int
+	State   State
+	Exit    Exit // when Exited
+	Started time.Time
+	Labels  map[string]string
+	Image   string
+}
+
+// Exit is how a container ended.
+type Exit struct {
+	Code int
+	At   time.Time
+	// OOM: the kernel killed for memory.
+	OOM bool
+	// Unknown: it is gone, nobody saw how.
+	Unknown bool
+}
+
+// Image is one image present on the node.
+type Image struct {
+	Name      string
+	Digest    string
+	SizeBytes int64
+}
+
+// Exec is a command to run in a running container.
+type Exec struct {
+	Command []string
+	Stdout  io.Writer // nil: dropped
+	Stderr  io.Writer
+}
+
+// Runtime runs containers. All methods are safe for concurrent use for different
+// identities; for one identity one caller (its worker) acts at a time. Each one
+// may be repeated after a crash of the caller at any point.
+type Runtime interface {
+	// EnsureImage makes the image present by the pull policy (spec.PullAlways …).
+	// Errors: ErrImageMissing, ErrImagePull, ErrUnavailable.
+	EnsureImage(ctx context.Context, ref, policy string) (Image, error)
+	// LoadImage imports an OCI (or docker) archive and returns the names now present.
+	LoadImage(ctx context.Context, r io.Reader) ([]Image, error)
+	// Images lists the images of this node, sorted by name.
+	Images(ctx context.Context) ([]Image, error)
+
+	// EnsureSandbox makes the namespaces of a life, or returns those of the same
+	// token. ErrExists: another token's sandbox stands there.
+	EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (Sandbox, error)
+	// Sandboxes lists all sandboxes on this node.
+	Sandboxes(ctx context.Context) ([]Sandbox, error)
+	// RemoveSandbox unpins the namespaces; absent is no error.
+	RemoveSandbox(ctx context.Context, id spec.Identity) error
+
+	// Create makes a container, not started. ErrExists: one of that id exists.
+	// ErrBadSpec: it can never work as described (e.g. no such user).
+	Create(ctx context.Context, c Container) error
+	// Start starts a created container. ErrBadSpec: e.g. command not found; the
+	// container is left without a process.
+	Start(ctx context.Context, id ContainerID) error
+	// Signal sends a signal to the main process (all: to every process of the
+	// container). ErrNotRunning, ErrNotFound.
+	Signal(ctx context.Context, id ContainerID, sig int, all bool) error
+	// Remove deletes a container that has no process (kills what is left of it);
+	// absent is no error.
+	Remove(ctx context.Context, id ContainerID) error
+	// Status looks at one container. ErrNotFound, ErrUnavailable.
+	Status(ctx context.Context, id ContainerID) (Status, error)
+	// List looks at all containers of this node's, sorted. ErrUnavailable.
+	List(ctx context.Context) ([]Status, error)
+	// Wait blocks until the container has no running process, and tells how it
+	// ended. ErrUnavailable: nothing is known, look again.
+	Wait(ctx context.Context, id ContainerID) (Exit, error)
+	// Exec runs a command and returns its exit code. ErrNotRunning.
+	Exec(ctx context.Context, id ContainerID, e Exec) (int, error)
+
+	// Empty sees with its own eyes (cgroups, not the daemon's word) whether no
+	// process of the identity is left on this host (SAFETY S13).
+	Empty(ctx context.Context, id spec.Identity) (bool, error)
+	// KillAll kills every process of the identity through its cgroup, without the daemon.
+	KillAll(ctx context.Context, id spec.Identity) error
+
+	// Ping fails with ErrUnavailable while the daemon is away.
+	Ping(ctx context.Context) error
+	Close() error
+}

@@ -1,0 +1,137 @@
+// Package plan decides what is to be done for one set: Next is a pure function
+// from a World to a Plan. No clock, no I/O, no goroutine; it imports spec only.
+package plan
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// World is one set's world at one store revision. Records are shared and must
+// not be changed.
+type World struct {
+	// Rev is the store's revision of this picture, Epoch the store's epoch.
+	Rev   int64
+	Epoch int64
+	Set   *spec.Set
+	// Status is the stored status; nil before the first.
+	Status    *spec.SetStatus
+	Revisions []*spec.Revision
+	// Slots holds every ordinal that has any record, in ascending order.
+	Slots []Slot
+	Nodes []Node
+	// Free are addresses that may be given to identities without one, in the
+	// order of preference; at least as many as such identities, or all there are.
+	Free         []netip.Addr
+	Bootstrapped bool
+	// VolumeID makes a fresh random id (seeded in tests).
+	VolumeID func() spec.VolumeID
+	// Now is for people (BeganAt, CreatedAt); no decision may read it.
+	Now time.Time
+}
+
+// Slot is what the store has of one identity.
+type Slot struct {
+	ID       spec.Identity
+	Identity *spec.IdentityRecord // nil: never had a life
+	Member   *spec.Member         // nil: no life now
+	// Report is of Member's token, else nil (reports of another token are absent).
+	Report  *spec.Report
+	Volumes map[spec.ClaimName]*spec.Volume
+	// Strays are lives that a node says it runs and the store does not know.
+	Strays []NodeStray
+}
+
+// NodeStray is a stray and the node that runs it.
+type NodeStray struct {
+	Node  spec.NodeName
+	Stray spec.Stray
+}
+
+// Node is one host as the planner sees it.
+type Node struct {
+	Node  *spec.Node
+	Facts *spec.NodeFacts // nil: never connected
+	// Session is the live session; nil: silent. A member of a node without a
+	// session is not ready (SAFETY S15).
+	Session *spec.Session
+}
+
+// Plan is what Next decided.
+type Plan struct {
+	Actions []Action
+	// Blocked names every member that waits, and why.
+	Blocked []Blocked
+	// Status is the status that should stand after the actions; the engine writes
+	// it when it differs from the stored one.
+	Status spec.SetStatus
+	// Wake asks to be called again after this time though nothing changed; 0: never.
+	Wake time.Duration
+}
+
+// Blocked says why nothing is done for a member.
+type Blocked struct {
+	ID     spec.Identity
+	Reason string // one word, e.g. WaitingForPredecessor, NodeSilent, NoNode, Stray
+	Text   string // the sentence for people
+}
+
+// Action is one decision; the engine turns it into guarded writes. Its types are
+// AddRevision, Start, Stop, Forget, MarkReady, MarkBootstrapped,
+// RemoveSet.
+type Action interface{ action() }
+
+// AddRevision stores a revision that must not exist yet.
+type AddRevision struct{ Revision spec.Revision }
+
+// Start begins a life: writes member, identity and new volumes, deletes the old report.
+type Start struct {
+	Member   spec.Member
+	Identity spec.IdentityRecord
+	// Volumes are those to be created with it (must not exist).
+	Volumes []spec.Volume
+	// NewAddress: Member.Address was taken from Free and must be claimed.
+	NewAddress bool
+	Text       string // for the event
+}
+
+// Stop sets the goal of a life to Stop, after the fate of its volumes was
+// recorded in the same transaction.
+type Stop struct {
+	ID      spec.Identity
+	Token   spec.Token
+	Reason  spec.Reason
+	Volumes []spec.Volume // with their new fate; only those that change
+	Text    string
+}
+
+// Forget removes member and report of a life that is proven over.
+type Forget struct {
+	ID    spec.Identity
+	Token spec.Token
+	// Text tells the proof.
+	Text string
+	// FreeAddress: nothing of the identity remains; its address goes to quarantine
+	// and its identity record keeps only the last token.
+	FreeAddress bool
+}
+
+// MarkReady records that a life of the identity was ready once (IdentityRecord
+// ReadyOnce, VolumeReady).
+type MarkReady struct{ Identity spec.IdentityRecord }
+
+// MarkBootstrapped records, for ever, that every initial member was ready once.
+type MarkBootstrapped struct{}
+
+// RemoveSet removes the set's record, status and revisions: the last act of a deletion.
+type RemoveSet struct{}
+
+func (AddRevision) action()      {}
+func (Start) action()            {}
+func (Stop) action()             {}
+func (Forget) action()           {}
+func (MarkReady) action()        {}
+func (MarkBootstrapped) action() {}
+func (RemoveSet) action()        {}

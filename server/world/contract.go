@@ -1,0 +1,76 @@
+// Package world mirrors the store in memory and cuts plan.World out of it. It
+// moves only by delivered watch events (SAFETY S18); engine, dispatch and control
+// of one server share one Cache.
+package world
+
+import (
+	"context"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Reader is what engine, dispatch and control read. Records are shared by all
+// readers and must not be changed. Every method is one consistent look; use Look
+// for several reads at one revision.
+type Reader interface {
+	// Wait blocks until the cache has reached rev (a linearizable-enough read after
+	// one's own write), or ctx ends.
+	Wait(ctx context.Context, rev store.Rev) error
+	// Look calls f with the cache held still. f must not block nor keep the view.
+	Look(f func(View))
+	// Subscribe returns a subscription that is woken by every change.
+	Subscribe() Subscription
+}
+
+// View is the cache at one revision.
+type View interface {
+	Rev() store.Rev
+	Epoch() int64
+	ClusterID() string
+	// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
+	Leader() (value string, created store.Rev)
+	Sets() []spec.SetRef
+	Set(ref spec.SetRef) (*spec.Set, store.Rev)
+	// World is the plan's world of one set (also when only its volumes or
+	// identities remain: Set is nil then); Free, VolumeID and Now are left to the caller.
+	World(ref spec.SetRef) plan.World
+	Member(id spec.Identity) (*spec.Member, store.Rev)
+	Report(id spec.Identity) (*spec.Report, store.Rev)
+	Identity(id spec.Identity) (*spec.IdentityRecord, store.Rev)
+	Status(ref spec.SetRef) (*spec.SetStatus, store.Rev)
+	Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev)
+	Volumes(ref spec.SetRef) []*spec.Volume
+	VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev
+	// MembersOn lists the identities whose life is on node, sorted.
+	MembersOn(node spec.NodeName) []spec.Identity
+	Nodes() []plan.Node
+	Session(node spec.NodeName) (*spec.Session, store.Rev)
+	Services(ns spec.Namespace) []*spec.ServiceRecord
+	Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev)
+	Secret(ns spec.Namespace, name string) (*spec.SecretRecord, store.Rev)
+	Events(ref spec.SetRef) []*spec.Event
+	Addresses() map[string]*spec.AddressRecord
+	Bootstrapped(uid spec.UID) bool
+}
+
+// Subscription gathers what changed since it was last asked; never loses a wake-up.
+type Subscription interface {
+	// C receives when there is something to Take.
+	C() <-chan struct{}
+	// Take returns what changed since the last Take, and starts anew.
+	Take() Changes
+	Close()
+}
+
+// Changes names what moved. All is set after the cache was loaded anew: look at everything.
+type Changes struct {
+	All        bool
+	Sets       map[spec.SetRef]bool   // any record of the set
+	Nodes      map[spec.NodeName]bool // node, facts or session
+	Services   map[spec.Namespace]bool
+	Files      map[string]bool // keys configs/… and secrets/…
+	Leadership bool
+	Rev        store.Rev
+}

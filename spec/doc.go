@@ -1,0 +1,15 @@
+// Package spec holds the words of Stead: the manifests users write, the records
+// the store keeps, and the pure functions over them (decode, defaults,
+// validation, canonical hash). It imports nothing of ours and does no I/O.
+//
+// Support for a manifest field is declared on the field itself by the struct
+// tag `stead`:
+//
+//	(none)            supported
+//	stead:"later"     known, refused by name: "not supported yet"
+//	stead:"ignored"   accepted with a warning, changes nothing here
+//	stead:"only"      only in apiVersion stead/v1 or the annotation stead.dev/spec
+//	stead:"only,later"
+//
+// so that decoder, validation and docs/MANIFEST.md cannot disagree.
+package spec

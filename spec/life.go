@@ -1,0 +1,89 @@
+package spec
+
+import "net/netip"
+
+// Life is all an agent needs to run one life: the member with its template.
+type Life struct {
+	Member   Member   `json:"member"`
+	Template Template `json:"template"`
+	// Service is the governing service of the set, Domain the cluster's domain:
+	// the member is <name>.<service>.<namespace>.svc.<domain>.
+	Service string `json:"service"`
+	Domain  string `json:"domain"`
+	// MinReadySeconds is how long it must be ready to be available; the agent
+	// reports again when that is reached.
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// FreshVolumes are the claims whose volume was never ready once, by how it
+	// came to be: "first" or "replaced" (SAFETY S11).
+	FreshVolumes map[ClaimName]string `json:"freshVolumes,omitempty"`
+	// SetGeneration is the generation of the set when the life was told.
+	SetGeneration int64 `json:"setGeneration,omitempty"`
+}
+
+// The words of Life.FreshVolumes and of /run/stead/volume-new.
+const (
+	VolumeFirst    = "first"
+	VolumeReplaced = "replaced"
+)
+
+// FQDN is the member's stable name, without trailing dot.
+func (l *Life) FQDN() string {
+	return MemberFQDN(l.Member.ID, l.Service, l.Domain)
+}
+
+// MemberFQDN is <set>-<ordinal>.<service>.<namespace>.svc.<domain>.
+func MemberFQDN(id Identity, service, domain string) string {
+	return id.MemberName() + "." + service + "." + string(id.Namespace) + ".svc." + domain
+}
+
+// Picture is one set at one moment, as nodes and members see it: the source of
+// DNS and of /run/stead/set.json. A receiver never goes back in Sequence.
+type Picture struct {
+	Sequence     Sequence  `json:"sequence"`
+	Ref          SetRef    `json:"ref"`
+	UID          UID       `json:"uid"`
+	Generation   int64     `json:"generation"`
+	Replicas     int       `json:"replicas"`
+	Bootstrapped bool      `json:"bootstrapped"`
+	Service      string    `json:"service"` // governing
+	Peers        []Peer    `json:"peers"`   // ordinal order; every identity with an address
+	Names        []DNSName `json:"names"`   // services that select the set, governing included
+	// Gone: the set no longer exists; all else is empty but Ref and Sequence.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// Peer is one member of a Picture.
+type Peer struct {
+	Name    string     `json:"name"`
+	Ordinal int        `json:"ordinal"`
+	FQDN    string     `json:"fqdn"`
+	Address netip.Addr `json:"address"`
+	Ready   bool       `json:"ready"`
+}
+
+// DNSName is a service's name with what DNS needs of it.
+type DNSName struct {
+	Name            string        `json:"name"`
+	PublishNotReady bool          `json:"publishNotReady,omitempty"`
+	Ports           []ServicePort `json:"ports,omitempty"`
+}
+
+// File sources of a namespace, as told to a node that runs lives which name them.
+
+// Files is the content of one ConfigMap or Secret at one moment.
+type Files struct {
+	Kind      string           `json:"kind"` // ConfigMap or Secret
+	Namespace Namespace        `json:"namespace"`
+	Name      string           `json:"name"`
+	Sequence  Sequence         `json:"sequence"`
+	Content   map[string]Bytes `json:"content"`
+	// Absent: there is no such object (now).
+	Absent bool `json:"absent,omitempty"`
+}
+
+// Stray is a life that a node runs and the store does not know (SAFETY S2): it
+// runs on, is shown, and blocks its identity.
+type Stray struct {
+	ID    Identity `json:"id"`
+	Token Token    `json:"token"`
+}

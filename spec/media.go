@@ -1,0 +1,130 @@
+package spec
+
+// VolumeMedia is one volume of a template (Kubernetes' Volume): a source of files
+// that lives as long as one life. Storage that outlives it is a ClaimTemplate.
+type VolumeMedia struct {
+	Name      string           `json:"name"`
+	EmptyDir  *EmptyDir        `json:"emptyDir,omitempty"`
+	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
+	Secret    *SecretVolume    `json:"secret,omitempty"`
+
+	HostPath              any `json:"hostPath,omitempty" stead:"later"`
+	Projected             any `json:"projected,omitempty" stead:"later"`
+	DownwardAPI           any `json:"downwardAPI,omitempty" stead:"later"`
+	PersistentVolumeClaim any `json:"persistentVolumeClaim,omitempty" stead:"later"`
+	Ephemeral             any `json:"ephemeral,omitempty" stead:"later"`
+	CSI                   any `json:"csi,omitempty" stead:"later"`
+	NFS                   any `json:"nfs,omitempty" stead:"later"`
+	ISCSI                 any `json:"iscsi,omitempty" stead:"later"`
+	FC                    any `json:"fc,omitempty" stead:"later"`
+	Image                 any `json:"image,omitempty" stead:"later"`
+}
+
+// EmptyDir is an empty directory of one life, on disk or (Memory) on tmpfs.
+type EmptyDir struct {
+	// Medium is "" (disk) or Memory.
+	Medium string `json:"medium,omitempty"`
+	// SizeLimit bounds a Memory volume; on disk it is not enforced and refused.
+	SizeLimit *Quantity `json:"sizeLimit,omitempty"`
+}
+
+// ConfigMapVolume shows a ConfigMap as files.
+type ConfigMapVolume struct {
+	Name  string      `json:"name"`
+	Items []KeyToPath `json:"items,omitempty"`
+	// DefaultMode is the permission bits of the files; default 0644.
+	DefaultMode *int32 `json:"defaultMode,omitempty"`
+	Optional    bool   `json:"optional,omitempty"`
+}
+
+// SecretVolume shows a Secret as files on tmpfs.
+type SecretVolume struct {
+	SecretName string      `json:"secretName"`
+	Items      []KeyToPath `json:"items,omitempty"`
+	// DefaultMode is the permission bits of the files; default 0644.
+	DefaultMode *int32 `json:"defaultMode,omitempty"`
+	Optional    bool   `json:"optional,omitempty"`
+}
+
+// KeyToPath picks one key and names its file.
+type KeyToPath struct {
+	Key  string `json:"key"`
+	Path string `json:"path"`
+	Mode *int32 `json:"mode,omitempty"`
+}
+
+// Service gives a DNS name to members selected by labels.
+type Service struct {
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Metadata   ObjectMeta  `json:"metadata"`
+	Spec       ServiceSpec `json:"spec"`
+	Status     any         `json:"status,omitempty" stead:"ignored"`
+}
+
+// ServiceSpec of a headless service; a ClusterIP service is answered like a
+// headless one, with a warning.
+type ServiceSpec struct {
+	// ClusterIP is None, or anything (warning).
+	ClusterIP string            `json:"clusterIP,omitempty"`
+	Selector  map[string]string `json:"selector,omitempty"`
+	Ports     []ServicePort     `json:"ports,omitempty"`
+	// PublishNotReadyAddresses puts members into the service's records before they are ready.
+	PublishNotReadyAddresses bool `json:"publishNotReadyAddresses,omitempty"`
+	// Type is ClusterIP (default).
+	Type string `json:"type,omitempty"`
+
+	ClusterIPs                    any `json:"clusterIPs,omitempty" stead:"ignored"`
+	IPFamilies                    any `json:"ipFamilies,omitempty" stead:"ignored"`
+	IPFamilyPolicy                any `json:"ipFamilyPolicy,omitempty" stead:"ignored"`
+	InternalTrafficPolicy         any `json:"internalTrafficPolicy,omitempty" stead:"ignored"`
+	SessionAffinity               any `json:"sessionAffinity,omitempty" stead:"ignored"`
+	ExternalName                  any `json:"externalName,omitempty" stead:"later"`
+	ExternalIPs                   any `json:"externalIPs,omitempty" stead:"later"`
+	ExternalTrafficPolicy         any `json:"externalTrafficPolicy,omitempty" stead:"later"`
+	LoadBalancerIP                any `json:"loadBalancerIP,omitempty" stead:"later"`
+	LoadBalancerClass             any `json:"loadBalancerClass,omitempty" stead:"later"`
+	LoadBalancerSourceRanges      any `json:"loadBalancerSourceRanges,omitempty" stead:"later"`
+	AllocateLoadBalancerNodePorts any `json:"allocateLoadBalancerNodePorts,omitempty" stead:"later"`
+	HealthCheckNodePort           any `json:"healthCheckNodePort,omitempty" stead:"later"`
+	SessionAffinityConfig         any `json:"sessionAffinityConfig,omitempty" stead:"later"`
+	TrafficDistribution           any `json:"trafficDistribution,omitempty" stead:"later"`
+}
+
+// ServicePort is a port of a service; named ones have SRV records.
+type ServicePort struct {
+	Name string `json:"name,omitempty"`
+	Port int32  `json:"port"`
+	// Protocol is TCP (default), UDP or SCTP.
+	Protocol string `json:"protocol,omitempty"`
+	// TargetPort must equal Port (or name a container port of that number):
+	// there is no proxy that could translate.
+	TargetPort  *PortRef `json:"targetPort,omitempty"`
+	AppProtocol *string  `json:"appProtocol,omitempty" stead:"ignored"`
+	NodePort    any      `json:"nodePort,omitempty" stead:"later"`
+}
+
+// ConfigMap holds files and variables for members.
+type ConfigMap struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   ObjectMeta        `json:"metadata"`
+	Data       map[string]string `json:"data,omitempty"`
+	BinaryData map[string]Bytes  `json:"binaryData,omitempty"`
+	Immutable  *bool             `json:"immutable,omitempty" stead:"later"`
+}
+
+// Secret holds secret files and variables for members; encrypted in the store.
+type Secret struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   ObjectMeta        `json:"metadata"`
+	Data       map[string]Bytes  `json:"data,omitempty"`
+	StringData map[string]string `json:"stringData,omitempty"`
+	// Type is informational; default Opaque.
+	Type      string `json:"type,omitempty"`
+	Immutable *bool  `json:"immutable,omitempty" stead:"later"`
+}
+
+// Bytes is base64 in YAML and JSON.
+type Bytes []byte

@@ -1,0 +1,321 @@
+package spec
+
+import (
+	"net/netip"
+	"time"
+)
+
+// The records below are what the store keeps: one writer per key (DESIGN 5).
+
+// Set is the record sets/<ns>/<set>. Only writer: control.
+type Set struct {
+	Ref        SetRef `json:"ref"`
+	UID        UID    `json:"uid"`
+	Generation int64  `json:"generation"`
+	// InitialReplicas is the number of members at creation: the set is
+	// bootstrapped once each of them was ready once (SAFETY S16).
+	InitialReplicas int               `json:"initialReplicas"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+	Spec            SetSpec           `json:"spec"`
+	Paused          bool              `json:"paused,omitempty"`
+	// Deleting is set by control; the engine removes the record last.
+	Deleting bool `json:"deleting,omitempty"`
+	// CreatedAt is for people only; no decision reads it.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Replicas is the number of members wanted (0 when unset).
+func (s *Set) Replicas() int {
+	if s.Spec.Replicas == nil {
+		return 0
+	}
+	return int(*s.Spec.Replicas)
+}
+
+// Start is the lowest ordinal.
+func (s *Set) Start() int {
+	if s.Spec.Ordinals == nil {
+		return 0
+	}
+	return int(s.Spec.Ordinals.Start)
+}
+
+// Revision is the record revisions/<ns>/<set>/<hash>. The template never changes.
+type Revision struct {
+	Ref         SetRef       `json:"ref"`
+	SetUID      UID          `json:"setUID"`
+	Hash        RevisionHash `json:"hash"`
+	HashVersion int          `json:"hashVersion"`
+	Number      int64        `json:"number"`
+	Template    Template     `json:"template"`
+	// ChangeCause is the set's annotation kubernetes.io/change-cause at that time.
+	ChangeCause string    `json:"changeCause,omitempty"`
+	CreatedAt   time.Time `json:"createdAt"`
+}
+
+// Goal is what we want of a life. Stop is final for its token.
+type Goal string
+
+// The goals.
+const (
+	GoalRun  Goal = "Run"
+	GoalStop Goal = "Stop"
+)
+
+// Reason says why an action is taken; shown to users and given to members.
+type Reason string
+
+// The reasons.
+const (
+	ReasonCreate    Reason = "Create"    // the identity has no life yet
+	ReasonReplace   Reason = "Replace"   // the life before failed or vanished
+	ReasonScaleUp   Reason = "ScaleUp"   // a member beyond those at creation
+	ReasonScaleDown Reason = "ScaleDown" // the ordinal is out of range
+	ReasonDelete    Reason = "Delete"    // the set is being deleted
+	ReasonUpdate    Reason = "Update"    // the template changed
+	ReasonRestart   Reason = "Restart"   // a user asked
+	ReasonFailed    Reason = "Failed"    // the life ended by itself
+)
+
+// Member is the record members/<ns>/<set>/<ordinal>: the present life of an
+// identity and what we want of it. Only writer: engine.
+type Member struct {
+	ID     Identity `json:"id"`
+	SetUID UID      `json:"setUID"`
+	Token  Token    `json:"token"`
+	Goal   Goal     `json:"goal"`
+	// Reason is why this life was begun; StopReason why it is being ended.
+	Reason     Reason       `json:"reason"`
+	StopReason Reason       `json:"stopReason,omitempty"`
+	Revision   RevisionHash `json:"revision"`
+	Node       NodeName     `json:"node"`
+	NodeUID    UID          `json:"nodeUID"`
+	// Boot is the boot of the node at which the life was assigned; an agent of
+	// another boot refuses it (SAFETY S4).
+	Boot    BootID     `json:"boot"`
+	Address netip.Addr `json:"address"`
+	// GraceSeconds between the stop signal and SIGKILL.
+	GraceSeconds int64          `json:"graceSeconds"`
+	Volumes      []MemberVolume `json:"volumes,omitempty"`
+	// BeganAt is for people only.
+	BeganAt time.Time `json:"beganAt"`
+}
+
+// MemberVolume says which volume a life uses for a claim.
+type MemberVolume struct {
+	Claim ClaimName `json:"claim"`
+	ID    VolumeID  `json:"id"`
+	// Number counts the volumes the identity has had for this claim, from 1.
+	Number    int    `json:"number"`
+	Class     string `json:"class"`
+	SizeBytes int64  `json:"sizeBytes"`
+}
+
+// VolumeID names one volume for ever; 32 hex digits.
+type VolumeID string
+
+// Phase is what was seen of a life. It only grows, in this order.
+type Phase string
+
+// The phases in their order.
+const (
+	PhaseAssigned  Phase = "Assigned"
+	PhasePreparing Phase = "Preparing"
+	PhaseStarting  Phase = "Starting"
+	PhaseRunning   Phase = "Running"
+	PhaseStopping  Phase = "Stopping"
+	PhaseStopped   Phase = "Stopped" // proven gone: cgroup empty, mounts and links gone
+	PhaseFailed    Phase = "Failed"  // refused for good before anything started; nothing is left of it
+)
+
+// Rank orders phases; unknown ones are 0.
+func (p Phase) Rank() int {
+	switch p {
+	case PhaseAssigned:
+		return 1
+	case PhasePreparing:
+		return 2
+	case PhaseStarting:
+		return 3
+	case PhaseRunning:
+		return 4
+	case PhaseStopping:
+		return 5
+	case PhaseStopped, PhaseFailed:
+		return 6
+	}
+	return 0
+}
+
+// Over reports whether the phase proves the life gone.
+func (p Phase) Over() bool { return p == PhaseStopped || p == PhaseFailed }
+
+// Report is the record reports/<ns>/<set>/<ordinal>: what an agent saw of one
+// life. Only writer: dispatch, for the session that holds the node.
+type Report struct {
+	ID      Identity  `json:"id"`
+	Token   Token     `json:"token"`
+	Node    NodeName  `json:"node"`
+	Session SessionID `json:"session"`
+	// Seq grows with each report of a life; an older one is dropped.
+	Seq   int64 `json:"seq"`
+	Phase Phase `json:"phase"`
+	Ready bool  `json:"ready,omitempty"`
+	// ReadyFor is how long the member had been ready when the report was made, on
+	// the agent's monotonic clock. It is reported anew when it passes the set's
+	// minReadySeconds.
+	ReadyFor time.Duration `json:"readyFor,omitempty"`
+	// Cause is one word for what is wrong: ImageMissing, ConfigMissing,
+	// StartError, CrashLoop, OOMKilled, VolumeRefused, ...; Message the sentence.
+	Cause      string            `json:"cause,omitempty"`
+	Message    string            `json:"message,omitempty"`
+	Containers []ContainerReport `json:"containers,omitempty"`
+	// At is the agent's wall clock, for people only.
+	At time.Time `json:"at"`
+}
+
+// ContainerReport is what was seen of one container.
+type ContainerReport struct {
+	Name string `json:"name"`
+	// State is Waiting, Running or Exited.
+	State    string    `json:"state"`
+	Ready    bool      `json:"ready,omitempty"`
+	Restarts int       `json:"restarts,omitempty"`
+	ExitCode *int      `json:"exitCode,omitempty"`
+	Cause    string    `json:"cause,omitempty"`
+	Image    string    `json:"image,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+}
+
+// VolumeFate is what will become of a volume: Keep, Delete, Reclaiming, Gone.
+type VolumeFate string
+
+// The fates.
+const (
+	FateKeep       VolumeFate = "Keep"
+	FateDelete     VolumeFate = "Delete"
+	FateReclaiming VolumeFate = "Reclaiming"
+	FateGone       VolumeFate = "Gone"
+)
+
+// Volume is the record volumes/<ns>/<set>/<claim>/<ordinal>: the storage of one
+// claim of one identity; it outlives member and set. Only writer: engine.
+type Volume struct {
+	ID    Identity  `json:"id"`
+	Claim ClaimName `json:"claim"`
+	UID   VolumeID  `json:"uid"`
+	// Number counts the volumes the identity has had for this claim, from 1.
+	Number    int        `json:"number"`
+	Class     string     `json:"class"`
+	Node      NodeName   `json:"node,omitempty"`
+	SizeBytes int64      `json:"sizeBytes"`
+	Fate      VolumeFate `json:"fate"`
+	CreatedAt time.Time  `json:"createdAt"`
+}
+
+// IdentityRecord is identities/<ns>/<set>/<ordinal>: what outlives member and set.
+// Only writer: engine.
+type IdentityRecord struct {
+	ID        Identity `json:"id"`
+	LastToken Token    `json:"lastToken"`
+	// Address is the identity's own, kept while member, volume or unproven life exists.
+	Address netip.Addr `json:"address"`
+	// Due is the revision the ordinal last ran until its turn comes.
+	Due RevisionHash `json:"due,omitempty"`
+	// ReadyOnce names the set's uid under which a life of this identity was ready.
+	ReadyOnce UID `json:"readyOnce,omitempty"`
+	// VolumeNumbers holds the last number given to a volume, by claim.
+	VolumeNumbers map[ClaimName]int `json:"volumeNumbers,omitempty"`
+	// VolumeReady holds the number of the volume on which a life was ready once, by claim.
+	VolumeReady map[ClaimName]int `json:"volumeReady,omitempty"`
+}
+
+// AddressRecord is addresses/<ip>: who holds an address, or since when it rests.
+type AddressRecord struct {
+	Address netip.Addr `json:"address"`
+	ID      Identity   `json:"id"`
+	// FreedAt is set while the address is quarantined (SAFETY S17).
+	FreedAt *time.Time `json:"freedAt,omitempty"`
+}
+
+// Node is nodes/<name>. Only writer: control (dispatch at join in one-host mode
+// goes through control).
+type Node struct {
+	Name   NodeName          `json:"name"`
+	UID    UID               `json:"uid"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Cordon bool              `json:"cordon,omitempty"`
+}
+
+// NodeFacts is nodefacts/<name>: what a node says of itself. Only writer: dispatch.
+type NodeFacts struct {
+	Name        NodeName `json:"name"`
+	UID         UID      `json:"uid"`
+	Boot        BootID   `json:"boot"`
+	CPUMillis   int64    `json:"cpuMillis"`
+	MemoryBytes int64    `json:"memoryBytes"`
+	Version     string   `json:"version"`
+	HostIP      string   `json:"hostIP,omitempty"`
+	// Strays are lives the node runs and the store does not know.
+	Strays []Stray `json:"strays,omitempty"`
+}
+
+// Session is sessions/<name> (leased): the live connection of a node. Only writer: dispatch.
+type Session struct {
+	Node   NodeName  `json:"node"`
+	UID    UID       `json:"uid"`
+	Boot   BootID    `json:"boot"`
+	ID     SessionID `json:"id"`
+	Server string    `json:"server"`
+}
+
+// Event is events/<ns>/<set>/<id> (leased 24 h): what happened and why, once per cause.
+type Event struct {
+	Ref     SetRef    `json:"ref"`
+	Member  string    `json:"member,omitempty"`
+	Type    string    `json:"type"` // Normal or Warning
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Count   int       `json:"count"`
+	At      time.Time `json:"at"`
+}
+
+// Bootstrapped is bootstrapped/<set uid>: never unset once written.
+type Bootstrapped struct {
+	SetUID UID   `json:"setUID"`
+	Token  Token `json:"token"`
+}
+
+// ServiceRecord, ConfigRecord and SecretRecord are services/<ns>/<name>,
+// configs/<ns>/<name> and secrets/<ns>/<name>. Only writer: control.
+type ServiceRecord struct {
+	Namespace  Namespace         `json:"namespace"`
+	Name       string            `json:"name"`
+	Generation int64             `json:"generation"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Spec       ServiceSpec       `json:"spec"`
+}
+
+// ConfigRecord holds the files of a ConfigMap.
+type ConfigRecord struct {
+	Namespace  Namespace         `json:"namespace"`
+	Name       string            `json:"name"`
+	Generation int64             `json:"generation"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Files      map[string]Bytes  `json:"files"`
+}
+
+// SecretRecord holds the files of a Secret, sealed with the cluster's key.
+type SecretRecord struct {
+	Namespace  Namespace         `json:"namespace"`
+	Name       string            `json:"name"`
+	Generation int64             `json:"generation"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Type       string            `json:"type,omitempty"`
+	// Keys are the names of the files, for get and describe; never their content.
+	Keys []string `json:"keys"`
+	// Sealed is nonce and AES-256-GCM ciphertext of the JSON of map[string][]byte,
+	// with "secrets/<ns>/<name>" as additional data.
+	Sealed Bytes `json:"sealed"`
+}

@@ -1,0 +1,199 @@
+package spec
+
+// StatefulSet is the manifest of a set: apps/v1, or stead/v1 (a superset).
+type StatefulSet struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Metadata   ObjectMeta `json:"metadata"`
+	Spec       SetSpec    `json:"spec"`
+	Status     any        `json:"status,omitempty" stead:"ignored"`
+}
+
+// ObjectMeta names an object.
+type ObjectMeta struct {
+	Name        string            `json:"name"`
+	Namespace   Namespace         `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	GenerateName    string `json:"generateName,omitempty" stead:"later"`
+	Finalizers      any    `json:"finalizers,omitempty" stead:"later"`
+	OwnerReferences any    `json:"ownerReferences,omitempty" stead:"later"`
+
+	CreationTimestamp          any `json:"creationTimestamp,omitempty" stead:"ignored"`
+	DeletionTimestamp          any `json:"deletionTimestamp,omitempty" stead:"ignored"`
+	DeletionGracePeriodSeconds any `json:"deletionGracePeriodSeconds,omitempty" stead:"ignored"`
+	Generation                 any `json:"generation,omitempty" stead:"ignored"`
+	ManagedFields              any `json:"managedFields,omitempty" stead:"ignored"`
+	ResourceVersion            any `json:"resourceVersion,omitempty" stead:"ignored"`
+	SelfLink                   any `json:"selfLink,omitempty" stead:"ignored"`
+	UID                        any `json:"uid,omitempty" stead:"ignored"`
+}
+
+// SetSpec is what a set should be. Defaults are SEMANTICS K2, filled by Default.
+type SetSpec struct {
+	// Replicas is the number of members, 0 or more. nil in a manifest keeps the
+	// present number (1 at creation); never nil in a stored set.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector must match the template's labels. Immutable.
+	Selector *LabelSelector `json:"selector,omitempty"`
+	Template Template       `json:"template"`
+	// ServiceName is the governing service: the DNS name under which the members
+	// are found. Default: the set's name. Immutable.
+	ServiceName          string          `json:"serviceName,omitempty"`
+	VolumeClaimTemplates []ClaimTemplate `json:"volumeClaimTemplates,omitempty"`
+	// PodManagementPolicy is OrderedReady (default) or Parallel.
+	PodManagementPolicy ManagementPolicy `json:"podManagementPolicy,omitempty"`
+	UpdateStrategy      UpdateStrategy   `json:"updateStrategy,omitempty"`
+	// RevisionHistoryLimit counts revisions kept beside the live ones; default 10.
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// MinReadySeconds is how long a member must be ready to count as available; default 0.
+	MinReadySeconds int32            `json:"minReadySeconds,omitempty"`
+	Ordinals        *Ordinals        `json:"ordinals,omitempty"`
+	Retention       *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
+	NodeLoss                *NodeLoss         `json:"nodeLoss,omitempty" stead:"only"`
+	ProgressDeadlineSeconds *int32            `json:"progressDeadlineSeconds,omitempty" stead:"only,later"`
+	Disruption              *Disruption       `json:"disruption,omitempty" stead:"only,later"`
+	Members                 []MemberOverride  `json:"members,omitempty" stead:"only,later"`
+	OnConfigChange          any               `json:"onConfigChange,omitempty" stead:"only,later"`
+	Decommission            *LifecycleHandler `json:"decommission,omitempty" stead:"only,later"`
+}
+
+// ManagementPolicy says whether members are created and stopped in order.
+type ManagementPolicy string
+
+// The values of ManagementPolicy.
+const (
+	OrderedReady ManagementPolicy = "OrderedReady"
+	Parallel     ManagementPolicy = "Parallel"
+)
+
+// Ordinals moves the range of ordinals.
+type Ordinals struct {
+	// Start is the first ordinal; default 0.
+	Start int32 `json:"start,omitempty"`
+	// Reserved ordinals ("3", "5-7") are skipped.
+	Reserved []any `json:"reserved,omitempty" stead:"only,later"`
+}
+
+// UpdateStrategy says how members reach a new template.
+type UpdateStrategy struct {
+	// Type is RollingUpdate (default), OnDelete or Recreate.
+	Type          string         `json:"type,omitempty"`
+	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
+	ReplaceBroken string         `json:"replaceBroken,omitempty" stead:"only,later"`
+	Metadata      string         `json:"metadata,omitempty" stead:"only,later"`
+	InPlace       string         `json:"inPlace,omitempty" stead:"only,later"`
+}
+
+// The values of UpdateStrategy.Type.
+const (
+	RollingUpdateStrategy = "RollingUpdate"
+	OnDeleteStrategy      = "OnDelete"
+	RecreateStrategy      = "Recreate"
+)
+
+// RollingUpdate bounds a rolling update.
+type RollingUpdate struct {
+	// Partition keeps ordinals below it on the current revision; default 0.
+	Partition *int32 `json:"partition,omitempty" stead:"later"`
+	// MaxUnavailable is a number or percent (rounded down, at least 1); default 1.
+	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty" stead:"later"`
+	OnFailure      string        `json:"onFailure,omitempty" stead:"only,later"`
+	Order          string        `json:"order,omitempty" stead:"only,later"`
+}
+
+// RetentionPolicy says what becomes of volumes: Retain (default) or Delete.
+type RetentionPolicy struct {
+	WhenScaled  Retention `json:"whenScaled,omitempty"`
+	WhenDeleted Retention `json:"whenDeleted,omitempty"`
+}
+
+// Retention is Retain or Delete.
+type Retention string
+
+// The values of Retention.
+const (
+	Retain Retention = "Retain"
+	Delete Retention = "Delete"
+)
+
+// NodeLoss says what happens to members of a node that fell silent (SAFETY S6).
+type NodeLoss struct {
+	// Policy is Hold (default) or Replace (not supported yet).
+	Policy string `json:"policy,omitempty"`
+	// After is the bound of a guarded life, at least 10s; default 5m.
+	After *Duration `json:"after,omitempty" stead:"only,later"`
+}
+
+// The values of NodeLoss.Policy.
+const (
+	NodeLossHold    = "Hold"
+	NodeLossReplace = "Replace"
+)
+
+// Disruption is the set's disruption floor (a PodDisruptionBudget).
+type Disruption struct {
+	MinAvailable   *IntOrPercent `json:"minAvailable,omitempty"`
+	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty"`
+}
+
+// MemberOverride are differences of some members from the template.
+type MemberOverride struct {
+	Ordinals     any               `json:"ordinals"`
+	Env          []EnvVar          `json:"env,omitempty"`
+	Args         []string          `json:"args,omitempty"`
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	Files        any               `json:"files,omitempty"`
+}
+
+// LabelSelector selects by labels; all of it must match.
+type LabelSelector struct {
+	MatchLabels      map[string]string     `json:"matchLabels,omitempty"`
+	MatchExpressions []SelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// SelectorRequirement is one expression: In, NotIn, Exists, DoesNotExist.
+type SelectorRequirement struct {
+	Key      string   `json:"key"`
+	Operator string   `json:"operator"`
+	Values   []string `json:"values,omitempty"`
+}
+
+// ClaimTemplate is a set's request for storage of each member.
+type ClaimTemplate struct {
+	APIVersion string     `json:"apiVersion,omitempty"`
+	Kind       string     `json:"kind,omitempty"`
+	Metadata   ObjectMeta `json:"metadata"`
+	Spec       ClaimSpec  `json:"spec"`
+	Status     any        `json:"status,omitempty" stead:"ignored"`
+	// Reclaim is the trash period of deleted volumes.
+	Reclaim any `json:"reclaim,omitempty" stead:"only,later"`
+}
+
+// ClaimSpec describes the storage of one claim.
+type ClaimSpec struct {
+	// AccessModes must be ReadWriteOnce or ReadWriteOncePod.
+	AccessModes []string        `json:"accessModes,omitempty"`
+	Resources   VolumeResources `json:"resources,omitempty"`
+	// StorageClassName is absent, "" or "local" (a directory of the node).
+	StorageClassName *string `json:"storageClassName,omitempty"`
+	// VolumeMode must be Filesystem.
+	VolumeMode string `json:"volumeMode,omitempty"`
+
+	Selector                  any    `json:"selector,omitempty" stead:"later"`
+	VolumeName                string `json:"volumeName,omitempty" stead:"later"`
+	DataSource                any    `json:"dataSource,omitempty" stead:"later"`
+	DataSourceRef             any    `json:"dataSourceRef,omitempty" stead:"later"`
+	VolumeAttributesClassName any    `json:"volumeAttributesClassName,omitempty" stead:"later"`
+}
+
+// LocalClass is the storage class of node-bound directories, and the default.
+const LocalClass = "local"
+
+// VolumeResources is the size asked for: requests.storage.
+type VolumeResources struct {
+	Requests map[string]Quantity `json:"requests,omitempty"`
+	Limits   map[string]Quantity `json:"limits,omitempty" stead:"later"`
+}

@@ -1,0 +1,54 @@
+package spec
+
+import (
+	"net/netip"
+	"time"
+)
+
+// SetStatus is the record status/<ns>/<set>; Kubernetes' names and meaning with
+// the corrections of SEMANTICS Part 1. Written only when something differs.
+type SetStatus struct {
+	ObservedGeneration       int64          `json:"observedGeneration"`
+	Replicas                 int            `json:"replicas"`
+	ReadyReplicas            int            `json:"readyReplicas"`
+	AvailableReplicas        int            `json:"availableReplicas"`
+	CurrentReplicas          int            `json:"currentReplicas"`
+	UpdatedReplicas          int            `json:"updatedReplicas"`
+	UpdatedReadyReplicas     int            `json:"updatedReadyReplicas"`
+	UpdatedAvailableReplicas int            `json:"updatedAvailableReplicas"`
+	TerminatingReplicas      int            `json:"terminatingReplicas"`
+	CurrentRevision          RevisionHash   `json:"currentRevision,omitempty"`
+	UpdateRevision           RevisionHash   `json:"updateRevision,omitempty"`
+	CollisionCount           int            `json:"collisionCount,omitempty"`
+	Bootstrapped             bool           `json:"bootstrapped,omitempty"`
+	Conditions               []Condition    `json:"conditions,omitempty"`
+	Members                  []MemberStatus `json:"members,omitempty"`
+}
+
+// Condition is Available, Progressing, Stalled or Degraded.
+type Condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"` // True, False, Unknown
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// MemberStatus is one row of the table of members.
+type MemberStatus struct {
+	Name     string       `json:"name"`
+	Ordinal  int          `json:"ordinal"`
+	Node     NodeName     `json:"node,omitempty"`
+	Address  netip.Addr   `json:"address,omitzero"`
+	Revision RevisionHash `json:"revision,omitempty"`
+	Token    string       `json:"token,omitempty"`
+	Phase    Phase        `json:"phase,omitempty"`
+	Goal     Goal         `json:"goal,omitempty"`
+	Ready    bool         `json:"ready,omitempty"`
+	Restarts int          `json:"restarts,omitempty"`
+	// Cause and Message tell what is wrong with the life, from its report.
+	Cause   string `json:"cause,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Blocked tells why nothing is done for the member, in words.
+	Blocked string    `json:"blocked,omitempty"`
+	BeganAt time.Time `json:"beganAt,omitzero"`
+}

@@ -1,0 +1,284 @@
+package spec
+
+// Template describes the members' lives: Kubernetes' PodTemplateSpec.
+type Template struct {
+	Metadata ObjectMeta `json:"metadata,omitempty"`
+	Spec     MemberSpec `json:"spec"`
+}
+
+// MemberSpec is Kubernetes' PodSpec.
+type MemberSpec struct {
+	Containers []Container   `json:"containers"`
+	Volumes    []VolumeMedia `json:"volumes,omitempty"`
+	// RestartPolicy must be Always.
+	RestartPolicy string `json:"restartPolicy,omitempty"`
+	// TerminationGracePeriodSeconds is the time between the stop signal and
+	// SIGKILL; default 30.
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	// DNSPolicy must be ClusterFirst (default).
+	DNSPolicy       string                 `json:"dnsPolicy,omitempty"`
+	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
+
+	InitContainers            []Container       `json:"initContainers,omitempty" stead:"later"`
+	EphemeralContainers       any               `json:"ephemeralContainers,omitempty" stead:"later"`
+	ActiveDeadlineSeconds     *int64            `json:"activeDeadlineSeconds,omitempty" stead:"later"`
+	DNSConfig                 any               `json:"dnsConfig,omitempty" stead:"later"`
+	NodeSelector              map[string]string `json:"nodeSelector,omitempty" stead:"later"`
+	NodeName                  string            `json:"nodeName,omitempty" stead:"later"`
+	Affinity                  any               `json:"affinity,omitempty" stead:"later"`
+	Tolerations               any               `json:"tolerations,omitempty" stead:"later"`
+	TopologySpreadConstraints any               `json:"topologySpreadConstraints,omitempty" stead:"later"`
+	HostNetwork               bool              `json:"hostNetwork,omitempty" stead:"later"`
+	HostPID                   bool              `json:"hostPID,omitempty" stead:"later"`
+	HostIPC                   bool              `json:"hostIPC,omitempty" stead:"later"`
+	HostUsers                 *bool             `json:"hostUsers,omitempty" stead:"later"`
+	ShareProcessNamespace     *bool             `json:"shareProcessNamespace,omitempty" stead:"later"`
+	ImagePullSecrets          any               `json:"imagePullSecrets,omitempty" stead:"later"`
+	Hostname                  string            `json:"hostname,omitempty" stead:"later"`
+	HostnameOverride          *string           `json:"hostnameOverride,omitempty" stead:"later"`
+	Subdomain                 string            `json:"subdomain,omitempty" stead:"later"`
+	HostAliases               any               `json:"hostAliases,omitempty" stead:"later"`
+	ReadinessGates            any               `json:"readinessGates,omitempty" stead:"later"`
+	RuntimeClassName          *string           `json:"runtimeClassName,omitempty" stead:"later"`
+	Overhead                  any               `json:"overhead,omitempty" stead:"later"`
+	OS                        any               `json:"os,omitempty" stead:"later"`
+	SchedulingGates           any               `json:"schedulingGates,omitempty" stead:"later"`
+	ResourceClaims            any               `json:"resourceClaims,omitempty" stead:"later"`
+	Resources                 any               `json:"resources,omitempty" stead:"later"`
+	SetHostnameAsFQDN         *bool             `json:"setHostnameAsFQDN,omitempty" stead:"later"`
+
+	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored"`
+	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored"`
+	AutomountServiceAccountToken *bool   `json:"automountServiceAccountToken,omitempty" stead:"ignored"`
+	EnableServiceLinks           *bool   `json:"enableServiceLinks,omitempty" stead:"ignored"`
+	SchedulerName                string  `json:"schedulerName,omitempty" stead:"ignored"`
+	PriorityClassName            string  `json:"priorityClassName,omitempty" stead:"ignored"`
+	Priority                     *int32  `json:"priority,omitempty" stead:"ignored"`
+	PreemptionPolicy             *string `json:"preemptionPolicy,omitempty" stead:"ignored"`
+}
+
+// Container is one container of a member.
+type Container struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+	// ImagePullPolicy is IfNotPresent, Always or Never. Default: Always for the
+	// tag latest or no tag, else IfNotPresent.
+	ImagePullPolicy string               `json:"imagePullPolicy,omitempty"`
+	Command         []string             `json:"command,omitempty"`
+	Args            []string             `json:"args,omitempty"`
+	WorkingDir      string               `json:"workingDir,omitempty"`
+	Ports           []ContainerPort      `json:"ports,omitempty"`
+	Env             []EnvVar             `json:"env,omitempty"`
+	EnvFrom         []EnvFromSource      `json:"envFrom,omitempty"`
+	Resources       ResourceRequirements `json:"resources,omitempty"`
+	VolumeMounts    []VolumeMount        `json:"volumeMounts,omitempty"`
+	ReadinessProbe  *Probe               `json:"readinessProbe,omitempty"`
+	LivenessProbe   *Probe               `json:"livenessProbe,omitempty"`
+	StartupProbe    *Probe               `json:"startupProbe,omitempty"`
+	SecurityContext *SecurityContext     `json:"securityContext,omitempty"`
+
+	Lifecycle          *Lifecycle        `json:"lifecycle,omitempty" stead:"later"`
+	VolumeDevices      any               `json:"volumeDevices,omitempty" stead:"later"`
+	Stdin              bool              `json:"stdin,omitempty" stead:"later"`
+	StdinOnce          bool              `json:"stdinOnce,omitempty" stead:"later"`
+	TTY                bool              `json:"tty,omitempty" stead:"later"`
+	ResizePolicy       any               `json:"resizePolicy,omitempty" stead:"later"`
+	RestartPolicy      *string           `json:"restartPolicy,omitempty" stead:"later"`
+	RestartPolicyRules any               `json:"restartPolicyRules,omitempty" stead:"later"`
+	LeaderProbe        *Probe            `json:"leaderProbe,omitempty" stead:"only,later"`
+	StepDown           *LifecycleHandler `json:"stepDown,omitempty" stead:"only,later"`
+	Ulimits            map[string]Ulimit `json:"ulimits,omitempty" stead:"only,later"`
+
+	TerminationMessagePath   string `json:"terminationMessagePath,omitempty" stead:"ignored"`
+	TerminationMessagePolicy string `json:"terminationMessagePolicy,omitempty" stead:"ignored"`
+}
+
+// The values of Container.ImagePullPolicy.
+const (
+	PullIfNotPresent = "IfNotPresent"
+	PullAlways       = "Always"
+	PullNever        = "Never"
+)
+
+// ContainerPort documents a port; named ports get SRV records and may be used by probes.
+type ContainerPort struct {
+	Name          string `json:"name,omitempty"`
+	ContainerPort int32  `json:"containerPort"`
+	// Protocol is TCP (default), UDP or SCTP.
+	Protocol string `json:"protocol,omitempty"`
+	HostPort int32  `json:"hostPort,omitempty" stead:"later"`
+	HostIP   string `json:"hostIP,omitempty" stead:"later"`
+}
+
+// EnvVar is one variable; $(VAR) in Value refers to earlier ones, $$ escapes.
+type EnvVar struct {
+	Name      string        `json:"name"`
+	Value     string        `json:"value,omitempty"`
+	ValueFrom *EnvVarSource `json:"valueFrom,omitempty"`
+}
+
+// EnvVarSource: exactly one is set.
+type EnvVarSource struct {
+	// FieldRef: metadata.name, metadata.namespace, metadata.uid,
+	// metadata.labels['k'], metadata.annotations['k'], spec.nodeName,
+	// status.podIP, status.podIPs, status.hostIP, spec.serviceAccountName ("").
+	FieldRef         *FieldRef `json:"fieldRef,omitempty"`
+	ConfigMapKeyRef  *KeyRef   `json:"configMapKeyRef,omitempty"`
+	SecretKeyRef     *KeyRef   `json:"secretKeyRef,omitempty"`
+	ResourceFieldRef any       `json:"resourceFieldRef,omitempty" stead:"later"`
+	FileKeyRef       any       `json:"fileKeyRef,omitempty" stead:"later"`
+}
+
+// FieldRef names a field of the member.
+type FieldRef struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	FieldPath  string `json:"fieldPath"`
+}
+
+// KeyRef names a key of a ConfigMap or Secret in the set's namespace.
+type KeyRef struct {
+	Name     string `json:"name"`
+	Key      string `json:"key"`
+	Optional bool   `json:"optional,omitempty"`
+}
+
+// EnvFromSource takes all keys of a ConfigMap or Secret as variables.
+type EnvFromSource struct {
+	Prefix       string   `json:"prefix,omitempty"`
+	ConfigMapRef *NameRef `json:"configMapRef,omitempty"`
+	SecretRef    *NameRef `json:"secretRef,omitempty"`
+}
+
+// NameRef names a ConfigMap or Secret.
+type NameRef struct {
+	Name     string `json:"name"`
+	Optional bool   `json:"optional,omitempty"`
+}
+
+// ResourceRequirements: limits are enforced by cgroups (cpu, memory); requests
+// are used for placement.
+type ResourceRequirements struct {
+	Limits   map[string]Quantity `json:"limits,omitempty"`
+	Requests map[string]Quantity `json:"requests,omitempty"`
+	Claims   any                 `json:"claims,omitempty" stead:"later"`
+}
+
+// VolumeMount puts a volume or claim into a container.
+type VolumeMount struct {
+	Name      string `json:"name"`
+	MountPath string `json:"mountPath"`
+	ReadOnly  bool   `json:"readOnly,omitempty"`
+	// SubPath is a relative path inside the volume, without "..".
+	SubPath           string `json:"subPath,omitempty"`
+	SubPathExpr       string `json:"subPathExpr,omitempty" stead:"later"`
+	MountPropagation  string `json:"mountPropagation,omitempty" stead:"later"`
+	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty" stead:"later"`
+}
+
+// Probe asks a container how it is. Defaults: period 10, timeout 1, success 1, failure 3.
+type Probe struct {
+	Exec      *ExecAction `json:"exec,omitempty"`
+	HTTPGet   *HTTPGet    `json:"httpGet,omitempty"`
+	TCPSocket *TCPSocket  `json:"tcpSocket,omitempty"`
+	GRPC      any         `json:"grpc,omitempty" stead:"later"`
+
+	InitialDelaySeconds           int32  `json:"initialDelaySeconds,omitempty"`
+	PeriodSeconds                 int32  `json:"periodSeconds,omitempty"`
+	TimeoutSeconds                int32  `json:"timeoutSeconds,omitempty"`
+	SuccessThreshold              int32  `json:"successThreshold,omitempty"`
+	FailureThreshold              int32  `json:"failureThreshold,omitempty"`
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty" stead:"later"`
+}
+
+// ExecAction runs a command in the container; exit 0 is success.
+type ExecAction struct {
+	Command []string `json:"command"`
+}
+
+// HTTPGet succeeds on a status from 200 to 399.
+type HTTPGet struct {
+	Path string `json:"path,omitempty"`
+	// Port is a number or the name of a container port.
+	Port PortRef `json:"port"`
+	// Host defaults to the member's address.
+	Host string `json:"host,omitempty"`
+	// Scheme is HTTP (default) or HTTPS (certificates are not verified).
+	Scheme      string       `json:"scheme,omitempty"`
+	HTTPHeaders []HTTPHeader `json:"httpHeaders,omitempty"`
+}
+
+// HTTPHeader is one header of a probe.
+type HTTPHeader struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// TCPSocket succeeds when a connection opens.
+type TCPSocket struct {
+	Port PortRef `json:"port"`
+	Host string  `json:"host,omitempty"`
+}
+
+// Lifecycle are the hooks of a container.
+type Lifecycle struct {
+	PostStart  *LifecycleHandler `json:"postStart,omitempty"`
+	PreStop    *LifecycleHandler `json:"preStop,omitempty"`
+	StopSignal *string           `json:"stopSignal,omitempty"`
+}
+
+// LifecycleHandler is what a hook does.
+type LifecycleHandler struct {
+	Exec      *ExecAction `json:"exec,omitempty"`
+	HTTPGet   *HTTPGet    `json:"httpGet,omitempty"`
+	TCPSocket *TCPSocket  `json:"tcpSocket,omitempty"`
+	Sleep     any         `json:"sleep,omitempty"`
+}
+
+// Ulimit is a process limit.
+type Ulimit struct {
+	Soft int64 `json:"soft"`
+	Hard int64 `json:"hard"`
+}
+
+// MemberSecurityContext holds for all containers of a member.
+type MemberSecurityContext struct {
+	RunAsUser    *int64 `json:"runAsUser,omitempty"`
+	RunAsGroup   *int64 `json:"runAsGroup,omitempty"`
+	RunAsNonRoot *bool  `json:"runAsNonRoot,omitempty"`
+	// FSGroup owns the member's volumes and is a supplemental group of its processes.
+	FSGroup             *int64  `json:"fsGroup,omitempty"`
+	FSGroupChangePolicy *string `json:"fsGroupChangePolicy,omitempty"`
+	SupplementalGroups  []int64 `json:"supplementalGroups,omitempty"`
+
+	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty" stead:"later"`
+	Sysctls                  any     `json:"sysctls,omitempty" stead:"later"`
+	SeccompProfile           any     `json:"seccompProfile,omitempty" stead:"later"`
+	AppArmorProfile          any     `json:"appArmorProfile,omitempty" stead:"later"`
+	SELinuxOptions           any     `json:"seLinuxOptions,omitempty" stead:"later"`
+	SELinuxChangePolicy      any     `json:"seLinuxChangePolicy,omitempty" stead:"later"`
+	WindowsOptions           any     `json:"windowsOptions,omitempty" stead:"later"`
+}
+
+// SecurityContext holds for one container and overrides the member's.
+type SecurityContext struct {
+	RunAsUser              *int64 `json:"runAsUser,omitempty"`
+	RunAsGroup             *int64 `json:"runAsGroup,omitempty"`
+	RunAsNonRoot           *bool  `json:"runAsNonRoot,omitempty"`
+	ReadOnlyRootFilesystem *bool  `json:"readOnlyRootFilesystem,omitempty"`
+	// AllowPrivilegeEscalation may only be false (default: no-new-privileges is set).
+	AllowPrivilegeEscalation *bool         `json:"allowPrivilegeEscalation,omitempty"`
+	Capabilities             *Capabilities `json:"capabilities,omitempty"`
+
+	Privileged      *bool `json:"privileged,omitempty" stead:"later"`
+	SeccompProfile  any   `json:"seccompProfile,omitempty" stead:"later"`
+	AppArmorProfile any   `json:"appArmorProfile,omitempty" stead:"later"`
+	SELinuxOptions  any   `json:"seLinuxOptions,omitempty" stead:"later"`
+	ProcMount       any   `json:"procMount,omitempty" stead:"later"`
+	WindowsOptions  any   `json:"windowsOptions,omitempty" stead:"later"`
+}
+
+// Capabilities changes the default set; names without CAP_, or ALL in Drop.
+type Capabilities struct {
+	Add  []string `json:"add,omitempty"`
+	Drop []string `json:"drop,omitempty"`
+}

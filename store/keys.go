@@ -1,0 +1,147 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The kinds of keys; the first path element (DESIGN 5, SAFETY S16).
+const (
+	KindSet          = "sets"
+	KindRevision     = "revisions"
+	KindMember       = "members"
+	KindReport       = "reports"
+	KindVolume       = "volumes"
+	KindEvent        = "events"
+	KindAddress      = "addresses"
+	KindIdentity     = "identities"
+	KindStatus       = "status"
+	KindNode         = "nodes"
+	KindFacts        = "nodefacts"
+	KindSession      = "sessions"
+	KindService      = "services"
+	KindConfig       = "configs"
+	KindSecret       = "secrets"
+	KindBootstrapped = "bootstrapped"
+	KindLeader       = "leader"
+	KindEpoch        = "epoch"
+	KindCluster      = "cluster"
+)
+
+// The single keys.
+const (
+	LeaderKey  = KindLeader
+	EpochKey   = KindEpoch   // decimal epoch, 1 in a fresh store
+	ClusterKey = KindCluster // cluster id, written once
+)
+
+func identityKey(kind string, id spec.Identity) string {
+	return kind + "/" + string(id.Namespace) + "/" + string(id.Set) + "/" + strconv.Itoa(id.Ordinal)
+}
+
+func refKey(kind string, r spec.SetRef) string {
+	return kind + "/" + string(r.Namespace) + "/" + string(r.Name)
+}
+
+// SetKey is sets/<ns>/<set>.
+func SetKey(r spec.SetRef) string { return refKey(KindSet, r) }
+
+// StatusKey is status/<ns>/<set>.
+func StatusKey(r spec.SetRef) string { return refKey(KindStatus, r) }
+
+// RevisionKey is revisions/<ns>/<set>/<hash>.
+func RevisionKey(r spec.SetRef, h spec.RevisionHash) string {
+	return refKey(KindRevision, r) + "/" + string(h)
+}
+
+// MemberKey is members/<ns>/<set>/<ordinal>.
+func MemberKey(id spec.Identity) string { return identityKey(KindMember, id) }
+
+// ReportKey is reports/<ns>/<set>/<ordinal>.
+func ReportKey(id spec.Identity) string { return identityKey(KindReport, id) }
+
+// IdentityKey is identities/<ns>/<set>/<ordinal>.
+func IdentityKey(id spec.Identity) string { return identityKey(KindIdentity, id) }
+
+// VolumeKey is volumes/<ns>/<set>/<claim>/<ordinal>.
+func VolumeKey(id spec.Identity, c spec.ClaimName) string {
+	return refKey(KindVolume, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
+}
+
+// EventKey is events/<ns>/<set>/<name>.
+func EventKey(r spec.SetRef, name string) string { return refKey(KindEvent, r) + "/" + name }
+
+// AddressKey is addresses/<ip>.
+func AddressKey(a netip.Addr) string { return KindAddress + "/" + a.String() }
+
+// NodeKey is nodes/<name>.
+func NodeKey(n spec.NodeName) string { return KindNode + "/" + string(n) }
+
+// FactsKey is nodefacts/<name>.
+func FactsKey(n spec.NodeName) string { return KindFacts + "/" + string(n) }
+
+// SessionKey is sessions/<name>.
+func SessionKey(n spec.NodeName) string { return KindSession + "/" + string(n) }
+
+// ServiceKey is services/<ns>/<name>.
+func ServiceKey(ns spec.Namespace, name string) string {
+	return KindService + "/" + string(ns) + "/" + name
+}
+
+// ConfigKey is configs/<ns>/<name>.
+func ConfigKey(ns spec.Namespace, name string) string {
+	return KindConfig + "/" + string(ns) + "/" + name
+}
+
+// SecretKey is secrets/<ns>/<name>.
+func SecretKey(ns spec.Namespace, name string) string {
+	return KindSecret + "/" + string(ns) + "/" + name
+}
+
+// BootstrappedKey is bootstrapped/<set uid>.
+func BootstrappedKey(uid spec.UID) string { return KindBootstrapped + "/" + string(uid) }
+
+// Kind is the first element of a key, and rest what follows it.
+func Kind(key string) (kind, rest string) {
+	kind, rest, _ = strings.Cut(key, "/")
+	return kind, rest
+}
+
+// RefOfKey is the set a key of sets, status, revisions, members, reports,
+// identities, volumes or events belongs to; ok is false for other keys.
+func RefOfKey(key string) (ref spec.SetRef, ok bool) {
+	kind, rest := Kind(key)
+	switch kind {
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindEvent:
+	default:
+		return ref, false
+	}
+	parts := strings.SplitN(rest, "/", 3)
+	if len(parts) < 2 {
+		return ref, false
+	}
+	return spec.SetRef{Namespace: spec.Namespace(parts[0]), Name: spec.SetName(parts[1])}, true
+}
+
+// Encode makes the stored form of a record: JSON.
+func Encode(record any) []byte {
+	b, err := json.Marshal(record)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", record, err)) // our own types always marshal
+	}
+	return b
+}
+
+// Decode reads the stored form of a record. The error names the key.
+func Decode[T any](kv KV) (T, error) {
+	var record T
+	if err := json.Unmarshal(kv.Value, &record); err != nil {
+		return record, fmt.Errorf("decode %s: %w", kv.Key, err)
+	}
+	return record, nil
+}

@@ -1,0 +1,148 @@
+// Package store is the contract for what Stead keeps: snapshot, watch from a
+// revision, guarded multi-key writes, leases. Its bodies (etcdstore, memstore)
+// pass one conformance suite (storetest). A body adds its own versioned prefix;
+// keys here are relative ("members/default/db/0").
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Rev is the store's own counter: it grows with every commit, shared by all keys
+// of one commit, and is never shown to users. 0: none, absent.
+type Rev int64
+
+// The kinds of errors every body translates to; test with errors.Is.
+var (
+	// ErrConflict: a guard did not hold; nothing was written. News, not an error: look again.
+	ErrConflict = errors.New("conflict")
+	// ErrUnknown: the outcome of a write is not known (time-out, lost connection). Read again.
+	ErrUnknown = errors.New("outcome unknown")
+	// ErrCompacted: the watch's revision is gone; take a fresh snapshot.
+	ErrCompacted = errors.New("revision compacted")
+	// ErrNoSpace: the store's quota is used up; nothing was written.
+	ErrNoSpace = errors.New("store is out of space")
+	// ErrLeaseGone: the lease expired or was revoked.
+	ErrLeaseGone = errors.New("lease is gone")
+	// ErrTooLarge: more than MaxOps operations or compares, or too many bytes.
+	ErrTooLarge = errors.New("transaction is too large")
+	// ErrUnavailable: the store cannot be reached or has no quorum; nothing was read.
+	ErrUnavailable = errors.New("store is unavailable")
+)
+
+// MaxOps bounds compares and operations of one Txn, each counted apart (etcd's
+// default --max-txn-ops is 128).
+const MaxOps = 120
+
+// KV is one key at one moment. Callers own Value.
+type KV struct {
+	Key    string
+	Value  []byte
+	Create Rev // revision of its creation
+	Mod    Rev // revision of its last write
+	Lease  LeaseID
+}
+
+// LeaseID names a lease; 0: none.
+type LeaseID int64
+
+// Guard is one compare of a Txn. Exactly one of the constructors below makes it.
+type Guard struct {
+	Key    string
+	Create bool // compare the create-revision instead of the mod-revision
+	Rev    Rev  // 0: the key must be absent
+}
+
+// Seen guards that key is still as it was at mod-revision rev (0: absent).
+func Seen(key string, rev Rev) Guard { return Guard{Key: key, Rev: rev} }
+
+// Created guards that key is still the creation of revision rev.
+func Created(key string, rev Rev) Guard { return Guard{Key: key, Rev: rev, Create: true} }
+
+// Absent guards that key does not exist.
+func Absent(key string) Guard { return Guard{Key: key} }
+
+// Op is one write of a Txn: a put, or with Delete a deletion (of an absent key: no effect).
+type Op struct {
+	Key    string
+	Value  []byte
+	Lease  LeaseID
+	Delete bool
+}
+
+// Put writes value at key.
+func Put(key string, value []byte) Op { return Op{Key: key, Value: value} }
+
+// PutLeased writes value at key until the lease ends.
+func PutLeased(key string, value []byte, lease LeaseID) Op {
+	return Op{Key: key, Value: value, Lease: lease}
+}
+
+// Del removes key.
+func Del(key string) Op { return Op{Key: key, Delete: true} }
+
+// Txn applies all of Then if every guard of If holds, else nothing. No key may
+// stand twice in Then.
+type Txn struct {
+	If   []Guard
+	Then []Op
+}
+
+// Event is one change of a key; Delete when it went away (Value is nil then).
+type Event struct {
+	KV
+	Delete bool
+}
+
+// Batch is all changes of one or more revisions, whole, in order.
+type Batch struct {
+	Rev    Rev // the newest revision contained
+	Events []Event
+}
+
+// Watch delivers batches in order until it fails or its context ends. Next blocks.
+// After any error take a fresh snapshot and a new watch (SAFETY S18).
+type Watch interface {
+	// Next returns the next batch. Errors: ErrCompacted, ErrUnavailable, ctx's.
+	Next(ctx context.Context) (Batch, error)
+	// Close releases the watch; a blocked Next returns.
+	Close()
+}
+
+// Store is the contract. All methods are safe for concurrent use, block until
+// done or ctx ends, and return copies that nobody else holds.
+type Store interface {
+	// Snapshot reads all keys under prefix ("" for all) at one revision,
+	// linearizably. Keys are sorted.
+	Snapshot(ctx context.Context, prefix string) (Rev, []KV, error)
+	// Get reads single keys at one revision, linearizably; absent ones are left
+	// out of the map. The revision is the store's at that moment.
+	Get(ctx context.Context, keys ...string) (Rev, map[string]KV, error)
+	// Watch delivers every change under prefix after revision from.
+	Watch(ctx context.Context, prefix string, from Rev) (Watch, error)
+	// Commit applies t and returns its revision. Errors: ErrConflict, ErrUnknown,
+	// ErrNoSpace, ErrLeaseGone, ErrTooLarge, ErrUnavailable.
+	Commit(ctx context.Context, t Txn) (Rev, error)
+	// Grant makes a lease of the given length (whole seconds, at least 1s).
+	Grant(ctx context.Context, ttl time.Duration) (LeaseID, error)
+	// Renew starts the lease's time anew. A granted renewal is not evidence of
+	// anything else (SAFETY S5). Errors: ErrLeaseGone, ErrUnavailable.
+	Renew(ctx context.Context, id LeaseID) error
+	// Revoke ends the lease and deletes its keys; unknown leases are no error.
+	Revoke(ctx context.Context, id LeaseID) error
+	// Status tells size and health, for metrics.
+	Status(ctx context.Context) (Status, error)
+	// Close releases connections. Watches end.
+	Close() error
+}
+
+// Status is what a store says of itself.
+type Status struct {
+	Rev        Rev
+	SizeBytes  int64
+	QuotaBytes int64 // 0: unknown
+	Alarm      string
+	Version    string
+}
