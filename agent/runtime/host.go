@@ -25,8 +25,10 @@ type Network interface {
 type Volumes interface {
 	// Ensure makes or checks the directory of a volume and returns its path. The
 	// owner file must name cluster, identity and volume id; ErrForeign if it names
-	// another, ErrExists if there is data without an owner file.
-	Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fsGroup *int64) (string, error)
+	// another, ErrExists if there is data without an owner file. With fresh (no life
+	// was ever ready on it) a missing directory is made; without, it must be there:
+	// ErrNotFound, for an empty directory would be a silently lost volume.
+	Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, fsGroup *int64) (string, error)
 	// Scratch makes an empty directory for one life (emptyDir; memory: tmpfs of at
 	// most sizeBytes, 0: half of the machine's memory), or returns that of the same token.
 	Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error)
