@@ -16,6 +16,10 @@ type World struct {
 	Rev   int64
 	Epoch int64
 	Set   *spec.Set
+	// TemplateHash is the hash of Set's template (computed once per edit).
+	TemplateHash spec.RevisionHash
+	// Broken names records of the set that cannot be read; nothing is decided then.
+	Broken []string
 	// Status is the stored status; nil before the first.
 	Status    *spec.SetStatus
 	Revisions []*spec.Revision

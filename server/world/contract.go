@@ -20,7 +20,8 @@ type Reader interface {
 	Wait(ctx context.Context, rev store.Rev) error
 	// Look calls f with the cache held still. f must not block nor keep the view.
 	Look(f func(View))
-	// Subscribe returns a subscription that is woken by every change.
+	// Subscribe returns a subscription that is woken by every change. Its first
+	// Take says All as soon as the cache has been loaded.
 	Subscribe() Subscription
 }
 
@@ -46,12 +47,18 @@ type View interface {
 	// MembersOn lists the identities whose life is on node, sorted.
 	MembersOn(node spec.NodeName) []spec.Identity
 	Nodes() []plan.Node
+	// NodeRev is the mod-revision of nodes/<name>; 0: absent.
+	NodeRev(node spec.NodeName) store.Rev
 	Session(node spec.NodeName) (*spec.Session, store.Rev)
 	Services(ns spec.Namespace) []*spec.ServiceRecord
 	Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev)
 	Secret(ns spec.Namespace, name string) (*spec.SecretRecord, store.Rev)
 	Events(ref spec.SetRef) []*spec.Event
+	// Addresses holds all address records by the address's text; an unreadable one
+	// stands there without identity: it is not free.
 	Addresses() map[string]*spec.AddressRecord
+	// AddressRev is the mod-revision of addresses/<ip>; 0: absent.
+	AddressRev(ip string) store.Rev
 	Bootstrapped(uid spec.UID) bool
 }
 

@@ -1,0 +1,201 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/store"
+)
+
+// ErrWentBack ends Run: the store shows a past or another cluster (restored from
+// a backup, or another store behind the same address). This process has told
+// nodes things that store does not know, so it must end (SAFETY S8).
+var ErrWentBack = errors.New("the store went back")
+
+// Waits between two attempts to load the store, doubling.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// Cache mirrors a store. The zero Cache is of no use; see New. All methods are
+// safe for concurrent use.
+type Cache struct {
+	store store.Store
+	log   *slog.Logger
+
+	mu     sync.RWMutex
+	state  *state
+	moved  chan struct{} // closed and made anew when state.rev grows
+	subs   map[*subscription]struct{}
+	loaded bool
+}
+
+var _ Reader = (*Cache)(nil)
+
+// New makes a cache of s that is empty (revision 0) until Run has loaded it.
+func New(s store.Store, log *slog.Logger) *Cache {
+	return &Cache{
+		store: s, log: log, state: newState(0),
+		moved: make(chan struct{}), subs: map[*subscription]struct{}{},
+	}
+}
+
+// Run mirrors the store until ctx ends: a snapshot, then one watch from its
+// revision; after any error a fresh snapshot. It returns nil when ctx ended, or
+// an error that is ErrWentBack, after which the process must not go on.
+func (c *Cache) Run(ctx context.Context) error {
+	retry := firstRetry
+	for {
+		loaded, err := c.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrWentBack):
+			return err
+		case loaded:
+			retry = firstRetry
+		}
+		if retry == firstRetry { // say it once, not at each attempt
+			c.log.Warn("store watch ended", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retry):
+		}
+		retry = min(2*retry, lastRetry)
+	}
+}
+
+// follow loads a snapshot and applies the watch until it fails; loaded tells
+// whether the snapshot was read.
+func (c *Cache) follow(ctx context.Context) (loaded bool, err error) {
+	rev, kvs, err := c.store.Snapshot(ctx, "")
+	if err != nil {
+		return false, err
+	}
+	if err := c.load(rev, kvs); err != nil {
+		return false, err
+	}
+	w, err := c.store.Watch(ctx, "", rev)
+	if err != nil {
+		return true, err
+	}
+	defer w.Close()
+	for {
+		b, err := w.Next(ctx)
+		if err != nil {
+			return true, err
+		}
+		if err := c.apply(b); err != nil {
+			return true, err
+		}
+	}
+}
+
+// load replaces all by a snapshot.
+func (c *Cache) load(rev store.Rev, kvs []store.KV) error {
+	fresh := newState(rev)
+	for _, kv := range kvs {
+		if err := fresh.apply(store.Event{KV: kv}, nil); err != nil {
+			c.log.Error("record left out", "err", err)
+		}
+	}
+	fresh.settle(rev)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.mayBecome(fresh); err != nil {
+		return err
+	}
+	c.state, c.loaded = fresh, true
+	c.tell(&Changes{All: true, Rev: rev})
+	return nil
+}
+
+// apply takes over one batch; batches already contained are dropped.
+func (c *Cache) apply(b store.Batch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.Rev <= c.state.rev {
+		return nil
+	}
+	epoch, cluster := c.state.epoch, c.state.cluster
+	ch := newChanges(b.Rev)
+	for _, ev := range b.Events {
+		if err := c.state.apply(ev, ch); err != nil {
+			c.log.Error("record left out", "err", err)
+		}
+	}
+	c.state.settle(b.Rev)
+	c.tell(ch)
+	if c.state.epoch < epoch || (cluster != "" && c.state.cluster != cluster) {
+		return fmt.Errorf("%w: epoch %d of cluster %q became epoch %d of cluster %q",
+			ErrWentBack, epoch, cluster, c.state.epoch, c.state.cluster)
+	}
+	return nil
+}
+
+// mayBecome refuses a snapshot that is older than what was seen, or of another cluster.
+func (c *Cache) mayBecome(fresh *state) error {
+	old := c.state
+	switch {
+	case fresh.epoch < old.epoch:
+		return fmt.Errorf("%w: from epoch %d to %d", ErrWentBack, old.epoch, fresh.epoch)
+	case fresh.rev < old.rev:
+		return fmt.Errorf("%w: from revision %d to %d", ErrWentBack, old.rev, fresh.rev)
+	case old.cluster != "" && fresh.cluster != old.cluster:
+		return fmt.Errorf("%w: from cluster %q to %q", ErrWentBack, old.cluster, fresh.cluster)
+	}
+	return nil
+}
+
+// tell wakes waiters and subscribers; mu is held.
+func (c *Cache) tell(ch *Changes) {
+	close(c.moved)
+	c.moved = make(chan struct{})
+	for s := range c.subs {
+		s.add(ch)
+	}
+}
+
+// Wait implements Reader. Ask only for revisions of commits that wrote something
+// below the store's prefix: others are never delivered.
+func (c *Cache) Wait(ctx context.Context, rev store.Rev) error {
+	for {
+		c.mu.RLock()
+		reached, moved := c.loaded && c.state.rev >= rev, c.moved
+		c.mu.RUnlock()
+		if reached {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for store revision %d: %w", rev, ctx.Err())
+		case <-moved:
+		}
+	}
+}
+
+// Look implements Reader.
+func (c *Cache) Look(f func(View)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	f(c.state)
+}
+
+// Subscribe implements Reader. Its first Take says All when the cache is loaded.
+func (c *Cache) Subscribe() Subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &subscription{cache: c, wake: make(chan struct{}, 1), gathered: newChanges(0)}
+	c.subs[s] = struct{}{}
+	if c.loaded {
+		s.add(&Changes{All: true, Rev: c.state.rev})
+	}
+	return s
+}

@@ -1,0 +1,196 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// setState is all that is stored of one set, so that a look at it costs nothing
+// of the others.
+type setState struct {
+	ref       spec.SetRef
+	set       entry[spec.Set]
+	hash      spec.RevisionHash // of set's template
+	status    entry[spec.SetStatus]
+	revisions map[spec.RevisionHash]entry[spec.Revision]
+	byNumber  []*spec.Revision // ascending; replaced whole
+	slots     []*slot          // ascending by ordinal
+	events    map[string]entry[spec.Event]
+}
+
+// slot is what is stored of one identity, and the planner's view of it.
+type slot struct {
+	view     plan.Slot
+	member   entry[spec.Member]
+	report   entry[spec.Report]
+	identity entry[spec.IdentityRecord]
+	volumes  map[spec.ClaimName]entry[spec.Volume]
+}
+
+// set is the state of a set, made when there is none.
+func (s *state) set(ref spec.SetRef) *setState {
+	t := s.sets[ref]
+	if t == nil {
+		t = &setState{
+			ref:       ref,
+			revisions: map[spec.RevisionHash]entry[spec.Revision]{},
+			events:    map[string]entry[spec.Event]{},
+		}
+		s.sets[ref] = t
+	}
+	return t
+}
+
+func (t *setState) find(ordinal int) (int, bool) {
+	return slices.BinarySearchFunc(t.slots, ordinal, func(l *slot, o int) int { return cmp.Compare(l.view.ID.Ordinal, o) })
+}
+
+// slot is the slot of an identity of the set, made when there is none.
+func (t *setState) slot(id spec.Identity) *slot {
+	i, ok := t.find(id.Ordinal)
+	if !ok {
+		l := &slot{view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[spec.Volume]{}}
+		t.slots = slices.Insert(t.slots, i, l)
+	}
+	return t.slots[i]
+}
+
+// lookup is the slot of an identity, or one without any record.
+func (s *state) lookup(id spec.Identity) *slot {
+	if t := s.sets[id.Ref()]; t != nil {
+		if i, ok := t.find(id.Ordinal); ok {
+			return t.slots[i]
+		}
+	}
+	return &slot{}
+}
+
+// dropIdle forgets a slot without records, and the set when it was the last.
+func (t *setState) dropIdle(s *state, id spec.Identity) {
+	if i, ok := t.find(id.Ordinal); ok && t.slots[i].idle() {
+		t.slots = slices.Delete(t.slots, i, i+1)
+	}
+	t.dropIdleSet(s)
+}
+
+func (t *setState) dropIdleSet(s *state) {
+	if t.set.mod == 0 && t.status.mod == 0 && len(t.revisions)+len(t.slots)+len(t.events) == 0 {
+		delete(s.sets, t.ref)
+	}
+}
+
+func (l *slot) idle() bool {
+	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 &&
+		len(l.volumes) == 0 && len(l.view.Strays) == 0
+}
+
+// refresh makes the planner's view anew; its maps and slices are never changed in
+// place, because views that were handed out share them.
+func (l *slot) refresh(s *state) {
+	v := plan.Slot{ID: l.view.ID, Identity: l.identity.record, Member: l.member.record}
+	if r := l.report.record; r != nil && v.Member != nil && r.Token == v.Member.Token {
+		v.Report = r
+	}
+	if len(l.volumes) > 0 {
+		v.Volumes = make(map[spec.ClaimName]*spec.Volume, len(l.volumes))
+		for claim, e := range l.volumes {
+			if e.record != nil {
+				v.Volumes[claim] = e.record
+			}
+		}
+	}
+	v.Strays = s.strays[v.ID]
+	l.view = v
+}
+
+// applySet takes over one change of a record that belongs to a set.
+func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
+	kind, rest := store.Kind(ev.Key)
+	parts := strings.Split(rest, "/")[2:]
+	if (kind == store.KindSet || kind == store.KindStatus) && len(parts) > 0 {
+		return fmt.Errorf("decode %s: the key names no set", ev.Key)
+	}
+	t := s.set(ref)
+	defer t.dropIdleSet(s)
+	switch kind {
+	case store.KindSet:
+		t.set, err = decode(s, ev, func(r *spec.Set) string { return store.SetKey(r.Ref) })
+		t.hash = ""
+		if t.set.record != nil {
+			t.hash = hashTemplate(t.set.record.Spec.Template)
+		}
+	case store.KindStatus: // the record does not name its set
+		t.status, err = decode(s, ev, func(*spec.SetStatus) string { return ev.Key })
+	case store.KindRevision:
+		var e entry[spec.Revision]
+		e, err = decode(s, ev, func(r *spec.Revision) string { return store.RevisionKey(r.Ref, r.Hash) })
+		keep(t.revisions, spec.RevisionHash(strings.Join(parts, "/")), e)
+		t.byNumber = t.sortRevisions()
+	case store.KindEvent: // the record does not name its key
+		var e entry[spec.Event]
+		e, err = decode(s, ev, func(*spec.Event) string { return ev.Key })
+		keep(t.events, strings.Join(parts, "/"), e)
+	default:
+		return s.applyMember(t, kind, parts, ev)
+	}
+	return err
+}
+
+// applyMember takes over one change of a record that belongs to an identity.
+func (s *state) applyMember(t *setState, kind string, parts []string, ev store.Event) (err error) {
+	id, claim, err := identityOf(t.ref, kind, parts)
+	if err != nil {
+		return fmt.Errorf("decode %s: %w", ev.Key, err)
+	}
+	l := t.slot(id)
+	switch kind {
+	case store.KindMember:
+		old := l.member.record
+		l.member, err = decode(s, ev, func(r *spec.Member) string { return store.MemberKey(r.ID) })
+		s.moveMember(id, old, l.member.record)
+	case store.KindReport:
+		l.report, err = decode(s, ev, func(r *spec.Report) string { return store.ReportKey(r.ID) })
+	case store.KindIdentity:
+		l.identity, err = decode(s, ev, func(r *spec.IdentityRecord) string { return store.IdentityKey(r.ID) })
+	case store.KindVolume:
+		var e entry[spec.Volume]
+		e, err = decode(s, ev, func(r *spec.Volume) string { return store.VolumeKey(r.ID, r.Claim) })
+		keep(l.volumes, claim, e)
+	}
+	l.refresh(s)
+	t.dropIdle(s, id)
+	return err
+}
+
+// identityOf reads "<ordinal>", or "<claim>/<ordinal>" of a volume.
+func identityOf(ref spec.SetRef, kind string, parts []string) (id spec.Identity, claim spec.ClaimName, err error) {
+	if kind == store.KindVolume && len(parts) == 2 {
+		claim, parts = spec.ClaimName(parts[0]), parts[1:]
+	}
+	if len(parts) != 1 {
+		return id, claim, fmt.Errorf("the key names no member")
+	}
+	n, err := strconv.ParseInt(parts[0], 10, 32)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != parts[0] {
+		return id, claim, fmt.Errorf("%q is no ordinal", parts[0])
+	}
+	return spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: int(n)}, claim, nil
+}
+
+// moveMember keeps the list of members of each node.
+func (s *state) moveMember(id spec.Identity, old, now *spec.Member) {
+	if old != nil && (now == nil || now.Node != old.Node) {
+		delete(s.node(old.Node).members, id)
+		s.dropIdleNode(old.Node)
+	}
+	if now != nil {
+		s.node(now.Node).members[id] = true
+	}
+}

@@ -1,0 +1,272 @@
+package world
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+type revision = store.Rev
+
+// entry is a decoded record and the revision of its last write. A record that
+// cannot be decoded has a revision and no value.
+type entry[T any] struct {
+	record *T
+	mod    store.Rev
+}
+
+// state is the mirror at one revision. Records are never changed, only replaced.
+type state struct {
+	rev           store.Rev
+	epoch         int64
+	cluster       string
+	leader        string
+	leaderCreated store.Rev
+
+	sets      map[spec.SetRef]*setState
+	nodes     map[spec.NodeName]*nodeState
+	nodeList  []plan.Node // see listNodes; replaced whole
+	nodesMove bool        // nodeList is to be built again
+	strays    map[spec.Identity][]plan.NodeStray
+	services  map[spec.Namespace]map[string]entry[spec.ServiceRecord]
+	configs   map[string]entry[spec.ConfigRecord]
+	secrets   map[string]entry[spec.SecretRecord]
+	addresses map[string]*spec.AddressRecord
+	addrRevs  map[string]store.Rev
+	boots     map[spec.UID]bool
+	broken    map[string]error // by key
+}
+
+// nodeState is all that is known of one node.
+type nodeState struct {
+	node    entry[spec.Node]
+	facts   entry[spec.NodeFacts]
+	session entry[spec.Session]
+	members map[spec.Identity]bool
+}
+
+func newState(rev store.Rev) *state {
+	return &state{
+		rev:       rev,
+		sets:      map[spec.SetRef]*setState{},
+		nodes:     map[spec.NodeName]*nodeState{},
+		strays:    map[spec.Identity][]plan.NodeStray{},
+		services:  map[spec.Namespace]map[string]entry[spec.ServiceRecord]{},
+		configs:   map[string]entry[spec.ConfigRecord]{},
+		secrets:   map[string]entry[spec.SecretRecord]{},
+		addresses: map[string]*spec.AddressRecord{},
+		addrRevs:  map[string]store.Rev{},
+		boots:     map[spec.UID]bool{},
+		broken:    map[string]error{},
+	}
+}
+
+// decode makes the entry of one event. keyOf tells where the record belongs: a
+// record under another key than its own is as broken as one that is no JSON. The
+// error names the key; the entry has no value then, so that nobody acts on it.
+func decode[T any](s *state, ev store.Event, keyOf func(*T) string) (entry[T], error) {
+	delete(s.broken, ev.Key)
+	if ev.Delete {
+		return entry[T]{}, nil
+	}
+	record, err := store.Decode[T](ev.KV)
+	if err == nil {
+		if want := keyOf(&record); want != ev.Key {
+			err = fmt.Errorf("decode %s: the record belongs to %s", ev.Key, want)
+		}
+	}
+	if err != nil {
+		s.broken[ev.Key] = err
+		return entry[T]{mod: ev.Mod}, err
+	}
+	return entry[T]{&record, ev.Mod}, nil
+}
+
+// settle ends a batch: what is derived from many records is built again.
+func (s *state) settle(rev store.Rev) {
+	s.rev = rev
+	if s.nodesMove {
+		s.nodeList, s.nodesMove = s.listNodes(), false
+	}
+}
+
+// apply takes over one change and notes in ch (may be nil) what moved. An error
+// names a record that could not be read; it is kept as broken.
+func (s *state) apply(ev store.Event, ch *Changes) error {
+	if ch == nil {
+		ch = newChanges(0)
+	}
+	if ref, ok := store.RefOfKey(ev.Key); ok {
+		ch.Sets[ref] = true
+		return s.applySet(ref, ev)
+	}
+	kind, rest := store.Kind(ev.Key)
+	switch kind {
+	case store.KindNode, store.KindFacts, store.KindSession:
+		return s.applyNode(kind, spec.NodeName(rest), ev, ch)
+	case store.KindService, store.KindConfig, store.KindSecret:
+		return s.applyObject(kind, rest, ev, ch)
+	case store.KindAddress:
+		return s.applyAddress(rest, ev)
+	case store.KindBootstrapped:
+		s.applyBootstrapped(spec.UID(rest), ev, ch)
+	case store.KindLeader:
+		s.leader, s.leaderCreated = string(ev.Value), ev.Create
+		if ev.Delete {
+			s.leader, s.leaderCreated = "", 0
+		}
+		ch.Leadership = true
+	case store.KindCluster:
+		s.cluster = string(ev.Value)
+	case store.KindEpoch:
+		return s.applyEpoch(ev)
+	}
+	return nil // kinds of newer versions are not ours to judge
+}
+
+// applyBootstrapped needs the key only: what stands in the record is for people.
+func (s *state) applyBootstrapped(uid spec.UID, ev store.Event, ch *Changes) {
+	if ev.Delete {
+		delete(s.boots, uid)
+	} else {
+		s.boots[uid] = true
+	}
+	for ref, t := range s.sets {
+		if t.set.record != nil && t.set.record.UID == uid {
+			ch.Sets[ref] = true
+		}
+	}
+}
+
+func (s *state) applyEpoch(ev store.Event) error {
+	delete(s.broken, ev.Key)
+	n, err := strconv.ParseInt(string(ev.Value), 10, 64)
+	if ev.Delete || err != nil || n < 1 {
+		s.epoch = 0 // the engine decides nothing in epoch 0
+		s.broken[ev.Key] = fmt.Errorf("decode %s: %q is no epoch", ev.Key, ev.Value)
+		return s.broken[ev.Key]
+	}
+	s.epoch = n
+	return nil
+}
+
+func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
+	ch.Nodes[name] = true
+	s.nodesMove = true
+	n := s.node(name)
+	switch kind {
+	case store.KindNode:
+		n.node, err = decode(s, ev, func(r *spec.Node) string { return store.NodeKey(r.Name) })
+	case store.KindSession:
+		n.session, err = decode(s, ev, func(r *spec.Session) string { return store.SessionKey(r.Node) })
+	case store.KindFacts:
+		old := n.facts.record
+		n.facts, err = decode(s, ev, func(r *spec.NodeFacts) string { return store.FactsKey(r.Name) })
+		s.moveStrays(name, old, n.facts.record, ch)
+	}
+	s.dropIdleNode(name)
+	return err
+}
+
+// moveStrays replaces the strays of node by those it tells now.
+func (s *state) moveStrays(node spec.NodeName, old, now *spec.NodeFacts, ch *Changes) {
+	touched := map[spec.Identity]bool{}
+	if old != nil {
+		for _, stray := range old.Strays {
+			touched[stray.ID] = true
+			s.strays[stray.ID] = slices.DeleteFunc(slices.Clone(s.strays[stray.ID]),
+				func(x plan.NodeStray) bool { return x.Node == node })
+		}
+	}
+	if now != nil {
+		for _, stray := range now.Strays {
+			touched[stray.ID] = true
+			s.strays[stray.ID] = append(slices.Clone(s.strays[stray.ID]), plan.NodeStray{Node: node, Stray: stray})
+		}
+	}
+	for id := range touched {
+		if len(s.strays[id]) == 0 {
+			delete(s.strays, id)
+		}
+		set := s.set(id.Ref())
+		set.slot(id).refresh(s)
+		set.dropIdle(s, id)
+		ch.Sets[id.Ref()] = true
+	}
+}
+
+func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) (err error) {
+	ns, name, _ := strings.Cut(rest, "/")
+	switch kind {
+	case store.KindService:
+		ch.Services[spec.Namespace(ns)] = true
+		var e entry[spec.ServiceRecord]
+		e, err = decode(s, ev, func(r *spec.ServiceRecord) string { return store.ServiceKey(r.Namespace, r.Name) })
+		if s.services[spec.Namespace(ns)] == nil {
+			s.services[spec.Namespace(ns)] = map[string]entry[spec.ServiceRecord]{}
+		}
+		keep(s.services[spec.Namespace(ns)], name, e)
+	case store.KindConfig:
+		ch.Files[ev.Key] = true
+		var e entry[spec.ConfigRecord]
+		e, err = decode(s, ev, func(r *spec.ConfigRecord) string { return store.ConfigKey(r.Namespace, r.Name) })
+		keep(s.configs, ev.Key, e)
+	case store.KindSecret:
+		ch.Files[ev.Key] = true
+		var e entry[spec.SecretRecord]
+		e, err = decode(s, ev, func(r *spec.SecretRecord) string { return store.SecretKey(r.Namespace, r.Name) })
+		keep(s.secrets, ev.Key, e)
+	}
+	return err
+}
+
+// keep stores e, or removes it when the record is gone.
+func keep[K comparable, T any](m map[K]entry[T], key K, e entry[T]) {
+	if e.mod == 0 {
+		delete(m, key)
+		return
+	}
+	m[key] = e
+}
+
+// applyAddress keeps an unreadable record as one held by nobody: it is not free.
+func (s *state) applyAddress(text string, ev store.Event) error {
+	e, err := decode(s, ev, func(r *spec.AddressRecord) string { return store.AddressKey(r.Address) })
+	switch {
+	case ev.Delete:
+		delete(s.addresses, text)
+		delete(s.addrRevs, text)
+		return err
+	case e.record == nil:
+		addr, _ := netip.ParseAddr(text)
+		s.addresses[text] = &spec.AddressRecord{Address: addr}
+	default:
+		s.addresses[text] = e.record
+	}
+	s.addrRevs[text] = e.mod
+	return err
+}
+
+// node is the state of a node, made when there is none.
+func (s *state) node(name spec.NodeName) *nodeState {
+	n := s.nodes[name]
+	if n == nil {
+		n = &nodeState{members: map[spec.Identity]bool{}}
+		s.nodes[name] = n
+	}
+	return n
+}
+
+// dropIdleNode forgets a node of which nothing is stored.
+func (s *state) dropIdleNode(name spec.NodeName) {
+	n := s.nodes[name]
+	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && len(n.members) == 0 {
+		delete(s.nodes, name)
+	}
+}

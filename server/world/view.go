@@ -1,0 +1,231 @@
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+var _ View = (*state)(nil)
+
+func (s *state) Rev() store.Rev              { return s.rev }
+func (s *state) Epoch() int64                { return s.epoch }
+func (s *state) ClusterID() string           { return s.cluster }
+func (s *state) Leader() (string, store.Rev) { return s.leader, s.leaderCreated }
+
+// Sets lists the sets that exist, by namespace and name.
+func (s *state) Sets() []spec.SetRef {
+	refs := make([]spec.SetRef, 0, len(s.sets))
+	for ref, t := range s.sets {
+		if t.set.record != nil {
+			refs = append(refs, ref)
+		}
+	}
+	slices.SortFunc(refs, func(a, b spec.SetRef) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return refs
+}
+
+func (s *state) Set(ref spec.SetRef) (*spec.Set, store.Rev) {
+	t := s.sets[ref]
+	if t == nil {
+		return nil, 0
+	}
+	return t.set.record, t.set.mod
+}
+
+func (s *state) World(ref spec.SetRef) plan.World {
+	w := plan.World{Rev: int64(s.rev), Epoch: s.epoch, Nodes: s.Nodes(), Broken: s.brokenOf(ref)}
+	t := s.sets[ref]
+	if t == nil {
+		return w
+	}
+	w.Set, w.TemplateHash, w.Status = t.set.record, t.hash, t.status.record
+	w.Revisions = t.byNumber
+	w.Slots = make([]plan.Slot, len(t.slots))
+	for i, l := range t.slots {
+		w.Slots[i] = l.view
+	}
+	if w.Set != nil {
+		w.Bootstrapped = s.boots[w.Set.UID]
+	}
+	return w
+}
+
+// brokenOf names the records of a set that cannot be read.
+func (s *state) brokenOf(ref spec.SetRef) []string {
+	var keys []string
+	for key := range s.broken {
+		if of, ok := store.RefOfKey(key); ok && of == ref {
+			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (t *setState) sortRevisions() []*spec.Revision {
+	list := make([]*spec.Revision, 0, len(t.revisions))
+	for _, e := range t.revisions {
+		if e.record != nil {
+			list = append(list, e.record)
+		}
+	}
+	slices.SortFunc(list, func(a, b *spec.Revision) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Hash, b.Hash))
+	})
+	return list
+}
+
+func (s *state) Member(id spec.Identity) (*spec.Member, store.Rev) {
+	l := s.lookup(id)
+	return l.member.record, l.member.mod
+}
+
+func (s *state) Report(id spec.Identity) (*spec.Report, store.Rev) {
+	l := s.lookup(id)
+	return l.report.record, l.report.mod
+}
+
+func (s *state) Identity(id spec.Identity) (*spec.IdentityRecord, store.Rev) {
+	l := s.lookup(id)
+	return l.identity.record, l.identity.mod
+}
+
+func (s *state) Status(ref spec.SetRef) (*spec.SetStatus, store.Rev) {
+	t := s.sets[ref]
+	if t == nil {
+		return nil, 0
+	}
+	return t.status.record, t.status.mod
+}
+
+func (s *state) Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev) {
+	t := s.sets[ref]
+	if t == nil {
+		return nil, 0
+	}
+	e := t.revisions[h]
+	return e.record, e.mod
+}
+
+// Volumes lists the set's volumes by ordinal and claim.
+func (s *state) Volumes(ref spec.SetRef) []*spec.Volume {
+	t := s.sets[ref]
+	if t == nil {
+		return nil
+	}
+	var list []*spec.Volume
+	for _, l := range t.slots {
+		for _, claim := range slices.Sorted(maps.Keys(l.view.Volumes)) {
+			list = append(list, l.view.Volumes[claim])
+		}
+	}
+	return list
+}
+
+func (s *state) VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev {
+	return s.lookup(id).volumes[c].mod
+}
+
+func (s *state) MembersOn(node spec.NodeName) []spec.Identity {
+	n := s.nodes[node]
+	if n == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(n.members), compareIdentity)
+}
+
+func compareIdentity(a, b spec.Identity) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal))
+}
+
+// Nodes lists the nodes that have a record, by name. A session or facts of
+// another uid than the record's are not the node's (SAFETY S9).
+func (s *state) Nodes() []plan.Node { return s.nodeList }
+
+// listNodes makes the list that Nodes hands out; it is never changed afterwards.
+func (s *state) listNodes() []plan.Node {
+	list := make([]plan.Node, 0, len(s.nodes))
+	for _, n := range s.nodes {
+		if n.node.record == nil {
+			continue
+		}
+		p := plan.Node{Node: n.node.record}
+		if f := n.facts.record; f != nil && f.UID == p.Node.UID {
+			p.Facts = f
+		}
+		if e := n.session.record; e != nil && e.UID == p.Node.UID {
+			p.Session = e
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b plan.Node) int { return strings.Compare(string(a.Node.Name), string(b.Node.Name)) })
+	return list
+}
+
+func (s *state) Session(node spec.NodeName) (*spec.Session, store.Rev) {
+	n := s.nodes[node]
+	if n == nil {
+		return nil, 0
+	}
+	return n.session.record, n.session.mod
+}
+
+func (s *state) NodeRev(node spec.NodeName) store.Rev {
+	n := s.nodes[node]
+	if n == nil {
+		return 0
+	}
+	return n.node.mod
+}
+
+// Services lists the services of a namespace by name.
+func (s *state) Services(ns spec.Namespace) []*spec.ServiceRecord {
+	var list []*spec.ServiceRecord
+	for _, name := range slices.Sorted(maps.Keys(s.services[ns])) {
+		if r := s.services[ns][name].record; r != nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (s *state) Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev) {
+	e := s.configs[store.ConfigKey(ns, name)]
+	return e.record, e.mod
+}
+
+func (s *state) Secret(ns spec.Namespace, name string) (*spec.SecretRecord, store.Rev) {
+	e := s.secrets[store.SecretKey(ns, name)]
+	return e.record, e.mod
+}
+
+// Events lists the events of a set by key.
+func (s *state) Events(ref spec.SetRef) []*spec.Event {
+	t := s.sets[ref]
+	if t == nil {
+		return nil
+	}
+	var list []*spec.Event
+	for _, name := range slices.Sorted(maps.Keys(t.events)) {
+		if r := t.events[name].record; r != nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses }
+
+func (s *state) AddressRev(ip string) store.Rev { return s.addrRevs[ip] }
+
+func (s *state) Bootstrapped(uid spec.UID) bool { return s.boots[uid] }
