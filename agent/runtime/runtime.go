@@ -78,9 +78,10 @@ type Mount struct {
 	ReadOnly bool
 }
 
-// Log says where stdout and stderr go: rotated files, written by stead-node logger.
+// Log says where stdout and stderr go: rotated files, written by stead-node logger
+// below Dir, one directory a run (token and attempt); read them with agent/logs.
 type Log struct {
-	Dir       string // made by the caller; file names are 0.log (present), 1.log …
+	Dir       string // of the container, for all its runs; made when missing
 	FileBytes int64  // rotate above this size
 	Files     int    // keep so many
 }
@@ -149,14 +150,17 @@ type Runtime interface {
 	EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (Sandbox, error)
 	// Sandboxes lists all sandboxes on this node.
 	Sandboxes(ctx context.Context) ([]Sandbox, error)
-	// RemoveSandbox unpins the namespaces; absent is no error.
+	// RemoveSandbox unpins the namespaces; absent is no error. While a process of
+	// the identity is left (see Empty) it changes nothing and returns ErrExists.
 	RemoveSandbox(ctx context.Context, id spec.Identity) error
 
 	// Create makes a container, not started. ErrExists: one of that id exists.
-	// ErrBadSpec: it can never work as described (e.g. no such user).
+	// ErrBadSpec: it can never work as described (e.g. no such user). ErrNotFound:
+	// no sandbox of its token stands. ErrImageMissing: make it present first.
 	Create(ctx context.Context, c Container) error
-	// Start starts a created container. ErrBadSpec: e.g. command not found; the
-	// container is left without a process.
+	// Start starts a created container, once: nil while it runs, ErrExists when it
+	// ran before. ErrBadSpec: e.g. command not found; the container is left Created,
+	// without a process. After any other error only Status tells what came of it.
 	Start(ctx context.Context, id ContainerID) error
 	// Signal sends a signal to the main process (all: to every process of the
 	// container). ErrNotRunning, ErrNotFound.
@@ -169,7 +173,8 @@ type Runtime interface {
 	// List looks at all containers of this node's, sorted. ErrUnavailable.
 	List(ctx context.Context) ([]Status, error)
 	// Wait blocks until the container has no running process, and tells how it
-	// ended. ErrUnavailable: nothing is known, look again.
+	// ended. ErrUnavailable: nothing is known, look again. ErrNotRunning: it was
+	// never started. ErrNotFound: there is no such container.
 	Wait(ctx context.Context, id ContainerID) (Exit, error)
 	// Exec runs a command and returns its exit code. ErrNotRunning.
 	Exec(ctx context.Context, id ContainerID, e Exec) (int, error)

@@ -1,0 +1,91 @@
+// Package fakert is a machine in memory: a runtime.Runtime, runtime.Network and
+// runtime.Volumes that do at once what they are told and can be scripted to fail.
+// One Host outlives any number of agents, as a real machine does; give the same
+// value to the next agent to restart it.
+//
+// Nothing here starts a goroutine or a timer, so it runs in a synctest bubble and
+// under a simulator's clock (SetNow) alike.
+package fakert
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+var (
+	_ runtime.Runtime = (*Host)(nil)
+	_ runtime.Network = (*Host)(nil)
+	_ runtime.Volumes = (*Host)(nil)
+)
+
+// Host is one machine: daemon, images, sandboxes, containers, links and volumes.
+// Safe for concurrent use.
+type Host struct {
+	mu         sync.Mutex
+	now        func() time.Time
+	down       chan struct{} // closed while the daemon is away
+	isDown     bool
+	images     map[string]runtime.Image
+	sandboxes  map[spec.Identity]runtime.Sandbox
+	containers map[runtime.ContainerID]*container
+	links      map[spec.Identity]link
+	volumes    map[string]spec.VolumeID
+	scratch    map[scratchKey]spec.Token
+	starts     map[spec.Identity][]Start
+	script     script
+}
+
+// New makes an empty host whose daemon is up, where every image can be pulled and
+// every container runs until it is told to end.
+func New() *Host {
+	return &Host{
+		now:        time.Now,
+		down:       make(chan struct{}),
+		images:     map[string]runtime.Image{},
+		sandboxes:  map[spec.Identity]runtime.Sandbox{},
+		containers: map[runtime.ContainerID]*container{},
+		links:      map[spec.Identity]link{},
+		volumes:    map[string]spec.VolumeID{},
+		scratch:    map[scratchKey]spec.Token{},
+		starts:     map[spec.Identity][]Start{},
+	}
+}
+
+// Ping fails while the daemon is down.
+func (h *Host) Ping(ctx context.Context) error {
+	return h.enter(ctx, Call{Op: "Ping"})
+}
+
+// Close does nothing: the host lives on for the next agent.
+func (h *Host) Close() error { return nil }
+
+// enter lets the script speak, then refuses while the daemon is away.
+func (h *Host) enter(ctx context.Context, c Call) error {
+	if err := h.intercept(ctx, c); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isDown {
+		return runtime.ErrUnavailable
+	}
+	return nil
+}
+
+// intercept lets the script speak; for calls that need no daemon.
+func (h *Host) intercept(ctx context.Context, c Call) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	hook := h.script.call
+	h.mu.Unlock()
+	if hook == nil {
+		return nil
+	}
+	return hook(ctx, c)
+}

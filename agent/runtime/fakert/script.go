@@ -1,0 +1,178 @@
+package fakert
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// Call is one call of an agent: the method's name and whom it concerns (ID and
+// Name are zero where the method has none; Name is the container's, or the claim
+// or scratch directory of a Volumes method).
+type Call struct {
+	Op   string
+	ID   spec.Identity
+	Name string
+}
+
+// Behaviour is how a container behaves. Zero: it runs until it is told to end and
+// exits 0 on SIGTERM.
+type Behaviour struct {
+	StartErr   error // Start fails with it and leaves no process
+	Exits      bool  // it ends with Code as soon as it was started
+	Code       int
+	IgnoreTerm bool // SIGTERM does nothing
+	TermCode   int  // exit code on SIGTERM
+	Unkillable bool // even SIGKILL does nothing, as in D state, until Exit or Reboot
+}
+
+// Start is one start of a process, in the order they happened.
+type Start struct {
+	Name    string // container
+	Token   spec.Token
+	Attempt int
+	At      time.Time
+}
+
+type script struct {
+	call      func(context.Context, Call) error
+	exec      func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
+	image     func(ref, policy string) error
+	behaviour func(runtime.Container) Behaviour
+}
+
+// OnCall hands every call to f before it has an effect. f may block (a slow host)
+// and may return an error, which the caller gets instead. nil: none.
+func (h *Host) OnCall(f func(ctx context.Context, c Call) error) {
+	h.with(func() { h.script.call = f })
+}
+
+// OnExec lets f answer Exec in running containers. nil: exit code 0, no output.
+func (h *Host) OnExec(f func(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error)) {
+	h.with(func() { h.script.exec = f })
+}
+
+// OnPull lets f decide whether an image that is not present can be pulled; it
+// returns nil, or an error of kind ErrImageMissing or ErrImagePull. nil: always.
+func (h *Host) OnPull(f func(ref, policy string) error) {
+	h.with(func() { h.script.image = f })
+}
+
+// OnStart lets f say how each container behaves from its Start on. nil: the zero
+// Behaviour.
+func (h *Host) OnStart(f func(c runtime.Container) Behaviour) {
+	h.with(func() { h.script.behaviour = f })
+}
+
+// SetNow replaces the clock that stamps starts and exits.
+func (h *Host) SetNow(now func() time.Time) { h.with(func() { h.now = now }) }
+
+// AddImage makes an image present without a pull.
+func (h *Host) AddImage(name string) { h.with(func() { h.images[name] = image(name) }) }
+
+// Down makes the daemon go away (true) or come back (false). Processes live on;
+// blocked Waits return ErrUnavailable.
+func (h *Host) Down(down bool) {
+	h.with(func() {
+		switch {
+		case down && !h.isDown:
+			close(h.down)
+		case !down && h.isDown:
+			h.down = make(chan struct{})
+		}
+		h.isDown = down
+	})
+}
+
+// Exit ends a running container as if by itself, Unkillable or not, and reports
+// whether it was running. A zero e.At is now.
+func (h *Host) Exit(id runtime.ContainerID, e runtime.Exit) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.containers[id]
+	if c == nil || c.state != runtime.Running {
+		return false
+	}
+	h.end(c, runtime.Exited, e)
+	return true
+}
+
+// Lose makes a running container's process vanish with nobody knowing how, and
+// reports whether it was running.
+func (h *Host) Lose(id runtime.ContainerID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.containers[id]
+	if c == nil || c.state != runtime.Running {
+		return false
+	}
+	h.end(c, runtime.Lost, runtime.Exit{Unknown: true})
+	return true
+}
+
+// Reboot ends every process and forgets all that lives in memory: sandboxes,
+// links and scratch. Containers that ran are Lost; images and volumes stay.
+func (h *Host) Reboot() {
+	h.with(func() {
+		for _, c := range h.containers {
+			if c.state == runtime.Running {
+				h.end(c, runtime.Lost, runtime.Exit{Unknown: true})
+			}
+		}
+		clear(h.sandboxes)
+		clear(h.links)
+		clear(h.scratch)
+	})
+}
+
+// Starts returns every process start of an identity so far, oldest first.
+func (h *Host) Starts(id spec.Identity) []Start {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.starts[id])
+}
+
+// StartsOf counts the process starts of one container of one life.
+func (h *Host) StartsOf(id runtime.ContainerID, token spec.Token) int {
+	n := 0
+	for _, s := range h.Starts(id.ID) {
+		if s.Name == id.Name && s.Token == token {
+			n++
+		}
+	}
+	return n
+}
+
+// RunningTokens returns the lives of an identity that have a process now, sorted.
+// More than one, here or over several hosts, breaks the first promise.
+func (h *Host) RunningTokens(id spec.Identity) []spec.Token {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []spec.Token
+	for cid, c := range h.containers {
+		if cid.ID == id && c.state == runtime.Running && !slices.Contains(out, c.made.Token) {
+			out = append(out, c.made.Token)
+		}
+	}
+	slices.SortFunc(out, spec.Token.Compare)
+	return out
+}
+
+// Container returns what Create was told for id.
+func (h *Host) Container(id runtime.ContainerID) (runtime.Container, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.containers[id]; c != nil {
+		return c.made, true
+	}
+	return runtime.Container{}, false
+}
+
+func (h *Host) with(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
