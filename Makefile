@@ -1,0 +1,114 @@
+# The commands of a day's work; `make help` lists them.
+SHELL         := /bin/bash
+.DEFAULT_GOAL := check
+
+GO          ?= go
+STATICCHECK := .cache/bin/staticcheck-2026.2.2
+GOTEST      := .cache/bin/gotest
+NODE        := cmd/stead/embed/stead-node
+
+# One set of flags for building, vetting and testing, so that all share one build cache.
+export CGO_ENABLED := 0
+export GOFLAGS     := -buildvcs=false
+LDFLAGS            := -ldflags "-s -w"
+
+# Packages whose tests need root and a real containerd, beside test/.
+ROOT_PKGS = $(shell find . -name '*_root_test.go' -not -path './.*' -not -path './test/*' -printf '%h\n' | sort -u)
+
+say = @printf '\n== %s\n' $(1)
+
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e test proto image demo demo-clean clean FORCE
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: bin/stead ## bin/stead and bin/stead-node, static
+
+bin/stead-node: FORCE
+	@$(GO) build $(LDFLAGS) -o $@ ./cmd/stead-node
+
+# cmd/stead embeds it; written only when it changed, to keep the link step cached.
+$(NODE): bin/stead-node
+	@mkdir -p $(@D) && { cmp -s $< $@ || cp $< $@; }
+
+bin/stead: $(NODE) FORCE
+	@$(GO) build $(LDFLAGS) -o $@ ./cmd/stead
+
+check: fmt-check vet staticcheck arch unit ## everything that needs no root, in under two minutes
+
+fmt: ## gofmt all files
+	@gofmt -w $$(find . -name '*.go' -not -path './.*')
+
+fmt-check:
+	$(call say,"gofmt")
+	@bad=$$(gofmt -l $$(find . -name '*.go' -not -path './.*' -not -name '*.pb.go')); \
+	 if [ -n "$$bad" ]; then echo "not formatted (make fmt):"; echo "$$bad"; exit 1; fi
+
+vet: $(NODE)
+	$(call say,"vet")
+	@$(GO) vet ./...
+
+staticcheck: $(NODE) $(STATICCHECK)
+	$(call say,"staticcheck")
+	@$(STATICCHECK) ./...
+
+$(STATICCHECK):
+	@mkdir -p $(@D)
+	@GOBIN=$(CURDIR)/$(@D) $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.8.2
+	@mv $(@D)/staticcheck $@
+
+$(GOTEST): FORCE
+	@$(GO) build -o $@ ./scripts/gotest
+
+arch: $(GOTEST)
+	$(call say,"architecture")
+	@$(GOTEST) ./test/arch
+
+unit: $(GOTEST) $(NODE)
+	$(call say,"unit tests")
+	@$(GOTEST) ./...
+
+race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
+	$(call say,"unit tests with -race")
+	@CGO_ENABLED=1 $(GOTEST) -race ./...
+
+# From here on: root, a running containerd (scripts/setup), and no skips but those listed.
+ROOT_TEST = STEAD_ROOT_TESTS=1 $(GOTEST) -skips test/e2e/SKIPS
+
+conformance: $(GOTEST) $(NODE) image ## the bodies of our contracts against the real things (root)
+	$(call say,"conformance")
+	@$(ROOT_TEST) -p 1 $(ROOT_PKGS)
+
+box: $(GOTEST) $(NODE) ## a cluster in one process
+	$(call say,"box")
+	@$(ROOT_TEST) -p 1 ./test/box/...
+
+e2e: build $(GOTEST) image ## real containerd, real etcd members, dig (root)
+	$(call say,"e2e")
+	@$(ROOT_TEST) -p 1 -timeout 15m ./test/e2e/...
+
+test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)
+	$(call say,"setup")
+	@scripts/setup --dev
+	@$(MAKE) --no-print-directory check race conformance box e2e
+	@printf '\n== all passed in %s\n' "$$(date -u -d "@$$(($$(date +%s) - $(START)))" +%M:%S)"
+START := $(shell date +%s)
+
+image: ## the container images of examples and tests, from Debian packages
+	@scripts/image etcd box
+
+proto: ## generated code from proto/*.proto (needs protoc)
+	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler"; exit 1; }
+	@mkdir -p .cache/bin
+	@GOBIN=$(CURDIR)/.cache/bin $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+	@cd proto && PATH=$(CURDIR)/.cache/bin:$$PATH protoc --go_out=. --go_opt=paths=source_relative \
+	  --go-grpc_out=. --go-grpc_opt=paths=source_relative *.proto
+
+demo: ## a real three-member etcd cluster on this machine (root)
+	@scripts/demo
+
+demo-clean: ## end the demo and remove everything it made (root)
+	@scripts/demo --clean
+
+clean: ## remove what was built; images and packages in .cache stay
+	@rm -rf bin $(NODE) .cache/bin
