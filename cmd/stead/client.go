@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+)
+
+const (
+	defaultSocket = "/run/stead/stead.sock"
+	// callTimeout bounds every unary call of the command line.
+	callTimeout = 30 * time.Second
+	// messageBytes is the largest message either side accepts.
+	messageBytes = 64 << 20
+)
+
+// cli is what all verbs of people share.
+type cli struct {
+	server    string
+	namespace string
+}
+
+func serverDefault() string {
+	if s := os.Getenv("STEAD_SERVER"); s != "" {
+		return s
+	}
+	return "unix://" + defaultSocket
+}
+
+// dial connects to the server; only unix sockets, until there is TLS.
+func dial(server string) (*grpc.ClientConn, error) {
+	if !strings.HasPrefix(server, "unix://") {
+		return nil, usageError{fmt.Errorf("--server %q: only unix:///path is supported yet", server)}
+	}
+	return grpc.NewClient(server,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(messageBytes), grpc.MaxCallSendMsgSize(messageBytes)))
+}
+
+// with calls f with a connected client.
+func (c *cli) with(f func(proto.ControlClient) error) error {
+	conn, err := dial(c.server)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	err = f(proto.NewControlClient(conn))
+	if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "connect") {
+		return fmt.Errorf("no server answers at %s; start one with 'stead dev', or name another with --server", c.server)
+	}
+	return err
+}
+
+// call bounds one unary call.
+func call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, callTimeout)
+}
+
+// explainError is an error in the words of people: a status without its code.
+func explainError(err error) string {
+	if s, ok := status.FromError(err); ok && s.Code() != codes.Unknown {
+		if s.Code() == codes.DeadlineExceeded {
+			return "the server did not answer in time; is it healthy? see 'stead version'"
+		}
+		return s.Message()
+	}
+	return err.Error()
+}
+
+// object is the manifest shape in which the server sends every kind.
+type object struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   objectMeta      `json:"metadata"`
+	Spec       json.RawMessage `json:"spec,omitempty"`
+	Status     json.RawMessage `json:"status,omitempty"`
+}
+
+type objectMeta struct {
+	Name              string            `json:"name"`
+	Namespace         string            `json:"namespace"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	UID               string            `json:"uid,omitempty"`
+	Generation        int64             `json:"generation,omitempty"`
+	CreationTimestamp time.Time         `json:"creationTimestamp,omitzero"`
+}
+
+// decode reads an object and its spec and status into the given records (nil: skip).
+func decode(o *proto.Object, spec, status any) (object, error) {
+	var out object
+	if err := json.Unmarshal(o.GetJson(), &out); err != nil {
+		return out, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	for _, part := range []struct {
+		raw  json.RawMessage
+		into any
+	}{{out.Spec, spec}, {out.Status, status}} {
+		if part.into == nil || len(part.raw) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(part.raw, part.into); err != nil {
+			return out, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+func describeCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe KIND NAME",
+		Short: "Show a set or member with all that belongs to it",
+		Example: `  stead describe set etcd
+  stead describe member/etcd-0`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, err := parseTarget(args, "")
+			if err != nil {
+				return err
+			}
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := call(cmd.Context())
+				defer cancel()
+				got, err := control.Get(ctx, &proto.GetRequest{Kind: kind, Namespace: c.namespace, Name: name})
+				if err != nil {
+					return err
+				}
+				d := describer{control: control, namespace: c.namespace, out: cmd.OutOrStdout()}
+				switch kind {
+				case "set":
+					return d.set(ctx, got)
+				case "member":
+					return d.member(ctx, got)
+				}
+				show, err := newPrinter(d.out, "yaml", kind, false)
+				if err != nil {
+					return err
+				}
+				return show.all([]*proto.Object{got}, true)
+			})
+		},
+	}
+}
+
+type describer struct {
+	control   proto.ControlClient
+	namespace string
+	out       io.Writer
+}
+
+func (d describer) set(ctx context.Context, got *proto.Object) error {
+	var s spec.SetSpec
+	var st spec.SetStatus
+	o, err := decode(got, &s, &st)
+	if err != nil {
+		return err
+	}
+	want := int32(0)
+	if s.Replicas != nil {
+		want = *s.Replicas
+	}
+	d.fields(
+		"Set", o.Metadata.Namespace+"/"+o.Metadata.Name,
+		"Created", age(o.Metadata.CreationTimestamp)+" ago, generation "+fmt.Sprint(o.Metadata.Generation),
+		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d ending", want, st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
+		"Policy", fmt.Sprintf("%s, %s", s.PodManagementPolicy, s.UpdateStrategy.Type),
+		"Service", s.ServiceName,
+		"Revision", fmt.Sprintf("current %s, update %s", st.CurrentRevision, st.UpdateRevision),
+		"Bootstrapped", fmt.Sprint(st.Bootstrapped),
+	)
+	for _, c := range st.Conditions {
+		fmt.Fprintf(d.out, "%-13s %s %s %s\n", c.Type+":", c.Status, c.Reason, c.Message)
+	}
+	if err := d.list(ctx, "member", o.Metadata.Name, "Members"); err != nil {
+		return err
+	}
+	for _, m := range st.Members {
+		if m.Blocked != "" || m.Cause != "" {
+			fmt.Fprintf(d.out, "  %s: %s\n", m.Name, memberState(m))
+		}
+	}
+	if err := d.list(ctx, "volume", o.Metadata.Name, "Volumes"); err != nil {
+		return err
+	}
+	return d.list(ctx, "event", o.Metadata.Name, "Events")
+}
+
+func (d describer) member(ctx context.Context, got *proto.Object) error {
+	var m spec.Member
+	var st struct {
+		spec.MemberStatus
+		Report *spec.Report `json:"report"`
+	}
+	o, err := decode(got, &m, &st)
+	if err != nil {
+		return err
+	}
+	set := string(m.ID.Set)
+	if set == "" {
+		name, _, err := spec.ParseMemberName(o.Metadata.Name)
+		if err != nil {
+			return err
+		}
+		set = string(name)
+	}
+	d.fields(
+		"Member", o.Metadata.Namespace+"/"+o.Metadata.Name,
+		"State", memberState(st.MemberStatus),
+		"Node", string(st.Node),
+		"Address", fmt.Sprint(st.Address),
+		"Revision", string(st.Revision),
+		"Life", fmt.Sprintf("token %s, begun for %s %s ago", st.Token, m.Reason, age(st.BeganAt)),
+	)
+	for _, v := range m.Volumes {
+		fmt.Fprintf(d.out, "%-13s %s: %s of class %s (id %s)\n", "Volume:", v.Claim, bytesText(v.SizeBytes), v.Class, v.ID)
+	}
+	if st.Report != nil && len(st.Report.Containers) > 0 {
+		fmt.Fprintln(d.out, "\nContainers:")
+		t := newTable(d.out, "NAME", "STATE", "READY", "RESTARTS", "EXIT", "CAUSE", "IMAGE")
+		for _, c := range st.Report.Containers {
+			exit := ""
+			if c.ExitCode != nil {
+				exit = fmt.Sprint(*c.ExitCode)
+			}
+			t.row(c.Name, c.State, c.Ready, c.Restarts, exit, c.Cause, c.Image)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	return d.list(ctx, "event", set, "Events of "+set)
+}
+
+// fields prints aligned "Name: value" lines.
+func (d describer) fields(pairs ...string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fmt.Fprintf(d.out, "%-13s %s\n", pairs[i]+":", firstOf(pairs[i+1], "-"))
+	}
+}
+
+func (d describer) list(ctx context.Context, kind, set, title string) error {
+	got, err := d.control.List(ctx, &proto.ListRequest{Kind: kind, Namespace: d.namespace, Set: set})
+	if err != nil {
+		return err
+	}
+	if len(got.GetObjects()) == 0 {
+		return nil
+	}
+	fmt.Fprintf(d.out, "\n%s:\n", title)
+	show, err := newPrinter(d.out, "", kind, false)
+	if err != nil {
+		return err
+	}
+	return show.all(got.GetObjects(), false)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+)
+
+func getCommand(c *cli) *cobra.Command {
+	var (
+		list   proto.ListRequest
+		output string
+		watch  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "get KIND [NAME]",
+		Short: "List objects, or show one",
+		Long: `List objects, or show one. Kinds: sets (sts), members (pods, po), volumes (pvc),
+nodes, services (svc), configmaps (cm), secrets, events, revisions.`,
+		Example: `  stead get members
+  stead get members -o wide -A
+  stead get set etcd -o yaml
+  stead get members -w`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return usageError{errors.New("get takes a kind and perhaps a name, as in 'stead get members'")}
+			}
+			name := ""
+			kind, err := parseKind(args[0])
+			if len(args) == 2 {
+				name = args[1]
+			} else if err != nil {
+				kind, name, err = parseTarget(args, "")
+			}
+			if err != nil {
+				return err
+			}
+			show, err := newPrinter(cmd.OutOrStdout(), output, kind, list.AllNamespaces)
+			if err != nil {
+				return err
+			}
+			list.Kind, list.Namespace = kind, c.namespace
+			return c.with(func(control proto.ControlClient) error {
+				if watch {
+					return watchObjects(cmd.Context(), control, &list, name, show)
+				}
+				return getObjects(cmd.Context(), control, &list, name, show)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
+	flags.StringVarP(&list.Selector, "selector", "l", "", "only those with these labels: app=db,tier!=test")
+	flags.StringVar(&list.Set, "set", "", "only what belongs to this set")
+	flags.StringVarP(&output, "output", "o", "", "wide, yaml, json or name (default: a table)")
+	flags.BoolVarP(&watch, "watch", "w", false, "go on showing changes, until Ctrl-C")
+	return cmd
+}
+
+func getObjects(ctx context.Context, control proto.ControlClient, list *proto.ListRequest, name string, show *printer) error {
+	ctx, cancel := call(ctx)
+	defer cancel()
+	if name != "" {
+		o, err := control.Get(ctx, &proto.GetRequest{Kind: list.Kind, Namespace: list.Namespace, Name: name})
+		if err != nil {
+			return err
+		}
+		return show.all([]*proto.Object{o}, true)
+	}
+	got, err := control.List(ctx, list)
+	if err != nil {
+		return err
+	}
+	if len(got.GetObjects()) == 0 && show.isTable() {
+		where := "namespace " + list.Namespace
+		if list.AllNamespaces {
+			where = "any namespace"
+		}
+		fmt.Fprintf(show.out, "no %ss in %s\n", list.Kind, where)
+		return nil
+	}
+	return show.all(got.GetObjects(), false)
+}
+
+// watchObjects prints the present objects, then each change as it comes.
+func watchObjects(ctx context.Context, control proto.ControlClient, list *proto.ListRequest, name string, show *printer) error {
+	stream, err := control.Watch(ctx, list)
+	if err != nil {
+		return err
+	}
+	var first []*proto.Object
+	synced := false
+	for {
+		ev, err := stream.Recv()
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o := ev.GetObject()
+		switch {
+		case ev.GetSynced():
+			synced = true
+			if err := show.all(first, false); err != nil {
+				return err
+			}
+		case name != "" && o.GetName() != name:
+		case !synced:
+			first = append(first, o)
+		case ev.GetGone():
+			fmt.Fprintf(show.out, "%s %s is gone\n", o.GetKind(), o.GetName())
+		default:
+			if err := show.change(o); err != nil {
+				return err
+			}
+		}
+	}
+}

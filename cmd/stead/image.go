@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+)
+
+func imageCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Load and list the images of nodes",
+	}
+	cmd.AddCommand(imageLoadCommand(c), imageListCommand(c))
+	return cmd
+}
+
+func imageLoadCommand(c *cli) *cobra.Command {
+	var node string
+	cmd := &cobra.Command{
+		Use:     "load ARCHIVE",
+		Short:   "Load an OCI archive into a node, without any registry",
+		Example: `  stead image load etcd.tar`,
+		Args:    exactly(1, "one archive, or - for standard input"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := cmd.InOrStdin()
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			return c.with(func(control proto.ControlClient) error {
+				stream, err := control.LoadImage(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if err := sendArchive(stream, node, in); err != nil {
+					return err
+				}
+				done, err := stream.CloseAndRecv()
+				if err != nil {
+					return err
+				}
+				for _, i := range done.GetImages() {
+					fmt.Fprintf(cmd.OutOrStdout(), "loaded %s (%s) on %s\n", i.GetName(), bytesText(i.GetSizeBytes()), i.GetNode())
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&node, "node", "", "the node; may be left out when there is one")
+	return cmd
+}
+
+// archiveSender is the sending side of LoadImage.
+type archiveSender interface {
+	Send(*proto.LoadImageRequest) error
+}
+
+// sendArchive sends in whole; the server's refusal comes with CloseAndRecv.
+func sendArchive(stream archiveSender, node string, in io.Reader) error {
+	if err := stream.Send(&proto.LoadImageRequest{Node: node}); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := in.Read(buf)
+		if n > 0 {
+			sendErr := stream.Send(&proto.LoadImageRequest{Data: buf[:n]})
+			if errors.Is(sendErr, io.EOF) {
+				return nil
+			}
+			if sendErr != nil {
+				return sendErr
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read archive: %w", err)
+		}
+	}
+}
+
+func imageListCommand(c *cli) *cobra.Command {
+	var node string
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List the images of the nodes",
+		Example: `  stead image ls`,
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := call(cmd.Context())
+				defer cancel()
+				got, err := control.Images(ctx, &proto.ImagesRequest{Node: node})
+				if err != nil {
+					return err
+				}
+				t := newTable(cmd.OutOrStdout(), "NODE", "IMAGE", "SIZE", "DIGEST")
+				for _, i := range got.GetImages() {
+					t.row(i.GetNode(), i.GetName(), bytesText(i.GetSizeBytes()), i.GetDigest())
+				}
+				return t.flush()
+			})
+		},
+	}
+	cmd.Flags().StringVar(&node, "node", "", "only this node")
+	return cmd
+}

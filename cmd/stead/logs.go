@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+)
+
+func logsCommand(c *cli) *cobra.Command {
+	var (
+		req   proto.LogsRequest
+		since time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "logs MEMBER",
+		Short: "Show what a member's container wrote",
+		Example: `  stead logs etcd-0
+  stead logs etcd-0 -f --tail 20
+  stead logs etcd-0 --previous      (the run before the last restart)`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, err := parseTarget(args, "member")
+			if err != nil {
+				return err
+			}
+			if kind != "member" {
+				return usageError{fmt.Errorf("logs are a member's, not a %s's", kind)}
+			}
+			req.Namespace, req.Member = c.namespace, name
+			if since > 0 {
+				req.SinceUnixNanos = time.Now().Add(-since).UnixNano()
+			}
+			return c.with(func(control proto.ControlClient) error {
+				stream, err := control.Logs(cmd.Context(), &req)
+				if err != nil {
+					return err
+				}
+				return copyLogs(stream, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&req.Container, "container", "c", "", "the container; may be left out when there is one")
+	flags.BoolVarP(&req.Follow, "follow", "f", false, "go on as the container writes, until Ctrl-C")
+	flags.Int64Var(&req.Tail, "tail", -1, "only the last lines; -1 for all")
+	flags.BoolVarP(&req.Previous, "previous", "p", false, "the run before the last restart")
+	flags.DurationVar(&since, "since", 0, "only what was written in the last span, e.g. 5m")
+	flags.BoolVar(&req.Timestamps, "timestamps", false, "begin each line with its time")
+	return cmd
+}
+
+// frames is the receiving side of a stream of frames.
+type frames interface {
+	Recv() (*proto.Frame, error)
+}
+
+func copyLogs(stream frames, out, errOut io.Writer) error {
+	for {
+		f, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.GetError() != "" {
+			return errors.New(f.GetError())
+		}
+		to := out
+		if f.GetChannel() == 2 {
+			to = errOut
+		}
+		if _, err := to.Write(f.GetData()); err != nil {
+			return err
+		}
+		if f.GetDone() {
+			return nil
+		}
+	}
+}

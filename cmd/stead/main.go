@@ -1,0 +1,102 @@
+// Command stead runs clustered stateful software on bare-metal hosts: server,
+// agent and the command line of people, in one binary.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// version is set by the linker (-X main.version).
+var version = "dev"
+
+// The exit codes of every verb.
+const (
+	exitDone     = 0
+	exitRefused  = 1
+	exitUsage    = 2
+	exitTimedOut = 3
+)
+
+// usageError is a wrong use of the command line.
+type usageError struct{ error }
+
+// errNotInTime is returned by verbs that waited and ran out of time.
+var errNotInTime = errors.New("not finished in time")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if ctx.Err() != nil && status.Code(err) == codes.Canceled {
+		return exitRefused
+	}
+	fmt.Fprintln(os.Stderr, "stead: "+explainError(err))
+	var wrong usageError
+	switch {
+	case errors.As(err, &wrong):
+		return exitUsage
+	case errors.Is(err, errNotInTime):
+		return exitTimedOut
+	}
+	return exitRefused
+}
+
+func newRoot() *cobra.Command {
+	c := &cli{}
+	root := &cobra.Command{
+		Use:   "stead",
+		Short: "Runs databases and other clustered stateful software, without Kubernetes",
+		Long: `Stead keeps sets of members, each with a name, an address and a disk that stay
+its own through crashes, updates and moves.
+
+Try it on one machine:
+  sudo stead dev                          (server, agent, DNS and store in one)
+  sudo stead image load etcd.tar
+  sudo stead apply -f examples/etcd.yaml --wait
+  sudo stead get members`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.server, "server", serverDefault(), "address of the server, unix:///path (env STEAD_SERVER)")
+	flags.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of the objects")
+	root.AddCommand(
+		devCommand(), serverCommand(), agentCommand(),
+		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
+		scaleCommand(c), deleteCommand(c), logsCommand(c), imageCommand(c), versionCommand(c),
+	)
+	return root
+}
+
+// exactly makes a wrong number of arguments a usage error that says what is wanted.
+func exactly(n int, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("%s takes %s; see '%s --help'", cmd.CommandPath(), want, cmd.CommandPath())}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+func scaleCommand(c *cli) *cobra.Command {
+	var (
+		replicas, current int32
+		wait              bool
+		timeout           time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "scale SET --replicas N",
+		Short: "Change the number of members of a set",
+		Long: `Change the number of members of a set. Members are added at the end and taken
+from the end; volumes of members that go are kept.`,
+		Example: `  stead scale etcd --replicas 5 --wait
+  stead scale set/etcd --replicas 3 --current-replicas 5`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, err := parseTarget(args, "set")
+			if err != nil {
+				return err
+			}
+			if kind != "set" {
+				return usageError{fmt.Errorf("only sets can be scaled, not a %s", kind)}
+			}
+			if !cmd.Flags().Changed("replicas") || replicas < 0 {
+				return usageError{errors.New("scale needs --replicas N, 0 or more")}
+			}
+			req := &proto.ScaleRequest{Namespace: c.namespace, Name: name, Replicas: replicas}
+			if cmd.Flags().Changed("current-replicas") {
+				req.CurrentReplicas = &current
+			}
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := call(cmd.Context())
+				defer cancel()
+				done, err := control.Scale(ctx, req)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "set %s/%s scaled %d → %d\n", c.namespace, name, done.GetBefore(), done.GetAfter())
+				for _, e := range done.GetEffects() {
+					fmt.Fprintln(cmd.OutOrStdout(), "  "+e)
+				}
+				if !wait {
+					return nil
+				}
+				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
+				defer stop()
+				ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
+				return waitSet(waitCtx, control, ref, cmd.OutOrStdout())
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.Int32Var(&replicas, "replicas", 0, "the number of members wanted")
+	flags.Int32Var(&current, "current-replicas", 0, "refuse unless the set has this number now")
+	flags.BoolVar(&wait, "wait", false, "wait until it is done, showing who waits for what")
+	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits; exit code 3 when it is over")
+	return cmd
+}

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// etcdArchive is the image of examples/etcd.yaml, made by `make image`.
+const etcdArchive = "../../.cache/images/etcd.tar"
+
+const etcdEndpoints = "etcd-0.etcd.default.svc.cluster.local:2379,etcd-1.etcd.default.svc.cluster.local:2379,etcd-2.etcd.default.svc.cluster.local:2379"
+
+// dig asks the lab's DNS and returns the short answer, sorted lines joined by spaces.
+func (l *Lab) dig(args ...string) string {
+	l.t.Helper()
+	out, err := l.inside(10*time.Second, "dig", append([]string{"@" + gateway, "+short", "+time=2", "+tries=1"}, args...)...)
+	if err != nil {
+		l.t.Fatalf("dig %v: %v\n%s", args, err, out)
+	}
+	return strings.Join(strings.Fields(out), " ")
+}
+
+// startLoad starts a writer of acknowledged keys; the returned function stops it
+// and fails the test when an acknowledged key was lost.
+func (l *Lab) startLoad() (stop func()) {
+	l.t.Helper()
+	p := l.start("load", toolBinary, "load", "--endpoints", etcdEndpoints, "--dns", gateway+":53")
+	return func() {
+		l.t.Helper()
+		if err := p.signal(syscall.SIGTERM); err != nil {
+			l.t.Fatal(err)
+		}
+		line := p.tail(2)
+		var sum struct{ Acked, Errors, Lost, Unreadable int }
+		for part := range strings.Lines(line) {
+			_ = json.Unmarshal([]byte(part), &sum) // the other line is an error text
+		}
+		l.t.Logf("load: %s", line)
+		if sum.Acked == 0 || sum.Lost != 0 || sum.Unreadable != 0 {
+			l.t.Errorf("acknowledged writes: %s", line)
+		}
+	}
+}
+
+// etcdMembers counts the members that etcd itself lists.
+func (l *Lab) etcdMembers() (int, error) {
+	url := "http://" + l.mustMember("etcd-0").Status.Address + ":2379/v3/cluster/member/list"
+	out, err := l.inside(5*time.Second, "curl", "-s", "-m", "3", "-X", "POST", "-d", "{}", url)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s", err, out)
+	}
+	var list struct {
+		Members []struct {
+			Name string `json:"name"`
+		} `json:"members"`
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, out)
+	}
+	return len(list.Members), nil
+}
+
+func TestEtcdLosesNoAcknowledgedWriteThroughEveryFault(t *testing.T) {
+	l := newLab(t)
+	if _, err := os.Stat(etcdArchive); err != nil {
+		t.Fatalf("no etcd image: %v; run make image", err)
+	}
+	l.startAll(etcdArchive)
+	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", "2m")
+	address := map[string]string{}
+	for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
+		address[name] = l.mustMember(name).Status.Address
+		if got := l.dig(name + ".etcd.default.svc.cluster.local"); got != address[name] {
+			t.Errorf("dig %s: %q, want %q", name, got, address[name])
+		}
+	}
+	stop := l.startLoad()
+
+	t.Log("a member is killed")
+	was := l.mustMember("etcd-1")
+	l.killMember("etcd-1")
+	if now := l.waitReady("etcd-1", &was); now.Status.Address != address["etcd-1"] {
+		t.Errorf("etcd-1 came back at %s, was %s", now.Status.Address, address["etcd-1"])
+	}
+	t.Log("the agent is killed")
+	_ = l.agent.signal(syscall.SIGKILL)
+	l.startAgent()
+	t.Log("the server is killed")
+	_ = l.server.signal(syscall.SIGKILL)
+	l.startServer()
+	t.Log("containerd is killed")
+	_ = l.containerd.signal(syscall.SIGKILL)
+	l.startContainerd()
+	for name := range address {
+		l.waitReady(name, nil)
+	}
+	for _, n := range []int{5, 3} {
+		t.Logf("scale to %d", n)
+		l.stead("scale", "etcd", "--replicas", fmt.Sprint(n), "--wait", "--timeout", "3m")
+		l.eventually(time.Minute, "etcd lists as many members", func() error {
+			got, err := l.etcdMembers()
+			if err == nil && got != n {
+				err = fmt.Errorf("etcd lists %d members, want %d", got, n)
+			}
+			return err
+		})
+	}
+	stop()
+	for name, want := range address {
+		if got := l.mustMember(name); !got.Status.Ready || got.Status.Address != want {
+			t.Errorf("%s: %+v, want ready at %s", name, got.Status, want)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Lab is one simulated host: a network namespace without a default route, a
+// containerd of its own, and the stead processes in it.
+type Lab struct {
+	t      *testing.T
+	Name   string // of the network namespace
+	Dir    string // short, for unix sockets
+	Socket string
+
+	containerd *process
+	server     *process
+	agent      *process
+	all        []*process // every program ever started here
+}
+
+// gateway is where DNS answers inside a lab.
+const gateway = "169.254.1.1"
+
+// newLab makes a host with a running containerd and registers its removal.
+func newLab(t *testing.T) *Lab {
+	t.Helper()
+	needRoot(t)
+	dir, err := os.MkdirTemp("", "stead-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{t: t, Dir: dir, Name: filepath.Base(dir), Socket: filepath.Join(dir, "api.sock")}
+	t.Cleanup(l.remove)
+	l.run("ip", "netns", "add", l.Name)
+	l.run("ip", "-n", l.Name, "link", "set", "lo", "up")
+	l.startContainerd()
+	return l
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getenv("STEAD_ROOT_TESTS") != "1" {
+		t.Skip("needs STEAD_ROOT_TESTS=1 (root, containerd): run make e2e")
+	}
+}
+
+// nodeName is unique on the machine, for cgroups are shared by all labs.
+func (l *Lab) nodeName() string { return strings.ToLower(l.Name) }
+
+// path is a place in the lab's directory.
+func (l *Lab) path(elem ...string) string {
+	return filepath.Join(append([]string{l.Dir}, elem...)...)
+}
+
+// run executes a command on the machine and fails the test when it fails.
+func (l *Lab) run(name string, args ...string) string {
+	l.t.Helper()
+	out, err := l.try(30*time.Second, name, args...)
+	if err != nil {
+		l.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// try executes a command with a deadline and returns what it printed.
+func (l *Lab) try(limit time.Duration, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// inside executes a command in the lab's network namespace.
+func (l *Lab) inside(limit time.Duration, name string, args ...string) (string, error) {
+	return l.try(limit, "nsenter", append([]string{"--net=/run/netns/" + l.Name, name}, args...)...)
+}
+
+// stead runs the command line against the lab's server and fails the test when it fails.
+func (l *Lab) stead(args ...string) string {
+	l.t.Helper()
+	out, err := l.trySteadFor(3*time.Minute, args...)
+	if err != nil {
+		l.t.Fatalf("stead %s: %v\n%s\n%s", strings.Join(args, " "), err, out, l.logs())
+	}
+	return out
+}
+
+func (l *Lab) trySteadFor(limit time.Duration, args ...string) (string, error) {
+	return l.try(limit, steadBinary, append([]string{"--server", "unix://" + l.Socket}, args...)...)
+}
+
+// eventually waits until f says nil, or fails with its last word.
+func (l *Lab) eventually(limit time.Duration, what string, f func() error) {
+	l.t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("%s: not within %s: %v\n%s", what, limit, err, l.logs())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// logs is the end of what the lab's processes wrote, for failures.
+func (l *Lab) logs() string {
+	var out strings.Builder
+	for _, p := range []*process{l.server, l.agent, l.containerd} {
+		if p != nil {
+			fmt.Fprintf(&out, "--- %s ---\n%s\n", p.name, p.tail(40))
+		}
+	}
+	return out.String()
+}
+
+// process is one program of a lab, with its output in a file.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+// start runs a program in the lab's namespace until the lab is removed.
+func (l *Lab) start(name string, argv ...string) *process {
+	l.t.Helper()
+	p := &process{name: name, log: l.path(name + ".log"), done: make(chan struct{})}
+	f, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer f.Close()
+	p.cmd = exec.Command("nsenter", append([]string{"--net=/run/netns/" + l.Name}, argv...)...)
+	p.cmd.Stdout, p.cmd.Stderr = f, f
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // how it ended is in its log
+	}()
+	l.all = append(l.all, p)
+	return p
+}
+
+// signal sends sig and, for one that ends the process, waits for its end.
+func (p *process) signal(sig syscall.Signal) error {
+	if p == nil {
+		return nil
+	}
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if sig == syscall.SIGSTOP || sig == syscall.SIGCONT {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(30 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("%s did not end within 30s of %v", p.name, sig)
+	}
+}
+
+func (p *process) tail(lines int) string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}

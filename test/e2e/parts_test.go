@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const containerdConfig = `version = 2
+root = %q
+state = %q
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+  address = %q
+`
+
+// startContainerd starts (again) the lab's own containerd and waits for its socket.
+func (l *Lab) startContainerd() {
+	l.t.Helper()
+	config := l.path("containerd.toml")
+	text := fmt.Sprintf(containerdConfig, l.path("ctd"), l.path("ctd-state"), l.containerdSocket())
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	l.containerd = l.start("containerd", "containerd", "--config", config, "--log-level", "warn")
+	l.eventually(20*time.Second, "containerd answers", func() error {
+		_, err := l.try(2*time.Second, "ctr", "--address", l.containerdSocket(), "version")
+		return err
+	})
+}
+
+func (l *Lab) containerdSocket() string { return l.path("ctd.sock") }
+
+// startServer starts (again) the server and waits until it answers.
+func (l *Lab) startServer(flags ...string) {
+	l.t.Helper()
+	argv := append([]string{steadBinary, "server", "--data-dir", l.path("server"), "--socket", l.Socket}, flags...)
+	l.server = l.start("server", argv...)
+	l.eventually(30*time.Second, "the server answers", func() error {
+		out, err := l.trySteadFor(3*time.Second, "version")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// agentFlags place an agent into the lab.
+func (l *Lab) agentFlags() []string {
+	return []string{"--root", l.path("agent"), "--run-dir", l.path("run"), "--node", l.nodeName(),
+		"--containerd", l.containerdSocket()}
+}
+
+// startAgent starts (again) the agent and waits until its node is connected.
+func (l *Lab) startAgent(flags ...string) {
+	l.t.Helper()
+	argv := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
+	l.agent = l.start("agent", append(argv, flags...)...)
+	l.eventually(30*time.Second, "the node connects", func() error {
+		out, err := l.trySteadFor(3*time.Second, "get", "nodes")
+		if err != nil || !strings.Contains(out, "Connected") {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// startAll starts server and agent and loads the images named.
+func (l *Lab) startAll(archives ...string) {
+	l.t.Helper()
+	l.startServer()
+	l.startAgent()
+	for _, a := range archives {
+		l.stead("image", "load", a)
+	}
+}
+
+// remove takes everything away that the lab made, and fails the test when
+// something cannot be removed.
+func (l *Lab) remove() {
+	if l.t.Failed() {
+		l.t.Log(l.logs())
+	}
+	for _, p := range []*process{l.agent, l.server} {
+		if err := p.signal(syscall.SIGTERM); err != nil {
+			l.t.Error(err)
+		}
+	}
+	if l.agent != nil && l.containerd != nil {
+		if !alive(l.containerdSocket()) {
+			l.startContainerd()
+		}
+		args := append([]string{"--net=/run/netns/" + l.Name, steadBinary, "agent", "purge"}, l.agentFlags()...)
+		if out, err := l.try(time.Minute, "nsenter", args...); err != nil {
+			l.t.Errorf("purge: %v\n%s", err, out)
+		}
+	}
+	for _, p := range l.all {
+		if err := p.signal(syscall.SIGTERM); err != nil {
+			l.t.Error(err)
+		}
+	}
+	if left := l.leftovers(); left != "" {
+		l.t.Errorf("left behind:\n%s", left)
+	}
+	if out, err := l.try(10*time.Second, "ip", "netns", "del", l.Name); err != nil {
+		l.t.Errorf("ip netns del: %v %s", err, out)
+	}
+	if err := os.RemoveAll(l.Dir); err != nil {
+		l.t.Error(err)
+	}
+}
+
+func alive(socket string) bool {
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// leftovers lists mounts, processes and cgroups that still name the lab.
+func (l *Lab) leftovers() string {
+	var left []string
+	if mounts, err := os.ReadFile("/proc/self/mounts"); err == nil {
+		for line := range strings.Lines(string(mounts)) {
+			if strings.Contains(line, l.Dir+"/") {
+				left = append(left, "mount "+strings.TrimSpace(line))
+			}
+		}
+	}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		cmdline, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if err == nil && strings.Contains(string(cmdline), l.Dir+"/") && !strings.Contains(string(cmdline), "\x00mount\x00") {
+			left = append(left, "process "+e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return strings.Join(left, "\n")
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// beat is how often a life tells the witness that it lives.
+const beat = 100 * time.Millisecond
+
+// life takes the identity's lock, then tells the witness every 100 ms its identity,
+// token and the kernel's monotonic time, until it is told to stop.
+func life(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("life", flag.ContinueOnError)
+	witnessAddr := flags.String("witness", "169.254.1.1:7777", "address of the witness")
+	lockDir := flags.String("lock", "/data", "directory of the identity's lock; empty: none")
+	about := flags.String("member", "/run/stead/member.json", "file that names the life")
+	listen := flags.String("listen", ":8080", "address that answers probes; empty: none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var who struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+		Token     string `json:"token"`
+	}
+	text, err := os.ReadFile(*about)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &who); err != nil {
+		return fmt.Errorf("read %s: %w", *about, err)
+	}
+	name := who.Namespace + "/" + who.Name
+	if *lockDir != "" {
+		lock, err := os.OpenFile(filepath.Join(*lockDir, "life.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			tell(ctx, *witnessAddr, fmt.Sprintf("DOUBLE %s %s %d\n", name, who.Token, monotonic()))
+			return fmt.Errorf("another life of %s holds the lock: %w", name, err)
+		}
+	}
+	if *listen != "" {
+		l, err := net.Listen("tcp", *listen)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		go acceptAll(l)
+	}
+	fmt.Printf("life of %s with token %s began\n", name, who.Token)
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	var conn net.Conn
+	for {
+		if conn == nil {
+			conn, _ = net.DialTimeout("tcp", *witnessAddr, time.Second) // tried again at the next beat
+		}
+		if conn != nil {
+			if _, err := fmt.Fprintf(conn, "LIFE %s %s %d\n", name, who.Token, monotonic()); err != nil {
+				conn.Close()
+				conn = nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			fmt.Printf("life of %s with token %s ended\n", name, who.Token)
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// acceptAll answers probes until the listener is closed.
+func acceptAll(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+}
+
+// monotonic is the kernel's boot-time clock in nanoseconds: the same for all
+// processes of a machine, never set back.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic(err) // every Linux since 2.6.39 has it
+	}
+	return ts.Nano()
+}
+
+func tell(ctx context.Context, addr, line string) {
+	var d net.Dialer
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, line)
+}

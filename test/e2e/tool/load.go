@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// result is what a load tells at its end, as one line of JSON.
+type result struct {
+	Acked      int   `json:"acked"`
+	Errors     int   `json:"errors"`
+	LongestGap int64 `json:"longestGapMillis"` // between two acknowledgements of one writer
+	Lost       int   `json:"lost"`             // acknowledged, then read back absent or other
+	Unreadable int   `json:"unreadable"`       // not to be read at all at the end
+}
+
+// load writes unique keys to an etcd cluster by its members' names, remembers the
+// acknowledged ones, and at its end (SIGTERM, or -for) reads each back with a
+// linearizable read. Only acknowledged writes count. Exit 1 when any is lost.
+func load(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("load", flag.ContinueOnError)
+	endpoints := flags.String("endpoints", "", "host:port,... of the members, by name")
+	dns := flags.String("dns", "169.254.1.1:53", "the name server")
+	span := flags.Duration("for", 10*time.Minute, "stop writing after this time at the latest")
+	prefix := flags.String("prefix", fmt.Sprintf("load-%d/", os.Getpid()), "prefix of the keys")
+	writers := flags.Int("writers", 2, "concurrent writers")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	names := strings.Split(*endpoints, ",")
+	writing, cancel := context.WithTimeout(ctx, *span)
+	defer cancel()
+	var (
+		wg  sync.WaitGroup
+		mu  sync.Mutex
+		sum result
+		all []string
+	)
+	for w := range *writers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			acked, part := write(writing, newEtcd(names, *dns, w), fmt.Sprintf("%s%d/", *prefix, w))
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, acked...)
+			sum.Errors += part.Errors
+			sum.LongestGap = max(sum.LongestGap, part.LongestGap)
+		}()
+	}
+	wg.Wait()
+	sum.Acked = len(all)
+	verify(context.WithoutCancel(ctx), newEtcd(names, *dns, 0), all, &sum)
+	if err := json.NewEncoder(os.Stdout).Encode(sum); err != nil {
+		return err
+	}
+	if sum.Lost > 0 || sum.Unreadable > 0 || sum.Acked == 0 {
+		return fmt.Errorf("%d of %d acknowledged keys lost, %d unreadable", sum.Lost, sum.Acked, sum.Unreadable)
+	}
+	return nil
+}
+
+func write(ctx context.Context, e *etcd, prefix string) (acked []string, r result) {
+	last := time.Now()
+	for n := 0; ctx.Err() == nil; n++ {
+		key := fmt.Sprintf("%s%08d", prefix, n)
+		if err := e.put(ctx, key, key); err != nil {
+			if ctx.Err() == nil {
+				r.Errors++
+				e.next()
+			}
+			continue
+		}
+		acked = append(acked, key)
+		r.LongestGap = max(r.LongestGap, time.Since(last).Milliseconds())
+		last = time.Now()
+	}
+	return acked, r
+}
+
+// verify reads each key back; it gives up after four unreadable keys.
+func verify(ctx context.Context, e *etcd, keys []string, r *result) {
+	for _, key := range keys {
+		var got string
+		var err error
+		for try := 0; try < 20; try++ {
+			if got, err = e.get(ctx, key); err == nil {
+				break
+			}
+			e.next()
+			time.Sleep(250 * time.Millisecond)
+		}
+		switch {
+		case err != nil:
+			if r.Unreadable++; r.Unreadable >= 4 {
+				return
+			}
+		case got != key:
+			r.Lost++
+		}
+	}
+}
+
+// etcd speaks etcd's JSON API (v3/kv/*), resolving names at every connection.
+type etcd struct {
+	names  []string
+	at     int
+	client http.Client
+}
+
+func newEtcd(names []string, dns string, first int) *etcd {
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, dns)
+	}}
+	dialer := &net.Dialer{Timeout: time.Second, Resolver: resolver}
+	return &etcd{names: names, at: first % len(names), client: http.Client{
+		Timeout:   2 * time.Second,
+		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1},
+	}}
+}
+
+// next turns to another member.
+func (e *etcd) next() { e.at = (e.at + 1) % len(e.names) }
+
+func (e *etcd) put(ctx context.Context, key, value string) error {
+	return e.call(ctx, "put", map[string]string{"key": b64(key), "value": b64(value)}, nil)
+}
+
+func (e *etcd) get(ctx context.Context, key string) (string, error) {
+	var out struct {
+		KVs []struct {
+			Value []byte `json:"value"`
+		} `json:"kvs"`
+	}
+	if err := e.call(ctx, "range", map[string]string{"key": b64(key)}, &out); err != nil {
+		return "", err
+	}
+	if len(out.KVs) == 0 {
+		return "", nil
+	}
+	return string(out.KVs[0].Value), nil
+}
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func (e *etcd) call(ctx context.Context, verb string, in map[string]string, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	url := "http://" + e.names[e.at] + "/v3/kv/" + verb
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status + ": " + string(text))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(text, out)
+}

@@ -1,0 +1,28 @@
+// Command tool is what end-to-end tests run beside Stead, in one static program:
+// a member that tells of its life (life), the witness that writes it down
+// (witness), and a writer of acknowledged keys (load).
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	verbs := map[string]func(context.Context, []string) error{
+		"life": life, "witness": witness, "load": load,
+	}
+	if len(os.Args) < 2 || verbs[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: tool life|witness|load [flags]")
+		os.Exit(2)
+	}
+	if err := verbs[os.Args[1]](ctx, os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "tool:", err)
+		os.Exit(1)
+	}
+}
