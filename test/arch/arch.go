@@ -1,0 +1,187 @@
+// Package arch keeps the law of the house (docs/ARCHITECTURE.md): who may import
+// what, what pure code may call, how long a file may be, how packages are named.
+// Law and tree change in one commit.
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// MaxLines of a Go file that a person wrote.
+const MaxLines = 400
+
+// Check walks the tree at root and returns every violation as
+// "path[:line]: what is wrong", sorted, and how many files it judged. Folders
+// that .gitignore names at the root, testdata and hidden folders are left out.
+func Check(root string) (found []string, files int, err error) {
+	c := &checker{root: root, doc: map[string]bool{}, pkg: map[string]string{}}
+	skip, err := ignored(root)
+	if err != nil {
+		return nil, 0, err
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		name := d.Name()
+		switch {
+		case d.IsDir() && rel != "." && (name[0] == '.' || name == "testdata" || skip[rel]):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		files++
+		return c.file(rel)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	for folder, name := range c.pkg {
+		if !c.doc[folder] {
+			c.add(folder, 0, "package %s has no doc comment", name)
+		}
+	}
+	sort.Strings(c.found)
+	return c.found, files, nil
+}
+
+type checker struct {
+	root  string
+	found []string
+	doc   map[string]bool   // folders whose package has a doc comment
+	pkg   map[string]string // package names by folder, tests aside
+}
+
+func (c *checker) add(rel string, line int, format string, args ...any) {
+	where := rel
+	if line > 0 {
+		where += ":" + strconv.Itoa(line)
+	}
+	c.found = append(c.found, where+": "+fmt.Sprintf(format, args...))
+}
+
+var (
+	generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	// Machine paths: somebody's home or workplace. Words of unfinished work.
+	machinePath = regexp.MustCompile(`"(/ho`+`me/[a-z]|/Users/|/work/main|/root/)`)
+	unfinished  = regexp.MustCompile(`\b(` + "TO" + `DO|FIX` + `ME|XX` + `X)\b`)
+)
+
+// file judges one file.
+func (c *checker) file(rel string) error {
+	text, err := os.ReadFile(filepath.Join(c.root, rel))
+	if err != nil {
+		return err
+	}
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, rel, text, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	folder := path.Dir(rel)
+	if folder == "." {
+		folder = ""
+	}
+	test := strings.HasSuffix(rel, "_test.go")
+	if !test {
+		c.pkg[folder] = f.Name.Name
+		c.doc[folder] = c.doc[folder] || f.Doc != nil
+	}
+	if badNames[f.Name.Name] {
+		c.add(rel, 0, "package name %s says nothing", f.Name.Name)
+	}
+	for _, s := range f.Imports {
+		p, _ := strconv.Unquote(s.Path.Value)
+		if why := importProblem(folder, p, test); why != "" {
+			c.add(rel, fset.Position(s.Pos()).Line, "import %s: %s", p, why)
+		}
+	}
+	if generated.Match(text) {
+		return nil
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines)-1 > MaxLines {
+		c.add(rel, 0, "%d lines; split it (300 ask for it, %d fail)", len(lines)-1, MaxLines)
+	}
+	for i, line := range lines {
+		if unfinished.MatchString(line) {
+			c.add(rel, i+1, "unfinished: %s", strings.TrimSpace(line))
+		}
+		if machinePath.MatchString(line) && !test {
+			c.add(rel, i+1, "path of one machine: %s", strings.TrimSpace(line))
+		}
+	}
+	c.calls(rel, folder, test, fset, f)
+	return nil
+}
+
+// calls judges what a file calls.
+func (c *checker) calls(rel, folder string, test bool, fset *token.FileSet, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, ok := s.X.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		call, line := x.Name+"."+s.Sel.Name, fset.Position(s.Pos()).Line
+		switch call {
+		case "context.Background", "context.TO" + "DO":
+			if !test && !below(folder, "cmd") && !below(folder, "scripts") && !below(folder, "test") {
+				c.add(rel, line, "%s below cmd: take the caller's context", call)
+			}
+		case "time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.NewTimer", "time.NewTicker":
+			if isPure(folder) && !test {
+				c.add(rel, line, "%s in pure code: time comes in as data", call)
+			}
+		}
+		return true
+	})
+	if isPure(folder) && !test {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				c.add(rel, fset.Position(g.Pos()).Line, "goroutine in pure code")
+			}
+			return true
+		})
+	}
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == "init" && fn.Recv == nil {
+			c.add(rel, fset.Position(fn.Pos()).Line, "func init: effects belong to a caller")
+		}
+	}
+}
+
+// ignored reads the folders that .gitignore names at the root: "/name/".
+func ignored(root string) (map[string]bool, error) {
+	text, err := os.ReadFile(filepath.Join(root, ".gitignore"))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	skip := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "/") && strings.HasSuffix(line, "/") {
+			skip[strings.Trim(line, "/")] = true
+		}
+	}
+	return skip, err
+}

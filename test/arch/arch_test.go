@@ -1,0 +1,123 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheTreeKeepsTheLaw(t *testing.T) {
+	root := filepath.Join("..", "..")
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	found, files, err := Check(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 20 {
+		t.Errorf("only %d files were judged", files)
+	}
+	for _, f := range found {
+		t.Error(f)
+	}
+}
+
+// Each violation is planted alone into a lawful tree, and must be the only one found.
+func TestEveryRuleCatchesItsViolation(t *testing.T) {
+	doc := "// Package x is planted.\npackage x\n"
+	imports := func(p string) string { return doc + "import _ \"" + p + "\"\n" }
+	cases := []struct{ name, file, text, want string }{
+		{"spec imports ours", "spec/a.go", imports(module + "/store"), "spec imports nothing of ours"},
+		{"plan imports the store", "server/plan/a.go", imports(module + "/store"), "pure code imports spec only"},
+		{"plan imports os", "server/plan/a.go", imports("os"), "pure code imports no os"},
+		{"step imports sync", "agent/step/a.go", imports("sync"), "pure code imports no sync"},
+		{"step imports rand", "agent/step/a.go", imports("math/rand/v2"), "pure code imports no math/rand/v2"},
+		{"plan imports a library", "server/plan/a.go", imports("golang.org/x/sync/errgroup"), "no foreign library"},
+		{"plan reads the clock", "server/plan/a.go", doc + "import \"time\"\nvar f = time.Now\n", "time.Now in pure code"},
+		{"plan starts a goroutine", "server/plan/a.go", doc + "func f() { go f() }\n", "goroutine in pure code"},
+		{"server imports agent", "server/a.go", imports(module + "/agent/runtime"), "meet only in cmd"},
+		{"agent imports server", "agent/a.go", imports(module + "/server/plan"), "meet only in cmd"},
+		{"a contract imports a body", "store/a.go", imports(module + "/store/memstore"), "never imports its bodies"},
+		{"proto imports ours", "proto/a.go", imports(module + "/spec"), "proto imports nothing"},
+		{"code imports cmd", "server/a.go", imports(module + "/cmd/stead"), "nothing imports cmd"},
+		{"etcd client elsewhere", "server/engine/a.go", imports("go.etcd.io/etcd/client/v3"), "belongs into store/etcdstore"},
+		{"etcd server in the client's folder", "store/etcdstore/a.go", imports("go.etcd.io/etcd/server/v3/embed"), "belongs into store/etcdembed"},
+		{"containerd elsewhere", "agent/worker/a.go", imports("github.com/containerd/containerd/v2/client"), "belongs into agent/runtime/containerdrt"},
+		{"dns elsewhere", "agent/a.go", imports("github.com/miekg/dns"), "belongs into dnsd"},
+		{"yaml elsewhere", "cmd/stead/a.go", imports("gopkg.in/yaml.v3"), "belongs into spec"},
+		{"netlink elsewhere", "agent/a.go", imports("github.com/vishvananda/netlink"), "belongs into agent/network"},
+		{"grpc elsewhere", "server/engine/a.go", imports("google.golang.org/grpc"), "belongs into proto"},
+		{"cobra elsewhere", "server/a.go", imports("github.com/spf13/cobra"), "belongs into cmd"},
+		{"a new library", "server/a.go", imports("example.com/x"), "is no library of ours"},
+		{"scripts import a library", "scripts/a/a.go", imports("gopkg.in/yaml.v3"), "belongs into spec"},
+		{"no doc comment", "server/a.go", "package x\n", "has no doc comment"},
+		{"an empty name", "server/util/a.go", "// Package util is.\npackage util\n", "says nothing"},
+		{"a long file", "server/a.go", doc + strings.Repeat("\n", MaxLines), "lines; split it"},
+		{"a fresh context", "server/a.go", doc + "import \"context\"\nvar c = context.Background()\n", "take the caller's context"},
+		{"an init", "server/a.go", doc + "func init() {}\n", "func init"},
+		{"unfinished work", "server/a.go", doc + "// TO" + "DO: later\n", "unfinished"},
+		{"a machine's path", "server/a.go", doc + "const p = \"/home/me/x\"\n", "path of one machine"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			root := lawful(t)
+			write(t, root, c.file, c.text)
+			found, _, err := Check(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(found) != 1 || !strings.Contains(found[0], c.want) || !strings.HasPrefix(found[0], filepath.Dir(c.file)) {
+				t.Fatalf("found %q, want one with %q", found, c.want)
+			}
+		})
+	}
+}
+
+func TestALawfulTreeIsLeftAlone(t *testing.T) {
+	root := lawful(t)
+	write(t, root, ".gitignore", "/bin/\n")
+	write(t, root, "bin/a.go", "package util\n")
+	write(t, root, ".cache/a.go", "package util\n")
+	write(t, root, "spec/testdata/a.go", "package util\n")
+	found, _, err := Check(root)
+	if err != nil || len(found) != 0 {
+		t.Fatalf("found %q, err %v", found, err)
+	}
+}
+
+// lawful lays a small tree that uses what each folder may use.
+func lawful(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for file, imports := range map[string][]string{
+		"spec/ok.go":                       {"net/netip", "gopkg.in/yaml.v3"},
+		"server/plan/ok.go":                {"net/netip", "time", module + "/spec"},
+		"agent/step/ok.go":                 {"sort", module + "/spec"},
+		"store/ok.go":                      {"context", module + "/spec"},
+		"store/etcdstore/ok.go":            {"go.etcd.io/etcd/client/v3", module + "/store"},
+		"store/etcdembed/ok.go":            {"go.etcd.io/etcd/server/v3/embed"},
+		"agent/runtime/containerdrt/ok.go": {"github.com/containerd/cgroups/v3", "github.com/opencontainers/runtime-spec/specs-go"},
+		"cmd/stead/ok.go":                  {"context", "github.com/spf13/cobra", module + "/server", module + "/agent"},
+		"test/e2e/ok.go":                   {"go.etcd.io/etcd/client/v3", module + "/server/plan", module + "/agent"},
+	} {
+		text := "// Package x is lawful.\npackage x\n"
+		for _, i := range imports {
+			text += "import _ \"" + i + "\"\n"
+		}
+		write(t, root, file, text)
+	}
+	return root
+}
+
+func write(t *testing.T, root, file, text string) {
+	t.Helper()
+	p := filepath.Join(root, file)
+	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

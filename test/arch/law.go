@@ -1,0 +1,145 @@
+package arch
+
+import "strings"
+
+// module is the path of our module, and of its root folder.
+const module = "github.com/stead-project/stead"
+
+// pure names the folders that decide and never act: they import the standard
+// library (but none of impure) and spec.
+var pure = []string{"server/plan", "agent/step"}
+
+// impure are the packages a pure folder must not import. net/netip is fine.
+var impure = map[string]bool{
+	"context": true, "os": true, "net": true, "sync": true, "log": true,
+	"log/slog": true, "math/rand": true, "math/rand/v2": true, "crypto/rand": true,
+	"sync/atomic": true, "os/exec": true, "os/signal": true, "syscall": true,
+	"net/http": true, "io/fs": true, "path/filepath": true,
+}
+
+// contracts are folders that define an interface; below each are its bodies,
+// which the contract must not import.
+var contracts = []string{"store", "agent/runtime", "server/world"}
+
+// home says in which folders a foreign library may be imported. A prefix that
+// ends in a slash covers what is below it; longer prefixes win. Folders below
+// test/ may import all of them, for tests look at the real things.
+var home = map[string][]string{
+	"go.etcd.io/etcd/client/v3":       {"store/etcdstore", "store/etcdembed"},
+	"go.etcd.io/etcd/api/":            {"store/etcdstore", "store/etcdembed"},
+	"go.etcd.io/etcd/client/pkg/":     {"store/etcdstore", "store/etcdembed"},
+	"go.etcd.io/etcd/server/":         {"store/etcdembed"},
+	"go.uber.org/zap":                 {"store/etcdembed", "store/etcdstore"},
+	"github.com/containerd/":          {"agent/runtime/containerdrt"},
+	"github.com/opencontainers/":      {"agent/runtime/containerdrt"},
+	"github.com/miekg/dns":            {"dnsd"},
+	"gopkg.in/yaml.v3":                {"spec"},
+	"github.com/vishvananda/":         {"agent/network"},
+	"github.com/google/nftables":      {"agent/network"},
+	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server", "agent", "cmd/..."},
+	"google.golang.org/protobuf":      {"proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "cmd/..."},
+	"github.com/spf13/cobra":          {"cmd/..."},
+	"golang.org/x/term":               {"cmd/..."},
+	"github.com/prometheus/":          {"server", "agent", "dnsd", "cmd/..."},
+	"golang.org/x/sync/":              {"..."},
+	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd"},
+	"github.com/stead-project/stead/": {"..."},
+}
+
+// compare prints the difference of two values; any test may use it.
+const compare = "github.com/google/go-cmp"
+
+// badNames are package names that say nothing.
+var badNames = map[string]bool{
+	"util": true, "utils": true, "common": true, "helper": true, "helpers": true,
+	"types": true, "models": true, "manager": true, "base": true, "impl": true, "misc": true,
+}
+
+// importProblem says why a file of folder from (relative to the root, "" for the
+// root) may not import path; "" if it may. test: the file is a _test.go.
+func importProblem(from, path string, test bool) string {
+	if below(from, "test") || below(from, "scripts") && !foreign(path) {
+		return ""
+	}
+	if ours, ok := strings.CutPrefix(path, module+"/"); ok {
+		return ownProblem(from, ours, test)
+	}
+	if !foreign(path) {
+		if isPure(from) && impure[path] && !test {
+			return "pure code imports no " + path
+		}
+		return ""
+	}
+	if isPure(from) {
+		return "pure code imports no foreign library"
+	}
+	if test && below(path, compare) {
+		return ""
+	}
+	folders, ok := homeOf(path)
+	if !ok {
+		return "is no library of ours; add it to home in test/arch/law.go"
+	}
+	for _, f := range folders {
+		if f == from || f == "..." || strings.HasSuffix(f, "/...") && below(from, strings.TrimSuffix(f, "/...")) {
+			return ""
+		}
+	}
+	return "belongs into " + strings.Join(folders, ", ")
+}
+
+// ownProblem judges an import of one of our packages.
+func ownProblem(from, ours string, test bool) string {
+	switch {
+	case ours == from:
+		return "" // an external test of the package
+	case from == "spec":
+		return "spec imports nothing of ours"
+	case isPure(from) && ours != "spec":
+		return "pure code imports spec only"
+	case below(from, "server") && below(ours, "agent"), below(from, "agent") && below(ours, "server"):
+		return "server and agent meet only in cmd and test"
+	case below(ours, "cmd"), below(ours, "test"), below(ours, "scripts"):
+		return "nothing imports cmd, test or scripts"
+	case from == "proto":
+		return "proto imports nothing of ours"
+	}
+	for _, c := range contracts {
+		if from == c && below(ours, c) && !test {
+			return "a contract never imports its bodies"
+		}
+	}
+	return ""
+}
+
+// homeOf finds the folders of the longest matching prefix.
+func homeOf(path string) ([]string, bool) {
+	best, found := "", false
+	for prefix := range home {
+		bare := strings.TrimSuffix(prefix, "/")
+		if (path == bare || strings.HasPrefix(path, bare+"/")) && len(prefix) > len(best) {
+			best, found = prefix, true
+		}
+	}
+	return home[best], found
+}
+
+// foreign reports whether an import path is outside the standard library.
+func foreign(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return strings.Contains(first, ".")
+}
+
+func isPure(folder string) bool {
+	for _, p := range pure {
+		if below(folder, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// below reports whether folder is root or inside it.
+func below(folder, root string) bool {
+	return folder == root || strings.HasPrefix(folder, root+"/")
+}
