@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The operations of records.
+const (
+	opStart  = "start"  // the ledger was opened for the Starts-th time, in this Boot: open tokens of other boots end here
+	opNewest = "newest" // compaction: the newest token of an identity
+	opOpen   = "open"
+	opClose  = "close"
+	opStored = "stored"
+)
+
+type record struct {
+	Op     string        `json:"op"`
+	ID     spec.Identity `json:"id,omitzero"`
+	Token  spec.Token    `json:"token,omitzero"`
+	Boot   spec.BootID   `json:"boot,omitempty"`
+	Cause  string        `json:"cause,omitempty"`
+	Starts int64         `json:"starts,omitempty"`
+}
+
+func encode(r record) ([]byte, error) {
+	doc, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode ledger record: %w", err)
+	}
+	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(doc), doc), nil
+}
+
+func decode(line []byte) (record, bool) {
+	var r record
+	if len(line) < 10 || line[8] != ' ' {
+		return r, false
+	}
+	sum, err := strconv.ParseUint(string(line[:8]), 16, 32)
+	if err != nil || uint32(sum) != crc32.ChecksumIEEE(line[9:]) {
+		return r, false
+	}
+	return r, json.Unmarshal(line[9:], &r) == nil
+}
+
+// read returns the records of the file and the length of its good part. Only the
+// last record may be bad, and only in a way that a crash leaves behind: without
+// its newline, or with blocks that were never written (zeros).
+func read(path string) (int64, []record, error) {
+	all, err := os.ReadFile(path)
+	if err != nil {
+		return 0, nil, fmt.Errorf("read ledger: %w", err)
+	}
+	var recs []record
+	good := 0
+	for n := 1; good < len(all); n++ {
+		line, rest, whole := bytes.Cut(all[good:], []byte("\n"))
+		r, ok := decode(line)
+		if whole && ok {
+			recs = append(recs, r)
+			good += len(line) + 1
+			continue
+		}
+		if len(rest) == 0 && (!whole || bytes.IndexByte(line, 0) >= 0) {
+			break
+		}
+		return 0, nil, fmt.Errorf("%w: %s: record %d: nothing can be started safely; restore the file, or let this machine join as a new node", ErrCorrupt, path, n)
+	}
+	return int64(good), recs, nil
+}
+
+// apply is the meaning of a record; the caller holds the lock.
+func (l *Ledger) apply(r record) {
+	if r.Op == opStart {
+		l.starts = max(l.starts, r.Starts)
+		l.reboot(r.Boot)
+		return
+	}
+	e, ok := l.entries[r.ID]
+	if !ok {
+		e = &Entry{ID: r.ID}
+		l.entries[r.ID] = e
+	}
+	if r.Token.Compare(e.Newest) > 0 {
+		e.Newest = r.Token
+	}
+	switch r.Op {
+	case opOpen:
+		e.Open = r.Token
+		l.boots[r.ID] = r.Boot
+	case opClose:
+		if e.Open == r.Token {
+			e.Open = spec.Token{}
+			delete(l.boots, r.ID)
+		}
+		e.Ends = append(e.Ends, End{r.Token, r.Cause})
+	case opStored:
+		e.Ends = slices.DeleteFunc(e.Ends, func(x End) bool { return x.Token == r.Token })
+	}
+}
+
+// reboot closes the tokens that were opened in another boot than the present one.
+func (l *Ledger) reboot(now spec.BootID) {
+	for id, boot := range l.boots {
+		if boot != now {
+			l.apply(record{Op: opClose, ID: id, Token: l.entries[id].Open, Cause: CauseReboot})
+		}
+	}
+}
+
+// append writes records, waits for the disk and applies them; the caller holds
+// the lock. After a failed write the file is cut back to what it was; when that
+// or the wait for the disk fails, the ledger is broken for good.
+func (l *Ledger) append(recs ...record) error {
+	if l.broken != nil {
+		return l.broken
+	}
+	var buf []byte
+	for _, r := range recs {
+		b, err := encode(r)
+		if err != nil {
+			return err
+		}
+		buf = append(buf, b...)
+	}
+	if _, err := l.file.WriteAt(buf, l.size); err != nil {
+		if cut := l.file.Truncate(l.size); cut != nil {
+			l.broken = fmt.Errorf("%w: %w", ErrBroken, cut)
+		}
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	if err := l.file.Sync(); err != nil {
+		l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
+		return l.broken
+	}
+	l.size += int64(len(buf))
+	l.records += len(recs)
+	for _, r := range recs {
+		l.apply(r)
+	}
+	return nil
+}
+
+// compact rewrites the file when most of it is history; the caller holds the lock.
+// A failure leaves the old file in use.
+func (l *Ledger) compact() error {
+	live := l.snapshot()
+	if l.records < compactAt || l.records < 4*len(live) {
+		return nil
+	}
+	var buf []byte
+	for _, r := range live {
+		b, err := encode(r)
+		if err != nil {
+			return err
+		}
+		buf = append(buf, b...)
+	}
+	next := l.path + ".new"
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("compact ledger: %w", err)
+	}
+	if _, err = f.Write(buf); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(next, l.path)
+	}
+	if err != nil {
+		return fmt.Errorf("compact ledger: %w", errors.Join(err, f.Close()))
+	}
+	// From here on the new file is the ledger, whatever fails.
+	old := l.file
+	l.file, l.size, l.records = f, int64(len(buf)), len(live)
+	if err := syncDir(l.path); err != nil {
+		l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
+		return errors.Join(l.broken, old.Close())
+	}
+	return old.Close()
+}
+
+// snapshot is the shortest list of records that means the present state.
+func (l *Ledger) snapshot() []record {
+	recs := []record{{Op: opStart, Starts: l.starts, Boot: l.boot}}
+	for _, e := range l.sorted() {
+		recs = append(recs, record{Op: opNewest, ID: e.ID, Token: e.Newest})
+		for _, x := range e.Ends {
+			recs = append(recs, record{Op: opClose, ID: e.ID, Token: x.Token, Cause: x.Cause})
+		}
+		if !e.Open.IsZero() {
+			recs = append(recs, record{Op: opOpen, ID: e.ID, Token: e.Open, Boot: l.boot})
+		}
+	}
+	return recs
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("sync the ledger's directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync the ledger's directory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The kinds of errors of this package; test with errors.Is.
+var (
+	// ErrLost: there is no ledger where one must be.
+	ErrLost = errors.New("the ledger is missing")
+	// ErrCorrupt: the ledger is damaged elsewhere than at its cut-off end.
+	ErrCorrupt = errors.New("the ledger is damaged")
+	// ErrSpent: the token was closed, or a newer one of its identity is known.
+	ErrSpent = errors.New("the token may not be started any more")
+	// ErrOpen: another token of the identity is still open on this node.
+	ErrOpen = errors.New("another token of the identity is open")
+	// ErrBroken: an earlier write failed in a way that leaves the file's state
+	// unknown; nothing is accepted until the agent is restarted.
+	ErrBroken = errors.New("the ledger cannot be written")
+)
+
+// The causes with which a token is closed.
+const (
+	CauseStopped = "Stopped" // it was ended by an order and seen gone
+	CauseReboot  = "Reboot"  // the machine was booted since it was opened
+	CauseRefused = "Refused" // it was never started here and never will be
+)
+
+// compactAt is the least number of records that makes a compaction worth while.
+const compactAt = 1024
+
+// End is a closed token whose end the server has not yet stored.
+type End struct {
+	Token spec.Token
+	Cause string
+}
+
+// Entry is what the ledger knows of one identity.
+type Entry struct {
+	ID spec.Identity
+	// Newest is the highest token ever opened or closed here; it never goes back.
+	Newest spec.Token
+	// Open is the token that may run here now; zero: none. It is always Newest, and
+	// of the present boot.
+	Open spec.Token
+	// Ends are the closed tokens that the server has not stored yet, oldest first.
+	Ends []End
+}
+
+// Spent reports whether t may never be started here (any more).
+func (e Entry) Spent(t spec.Token) bool {
+	return t != e.Open && t.Compare(e.Newest) <= 0
+}
+
+// Ledger is an open ledger. Its methods are safe for concurrent use; those that
+// write return when the record is on disk.
+type Ledger struct {
+	path string
+	boot spec.BootID
+
+	mu      sync.Mutex
+	file    *os.File
+	size    int64 // bytes known to be good
+	records int   // records in the file
+	starts  int64
+	entries map[spec.Identity]*Entry
+	boots   map[spec.Identity]spec.BootID // of the open tokens
+	broken  error
+}
+
+// Create makes an empty ledger at path, which must not exist, and returns when it
+// and its name are on disk.
+func Create(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("create ledger: %w", err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("create ledger: %w", err)
+	}
+	return syncDir(path)
+}
+
+// Open reads the ledger at path, drops a cut-off last record, counts this start,
+// and closes every token that was opened in another boot (cause Reboot). It fails
+// with ErrLost or ErrCorrupt. One process may have it open: the caller holds the
+// lock of the agent's root.
+func Open(path string, boot spec.BootID) (*Ledger, error) {
+	if boot == "" {
+		return nil, errors.New("open ledger: the boot id is empty")
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s: which tokens were started on this node is unknown, so this machine must join as a new node", ErrLost, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	l := &Ledger{path: path, boot: boot, file: f, entries: map[spec.Identity]*Entry{},
+		boots: map[spec.Identity]spec.BootID{}}
+	if err := l.load(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+// load replays the file and brings it up to this boot.
+func (l *Ledger) load() error {
+	good, recs, err := read(l.path)
+	if err != nil {
+		return err
+	}
+	for _, r := range recs {
+		l.apply(r)
+	}
+	l.size, l.records = good, len(recs)
+	if err := l.file.Truncate(good); err != nil {
+		return fmt.Errorf("open ledger: drop the cut-off record: %w", err)
+	}
+	return l.append(record{Op: opStart, Starts: l.starts + 1, Boot: l.boot})
+}
+
+// Close closes the file; the ledger is on disk already.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = ErrBroken
+	return l.file.Close()
+}
+
+// Starts counts how often the ledger was opened, this time included.
+func (l *Ledger) Starts() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.starts
+}
+
+// Look returns what is known of an identity; the zero Entry but for ID if nothing.
+func (l *Ledger) Look(id spec.Identity) Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.entries[id]
+	if !ok {
+		return Entry{ID: id}
+	}
+	out := *e
+	out.Ends = slices.Clone(e.Ends)
+	return out
+}
+
+// Entries returns all identities ever known here, sorted.
+func (l *Ledger) Entries() []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sorted()
+}
+
+func (l *Ledger) sorted() []Entry {
+	out := make([]Entry, 0, len(l.entries))
+	for _, e := range l.entries {
+		c := *e
+		c.Ends = slices.Clone(e.Ends)
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.ID.Namespace, b.ID.Namespace),
+			cmp.Compare(a.ID.Set, b.ID.Set), cmp.Compare(a.ID.Ordinal, b.ID.Ordinal))
+	})
+	return out
+}
+
+// OpenToken records that token may be started on this node from now on. Repeating
+// it is no error. ErrSpent: it was closed or is older than one known here.
+// ErrOpen: another token of the identity must be closed first.
+func (l *Ledger) OpenToken(id spec.Identity, token spec.Token) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.entries[id]; ok {
+		switch {
+		case e.Open == token:
+			return nil
+		case e.Spent(token):
+			return fmt.Errorf("open token %s of %s: %w (newest %s)", token, id, ErrSpent, e.Newest)
+		case !e.Open.IsZero():
+			return fmt.Errorf("open token %s of %s: %w (%s)", token, id, ErrOpen, e.Open)
+		}
+	}
+	if token.IsZero() {
+		return fmt.Errorf("open token of %s: the token is zero", id)
+	}
+	return l.append(record{Op: opOpen, ID: id, Token: token, Boot: l.boot})
+}
+
+// CloseToken records that token is over (or, if it was never opened, that it will
+// never be started here). Repeating it is no error and keeps the first cause.
+func (l *Ledger) CloseToken(id spec.Identity, token spec.Token, cause string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.entries[id]; ok {
+		if e.Spent(token) {
+			return nil
+		}
+		if !e.Open.IsZero() && e.Open != token {
+			return fmt.Errorf("close token %s of %s: %w (%s)", token, id, ErrOpen, e.Open)
+		}
+	}
+	if token.IsZero() {
+		return fmt.Errorf("close token of %s: the token is zero", id)
+	}
+	return l.append(record{Op: opClose, ID: id, Token: token, Cause: cause})
+}
+
+// Stored records that the server has stored the end of token; it stays spent.
+func (l *Ledger) Stored(id spec.Identity, token spec.Token) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.entries[id]
+	if !ok || !slices.ContainsFunc(e.Ends, func(x End) bool { return x.Token == token }) {
+		return nil
+	}
+	if err := l.append(record{Op: opStored, ID: id, Token: token}); err != nil {
+		return err
+	}
+	return l.compact()
+}
