@@ -1,0 +1,140 @@
+package dnsd
+
+import (
+	"slices"
+
+	"github.com/miekg/dns"
+)
+
+// Transport is how a question came; it bounds the size of the answer.
+type Transport int
+
+// The transports.
+const (
+	UDP Transport = iota
+	TCP
+)
+
+// maxUDP is the largest UDP answer we send and advertise, in bytes: what fits
+// into every path's MTU (DNS flag day 2020).
+const maxUDP = 1232
+
+// Answer answers one question. It never fails and never changes req: what cannot
+// be answered is told by the answer's code. The answer is within the size that
+// asker and transport allow. It shares records with the zone: do not change them.
+func (z *Zone) Answer(req *dns.Msg, via Transport) *dns.Msg {
+	m := reply(req)
+	if m.Rcode == dns.RcodeSuccess {
+		z.fill(m)
+	}
+	fit(m, req, via)
+	return m
+}
+
+// reply begins an answer to req: id, flags, question and EDNS. A question that
+// nobody here could answer has its error code already.
+func reply(req *dns.Msg) *dns.Msg {
+	m := &dns.Msg{MsgHdr: dns.MsgHdr{
+		Id: req.Id, Response: true, Opcode: req.Opcode,
+		RecursionDesired: req.RecursionDesired, RecursionAvailable: true,
+		CheckingDisabled: req.CheckingDisabled,
+	}}
+	if len(req.Question) > 0 {
+		m.Question = req.Question[:1:1]
+	}
+	if opt := req.IsEdns0(); opt != nil {
+		m.Extra = []dns.RR{optRR(opt.Do())}
+		if opt.Version() != 0 {
+			m.Rcode = dns.RcodeBadVers
+			return m
+		}
+	}
+	switch {
+	case req.Opcode != dns.OpcodeQuery:
+		m.Rcode = dns.RcodeNotImplemented
+	case len(req.Question) != 1:
+		m.Rcode = dns.RcodeFormatError
+	case req.Question[0].Qclass != dns.ClassINET,
+		req.Question[0].Qtype == dns.TypeAXFR, req.Question[0].Qtype == dns.TypeIXFR:
+		m.Rcode = dns.RcodeRefused
+	}
+	return m
+}
+
+// fill looks the question up.
+func (z *Zone) fill(m *dns.Msg) {
+	q := m.Question[0]
+	name := dns.CanonicalName(q.Name)
+	soa := z.authority(name)
+	if soa == nil {
+		m.Rcode = dns.RcodeRefused
+		return
+	}
+	m.Authoritative = true
+	n := z.nodes[name]
+	if n == nil {
+		m.Rcode = dns.RcodeNameError
+		m.Ns = []dns.RR{soa}
+		return
+	}
+	set := n.find(q.Qtype)
+	if q.Qtype == dns.TypeANY && len(n.sets) > 0 {
+		set = &n.sets[0] // one of them is enough (RFC 8482)
+	}
+	if set == nil {
+		m.Ns = []dns.RR{soa}
+		return
+	}
+	m.Answer = spelled(set.rrs, q.Name)
+	if len(set.extra) > 0 {
+		m.Extra = slices.Concat(set.extra, m.Extra)
+	}
+}
+
+// spelled returns the records with the owner spelled as the asker spelled it:
+// some resolvers compare it exactly, as a guard against forged answers.
+func spelled(rrs []dns.RR, name string) []dns.RR {
+	if rrs[0].Header().Name == name {
+		return rrs[:len(rrs):len(rrs)]
+	}
+	out := make([]dns.RR, len(rrs))
+	for i, rr := range rrs {
+		out[i] = dns.Copy(rr)
+		out[i].Header().Name = name
+	}
+	return out
+}
+
+// fit cuts the answer to what asker and transport take. Additional records go
+// first, without the mark: who needs them can ask (RFC 2181, 9).
+func fit(m, req *dns.Msg, via Transport) {
+	limit := dns.MaxMsgSize
+	opt := req.IsEdns0()
+	if via == UDP {
+		limit = dns.MinMsgSize
+		if opt != nil {
+			limit = min(max(int(opt.UDPSize()), dns.MinMsgSize), maxUDP)
+		}
+	}
+	if m.Len() <= limit {
+		return
+	}
+	m.Compress = true
+	if m.Len() <= limit {
+		return
+	}
+	m.Extra = nil
+	if opt != nil {
+		m.Extra = []dns.RR{optRR(opt.Do())}
+	}
+	m.Truncate(limit)
+}
+
+func optRR(do bool) *dns.OPT {
+	opt := &dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT}}
+	opt.SetUDPSize(maxUDP)
+	if do {
+		opt.SetDo()
+	}
+	return opt
+}

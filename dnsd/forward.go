@@ -1,0 +1,163 @@
+package dnsd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// forwarder asks other resolvers.
+type forwarder struct {
+	upstreams []string
+	timeout   time.Duration
+	places    chan struct{} // bounds what is under way
+	last      atomic.Int32  // the upstream that answered last is asked first
+}
+
+func newForwarder(upstreams []string, timeout time.Duration, most int) *forwarder {
+	return &forwarder{upstreams: upstreams, timeout: timeout, places: make(chan struct{}, most)}
+}
+
+// fill puts an upstream's answer to req into m, which says SERVFAIL and stays so
+// when none answers in time or too much is under way.
+func (f *forwarder) fill(ctx context.Context, m, req *dns.Msg) {
+	select {
+	case f.places <- struct{}{}:
+		defer func() { <-f.places }()
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+
+	ask := &dns.Msg{MsgHdr: dns.MsgHdr{RecursionDesired: req.RecursionDesired, CheckingDisabled: req.CheckingDisabled}}
+	ask.Question = []dns.Question{req.Question[0]}
+	opt := req.IsEdns0()
+	ask.SetEdns0(maxUDP, opt != nil && opt.Do())
+
+	first := int(f.last.Load())
+	for i := range f.upstreams {
+		at := (first + i) % len(f.upstreams)
+		in := f.exchange(ctx, ask, f.upstreams[at], len(f.upstreams)-i)
+		if in == nil {
+			continue
+		}
+		take(m, in)
+		if in.Rcode != dns.RcodeServerFailure && in.Rcode != dns.RcodeRefused {
+			f.last.Store(int32(at))
+			return
+		}
+	}
+}
+
+// exchange asks one upstream, over TCP when its answer does not fit UDP. It takes
+// its part of the time that is left for so many upstreams. nil: no usable answer.
+func (f *forwarder) exchange(ctx context.Context, ask *dns.Msg, upstream string, left int) *dns.Msg {
+	deadline, _ := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+	defer cancel()
+	for _, network := range []string{"udp", "tcp"} {
+		ask.Id = dns.Id()
+		client := dns.Client{Net: network, Timeout: f.timeout, UDPSize: maxUDP}
+		in, _, err := client.ExchangeContext(ctx, ask, upstream)
+		if err != nil || !answers(in, ask) || in.Rcode > 0xF { // extended codes are about our EDNS
+			return nil
+		}
+		if !in.Truncated {
+			return in
+		}
+	}
+	return nil
+}
+
+// answers reports whether in is an answer to this very question.
+func answers(in, ask *dns.Msg) bool {
+	return in.Response && in.Id == ask.Id && len(in.Question) == 1 &&
+		in.Question[0].Qtype == ask.Question[0].Qtype &&
+		in.Question[0].Qclass == ask.Question[0].Qclass &&
+		strings.EqualFold(in.Question[0].Name, ask.Question[0].Name)
+}
+
+// take copies what an upstream said; EDNS is between neighbours and stays ours.
+func take(m, in *dns.Msg) {
+	m.Rcode = in.Rcode
+	m.AuthenticatedData = in.AuthenticatedData
+	m.Answer, m.Ns = in.Answer, in.Ns
+	var extra []dns.RR
+	for _, rr := range in.Extra {
+		if rr.Header().Rrtype != dns.TypeOPT {
+			extra = append(extra, rr)
+		}
+	}
+	for _, rr := range m.Extra {
+		if rr.Header().Rrtype == dns.TypeOPT {
+			extra = append(extra, rr)
+		}
+	}
+	m.Extra = extra
+}
+
+// HostUpstreams reads the resolvers of a resolv.conf.
+func HostUpstreams(path string) ([]string, error) {
+	conf, err := dns.ClientConfigFromFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read resolvers of %s: %w", path, err)
+	}
+	return conf.Servers, nil
+}
+
+// usableUpstreams completes ports and leaves out our own addresses, which would
+// ask us again for ever.
+func usableUpstreams(upstreams []string, listen []netip.AddrPort) ([]string, error) {
+	var out []string
+	for _, u := range upstreams {
+		addr, err := netip.ParseAddrPort(u)
+		if err != nil {
+			ip, err := netip.ParseAddr(strings.Trim(u, "[]"))
+			if err != nil {
+				return nil, fmt.Errorf("dns: upstream %q is no address; write 192.0.2.1 or 192.0.2.1:53", u)
+			}
+			addr = netip.AddrPortFrom(ip, 53)
+		}
+		if !loops(addr, listen) {
+			out = append(out, addr.String())
+		}
+	}
+	return out, nil
+}
+
+// loops reports whether a question to upstream would come back to us.
+func loops(upstream netip.AddrPort, listen []netip.AddrPort) bool {
+	for _, l := range listen {
+		if l.Port() != upstream.Port() {
+			continue
+		}
+		if l.Addr() == upstream.Addr() || upstream.Addr().IsUnspecified() {
+			return true
+		}
+		if l.Addr().IsUnspecified() && ownAddress(upstream.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownAddress reports whether addr is this host's.
+func ownAddress(addr netip.Addr) bool {
+	if addr.IsLoopback() {
+		return true
+	}
+	own, _ := net.InterfaceAddrs() // unknown: the bound of what is under way ends a loop
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == addr {
+			return true
+		}
+	}
+	return false
+}

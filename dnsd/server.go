@@ -1,0 +1,199 @@
+package dnsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config of a Server.
+type Config struct {
+	// Listen are the addresses to answer on, UDP and TCP each; port 0 picks one.
+	Listen []netip.AddrPort
+	// Upstreams are resolvers for names that are not ours, asked in this order,
+	// as host:port or plain address (port 53). Those that are our own addresses are
+	// left out. None: such names are answered SERVFAIL at once.
+	Upstreams []string
+	// UpstreamTimeout bounds one forwarded question over all upstreams; zero: 4s,
+	// below the 5 s after which resolvers ask again.
+	UpstreamTimeout time.Duration
+	// MaxForwards bounds the questions under way to upstreams; those beyond are
+	// answered SERVFAIL at once. Zero: 256.
+	MaxForwards int
+	// MaxConns bounds the open TCP connections of each address; zero: 256.
+	MaxConns int
+	Logger   *slog.Logger // nil: silent
+}
+
+// Server answers from the zone it was last given. Its methods may be called from
+// any goroutine.
+type Server struct {
+	cfg     Config
+	zone    atomic.Pointer[Zone]
+	forward *forwarder // nil: no upstream
+	sockets []*sockets
+}
+
+// New checks the configuration. The server listens only after Listen or Run.
+func New(cfg Config) (*Server, error) {
+	if len(cfg.Listen) == 0 {
+		return nil, errors.New("dns: no address to listen on")
+	}
+	for _, addr := range cfg.Listen {
+		if !addr.IsValid() {
+			return nil, fmt.Errorf("dns: %v is no address and port to listen on", addr)
+		}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.UpstreamTimeout = orDefault(cfg.UpstreamTimeout, 4*time.Second)
+	cfg.MaxForwards = orDefault(cfg.MaxForwards, 256)
+	cfg.MaxConns = orDefault(cfg.MaxConns, 256)
+	upstreams, err := usableUpstreams(cfg.Upstreams, cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg}
+	if len(upstreams) > 0 {
+		s.forward = newForwarder(upstreams, cfg.UpstreamTimeout, cfg.MaxForwards)
+	}
+	return s, nil
+}
+
+func orDefault[T time.Duration | int](v, otherwise T) T {
+	if v <= 0 {
+		return otherwise
+	}
+	return v
+}
+
+// Swap makes z the zone that is answered from. A zone of a lower sequence than
+// the present one is refused (false): what was told once is never taken back.
+func (s *Server) Swap(z *Zone) bool {
+	for {
+		old := s.zone.Load()
+		if old != nil && z.sequence.Compare(old.sequence) < 0 {
+			return false
+		}
+		if s.zone.CompareAndSwap(old, z) {
+			return true
+		}
+	}
+}
+
+// Listen binds all addresses and returns them as bound, in the order of the
+// configuration. It fails, binding none, when one is taken or not this host's.
+// The caller must Run (or Close) the server afterwards.
+func (s *Server) Listen(ctx context.Context) ([]netip.AddrPort, error) {
+	if s.sockets != nil {
+		return nil, errors.New("dns: already listening")
+	}
+	var bound []netip.AddrPort
+	for _, addr := range s.cfg.Listen {
+		k, err := bind(ctx, addr, s.cfg.MaxConns)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.sockets = append(s.sockets, k)
+		bound = append(bound, k.addr)
+	}
+	return bound, nil
+}
+
+// Close releases the addresses of a server that was never run.
+func (s *Server) Close() {
+	for _, k := range s.sockets {
+		k.close()
+	}
+	s.sockets = nil
+}
+
+// Run serves until ctx ends, then waits for the questions under way and returns
+// nil; it returns the first error when a socket fails. It listens first if Listen
+// was not called. A server runs once.
+func (s *Server) Run(ctx context.Context) error {
+	if s.sockets == nil {
+		if _, err := s.Listen(ctx); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, k := range s.sockets {
+		for _, srv := range k.servers(s.handler(ctx)) {
+			group.Go(func() error { return serve(ctx, srv) })
+		}
+	}
+	for _, k := range s.sockets {
+		s.cfg.Logger.Info("dns served", "addr", k.addr.String())
+	}
+	return group.Wait()
+}
+
+// serve runs one listener until ctx ends.
+func serve(ctx context.Context, srv *dns.Server) error {
+	started := make(chan struct{})
+	srv.NotifyStartedFunc = func() { close(started) }
+	ended := make(chan error, 1)
+	go func() { ended <- srv.ActivateAndServe() }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve dns: %w", err)
+	case <-started:
+	}
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve dns: %w", err)
+	case <-ctx.Done():
+		// Questions under way end with ctx, so this does not block for long.
+		if err := srv.Shutdown(); err != nil {
+			return fmt.Errorf("stop dns: %w", err)
+		}
+		return <-ended
+	}
+}
+
+// handler answers one question; ctx is that of the whole server.
+func (s *Server) handler(ctx context.Context) dns.HandlerFunc {
+	return func(w dns.ResponseWriter, req *dns.Msg) {
+		via := UDP
+		if w.LocalAddr().Network() == "tcp" {
+			via = TCP
+		}
+		// The asker may be gone by now: there is nobody to tell.
+		_ = w.WriteMsg(s.answer(ctx, req, via))
+	}
+}
+
+// answer answers from the zone, or forwards what is not ours. Before the first
+// zone nothing is known, and nothing may be said of a name: "does not exist"
+// would be believed.
+func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport) *dns.Msg {
+	z := s.zone.Load()
+	m := reply(req)
+	switch {
+	case m.Rcode != dns.RcodeSuccess:
+		fit(m, req, via)
+		return m
+	case z == nil:
+		m.Rcode = dns.RcodeServerFailure
+		return m
+	case z.Owns(req.Question[0].Name):
+		return z.Answer(req, via)
+	}
+	// Not REFUSED: glibc ends the search list at it, and musl waits for its time-out.
+	m.Rcode = dns.RcodeServerFailure
+	if s.forward != nil {
+		s.forward.fill(ctx, m, req)
+		fit(m, req, via)
+	}
+	return m
+}

@@ -1,0 +1,118 @@
+package dnsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"github.com/miekg/dns"
+)
+
+// sockets are the UDP and TCP sockets of one address, on the same port.
+type sockets struct {
+	addr netip.AddrPort
+	udp  net.PacketConn
+	tcp  net.Listener
+}
+
+// bind binds both sockets, or none.
+func bind(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets, error) {
+	const tries = 8 // port 0: the port that UDP got may be taken for TCP
+	var k *sockets
+	var err error
+	for range tries {
+		if k, err = bindOnce(ctx, addr, maxConns); err == nil || addr.Port() != 0 {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: another DNS server holds this address: %w", addr, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("listen on %s: it is no address of this host (yet): %w", addr, err)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return k, nil
+}
+
+func bindOnce(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets, error) {
+	var lc net.ListenConfig
+	udp, err := lc.ListenPacket(ctx, "udp", addr.String())
+	if err != nil {
+		return nil, err
+	}
+	bound := netip.AddrPortFrom(addr.Addr(), udp.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	tcp, err := lc.Listen(ctx, "tcp", bound.String())
+	if err != nil {
+		return nil, errors.Join(err, udp.Close())
+	}
+	return &sockets{addr: bound, udp: udp, tcp: newLimited(tcp, maxConns)}, nil
+}
+
+func (k *sockets) close() {
+	k.udp.Close()
+	k.tcp.Close()
+}
+
+// servers are what serves the two sockets.
+func (k *sockets) servers(h dns.Handler) []*dns.Server {
+	return []*dns.Server{
+		{PacketConn: k.udp, Handler: h, UDPSize: maxUDP},
+		{Listener: k.tcp, Handler: h},
+	}
+}
+
+// limited is a listener that holds at most so many connections open; further
+// ones wait in the kernel's queue.
+type limited struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newLimited(l net.Listener, most int) *limited {
+	return &limited{Listener: l, places: make(chan struct{}, most), closed: make(chan struct{})}
+}
+
+// Accept waits for a free place, then for a connection.
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	return &limitedConn{Conn: c, places: l.places}, nil
+}
+
+// Close stops accepting; open connections stay.
+func (l *limited) Close() error {
+	err := l.Listener.Close()
+	l.once.Do(func() { close(l.closed) })
+	return err
+}
+
+// limitedConn gives its place back when it is closed, once.
+type limitedConn struct {
+	net.Conn
+	places <-chan struct{}
+}
+
+// Close closes the connection.
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	if err == nil || !errors.Is(err, net.ErrClosed) {
+		<-c.places
+	}
+	return err
+}
