@@ -73,7 +73,7 @@ func (s *state) brokenOf(ref spec.SetRef) []string {
 }
 
 func (t *setState) sortRevisions() []*spec.Revision {
-	list := make([]*spec.Revision, 0, len(t.revisions))
+	var list []*spec.Revision
 	for _, e := range t.revisions {
 		if e.record != nil {
 			list = append(list, e.record)
@@ -154,7 +154,7 @@ func (s *state) Nodes() []plan.Node { return s.nodeList }
 
 // listNodes makes the list that Nodes hands out; it is never changed afterwards.
 func (s *state) listNodes() []plan.Node {
-	list := make([]plan.Node, 0, len(s.nodes))
+	var list []plan.Node
 	for _, n := range s.nodes {
 		if n.node.record == nil {
 			continue

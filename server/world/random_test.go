@@ -1,0 +1,125 @@
+package world
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// picture is all a View tells, for comparison.
+type picture struct {
+	Rev       store.Rev
+	Sets      []spec.SetRef
+	Worlds    []plan.World
+	On        [][]spec.Identity
+	Nodes     []plan.Node
+	Addresses map[string]*spec.AddressRecord
+	Held      int // sets and nodes of which anything is kept
+}
+
+func pictureOf(c *Cache) (p picture) {
+	c.Look(func(v View) {
+		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses()}
+		for i := range 2 {
+			p.Worlds = append(p.Worlds, v.World(refOf(i)))
+			p.On = append(p.On, v.MembersOn(nodeOf(i)))
+		}
+	})
+	p.Held = len(c.state.sets) + 100*len(c.state.nodes) + 10000*len(c.state.strays)
+	return p
+}
+
+func refOf(i int) spec.SetRef {
+	return spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}
+}
+func nodeOf(i int) spec.NodeName { return spec.NodeName(fmt.Sprint("n", i)) }
+
+// randomOp writes or deletes one of a few keys, sometimes with junk.
+func randomOp(r *rand.Rand) store.Op {
+	ref, node := refOf(r.IntN(2)), nodeOf(r.IntN(2))
+	id := spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: r.IntN(3)}
+	ops := []store.Op{
+		put(store.SetKey(ref), spec.Set{Ref: ref, UID: spec.UID(fmt.Sprint(r.IntN(3)))}),
+		put(store.StatusKey(ref), spec.SetStatus{Replicas: r.IntN(9)}),
+		put(store.RevisionKey(ref, "h"), spec.Revision{Ref: ref, Hash: "h", Number: r.Int64N(5)}),
+		put(store.MemberKey(id), spec.Member{ID: id, Token: token(r.Int64N(3)), Node: node}),
+		put(store.ReportKey(id), spec.Report{ID: id, Token: token(r.Int64N(3))}),
+		put(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
+		put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", Number: r.IntN(5)}),
+		put(store.EventKey(ref, "e"), spec.Event{Ref: ref}),
+		put(store.NodeKey(node), spec.Node{Name: node, UID: "a"}),
+		put(store.SessionKey(node), spec.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),
+		put(store.FactsKey(node), spec.NodeFacts{Name: node, UID: "a", Strays: []spec.Stray{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
+		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), spec.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
+		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
+	}
+	op := ops[r.IntN(len(ops))]
+	switch r.IntN(10) {
+	case 0, 1, 2, 3:
+		return store.Del(op.Key)
+	case 4:
+		op.Value = []byte("junk")
+	}
+	return op
+}
+
+func TestFollowingEqualsLoading(t *testing.T) {
+	const seed = 1
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := memstore.New()
+	c, _ := start(t, s)
+	log := slog.New(slog.DiscardHandler)
+	for step := range 2000 {
+		op := randomOp(r)
+		rev := commit(t, s, op)
+		if op.Delete { // a deletion of nothing is no event
+			rev = 0
+		}
+		wait(t, c, rev)
+		if step%5 != 0 {
+			continue
+		}
+		at, kvs, err := s.Snapshot(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, c, at)
+		loaded := New(s, log)
+		if err := loaded.load(at, kvs); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := pictureOf(c), pictureOf(loaded); !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d step %d after %s: the followed cache differs from a loaded one\ngot  %+v\nwant %+v", seed, step, op.Key, got, want)
+		}
+	}
+}
+
+func TestWhatWasHandedOutNeverChanges(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 0))
+	s := memstore.New()
+	c, _ := start(t, s)
+	for range 300 {
+		var held plan.World
+		c.Look(func(v View) { held = v.World(refOf(0)) })
+		before := fmt.Sprintf("%+v", store.Encode(held.Slots)) + string(store.Encode(held.Nodes))
+		var rev store.Rev
+		for range 5 {
+			if op := randomOp(r); !op.Delete {
+				rev = commit(t, s, op)
+			}
+		}
+		wait(t, c, rev)
+		after := fmt.Sprintf("%+v", store.Encode(held.Slots)) + string(store.Encode(held.Nodes))
+		if before != after {
+			t.Fatalf("a world changed after it was cut out\nbefore %s\nafter  %s", before, after)
+		}
+	}
+}
