@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -191,6 +192,9 @@ func (s *state) moveStrays(node spec.NodeName, old, now *spec.NodeFacts, ch *Cha
 		}
 	}
 	for id := range touched {
+		slices.SortFunc(s.strays[id], func(a, b plan.NodeStray) int { // ours alone until refresh
+			return cmp.Or(cmp.Compare(a.Node, b.Node), a.Stray.Token.Compare(b.Stray.Token))
+		})
 		if len(s.strays[id]) == 0 {
 			delete(s.strays, id)
 		}
