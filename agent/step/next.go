@@ -1,0 +1,218 @@
+package step
+
+// Next returns the one operation that is to be done now.
+func Next(w Wanted, s Seen) Op {
+	switch s.Standing {
+	case Spent:
+		return tell(s)
+	case Closed:
+		if op, left := clear(s); left {
+			return op
+		}
+		return tell(s)
+	}
+	switch w.Order {
+	case OrderStop:
+		return end(s)
+	case OrderRun:
+		if s.Standing == Fresh {
+			return begin(w, s)
+		}
+		return run(s)
+	}
+	return Op{Kind: Nothing}
+}
+
+// tell reports the end of the token once each time it is asked for.
+func tell(s Seen) Op {
+	if s.Told {
+		return Op{Kind: Nothing}
+	}
+	return Op{Kind: ReportOver}
+}
+
+// begin opens the token, after everything of an earlier life is gone. A life that
+// was assigned for another boot is refused for good.
+func begin(w Wanted, s Seen) Op {
+	if w.OtherBoot {
+		return s.hold(Op{Kind: Refuse})
+	}
+	if op, left := clear(s); left {
+		return op
+	}
+	return s.hold(Op{Kind: OpenToken})
+}
+
+// run brings the containers up and keeps them up: the first that something can be
+// done for. What waits is told only when nothing can be done.
+func run(s Seen) Op {
+	if op, stop := s.blind(); stop {
+		return op
+	}
+	wait := Op{Kind: Nothing}
+	for _, c := range s.Containers {
+		op := s.hold(container(s, c))
+		if op.Kind == Wait && wait.Kind == Nothing {
+			wait = op
+		}
+		if op.Kind != Wait && op.Kind != Nothing {
+			return op
+		}
+	}
+	if op, ok := surroundings(s); ok && s.anyRunning() {
+		if op := s.hold(op); op.Kind != Wait || wait.Kind == Nothing {
+			return op
+		}
+	}
+	return wait
+}
+
+// container is what one container needs, or Nothing.
+func container(s Seen, c Container) Op {
+	switch c.State {
+	case Running:
+		return running(c)
+	case Exited, Lost:
+		return again(s, c)
+	case Absent:
+		if s.Missing != "" {
+			return wait(CauseConfigMissing, s.Missing)
+		}
+		if !c.Image {
+			return Op{Kind: EnsureImage, Container: c.Name}
+		}
+	}
+	if !s.Volumes {
+		return Op{Kind: EnsureVolumes}
+	}
+	if op, ok := surroundings(s); ok {
+		return op
+	}
+	if !s.anyRunning() && !s.Empty {
+		return wait(CauseProcessLeft, "processes of this member are still there although no container runs")
+	}
+	if c.State == Absent {
+		return Op{Kind: CreateContainer, Container: c.Name}
+	}
+	return Op{Kind: StartContainer, Container: c.Name}
+}
+
+// surroundings are the sandbox, the network and the files: also repaired and
+// renewed while containers run.
+func surroundings(s Seen) (Op, bool) {
+	switch {
+	case !s.Sandbox:
+		return Op{Kind: EnsureSandbox}, true
+	case !s.Network:
+		return Op{Kind: AttachNetwork}, true
+	case !s.Files:
+		return Op{Kind: WriteFiles}, true
+	}
+	return Op{}, false
+}
+
+// running ends a container that its probes gave up, so that it starts again.
+func running(c Container) Op {
+	switch {
+	case !c.Unhealthy:
+		return Op{Kind: Nothing}
+	case !c.Ending:
+		return Op{Kind: EndContainer, Container: c.Name}
+	case c.Overdue:
+		return Op{Kind: KillContainer, Container: c.Name}
+	}
+	return wait(CauseUnhealthy, c.Message)
+}
+
+// again clears away a container that ended, so that it can be created anew: after
+// its back-off, and when the host itself shows that it has no process left. What
+// an end that was seen left behind is killed; where the runtime merely lost sight
+// of a container, its processes are left alone (SAFETY S13).
+func again(s Seen, c Container) Op {
+	if !s.anyRunning() && !s.Empty {
+		if c.State == Exited && !s.anyLost() {
+			return Op{Kind: KillAll}
+		}
+		return wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")
+	}
+	if !c.Due {
+		return wait(c.Cause, c.Message)
+	}
+	return Op{Kind: RemoveContainer, Container: c.Name}
+}
+
+// end ends a life by order: signal, grace, kill, clear, close. It never turns back.
+func end(s Seen) Op {
+	if op, stop := s.blind(); stop {
+		return op
+	}
+	if s.anyRunning() && !s.Empty {
+		if !s.Signalled {
+			return s.hold(Op{Kind: SignalStop})
+		}
+		if !s.GraceOver {
+			return wait(CauseGrace, "asked to stop")
+		}
+	}
+	if op, left := clear(s); left {
+		return op
+	}
+	return s.hold(Op{Kind: CloseToken})
+}
+
+// clear removes, without grace, all that is left of any life of the identity, in
+// the order in which a life needs it; false when the host shows nothing any more.
+func clear(s Seen) (Op, bool) {
+	if op, stop := s.blind(); stop {
+		return op, true
+	}
+	switch {
+	case !s.Empty:
+		return s.hold(Op{Kind: KillAll}), true
+	case !s.Removed:
+		return s.hold(Op{Kind: RemoveContainers}), true
+	case !s.Detached:
+		return s.hold(Op{Kind: Detach}), true
+	case !s.Unmounted:
+		return s.hold(Op{Kind: RemoveScratch}), true
+	case !s.Unpinned:
+		return s.hold(Op{Kind: RemoveSandbox}), true
+	}
+	return Op{}, false
+}
+
+// blind reports that nothing can be done safely now.
+func (s Seen) blind() (Op, bool) {
+	if s.Strange != "" {
+		return wait(CauseStray, s.Strange), true
+	}
+	if s.Unknown {
+		return wait(CauseRuntimeUnavailable, "containerd does not answer; what runs goes on"), true
+	}
+	return Op{}, false
+}
+
+// hold turns an operation whose back-off is not over into a Wait.
+func (s Seen) hold(op Op) Op {
+	for _, h := range s.Held {
+		if h.Op == op.Kind && h.Container == op.Container {
+			return wait(h.Cause, h.Message)
+		}
+	}
+	return op
+}
+
+func (s Seen) anyRunning() bool { return s.any(Running) }
+
+func (s Seen) anyLost() bool { return s.any(Lost) }
+
+func (s Seen) any(state State) bool {
+	for _, c := range s.Containers {
+		if c.State == state {
+			return true
+		}
+	}
+	return false
+}
+
+func wait(cause, message string) Op { return Op{Kind: Wait, Cause: cause, Message: message} }

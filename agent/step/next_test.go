@@ -1,0 +1,119 @@
+package step
+
+import "testing"
+
+// alive is a member whose one container runs and to which nothing is to be done.
+func alive() Seen {
+	return Seen{
+		Standing: Open, Volumes: true, Sandbox: true, Network: true, Files: true,
+		Containers: []Container{{Name: "db", State: Running, Image: true}},
+	}
+}
+
+// gone is an identity of which nothing is left.
+func gone(standing Standing) Seen {
+	return Seen{
+		Standing: standing, Empty: true, Removed: true, Detached: true, Unmounted: true, Unpinned: true,
+		Containers: []Container{{Name: "db", State: Absent}},
+	}
+}
+
+func with(s Seen, change func(*Seen)) Seen {
+	change(&s)
+	return s
+}
+
+func ended(state State, due, empty bool) Seen {
+	s := alive()
+	s.Containers = []Container{{Name: "db", State: state, Due: due, Cause: "CrashLoop", Message: "exit 1"}}
+	s.Empty = empty
+	return s
+}
+
+func TestNext(t *testing.T) {
+	run, stop, none := Wanted{Order: OrderRun}, Wanted{Order: OrderStop}, Wanted{}
+	absent := func(change func(*Seen)) Seen { return with(gone(Open), change) }
+	cases := []struct {
+		name string
+		w    Wanted
+		s    Seen
+		want Op
+	}{
+		{"a fresh life begins by opening its token", run, gone(Fresh), Op{Kind: OpenToken}},
+		{"a life assigned for another boot is refused", Wanted{Order: OrderRun, OtherBoot: true}, gone(Fresh), Op{Kind: Refuse}},
+		{"an open life assigned for another boot is not refused but goes on", Wanted{Order: OrderRun, OtherBoot: true}, alive(), Op{Kind: Nothing}},
+		{"nothing is opened while processes of an earlier life are there", run, with(gone(Fresh), func(s *Seen) { s.Empty = false }), Op{Kind: KillAll}},
+		{"nothing is opened while a link of an earlier life is there", run, with(gone(Fresh), func(s *Seen) { s.Detached = false }), Op{Kind: Detach}},
+		{"nothing is opened beside what the ledger does not know", run, with(gone(Fresh), func(s *Seen) { s.Strange, s.Empty = "a stranger", false }), wait(CauseStray, "a stranger")},
+		{"a fresh life that is to stop is closed without being opened", stop, gone(Fresh), Op{Kind: CloseToken}},
+		{"a fresh life without order is left alone", none, gone(Fresh), Op{Kind: Nothing}},
+
+		{"a missing ConfigMap is waited for", run, absent(func(s *Seen) { s.Missing = "no ConfigMap etc" }), wait(CauseConfigMissing, "no ConfigMap etc")},
+		{"the image comes first", run, gone(Open), Op{Kind: EnsureImage, Container: "db"}},
+		{"then the volumes", run, absent(func(s *Seen) { s.Containers[0].Image = true }), Op{Kind: EnsureVolumes}},
+		{"then the sandbox", run, absent(func(s *Seen) { s.Containers[0].Image, s.Volumes = true, true }), Op{Kind: EnsureSandbox}},
+		{"then the network", run, absent(func(s *Seen) { s.Containers[0].Image, s.Volumes, s.Sandbox = true, true, true }), Op{Kind: AttachNetwork}},
+		{"then the files", run, absent(func(s *Seen) { s.Containers[0].Image, s.Volumes, s.Sandbox, s.Network = true, true, true, true }), Op{Kind: WriteFiles}},
+		{"then the container is created", run, with(ended(Absent, true, true), func(s *Seen) { s.Containers[0].Image = true }), Op{Kind: CreateContainer, Container: "db"}},
+		{"then it is started", run, ended(Created, true, true), Op{Kind: StartContainer, Container: "db"}},
+		{"a created container is not started without network", run, with(ended(Created, true, true), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},
+		{"nothing is started while processes are left", run, ended(Created, true, false), wait(CauseProcessLeft, "processes of this member are still there although no container runs")},
+		{"a running life needs nothing", run, alive(), Op{Kind: Nothing}},
+		{"a running life gets its files renewed", run, with(alive(), func(s *Seen) { s.Files = false }), Op{Kind: WriteFiles}},
+		{"a running life gets its network repaired", run, with(alive(), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},
+		{"volumes of a running life are not touched", run, with(alive(), func(s *Seen) { s.Volumes = false }), Op{Kind: Nothing}},
+		{"a missing ConfigMap does not disturb what runs", run, with(alive(), func(s *Seen) { s.Missing = "no ConfigMap etc" }), Op{Kind: Nothing}},
+		{"while the runtime is away nothing is done", run, with(alive(), func(s *Seen) { s.Unknown, s.Network = true, false }), wait(CauseRuntimeUnavailable, "containerd does not answer; what runs goes on")},
+		{"an operation in its back-off waits with its cause", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "db", "ImageMissing", "no etcd:1"}} }), wait("ImageMissing", "no etcd:1")},
+
+		{"a container that ended waits for its back-off", run, ended(Exited, false, true), wait("CrashLoop", "exit 1")},
+		{"then it is removed before it is made anew", run, ended(Exited, true, true), Op{Kind: RemoveContainer, Container: "db"}},
+		{"what an ended container left behind is killed first", run, ended(Exited, true, false), Op{Kind: KillAll}},
+		{"what a lost container left behind is not killed", run, ended(Lost, true, false), wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")},
+		{"a lost container without processes is made anew", run, ended(Lost, true, true), Op{Kind: RemoveContainer, Container: "db"}},
+		{"without order an ended container stays as it is", none, ended(Exited, true, true), Op{Kind: Nothing}},
+		{"one container in its back-off does not hold up another", run, with(alive(), func(s *Seen) {
+			s.Containers = []Container{{Name: "a", State: Exited, Cause: "CrashLoop"}, {Name: "b", State: Created}, {Name: "c", State: Running}}
+		}), Op{Kind: StartContainer, Container: "b"}},
+		{"an ended container beside a running one is removed although processes are there", run, with(alive(), func(s *Seen) {
+			s.Containers = []Container{{Name: "a", State: Exited, Due: true}, {Name: "c", State: Running}}
+		}), Op{Kind: RemoveContainer, Container: "a"}},
+		{"an ended container does not kill a lost one that lives", run, with(alive(), func(s *Seen) {
+			s.Containers = []Container{{Name: "a", State: Exited, Due: true}, {Name: "c", State: Lost}}
+		}), wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")},
+
+		{"an unhealthy container is asked to end", run, with(alive(), func(s *Seen) { s.Containers[0].Unhealthy = true }), Op{Kind: EndContainer, Container: "db"}},
+		{"it has its grace", run, with(alive(), func(s *Seen) {
+			s.Containers[0] = Container{Name: "db", State: Running, Unhealthy: true, Ending: true, Message: "probe"}
+		}), wait(CauseUnhealthy, "probe")},
+		{"past its grace it is killed", run, with(alive(), func(s *Seen) {
+			s.Containers[0] = Container{Name: "db", State: Running, Unhealthy: true, Ending: true, Overdue: true}
+		}), Op{Kind: KillContainer, Container: "db"}},
+
+		{"without order a running life is left alone", none, alive(), Op{Kind: Nothing}},
+		{"a stop begins with the signal", stop, alive(), Op{Kind: SignalStop}},
+		{"then the grace is waited for", stop, with(alive(), func(s *Seen) { s.Signalled = true }), wait(CauseGrace, "asked to stop")},
+		{"then all is killed", stop, with(alive(), func(s *Seen) { s.Signalled, s.GraceOver = true, true }), Op{Kind: KillAll}},
+		{"a stop kills what a container that ended left behind", stop, ended(Exited, false, false), Op{Kind: KillAll}},
+		{"then the containers are removed", stop, ended(Exited, false, true), Op{Kind: RemoveContainers}},
+		{"then the link", stop, with(gone(Open), func(s *Seen) { s.Detached, s.Unmounted, s.Unpinned = false, false, false }), Op{Kind: Detach}},
+		{"then the scratch space", stop, with(gone(Open), func(s *Seen) { s.Unmounted, s.Unpinned = false, false }), Op{Kind: RemoveScratch}},
+		{"then the sandbox", stop, with(gone(Open), func(s *Seen) { s.Unpinned = false }), Op{Kind: RemoveSandbox}},
+		{"then the token is closed", stop, gone(Open), Op{Kind: CloseToken}},
+		{"a stop waits while the runtime is away", stop, with(alive(), func(s *Seen) { s.Unknown = true }), wait(CauseRuntimeUnavailable, "containerd does not answer; what runs goes on")},
+
+		{"a closed token is told", none, gone(Closed), Op{Kind: ReportOver}},
+		{"a closed token is told only when nothing is left", none, with(gone(Closed), func(s *Seen) { s.Unmounted = false }), Op{Kind: RemoveScratch}},
+		{"what runs of a closed token is killed at once", none, with(gone(Closed), func(s *Seen) { s.Empty, s.Containers[0].State = false, Running }), Op{Kind: KillAll}},
+		{"a closed token wanted again is told, not started", run, gone(Closed), Op{Kind: ReportOver}},
+		{"a told end needs nothing", run, with(gone(Closed), func(s *Seen) { s.Told = true }), Op{Kind: Nothing}},
+		{"a token older than the newest is told, and what stands here is left", run, with(alive(), func(s *Seen) { s.Standing = Spent }), Op{Kind: ReportOver}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Next(c.w, c.s); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}

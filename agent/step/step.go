@@ -1,0 +1,149 @@
+// Package step decides what an agent does next for one identity: Next is a pure
+// function from what is Wanted and what was Seen to at most one operation. It
+// never goes back: a life that is being ended is ended, a closed token stays
+// closed. The worker performs the operation, looks again, and asks again; every
+// operation may be repeated, so a crash between any two calls loses nothing.
+package step
+
+// Order is what the agent was told to do with a life.
+type Order string
+
+// The orders. Without an order a life is left as it is (SAFETY S2).
+const (
+	OrderNone Order = ""
+	OrderRun  Order = "Run"
+	// OrderStop: the server said Stop for this very token, or that the identity's
+	// newest token is a newer one.
+	OrderStop Order = "Stop"
+)
+
+// Wanted is what is wanted of the life in question.
+type Wanted struct {
+	Order Order
+	// OtherBoot: the life was assigned for another boot of this node (SAFETY S4).
+	OtherBoot bool
+}
+
+// Standing is what the ledger says of the life's token.
+type Standing string
+
+// The standings.
+const (
+	Fresh  Standing = "Fresh"  // never opened here, newer than all known
+	Open   Standing = "Open"   // may run here, in this boot
+	Closed Standing = "Closed" // over; nothing may be started again
+	Spent  Standing = "Spent"  // over or never here, and a newer token is known: what stands here is not its
+)
+
+// Seen is what the worker saw of the identity on this host just now.
+type Seen struct {
+	Standing Standing
+	// Told: the end of this token was reported since it was last asked for.
+	Told bool
+	// Unknown: the runtime is away, so that Containers says nothing.
+	Unknown bool
+	// Strange is the sentence about something that stands here and that the ledger
+	// does not know; it is never touched. Empty: nothing.
+	Strange string
+	// Missing is the sentence about a ConfigMap, Secret or key that a container
+	// needs and that is not there. Empty: all is there.
+	Missing string
+
+	// Prepared: what was made for this life and need not be made again.
+	Volumes, Sandbox, Network, Files bool
+	// Containers of the life, in the template's order.
+	Containers []Container
+
+	// Empty: the host itself shows no process of the identity (SAFETY S13).
+	Empty bool
+	// Signalled: the stop signal was sent; GraceOver: the time since is over.
+	Signalled, GraceOver bool
+	// What is proven to be gone of any life of the identity.
+	Removed, Detached, Unmounted, Unpinned bool
+
+	// Held are operations that failed and whose back-off is not over.
+	Held []Held
+}
+
+// State of a container.
+type State string
+
+// The states.
+const (
+	Absent  State = "Absent"
+	Created State = "Created"
+	Running State = "Running"
+	Exited  State = "Exited" // its end was seen
+	Lost    State = "Lost"   // it was started, and nobody knows how it ended
+)
+
+// Container is what was seen of one container of the life.
+type Container struct {
+	Name  string
+	State State
+	// Image: it is present.
+	Image bool
+	// Due: the back-off after its last end is over. Cause and Message tell of that end.
+	Due            bool
+	Cause, Message string
+	// Unhealthy: its liveness or startup probe failed for good. Ending: it was
+	// signalled for that; Overdue: and the grace since then is over.
+	Unhealthy, Ending, Overdue bool
+}
+
+// Held is an operation that must wait, and why.
+type Held struct {
+	Op             Kind
+	Container      string
+	Cause, Message string
+}
+
+// Kind names an operation.
+type Kind string
+
+// The operations. All but Wait and Nothing change something on the host.
+const (
+	Nothing Kind = "Nothing" // all is as it should be
+	Wait    Kind = "Wait"    // Cause and Message say for what
+
+	OpenToken       Kind = "OpenToken"
+	Refuse          Kind = "Refuse" // close the token without ever having started it
+	EnsureImage     Kind = "EnsureImage"
+	EnsureVolumes   Kind = "EnsureVolumes"
+	EnsureSandbox   Kind = "EnsureSandbox"
+	AttachNetwork   Kind = "AttachNetwork"
+	WriteFiles      Kind = "WriteFiles"
+	CreateContainer Kind = "CreateContainer"
+	StartContainer  Kind = "StartContainer"
+	EndContainer    Kind = "EndContainer"  // ask an unhealthy container to end
+	KillContainer   Kind = "KillContainer" // it did not
+	RemoveContainer Kind = "RemoveContainer"
+
+	SignalStop       Kind = "SignalStop"
+	KillAll          Kind = "KillAll"
+	RemoveContainers Kind = "RemoveContainers"
+	Detach           Kind = "Detach"
+	RemoveScratch    Kind = "RemoveScratch"
+	RemoveSandbox    Kind = "RemoveSandbox"
+	CloseToken       Kind = "CloseToken"
+	ReportOver       Kind = "ReportOver"
+)
+
+// Op is one operation.
+type Op struct {
+	Kind Kind
+	// Container is set for operations on one container.
+	Container string
+	// Cause and Message say what a Wait waits for.
+	Cause, Message string
+}
+
+// The causes of Wait that are not taken from what was seen.
+const (
+	CauseStray              = "Stray"
+	CauseRuntimeUnavailable = "RuntimeUnavailable"
+	CauseConfigMissing      = "ConfigMissing"
+	CauseProcessLeft        = "ProcessLeft"
+	CauseGrace              = "Grace"
+	CauseUnhealthy          = "Unhealthy"
+)
