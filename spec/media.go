@@ -125,6 +125,3 @@ type Secret struct {
 	Type      string `json:"type,omitempty"`
 	Immutable *bool  `json:"immutable,omitempty" stead:"later"`
 }
-
-// Bytes is base64 in YAML and JSON.
-type Bytes []byte
