@@ -10,7 +10,8 @@ NODE        := cmd/stead/embed/stead-node
 # One set of flags for building, vetting and testing, so that all share one build cache.
 export CGO_ENABLED := 0
 export GOFLAGS     := -buildvcs=false
-LDFLAGS            := -ldflags "-s -w"
+VERSION            := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS             = -ldflags "-s -w -X main.version=$(VERSION)"
 
 # Packages whose tests need root and a real containerd, beside test/.
 ROOT_PKGS = $(shell find . -name '*_root_test.go' -not -path './.*' -not -path './test/*' -printf '%h\n' | sort -u)
@@ -95,7 +96,7 @@ test: ## all of it: setup, check, race, conformance, box, e2e (root, under twent
 START := $(shell date +%s)
 
 image: ## the container images of examples and tests, from Debian packages
-	@scripts/image etcd box
+	@$(GO) run ./scripts/debimage etcd box
 
 proto: ## generated code from proto/*.proto (needs protoc)
 	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler"; exit 1; }

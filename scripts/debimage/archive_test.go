@@ -1,0 +1,120 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAnArchiveNamesItsImageAndHoldsItsLayers(t *testing.T) {
+	m := Image{Name: "stead.local/x:1", Layers: [][]byte{[]byte("lower"), []byte("upper")}}
+	path := filepath.Join(t.TempDir(), "x.tar")
+	if err := m.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(first)); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(d descriptor, into any) {
+		t.Helper()
+		b := files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
+		if len(b) != d.Size || "sha256:"+digest(b) != d.Digest {
+			t.Fatalf("blob %s of %d bytes: found %d", d.Digest, d.Size, len(b))
+		}
+		if into != nil {
+			if err := json.Unmarshal(b, into); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var top index
+	if err := json.Unmarshal(files["index.json"], &top); err != nil || len(top.Manifests) != 1 {
+		t.Fatalf("index: %v %+v", err, top)
+	}
+	if got := top.Manifests[0].Annotations["io.containerd.image.name"]; got != m.Name {
+		t.Errorf("named %q, want %q", got, m.Name)
+	}
+	var man manifest
+	read(top.Manifests[0], &man)
+	var conf config
+	read(man.Config, &conf)
+	if len(man.Layers) != 2 || len(conf.RootFS.DiffIDs) != 2 {
+		t.Fatalf("%d layers, %d diff ids, want 2", len(man.Layers), len(conf.RootFS.DiffIDs))
+	}
+	for i, l := range man.Layers {
+		read(l, nil)
+		if conf.RootFS.DiffIDs[i] != l.Digest {
+			t.Errorf("layer %d: diff id %s, digest %s", i, conf.RootFS.DiffIDs[i], l.Digest)
+		}
+	}
+
+	if err := m.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(first, second) {
+		t.Errorf("written twice, the archives differ (%v)", err)
+	}
+	if left, err := filepath.Glob(path + ".*"); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestListsAreReadStrictly(t *testing.T) {
+	good := "# head\nimage a/b:1\nfrom base # below\nuser u 999\nlib-x+1=1:2.3-4~deb12u1\n"
+	l, err := ParseList("x.list", good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Package{Name: "lib-x+1", Version: "1:2.3-4~deb12u1", Line: 5}
+	if l.Image != "a/b:1" || l.From != "base" || len(l.Users) != 1 || len(l.Packages) != 1 || l.Packages[0] != want {
+		t.Errorf("got %+v", l)
+	}
+	if got := want.file(); got != "lib-x+1_1%3a2.3-4~deb12u1_*.deb" {
+		t.Errorf("file %q", got)
+	}
+	for _, bad := range []string{"bash", "bash=", "bash=1 x", "user x", "user root:x 0", "from ../x", "Bash=1", "--x=1"} {
+		if _, err := ParseList("x.list", "\n"+bad+"\n"); err == nil || !strings.HasPrefix(err.Error(), "x.list:2: ") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestAListMayNotBuildOnItself(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"a": "image a\nfrom b\n", "b": "from a\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name+".list"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ReadChain(folder, "a"); err == nil || !strings.Contains(err.Error(), "builds on itself") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheListsOfTheRepositoryAreWellFormed(t *testing.T) {
+	for _, name := range []string{"base", "etcd", "box"} {
+		if _, err := ReadChain("../images", name); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// List is one list file.
+type List struct {
+	Path     string
+	Image    string
+	From     string
+	Users    []User
+	Packages []Package
+}
+
+// User is a name for a uid, also the name and id of its group.
+type User struct {
+	Name string
+	UID  int
+}
+
+// Package is one pinned package and the line it stands in.
+type Package struct {
+	Name, Version string
+	Line          int
+}
+
+var (
+	packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	packageVers = regexp.MustCompile(`^[0-9][A-Za-z0-9.+:~-]*$`)
+	userName    = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+)
+
+// ParseList reads a list; path is for messages.
+func ParseList(path, text string) (List, error) {
+	l := List{Path: path}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		bad := fmt.Errorf("%s:%d: %q is not understood; write PACKAGE=VERSION, image NAME:TAG, from LIST or user NAME UID", path, n, strings.TrimSpace(line))
+		switch {
+		case len(words) == 2 && words[0] == "image":
+			l.Image = words[1]
+		case len(words) == 2 && words[0] == "from" && userName.MatchString(words[1]):
+			l.From = words[1]
+		case len(words) == 3 && words[0] == "user" && userName.MatchString(words[1]):
+			uid, err := strconv.Atoi(words[2])
+			if err != nil || uid < 1 {
+				return l, bad
+			}
+			l.Users = append(l.Users, User{Name: words[1], UID: uid})
+		case len(words) == 1:
+			name, version, _ := strings.Cut(words[0], "=")
+			if !packageName.MatchString(name) || !packageVers.MatchString(version) {
+				return l, bad
+			}
+			l.Packages = append(l.Packages, Package{Name: name, Version: version, Line: n})
+		default:
+			return l, bad
+		}
+	}
+	return l, nil
+}
+
+// ReadChain reads a list and those it builds on, the lowest first.
+func ReadChain(folder, name string) ([]List, error) {
+	var chain []List
+	for next := name; next != ""; {
+		path := filepath.Join(folder, next+".list")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		l, err := ParseList(path, string(text))
+		if err != nil {
+			return nil, err
+		}
+		for _, above := range chain {
+			if above.Path == path {
+				return nil, fmt.Errorf("%s builds on itself", path)
+			}
+		}
+		chain = append([]List{l}, chain...)
+		next = l.From
+	}
+	if chain[len(chain)-1].Image == "" {
+		return nil, fmt.Errorf("%s names no image", chain[len(chain)-1].Path)
+	}
+	return chain, nil
+}
