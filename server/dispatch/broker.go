@@ -1,0 +1,104 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+// answerTime is how long a node may take to open the tunnel of an ask.
+const answerTime = 10 * time.Second
+
+// Broker brings what people ask of a node to its session, and the tunnel that the
+// node opens for it back to them.
+type Broker struct {
+	mu      sync.Mutex
+	nodes   map[spec.NodeName]*outbox
+	waiting map[string]chan *Tunnel
+}
+
+func newBroker() *Broker {
+	return &Broker{nodes: map[spec.NodeName]*outbox{}, waiting: map[string]chan *Tunnel{}}
+}
+
+// Open asks node and returns the tunnel it opens; the caller closes it. ask's id
+// is set here. It blocks until the node answers, at most 10 s. Codes: UNAVAILABLE
+// the node has no session with this server, or does not answer.
+func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (*Tunnel, error) {
+	id := make([]byte, 16)
+	if _, err := rand.Read(id); err != nil {
+		return nil, status.Errorf(codes.Internal, "name the ask: %v", err)
+	}
+	ask.Id = hex.EncodeToString(id)
+	answer := make(chan *Tunnel, 1)
+	b.mu.Lock()
+	out := b.nodes[node]
+	b.waiting[ask.Id] = answer
+	b.mu.Unlock()
+	defer b.forget(ask.Id, answer)
+	if out == nil {
+		return nil, status.Errorf(codes.Unavailable, "node %s is silent: it has no session with this server", node)
+	}
+	if !out.addAsk(ask) {
+		return nil, status.Errorf(codes.Unavailable, "node %s is busy: %d asks wait for it", node, maxAsks)
+	}
+	timer := time.NewTimer(answerTime)
+	defer timer.Stop()
+	select {
+	case t := <-answer:
+		t.bind(ctx)
+		return t, nil
+	case <-timer.C:
+		return nil, status.Errorf(codes.Unavailable, "node %s did not answer within %s", node, answerTime)
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// forget ends the waiting for an ask; a tunnel that came too late is closed.
+func (b *Broker) forget(id string, answer chan *Tunnel) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waiting, id)
+	select {
+	case t := <-answer:
+		t.Close()
+	default:
+	}
+}
+
+// deliver hands t to whoever waits for its ask; false: nobody does.
+func (b *Broker) deliver(id string, t *Tunnel) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	answer := b.waiting[id]
+	if answer == nil {
+		return false
+	}
+	delete(b.waiting, id) // an ask is answered once
+	answer <- t
+	return true
+}
+
+// attach makes out the way to node; detach undoes it if it still is.
+func (b *Broker) attach(node spec.NodeName, out *outbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.nodes[node] = out
+}
+
+func (b *Broker) detach(node spec.NodeName, out *outbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.nodes[node] == out {
+		delete(b.nodes, node)
+	}
+}

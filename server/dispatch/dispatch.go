@@ -1,0 +1,177 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	Store store.Store
+	// World mirrors Store; it must be running.
+	World world.Reader
+	// Key opens the Secrets that lives name.
+	Key *seal.Key
+	// Name is this server, as shown to nodes and stored in sessions.
+	Name string
+	// Domain is the cluster's DNS domain; CIDR the range of members' addresses.
+	Domain string
+	CIDR   string
+	// TTL is how long a session outlives its last renewal. At least 1s; zero: 15s.
+	TTL    time.Duration
+	Logger *slog.Logger
+}
+
+// DefaultTTL is the length of a node's session.
+const DefaultTTL = 15 * time.Second
+
+// storeTime bounds one call to the store.
+const storeTime = 5 * time.Second
+
+// Server is the nodes' API. New makes it; it serves once Run runs.
+type Server struct {
+	proto.UnimplementedNodesServer
+	cfg      Config
+	broker   *Broker
+	pictures *publisher
+	pings    *pinger
+	reports  *committer
+
+	stopping chan struct{}  // closed when Run's context ends
+	streams  sync.WaitGroup // goroutines of streams; Run waits for them
+
+	mu       sync.Mutex
+	stopped  bool // no more goroutines are begun
+	sessions map[spec.NodeName]*session
+}
+
+// errStopping ends streams when the server stops.
+var errStopping = status.Error(codes.Unavailable, "the server stops")
+
+// New checks cfg and starts nothing.
+func New(cfg Config) (*Server, error) {
+	if cfg.Store == nil || cfg.World == nil || cfg.Key == nil || cfg.Logger == nil || cfg.Name == "" || cfg.Domain == "" {
+		return nil, errors.New("make dispatch: store, world, key, logger, name and domain are needed")
+	}
+	if cfg.TTL == 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.TTL < time.Second {
+		return nil, errors.New("make dispatch: a session of under 1s cannot be kept")
+	}
+	return &Server{
+		cfg: cfg, broker: newBroker(), pictures: newPublisher(cfg.World, cfg.Domain),
+		pings: newPinger(cfg.Store, cfg.TTL), reports: newCommitter(cfg.Store, cfg.World, cfg.Logger),
+		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
+	}, nil
+}
+
+// Broker asks nodes that have a session with this server.
+func (s *Server) Broker() *Broker { return s.broker }
+
+// Sessions is the number of nodes connected to this server.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// Run serves until ctx ends; then it ends all streams with UNAVAILABLE, leaves
+// the session keys to their leases, and returns nil when all is over. The gRPC
+// server must still be up, or have ended its streams. Call it once.
+func (s *Server) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	for _, loop := range []func(context.Context){s.pictures.run, s.pings.run, s.reports.run} {
+		loops.Go(func() { loop(ctx) })
+	}
+	<-ctx.Done()
+	s.mu.Lock()
+	s.stopped = true
+	close(s.stopping)
+	for _, se := range s.sessions {
+		se.cancel(errStopping)
+	}
+	s.mu.Unlock()
+	loops.Wait()
+	s.streams.Wait()
+	return nil
+}
+
+// spawn runs f in a goroutine that Run waits for; false: too late.
+func (s *Server) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped {
+		s.streams.Go(f)
+	}
+	return !s.stopped
+}
+
+// Session implements proto.NodesServer.
+func (s *Server) Session(stream proto.Nodes_SessionServer) error {
+	in := newInbox(stream)
+	if !s.spawn(in.run) {
+		return errStopping
+	}
+	hello, err := in.hello(s.stopping)
+	if err != nil {
+		return err
+	}
+	se, welcome, err := s.join(stream.Context(), hello)
+	if err != nil {
+		return err
+	}
+	defer se.cancel(nil)
+	s.attach(se)
+	defer s.detach(se)
+	s.cfg.Logger.Info("node joined", "node", se.node)
+	if err := stream.Send(&proto.ToNode{Kind: &proto.ToNode_Welcome{Welcome: welcome}}); err != nil {
+		return err
+	}
+	in.attach(se)
+	err = se.run(stream)
+	s.cfg.Logger.Info("node left", "node", se.node, "err", err)
+	return err
+}
+
+// attach makes se the session of its node here, and ends the one before.
+func (s *Server) attach(se *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.sessions[se.node]; old != nil {
+		old.abort(codes.Aborted, "the node began another session")
+	}
+	s.sessions[se.node] = se
+	s.broker.attach(se.node, se.out)
+	if s.stopped {
+		se.cancel(errStopping)
+	}
+}
+
+func (s *Server) detach(se *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[se.node] == se {
+		delete(s.sessions, se.node)
+	}
+	s.broker.detach(se.node, se.out)
+	s.pings.forget(se)
+}
+
+// storeError tells a node that the store did not answer; what was asked may be
+// asked again.
+func storeError(verb string, err error) error {
+	return status.Errorf(codes.Unavailable, "%s: %v", verb, err)
+}

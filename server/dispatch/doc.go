@@ -1,0 +1,12 @@
+// Package dispatch is the API of nodes: a session a node, the whole wanted list
+// at connect and then changes, reports up in batches, and tunnels for what people
+// ask of a node.
+//
+// A session is a leased key that only this package writes. The lease is renewed by
+// the node's pings alone, and a pong is sent only after a linearizable read, begun
+// after the ping arrived, has seen the key unchanged (SAFETY S5). When a stream
+// ends, also because this server stops in good order, the key is left to its
+// lease: the same node comes back within it (to this server or another) and takes
+// the session over in one transaction. Revoking it would make every member of the
+// node unready, and count as silence, at each restart of a server.
+package dispatch

@@ -1,0 +1,111 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// The kinds of FileRef and spec.Files.
+const (
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+)
+
+// FileRef names a ConfigMap or Secret that a template takes files or variables from.
+type FileRef struct {
+	Kind      string
+	Namespace spec.Namespace
+	Name      string
+}
+
+// FilesOf lists what t names in namespace ns, sorted, each once.
+func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
+	var refs []FileRef
+	add := func(kind, name string) { refs = append(refs, FileRef{kind, ns, name}) }
+	for _, v := range t.Spec.Volumes {
+		if v.ConfigMap != nil {
+			add(KindConfigMap, v.ConfigMap.Name)
+		}
+		if v.Secret != nil {
+			add(KindSecret, v.Secret.SecretName)
+		}
+	}
+	for _, containers := range [][]spec.Container{t.Spec.InitContainers, t.Spec.Containers} {
+		for i := range containers {
+			envFiles(&containers[i], add)
+		}
+	}
+	slices.SortFunc(refs, func(a, b FileRef) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(refs)
+}
+
+func envFiles(c *spec.Container, add func(kind, name string)) {
+	for _, e := range c.Env {
+		if e.ValueFrom == nil {
+			continue
+		}
+		if r := e.ValueFrom.ConfigMapKeyRef; r != nil {
+			add(KindConfigMap, r.Name)
+		}
+		if r := e.ValueFrom.SecretKeyRef; r != nil {
+			add(KindSecret, r.Name)
+		}
+	}
+	for _, e := range c.EnvFrom {
+		if e.ConfigMapRef != nil {
+			add(KindConfigMap, e.ConfigMapRef.Name)
+		}
+		if e.SecretRef != nil {
+			add(KindSecret, e.SecretRef.Name)
+		}
+	}
+}
+
+// fileRev is the mod-revision of what r names; 0: absent.
+func fileRev(v world.View, r FileRef) store.Rev {
+	if r.Kind == KindSecret {
+		_, rev := v.Secret(r.Namespace, r.Name)
+		return rev
+	}
+	_, rev := v.Config(r.Namespace, r.Name)
+	return rev
+}
+
+// fileContent reads what r names, opened. Its errors hold nothing of the content.
+func fileContent(v world.View, key *seal.Key, r FileRef) (spec.Files, error) {
+	f := spec.Files{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Sequence: sequence(v)}
+	if r.Kind == KindSecret {
+		record, _ := v.Secret(r.Namespace, r.Name)
+		if record == nil {
+			f.Absent = true
+			return f, nil
+		}
+		files, err := key.Open(record)
+		if err != nil {
+			return f, err
+		}
+		f.Content = make(map[string]spec.Bytes, len(files))
+		for name, b := range files {
+			f.Content[name] = b
+		}
+		return f, nil
+	}
+	record, _ := v.Config(r.Namespace, r.Name)
+	if record == nil {
+		f.Absent = true
+		return f, nil
+	}
+	f.Content = record.Files
+	return f, nil
+}
+
+func sequence(v world.View) spec.Sequence {
+	return spec.Sequence{Epoch: v.Epoch(), Rev: int64(v.Rev())}
+}

@@ -1,0 +1,195 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// guest is a hello, decoded.
+type guest struct {
+	seat
+	boot    spec.BootID
+	cluster string
+	facts   spec.NodeFacts
+	holding map[life]bool
+	newest  spec.Sequence
+}
+
+func readHello(h *proto.Hello) (guest, error) {
+	g := guest{
+		seat: seat{spec.NodeName(h.GetNode()), spec.UID(h.GetUid())}, boot: spec.BootID(h.GetBoot()),
+		cluster: h.GetCluster(), newest: wire.ToSequence(h.GetNewest()), holding: holdings(h.GetInventory()),
+	}
+	if g.node == "" || g.uid == "" || g.boot == "" {
+		return g, status.Error(codes.InvalidArgument, "hello names no node, uid or boot")
+	}
+	if err := json.Unmarshal(h.GetFactsJson(), &g.facts); err != nil {
+		return g, status.Errorf(codes.InvalidArgument, "hello of node %s: decode facts: %v", g.node, err)
+	}
+	g.facts.Name, g.facts.UID, g.facts.Boot = g.node, g.uid, g.boot
+	return g, nil
+}
+
+func holdings(i *proto.Inventory) map[life]bool {
+	holds := make(map[life]bool, len(i.GetHoldings()))
+	for _, h := range i.GetHoldings() {
+		holds[life{ID: wire.ToIdentity(h.GetId()), Token: wire.ToToken(h.GetToken())}] = true
+	}
+	return holds
+}
+
+// threshold is what the store says about a guest, read linearizably.
+type threshold struct {
+	rev     store.Rev
+	epoch   int64
+	cluster string
+	keys    map[string]store.KV
+	node    *spec.Node    // nil: never joined
+	session *spec.Session // nil: none lives
+}
+
+func (s *Server) readThreshold(ctx context.Context, node spec.NodeName) (t threshold, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	t.rev, t.keys, err = s.cfg.Store.Get(ctx, store.ClusterKey, store.EpochKey, store.NodeKey(node), store.SessionKey(node))
+	if err != nil {
+		return t, storeError("read node", err)
+	}
+	t.cluster = string(t.keys[store.ClusterKey].Value)
+	if t.epoch, err = strconv.ParseInt(string(t.keys[store.EpochKey].Value), 10, 64); err != nil || t.cluster == "" {
+		return t, status.Error(codes.Unavailable, "the store has no cluster yet")
+	}
+	if kv, ok := t.keys[store.NodeKey(node)]; ok {
+		n, err := store.Decode[spec.Node](kv)
+		if err != nil {
+			return t, status.Errorf(codes.Internal, "read node: %v", err)
+		}
+		t.node = &n
+	}
+	if kv, ok := t.keys[store.SessionKey(node)]; ok {
+		se, err := store.Decode[spec.Session](kv)
+		if err != nil {
+			return t, status.Errorf(codes.Internal, "read session: %v", err)
+		}
+		t.session = &se
+	}
+	return t, nil
+}
+
+// admit tells why g may not have a session, or nil (SAFETY S8, S9).
+func admit(g guest, t threshold) error {
+	now := spec.Sequence{Epoch: t.epoch, Rev: int64(t.rev)}
+	switch {
+	case g.cluster != "" && g.cluster != t.cluster:
+		return status.Errorf(codes.FailedPrecondition,
+			"node %s belongs to cluster %s, this is cluster %s", g.node, g.cluster, t.cluster)
+	case g.newest.Compare(now) > 0:
+		return status.Errorf(codes.FailedPrecondition,
+			"node %s was told more than this store knows (%v, store is at %v): it is of another time or place",
+			g.node, g.newest, now)
+	case t.node != nil && t.node.UID != g.uid:
+		return status.Errorf(codes.AlreadyExists,
+			"the name %s belongs to another machine (uid %s); give this one another name", g.node, t.node.UID)
+	case t.session != nil && (t.session.UID != g.uid || t.session.Boot != g.boot):
+		return status.Errorf(codes.FailedPrecondition,
+			"node %s still has a live session of another boot; try again", g.node)
+	}
+	return nil
+}
+
+// alias is the other name under which uid has joined; "": none.
+func alias(v world.View, g guest) spec.NodeName {
+	for _, n := range v.Nodes() {
+		if n.Node != nil && n.Node.UID == g.uid && n.Node.Name != g.node {
+			return n.Node.Name
+		}
+	}
+	return ""
+}
+
+// join admits a node: it writes session key, facts and (the first time) the node
+// in one transaction, and returns when the world shows it, so that the first list
+// is of a revision after it (SAFETY S1).
+func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Welcome, error) {
+	g, err := readHello(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := s.readThreshold(ctx, g.node)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := admit(g, t); err != nil {
+		return nil, nil, err
+	}
+	var other spec.NodeName
+	s.cfg.World.Look(func(v world.View) {
+		other = alias(v, g)
+		g.facts.Strays = strays(v, g.seat, g.holding)
+	})
+	if other != "" {
+		return nil, nil, status.Errorf(codes.FailedPrecondition,
+			"this machine has joined as %s; it cannot also be %s", other, g.node)
+	}
+	se, err := s.enter(ctx, g, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	return se, &proto.Welcome{
+		Cluster: t.cluster, Session: int64(se.id), TtlMillis: s.cfg.TTL.Milliseconds(),
+		Domain: s.cfg.Domain, Epoch: t.epoch, Server: s.cfg.Name, Cidr: s.cfg.CIDR,
+	}, nil
+}
+
+// enter writes what a session is, guarded by all that admit has looked at.
+func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, error) {
+	wait, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	lease, err := s.cfg.Store.Grant(wait, s.cfg.TTL)
+	if err != nil {
+		return nil, storeError("grant session", err)
+	}
+	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name}
+	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
+	txn := store.Txn{
+		If: []store.Guard{
+			store.Seen(store.ClusterKey, t.keys[store.ClusterKey].Mod),
+			store.Seen(store.EpochKey, t.keys[store.EpochKey].Mod),
+			store.Created(nodeKey, t.keys[nodeKey].Create), // 0: absent
+			store.Seen(sessionKey, t.keys[sessionKey].Mod),
+		},
+		Then: []store.Op{
+			store.PutLeased(sessionKey, store.Encode(record), lease),
+			store.Put(store.FactsKey(g.node), store.Encode(g.facts)),
+		},
+	}
+	if t.node == nil {
+		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(spec.Node{Name: g.node, UID: g.uid})))
+	}
+	rev, err := s.cfg.Store.Commit(wait, txn)
+	if err == nil {
+		err = s.cfg.World.Wait(wait, rev)
+	}
+	if err != nil {
+		// The session, if it was written at all, is told to nobody: end it.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+		defer cancel()
+		err = errors.Join(err, s.cfg.Store.Revoke(undo, lease))
+		if errors.Is(err, store.ErrConflict) {
+			return nil, status.Error(codes.Aborted, "the node changed meanwhile; say hello again")
+		}
+		return nil, storeError("begin session", err)
+	}
+	return s.newSession(ctx, g, record, rev, t.epoch), nil
+}

@@ -1,0 +1,119 @@
+package dispatch
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// Picture is the set of w as nodes and members shall see it at seq: the pure
+// source of DNS and of /run/stead/set.json. services are those of its namespace.
+// Without a set it is Gone.
+func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.ServiceRecord, domain string) spec.Picture {
+	p := spec.Picture{Sequence: seq, Ref: ref}
+	if w.Set == nil {
+		p.Gone = true
+		return p
+	}
+	p.UID, p.Generation, p.Replicas = w.Set.UID, w.Set.Generation, w.Set.Replicas()
+	p.Bootstrapped = w.Bootstrapped
+	p.Service = governing(w.Set)
+	believe := believer(w.Nodes)
+	for _, slot := range w.Slots {
+		addr := addressOf(slot)
+		if !addr.IsValid() || (slot.Member == nil && !inRange(w.Set, slot.ID.Ordinal)) {
+			continue
+		}
+		p.Peers = append(p.Peers, spec.Peer{
+			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
+			FQDN:    spec.MemberFQDN(slot.ID, p.Service, domain),
+			Address: addr, Ready: believe(slot),
+		})
+	}
+	p.Names = names(w.Set, p.Service, services)
+	return p
+}
+
+// governing is the service under whose name the members of set are found.
+func governing(set *spec.Set) string {
+	return cmp.Or(set.Spec.ServiceName, string(set.Ref.Name))
+}
+
+func inRange(set *spec.Set, ordinal int) bool {
+	return ordinal >= set.Start() && ordinal < set.Start()+set.Replicas()
+}
+
+// addressOf prefers the life's own address, and is invalid when there is none.
+func addressOf(slot plan.Slot) (addr netip.Addr) {
+	if slot.Member != nil && slot.Member.Address.IsValid() {
+		return slot.Member.Address
+	}
+	if slot.Identity != nil {
+		return slot.Identity.Address
+	}
+	return addr
+}
+
+// believer tells whether a member counts as ready: its report says so, nobody
+// wants it stopped, and its node has a live session of the boot it runs in
+// (SAFETY S15). While more than half of the nodes are silent at once the last
+// reports are believed: it is more likely us than them, and DNS keeps its answer.
+func believer(nodes []plan.Node) func(plan.Slot) bool {
+	live := map[spec.NodeName]*spec.Session{}
+	known, silent := 0, 0
+	for _, n := range nodes {
+		if n.Facts == nil {
+			continue
+		}
+		known++
+		if n.Session == nil {
+			silent++
+			continue
+		}
+		live[n.Facts.Name] = n.Session
+	}
+	return func(slot plan.Slot) bool {
+		m, r := slot.Member, slot.Report
+		if m == nil || r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != spec.GoalRun {
+			return false
+		}
+		if s := live[m.Node]; s != nil {
+			return s.Boot == m.Boot && s.UID == m.NodeUID
+		}
+		return 2*silent > known
+	}
+}
+
+// names are the services that select the set, sorted, and the governing one,
+// which there is also without any record.
+func names(set *spec.Set, service string, services []*spec.ServiceRecord) []spec.DNSName {
+	out := []spec.DNSName{}
+	declared := false
+	for _, s := range services {
+		if s.Name != service && !selects(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
+			continue
+		}
+		declared = declared || s.Name == service
+		out = append(out, spec.DNSName{
+			Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Ports: s.Spec.Ports,
+		})
+	}
+	if !declared {
+		out = append(out, spec.DNSName{Name: service})
+	}
+	slices.SortFunc(out, func(a, b spec.DNSName) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// selects tells whether labels have all of selector; an empty one selects nothing.
+func selects(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return len(selector) > 0
+}

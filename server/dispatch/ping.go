@@ -1,0 +1,121 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// renewals bounds the renewals that are under way at once.
+const renewals = 16
+
+// pinger answers pings in rounds: all that wait are renewed, then one linearizable
+// read serves them all. A ping that arrives during a round waits for the next one,
+// so each read was begun after the pings it answers arrived (SAFETY S5).
+type pinger struct {
+	store store.Store
+	limit time.Duration // of one round
+	wake  chan struct{}
+
+	mu      sync.Mutex
+	waiting map[*session]int64 // newest ping of each
+}
+
+func newPinger(s store.Store, ttl time.Duration) *pinger {
+	return &pinger{store: s, limit: min(ttl/3, storeTime), wake: make(chan struct{}, 1), waiting: map[*session]int64{}}
+}
+
+// add asks for an answer to a ping; an older one of the session needs none then.
+func (p *pinger) add(se *session, id int64) {
+	p.mu.Lock()
+	p.waiting[se] = id
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pinger) forget(se *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, se)
+}
+
+func (p *pinger) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		p.mu.Lock()
+		round := p.waiting
+		p.waiting = map[*session]int64{}
+		p.mu.Unlock()
+		p.round(ctx, round)
+	}
+}
+
+// round answers what it can; whom it cannot answer asks again.
+func (p *pinger) round(ctx context.Context, pings map[*session]int64) {
+	ctx, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	renewed := p.renew(ctx, pings)
+	for part := range slices.Chunk(renewed, store.MaxOps) {
+		keys := make([]string, len(part))
+		for i, se := range part {
+			keys[i] = store.SessionKey(se.node)
+		}
+		_, kvs, err := p.store.Get(ctx, keys...)
+		if err != nil {
+			return // no evidence, no pong
+		}
+		for i, se := range part {
+			if kv, ok := kvs[keys[i]]; ok && se.owns(kv) {
+				se.out.addPong(pings[se])
+			} else {
+				se.cancel(errOver)
+			}
+		}
+	}
+}
+
+// renew returns the sessions whose lease was renewed.
+func (p *pinger) renew(ctx context.Context, pings map[*session]int64) []*session {
+	var (
+		mu      sync.Mutex
+		renewed []*session
+		wg      sync.WaitGroup
+		room    = make(chan struct{}, renewals)
+	)
+	for se := range pings {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			switch err := p.store.Renew(ctx, se.lease); {
+			case errors.Is(err, store.ErrLeaseGone):
+				se.abort(codes.Aborted, "the session ran out; say hello again")
+			case err == nil:
+				mu.Lock()
+				renewed = append(renewed, se)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return renewed
+}
+
+// owns tells whether kv, read linearizably, is still this session's own key.
+func (se *session) owns(kv store.KV) bool {
+	record, err := store.Decode[spec.Session](kv)
+	return err == nil && kv.Mod == se.rev && record.ID == se.id && record.UID == se.uid && record.Boot == se.boot
+}

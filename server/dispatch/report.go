@@ -1,0 +1,69 @@
+package dispatch
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// verdict is what becomes of a report.
+type verdict int
+
+const (
+	// keep: it tells something new and is stored.
+	keep verdict = iota
+	// known: the store has it already, or something newer of this life.
+	known
+	// stale: it is of a life that the store does not know (any more).
+	stale
+)
+
+// messageBytes bounds what a report says in words.
+const messageBytes = 4096
+
+// judge decides about r, which came from the machine at the seat. m and last are
+// the store's present life and report of the identity, nil when absent. It returns
+// the report as it is to be stored: the phase never goes back, and a life that is
+// over stays so (SAFETY S7).
+func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady time.Duration) (spec.Report, verdict) {
+	if m == nil || m.Token != r.Token || !at.holds(m) {
+		return r, stale
+	}
+	r.Node = at.node
+	if len(r.Message) > messageBytes {
+		r.Message = strings.ToValidUTF8(r.Message[:messageBytes], "")
+	}
+	if r.Phase.Over() {
+		r.Ready = false
+	}
+	if r.Phase.Rank() == 0 {
+		return r, known // a word of a newer agent; nothing here can use it
+	}
+	if last == nil || last.Token != r.Token {
+		return r, keep
+	}
+	if last.Phase.Over() || (r.Seq <= last.Seq && !r.Phase.Over()) {
+		return r, known // the end of a life is true whenever it was said
+	}
+	if r.Phase.Rank() < last.Phase.Rank() {
+		r.Phase = last.Phase
+	}
+	if gistOf(*last, minReady) == gistOf(r, minReady) && reflect.DeepEqual(last.Containers, r.Containers) {
+		return r, known
+	}
+	return r, keep
+}
+
+// gist is what of a report a decision or a user needs, beside its containers.
+// ReadyFor counts only by whether it makes the member available.
+type gist struct {
+	phase          spec.Phase
+	ready, enough  bool
+	cause, message string
+}
+
+func gistOf(r spec.Report, minReady time.Duration) gist {
+	return gist{r.Phase, r.Ready, r.Ready && r.ReadyFor >= minReady, r.Cause, r.Message}
+}

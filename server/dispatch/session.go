@@ -1,0 +1,306 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// errOver tells a node that its session is not the store's any more.
+var errOver = status.Error(codes.Aborted, "the session is over; say hello again")
+
+// retryTime is the wait before what the store refused is tried again.
+const retryTime = time.Second
+
+// session is one node's live connection. Only run sends on its stream.
+type session struct {
+	seat
+	boot  spec.BootID
+	id    spec.SessionID
+	lease store.LeaseID
+	rev   store.Rev // mod-revision of the session key: it changes when another session takes over
+	epoch int64
+	facts spec.NodeFacts // as stored, but for strays not yet written; run's own
+
+	ctx    context.Context // ends with the session; its cause is what the stream returns
+	cancel context.CancelCauseFunc
+	out    *outbox
+	server *Server
+
+	mu      sync.Mutex
+	holding map[life]bool // what the node says it has open
+	moved   bool          // holding changed since run looked
+}
+
+func (s *Server) newSession(ctx context.Context, g guest, record spec.Session, rev store.Rev, epoch int64) *session {
+	se := &session{
+		seat: g.seat, boot: g.boot, id: record.ID, lease: store.LeaseID(record.ID), rev: rev, epoch: epoch,
+		facts: g.facts, out: newOutbox(), server: s, holding: g.holding,
+	}
+	se.ctx, se.cancel = context.WithCancelCause(ctx)
+	return se
+}
+
+// abort ends the session with a status for the node.
+func (se *session) abort(code codes.Code, text string) { se.cancel(status.Error(code, text)) }
+
+// receive takes one message after hello. It does not block.
+func (se *session) receive(msg *proto.FromNode) {
+	switch {
+	case msg.GetPing() != nil:
+		se.server.pings.add(se, msg.GetPing().GetId())
+	case msg.GetInventory() != nil:
+		se.mu.Lock()
+		se.holding, se.moved = holdings(msg.GetInventory()), true
+		se.mu.Unlock()
+		se.out.ring()
+	case msg.GetReports() != nil:
+		reports, err := wire.ToDocuments[spec.Report](msg.GetReports().GetReportsJson())
+		if err != nil {
+			se.abort(codes.InvalidArgument, err.Error())
+			return
+		}
+		se.note(reports)
+		se.server.reports.add(se, reports)
+	case msg.GetHello() != nil:
+		se.abort(codes.InvalidArgument, "a session has one hello")
+	}
+}
+
+// note keeps holding in step with what the node reports of its lives.
+func (se *session) note(reports []spec.Report) {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	for _, r := range reports {
+		l := life{ID: r.ID, Token: r.Token}
+		if held := se.holding[l]; held == r.Phase.Over() {
+			se.moved = true
+			if held {
+				delete(se.holding, l)
+			} else {
+				se.holding[l] = true
+			}
+		}
+	}
+	if se.moved {
+		se.out.ring()
+	}
+}
+
+// held is a copy of what the node has open.
+func (se *session) held() map[life]bool {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	se.moved = false
+	return maps.Clone(se.holding)
+}
+
+// run tells the node all, then what changes, until the session is over; its
+// error is the status of the stream.
+func (se *session) run(stream proto.Nodes_SessionServer) error {
+	sub := se.server.cfg.World.Subscribe()
+	defer sub.Close()
+	pics := se.server.pictures
+	if err := pics.reach(se.ctx, se.rev); err != nil {
+		return over(err)
+	}
+	t, all := newTold(), true
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		moved := pics.wait() // before looking, so that no round is missed
+		if all {
+			t = newTold()
+		}
+		again, err := se.tell(stream, t, all)
+		if err != nil {
+			return err
+		}
+		retry.Stop()
+		if again {
+			retry.Reset(retryTime)
+		}
+		if all, err = se.await(stream, sub, moved, retry.C); err != nil {
+			return over(err)
+		}
+	}
+}
+
+// await sends small answers until there is more to tell; all asks to tell
+// everything. Its error ends the session.
+func (se *session) await(stream proto.Nodes_SessionServer, sub world.Subscription, moved <-chan struct{}, retry <-chan time.Time) (all bool, err error) {
+	for {
+		select {
+		case <-se.ctx.Done():
+			return false, context.Cause(se.ctx)
+		case <-sub.C():
+			return sub.Take().All, nil
+		case <-moved:
+			return false, nil
+		case <-retry:
+			return false, nil
+		case <-se.out.wake:
+			if err := se.flush(stream); err != nil {
+				return false, err
+			}
+			if se.hasMoved() {
+				return false, nil
+			}
+		}
+	}
+}
+
+func (se *session) hasMoved() bool {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	return se.moved
+}
+
+// over makes the status of a session's end; a node that hung up is no error.
+func over(cause error) error {
+	if cause == nil || errors.Is(cause, context.Canceled) {
+		return nil
+	}
+	return cause
+}
+
+func (se *session) flush(stream proto.Nodes_SessionServer) error {
+	for _, msg := range se.out.take() {
+		if err := stream.Send(msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell sends what differs from t, or everything; again asks to be called once
+// more after a while.
+func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (again bool, err error) {
+	aliens, err := se.tellWanted(stream, t, all)
+	if err != nil {
+		return false, err
+	}
+	if err := se.tellPictures(stream, t, all); err != nil {
+		return false, err
+	}
+	if err := se.tellFiles(stream, t, all); err != nil {
+		return false, err
+	}
+	return se.putStrays(aliens)
+}
+
+// tellWanted sends the lives that differ, and returns the node's strays.
+func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all bool) (aliens []spec.Stray, err error) {
+	var (
+		seq     spec.Sequence
+		lives   []spec.Life
+		ended   []life
+		mine    bool
+		holding = se.held()
+	)
+	se.server.cfg.World.Look(func(v world.View) {
+		seq = sequence(v)
+		_, rev := v.Session(se.node)
+		mine = rev == se.rev && seq.Epoch == se.epoch
+		lives = t.nextLives(v, se.seat, se.server.cfg.Domain)
+		ended = t.nextOver(v, se.seat, holding)
+		aliens = strays(v, se.seat, holding)
+	})
+	if !mine {
+		return nil, errOver
+	}
+	if all || len(lives) > 0 || len(ended) > 0 {
+		return aliens, se.sendWanted(stream, seq, all, lives, ended)
+	}
+	return aliens, nil
+}
+
+func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []spec.Life, ended []life) error {
+	docs, err := wire.Documents(lives)
+	if err != nil {
+		return status.Errorf(codes.Internal, "tell lives: %v", err)
+	}
+	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs}
+	for _, l := range ended {
+		w.Over = append(w.Over, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
+	}
+	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Wanted{Wanted: w}})
+}
+
+// putStrays stores the node's strays when they changed, guarded by the session.
+func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
+	if slices.Equal(aliens, se.facts.Strays) {
+		return false, nil
+	}
+	facts := se.facts
+	facts.Strays = aliens
+	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
+	defer cancel()
+	_, err = se.server.cfg.Store.Commit(ctx, store.Txn{
+		If:   []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)},
+		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts))},
+	})
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return false, errOver
+	case err != nil:
+		return true, nil
+	}
+	se.facts = facts
+	return false, nil
+}
+
+func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all bool) error {
+	docs, next, seq := se.server.pictures.since(t.pictures)
+	t.pictures = next
+	if !all && len(docs) == 0 {
+		return nil
+	}
+	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Pictures{Pictures: &proto.Pictures{
+		Sequence: wire.Sequence(seq), Full: all, PicturesJson: docs,
+	}}})
+}
+
+// tellFiles sends what the node's lives name and is new. A Secret that does not
+// open is left out, and said once: the life waits for it.
+func (se *session) tellFiles(stream proto.Nodes_SessionServer, t *told, all bool) error {
+	var files []spec.Files
+	se.server.cfg.World.Look(func(v world.View) {
+		files = contents(v, se.server.cfg.Key, t.nextFiles(v), se.server.cfg.Logger)
+	})
+	if !all && len(files) == 0 {
+		return nil
+	}
+	docs, err := wire.Documents(files)
+	if err != nil {
+		return status.Error(codes.Internal, "tell files: they cannot be encoded")
+	}
+	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Files{Files: &proto.FilesUpdate{Full: all, FilesJson: docs}}})
+}
+
+func contents(v world.View, key *seal.Key, refs []FileRef, log *slog.Logger) []spec.Files {
+	var files []spec.Files
+	for _, r := range refs {
+		f, err := fileContent(v, key, r)
+		if err != nil {
+			log.Error("secret not opened", "err", err)
+			continue
+		}
+		files = append(files, f)
+	}
+	return files
+}

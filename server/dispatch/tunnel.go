@@ -1,0 +1,135 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+)
+
+// tunnelFrames bounds the frames that wait in one direction of a tunnel; beyond
+// it the sender is held up.
+const tunnelFrames = 4
+
+// Tunnel is the answer of a node to one ask: frames both ways. One goroutine may
+// send while another receives.
+type Tunnel struct {
+	in   chan *proto.Frame
+	out  chan *proto.Frame
+	fail error         // why in was closed; read after that
+	gone chan struct{} // closed when the node's stream is over
+	done chan struct{} // closed by Close
+	once sync.Once
+	stop func() bool // ends the binding to the asker's context; nil before bind
+}
+
+func newTunnel() *Tunnel {
+	return &Tunnel{
+		in: make(chan *proto.Frame, tunnelFrames), out: make(chan *proto.Frame, tunnelFrames),
+		gone: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// bind closes the tunnel when ctx ends.
+func (t *Tunnel) bind(ctx context.Context) { t.stop = context.AfterFunc(ctx, t.end) }
+
+// Close ends both directions; frames not yet sent are dropped. It may be called
+// more than once.
+func (t *Tunnel) Close() {
+	if t.stop != nil {
+		t.stop()
+	}
+	t.end()
+}
+
+func (t *Tunnel) end() { t.once.Do(func() { close(t.done) }) }
+
+// Send gives a frame to the node; it blocks while the node is slow. Codes:
+// CANCELED the tunnel is closed, UNAVAILABLE the node is gone.
+func (t *Tunnel) Send(f *proto.Frame) error {
+	select {
+	case <-t.done:
+		return status.Error(codes.Canceled, "the tunnel is closed")
+	case <-t.gone:
+		return status.Error(codes.Unavailable, "the node is gone")
+	case t.out <- f:
+		return nil
+	}
+}
+
+// Recv returns the next frame of the node, io.EOF after its last one. Codes:
+// CANCELED the tunnel is closed; UNAVAILABLE the node is gone.
+func (t *Tunnel) Recv() (*proto.Frame, error) {
+	select {
+	case f, ok := <-t.in:
+		if ok {
+			return f, nil
+		}
+		return nil, t.fail
+	case <-t.done:
+		return nil, status.Error(codes.Canceled, "the tunnel is closed")
+	}
+}
+
+// Tunnel implements proto.NodesServer: it hands the stream to whoever asked, and
+// serves it until they close it.
+func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	t := newTunnel()
+	defer close(t.gone)
+	if !s.broker.deliver(first.GetAsk(), t) {
+		return status.Error(codes.NotFound, "nobody waits for this ask")
+	}
+	if len(first.GetData()) > 0 || first.GetDone() || first.GetError() != "" {
+		t.in <- first // it has room
+	}
+	if !s.spawn(func() { t.receive(stream, s.stopping) }) {
+		return errStopping
+	}
+	for {
+		select {
+		case f := <-t.out:
+			if err := stream.Send(f); err != nil {
+				return err
+			}
+		case <-t.done:
+			return nil
+		case <-s.stopping:
+			return errStopping
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
+// receive moves the node's frames to the asker until the stream or the tunnel ends.
+func (t *Tunnel) receive(stream proto.Nodes_TunnelServer, stopping <-chan struct{}) {
+	defer close(t.in)
+	for {
+		f, err := stream.Recv()
+		if err != nil {
+			t.fail = err
+			if !errors.Is(err, io.EOF) {
+				t.fail = status.Error(codes.Unavailable, "the node is gone")
+			}
+			return
+		}
+		select {
+		case t.in <- f:
+		case <-t.done:
+			t.fail = status.Error(codes.Canceled, "the tunnel is closed")
+			return
+		case <-stopping:
+			t.fail = errStopping
+			return
+		}
+	}
+}

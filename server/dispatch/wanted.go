@@ -1,0 +1,177 @@
+package dispatch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// seat is one machine under its name. A life belongs to the machine, not to the
+// name: another one that took the name over must not hear of it, for its refusal
+// would count as proof.
+type seat struct {
+	node spec.NodeName
+	uid  spec.UID
+}
+
+// holds tells whether m is assigned to this machine.
+func (s seat) holds(m *spec.Member) bool { return m.Node == s.node && m.NodeUID == s.uid }
+
+// told is what a session has told its node, to tell only what differs.
+type told struct {
+	lives map[spec.Identity]toldLife
+	over  map[life]bool
+	files map[FileRef]store.Rev // 0: told that it is absent
+	// pictures is the publisher's version up to which pictures were told.
+	pictures uint64
+}
+
+// toldLife is what of a life may differ from one telling to the next.
+type toldLife struct {
+	member   store.Rev
+	service  string
+	minReady int32
+	fresh    map[spec.ClaimName]string
+	files    []FileRef
+}
+
+func newTold() *told {
+	return &told{
+		lives: map[spec.Identity]toldLife{}, over: map[life]bool{}, files: map[FileRef]store.Rev{},
+	}
+}
+
+// nextLives returns the lives at the seat that differ from what was told, in order,
+// and takes them as told. A record that went away is forgotten and not told:
+// absence is no order (SAFETY S2).
+func (t *told) nextLives(v world.View, at seat, domain string) []spec.Life {
+	var out []spec.Life
+	present := map[spec.Identity]bool{}
+	for _, id := range v.MembersOn(at.node) {
+		m, rev := v.Member(id)
+		if m == nil || !at.holds(m) {
+			continue // it lives on the machine that had the name before
+		}
+		present[id] = true
+		set, _ := v.Set(id.Ref())
+		now := toldLife{member: rev, service: string(id.Set), fresh: freshVolumes(v, m)}
+		if set != nil {
+			now.service, now.minReady = governing(set), set.Spec.MinReadySeconds
+		}
+		old, known := t.lives[id]
+		if known && old.member == now.member && old.service == now.service &&
+			old.minReady == now.minReady && maps.Equal(old.fresh, now.fresh) {
+			continue
+		}
+		r, _ := v.Revision(id.Ref(), m.Revision)
+		if r == nil {
+			continue // told when its template has come
+		}
+		now.files = FilesOf(id.Namespace, &r.Template)
+		t.lives[id] = now
+		l := spec.Life{
+			Member: *m, Template: r.Template, Service: now.service, Domain: domain,
+			MinReadySeconds: now.minReady, FreshVolumes: now.fresh,
+		}
+		if set != nil {
+			l.SetGeneration = set.Generation
+		}
+		out = append(out, l)
+	}
+	maps.DeleteFunc(t.lives, func(id spec.Identity, _ toldLife) bool { return !present[id] })
+	return out
+}
+
+// freshVolumes names the claims of m whose volume no life of the identity was
+// ever ready on, by how the volume came to be.
+func freshVolumes(v world.View, m *spec.Member) map[spec.ClaimName]string {
+	var fresh map[spec.ClaimName]string
+	id, _ := v.Identity(m.ID)
+	for _, vol := range m.Volumes {
+		if id != nil && id.VolumeReady[vol.Claim] >= vol.Number {
+			continue
+		}
+		if fresh == nil {
+			fresh = map[spec.ClaimName]string{}
+		}
+		fresh[vol.Claim] = spec.VolumeReplaced
+		if vol.Number <= 1 {
+			fresh[vol.Claim] = spec.VolumeFirst
+		}
+	}
+	return fresh
+}
+
+// nextOver returns the holdings that are over and were not told so yet.
+func (t *told) nextOver(v world.View, at seat, holds map[life]bool) []life {
+	var out []life
+	for l := range holds {
+		if !t.over[l] && superseded(v, at, l) {
+			t.over[l] = true
+			out = append(out, l)
+		}
+	}
+	maps.DeleteFunc(t.over, func(l life, _ bool) bool { return !holds[l] })
+	slices.SortFunc(out, compareLives)
+	return out
+}
+
+// superseded: the identity has had a newer token, so this one must end.
+func superseded(v world.View, at seat, l life) bool {
+	id, _ := v.Identity(l.ID)
+	return !present(v, at, l) && id != nil && id.LastToken.Compare(l.Token) > 0
+}
+
+// present: it is what the store wants on this machine now.
+func present(v world.View, at seat, l life) bool {
+	m, _ := v.Member(l.ID)
+	return m != nil && m.Token == l.Token && at.holds(m)
+}
+
+// strays are the holdings that the store neither wants nor knows to be over: they
+// run on, are shown, and block their identity (SAFETY S2).
+func strays(v world.View, at seat, holds map[life]bool) []spec.Stray {
+	var out []spec.Stray
+	for l := range holds {
+		if !present(v, at, l) && !superseded(v, at, l) {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, compareLives)
+	return out
+}
+
+func compareLives(a, b life) int {
+	return cmp.Or(cmp.Compare(a.ID.Namespace, b.ID.Namespace), cmp.Compare(a.ID.Set, b.ID.Set),
+		cmp.Compare(a.ID.Ordinal, b.ID.Ordinal), a.Token.Compare(b.Token))
+}
+
+// nextFiles returns what the lives told name and is new or changed, in order, and
+// takes it as told. What no life names any more is forgotten.
+func (t *told) nextFiles(v world.View) []FileRef {
+	named := map[FileRef]bool{}
+	var out []FileRef
+	for _, l := range t.lives {
+		for _, r := range l.files {
+			if named[r] {
+				continue
+			}
+			named[r] = true
+			rev := fileRev(v, r)
+			if old, known := t.files[r]; known && old == rev {
+				continue
+			}
+			t.files[r] = rev
+			out = append(out, r)
+		}
+	}
+	maps.DeleteFunc(t.files, func(r FileRef, _ store.Rev) bool { return !named[r] })
+	slices.SortFunc(out, func(a, b FileRef) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
