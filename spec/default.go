@@ -1,0 +1,175 @@
+package spec
+
+import "strings"
+
+// Default fills what a set's spec leaves out, as SEMANTICS K2 with the corrections
+// of Part 1: the rollingUpdate block is always there for its type. Replicas stays
+// nil when absent, because that keeps the present number, and ServiceName stays
+// empty, because its default is the set's name (Parse fills it). Default of a
+// filled spec changes nothing.
+func Default(s *SetSpec) {
+	d := defaulter{}
+	set(d, &s.PodManagementPolicy, OrderedReady)
+	set(d, &s.UpdateStrategy.Type, RollingUpdateStrategy)
+	if s.UpdateStrategy.Type == RollingUpdateStrategy {
+		if s.UpdateStrategy.RollingUpdate == nil {
+			s.UpdateStrategy.RollingUpdate = &RollingUpdate{}
+		}
+		setPointer(d, &s.UpdateStrategy.RollingUpdate.Partition, 0)
+		setPointer(d, &s.UpdateStrategy.RollingUpdate.MaxUnavailable, IntOrPercent{Number: 1})
+	}
+	setPointer(d, &s.RevisionHistoryLimit, 10)
+	if s.Retention == nil {
+		s.Retention = &RetentionPolicy{}
+	}
+	set(d, &s.Retention.WhenScaled, Retain)
+	set(d, &s.Retention.WhenDeleted, Retain)
+	if s.NodeLoss != nil {
+		set(d, &s.NodeLoss.Policy, NodeLossHold)
+	}
+	for i := range s.VolumeClaimTemplates {
+		c := &s.VolumeClaimTemplates[i]
+		set(d, &c.APIVersion, "v1")
+		set(d, &c.Kind, "PersistentVolumeClaim")
+		set(d, &c.Spec.VolumeMode, "Filesystem")
+	}
+	d.template(&s.Template)
+}
+
+// DefaultService fills what a service's spec leaves out.
+func DefaultService(s *ServiceSpec) {
+	d := defaulter{}
+	set(d, &s.Type, "ClusterIP")
+	for i := range s.Ports {
+		set(d, &s.Ports[i].Protocol, "TCP")
+	}
+}
+
+// defaulter holds the defaults of a template in one place for both directions:
+// to fill absent fields, and, with clear, to remove fields that say what their
+// absence says.
+type defaulter struct{ clear bool }
+
+// set fills or clears a field whose zero value means "absent".
+func set[T comparable](d defaulter, field *T, value T) {
+	var absent T
+	switch {
+	case d.clear && *field == value:
+		*field = absent
+	case !d.clear && *field == absent:
+		*field = value
+	}
+}
+
+// setPointer fills or clears a field whose nil means "absent".
+func setPointer[T comparable](d defaulter, field **T, value T) {
+	switch {
+	case d.clear && *field != nil && **field == value:
+		*field = nil
+	case !d.clear && *field == nil:
+		*field = &value
+	}
+}
+
+func (d defaulter) template(t *Template) {
+	s := &t.Spec
+	set(d, &s.RestartPolicy, "Always")
+	setPointer(d, &s.TerminationGracePeriodSeconds, 30)
+	set(d, &s.DNSPolicy, "ClusterFirst")
+	for i := range s.InitContainers {
+		d.container(&s.InitContainers[i])
+	}
+	for i := range s.Containers {
+		d.container(&s.Containers[i])
+	}
+	for i := range s.Volumes {
+		if v := s.Volumes[i].ConfigMap; v != nil {
+			setPointer(d, &v.DefaultMode, 0o644)
+		}
+		if v := s.Volumes[i].Secret; v != nil {
+			setPointer(d, &v.DefaultMode, 0o644)
+		}
+	}
+	if d.clear {
+		t.Metadata.Name, t.Metadata.Namespace = "", "" // change nothing in a template
+		clearContext(&s.SecurityContext)
+	}
+}
+
+func (d defaulter) container(c *Container) {
+	set(d, &c.ImagePullPolicy, defaultPull(c.Image))
+	for i := range c.Ports {
+		set(d, &c.Ports[i].Protocol, "TCP")
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
+			set(d, &from.FieldRef.APIVersion, "v1")
+		}
+	}
+	for _, p := range []*Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
+		if p != nil {
+			d.probe(p)
+		}
+	}
+	d.requests(&c.Resources)
+	if d.clear && c.SecurityContext != nil {
+		setPointer(d, &c.SecurityContext.ReadOnlyRootFilesystem, false)
+		setPointer(d, &c.SecurityContext.AllowPrivilegeEscalation, false)
+		if s := c.SecurityContext.Capabilities; s != nil && len(s.Add)+len(s.Drop) == 0 {
+			c.SecurityContext.Capabilities = nil
+		}
+		if saysNothing(*c.SecurityContext) {
+			c.SecurityContext = nil
+		}
+	}
+}
+
+func (d defaulter) probe(p *Probe) {
+	set(d, &p.PeriodSeconds, 10)
+	set(d, &p.TimeoutSeconds, 1)
+	set(d, &p.SuccessThreshold, 1)
+	set(d, &p.FailureThreshold, 3)
+	if p.HTTPGet != nil {
+		set(d, &p.HTTPGet.Path, "/")
+		set(d, &p.HTTPGet.Scheme, "HTTP")
+	}
+}
+
+// requests default to the limits.
+func (d defaulter) requests(r *ResourceRequirements) {
+	for name, limit := range r.Limits {
+		request, given := r.Requests[name]
+		switch {
+		case d.clear && given && request == limit:
+			delete(r.Requests, name)
+		case !d.clear && !given:
+			if r.Requests == nil {
+				r.Requests = map[string]Quantity{}
+			}
+			r.Requests[name] = limit
+		}
+	}
+}
+
+// clearContext removes a security context that says nothing.
+func clearContext(c **MemberSecurityContext) {
+	if *c == nil {
+		return
+	}
+	setPointer(defaulter{clear: true}, &(*c).RunAsNonRoot, false)
+	setPointer(defaulter{clear: true}, &(*c).FSGroupChangePolicy, "Always")
+	if saysNothing(**c) {
+		*c = nil
+	}
+}
+
+// defaultPull is Always for the tag latest or no tag at all, else IfNotPresent.
+func defaultPull(image string) string {
+	name := image[strings.LastIndexByte(image, '/')+1:]
+	name, _, digest := strings.Cut(name, "@")
+	_, tag, tagged := strings.Cut(name, ":")
+	if tagged && tag == "latest" || !tagged && !digest {
+		return PullAlways
+	}
+	return PullIfNotPresent
+}
