@@ -1,0 +1,102 @@
+package files
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The kinds of file sources.
+const (
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+)
+
+// Lookup finds a ConfigMap or Secret; false: nothing was told of it yet. The
+// result is shared and must not be changed.
+type Lookup func(kind string, ns spec.Namespace, name string) (spec.Files, bool)
+
+type bookKey struct {
+	kind string
+	ns   spec.Namespace
+	name string
+}
+
+// Book holds the newest content of the ConfigMaps and Secrets that the node's
+// lives name, in memory only. Its methods are safe for concurrent use.
+type Book struct {
+	mu    sync.Mutex
+	files map[bookKey]spec.Files
+}
+
+// Put takes what the server told: full replaces all. It never goes back: of each
+// object an older content than the one known is ignored.
+func (b *Book) Put(full bool, told []spec.Files) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := map[bookKey]spec.Files{}
+	if !full {
+		next = b.files
+	}
+	for _, f := range told {
+		key := bookKey{f.Kind, f.Namespace, f.Name}
+		if had, ok := b.files[key]; ok && had.Sequence.Compare(f.Sequence) > 0 {
+			f = had
+		}
+		if next == nil {
+			next = map[bookKey]spec.Files{}
+		}
+		next[key] = f
+	}
+	b.files = next
+}
+
+// Find is the book as a Lookup.
+func (b *Book) Find(kind string, ns spec.Namespace, name string) (spec.Files, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok := b.files[bookKey{kind, ns, name}]
+	return f, ok
+}
+
+// MissingError says which ConfigMap, Secret or key a life needs and lacks.
+type MissingError struct{ Text string }
+
+// Error is the sentence for people.
+func (e *MissingError) Error() string { return e.Text }
+
+// source is one reference of a template to a ConfigMap or Secret.
+type source struct {
+	kind, name string
+	optional   bool
+}
+
+// content returns the object's content; nil without error when it is optional and
+// not there. Errors: *MissingError.
+func (s source) content(ns spec.Namespace, find Lookup) (map[string]spec.Bytes, error) {
+	f, ok := find(s.kind, ns, s.name)
+	if ok && !f.Absent {
+		return f.Content, nil
+	}
+	if ok && s.optional {
+		return nil, nil
+	}
+	if !ok {
+		return nil, &MissingError{fmt.Sprintf("%s %q was not yet told by the server", s.kind, s.name)}
+	}
+	return nil, &MissingError{fmt.Sprintf("%s %q does not exist in namespace %s; apply it", s.kind, s.name, ns)}
+}
+
+// key returns one key; false without error when it is optional and not there.
+func (s source) key(ns spec.Namespace, key string, find Lookup) (spec.Bytes, bool, error) {
+	content, err := s.content(ns, find)
+	if err != nil {
+		return nil, false, err
+	}
+	v, ok := content[key]
+	if !ok && !s.optional {
+		return nil, false, &MissingError{fmt.Sprintf("%s %q has no key %q", s.kind, s.name, key)}
+	}
+	return v, ok, nil
+}

@@ -1,0 +1,133 @@
+package files
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// Parts are what the host prepared for one container.
+type Parts struct {
+	Attempt int
+	Place   Place
+	// Volumes holds the host's directory of each claim and emptyDir, by name.
+	Volumes map[string]string
+	Log     runtime.Log
+}
+
+// Build describes a container of a life for the runtime. Errors: *MissingError.
+// The result is the caller's.
+func Build(l *spec.Life, c *spec.Container, n Node, find Lookup, parts Parts) (runtime.Container, error) {
+	v, err := environment(l, c, n, find)
+	if err != nil {
+		return runtime.Container{}, err
+	}
+	out := runtime.Container{
+		ID:       runtime.ContainerID{ID: l.Member.ID, Name: c.Name},
+		Token:    l.Member.Token,
+		Attempt:  parts.Attempt,
+		Image:    c.Image,
+		Command:  expandAll(c.Command, v),
+		Args:     expandAll(c.Args, v),
+		Dir:      c.WorkingDir,
+		Hostname: l.Member.ID.MemberName(),
+		Mounts:   mounts(l, c, parts),
+		Log:      parts.Log,
+	}
+	for _, name := range v.names {
+		out.Env = append(out.Env, name+"="+v.values[name])
+	}
+	secure(&out, l.Template.Spec.SecurityContext, c.SecurityContext)
+	limit(&out, c.Resources)
+	return out, nil
+}
+
+func expandAll(in []string, v *variables) []string {
+	var out []string
+	for _, s := range in {
+		out = append(out, expand(s, v.get))
+	}
+	return out
+}
+
+// mounts lists parents before what is mounted below them.
+func mounts(l *spec.Life, c *spec.Container, parts Parts) []runtime.Mount {
+	media := map[string]bool{}
+	for _, v := range l.Template.Spec.Volumes {
+		media[v.Name] = v.ConfigMap != nil || v.Secret != nil
+	}
+	out := []runtime.Mount{
+		{Source: parts.Place.Stead, Target: SteadDir, ReadOnly: true},
+		{Source: filepath.Join(parts.Place.Etc, "hosts"), Target: "/etc/hosts", ReadOnly: true},
+		{Source: filepath.Join(parts.Place.Etc, "resolv.conf"), Target: "/etc/resolv.conf", ReadOnly: true},
+		{Source: filepath.Join(parts.Place.Etc, "hostname"), Target: "/etc/hostname", ReadOnly: true},
+	}
+	for _, m := range c.VolumeMounts {
+		source := parts.Volumes[m.Name]
+		if media[m.Name] {
+			source = filepath.Join(parts.Place.Media, m.Name)
+		}
+		target := filepath.Clean(m.MountPath)
+		out = slices.DeleteFunc(out, func(x runtime.Mount) bool { return x.Target == target })
+		out = append(out, runtime.Mount{
+			Source:   subPath(source, m.SubPath, media[m.Name]),
+			Target:   target,
+			ReadOnly: m.ReadOnly || media[m.Name],
+		})
+	}
+	slices.SortStableFunc(out, func(a, b runtime.Mount) int { return strings.Compare(a.Target, b.Target) })
+	return out
+}
+
+// subPath of a ConfigMap or Secret goes through the present version: such a mount
+// does not follow later changes, as in Kubernetes.
+func subPath(source, sub string, media bool) string {
+	switch {
+	case sub == "":
+		return source
+	case media:
+		return filepath.Join(source, "..data", sub)
+	}
+	return filepath.Join(source, sub)
+}
+
+func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.SecurityContext) {
+	if m != nil {
+		out.User, out.Group = m.RunAsUser, m.RunAsGroup
+		out.NonRoot = m.RunAsNonRoot != nil && *m.RunAsNonRoot
+		out.SupplementalGroups = slices.Clone(m.SupplementalGroups)
+		if m.FSGroup != nil && !slices.Contains(out.SupplementalGroups, *m.FSGroup) {
+			out.SupplementalGroups = append(out.SupplementalGroups, *m.FSGroup)
+		}
+	}
+	if c == nil {
+		return
+	}
+	if c.RunAsUser != nil {
+		out.User = c.RunAsUser
+	}
+	if c.RunAsGroup != nil {
+		out.Group = c.RunAsGroup
+	}
+	if c.RunAsNonRoot != nil {
+		out.NonRoot = *c.RunAsNonRoot
+	}
+	out.ReadOnlyRoot = c.ReadOnlyRootFilesystem != nil && *c.ReadOnlyRootFilesystem
+	if c.Capabilities != nil {
+		out.AddCapabilities = slices.Clone(c.Capabilities.Add)
+		out.DropCapabilities = slices.Clone(c.Capabilities.Drop)
+	}
+}
+
+// limit takes a request that is not given from its limit, as Kubernetes does.
+func limit(out *runtime.Container, r spec.ResourceRequirements) {
+	out.CPUMillis = r.Limits["cpu"].Milli
+	out.MemoryBytes = r.Limits["memory"].Value()
+	out.CPURequestMillis = out.CPUMillis
+	if q, ok := r.Requests["cpu"]; ok {
+		out.CPURequestMillis = q.Milli
+	}
+}

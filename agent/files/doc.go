@@ -1,0 +1,21 @@
+// Package files makes what a member sees of Stead: the directory /run/stead,
+// ConfigMaps and Secrets as files and variables, hosts, resolv.conf and hostname,
+// and, out of a life, the runtime's description of its containers. Builders are
+// pure; writers replace files atomically, so that a reader sees the old content
+// or the new one, and may be repeated after a crash at any point.
+//
+// /run/stead (a directory of the host, mounted read-only):
+//
+//	member.json         who this member is: name, namespace, set, ordinal, uid, token,
+//	                    fqdn, address, node, service, domain, revision, reason, labels
+//	set.json            its set as last seen: replicas, generation, bootstrapped,
+//	                    sequence and peers in ordinal order; the sequence never goes back
+//	bootstrapped        exists (content "1") once every initial member was ready once;
+//	                    never goes away
+//	volume-new          one line "<claim> first" or "<claim> replaced" for each volume
+//	                    that was never ready once; absent when there is none
+//	termination-reason  one word (ScaleDown, Delete, Replace, Update, Restart), written
+//	                    before the stop signal
+//
+// Everything is on tmpfs below the agent's run directory: Secrets never touch a disk.
+package files

@@ -1,0 +1,300 @@
+package files
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+var host = Node{Name: "n1", HostIP: "192.0.2.1", Gateway: "169.254.1.1"}
+
+func life() *spec.Life {
+	return &spec.Life{
+		Member: spec.Member{
+			ID: spec.Identity{Namespace: "prod", Set: "db", Ordinal: 2}, SetUID: "u1",
+			Token: spec.Token{Epoch: 1, Number: 42}, Revision: "r1", Node: "n1",
+			Reason: spec.ReasonCreate, Address: netip.MustParseAddr("10.88.0.7"),
+		},
+		Service: "db-svc", Domain: "cluster.local",
+		FreshVolumes: map[spec.ClaimName]string{"wal": spec.VolumeReplaced, "data": spec.VolumeFirst},
+		Template: spec.Template{
+			Metadata: spec.ObjectMeta{Labels: map[string]string{"app": "db"}, Annotations: map[string]string{"note": "hi"}},
+			Spec:     spec.MemberSpec{Containers: []spec.Container{{Name: "db", Image: "img:1"}}},
+		},
+	}
+}
+
+func book(files ...spec.Files) Lookup {
+	b := &Book{}
+	b.Put(true, files)
+	return b.Find
+}
+
+func config(name string, rev int64, content map[string]spec.Bytes) spec.Files {
+	return spec.Files{Kind: KindConfigMap, Namespace: "prod", Name: name, Sequence: spec.Sequence{Epoch: 1, Rev: rev}, Content: content}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\n got %#v\nwant %#v", what, got, want)
+	}
+}
+
+func read(t *testing.T, elem ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(elem...))
+	must(t, err)
+	return string(b)
+}
+
+func TestMemberFilesSayWhoTheMemberIs(t *testing.T) {
+	p := At(t.TempDir(), life().Member.ID)
+	must(t, WriteMember(p, life(), host))
+	equal(t, "member.json", read(t, p.Stead, MemberFile), `{"name":"db-2","namespace":"prod","set":"db","ordinal":2,`+
+		`"uid":"`+UID(life())+`","token":"1.42","fqdn":"db-2.db-svc.prod.svc.cluster.local","address":"10.88.0.7",`+
+		`"node":"n1","service":"db-svc","domain":"cluster.local","revision":"r1","reason":"Create",`+
+		`"labels":{"app":"db","apps.kubernetes.io/pod-index":"2","controller-revision-hash":"db-r1","statefulset.kubernetes.io/pod-name":"db-2"}}`+"\n")
+	equal(t, "volume-new", read(t, p.Stead, VolumeNewFile), "data first\nwal replaced\n")
+	equal(t, "hostname", read(t, p.Etc, "hostname"), "db-2\n")
+	equal(t, "resolv.conf", read(t, p.Etc, "resolv.conf"),
+		"nameserver 169.254.1.1\nsearch prod.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n")
+	equal(t, "hosts", read(t, p.Etc, "hosts"), "# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"+
+		"10.88.0.7\tdb-2.db-svc.prod.svc.cluster.local\tdb-2\n")
+
+	l := life()
+	l.FreshVolumes = nil
+	must(t, WriteMember(p, l, host))
+	if _, err := os.Stat(filepath.Join(p.Stead, VolumeNewFile)); !os.IsNotExist(err) {
+		t.Errorf("volume-new without new volumes: got %v, want it absent", err)
+	}
+	must(t, WriteTermination(p, spec.ReasonScaleDown))
+	equal(t, "termination-reason", read(t, p.Stead, TerminationFile), "ScaleDown\n")
+}
+
+func TestUIDDiffersFromLifeToLife(t *testing.T) {
+	other := life()
+	other.Member.Token.Number++
+	if UID(life()) == UID(other) || UID(life()) != UID(life()) {
+		t.Errorf("got %s and %s", UID(life()), UID(other))
+	}
+}
+
+func TestSetNeverGoesBack(t *testing.T) {
+	p := At(t.TempDir(), life().Member.ID)
+	picture := func(epoch, rev int64, replicas int, bootstrapped bool) *spec.Picture {
+		return &spec.Picture{
+			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
+			Generation: 3, Replicas: replicas, Bootstrapped: bootstrapped,
+			Peers: []spec.Peer{{Name: "db-1", Ordinal: 1}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
+		}
+	}
+	must(t, WriteSet(p, picture(1, 10, 3, true)))
+	first := read(t, p.Stead, SetFile)
+	equal(t, "set.json", first, `{"set":"db","replicas":3,"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"namespace":"prod",`+
+		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false}]}`+"\n")
+	must(t, WriteSet(p, picture(1, 9, 5, false)))
+	equal(t, "after an older picture", read(t, p.Stead, SetFile), first)
+	must(t, WriteSet(p, picture(2, 1, 5, false)))
+	if got := read(t, p.Stead, SetFile); got == first {
+		t.Errorf("a picture of a later epoch was ignored: %s", got)
+	}
+	equal(t, "bootstrapped after a picture that does not say so", read(t, p.Stead, BootstrappedFile), "1\n")
+}
+
+func TestEnv(t *testing.T) {
+	find := book(
+		config("etc", 1, map[string]spec.Bytes{"a": spec.Bytes("1"), "b": spec.Bytes("2"), "no=name": spec.Bytes("x")}),
+		spec.Files{Kind: KindSecret, Namespace: "prod", Name: "key", Content: map[string]spec.Bytes{"pw": spec.Bytes("geheim")}},
+		spec.Files{Kind: KindConfigMap, Namespace: "prod", Name: "gone", Absent: true})
+	field := func(path string) *spec.EnvVarSource {
+		return &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}}
+	}
+	c := &spec.Container{
+		EnvFrom: []spec.EnvFromSource{
+			{Prefix: "P_", ConfigMapRef: &spec.NameRef{Name: "etc"}},
+			{ConfigMapRef: &spec.NameRef{Name: "gone", Optional: true}},
+		},
+		Env: []spec.EnvVar{
+			{Name: "HOST", Value: "$(STEAD_MEMBER).$(P_a).$(LATER).$$(P_b)"},
+			{Name: "LATER", Value: "x"},
+			{Name: "P_b", Value: "3"},
+			{Name: "PW", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "key", Key: "pw"}}},
+			{Name: "NONE", ValueFrom: &spec.EnvVarSource{ConfigMapKeyRef: &spec.KeyRef{Name: "etc", Key: "zz", Optional: true}}},
+			{Name: "NAME", ValueFrom: field("metadata.name")},
+			{Name: "LABEL", ValueFrom: field("metadata.labels['app']")},
+			{Name: "NOTE", ValueFrom: field("metadata.annotations['note']")},
+			{Name: "IP", ValueFrom: field("status.podIP")},
+			{Name: "HOSTIP", ValueFrom: field("status.hostIP")},
+			{Name: "UID", ValueFrom: field("metadata.uid")},
+			{Name: "ACCOUNT", ValueFrom: field("spec.serviceAccountName")},
+		},
+	}
+	got, err := Env(life(), c, host, find)
+	must(t, err)
+	want := []string{
+		"STEAD_MEMBER=db-2", "STEAD_SET=db", "STEAD_NAMESPACE=prod", "STEAD_ORDINAL=2",
+		"STEAD_FQDN=db-2.db-svc.prod.svc.cluster.local", "STEAD_SERVICE=db-svc",
+		"STEAD_SET_DOMAIN=db-svc.prod.svc.cluster.local", "STEAD_CLUSTER_DOMAIN=cluster.local",
+		"STEAD_ADDRESS=10.88.0.7", "STEAD_NODE=n1", "STEAD_REVISION=r1",
+		"P_a=1", "P_b=3", "HOST=db-2.1.$(LATER).$(P_b)", "LATER=x", "PW=geheim",
+		"NAME=db-2", "LABEL=db", "NOTE=hi", "IP=10.88.0.7", "HOSTIP=192.0.2.1", "UID=" + UID(life()), "ACCOUNT=",
+	}
+	equal(t, "env", got, want)
+}
+
+func TestMissingNamesWhatIsMissing(t *testing.T) {
+	find := book(config("etc", 1, map[string]spec.Bytes{"a": nil}), spec.Files{Kind: KindSecret, Namespace: "prod", Name: "gone", Absent: true})
+	from := func(kind, name, key string, optional bool) []spec.EnvVar {
+		ref, src := &spec.KeyRef{Name: name, Key: key, Optional: optional}, &spec.EnvVarSource{}
+		if src.ConfigMapKeyRef = ref; kind == KindSecret {
+			src.ConfigMapKeyRef, src.SecretKeyRef = nil, ref
+		}
+		return []spec.EnvVar{{Name: "X", ValueFrom: src}}
+	}
+	cases := []struct {
+		name string
+		env  []spec.EnvVar
+		want string
+	}{
+		{"nothing", from(KindConfigMap, "etc", "a", false), ""},
+		{"a key", from(KindConfigMap, "etc", "b", false), `variable X: ConfigMap "etc" has no key "b"`},
+		{"an optional key", from(KindConfigMap, "etc", "b", true), ""},
+		{"an object", from(KindSecret, "gone", "b", false), `variable X: Secret "gone" does not exist in namespace prod; apply it`},
+		{"an optional object", from(KindSecret, "gone", "b", true), ""},
+		{"an object never told of, also when optional", from(KindSecret, "new", "b", true), `variable X: Secret "new" was not yet told by the server`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			l := life()
+			l.Template.Spec.Containers[0].Env = c.env
+			if got := Missing(l, host, find); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	l := life()
+	l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "etc", Items: []spec.KeyToPath{{Key: "zz", Path: "p"}}}}}
+	equal(t, "a volume's key", Missing(l, host, find), `volume v: ConfigMap "etc" has no key "zz"`)
+}
+
+func TestBookNeverGoesBack(t *testing.T) {
+	b := &Book{}
+	b.Put(true, []spec.Files{config("a", 5, map[string]spec.Bytes{"k": spec.Bytes("new")}), config("b", 5, nil)})
+	b.Put(false, []spec.Files{config("a", 4, map[string]spec.Bytes{"k": spec.Bytes("old")})})
+	b.Put(true, []spec.Files{config("a", 4, nil)})
+	if f, _ := b.Find(KindConfigMap, "prod", "a"); string(f.Content["k"]) != "new" {
+		t.Errorf("got %q, want the newer content", f.Content["k"])
+	}
+	if _, ok := b.Find(KindConfigMap, "prod", "b"); ok {
+		t.Error("an object that a full list does not name is still known")
+	}
+}
+
+func TestMediaIsSwappedAsAWhole(t *testing.T) {
+	dir, gid := filepath.Join(t.TempDir(), "v"), int64(os.Getgid())
+	one := Media{Name: "v", Files: map[string]MediaFile{"run.sh": {spec.Bytes("#!/bin/sh"), 0o750}, "conf/a": {spec.Bytes("a"), 0o600}}}
+	must(t, WriteMedia(dir, one, &gid))
+	equal(t, "run.sh", read(t, dir, "run.sh"), "#!/bin/sh")
+	equal(t, "conf/a", read(t, dir, "conf/a"), "a")
+	link, err := os.Readlink(filepath.Join(dir, "run.sh"))
+	must(t, err)
+	equal(t, "link", link, "..data/run.sh")
+	for name, want := range map[string]os.FileMode{"run.sh": 0o750, "conf/a": 0o640} {
+		at, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		equal(t, name+" mode", at.Mode().Perm(), want)
+	}
+	before, err := os.Readlink(filepath.Join(dir, "..data"))
+	must(t, err)
+	must(t, WriteMedia(dir, one, &gid))
+	// A crash in the middle of the next version leaves pieces behind.
+	must(t, os.MkdirAll(filepath.Join(dir, "..new", "junk"), 0o755))
+	two := Media{Name: "v", Files: map[string]MediaFile{"run.sh": {spec.Bytes("two"), 0o644}}}
+	must(t, WriteMedia(dir, two, &gid))
+	equal(t, "run.sh", read(t, dir, "run.sh"), "two")
+	after, err := os.Readlink(filepath.Join(dir, "..data"))
+	must(t, err)
+	var names []string
+	found, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range found {
+		names = append(names, e.Name())
+	}
+	slices.Sort(names)
+	want := []string{after, "..data", "run.sh"}
+	slices.Sort(want)
+	equal(t, "what is left", names, want)
+	if before == after {
+		t.Errorf("both versions are %s", before)
+	}
+}
+
+func TestSubPathsStayInTheirVolume(t *testing.T) {
+	dir := t.TempDir()
+	l := life()
+	l.Template.Spec.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/d", SubPath: "a/b"}}
+	must(t, MakeSubPaths(l, map[string]string{"data": dir}, nil))
+	must(t, MakeSubPaths(l, map[string]string{"data": dir}, nil))
+	if at, err := os.Stat(filepath.Join(dir, "a/b")); err != nil || !at.IsDir() {
+		t.Fatalf("got %v, want a directory", err)
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, "a")))
+	must(t, os.Symlink("/etc", filepath.Join(dir, "a")))
+	if err := MakeSubPaths(l, map[string]string{"data": dir}, nil); err == nil {
+		t.Fatal("a link out of the volume was followed")
+	}
+}
+
+func TestBuild(t *testing.T) {
+	l := life()
+	uid, gid, own, yes := int64(999), int64(998), int64(5), true
+	l.Template.Spec.SecurityContext = &spec.MemberSecurityContext{RunAsUser: &uid, FSGroup: &gid, SupplementalGroups: []int64{7}, RunAsNonRoot: &yes}
+	l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "etc"}}, {Name: "tmp", EmptyDir: &spec.EmptyDir{}}}
+	c := &l.Template.Spec.Containers[0]
+	c.Command, c.Args, c.WorkingDir = []string{"/run.sh", "$(STEAD_ORDINAL)"}, []string{"$(X)"}, "/data"
+	c.Env = []spec.EnvVar{{Name: "X", Value: "y"}}
+	c.VolumeMounts = []spec.VolumeMount{
+		{Name: "data", MountPath: "/data/", SubPath: "db"}, {Name: "conf", MountPath: "/conf"},
+		{Name: "conf", MountPath: "/etc/hosts", SubPath: "hosts"}, {Name: "tmp", MountPath: "/tmp", ReadOnly: true},
+	}
+	c.SecurityContext = &spec.SecurityContext{RunAsUser: &own, ReadOnlyRootFilesystem: &yes, Capabilities: &spec.Capabilities{Drop: []string{"ALL"}, Add: []string{"CHOWN"}}}
+	c.Resources = spec.ResourceRequirements{Limits: map[string]spec.Quantity{"cpu": {Milli: 1500}, "memory": {Milli: 1 << 20 * 1000}}}
+	p := At("/run/a", l.Member.ID)
+	got, err := Build(l, c, host, book(), Parts{Attempt: 2, Place: p, Volumes: map[string]string{"data": "/v/data", "tmp": "/s/tmp"}, Log: runtime.Log{Dir: "/l"}})
+	must(t, err)
+	if !slices.Contains(got.Env, "X=y") || !slices.Contains(got.Env, "STEAD_ORDINAL=2") {
+		t.Errorf("env: got %s", strings.Join(got.Env, " "))
+	}
+	got.Env = nil
+	equal(t, "container", got, runtime.Container{
+		ID: runtime.ContainerID{ID: l.Member.ID, Name: "db"}, Token: l.Member.Token, Attempt: 2, Image: "img:1",
+		Command: []string{"/run.sh", "2"}, Args: []string{"y"}, Dir: "/data", Hostname: "db-2",
+		Mounts: []runtime.Mount{
+			{Source: "/run/a/files/prod/db-2/conf", Target: "/conf", ReadOnly: true},
+			{Source: "/v/data/db", Target: "/data"},
+			{Source: "/run/a/etc/prod/db-2/hostname", Target: "/etc/hostname", ReadOnly: true},
+			{Source: "/run/a/files/prod/db-2/conf/..data/hosts", Target: "/etc/hosts", ReadOnly: true},
+			{Source: "/run/a/etc/prod/db-2/resolv.conf", Target: "/etc/resolv.conf", ReadOnly: true},
+			{Source: "/run/a/members/prod/db-2", Target: "/run/stead", ReadOnly: true},
+			{Source: "/s/tmp", Target: "/tmp", ReadOnly: true},
+		},
+		User: &own, NonRoot: true, SupplementalGroups: []int64{7, 998}, ReadOnlyRoot: true,
+		AddCapabilities: []string{"CHOWN"}, DropCapabilities: []string{"ALL"},
+		CPUMillis: 1500, CPURequestMillis: 1500, MemoryBytes: 1 << 20, Log: runtime.Log{Dir: "/l"},
+	})
+}

@@ -1,0 +1,127 @@
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// memberDoc is the form of member.json.
+type memberDoc struct {
+	Name      string            `json:"name"`
+	Namespace spec.Namespace    `json:"namespace"`
+	Set       spec.SetName      `json:"set"`
+	Ordinal   int               `json:"ordinal"`
+	UID       string            `json:"uid"`
+	Token     string            `json:"token"`
+	FQDN      string            `json:"fqdn"`
+	Address   string            `json:"address"`
+	Node      spec.NodeName     `json:"node"`
+	Service   string            `json:"service"`
+	Domain    string            `json:"domain"`
+	Revision  spec.RevisionHash `json:"revision"`
+	Reason    spec.Reason       `json:"reason"`
+	Labels    map[string]string `json:"labels"`
+}
+
+// Member is the content of member.json: one line.
+func Member(l *spec.Life) ([]byte, error) {
+	id := l.Member.ID
+	doc := memberDoc{
+		Name: id.MemberName(), Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
+		UID: UID(l), Token: l.Member.Token.String(), FQDN: l.FQDN(), Address: address(l),
+		Node: l.Member.Node, Service: l.Service, Domain: l.Domain,
+		Revision: l.Member.Revision, Reason: l.Member.Reason, Labels: Labels(l),
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", MemberFile, err)
+	}
+	return append(b, '\n'), nil
+}
+
+// UID names one life for ever in the form of a UUID, as metadata.uid of a pod does.
+func UID(l *spec.Life) string {
+	sum := sha256.Sum256([]byte(string(l.Member.SetUID) + " " + l.Member.ID.String() + " " + l.Member.Token.String()))
+	h := fmt.Sprintf("%x", sum[:16])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// Labels are the template's labels and those that Kubernetes gives each member.
+func Labels(l *spec.Life) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, l.Template.Metadata.Labels)
+	out["statefulset.kubernetes.io/pod-name"] = l.Member.ID.MemberName()
+	out["apps.kubernetes.io/pod-index"] = strconv.Itoa(l.Member.ID.Ordinal)
+	out["controller-revision-hash"] = string(l.Member.ID.Set) + "-" + string(l.Member.Revision)
+	return out
+}
+
+// VolumeNew is the content of volume-new; nil: the file must not be there.
+func VolumeNew(l *spec.Life) []byte {
+	var b strings.Builder
+	for _, claim := range slices.Sorted(maps.Keys(l.FreshVolumes)) {
+		b.WriteString(string(claim) + " " + l.FreshVolumes[claim] + "\n")
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return []byte(b.String())
+}
+
+// Hosts is the content of /etc/hosts.
+func Hosts(l *spec.Life) []byte {
+	own := ""
+	if l.Member.Address.IsValid() {
+		own = address(l) + "\t" + l.FQDN() + "\t" + l.Member.ID.MemberName() + "\n"
+	}
+	return []byte("# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" + own)
+}
+
+// Resolv is the content of /etc/resolv.conf: as Kubernetes writes it for ClusterFirst.
+func Resolv(l *spec.Life, n Node) []byte {
+	svc := "svc." + l.Domain
+	return fmt.Appendf(nil, "nameserver %s\nsearch %s.%s %s %s\noptions ndots:5\n",
+		n.Gateway, l.Member.ID.Namespace, svc, svc, l.Domain)
+}
+
+// Hostname is the content of /etc/hostname.
+func Hostname(l *spec.Life) []byte { return []byte(l.Member.ID.MemberName() + "\n") }
+
+func address(l *spec.Life) string {
+	if !l.Member.Address.IsValid() {
+		return ""
+	}
+	return l.Member.Address.String()
+}
+
+// setDoc is the form of set.json.
+type setDoc struct {
+	Set          spec.SetName   `json:"set"`
+	Replicas     int            `json:"replicas"`
+	Generation   int64          `json:"generation"`
+	Bootstrapped bool           `json:"bootstrapped"`
+	Sequence     spec.Sequence  `json:"sequence"`
+	Namespace    spec.Namespace `json:"namespace"`
+	Peers        []spec.Peer    `json:"peers"`
+}
+
+// Set is the content of set.json: one line.
+func Set(p *spec.Picture) ([]byte, error) {
+	peers := slices.Clone(p.Peers)
+	slices.SortFunc(peers, func(a, b spec.Peer) int { return a.Ordinal - b.Ordinal })
+	b, err := json.Marshal(setDoc{
+		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Generation: p.Generation,
+		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Peers: append([]spec.Peer{}, peers...),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", SetFile, err)
+	}
+	return append(b, '\n'), nil
+}

@@ -1,0 +1,209 @@
+package files
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Put replaces dir/name atomically: a reader sees the old content or the new one.
+// It is not synced: all of it is on tmpfs. The same content is not written again.
+func Put(dir, name string, content []byte, mode os.FileMode) error {
+	target := filepath.Join(dir, name)
+	if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", target, err)
+	}
+	next := filepath.Join(dir, "."+name+".new")
+	if err := os.WriteFile(next, content, mode); err != nil {
+		return fmt.Errorf("write %s: %w", target, err)
+	}
+	// The umask may have taken bits away.
+	if err := os.Chmod(next, mode); err != nil {
+		return fmt.Errorf("write %s: %w", target, err)
+	}
+	if err := os.Rename(next, target); err != nil {
+		return fmt.Errorf("write %s: %w", target, err)
+	}
+	return nil
+}
+
+// WriteMember writes what is constant for the life: member.json, volume-new,
+// hosts, resolv.conf, hostname.
+func WriteMember(p Place, l *spec.Life, n Node) error {
+	member, err := Member(l)
+	if err != nil {
+		return err
+	}
+	if err := Put(p.Stead, MemberFile, member, 0o444); err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"hosts": Hosts(l), "resolv.conf": Resolv(l, n), "hostname": Hostname(l)} {
+		if err := Put(p.Etc, name, content, 0o444); err != nil {
+			return err
+		}
+	}
+	return WriteVolumeNew(p, VolumeNew(l))
+}
+
+// WriteVolumeNew writes volume-new, or removes it when content is nil.
+func WriteVolumeNew(p Place, content []byte) error {
+	if content != nil {
+		return Put(p.Stead, VolumeNewFile, content, 0o444)
+	}
+	return absent(filepath.Join(p.Stead, VolumeNewFile))
+}
+
+// WriteSet writes set.json and, once it is true, bootstrapped. A picture with a
+// lower sequence than the one written is ignored; bootstrapped is never removed.
+func WriteSet(p Place, picture *spec.Picture) error {
+	var old setDoc
+	if b, err := os.ReadFile(filepath.Join(p.Stead, SetFile)); err == nil {
+		if err := json.Unmarshal(b, &old); err == nil && old.Sequence.Compare(picture.Sequence) > 0 {
+			return nil
+		}
+	}
+	if picture.Bootstrapped {
+		if err := Put(p.Stead, BootstrappedFile, []byte("1\n"), 0o444); err != nil {
+			return err
+		}
+	}
+	doc, err := Set(picture)
+	if err != nil {
+		return err
+	}
+	return Put(p.Stead, SetFile, doc, 0o444)
+}
+
+// WriteTermination tells the member why it is about to be asked to stop.
+func WriteTermination(p Place, reason spec.Reason) error {
+	return Put(p.Stead, TerminationFile, []byte(string(reason)+"\n"), 0o444)
+}
+
+// Clean removes all files of a member but bootstrapped's fact, which a later life
+// gets anew from its set's picture.
+func Clean(p Place) error {
+	return errors.Join(os.RemoveAll(p.Stead), os.RemoveAll(p.Etc), os.RemoveAll(p.Media))
+}
+
+// WriteMedia makes dir show m the way Kubernetes does: files are links through
+// "..data" to a directory that is swapped as a whole. With a group the files
+// belong to it and it may read them. Nothing is touched when nothing changed.
+func WriteMedia(dir string, m Media, group *int64) error {
+	version := ".." + m.digest(group)
+	if now, err := os.Readlink(filepath.Join(dir, "..data")); err == nil && now == version {
+		return tidy(dir, version, m)
+	}
+	if err := m.fill(dir, version, group); err != nil {
+		return fmt.Errorf("write volume %s: %w", m.Name, err)
+	}
+	link := filepath.Join(dir, "..data.new")
+	if err := errors.Join(absent(link), os.Symlink(version, link)); err != nil {
+		return fmt.Errorf("write volume %s: %w", m.Name, err)
+	}
+	if err := os.Rename(link, filepath.Join(dir, "..data")); err != nil {
+		return fmt.Errorf("write volume %s: %w", m.Name, err)
+	}
+	return tidy(dir, version, m)
+}
+
+func (m Media) digest(group *int64) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		f := m.Files[name]
+		fmt.Fprintf(h, "%q %o %q\n", name, f.Mode, f.Content)
+	}
+	if group != nil {
+		fmt.Fprintf(h, "group %d", *group)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// fill makes the directory of one version, complete before it gets its name.
+func (m Media) fill(dir, version string, group *int64) error {
+	next := filepath.Join(dir, "..new")
+	if err := errors.Join(os.RemoveAll(next), os.RemoveAll(filepath.Join(dir, version))); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(next, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(next)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for name, f := range m.Files {
+		if err := fillFile(root, name, f, group); err != nil {
+			return err
+		}
+	}
+	return os.Rename(next, filepath.Join(dir, version))
+}
+
+func fillFile(root *os.Root, name string, f MediaFile, group *int64) error {
+	if d := filepath.Dir(name); d != "." {
+		if err := root.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	mode := os.FileMode(f.Mode)
+	if group != nil {
+		mode |= 0o440
+	}
+	if err := root.WriteFile(name, f.Content, 0o600); err != nil {
+		return err
+	}
+	if group != nil {
+		if err := root.Chown(name, -1, int(*group)); err != nil {
+			return err
+		}
+	}
+	return root.Chmod(name, mode)
+}
+
+// tidy makes the links of the version in use and removes all others.
+func tidy(dir, version string, m Media) error {
+	want := map[string]bool{"..data": true, version: true}
+	for name := range m.Files {
+		top, _, _ := strings.Cut(name, "/")
+		want[top] = true
+		link := filepath.Join(dir, top)
+		if _, err := os.Lstat(link); err == nil {
+			continue
+		}
+		if err := os.Symlink(filepath.Join("..data", top), link); err != nil {
+			return fmt.Errorf("write volume %s: %w", m.Name, err)
+		}
+	}
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("write volume %s: %w", m.Name, err)
+	}
+	for _, e := range found {
+		if !want[e.Name()] {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return fmt.Errorf("write volume %s: %w", m.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func absent(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
