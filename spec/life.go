@@ -18,6 +18,9 @@ type Life struct {
 	FreshVolumes map[ClaimName]string `json:"freshVolumes,omitempty"`
 	// SetGeneration is the generation of the set when the life was told.
 	SetGeneration int64 `json:"setGeneration,omitempty"`
+	// Bootstrapped: the set was bootstrapped when the life was told. It comes with
+	// the life, so that no member of a bootstrapped set can start before it is told so.
+	Bootstrapped bool `json:"bootstrapped,omitempty"`
 }
 
 // The words of Life.FreshVolumes and of /run/stead/volume-new.
