@@ -63,9 +63,7 @@ func (f *forwarder) exchange(ctx context.Context, ask *dns.Msg, upstream string,
 	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 	defer cancel()
 	for _, network := range []string{"udp", "tcp"} {
-		ask.Id = dns.Id()
-		client := dns.Client{Net: network, Timeout: f.timeout, UDPSize: maxUDP}
-		in, _, err := client.ExchangeContext(ctx, ask, upstream)
+		in, err := exchangeOnce(ctx, ask, network, upstream)
 		if err != nil || !answers(in, ask) || in.Rcode > 0xF { // extended codes are about our EDNS
 			return nil
 		}
@@ -74,6 +72,22 @@ func (f *forwarder) exchange(ctx context.Context, ask *dns.Msg, upstream string,
 		}
 	}
 	return nil
+}
+
+// exchangeOnce asks under a new id from a new port. The library heeds the
+// deadline of ctx only, so its end closes the connection.
+func exchangeOnce(ctx context.Context, ask *dns.Msg, network, upstream string) (*dns.Msg, error) {
+	ask.Id = dns.Id()
+	deadline, _ := ctx.Deadline()
+	client := dns.Client{Net: network, UDPSize: maxUDP, Timeout: time.Until(deadline)}
+	conn, err := client.DialContext(ctx, upstream)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	in, _, err := client.ExchangeWithConnContext(ctx, ask, conn)
+	return in, err
 }
 
 // answers reports whether in is an answer to this very question.

@@ -1,0 +1,100 @@
+package dnsd
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// BenchmarkAnswer is the cost of one answer without any I/O.
+func BenchmarkAnswer(b *testing.B) {
+	zone := Build(crowd(3))
+	for _, q := range []string{
+		"crowd-1.crowd.default.svc.cluster.local. A", "crowd.default.svc.cluster.local. A",
+		"_client._tcp.crowd.default.svc.cluster.local. SRV", "nobody.svc.cluster.local. A",
+	} {
+		req := ask(b, q)
+		b.Run(q, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				zone.Answer(req, UDP)
+			}
+		})
+	}
+}
+
+func BenchmarkBuild1000(b *testing.B) {
+	s := crowd(1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		Build(s)
+	}
+}
+
+// BenchmarkServe is one question over loopback, asker included: ours, and beside
+// it a bare handler of the library that answers the same record from memory.
+func BenchmarkServe(b *testing.B) {
+	const question = "crowd-1.crowd.default.svc.cluster.local. A"
+	b.Run("stead", func(b *testing.B) {
+		s, addr := start(b, Config{})
+		s.Swap(Build(crowd(3)))
+		load(b, addr, question)
+	})
+	b.Run("bare", func(b *testing.B) {
+		rr := Build(crowd(3)).Answer(ask(b, question), UDP).Answer[0]
+		k, err := bind(b.Context(), anyPort, 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		srv := &dns.Server{PacketConn: k.udp, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+			m := new(dns.Msg).SetReply(r)
+			m.Answer = []dns.RR{rr}
+			w.WriteMsg(m)
+		})}
+		done := make(chan error, 1)
+		started := make(chan struct{})
+		srv.NotifyStartedFunc = func() { close(started) }
+		go func() { done <- srv.ActivateAndServe() }()
+		<-started
+		load(b, k.addr.String(), question)
+		srv.Shutdown()
+		<-done
+		k.close()
+	})
+}
+
+// load asks from 16 sockets at once, each one question at a time.
+func load(b *testing.B, addr, question string) {
+	wire, err := ask(b, question).Pack()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var answered atomic.Int64
+	b.SetParallelism(8)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		c, err := net.Dial("udp", addr)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 1500)
+		for pb.Next() {
+			c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			if _, err := c.Write(wire); err != nil {
+				b.Error(err)
+				return
+			}
+			if _, err := c.Read(buf); err != nil {
+				b.Error(err)
+				return
+			}
+			answered.Add(1)
+		}
+	})
+	b.ReportMetric(float64(answered.Load())/b.Elapsed().Seconds(), "answers/s")
+}
