@@ -1,0 +1,295 @@
+package examples
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// entryScript cuts etcd.sh out of the manifest.
+func entryScript(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("etcd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "  etcd.sh: |\n")
+	script, _, ok2 := strings.Cut(rest, "\n---\n")
+	if !ok || !ok2 {
+		t.Fatal("no etcd.sh in etcd.yaml")
+	}
+	lines := strings.Split(script, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "    ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// The stand-ins share a folder: list is the member list, healthy exists while there
+// is a quorum, calls records what was done.
+const (
+	fakeEtcdctl = `#!/bin/bash
+while [ "${1#--}" != "$1" ]; do shift 2; done
+case "$1 $2" in
+"endpoint health") [ -e "$FAKE/healthy" ] ;;
+"member list") cat "$FAKE/list" ;;
+"member add") echo "add $3 $5" >> "$FAKE/calls"; echo "99, unstarted, , $5, , false" >> "$FAKE/list" ;;
+"member remove") echo "remove $3" >> "$FAKE/calls"; sed -i "/^$3, /d" "$FAKE/list" ;;
+*) exit 64 ;;
+esac
+`
+	fakeEtcd = `#!/bin/bash
+trap 'echo "etcd stops" >> "$FAKE/calls"; exit 9' TERM
+echo "$*" > "$FAKE/args.new" && mv "$FAKE/args.new" "$FAKE/args"
+[ -z "${STAY-}" ] && exit 7
+while :; do sleep 0.02; done
+`
+)
+
+// etcdHome is one member's world: facts, disk, and the stand-ins.
+type etcdHome struct {
+	t    *testing.T
+	dir  string
+	env  []string
+	code int
+}
+
+func newEtcdHome(t *testing.T, ordinal string) *etcdHome {
+	t.Helper()
+	h := &etcdHome{t: t, dir: t.TempDir()}
+	h.put("etcd.sh", entryScript(t))
+	h.put("bin/etcdctl", fakeEtcdctl)
+	h.put("bin/etcd", fakeEtcd)
+	h.put("calls", "")
+	h.put("facts/set.json", `{"set":"etcd","replicas":3,"initialReplicas":3,"peers":[{"name":"etcd-0","fqdn":"etcd-0.etcd.d"},{"name":"etcd-1","fqdn":"etcd-1.etcd.d"}]}`)
+	h.env = append(os.Environ(),
+		"FAKE="+h.dir, "FACTS="+h.dir+"/facts", "DATA="+h.dir+"/disk", "PATIENCE=0",
+		"PATH="+h.dir+"/bin:"+os.Getenv("PATH"),
+		"STEAD_SET=etcd", "STEAD_SET_DOMAIN=etcd.d", "STEAD_ORDINAL="+ordinal,
+		"STEAD_MEMBER=etcd-"+ordinal, "STEAD_FQDN=etcd-"+ordinal+".etcd.d")
+	return h
+}
+
+func (h *etcdHome) put(name, content string) {
+	h.t.Helper()
+	p := filepath.Join(h.dir, name)
+	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(content), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *etcdHome) has(name string) bool {
+	_, err := os.Stat(filepath.Join(h.dir, name))
+	return err == nil
+}
+
+func (h *etcdHome) read(name string) string {
+	b, err := os.ReadFile(filepath.Join(h.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		h.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// start runs the entry script; the returned function waits for its end.
+func (h *etcdHome) start() (cmd *exec.Cmd, wait func()) {
+	h.t.Helper()
+	cmd = exec.CommandContext(h.t.Context(), "bash", filepath.Join(h.dir, "etcd.sh"))
+	log, err := os.Create(filepath.Join(h.dir, "log"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }() // the script has its own handle
+	cmd.Env, cmd.Stdout, cmd.Stderr = h.env, log, log
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	return cmd, func() {
+		_ = cmd.Wait() // the code is what the caller looks at
+		h.code = cmd.ProcessState.ExitCode()
+	}
+}
+
+// until waits for a condition that another process brings about.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+const (
+	otherRows = "10, started, etcd-0, http://etcd-0.etcd.d:2380, http://etcd-0.etcd.d:2379, false\n" +
+		"11, started, etcd-1, http://etcd-1.etcd.d:2380, http://etcd-1.etcd.d:2379, false\n"
+	mineStarted   = "12, started, etcd-2, http://etcd-2.etcd.d:2380, http://etcd-2.etcd.d:2379, false\n"
+	mineUnstarted = "12, unstarted, , http://etcd-2.etcd.d:2380, , false\n"
+
+	wal      = "disk/etcd/member/wal/0.wal"
+	resigned = "disk/etcd/member/resigned"
+
+	asNew      = "--initial-cluster etcd-0=http://etcd-0.etcd.d:2380,etcd-1=http://etcd-1.etcd.d:2380,etcd-2=http://etcd-2.etcd.d:2380 --initial-cluster-state new"
+	asExisting = "--initial-cluster etcd-0=http://etcd-0.etcd.d:2380,etcd-1=http://etcd-1.etcd.d:2380,etcd-2=http://etcd-2.etcd.d:2380 --initial-cluster-state existing"
+	addMe      = "add etcd-2 http://etcd-2.etcd.d:2380\n"
+)
+
+// Member etcd-2 starts; etcd itself ends at once with code 7.
+func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
+	cases := []struct {
+		name  string
+		files map[string]string // facts, disk, list
+		calls string
+		args  string // part of etcd's arguments; "": none on entering
+		code  int    // 0: etcd's own, 7
+	}{
+		{name: "the first start forms the cluster without asking anybody",
+			files: map[string]string{"facts/volume-new": "data first\n"}, args: asNew},
+		{name: "a late first start finds a quorum and removes nobody",
+			files: map[string]string{"facts/volume-new": "data first\n", "healthy": "", "list": otherRows + mineUnstarted}, args: asNew},
+		{name: "the first start of a re-created set forms a cluster, too",
+			files: map[string]string{"facts/volume-new": "data replaced\n"}, args: asNew},
+		{name: "a restart goes on from its disk",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", "healthy": "", "list": otherRows + mineStarted}},
+		{name: "a restart before the cluster was complete goes on from its disk",
+			files: map[string]string{"facts/volume-new": "data first\n", wal: ""}},
+		{name: "a scaled-up member is added",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "", "list": otherRows}, calls: addMe, args: asExisting},
+		{name: "a join that was cut off after the add goes on",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "", "list": otherRows + mineUnstarted}, args: asExisting},
+		{name: "a replaced disk takes a new id",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data replaced\n", "healthy": "", "list": otherRows + mineStarted}, calls: "remove 12\n" + addMe, args: asExisting},
+		{name: "a replaced disk takes a new id although the last join never ended",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data replaced\n", "healthy": "", "list": otherRows + mineUnstarted}, calls: "remove 12\n" + addMe, args: asExisting},
+		{name: "a first disk of a member that etcd knows as started was lost",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "", "list": otherRows + mineStarted}, calls: "remove 12\n" + addMe, args: asExisting},
+		{name: "a used disk that is empty is refused",
+			files: map[string]string{"facts/bootstrapped": "1", "healthy": "", "list": otherRows + mineStarted}, code: 75},
+		{name: "a used disk that is empty joins once an operator removed the member",
+			files: map[string]string{"facts/bootstrapped": "1", "healthy": "", "list": otherRows}, calls: addMe, args: asExisting},
+		{name: "a used disk that is empty before the cluster was complete is refused",
+			files: map[string]string{}, code: 75},
+		{name: "nobody is removed or added without a quorum",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data replaced\n", "list": otherRows + mineStarted}, code: 75},
+		{name: "one joins at a time",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "",
+				"list": otherRows + "13, unstarted, , http://etcd-3.etcd.d:2380, , false\n"}, code: 75},
+		{name: "a member that resigned joins anew",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", resigned: "", "healthy": "", "list": otherRows}, calls: addMe, args: asExisting},
+		{name: "a member whose resignation came to nothing goes on from its disk",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", resigned: "", "healthy": "", "list": otherRows + mineStarted}},
+		{name: "a member that resigned goes on from its disk when nobody can be asked",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", resigned: "", "list": otherRows}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newEtcdHome(t, "2")
+			for name, content := range c.files {
+				h.put(name, content)
+			}
+			_, wait := h.start()
+			wait()
+			if c.code == 0 {
+				c.code = 7
+			}
+			args := h.read("args")
+			if h.code != c.code || h.read("calls") != c.calls || h.has("args") != (c.code == 7) {
+				t.Fatalf("code %d, calls %q, etcd %q; want %d, %q\n%s", h.code, h.read("calls"), args, c.code, c.calls, h.read("log"))
+			}
+			if !strings.Contains(args, c.args) || c.args == "" && strings.Contains(args, "--initial") {
+				t.Errorf("etcd %q, want %q", args, c.args)
+			}
+			if c.code == 75 && !strings.Contains(h.read("log"), "refused: ") {
+				t.Errorf("no reason is given: %q", h.read("log"))
+			}
+			if _, used := c.files[wal]; used && !h.has(wal) && !h.has("disk/etcd/left/wal/0.wal") {
+				t.Error("the data is gone")
+			}
+		})
+	}
+}
+
+func TestAMemberBeyondTheFirstOnesWaitsForThem(t *testing.T) {
+	h := newEtcdHome(t, "3")
+	h.env = append(h.env, "PATIENCE=20")
+	h.put("facts/set.json", strings.Replace(h.read("facts/set.json"), `"replicas":3`, `"replicas":5`, 1))
+	h.put("facts/volume-new", "data first\n")
+	h.put("list", otherRows+mineUnstarted)
+	h.put("healthy", "")
+	_, wait := h.start()
+	// Complete now, but a member of the first ones is still joining.
+	h.put("facts/bootstrapped", "1")
+	until(t, "it says that it waits", func() bool {
+		return strings.Contains(h.read("calls"), "add") || strings.Contains(h.read("log"), "still joining")
+	})
+	if calls := h.read("calls"); calls != "" {
+		t.Fatalf("it did %q too early", calls)
+	}
+	h.put("list", otherRows+mineStarted)
+	wait()
+	if want := "add etcd-3 http://etcd-3.etcd.d:2380\n"; h.code != 7 || h.read("calls") != want {
+		t.Fatalf("code %d, calls %q, want %q\n%s", h.code, h.read("calls"), want, h.read("log"))
+	}
+}
+
+// Member etcd-2 runs and is told to stop; etcd ends with code 9.
+func TestEtcdResignsOnlyAtAScaleDown(t *testing.T) {
+	cases := []struct {
+		name, reason, list string
+		replicas           string
+		calls              string
+		mark               bool
+	}{
+		{name: "scaled down it resigns before etcd stops", reason: "ScaleDown", replicas: "2",
+			list: otherRows + mineStarted, calls: "remove 12\netcd stops\n", mark: true},
+		{name: "scaled down and removed before, it just stops", reason: "ScaleDown", replicas: "2",
+			list: otherRows, calls: "etcd stops\n", mark: true},
+		{name: "scaled to zero the cluster stays as it is", reason: "ScaleDown", replicas: "0",
+			list: otherRows + mineStarted, calls: "etcd stops\n"},
+		{name: "updated it stays a member", reason: "Update", replicas: "3", list: otherRows + mineStarted, calls: "etcd stops\n"},
+		{name: "deleted it stays a member", reason: "Delete", replicas: "3", list: otherRows + mineStarted, calls: "etcd stops\n"},
+		{name: "without a reason it stays a member", replicas: "3", list: otherRows + mineStarted, calls: "etcd stops\n"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newEtcdHome(t, "2")
+			h.env = append(h.env, "STAY=1")
+			h.put("facts/bootstrapped", "1")
+			h.put(wal, "")
+			h.put("healthy", "")
+			h.put("list", c.list)
+			cmd, wait := h.start()
+			until(t, "etcd runs", func() bool { return h.has("args") })
+			h.put("facts/set.json", strings.Replace(h.read("facts/set.json"), `"replicas":3`, `"replicas":`+c.replicas, 1))
+			if c.reason != "" {
+				h.put("facts/termination-reason", c.reason+"\n")
+			}
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			wait()
+			if h.code != 9 || h.read("calls") != c.calls || h.has(resigned) != c.mark {
+				t.Fatalf("code %d, calls %q, mark %v; want 9, %q, %v\n%s",
+					h.code, h.read("calls"), h.has(resigned), c.calls, c.mark, h.read("log"))
+			}
+		})
+	}
+}
+
+func TestTheManifestKeepsToTheFactsOfStead(t *testing.T) {
+	script := entryScript(t)
+	for _, name := range []string{"set.json", "bootstrapped", "volume-new", "termination-reason"} {
+		if !strings.Contains(script, "$facts/"+name) {
+			t.Errorf("the entry script does not read %s", name)
+		}
+	}
+}
