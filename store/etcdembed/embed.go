@@ -1,0 +1,175 @@
+// Package etcdembed runs one etcd member inside this process. It listens on no
+// network address: the store reaches it by direct calls. What it acknowledges is
+// on disk (fsync), so the process may be killed at any moment.
+//
+// The data file keeps its largest size: compaction frees pages for reuse, only a
+// defragmentation (etcdutl defrag, while the server is down) gives them back to
+// the filesystem. With the history kept here it stays at a small multiple of the
+// live data.
+package etcdembed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+// ErrLocked: another process (or another Start in this one) uses the directory.
+var ErrLocked = errors.New("data directory is in use")
+
+// Config of an embedded etcd.
+type Config struct {
+	// Dir holds everything; made with mode 0700 if missing. One process at a time.
+	Dir string
+	// Name of the member; default "stead". It must not change later.
+	Name string
+	// Logger gets etcd's warnings and errors; nil: dropped.
+	Logger *slog.Logger
+	// QuotaBytes bounds the data file; above it writes fail with store.ErrNoSpace.
+	// Default 2 GiB.
+	QuotaBytes int64
+	// KeepRevisions is how much history watches may need; older revisions are
+	// compacted every 5 minutes. Default 10000.
+	KeepRevisions int64
+	// Socket, if set, is the path of a unix socket (at most 107 bytes; a stale one is
+	// replaced) on which clients such as etcdctl are served; its directory must be
+	// closed to others. Empty: none.
+	Socket string
+	// NoFsync risks the data at a power failure. For tests and benchmarks only.
+	NoFsync bool
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" {
+		return c, errors.New("no data directory was given")
+	}
+	if c.Name == "" {
+		c.Name = "stead"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.QuotaBytes <= 0 {
+		c.QuotaBytes = 2 << 30
+	}
+	if c.KeepRevisions <= 0 {
+		c.KeepRevisions = 10_000
+	}
+	return c, nil
+}
+
+// closeLimit bounds how long Close waits for etcd.
+const closeLimit = 10 * time.Second
+
+// Embedded is a running etcd member.
+type Embedded struct {
+	etcd   *embed.Etcd
+	client *clientv3.Client
+	lock   *os.File
+	once   sync.Once
+	err    error
+}
+
+// Start starts etcd and returns when it serves reads and writes, or ctx ends. A
+// directory that another process uses is ErrLocked.
+func Start(ctx context.Context, config Config) (*Embedded, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("start embedded etcd: %w", err)
+	}
+	lock, err := lockDir(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start embedded etcd: %w", err)
+	}
+	logs := newLogs(config.Logger)
+	etcd, err := embed.StartEtcd(config.etcd(logs))
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, err)
+	}
+	e := &Embedded{etcd: etcd, client: v3client.New(etcd.Server), lock: lock}
+	select {
+	case <-etcd.Server.ReadyNotify():
+		logs.speakUp()
+		return e, nil
+	case err = <-etcd.Err():
+	case <-etcd.Server.StopNotify():
+		err = errors.New("it stopped by itself")
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, errors.Join(err, e.Close()))
+}
+
+// The raft clock. Alone, a member elects itself after at most election plus one
+// election of chance; with etcd's defaults (100 ms, 1 s) that is what a start waits
+// for. There is no peer whose slowness a longer time would have to forgive.
+const (
+	tick     = 20 * time.Millisecond
+	election = 5 * tick // the least etcd allows
+)
+
+// identity is the peer URL: a name in the member list, never dialled nor listened on.
+var identity = url.URL{Scheme: "unix", Host: "embedded"}
+
+func (c Config) etcd(logs *logs) *embed.Config {
+	cfg := embed.NewConfig()
+	cfg.Dir = filepath.Join(c.Dir, "data")
+	cfg.Name = c.Name
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, []url.URL{identity}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil
+	if c.Socket != "" {
+		socket := []url.URL{{Scheme: "unix", Path: c.Socket}}
+		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = socket, socket
+	}
+	cfg.EnableGRPCGateway = false
+	cfg.InitialCluster = c.Name + "=" + identity.String()
+	cfg.TickMs, cfg.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
+	cfg.QuotaBackendBytes = c.QuotaBytes
+	cfg.AutoCompactionMode = embed.CompactorModeRevision
+	cfg.AutoCompactionRetention = strconv.FormatInt(c.KeepRevisions, 10)
+	// A start replays the log from the last snapshot, and the entries since are kept
+	// in memory; no peer ever has to catch up.
+	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 2000, 100
+	cfg.UnsafeNoFsync = c.NoFsync
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logs.zap())
+	return cfg
+}
+
+// Client calls the member directly, without a connection. It lives until Close.
+func (e *Embedded) Client() *clientv3.Client { return e.client }
+
+// Err delivers an error if etcd fails on its own while it runs.
+func (e *Embedded) Err() <-chan error { return e.etcd.Err() }
+
+// Close closes the client, so that its calls and watches end, then stops etcd and
+// frees the directory. It waits at most 10 seconds; after an error the directory
+// stays locked until the process ends. Repeated calls return the first outcome.
+func (e *Embedded) Close() error {
+	e.once.Do(func() {
+		_ = e.client.Close() // its only error is that its context ended
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			e.etcd.Close()
+		}()
+		select {
+		case <-stopped:
+			e.err = e.lock.Close()
+		case <-time.After(closeLimit):
+			e.err = fmt.Errorf("close embedded etcd: not stopped within %v", closeLimit)
+		}
+	})
+	return e.err
+}

@@ -1,0 +1,75 @@
+package etcdembed
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// logs passes etcd's warnings and errors to slog. While it starts only errors
+// pass: its warnings then are about choices made here (no peers, one URL).
+type logs struct {
+	to    *slog.Logger
+	loud  *atomic.Bool
+	given []zapcore.Field
+}
+
+func newLogs(to *slog.Logger) *logs { return &logs{to: to, loud: new(atomic.Bool)} }
+
+func (l *logs) speakUp() { l.loud.Store(true) }
+
+// zap is the logger for etcd. A fatal entry ends the process, as etcd expects.
+func (l *logs) zap() *zap.Logger { return zap.New(l) }
+
+// Enabled implements zapcore.Core.
+func (l *logs) Enabled(level zapcore.Level) bool {
+	return level >= zapcore.ErrorLevel || level == zapcore.WarnLevel && l.loud.Load()
+}
+
+// With implements zapcore.Core.
+func (l *logs) With(fields []zapcore.Field) zapcore.Core {
+	return &logs{to: l.to, loud: l.loud, given: append(slices.Clone(l.given), fields...)}
+}
+
+// Check implements zapcore.Core.
+func (l *logs) Check(entry zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if l.Enabled(entry.Level) {
+		return to.AddCore(entry, l)
+	}
+	return to
+}
+
+// Write implements zapcore.Core.
+func (l *logs) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range slices.Concat(l.given, fields) {
+		f.AddTo(values)
+	}
+	var text strings.Builder
+	text.WriteString(entry.Message)
+	for _, key := range slices.Sorted(maps.Keys(values.Fields)) {
+		fmt.Fprintf(&text, " %s=%v", key, values.Fields[key])
+	}
+	if strings.Contains(text.String(), young) {
+		return nil
+	}
+	if entry.Level >= zapcore.ErrorLevel {
+		l.to.Error("embedded etcd failed", "err", text.String())
+	} else {
+		l.to.Warn("embedded etcd warned", "err", text.String())
+	}
+	return nil
+}
+
+// young is what etcd says, as warning and error, of a store so new that its backend
+// has not been flushed once; it looks again after 4 s.
+const young = "missing term information"
+
+// Sync implements zapcore.Core.
+func (l *logs) Sync() error { return nil }

@@ -1,0 +1,101 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/stead-project/stead/store"
+)
+
+// Grant implements store.Store. A part of a second counts as a whole one; etcd may
+// make very short leases longer.
+func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	seconds := int64(max((ttl+time.Second-1)/time.Second, 1))
+	resp, err := s.client.Grant(ctx, seconds)
+	if err != nil {
+		return 0, fmt.Errorf("grant lease: %w", readError(err))
+	}
+	return store.LeaseID(resp.ID), nil
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, id store.LeaseID) error {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	if _, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(id)); err != nil {
+		return fmt.Errorf("renew lease %d: %w", id, readError(err))
+	}
+	return nil
+}
+
+// Revoke implements store.Store.
+func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	_, err := s.client.Revoke(ctx, clientv3.LeaseID(id))
+	if err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return nil
+	}
+	return fmt.Errorf("revoke lease %d: %w", id, readError(err))
+}
+
+// Status implements store.Store: that of the first endpoint which answers.
+func (s *Store) Status(ctx context.Context) (store.Status, error) {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	endpoints := s.client.Endpoints()
+	if len(endpoints) == 0 {
+		endpoints = []string{""} // in-process
+	}
+	var errs []error
+	for _, endpoint := range endpoints {
+		resp, err := s.client.Status(ctx, endpoint)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return store.Status{
+			Rev:        store.Rev(resp.Header.Revision),
+			SizeBytes:  resp.DbSize,
+			QuotaBytes: resp.DbSizeQuota,
+			Alarm:      strings.Join(resp.Errors, "; "),
+			Version:    resp.Version,
+		}, nil
+	}
+	return store.Status{}, fmt.Errorf("status: %w", readError(errors.Join(errs...)))
+}
+
+// Compact forgets the history before rev, of the whole server and not only of the
+// store's prefix. A server compacts by itself; this is for tests and maintenance.
+func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	if _, err := s.client.Compact(ctx, int64(rev)); err != nil {
+		return fmt.Errorf("compact %d: %w", rev, readError(err))
+	}
+	return nil
+}
+
+// Close implements store.Store: calls and watches end, and the connection if the
+// store made it.
+func (s *Store) Close() error {
+	if s.closing.Err() != nil {
+		return nil
+	}
+	s.close()
+	if !s.own {
+		return nil
+	}
+	if err := s.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("close etcd store: %w", err)
+	}
+	return nil
+}
