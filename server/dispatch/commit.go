@@ -17,8 +17,6 @@ import (
 const (
 	// maxPending bounds the lives of one session whose reports wait.
 	maxPending = 20_000
-	// unitsPerTxn keeps guards (two a report at most) and operations below store.MaxOps.
-	unitsPerTxn = store.MaxOps / 2
 	// attempts bounds how often one report is tried while its member keeps moving.
 	attempts = 5
 )
@@ -145,12 +143,7 @@ func (c *committer) round(ctx context.Context) (left []unit) {
 			}
 		}
 	})
-	for len(units) > 0 {
-		n := min(len(units), unitsPerTxn)
-		left = append(left, c.commit(ctx, units[:n])...)
-		units = units[n:]
-	}
-	return left
+	return c.commit(ctx, units)
 }
 
 func minReady(v world.View, id spec.Identity) time.Duration {
@@ -172,50 +165,48 @@ func (c *committer) decide(u unit, m *spec.Member, last *spec.Report, minReady t
 	return u, v == keep
 }
 
-// commit writes units in one transaction; when it cannot be, in halves, until one
-// is blamed. It returns those that the store could not take now.
+// commit writes units in as few transactions as may be, and returns those that
+// the store could not take now.
 func (c *committer) commit(ctx context.Context, units []unit) (left []unit) {
-	err := c.write(ctx, units)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return units
-	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrTooLarge):
-		if len(units) > 1 {
-			half := len(units) / 2
-			return append(c.commit(ctx, units[:half]), c.commit(ctx, units[half:])...)
-		}
-		return c.settle(ctx, units[0])
+	txns := make([]store.Txn, len(units))
+	for i, u := range units {
+		txns[i] = u.txn()
 	}
-	return units
+	write, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	for i, o := range store.CommitAll(write, c.store, nil, txns) {
+		switch u := units[i]; {
+		case o.Err == nil:
+			c.wrote(u, o.Rev)
+		case ctx.Err() != nil:
+			return left
+		case errors.Is(o.Err, store.ErrConflict), errors.Is(o.Err, store.ErrUnknown):
+			left = append(left, c.settle(ctx, u)...)
+		case errors.Is(o.Err, store.ErrTooLarge):
+			c.log.Error("report dropped", "node", u.se.node, "member", u.report.ID.String(), "err", o.Err)
+		default:
+			left = append(left, u)
+		}
+	}
+	return left
 }
 
-// write stores units and answers them. Each is guarded by its member and by the
-// session key as this session wrote it: its create-revision would not tell, for
-// another session takes the key over by a put.
-func (c *committer) write(ctx context.Context, units []unit) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	var txn store.Txn
-	guarded := map[*session]bool{}
-	for _, u := range units {
-		if !guarded[u.se] {
-			guarded[u.se] = true
-			txn.If = append(txn.If, store.Seen(store.SessionKey(u.se.node), u.se.rev))
-		}
-		txn.If = append(txn.If, store.Seen(store.MemberKey(u.report.ID), u.member))
-		txn.Then = append(txn.Then, store.Put(store.ReportKey(u.report.ID), store.Encode(u.report)))
+// txn writes the report, guarded by its member and by the session key as this
+// session wrote it: its create-revision would not tell, for another session takes
+// the key over by a put.
+func (u unit) txn() store.Txn {
+	return store.Txn{
+		If: []store.Guard{
+			store.Seen(store.SessionKey(u.se.node), u.se.rev),
+			store.Seen(store.MemberKey(u.report.ID), u.member),
+		},
+		Then: []store.Op{store.Put(store.ReportKey(u.report.ID), store.Encode(u.report))},
 	}
-	rev, err := c.store.Commit(ctx, txn)
-	if err != nil {
-		return err
-	}
+}
+
+func (c *committer) wrote(u unit, rev store.Rev) {
 	c.rev = max(c.rev, rev)
-	for _, u := range units {
-		u.se.out.addStored(u.life(), u.report.Seq, false)
-	}
-	return nil
+	u.se.out.addStored(u.life(), u.report.Seq, false)
 }
 
 // settle reads what one report depends on from the store itself, and decides anew:
@@ -246,13 +237,14 @@ func (c *committer) settle(ctx context.Context, u unit) (left []unit) {
 		if !ok {
 			return nil
 		}
-		switch err := c.write(ctx, []unit{next}); {
-		case err == nil:
+		write, cancel := context.WithTimeout(ctx, storeTime)
+		rev, err := c.store.Commit(write, next.txn())
+		cancel()
+		if err == nil {
+			c.wrote(next, rev)
 			return nil
-		case errors.Is(err, store.ErrTooLarge):
-			c.log.Error("report dropped", "node", u.se.node, "member", id.String(), "err", err)
-			return nil
-		case !errors.Is(err, store.ErrConflict):
+		}
+		if !errors.Is(err, store.ErrConflict) {
 			return []unit{u}
 		}
 	}

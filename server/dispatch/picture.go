@@ -93,7 +93,7 @@ func names(set *spec.Set, service string, services []*spec.ServiceRecord) []spec
 	out := []spec.DNSName{}
 	declared := false
 	for _, s := range services {
-		if s.Name != service && !selects(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
+		if s.Name != service && !spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
 			continue
 		}
 		declared = declared || s.Name == service
@@ -106,14 +106,4 @@ func names(set *spec.Set, service string, services []*spec.ServiceRecord) []spec
 	}
 	slices.SortFunc(out, func(a, b spec.DNSName) int { return cmp.Compare(a.Name, b.Name) })
 	return out
-}
-
-// selects tells whether labels have all of selector; an empty one selects nothing.
-func selects(selector, labels map[string]string) bool {
-	for k, v := range selector {
-		if got, ok := labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	return len(selector) > 0
 }

@@ -114,6 +114,7 @@ func (se *session) held() map[life]bool {
 func (se *session) run(stream proto.Nodes_SessionServer) error {
 	sub := se.server.cfg.World.Subscribe()
 	defer sub.Close()
+	sub.Take() // all is told below
 	pics := se.server.pictures
 	if err := pics.reach(se.ctx, se.rev); err != nil {
 		return over(err)

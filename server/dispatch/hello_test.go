@@ -1,0 +1,139 @@
+package dispatch
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+func TestAFirstHelloJoinsTheNode(t *testing.T) {
+	r := newRig(t)
+	h := n1
+	h.cluster = ""
+	w := r.connect(h).welcome()
+	if w.GetCluster() != "c1" || w.GetEpoch() != 1 || w.GetTtlMillis() != 5000 || w.GetServer() != "s1" ||
+		w.GetDomain() != "cluster.local" || w.GetCidr() != "10.88.0.0/16" || w.GetSession() == 0 {
+		t.Fatalf("got %v", w)
+	}
+	kv, _ := r.get(store.NodeKey("n1"))
+	if n, err := store.Decode[spec.Node](kv); err != nil || n.UID != "uid1" {
+		t.Fatalf("node: got %+v, %v", n, err)
+	}
+	kv, _ = r.get(store.SessionKey("n1"))
+	se, err := store.Decode[spec.Session](kv)
+	if err != nil || se != (spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: spec.SessionID(w.GetSession()), Server: "s1"}) {
+		t.Fatalf("session: got %+v, %v", se, err)
+	}
+	if kv.Lease != store.LeaseID(w.GetSession()) {
+		t.Fatal("the session key has no lease")
+	}
+	kv, _ = r.get(store.FactsKey("n1"))
+	if f, err := store.Decode[spec.NodeFacts](kv); err != nil || f.CPUMillis != 2000 || f.Boot != "b1" || f.UID != "uid1" {
+		t.Fatalf("facts: got %+v, %v", f, err)
+	}
+}
+
+func TestAHelloIsRefusedAndChangesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		hello hello
+		code  codes.Code
+		text  string
+	}{
+		"another uid under the name":           {hello{node: "n1", uid: "other", boot: "b9", cluster: "c1"}, codes.AlreadyExists, "another machine"},
+		"another cluster":                      {hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c2"}, codes.FailedPrecondition, "cluster c2"},
+		"another boot while the session lives": {hello{node: "n1", uid: "uid1", boot: "b2", cluster: "c1"}, codes.FailedPrecondition, "try again"},
+		"another name for the same machine":    {hello{node: "n2", uid: "uid1", boot: "b1", cluster: "c1"}, codes.FailedPrecondition, "joined as n1"},
+		"told more than the store knows": {hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1",
+			newest: spec.Sequence{Epoch: 1, Rev: 1 << 40}}, codes.FailedPrecondition, "more than this store knows"},
+		"told of a later epoch": {hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1",
+			newest: spec.Sequence{Epoch: 2, Rev: 1}}, codes.FailedPrecondition, "more than this store knows"},
+		"no uid": {hello{node: "n1", boot: "b1"}, codes.InvalidArgument, "no node, uid or boot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			first := r.connect(n1)
+			first.welcome()
+			before, kvs, err := r.store.Snapshot(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = r.connect(c.hello).ended()
+			if status.Code(err) != c.code || !strings.Contains(err.Error(), c.text) {
+				t.Fatalf("got %v, want %v %q", err, c.code, c.text)
+			}
+			if after, _, _ := r.store.Snapshot(t.Context(), ""); after != before {
+				t.Fatalf("the store moved from %d to %d (%d keys)", before, after, len(kvs))
+			}
+			first.ping(1)
+			if first.pong() != 1 {
+				t.Fatal("the living session was hurt")
+			}
+		})
+	}
+}
+
+func TestTheSameBootTakesItsSessionOver(t *testing.T) {
+	r := newRig(t)
+	first := r.connect(n1)
+	old := first.welcome().GetSession()
+	second := r.connect(n1)
+	if now := second.welcome().GetSession(); now == old {
+		t.Fatal("the session was not replaced")
+	}
+	if err := first.ended(); status.Code(err) != codes.Aborted {
+		t.Fatalf("got %v, want ABORTED", err)
+	}
+	second.ping(1)
+	if second.pong() != 1 {
+		t.Fatal("no pong")
+	}
+}
+
+func TestASessionOutlivesItsStreamUntilItsLeaseEnds(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.welcome()
+	n.cancel()
+	r.until("the server lets go of the stream", func() bool { return r.server.Sessions() == 0 })
+	if _, ok := r.get(store.SessionKey("n1")); !ok {
+		t.Fatal("the session went with its stream")
+	}
+	again := r.connect(n1)
+	again.welcome()
+	r.stop()
+	if err := again.ended(); status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want UNAVAILABLE", err)
+	}
+	<-r.done
+	if _, ok := r.get(store.SessionKey("n1")); !ok {
+		t.Fatal("the session went with its server")
+	}
+}
+
+func TestASessionWhoseKeyWentIsAborted(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.welcome()
+	r.commit(store.Del(store.SessionKey("n1")))
+	if err := n.ended(); status.Code(err) != codes.Aborted {
+		t.Fatalf("got %v, want ABORTED", err)
+	}
+}
+
+func TestAJoinThatCannotBeWrittenLeavesNoSession(t *testing.T) {
+	r := newRig(t)
+	r.failCommits(store.ErrUnknown, true)
+	err := r.connect(n1).ended()
+	if status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want UNAVAILABLE", err)
+	}
+	r.store.Fail(nil)
+	if _, ok := r.get(store.SessionKey("n1")); ok {
+		t.Fatal("a session that nobody knows of was left")
+	}
+}

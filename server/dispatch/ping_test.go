@@ -1,0 +1,115 @@
+package dispatch
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+func TestAPingIsAnsweredAfterRenewalAndALinearizableRead(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.wanted()
+	var renewed, read atomic.Int64 // the order of the calls
+	var clock atomic.Int64
+	r.store.Fail(func(c memstore.Call) memstore.Fault {
+		switch c.Method {
+		case "Renew":
+			renewed.Store(clock.Add(1))
+		case "Get":
+			read.Store(clock.Add(1))
+		}
+		return memstore.Fault{}
+	})
+	n.ping(7)
+	if n.pong() != 7 || renewed.Load() == 0 || read.Load() <= renewed.Load() {
+		t.Fatalf("renewed at %d, read at %d", renewed.Load(), read.Load())
+	}
+}
+
+func TestWithoutALinearizableReadThereIsNoPong(t *testing.T) {
+	for method, err := range map[string]error{"Get": store.ErrUnavailable, "Renew": store.ErrUnavailable} {
+		t.Run(method+" fails", func(t *testing.T) {
+			r := newRig(t)
+			n := r.connect(n1)
+			n.wanted()
+			var tried atomic.Int64
+			r.store.Fail(func(c memstore.Call) memstore.Fault {
+				if c.Method == method {
+					tried.Add(1)
+					return memstore.Fault{Err: err}
+				}
+				return memstore.Fault{}
+			})
+			n.ping(1)
+			r.until("the server tried", func() bool { return tried.Load() > 0 })
+			n.ping(2)
+			r.until("the server tried again", func() bool { return tried.Load() > 1 })
+			r.store.Fail(nil)
+			n.ping(3)
+			if got := n.pong(); got != 3 {
+				t.Fatalf("got pong %d, want 3 only", got)
+			}
+		})
+	}
+}
+
+func TestAPingOfASessionThatIsNotTheStoresAnyMoreIsAborted(t *testing.T) {
+	for name, c := range map[string]struct{ fail func(r *rig) }{
+		"its lease is gone": {func(r *rig) {
+			r.store.Fail(func(c memstore.Call) memstore.Fault {
+				if c.Method == "Renew" {
+					return memstore.Fault{Err: store.ErrLeaseGone}
+				}
+				return memstore.Fault{}
+			})
+		}},
+		"another session has the key, and this server's watch does not show it": {func(r *rig) {
+			r.blindWatch()
+			other := spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 999, Server: "s2"}
+			if _, err := r.store.Commit(r.t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
+				r.t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			n := r.connect(n1)
+			n.wanted()
+			c.fail(r)
+			n.ping(1)
+			if err := n.ended(); status.Code(err) != codes.Aborted {
+				t.Fatalf("got %v, want ABORTED", err)
+			}
+		})
+	}
+}
+
+// blindWatch cuts the server's world off from the store, which goes on.
+func (r *rig) blindWatch() {
+	r.store.Fail(func(c memstore.Call) memstore.Fault {
+		if c.Method == "Watch" || c.Method == "Snapshot" {
+			return memstore.Fault{Err: store.ErrUnavailable}
+		}
+		return memstore.Fault{}
+	})
+	r.store.Break()
+}
+
+func TestANodeThatDoesNotPingLosesItsSession(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	session := n.welcome().GetSession()
+	if err := r.store.Revoke(t.Context(), store.LeaseID(session)); err != nil { // what an expiry does
+		t.Fatal(err)
+	}
+	if err := n.ended(); status.Code(err) != codes.Aborted {
+		t.Fatalf("got %v, want ABORTED", err)
+	}
+}
