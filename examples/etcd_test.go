@@ -108,6 +108,7 @@ func (h *etcdHome) start() (cmd *exec.Cmd, wait func()) {
 	}
 	defer func() { _ = log.Close() }() // the script has its own handle
 	cmd.Env, cmd.Stdout, cmd.Stderr = h.env, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the script and its etcd
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
 			if c.code == 75 && !strings.Contains(h.read("log"), "refused: ") {
 				t.Errorf("no reason is given: %q", h.read("log"))
 			}
-			if _, used := c.files[wal]; used && !h.has(wal) && !h.has("disk/etcd/left/wal/0.wal") {
+			if _, used := c.files[wal]; used && !h.has(wal) && !h.has("disk/etcd.left/wal/0.wal") {
 				t.Error("the data is gone")
 			}
 		})
