@@ -30,6 +30,12 @@ type World struct {
 	// order of preference; at least as many as such identities, or all there are.
 	Free         []netip.Addr
 	Bootstrapped bool
+	// Rest is how long the life that replaces a failed one has to wait still, by
+	// identity: a life that is refused again and again must not spin. The engine
+	// measures it on its own monotonic clock; a new leader starts without any.
+	Rest map[spec.Identity]time.Duration
+	// Table asks for Status.Members; large sets are planned without.
+	Table bool
 	// VolumeID makes a fresh random id (seeded in tests).
 	VolumeID func() spec.VolumeID
 	// Now is for people (BeganAt, CreatedAt); no decision may read it.
@@ -69,7 +75,7 @@ type Plan struct {
 	// Blocked names every member that waits, and why.
 	Blocked []Blocked
 	// Status is the status that should stand after the actions; the engine writes
-	// it when it differs from the stored one.
+	// it when it differs from the stored one. Members is filled if World.Table.
 	Status spec.SetStatus
 	// Wake asks to be called again after this time though nothing changed; 0: never.
 	Wake time.Duration
@@ -78,7 +84,7 @@ type Plan struct {
 // Blocked says why nothing is done for a member.
 type Blocked struct {
 	ID     spec.Identity
-	Reason string // one word, e.g. WaitingForPredecessor, NodeSilent, NoNode, Stray
+	Reason string // one word: see the constants Blocked…, or the cause of a report
 	Text   string // the sentence for people
 }
 

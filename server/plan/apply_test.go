@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+type addr = netip.Addr
+
+func encodeStatus(s spec.SetStatus) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// apply makes the world after all actions of p.
+func apply(w World, p Plan) World {
+	for _, a := range p.Actions {
+		w = applyOne(w, a)
+	}
+	w.Status = &p.Status
+	return w
+}
+
+// applyOne makes the world after one action, at the next store revision.
+func applyOne(w World, a Action) World {
+	w.Rev++
+	w.Slots = slices.Clone(w.Slots)
+	switch a := a.(type) {
+	case AddRevision:
+		w.Revisions = append(slices.Clone(w.Revisions), &a.Revision)
+	case Start:
+		s := slotOf(&w, a.Member.ID)
+		s.Member, s.Identity, s.Report = &a.Member, &a.Identity, nil
+		s.Volumes = maps.Clone(s.Volumes)
+		for i := range a.Volumes {
+			if s.Volumes == nil {
+				s.Volumes = map[spec.ClaimName]*spec.Volume{}
+			}
+			if s.Volumes[a.Volumes[i].Claim] != nil {
+				panic("a volume was made a second time")
+			}
+			s.Volumes[a.Volumes[i].Claim] = &a.Volumes[i]
+		}
+		if a.NewAddress {
+			w.Free = slices.DeleteFunc(slices.Clone(w.Free), func(x addr) bool { return x == a.Member.Address })
+		}
+	case Stop:
+		m := *slotOf(&w, a.ID).Member
+		m.Goal, m.StopReason = spec.GoalStop, a.Reason
+		slotOf(&w, a.ID).Member = &m
+	case Forget:
+		s := slotOf(&w, a.ID)
+		s.Member, s.Report = nil, nil
+		if a.FreeAddress {
+			w.Free = append(slices.Clone(w.Free), s.Identity.Address)
+			s.Identity = &spec.IdentityRecord{ID: a.ID, LastToken: s.Identity.LastToken}
+		}
+	case MarkReady:
+		slotOf(&w, a.Identity.ID).Identity = &a.Identity
+	case MarkBootstrapped:
+		w.Bootstrapped = true
+	case RemoveSet:
+		w.Set, w.Status, w.Revisions = nil, nil, nil
+	}
+	return w
+}
+
+// slotOf finds or makes the slot of an identity; w.Slots must be the caller's own.
+func slotOf(w *World, id spec.Identity) *Slot {
+	i, ok := slices.BinarySearchFunc(w.Slots, id.Ordinal, func(s Slot, o int) int { return cmp.Compare(s.ID.Ordinal, o) })
+	if !ok {
+		w.Slots = slices.Insert(w.Slots, i, Slot{ID: id})
+	}
+	return &w.Slots[i]
+}

@@ -1,0 +1,92 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The reasons for which a member waits; beside them any cause of a report.
+const (
+	BlockedPredecessor = "WaitingForPredecessor" // OrderedReady: one before it is not available
+	BlockedSuccessor   = "WaitingForSuccessor"   // it stops after the one above it is gone
+	BlockedSurvivors   = "WaitingForSurvivors"   // surplus stays until the survivors are available
+	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
+	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
+	BlockedNoNode      = "NoNode"
+	BlockedCordoned    = "Cordoned"
+	BlockedAddress     = "NoAddress"
+	BlockedStray       = "Stray"
+	BlockedVolume      = "VolumeMismatch"
+	BlockedBackOff     = "BackOff"
+	BlockedUnreadable  = "Unreadable"
+	BlockedStarting    = "Starting"
+	BlockedNotReady    = "NotReady"
+	BlockedNotYet      = "NotAvailableYet" // ready, but for less than minReadySeconds
+	BlockedStopping    = "Stopping"
+)
+
+// tell says what a member with a life waits for, unless it is available.
+func (s *step) tell(t *seat) {
+	if !t.available {
+		s.block(t, s.waiting(t), s.standing(t))
+	}
+}
+
+// waiting is the one word for what a member with a life waits for.
+func (s *step) waiting(t *seat) string {
+	switch {
+	case !t.live && s.rebooted(t):
+		return BlockedNodeReboot
+	case !t.live:
+		return BlockedNodeSilent
+	case t.stopping():
+		return BlockedStopping
+	case t.report != nil && t.report.Cause != "":
+		return t.report.Cause
+	case t.ready:
+		return BlockedNotYet
+	case t.report != nil && t.report.Phase == spec.PhaseRunning:
+		return BlockedNotReady
+	}
+	return BlockedStarting
+}
+
+// standing says how a member with a life stands: a sentence without its subject.
+func (s *step) standing(t *seat) string {
+	switch reason := s.waiting(t); reason {
+	case BlockedNodeReboot:
+		return fmt.Sprintf("its node %s booted anew and has not said yet that token %s is over", t.member.Node, t.member.Token)
+	case BlockedNodeSilent:
+		return fmt.Sprintf("its node %s is silent, which proves nothing about token %s", t.member.Node, t.member.Token)
+	case BlockedStopping:
+		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
+	case BlockedNotYet:
+		return fmt.Sprintf("it is ready, but not yet for %d s", s.w.Set.Spec.MinReadySeconds)
+	case BlockedNotReady:
+		return "it runs, but is not ready"
+	case BlockedStarting:
+		return fmt.Sprintf("it is starting on node %s", t.member.Node)
+	default:
+		return fmt.Sprintf("it reports %s: %s", reason, t.report.Message)
+	}
+}
+
+// rebooted: the node lives, but in another boot than the one the life belongs to.
+func (s *step) rebooted(t *seat) bool {
+	n := s.node(t.member.Node)
+	return n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot != t.member.Boot
+}
+
+// cause is why a life ended, from its last report.
+func (s *step) cause(t *seat) string {
+	switch {
+	case t.report == nil:
+		return "no report"
+	case t.report.Message != "":
+		return t.report.Cause + ": " + t.report.Message
+	case t.report.Cause != "":
+		return t.report.Cause
+	}
+	return string(t.report.Phase)
+}

@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// create gives a life to members in range that have none (rule 3) or whose life is
+// proven gone (rule 4): both are the same vacant seat, and the old record is
+// replaced in the transaction that starts the new life. OrderedReady: one at a
+// time, each after all before it are available. It reports whether every member in
+// range is available, so that the next rule may run; Parallel never holds it up.
+func (s *step) create() bool {
+	if !s.ordered() {
+		for _, i := range s.wanted {
+			if t := &s.seats[i]; !t.available {
+				s.attend(t)
+			}
+		}
+		return true
+	}
+	for at, i := range s.wanted {
+		t := &s.seats[i]
+		if t.available {
+			continue
+		}
+		s.attend(t)
+		text := fmt.Sprintf("waits for %s: %s", t.id.MemberName(), s.plan.Blocked[len(s.plan.Blocked)-1].Text)
+		for _, j := range s.wanted[at+1:] {
+			if later := &s.seats[j]; later.vacant() {
+				s.block(later, BlockedPredecessor, text)
+			} else if !later.available {
+				s.tell(later)
+			}
+		}
+		s.holdSurplus(text)
+		return false
+	}
+	return true
+}
+
+// attend starts a life on a vacant seat if it can. It always says what a seat that
+// is not available waits for.
+func (s *step) attend(t *seat) {
+	if !t.vacant() {
+		s.tell(t)
+		return
+	}
+	if len(t.strays) > 0 {
+		x := t.strays[0]
+		s.block(t, BlockedStray, fmt.Sprintf("node %s runs a life of it (token %s) that the store does not know; a second one must not start", x.Node, x.Stray.Token))
+		return
+	}
+	if rest := s.w.Rest[t.id]; t.over && rest > 0 {
+		s.block(t, BlockedBackOff, "its last lives failed one after another; the next try follows after a while: "+s.cause(t))
+		s.wake(rest)
+		return
+	}
+	start, reason, text := s.start(t)
+	if reason != "" {
+		s.block(t, reason, text)
+		return
+	}
+	s.act(start)
+	member := start.Member
+	t.member, t.identity = &member, &start.Identity
+	t.report, t.ready, t.available, t.over, t.live = nil, false, false, false, true
+	s.spread[member.Node]++
+	s.tell(t)
+}
+
+func (s *step) wake(after time.Duration) {
+	if s.plan.Wake == 0 || after < s.plan.Wake {
+		s.plan.Wake = after
+	}
+}
+
+// reason says why a new life is begun.
+func (s *step) reason(t *seat) spec.Reason {
+	if t.member != nil { // its last life is over
+		switch {
+		case t.member.Goal == spec.GoalRun:
+			return spec.ReasonReplace
+		case t.member.StopReason != spec.ReasonScaleDown && t.member.StopReason != spec.ReasonDelete:
+			return t.member.StopReason
+		}
+	}
+	if t.id.Ordinal >= s.lo+s.w.Set.InitialReplicas {
+		return spec.ReasonScaleUp
+	}
+	return spec.ReasonCreate
+}

@@ -1,0 +1,282 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The tests write a world as a line of words:
+//
+//	ordered|parallel <replicas>   the set db of uid u1, created with that many members
+//	initial=N start=N min=SECONDS uid=U deleting volumes fresh (not bootstrapped)
+//	n1 n2~ n3!                    nodes: live, silent (~), cordoned (!)
+//	0:ready@n1 1:starting ...     members (node n1 unless said)
+//
+// and the words of a member are: none (an identity without a life), volume (the
+// same, with its volume kept), assigned, starting, running, ready, missing (runs,
+// reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
+// rebooted (ready, of the boot before).
+
+type kit struct {
+	t *testing.T
+	w World
+}
+
+func world(t *testing.T, line string) World {
+	t.Helper()
+	replicas := int32(0)
+	set := &spec.Set{
+		Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u1", Generation: 1,
+		Spec: spec.SetSpec{Replicas: &replicas, PodManagementPolicy: spec.OrderedReady},
+	}
+	k := &kit{t, World{
+		Rev: 100, Epoch: 1, Set: set, TemplateHash: "h1", Table: true, Bootstrapped: true,
+		Revisions: []*spec.Revision{{Ref: set.Ref, SetUID: "u1", Hash: "h1", Number: 1}},
+	}}
+	initial := -1
+	for _, word := range strings.Fields(line) {
+		key, value, _ := strings.Cut(word, "=")
+		n, _ := strconv.Atoi(value)
+		switch {
+		case key == "ordered":
+		case key == "parallel":
+			set.Spec.PodManagementPolicy = spec.Parallel
+		case key == "initial":
+			initial = n
+		case key == "start":
+			set.Spec.Ordinals = &spec.Ordinals{Start: int32(n)}
+		case key == "min":
+			set.Spec.MinReadySeconds = int32(n)
+		case key == "uid":
+			set.UID = spec.UID(value)
+		case key == "deleting":
+			set.Deleting = true
+		case key == "fresh":
+			k.w.Bootstrapped = false
+		case key == "volumes":
+			set.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{claim("data", 10)}
+		case strings.Contains(word, ":"):
+			k.slot(word)
+		case word[0] == 'n':
+			k.node(word)
+		default:
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatalf("%q is no word of a world", word)
+			}
+			replicas = int32(n)
+		}
+	}
+	set.InitialReplicas = int(replicas)
+	if initial >= 0 {
+		set.InitialReplicas = initial
+	}
+	for i := range 20 {
+		k.w.Free = append(k.w.Free, netip.AddrFrom4([4]byte{10, 88, 1, byte(i)}))
+	}
+	volumes := 0
+	k.w.VolumeID = func() spec.VolumeID {
+		volumes++
+		return spec.VolumeID(fmt.Sprint("new-", volumes))
+	}
+	return k.w
+}
+
+func claim(name string, size int64) spec.ClaimTemplate {
+	return spec.ClaimTemplate{
+		Metadata: spec.ObjectMeta{Name: name},
+		Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: size * 1000}}}},
+	}
+}
+
+func (k *kit) node(word string) {
+	name := spec.NodeName(strings.TrimRight(word, "~!"))
+	n := Node{
+		Node:    &spec.Node{Name: name, UID: spec.UID("uid-" + name), Cordon: strings.HasSuffix(word, "!")},
+		Session: &spec.Session{Node: name, UID: spec.UID("uid-" + name), Boot: "boot1", ID: 5},
+	}
+	if strings.HasSuffix(word, "~") {
+		n.Session = nil
+	}
+	k.w.Nodes = append(k.w.Nodes, n)
+}
+
+// slot reads one member's word, such as 0:ready@n2.
+func (k *kit) slot(word string) {
+	ord, state, _ := strings.Cut(word, ":")
+	state, node, ok := strings.Cut(state, "@")
+	if !ok {
+		node = "n1"
+	}
+	n, err := strconv.Atoi(ord)
+	if err != nil {
+		k.t.Fatalf("%q is no ordinal", ord)
+	}
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
+	token := spec.Token{Epoch: 1, Number: int64(10 + n)}
+	slot := Slot{ID: id, Identity: &spec.IdentityRecord{
+		ID: id, LastToken: token, Due: "h1", Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(n)}), ReadyOnce: "u1",
+	}}
+	member := &spec.Member{
+		ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: "h1",
+		Node: spec.NodeName(node), NodeUID: spec.UID("uid-" + node), Boot: "boot1", Address: slot.Identity.Address,
+	}
+	report := &spec.Report{ID: id, Token: token, Node: member.Node, Session: 5, Seq: 1, Phase: spec.PhaseRunning}
+	switch state {
+	case "none", "volume", "stray":
+		member, report = nil, nil
+	case "assigned":
+		report = nil
+	case "starting":
+		report.Phase = spec.PhaseStarting
+	case "running":
+	case "missing":
+		report.Phase, report.Cause, report.Message = spec.PhasePreparing, "ImageMissing", "no such image"
+	case "ready":
+		report.Ready, report.ReadyFor = true, time.Hour
+	case "young":
+		report.Ready, report.ReadyFor = true, time.Second
+	case "rebooted":
+		report.Ready, report.ReadyFor, member.Boot = true, time.Hour, "boot0"
+	case "over":
+		report.Phase = spec.PhaseStopped
+	case "failed":
+		report.Phase, report.Cause, report.Message = spec.PhaseFailed, "VolumeRefused", "another owner"
+	case "stopping", "stopped":
+		member.Goal, member.StopReason = spec.GoalStop, spec.ReasonScaleDown
+		report.Phase = spec.PhaseStopping
+		if state == "stopped" {
+			report.Phase = spec.PhaseStopped
+		}
+	default:
+		k.t.Fatalf("%q is no word of a member", state)
+	}
+	if state == "stray" {
+		slot.Strays = []NodeStray{{Node: spec.NodeName(node), Stray: spec.Stray{ID: id, Token: token}}}
+	}
+	if state == "volume" || member != nil && len(k.w.Set.Spec.VolumeClaimTemplates) > 0 {
+		slot.Volumes = map[spec.ClaimName]*spec.Volume{"data": {
+			ID: id, Claim: "data", UID: spec.VolumeID(fmt.Sprint("old-", n)), Number: 1, Class: spec.LocalClass,
+			Node: spec.NodeName(node), SizeBytes: 10, Fate: spec.FateKeep,
+		}}
+		slot.Identity.VolumeNumbers = map[spec.ClaimName]int{"data": 1}
+		slot.Identity.VolumeReady = map[spec.ClaimName]int{"data": 1}
+	}
+	if member != nil && slot.Volumes != nil {
+		member.Volumes = []spec.MemberVolume{{Claim: "data", ID: slot.Volumes["data"].UID, Number: 1, Class: spec.LocalClass, SizeBytes: 10}}
+	}
+	slot.Member, slot.Report = member, report
+	k.w.Slots = append(k.w.Slots, slot)
+}
+
+// brief writes a plan as words: what it does, then who waits and why.
+func brief(p Plan) string {
+	var words []string
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case AddRevision:
+			words = append(words, "revision="+string(a.Revision.Hash))
+		case Start:
+			words = append(words, fmt.Sprintf("start=%d/%s@%s", a.Member.ID.Ordinal, a.Member.Reason, a.Member.Node))
+		case Stop:
+			words = append(words, fmt.Sprintf("stop=%d/%s", a.ID.Ordinal, a.Reason))
+		case Forget:
+			words = append(words, fmt.Sprintf("forget=%d", a.ID.Ordinal))
+			if a.FreeAddress {
+				words[len(words)-1] += "+address"
+			}
+		case MarkReady:
+			words = append(words, fmt.Sprintf("ready=%d", a.Identity.ID.Ordinal))
+		case MarkBootstrapped:
+			words = append(words, "bootstrapped")
+		case RemoveSet:
+			words = append(words, "remove")
+		default:
+			words = append(words, fmt.Sprintf("%T", a))
+		}
+	}
+	words = append(words, "|")
+	for _, b := range p.Blocked {
+		words = append(words, fmt.Sprintf("%d:%s", b.ID.Ordinal, b.Reason))
+	}
+	return strings.Join(words, " ")
+}
+
+// check plans each world and compares the brief. What holds for every plan is
+// checked, too: a reason on each action, a sentence for each member that waits.
+func check(t *testing.T, cases []rule) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := world(t, c.world)
+			if c.change != nil {
+				c.change(&w)
+			}
+			before := fmt.Sprintf("%+v", string(encode(t, w)))
+			p := Next(w)
+			if got := brief(p); got != c.want {
+				t.Errorf("world %s\ngot  %s\nwant %s", c.world, got, c.want)
+			}
+			if after := fmt.Sprintf("%+v", string(encode(t, w))); before != after {
+				t.Errorf("Next changed the world it was given\nbefore %s\nafter  %s", before, after)
+			}
+			explained(t, w, p)
+		})
+	}
+}
+
+type rule struct {
+	name, world, want string
+	change            func(*World)
+}
+
+// explained fails when an action has no reason or a waiting member no sentence.
+func explained(t *testing.T, w World, p Plan) {
+	t.Helper()
+	told := map[int]bool{}
+	for _, b := range p.Blocked {
+		if b.Reason == "" || b.Text == "" || told[b.ID.Ordinal] {
+			t.Errorf("blocked %+v; want one word and one sentence, once", b)
+		}
+		told[b.ID.Ordinal] = true
+	}
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case Start:
+			if a.Text == "" || a.Member.Reason == "" || a.Member.Token.IsZero() || a.Identity.LastToken != a.Member.Token {
+				t.Errorf("start %+v; want text, reason and one token", a)
+			}
+		case Stop:
+			if a.Text == "" || a.Reason == "" || a.Token.IsZero() {
+				t.Errorf("stop %+v; want text, reason and token", a)
+			}
+		case Forget:
+			if a.Text == "" || a.Token.IsZero() {
+				t.Errorf("forget %+v; want text and token", a)
+			}
+		}
+	}
+	for _, m := range p.Status.Members {
+		in := m.Ordinal >= w.Set.Start() && m.Ordinal < w.Set.Start()+w.Set.Replicas()
+		if in && !w.Set.Deleting && !m.Ready && m.Blocked == "" {
+			t.Errorf("member %s is not ready and nothing says why", m.Name)
+		}
+	}
+}
+
+// encode is all of a world that Next must not change.
+func encode(t *testing.T, w World) []byte {
+	t.Helper()
+	b, err := json.Marshal([]any{w.Set, w.Status, w.Revisions, w.Slots, w.Nodes, w.Free})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// defaultGraceSeconds is used when a template says nothing.
+const defaultGraceSeconds = 30
+
+// start makes the life that begins on a vacant seat: node, token, address and
+// volumes. A reason and a sentence come back instead when it cannot begin.
+func (s *step) start(t *seat) (a Start, reason, text string) {
+	node, reason, text := s.place(t)
+	if reason != "" {
+		return a, reason, text
+	}
+	rec := spec.IdentityRecord{ID: t.id}
+	if t.identity != nil {
+		rec = *t.identity
+		rec.VolumeNumbers = maps.Clone(rec.VolumeNumbers)
+	}
+	rec.LastToken = s.token(t)
+	rec.Due = s.due(t)
+	mounts, made, reason, text := s.storage(t, &rec, node.Node.Name)
+	if reason != "" {
+		return a, reason, text
+	}
+	if !rec.Address.IsValid() {
+		if s.freeUsed == len(s.w.Free) {
+			return a, BlockedAddress, "no address is free for it; widen the range of members' addresses, or wait until freed ones have rested"
+		}
+		rec.Address = s.w.Free[s.freeUsed]
+		s.freeUsed++
+		a.NewAddress = true
+	}
+	a.Identity, a.Volumes = rec, made
+	a.Member = spec.Member{
+		ID: t.id, SetUID: s.w.Set.UID, Token: rec.LastToken, Goal: spec.GoalRun, Reason: s.reason(t),
+		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
+		Address: rec.Address, GraceSeconds: s.grace(rec.Due), Volumes: mounts, BeganAt: s.w.Now,
+	}
+	a.Text = fmt.Sprintf("%s begins token %s of revision %s on node %s: %s",
+		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
+	return a, "", ""
+}
+
+// because is the reason of a life in words.
+func (s *step) because(t *seat, reason spec.Reason) string {
+	if t.member == nil || reason != spec.ReasonReplace {
+		return string(reason)
+	}
+	return fmt.Sprintf("%s, token %s is over (%s)", reason, t.member.Token, s.cause(t))
+}
+
+// token is higher than any the identity had, and than any other life's decided on
+// an older picture (SAFETY S7).
+func (s *step) token(t *seat) spec.Token {
+	return spec.Token{Epoch: s.w.Epoch, Number: max(s.w.Rev, t.lastToken().Number+1)}
+}
+
+func (s *step) grace(h spec.RevisionHash) int64 {
+	if tpl := s.template(h); tpl != nil && tpl.Spec.TerminationGracePeriodSeconds != nil {
+		return *tpl.Spec.TerminationGracePeriodSeconds
+	}
+	return defaultGraceSeconds
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/spec"
+)
+
+func TestPlace(t *testing.T) {
+	check(t, []rule{
+		{name: "no node", world: "ordered 1", want: "| 0:NoNode"},
+		{name: "a silent node takes nothing", world: "ordered 1 n1~", want: "| 0:NoNode"},
+		{name: "a cordoned node takes nothing", world: "ordered 1 n1! n2", want: "start=0/Create@n2 | 0:Starting"},
+		{name: "members spread", world: "parallel 3 n1 n2 0:ready", want: "start=1/Create@n2 start=2/Create@n1 | 1:Starting 2:Starting"},
+		{name: "the volume's node first", world: "ordered 1 volumes n1 n2 0:volume@n2", want: "start=0/Create@n2 | 0:Starting"},
+		{name: "the volume's node alone", world: "ordered 1 volumes n1 n2~ 0:volume@n2", want: "| 0:NodeSilent"},
+		{name: "the volume's node is cordoned", world: "ordered 1 volumes n1 n2! 0:volume@n2", want: "| 0:Cordoned"},
+		{name: "the volume's node is unknown", world: "ordered 1 volumes n1 0:volume@n2", want: "| 0:NoNode"},
+		{name: "another machine under the node's name takes nothing", world: "ordered 1 n1",
+			change: func(w *World) { w.Nodes[0].Session.UID = "other" }, want: "| 0:NoNode"},
+		{name: "a life on another machine of the name is not ready", world: "ordered 1 n1 0:ready",
+			change: func(w *World) { w.Slots[0].Member.NodeUID = "other" }, want: "| 0:NodeSilent"},
+	})
+}
+
+func TestVolumes(t *testing.T) {
+	change := func(f func(*World, *spec.Volume)) func(*World) {
+		return func(w *World) { f(w, w.Slots[0].Volumes["data"]) }
+	}
+	check(t, []rule{
+		{name: "a larger volume serves", world: "ordered 1 volumes n1 0:volume",
+			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 11 }), want: "start=0/Create@n1 | 0:Starting"},
+		{name: "a smaller volume does not", world: "ordered 1 volumes n1 0:volume",
+			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 9 }), want: "| 0:VolumeMismatch"},
+		{name: "a volume of another class does not", world: "ordered 1 volumes n1 0:volume",
+			change: change(func(w *World, v *spec.Volume) { v.Class = "fast" }), want: "| 0:VolumeMismatch"},
+		{name: "a volume that is being given up does not", world: "ordered 1 volumes n1 0:volume",
+			change: change(func(w *World, v *spec.Volume) { v.Fate = spec.FateReclaiming }), want: "| 0:VolumeMismatch"},
+		{name: "volumes on two nodes bind to none", world: "ordered 1 volumes n1 n2 0:volume",
+			change: change(func(w *World, v *spec.Volume) {
+				w.Set.Spec.VolumeClaimTemplates = append(w.Set.Spec.VolumeClaimTemplates, claim("log", 1))
+				other := *v
+				other.Claim, other.Node = "log", "n2"
+				w.Slots[0].Volumes["log"] = &other
+			}), want: "| 0:VolumeMismatch"},
+	})
+}
+
+func TestAFirstLifeGetsAllThatIsItsOwn(t *testing.T) {
+	w := world(t, "ordered 1 volumes n1")
+	grace := int64(7)
+	w.Revisions[0].Template.Spec.TerminationGracePeriodSeconds = &grace
+	got := Next(w).Actions[0].(Start)
+	id := spec.Identity{Namespace: "default", Set: "db"}
+	token, addr := spec.Token{Epoch: 1, Number: 100}, netip.MustParseAddr("10.88.1.0")
+	want := Start{
+		Member: spec.Member{
+			ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: "h1", Node: "n1", NodeUID: "uid-n1",
+			Boot: "boot1", Address: addr, GraceSeconds: 7,
+			Volumes: []spec.MemberVolume{{Claim: "data", ID: "new-1", Number: 1, Class: "local", SizeBytes: 10}},
+		},
+		Identity:   spec.IdentityRecord{ID: id, LastToken: token, Address: addr, Due: "h1", VolumeNumbers: map[spec.ClaimName]int{"data": 1}},
+		Volumes:    []spec.Volume{{ID: id, Claim: "data", UID: "new-1", Number: 1, Class: "local", Node: "n1", SizeBytes: 10, Fate: spec.FateKeep}},
+		NewAddress: true, Text: got.Text,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestAReplacedLifeKeepsIdentityAndVolume(t *testing.T) {
+	w := world(t, "ordered 1 volumes n1 n2 0:over@n2")
+	got := Next(w).Actions[0].(Start)
+	old := w.Slots[0]
+	if got.NewAddress || got.Member.Address != old.Member.Address || len(got.Volumes) > 0 ||
+		!reflect.DeepEqual(got.Member.Volumes, old.Member.Volumes) || got.Member.Node != "n2" {
+		t.Errorf("got %+v; want the address, volume and node of %+v", got, old.Member)
+	}
+	if !strings.Contains(got.Text, old.Member.Token.String()) {
+		t.Errorf("text %q; want the token that is over", got.Text)
+	}
+}
+
+func TestTheTokenIsNewerThanThePictureAndAnyLife(t *testing.T) {
+	cases := map[string]struct {
+		last spec.Token
+		want spec.Token
+	}{
+		"the picture's revision":        {spec.Token{Epoch: 1, Number: 10}, spec.Token{Epoch: 1, Number: 100}},
+		"one more than the last":        {spec.Token{Epoch: 1, Number: 100}, spec.Token{Epoch: 1, Number: 101}},
+		"the last of an epoch before":   {spec.Token{Epoch: 0, Number: 500}, spec.Token{Epoch: 1, Number: 501}},
+		"no life ever: revision's only": {spec.Token{}, spec.Token{Epoch: 1, Number: 100}},
+	}
+	for name, c := range cases {
+		w := world(t, "ordered 1 n1 0:none")
+		w.Slots[0].Identity.LastToken = c.last
+		if got := Next(w).Actions[0].(Start).Member.Token; got != c.want {
+			t.Errorf("%s: got %s; want %s", name, got, c.want)
+		}
+	}
+	w := world(t, "ordered 1 n1 0:over")
+	w.Slots[0].Member.Token, w.Slots[0].Report.Token = spec.Token{Epoch: 1, Number: 200}, spec.Token{Epoch: 1, Number: 200}
+	if got := Next(w).Actions[0].(Start).Member.Token.Number; got != 201 {
+		t.Errorf("got %d; want more than the member's, though its identity record lags", got)
+	}
+}
+
+func TestEachNewMemberGetsItsOwnAddress(t *testing.T) {
+	w := world(t, "parallel 3 n1")
+	w.Free = w.Free[:2]
+	p := Next(w)
+	if got := brief(p); got != "start=0/Create@n1 start=1/Create@n1 | 0:Starting 1:Starting 2:NoAddress" {
+		t.Fatalf("got %s; want two starts and one that waits for an address", got)
+	}
+	if a, b := p.Actions[0].(Start).Member.Address, p.Actions[1].(Start).Member.Address; a == b {
+		t.Errorf("both got %s", a)
+	}
+}
+
+func TestAMemberStartsOnTheRevisionItIsDue(t *testing.T) {
+	w := world(t, "parallel 3 n1 0:none 1:none")
+	w.Revisions = append(w.Revisions, &spec.Revision{Hash: "h2", Number: 2})
+	w.TemplateHash = "h2"
+	w.Slots[1].Identity.Due = "of a set that was removed"
+	var got []spec.RevisionHash
+	for _, a := range Next(w).Actions {
+		got = append(got, a.(Start).Member.Revision)
+	}
+	if want := []spec.RevisionHash{"h1", "h2", "h2"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v; want %v", got, want)
+	}
+}

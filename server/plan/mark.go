@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"maps"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// mark records, once each, that a member was ready under this set and on its
+// volumes, and that the set is bootstrapped. When a member becomes available the
+// next one starts in the same step, so that marks cost no revision of their own
+// on the way to ready.
+func (s *step) mark() {
+	for _, i := range s.wanted {
+		t := &s.seats[i]
+		if rec, ok := s.firstReady(t); ok {
+			s.act(MarkReady{Identity: rec})
+			t.identity = &rec
+		}
+	}
+	if !s.w.Bootstrapped && s.initialReady() {
+		s.act(MarkBootstrapped{})
+		s.w.Bootstrapped = true
+	}
+}
+
+// firstReady is the identity's record with what is new about it.
+func (s *step) firstReady(t *seat) (rec spec.IdentityRecord, ok bool) {
+	if !t.ready || t.identity == nil {
+		return rec, false
+	}
+	fresh := t.identity.ReadyOnce != s.w.Set.UID
+	for _, v := range t.member.Volumes {
+		fresh = fresh || t.identity.VolumeReady[v.Claim] != v.Number
+	}
+	if !fresh {
+		return rec, false
+	}
+	rec = *t.identity
+	rec.ReadyOnce = s.w.Set.UID
+	rec.VolumeReady = maps.Clone(rec.VolumeReady)
+	for _, v := range t.member.Volumes {
+		if rec.VolumeReady == nil {
+			rec.VolumeReady = map[spec.ClaimName]int{}
+		}
+		rec.VolumeReady[v.Claim] = v.Number
+	}
+	return rec, true
+}
+
+// initialReady reports whether each member that the set was created with was ready
+// once. A set created empty has as initial members those of the moment when all
+// there are were ready: with none it is never bootstrapped, for a first member
+// that believes so would look for peers that never were.
+func (s *step) initialReady() bool {
+	initial := s.w.Set.InitialReplicas
+	if initial == 0 {
+		initial = s.w.Set.Replicas()
+	}
+	ready := 0
+	for i := range s.seats {
+		t := &s.seats[i]
+		if t.id.Ordinal >= s.lo && t.id.Ordinal < s.lo+initial && t.identity != nil && t.identity.ReadyOnce == s.w.Set.UID {
+			ready++
+		}
+	}
+	return initial > 0 && ready == initial
+}

@@ -1,0 +1,20 @@
+package plan
+
+import "github.com/stead-project/stead/spec"
+
+// remove is rule 1: the set is being deleted. Members stop highest first, each
+// after the one above is gone (Parallel: all at once); volumes are kept
+// (whenDeleted: Retain), and with them the identities. When no life remains the
+// set's own record goes, last.
+func (s *step) remove() {
+	lives := false
+	for i := range s.seats {
+		lives = lives || s.seats[i].member != nil
+	}
+	if !lives {
+		s.act(RemoveSet{})
+		return
+	}
+	s.forgetSurplus()
+	s.shrink(spec.ReasonDelete)
+}

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// forgetSurplus removes the records of lives out of range that are proven over. It
+// disturbs nobody, so it waits for nobody.
+func (s *step) forgetSurplus() {
+	for i := range s.seats {
+		t := &s.seats[i]
+		if s.inRange(t) || t.member == nil || !t.over {
+			continue
+		}
+		s.act(Forget{
+			ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0,
+			Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
+		})
+		t.member, t.report, t.over = nil, nil, false
+	}
+}
+
+// shrink stops members out of range (rules 1 and 5): highest first, each after the
+// one above is gone; Parallel: all at once. They need not be healthy.
+func (s *step) shrink(reason spec.Reason) {
+	var above *seat // the highest that is not gone yet
+	for i := len(s.seats) - 1; i >= 0; i-- {
+		t := &s.seats[i]
+		if s.inRange(t) || t.member == nil {
+			continue
+		}
+		switch {
+		case t.stopping():
+			s.tell(t)
+		case above != nil && s.ordered():
+			s.block(t, BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
+		default:
+			s.stop(t, reason)
+		}
+		if above == nil {
+			above = t
+		}
+	}
+}
+
+// stop ends a life. Volumes keep their fate: only Retain is supported, so that
+// none changes.
+func (s *step) stop(t *seat, reason spec.Reason) {
+	s.act(Stop{
+		ID: t.id, Token: t.member.Token, Reason: reason,
+		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, reason),
+	})
+	member := *t.member
+	member.Goal, member.StopReason = spec.GoalStop, reason
+	t.member, t.ready, t.available = &member, false, false
+	s.tell(t)
+}
+
+// holdSurplus says that surplus members stay until the survivors are well.
+func (s *step) holdSurplus(text string) {
+	for i := range s.seats {
+		t := &s.seats[i]
+		if s.inRange(t) || t.member == nil {
+			continue
+		}
+		if t.stopping() {
+			s.tell(t)
+		} else {
+			s.block(t, BlockedSurvivors, "it is surplus, and "+text)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/stead-project/stead/spec"
+)
+
+func TestStatusCounts(t *testing.T) {
+	w := world(t, "parallel 6 min=5 n1 n2~ 0:ready 1:young 2:running 3:ready@n2 4:stopping 5:none 6:ready")
+	w.Revisions = append(w.Revisions, &spec.Revision{Hash: "h0"})
+	w.Status = &spec.SetStatus{CurrentRevision: "h0"}
+	w.Slots[2].Member.Revision = "h0"
+	w.Free = nil
+	w.Slots[5].Strays = []NodeStray{{Node: "n1"}}
+	w.Slots[6].Member.Goal = spec.GoalStop
+	got := Next(w).Status
+	got.Members, got.Conditions = nil, nil
+	want := spec.SetStatus{
+		ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 2, AvailableReplicas: 1, CurrentReplicas: 1, UpdatedReplicas: 3,
+		UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1, TerminatingReplicas: 2,
+		CurrentRevision: "h0", UpdateRevision: "h1", Bootstrapped: true,
+	}
+	if !equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func equal(a, b spec.SetStatus) bool {
+	return string(encodeStatus(a)) == string(encodeStatus(b))
+}
+
+func TestConditions(t *testing.T) {
+	cases := map[string]struct{ world, available, progressing string }{
+		"complete":                 {"ordered 1 n1 0:ready", "True AllAvailable", "False Complete"},
+		"the last mark is no work": {"ordered 1 fresh n1 0:ready", "True AllAvailable", "False Complete"},
+		"under way":                {"ordered 2 n1 0:ready", "False NotAllAvailable", "True Working"},
+		"waiting for a person":     {"ordered 2 n1 0:missing", "False NotAllAvailable", "False ImageMissing"},
+		"no node":                  {"ordered 2", "False NotAllAvailable", "False NoNode"},
+		"scaling down":             {"ordered 1 n1 0:ready 1:ready", "True AllAvailable", "True Working"},
+		"deleting":                 {"ordered 1 deleting n1 0:ready", "False Deleting", "True Deleting"},
+	}
+	for name, c := range cases {
+		st := Next(world(t, c.world)).Status
+		got := [2]string{}
+		for i, x := range st.Conditions {
+			got[i] = x.Status + " " + x.Reason
+		}
+		if got != [2]string{c.available, c.progressing} {
+			t.Errorf("%s: got %q; want %s, %s", name, got, c.available, c.progressing)
+		}
+	}
+}
+
+// A status written with an action must stand after it, or each action would cost
+// a second write.
+func TestTheStatusOfAStepIsThatOfTheNextLook(t *testing.T) {
+	for _, line := range []string{
+		"ordered 3 n1", "parallel 3 n1", "ordered 3 n1 0:ready", "ordered 2 volumes n1 0:over 1:ready",
+		"ordered 1 n1 0:ready 1:ready 2:ready", "ordered 1 n1 0:ready 1:stopped", "parallel 2 deleting n1 0:ready 1:stopped",
+		"ordered 1 n1 0:ready", "ordered 2 n1 0:missing",
+	} {
+		w := world(t, line+" fresh")
+		never(&w)
+		for range 3 {
+			p := Next(w)
+			after := apply(w, p)
+			if got, want := Next(after).Status, p.Status; !equal(got, want) {
+				t.Errorf("%s\nafter %s\nnext  %s\nstep  %s", line, brief(p), encodeStatus(got), encodeStatus(want))
+			}
+			w = after
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// step is one run of Next: the world as the rules see it, and what they decided.
+type step struct {
+	w    World
+	plan Plan
+	// seats holds every ordinal in range and every other one that has a record,
+	// ascending. Rules that act change the seat, so that status tells what stands
+	// after the actions.
+	seats    []seat
+	lo, hi   int            // the range of ordinals wanted: lo..hi-1
+	wanted   []int          // indexes of the seats in range
+	blocked  map[int]string // text of Blocked by ordinal; only with World.Table
+	current  spec.RevisionHash
+	update   spec.RevisionHash
+	fresh    *spec.Revision // the revision being added by this very step
+	freeUsed int            // how many of World.Free were given in this step
+	spread   map[spec.NodeName]int
+}
+
+// seat is one ordinal and what is known of its life.
+type seat struct {
+	id       spec.Identity
+	identity *spec.IdentityRecord
+	member   *spec.Member // nil: no life
+	report   *spec.Report // of this very life
+	volumes  map[spec.ClaimName]*spec.Volume
+	strays   []NodeStray
+
+	live      bool // its node's session is that of the life's boot (SAFETY S15)
+	ready     bool
+	available bool // ready for the set's minReadySeconds
+	over      bool // the life is proven gone by a report of its token
+}
+
+// vacant: no life, or one that is proven gone.
+func (t *seat) vacant() bool { return t.member == nil || t.over }
+
+// stopping: the life was told to end and is not proven gone.
+func (t *seat) stopping() bool {
+	return t.member != nil && t.member.Goal == spec.GoalStop && !t.over
+}
+
+func newStep(w World) *step {
+	s := &step{w: w, lo: w.Set.Start(), update: w.TemplateHash, spread: map[spec.NodeName]int{}}
+	s.hi = s.lo
+	if !w.Set.Deleting {
+		s.hi += w.Set.Replicas()
+	}
+	if w.Table {
+		s.blocked = map[int]string{}
+	}
+	s.current = s.update
+	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
+		s.current = w.Status.CurrentRevision
+	}
+	s.seats = make([]seat, 0, max(s.hi-s.lo, len(w.Slots)))
+	next := s.lo
+	fill := func(until int) { // seats in range of which nothing is stored
+		for ; next < min(until, s.hi); next++ {
+			s.seats = append(s.seats, seat{id: spec.Identity{Namespace: w.Set.Ref.Namespace, Set: w.Set.Ref.Name, Ordinal: next}})
+		}
+	}
+	for i := range w.Slots {
+		slot := &w.Slots[i]
+		fill(slot.ID.Ordinal)
+		if slot.ID.Ordinal == next {
+			next++
+		}
+		s.seats = append(s.seats, s.look(slot))
+	}
+	fill(s.hi)
+	for i := range s.seats {
+		if s.inRange(&s.seats[i]) {
+			s.wanted = append(s.wanted, i)
+		}
+	}
+	return s
+}
+
+// look judges one slot.
+func (s *step) look(slot *Slot) seat {
+	t := seat{
+		id: slot.ID, identity: slot.Identity, member: slot.Member, report: slot.Report,
+		volumes: slot.Volumes,
+	}
+	for _, x := range slot.Strays {
+		if t.member == nil || x.Stray.Token != t.member.Token || x.Node != t.member.Node {
+			t.strays = append(t.strays, x)
+		}
+	}
+	if t.member == nil {
+		return t
+	}
+	s.spread[t.member.Node]++
+	n := s.node(t.member.Node)
+	t.live = n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot == t.member.Boot
+	if r := t.report; r != nil && r.Token == t.member.Token {
+		t.over = r.Phase.Over()
+		t.ready = t.live && t.member.Goal == spec.GoalRun && r.Phase == spec.PhaseRunning && r.Ready
+		t.available = t.ready && r.ReadyFor >= time.Duration(s.w.Set.Spec.MinReadySeconds)*time.Second
+	}
+	return t
+}
+
+// node finds a node of the world; nil: no such record.
+func (s *step) node(name spec.NodeName) *Node {
+	i, ok := slices.BinarySearchFunc(s.w.Nodes, name, func(n Node, name spec.NodeName) int {
+		return strings.Compare(string(n.Node.Name), string(name))
+	})
+	if !ok {
+		return nil
+	}
+	return &s.w.Nodes[i]
+}
+
+// inRange: the set wants a member of this ordinal.
+func (s *step) inRange(t *seat) bool {
+	return t.id.Ordinal >= s.lo && t.id.Ordinal < s.hi
+}
+
+// ordered: members start and stop one at a time.
+func (s *step) ordered() bool { return s.w.Set.Spec.PodManagementPolicy != spec.Parallel }
+
+func (s *step) act(a Action) { s.plan.Actions = append(s.plan.Actions, a) }
+
+// block says why nothing is done for a member.
+func (s *step) block(t *seat, reason, text string) {
+	s.plan.Blocked = append(s.plan.Blocked, Blocked{ID: t.id, Reason: reason, Text: text})
+	if s.blocked != nil {
+		s.blocked[t.id.Ordinal] = text
+	}
+}
+
+// unreadable reports whether the records do not allow any decision: one of the set
+// cannot be read, or the store is of an older epoch than a life it knows.
+func (s *step) unreadable() bool {
+	text := ""
+	switch {
+	case len(s.w.Broken) > 0:
+		text = fmt.Sprintf("the stored record %s cannot be read; nothing is done for the set until it is repaired", s.w.Broken[0])
+	case s.w.Epoch < 1:
+		text = "the store has no epoch; nothing is done until it has one"
+	}
+	for i := range s.seats {
+		if last := s.seats[i].lastToken(); last.Epoch > s.w.Epoch && text == "" {
+			text = fmt.Sprintf("%s had a life of epoch %d, but the store is at epoch %d", s.seats[i].id.MemberName(), last.Epoch, s.w.Epoch)
+		}
+	}
+	if text == "" {
+		return false
+	}
+	for _, i := range s.wanted {
+		s.block(&s.seats[i], BlockedUnreadable, text)
+	}
+	return true
+}
+
+// lastToken is the newest token the identity ever had.
+func (t *seat) lastToken() spec.Token {
+	var last spec.Token
+	if t.identity != nil {
+		last = t.identity.LastToken
+	}
+	if t.member != nil && t.member.Token.Compare(last) > 0 {
+		last = t.member.Token
+	}
+	return last
+}

@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// storage finds the volume of each claim for a life on node, and makes those that
+// were never made; rec gets their numbers. A volume that has a record is used as
+// it is or not at all: it is never made a second time (promise 2).
+func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName) (mounts []spec.MemberVolume, made []spec.Volume, reason, text string) {
+	for i := range s.w.Set.Spec.VolumeClaimTemplates {
+		c := &s.w.Set.Spec.VolumeClaimTemplates[i]
+		name := spec.ClaimName(c.Metadata.Name)
+		v := t.volumes[name]
+		if v == nil {
+			v = s.newVolume(t, c, rec, node)
+			made = append(made, *v)
+		} else if why := mismatch(v, c); why != "" {
+			return nil, nil, BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
+		}
+		mounts = append(mounts, spec.MemberVolume{Claim: name, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes})
+	}
+	return mounts, made, "", ""
+}
+
+func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecord, node spec.NodeName) *spec.Volume {
+	name := spec.ClaimName(c.Metadata.Name)
+	if rec.VolumeNumbers == nil {
+		rec.VolumeNumbers = map[spec.ClaimName]int{}
+	}
+	rec.VolumeNumbers[name]++
+	return &spec.Volume{
+		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: classOf(c),
+		Node: node, SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now,
+	}
+}
+
+// mismatch says why a volume does not serve a claim; "": it does. A volume larger
+// than asked serves.
+func mismatch(v *spec.Volume, c *spec.ClaimTemplate) string {
+	switch {
+	case v.Fate != spec.FateKeep:
+		return fmt.Sprintf("is being given up (%s); a new one follows when it is gone", v.Fate)
+	case v.Class != classOf(c):
+		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or give the volume up", v.Class, classOf(c))
+	case v.SizeBytes < sizeOf(c):
+		return fmt.Sprintf("has %d bytes, but %d are asked for; ask for at most what it has, or give the volume up", v.SizeBytes, sizeOf(c))
+	}
+	return ""
+}
+
+func classOf(c *spec.ClaimTemplate) string {
+	if c.Spec.StorageClassName == nil || *c.Spec.StorageClassName == "" {
+		return spec.LocalClass
+	}
+	return *c.Spec.StorageClassName
+}
+
+func sizeOf(c *spec.ClaimTemplate) int64 { return c.Spec.Resources.Requests["storage"].Value() }
