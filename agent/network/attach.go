@@ -1,0 +1,274 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Attach gives the namespace at path the address addr; see runtime.Network. It
+// fails with runtime.ErrExists when another link holds the address's route: it
+// never takes an address away from a member that may still live.
+func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr) error {
+	if err := n.attach(ctx, id, path, addr); err != nil {
+		return fmt.Errorf("attach %s: %w", id, err)
+	}
+	return nil
+}
+
+func (n *Network) attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr) error {
+	if !n.isReady() {
+		return errors.New("the host's network is not set up")
+	}
+	if !addr.Is4() || !n.cfg.CIDR.Contains(addr) {
+		return fmt.Errorf("address %s is not in %s", addr, n.cfg.CIDR)
+	}
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		return fmt.Errorf("open network namespace %s: %w", path, err)
+	}
+	defer ns.Close()
+	own, err := netns.GetFromPath(cmp.Or(n.cfg.NetNS, "/proc/self/ns/net"))
+	if err != nil {
+		return fmt.Errorf("open the host's network namespace: %w", err)
+	}
+	defer own.Close()
+	if ns.Equal(own) {
+		return fmt.Errorf("%s is the host's own network namespace", path)
+	}
+	h, err := n.host()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	inside, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+
+	// Never without it, even if somebody flushed the routes meanwhile.
+	if err := h.RouteReplace(n.unreachable()); err != nil {
+		return fmt.Errorf("add unreachable route %s: %w", n.cfg.CIDR, err)
+	}
+	link, err := n.pair(ctx, h, inside, ns, id, addr)
+	if err != nil {
+		return err
+	}
+	if err := n.memberSide(inside, addr); err != nil {
+		return err
+	}
+	return n.hostSide(h, link, addr)
+}
+
+func (n *Network) isReady() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ready
+}
+
+// pair returns the host's end of the member's link, made anew unless it stands
+// and leads into this very namespace.
+func (n *Network) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.NsHandle, id spec.Identity, addr netip.Addr) (netlink.Link, error) {
+	link, err := n.find(h, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := free(h, addr, link); err != nil {
+		return nil, err
+	}
+	if link != nil {
+		joined, err := leadsTo(h, inside, link, ns)
+		if err != nil {
+			return nil, err
+		}
+		if joined && carries(h, link, addr) {
+			return link, nil
+		}
+		// Of a namespace that is gone, of a life that is over, or of another address.
+		if err := remove(ctx, h, link); err != nil {
+			return nil, err
+		}
+	}
+	veth := &netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{
+			Name: n.linkName(id), Alias: n.alias(id), MTU: n.cfg.MTU, TxQLen: -1, HardwareAddr: hostMAC,
+		},
+		PeerName: "eth0", PeerHardwareAddr: memberMAC(addr), PeerNamespace: netlink.NsFd(ns),
+	}
+	if err := h.LinkAdd(veth); err != nil {
+		if errors.Is(err, unix.EEXIST) {
+			return nil, fmt.Errorf("add link: the namespace has an eth0 already: %w", runtime.ErrForeign)
+		}
+		return nil, fmt.Errorf("add link %s: %w", veth.Name, err)
+	}
+	made, err := h.LinkByName(veth.Name)
+	if err != nil {
+		return nil, fmt.Errorf("find link %s: %w", veth.Name, err)
+	}
+	return made, nil
+}
+
+// find returns the identity's link, or nil. A link of its name that says that it
+// is somebody else's is an error; one that says nothing was left by a crash.
+func (n *Network) find(h *netlink.Handle, id spec.Identity) (netlink.Link, error) {
+	link, err := h.LinkByName(n.linkName(id))
+	if isGone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find link %s: %w", n.linkName(id), err)
+	}
+	if alias := link.Attrs().Alias; alias != n.alias(id) && alias != "" {
+		return nil, fmt.Errorf("link %s is that of %q: %w", n.linkName(id), alias, runtime.ErrForeign)
+	}
+	return link, nil
+}
+
+// leadsTo reports whether the other end of link is eth0 of the namespace ns.
+func leadsTo(h, inside *netlink.Handle, link netlink.Link, ns netns.NsHandle) (bool, error) {
+	peer, err := inside.LinkByName("eth0")
+	if isGone(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find eth0: %w", err)
+	}
+	nsid, err := h.GetNetNsIdByFd(int(ns))
+	if err != nil {
+		return false, fmt.Errorf("identify network namespace: %w", err)
+	}
+	host, member := link.Attrs(), peer.Attrs()
+	return peer.Type() == "veth" && host.NetNsID == nsid &&
+		host.ParentIndex == member.Index && member.ParentIndex == host.Index, nil
+}
+
+// carries reports whether no other address than addr is routed to link.
+func carries(h *netlink.Handle, link netlink.Link, addr netip.Addr) bool {
+	all, err := routes(h, link.Attrs().Index)
+	return err == nil && !slices.ContainsFunc(all, func(r netlink.Route) bool {
+		return r.Protocol == protocol && prefixOf(r.Dst).Addr() != addr
+	})
+}
+
+// free fails if a route leads addr to anything but link (nil: to anything).
+func free(h *netlink.Handle, addr netip.Addr, link netlink.Link) error {
+	all, err := routes(h, 0)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if prefixOf(r.Dst) != netip.PrefixFrom(addr, 32) || link != nil && r.LinkIndex == link.Attrs().Index {
+			continue
+		}
+		holder := fmt.Sprintf("link %d", r.LinkIndex)
+		if link, err := h.LinkByIndex(r.LinkIndex); err == nil {
+			holder = strings.TrimSpace(link.Attrs().Name + " " + link.Attrs().Alias)
+		}
+		return fmt.Errorf("address %s leads to %s: %w", addr, holder, runtime.ErrExists)
+	}
+	return nil
+}
+
+// memberSide makes eth0, lo and the routes of the member's namespace right.
+func (n *Network) memberSide(h *netlink.Handle, addr netip.Addr) error {
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find the member's lo: %w", err)
+	}
+	if err := h.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("bring the member's lo up: %w", err)
+	}
+	eth, err := h.LinkByName("eth0")
+	if err != nil {
+		return fmt.Errorf("find eth0: %w", err)
+	}
+	if err := n.shape(h, eth, memberMAC(addr)); err != nil {
+		return err
+	}
+	if err := h.AddrReplace(eth, &netlink.Addr{IPNet: single(addr)}); err != nil {
+		return fmt.Errorf("add %s to eth0: %w", addr, err)
+	}
+	if err := h.LinkSetUp(eth); err != nil {
+		return fmt.Errorf("bring eth0 up: %w", err)
+	}
+	if err := neighbour(h, eth, n.cfg.Gateway, hostMAC); err != nil {
+		return err
+	}
+	for _, r := range []*netlink.Route{
+		{Dst: single(n.cfg.Gateway), Scope: netlink.SCOPE_LINK},
+		{Dst: whole(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), Gw: n.cfg.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
+	} {
+		r.LinkIndex, r.Protocol = eth.Attrs().Index, protocol
+		if err := h.RouteReplace(r); err != nil {
+			return fmt.Errorf("add the member's route %s: %w", prefixOf(r.Dst), err)
+		}
+	}
+	return nil
+}
+
+// hostSide makes the host's end and the route to the member right. The route is
+// last: who gets through it finds everything in place.
+func (n *Network) hostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr) error {
+	name := link.Attrs().Name
+	if err := n.shape(h, link, hostMAC); err != nil {
+		return err
+	}
+	// Strict: a member cannot send from an address that is not its own.
+	if err := n.sysctl("net/ipv4/conf/"+name+"/rp_filter", "1"); err != nil {
+		return err
+	}
+	if err := h.LinkSetUp(link); err != nil {
+		return fmt.Errorf("bring %s up: %w", name, err)
+	}
+	if err := neighbour(h, link, addr, memberMAC(addr)); err != nil {
+		return err
+	}
+	route := &netlink.Route{
+		LinkIndex: link.Attrs().Index, Dst: single(addr), Scope: netlink.SCOPE_LINK,
+		Src: n.cfg.Gateway.AsSlice(), Protocol: protocol, Table: unix.RT_TABLE_MAIN,
+	}
+	if err := h.RouteReplace(route); err != nil {
+		return fmt.Errorf("add route %s dev %s: %w", addr, name, err)
+	}
+	return nil
+}
+
+// shape gives one end of a link its MAC address and MTU.
+func (n *Network) shape(h *netlink.Handle, link netlink.Link, mac net.HardwareAddr) error {
+	attrs := link.Attrs()
+	if !slices.Equal(attrs.HardwareAddr, mac) {
+		if err := h.LinkSetHardwareAddr(link, mac); err != nil {
+			return fmt.Errorf("set MAC of %s: %w", attrs.Name, err)
+		}
+	}
+	if attrs.MTU != n.cfg.MTU {
+		if err := h.LinkSetMTU(link, n.cfg.MTU); err != nil {
+			return fmt.Errorf("set MTU of %s: %w", attrs.Name, err)
+		}
+	}
+	return nil
+}
+
+// neighbour writes a MAC address down for good, so that nobody has to ask for it.
+func neighbour(h *netlink.Handle, link netlink.Link, addr netip.Addr, mac []byte) error {
+	err := h.NeighSet(&netlink.Neigh{
+		LinkIndex: link.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
+		IP: addr.AsSlice(), HardwareAddr: mac,
+	})
+	if err != nil {
+		return fmt.Errorf("add neighbour %s of %s: %w", addr, link.Attrs().Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+)
+
+// Setting is one thing that Setup or Attach makes on the host.
+type Setting struct {
+	// Kind is route, address, sysctl, nft or link.
+	Kind string
+	// What it is, as ip, sysctl and nft write it.
+	What string
+	// Set: it is there now.
+	Set bool
+}
+
+// Check lists everything Setup makes on the host, and the link and sysctl of each
+// member that is attached, without changing anything. If Setup would refuse, its
+// ErrOverlap is returned with the list.
+func (n *Network) Check(ctx context.Context) ([]Setting, error) {
+	settings, err := n.settings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("check network: %w", err)
+	}
+	h, err := n.host()
+	if err != nil {
+		return nil, fmt.Errorf("check network: %w", err)
+	}
+	defer h.Close()
+	return settings, n.overlap(h)
+}
+
+func (n *Network) settings(ctx context.Context) ([]Setting, error) {
+	h, err := n.host()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	all, err := routes(h, 0)
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := addresses(h, nil)
+	if err != nil {
+		return nil, err
+	}
+	forward, err := n.sysctlIs("net/ipv4/ip_forward", "1")
+	if err != nil {
+		return nil, err
+	}
+	var table bool
+	if err := n.nft(func(c *nftables.Conn) error { table, err = n.tableWhole(c); return err }); err != nil {
+		return nil, err
+	}
+	covered := slices.ContainsFunc(all, func(r netlink.Route) bool {
+		return n.isUnreachable(r) && prefixOf(r.Dst) == n.cfg.CIDR
+	})
+	gateway := slices.ContainsFunc(addrs, func(a netlink.Addr) bool {
+		return a.Label == n.label() && prefixOf(a.IPNet).Addr() == n.cfg.Gateway
+	})
+	settings := []Setting{
+		{"route", fmt.Sprintf("unreachable %s proto %d metric %d", n.cfg.CIDR, protocol, n.metric()), covered},
+		{"address", fmt.Sprintf("%s/32 dev lo label %s", n.cfg.Gateway, n.label()), gateway},
+		{"sysctl", "net.ipv4.ip_forward = 1", forward},
+		{"nft", fmt.Sprintf("table ip %s: ip saddr %s ip daddr != %s masquerade", n.table().Name, n.cfg.CIDR, n.cfg.CIDR), table},
+	}
+	ids, err := n.Attached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		strict, err := n.sysctlIs("net/ipv4/conf/"+n.linkName(id)+"/rp_filter", "1")
+		if err != nil {
+			return nil, err
+		}
+		settings = append(settings,
+			Setting{"link", n.linkName(id) + " alias " + n.alias(id), true},
+			Setting{"sysctl", "net.ipv4.conf." + n.linkName(id) + ".rp_filter = 1", strict})
+	}
+	return settings, nil
+}

@@ -1,0 +1,126 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// within runs f on a thread inside the network namespace at path ("": where the
+// process is). The thread ends with its goroutine: it is never unlocked, so no
+// other goroutine can find itself in a foreign namespace, whatever fails.
+func within(path string, f func() error) error {
+	if path == "" {
+		return f()
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		ns, err := netns.GetFromPath(path)
+		if err != nil {
+			done <- fmt.Errorf("open network namespace %s: %w", path, err)
+			return
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			done <- fmt.Errorf("enter network namespace %s: %w", path, err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// open opens a netlink socket into the namespace at path; the caller closes it.
+func open(path string) (*netlink.Handle, error) {
+	var h *netlink.Handle
+	err := within(path, func() error {
+		var err error
+		if h, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+			return fmt.Errorf("open netlink: %w", err)
+		}
+		return nil
+	})
+	return h, err
+}
+
+// host opens a netlink socket into the host's namespace.
+func (n *Network) host() (*netlink.Handle, error) { return open(n.cfg.NetNS) }
+
+// dump repeats a listing that changes interrupted, so that it is whole.
+func dump[T any](list func() ([]T, error)) ([]T, error) {
+	const tries = 20
+	for i := 0; ; i++ {
+		all, err := list()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || i == tries {
+			return all, err
+		}
+	}
+}
+
+func links(h *netlink.Handle) ([]netlink.Link, error) {
+	all, err := dump(h.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	return all, nil
+}
+
+// routes lists the IPv4 routes of all tables, or of one link.
+func routes(h *netlink.Handle, link int) ([]netlink.Route, error) {
+	filter, mask := &netlink.Route{}, netlink.RT_FILTER_TABLE
+	if link != 0 {
+		filter.LinkIndex, mask = link, mask|netlink.RT_FILTER_OIF
+	}
+	all, err := dump(func() ([]netlink.Route, error) {
+		return h.RouteListFiltered(netlink.FAMILY_V4, filter, mask)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	return all, nil
+}
+
+func addresses(h *netlink.Handle, link netlink.Link) ([]netlink.Addr, error) {
+	all, err := dump(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	return all, nil
+}
+
+// sysctlPath is the file of a setting such as net/ipv4/ip_forward. It shows the
+// namespace of the thread that opens it.
+func sysctlPath(key string) string { return filepath.Join("/proc/sys", key) }
+
+// sysctl makes a setting of the host's namespace hold; a right one is not written.
+func (n *Network) sysctl(key, value string) error {
+	return within(n.cfg.NetNS, func() error {
+		now, err := os.ReadFile(sysctlPath(key))
+		if err == nil && strings.TrimSpace(string(now)) == value {
+			return nil
+		}
+		if err := os.WriteFile(sysctlPath(key), []byte(value), 0); err != nil {
+			return fmt.Errorf("set sysctl %s to %s: %w", strings.ReplaceAll(key, "/", "."), value, err)
+		}
+		return nil
+	})
+}
+
+// sysctlIs reports whether a setting of the host's namespace holds.
+func (n *Network) sysctlIs(key, value string) (bool, error) {
+	holds := false
+	err := within(n.cfg.NetNS, func() error {
+		now, err := os.ReadFile(sysctlPath(key))
+		holds = strings.TrimSpace(string(now)) == value
+		return err
+	})
+	return holds, err
+}

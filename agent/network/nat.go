@@ -1,0 +1,122 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+func (n *Network) table() *nftables.Table {
+	return &nftables.Table{Name: "stead-" + n.name, Family: nftables.TableFamilyIPv4}
+}
+
+// nft runs f with a connection into the host's namespace.
+func (n *Network) nft(f func(*nftables.Conn) error) error {
+	return within(n.cfg.NetNS, func() error {
+		c, err := nftables.New()
+		if err != nil {
+			return fmt.Errorf("open nftables: %w", err)
+		}
+		return f(c)
+	})
+}
+
+// masquerade makes our table hold its one rule: what members send to the outside
+// has the host's address. A table that is whole is left alone, with its counters;
+// else it is replaced in one transaction.
+func (n *Network) masquerade() error {
+	return n.nft(func(c *nftables.Conn) error {
+		whole, err := n.tableWhole(c)
+		if err != nil || whole {
+			return err
+		}
+		t := n.table()
+		c.AddTable(t) // so that removing it cannot fail
+		c.DelTable(t)
+		c.AddTable(t)
+		chain := c.AddChain(&nftables.Chain{
+			Name: "postrouting", Table: t, Type: nftables.ChainTypeNAT,
+			Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
+		})
+		c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: n.rule(), UserData: []byte(n.ruleMark())})
+		if err := c.Flush(); err != nil {
+			return fmt.Errorf("write nft table %s: %w", t.Name, err)
+		}
+		return nil
+	})
+}
+
+// ruleMark is kept with the rule: of another range it is another rule.
+func (n *Network) ruleMark() string { return "stead:" + n.cfg.CIDR.String() }
+
+// rule is "ip saddr CIDR ip daddr != CIDR counter masquerade".
+func (n *Network) rule() []expr.Any {
+	mask := net.CIDRMask(n.cfg.CIDR.Bits(), 32)
+	within := func(offset uint32, op expr.CmpOp) []expr.Any {
+		return []expr.Any{
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: binaryutil.NativeEndian.PutUint32(0)},
+			&expr.Cmp{Op: op, Register: 1, Data: n.cfg.CIDR.Addr().AsSlice()},
+		}
+	}
+	const source, destination = 12, 16 // offsets in the IPv4 header
+	exprs := append(within(source, expr.CmpOpEq), within(destination, expr.CmpOpNeq)...)
+	return append(exprs, &expr.Counter{}, &expr.Masq{})
+}
+
+// tableWhole reports whether our table stands as masquerade makes it.
+func (n *Network) tableWhole(c *nftables.Conn) (bool, error) {
+	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+	if err != nil {
+		return false, fmt.Errorf("list nft chains: %w", err)
+	}
+	for _, chain := range chains {
+		if chain.Table.Name != n.table().Name || chain.Name != "postrouting" {
+			continue
+		}
+		rules, err := c.GetRules(n.table(), chain)
+		if err != nil {
+			return false, fmt.Errorf("list nft rules: %w", err)
+		}
+		return len(rules) == 1 && string(rules[0].UserData) == n.ruleMark(), nil
+	}
+	return false, nil
+}
+
+func (n *Network) removeTable() error {
+	return n.nft(func(c *nftables.Conn) error {
+		c.DelTable(n.table())
+		if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove nft table %s: %w", n.table().Name, err)
+		}
+		return nil
+	})
+}
+
+// Warnings names what is not ours and will keep members from being reached:
+// rules that drop forwarded packets by default. One sentence each.
+func (n *Network) Warnings() ([]string, error) {
+	var found []string
+	err := n.nft(func(c *nftables.Conn) error {
+		chains, err := c.ListChains()
+		if err != nil {
+			return fmt.Errorf("list nft chains: %w", err)
+		}
+		for _, chain := range chains {
+			if chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookForward ||
+				chain.Type != nftables.ChainTypeFilter || chain.Policy == nil || *chain.Policy != nftables.ChainPolicyDrop ||
+				chain.Table.Family != nftables.TableFamilyIPv4 && chain.Table.Family != nftables.TableFamilyINet {
+				continue
+			}
+			found = append(found, fmt.Sprintf("nft chain %s of table %s drops what it does not know: members reach each other only if it accepts %s",
+				chain.Name, chain.Table.Name, n.cfg.CIDR))
+		}
+		return nil
+	})
+	return found, err
+}

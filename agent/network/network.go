@@ -1,0 +1,153 @@
+package network
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+	"github.com/vishvananda/netlink"
+)
+
+// DefaultCIDR is the members' range where none is chosen.
+const DefaultCIDR = "10.88.0.0/16"
+
+// DefaultGateway is the members' gateway and DNS address.
+const DefaultGateway = "169.254.1.1"
+
+// protocol marks our routes ("proto 83"). It is no number of /etc/iproute2/rt_protos
+// nor one that a routing daemon or container network known to us uses.
+const protocol = netlink.RouteProtocol(83)
+
+// hostMAC is that of the host's end of every member's link.
+var hostMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
+
+var _ runtime.Network = (*Network)(nil)
+
+// Config of a Network.
+type Config struct {
+	ClusterID string // at least 8 characters
+	Node      spec.NodeName
+	// CIDR is the range of all members' addresses, IPv4; zero: DefaultCIDR.
+	CIDR netip.Prefix
+	// Gateway is an address outside of CIDR; zero: DefaultGateway.
+	Gateway netip.Addr
+	// NetNS is the path of the host's network namespace; "": the process's own.
+	NetNS string
+	// MTU of the members' links; zero: 1500.
+	MTU    int
+	Logger *slog.Logger // nil: silent
+}
+
+// Network programs one host's side of the members' network. Its methods may be
+// called from any goroutine, for one identity from one at a time.
+type Network struct {
+	cfg   Config
+	name  string // <first 8 of the cluster id>-<node>
+	mu    sync.Mutex
+	ready bool // Setup found no conflict
+}
+
+// New checks the configuration and touches nothing.
+func New(cfg Config) (*Network, error) {
+	if !cfg.CIDR.IsValid() {
+		cfg.CIDR = netip.MustParsePrefix(DefaultCIDR)
+	}
+	if !cfg.Gateway.IsValid() {
+		cfg.Gateway = netip.MustParseAddr(DefaultGateway)
+	}
+	if cfg.MTU == 0 {
+		cfg.MTU = 1500
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case len(cfg.ClusterID) < 8:
+		return nil, fmt.Errorf("network: cluster id %q is shorter than 8 characters", cfg.ClusterID)
+	case cfg.Node == "" || len(cfg.Node) > 100: // it is part of a link's alias, 255 bytes in all
+		return nil, fmt.Errorf("network: node name %q is empty or longer than 100 characters", cfg.Node)
+	case !cfg.CIDR.Addr().Is4() || cfg.CIDR != cfg.CIDR.Masked() || cfg.CIDR.Bits() < 8:
+		return nil, fmt.Errorf("network: --cidr %s is no IPv4 range of /8 or smaller, such as %s", cfg.CIDR, DefaultCIDR)
+	case !cfg.Gateway.Is4() || cfg.CIDR.Contains(cfg.Gateway):
+		return nil, fmt.Errorf("network: gateway %s is no IPv4 address outside of --cidr %s", cfg.Gateway, cfg.CIDR)
+	case cfg.MTU < 576 || cfg.MTU > 65535:
+		return nil, fmt.Errorf("network: MTU %d is not within 576..65535", cfg.MTU)
+	}
+	return &Network{cfg: cfg, name: cfg.ClusterID[:8] + "-" + string(cfg.Node)}, nil
+}
+
+// linkName is that of the host's end of a member's link: st and 10 hex digits.
+func (n *Network) linkName(id spec.Identity) string {
+	sum := sha256.Sum256([]byte(n.cfg.ClusterID + id.String()))
+	return "st" + hex.EncodeToString(sum[:5])
+}
+
+// aliasPrefix begins the alias of every link of this node.
+func (n *Network) aliasPrefix() string {
+	return "stead:" + n.cfg.ClusterID[:8] + ":" + string(n.cfg.Node) + ":"
+}
+
+func (n *Network) alias(id spec.Identity) string { return n.aliasPrefix() + id.String() }
+
+// identityOf reads the identity in an alias of this node; false: not ours.
+func (n *Network) identityOf(alias string) (spec.Identity, bool) {
+	text, ours := strings.CutPrefix(alias, n.aliasPrefix())
+	ns, member, whole := strings.Cut(text, "/")
+	set, ordinal, err := spec.ParseMemberName(member)
+	if !ours || !whole || err != nil || strings.Contains(ns, ":") {
+		return spec.Identity{}, false
+	}
+	return spec.Identity{Namespace: spec.Namespace(ns), Set: set, Ordinal: ordinal}, true
+}
+
+// mark is 24 bits that tell this node's things from those of another node, also
+// of another cluster, in the same namespace.
+func (n *Network) mark() int {
+	sum := sha256.Sum256([]byte(n.cfg.ClusterID + "/" + string(n.cfg.Node)))
+	return int(sum[0])<<16 | int(sum[1])<<8 | int(sum[2])
+}
+
+// metric of our unreachable route: above (weaker than) everybody else's.
+func (n *Network) metric() int { return 1<<30 | n.mark() }
+
+// label of the gateway address; the kernel wants it to begin with the link's name.
+func (n *Network) label() string { return fmt.Sprintf("lo:st%06x", n.mark()) }
+
+// memberMAC is 02:53 (locally administered) and the address.
+func memberMAC(addr netip.Addr) net.HardwareAddr {
+	return append(net.HardwareAddr{0x02, 0x53}, addr.AsSlice()...)
+}
+
+// single is the /32 of an address.
+func single(addr netip.Addr) *net.IPNet {
+	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(32, 32)}
+}
+
+// whole is a prefix in the library's form.
+func whole(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
+}
+
+// prefixOf is the library's form as a prefix; nil is the default route.
+func prefixOf(n *net.IPNet) netip.Prefix {
+	if n == nil {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	}
+	addr, _ := netip.AddrFromSlice(n.IP)
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(addr.Unmap(), bits)
+}
+
+// isGone reports whether err says that a link is not there.
+func isGone(err error) bool {
+	var gone netlink.LinkNotFoundError
+	return errors.As(err, &gone)
+}

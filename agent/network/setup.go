@@ -1,0 +1,207 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ErrOverlap is wrapped by Setup's error when the host already uses a part of the
+// members' range, or the gateway's address. Nothing was changed then.
+var ErrOverlap = errors.New("overlaps the host's network")
+
+// Setup prepares the host: first the unreachable route over the CIDR, then the
+// gateway's address, forwarding and masquerading. It may be repeated, also by the
+// next process, and puts back what is missing. Before the first change it looks
+// for anything of the host's that overlaps (ErrOverlap).
+func (n *Network) Setup(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h, err := n.host()
+	if err != nil {
+		return fmt.Errorf("set up network: %w", err)
+	}
+	defer h.Close()
+	if err := n.overlap(h); err != nil {
+		return fmt.Errorf("set up network: %w", err)
+	}
+	if err := n.base(ctx, h); err != nil {
+		return fmt.Errorf("set up network: %w", err)
+	}
+	if !n.ready {
+		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
+	}
+	n.ready = true
+	return nil
+}
+
+// base puts everything in place that is not a member's.
+func (n *Network) base(ctx context.Context, h *netlink.Handle) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := h.RouteReplace(n.unreachable()); err != nil {
+		return fmt.Errorf("add unreachable route %s: %w", n.cfg.CIDR, err)
+	}
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	if err := h.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("bring lo up: %w", err)
+	}
+	if err := h.AddrReplace(lo, n.gateway()); err != nil {
+		return fmt.Errorf("add gateway %s to lo: %w", n.cfg.Gateway, err)
+	}
+	if err := n.sysctl("net/ipv4/ip_forward", "1"); err != nil {
+		return err
+	}
+	return n.masquerade()
+}
+
+// unreachable is the route that no member's traffic falls through.
+func (n *Network) unreachable() *netlink.Route {
+	return &netlink.Route{
+		Dst: whole(n.cfg.CIDR), Type: unix.RTN_UNREACHABLE, Table: unix.RT_TABLE_MAIN,
+		Protocol: protocol, Priority: n.metric(),
+	}
+}
+
+func (n *Network) isUnreachable(r netlink.Route) bool {
+	return r.Protocol == protocol && r.Type == unix.RTN_UNREACHABLE && r.Priority == n.metric()
+}
+
+// gateway is the address on lo. Its scope keeps it from being chosen as the
+// source of the host's own traffic to elsewhere.
+func (n *Network) gateway() *netlink.Addr {
+	return &netlink.Addr{IPNet: single(n.cfg.Gateway), Label: n.label(), Scope: int(netlink.SCOPE_LINK)}
+}
+
+// overlap finds what on the host is not ours and collides.
+func (n *Network) overlap(h *netlink.Handle) error {
+	all, err := links(h)
+	if err != nil {
+		return err
+	}
+	names, ours := map[int]string{}, map[int]bool{}
+	for _, link := range all {
+		names[link.Attrs().Index] = link.Attrs().Name
+		_, ours[link.Attrs().Index] = n.identityOf(link.Attrs().Alias)
+	}
+	addrs, err := addresses(h, nil)
+	if err != nil {
+		return err
+	}
+	ownGateway := false
+	for _, a := range addrs {
+		p := prefixOf(a.IPNet)
+		own := a.Label == n.label()
+		ownGateway = ownGateway || own && p.Addr() == n.cfg.Gateway
+		switch {
+		case p.Addr() == n.cfg.Gateway && !own:
+			return fmt.Errorf("gateway %s is an address of %s already: %w", n.cfg.Gateway, names[a.LinkIndex], ErrOverlap)
+		case p.Masked().Overlaps(n.cfg.CIDR):
+			return fmt.Errorf("address %s of %s is in the members' range %s; choose a free range with --cidr: %w",
+				p, names[a.LinkIndex], n.cfg.CIDR, ErrOverlap)
+		}
+	}
+	all4, err := routes(h, 0)
+	if err != nil {
+		return err
+	}
+	for _, r := range all4 {
+		p := prefixOf(r.Dst)
+		if n.isUnreachable(r) || r.Protocol == protocol && ours[r.LinkIndex] {
+			continue
+		}
+		switch {
+		case p == netip.PrefixFrom(n.cfg.Gateway, 32) && !ownGateway:
+			return fmt.Errorf("route %s collides with the gateway %s: %w", describe(r, names), n.cfg.Gateway, ErrOverlap)
+		case p.Bits() > 1 && p.Overlaps(n.cfg.CIDR): // /0, and /1 of VPNs, are default routes
+			return fmt.Errorf("route %s overlaps the members' range %s; choose a free range with --cidr: %w",
+				describe(r, names), n.cfg.CIDR, ErrOverlap)
+		}
+	}
+	return nil
+}
+
+// describe writes a route as `ip route` does.
+func describe(r netlink.Route, names map[int]string) string {
+	s := prefixOf(r.Dst).String()
+	if r.Gw != nil {
+		s += " via " + r.Gw.String()
+	}
+	if name := names[r.LinkIndex]; name != "" {
+		s += " dev " + name
+	}
+	s += fmt.Sprintf(" proto %d", r.Protocol)
+	if r.Table != unix.RT_TABLE_MAIN {
+		s += fmt.Sprintf(" table %d", r.Table)
+	}
+	return s
+}
+
+// Assignment is one member that should be attached.
+type Assignment struct {
+	ID      spec.Identity
+	NetNS   string
+	Address netip.Addr
+}
+
+// Repair puts back what is missing of the host's part and of the given members'.
+// It goes on after an error and returns all of them.
+func (n *Network) Repair(ctx context.Context, wanted []Assignment) error {
+	errs := []error{n.Setup(ctx)}
+	for _, a := range wanted {
+		errs = append(errs, n.Attach(ctx, a.ID, a.NetNS, a.Address))
+	}
+	return errors.Join(errs...)
+}
+
+// Teardown removes everything of this node's: links, table, gateway, route.
+// net.ipv4.ip_forward stays as it is.
+func (n *Network) Teardown(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ready = false
+	ids, err := n.Attached(ctx)
+	if err != nil {
+		return fmt.Errorf("tear down network: %w", err)
+	}
+	for _, id := range ids {
+		if err := n.Detach(ctx, id); err != nil {
+			return fmt.Errorf("tear down network: %w", err)
+		}
+	}
+	if err := n.removeTable(); err != nil {
+		return fmt.Errorf("tear down network: %w", err)
+	}
+	h, err := n.host()
+	if err != nil {
+		return fmt.Errorf("tear down network: %w", err)
+	}
+	defer h.Close()
+	addrs, err := addresses(h, nil)
+	if err != nil {
+		return fmt.Errorf("tear down network: %w", err)
+	}
+	for _, a := range slices.DeleteFunc(addrs, func(a netlink.Addr) bool { return a.Label != n.label() }) {
+		lo, err := h.LinkByIndex(a.LinkIndex)
+		if err == nil {
+			err = h.AddrDel(lo, &a)
+		}
+		if err != nil {
+			return fmt.Errorf("tear down network: remove gateway: %w", err)
+		}
+	}
+	if err := h.RouteDel(n.unreachable()); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("tear down network: remove unreachable route: %w", err)
+	}
+	return nil
+}
