@@ -37,18 +37,18 @@ var leases = []promise{
 	}},
 	{"a lease does not end before its time", func(t *testing.T, h *harness) {
 		begin := time.Now()
-		lease := h.grant(t, 2*time.Second)
+		lease := h.grant(t, time.Second)
 		rev := h.commit(t, store.Txn{Then: []store.Op{store.PutLeased("k", nil, lease)}})
 		h.collect(t, h.watch(t, "", rev), 1)
-		if lived := time.Since(begin); lived < 2*time.Second {
-			t.Errorf("it lived %v, want 2s", lived)
+		if lived := time.Since(begin); lived < time.Second {
+			t.Errorf("it lived %v, want 1s", lived)
 		}
 	}},
 	{"a renewed lease lives on, and then ends", func(t *testing.T, h *harness) {
 		lease := h.grant(t, 2*time.Second)
 		rev := h.commit(t, store.Txn{Then: []store.Op{store.PutLeased("k", nil, lease)}})
 		var last time.Time
-		for begin := time.Now(); time.Since(begin) < 4*time.Second; time.Sleep(300 * time.Millisecond) {
+		for begin := time.Now(); time.Since(begin) < 3*time.Second; time.Sleep(300 * time.Millisecond) {
 			last = time.Now()
 			if err := h.Renew(h.ctx, lease); err != nil {
 				t.Fatal(err)
