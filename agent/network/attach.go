@@ -66,6 +66,13 @@ func (n *Network) attach(ctx context.Context, id spec.Identity, path string, add
 	if err != nil {
 		return err
 	}
+	// The kernel takes no alias with a new link. Until it has one, only the
+	// identity's name leads to it; it has no route yet.
+	if link.Attrs().Alias == "" {
+		if err := h.LinkSetAlias(link, n.alias(id)); err != nil {
+			return fmt.Errorf("set alias of %s: %w", link.Attrs().Name, err)
+		}
+	}
 	if err := n.memberSide(inside, addr); err != nil {
 		return err
 	}
@@ -103,7 +110,7 @@ func (n *Network) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.
 	}
 	veth := &netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{
-			Name: n.linkName(id), Alias: n.alias(id), MTU: n.cfg.MTU, TxQLen: -1, HardwareAddr: hostMAC,
+			Name: n.linkName(id), MTU: n.cfg.MTU, TxQLen: -1, HardwareAddr: hostMAC,
 		},
 		PeerName: "eth0", PeerHardwareAddr: memberMAC(addr), PeerNamespace: netlink.NsFd(ns),
 	}
