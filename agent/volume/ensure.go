@@ -1,0 +1,168 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+const dataDir = "data"
+
+// Ensure implements runtime.Volumes. A volume that was used and is not there, or
+// that is not what its owner file should say, is never made anew. With fsGroup the
+// tree is given to that group, unless its root already is as it should be
+// (Kubernetes' OnRootMismatch). Without, the directory is root's, mode 0755.
+func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
+	path, err := v.ensure(ctx, id, vol, fresh, fsGroup)
+	if err != nil {
+		return "", fmt.Errorf("ensure volume %s of %s: %w", vol.Claim, id, err)
+	}
+	return path, nil
+}
+
+func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
+	if err := checkIdentity(id, string(vol.Claim)); err != nil {
+		return "", err
+	}
+	if vol.ID == "" {
+		return "", errors.New("the volume has no id")
+	}
+	root, err := os.OpenRoot(v.volumes)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
+		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
+	place := filepath.Join(string(id.Namespace), string(id.Set), string(vol.Claim)+"-"+strconv.Itoa(id.Ordinal))
+	if err := v.claim(root, place, want, fresh); err != nil {
+		return "", err
+	}
+	data := filepath.Join(place, dataDir)
+	if err := v.checkData(root, data, fresh); err != nil {
+		return "", err
+	}
+	if fsGroup != nil {
+		if err := giveTo(ctx, root, data, *fsGroup); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(v.volumes, data), nil
+}
+
+// claim makes sure that the owner file at place is want, writing it only where
+// nothing stands yet and the volume is fresh.
+func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) error {
+	path := filepath.Join(v.volumes, place)
+	have, err := readOwner(root, place)
+	if err == nil {
+		if have != want {
+			return fmt.Errorf("%w: %s holds %s, wanted is %s; nothing was touched; move that directory away if it may go",
+				runtime.ErrForeign, path, have, want)
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched; restore it, or move the directory away",
+			runtime.ErrForeign, path, err)
+	}
+	found, err := contents(root, place)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched; move it away if it may go",
+			runtime.ErrExists, path, found[0])
+	}
+	if !fresh {
+		return fmt.Errorf("%w: %s was in use before and is not there; is its filesystem mounted? An empty one is not made in its place",
+			runtime.ErrNotFound, path)
+	}
+	if err := makeDirs(root, place); err != nil {
+		return err
+	}
+	return writeOwner(root, place, want)
+}
+
+// contents lists what stands at place beside unfinished owner files; an absent
+// place holds nothing.
+func contents(root *os.Root, place string) ([]string, error) {
+	dir, err := root.Open(place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, name := range names {
+		if name != ownerTemp {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// checkData makes or finds the directory that is mounted. The owner file is always
+// written first, so one without data is an unfinished new volume, or a lost one.
+func (v *Volumes) checkData(root *os.Root, data string, fresh bool) error {
+	path := filepath.Join(v.volumes, data)
+	found, err := root.Lstat(data)
+	switch {
+	case err == nil && found.IsDir():
+		return nil
+	case err == nil:
+		return fmt.Errorf("%w: %s is no directory", runtime.ErrExists, path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !fresh:
+		return fmt.Errorf("%w: %s was in use before and is not there; an empty one is not made in its place",
+			runtime.ErrNotFound, path)
+	}
+	if err := root.Mkdir(data, 0o755); err != nil {
+		return err
+	}
+	if err := root.Chmod(data, 0o755); err != nil { // whatever the umask
+		return err
+	}
+	return syncDir(root, filepath.Dir(data))
+}
+
+// makeDirs makes path and what is above it, and makes that durable.
+func makeDirs(root *os.Root, path string) error {
+	if path == "." {
+		return nil
+	}
+	if err := makeDirs(root, filepath.Dir(path)); err != nil {
+		return err
+	}
+	err := root.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(root, filepath.Dir(path))
+}
+
+func syncDir(root *os.Root, path string) error {
+	dir, err := root.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}

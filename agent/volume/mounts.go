@@ -1,0 +1,55 @@
+package volume
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mountsAt lists the mount points at path and below it, innermost first. A path
+// under which more than one is stacked is listed as often.
+func mountsAt(path string) ([]string, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("read mounts: %w", err)
+	}
+	return parseMounts(string(table), path)
+}
+
+// parseMounts reads the fifth field of each line of a mountinfo table.
+func parseMounts(table, path string) ([]string, error) {
+	var found []string
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			return nil, fmt.Errorf("read mounts: unknown line %q", line)
+		}
+		at := unescape(fields[4])
+		if at == path || strings.HasPrefix(at, path+"/") {
+			found = append(found, at)
+		}
+	}
+	slices.Reverse(found) // the table is in the order of mounting
+	return found, nil
+}
+
+// unescape undoes the kernel's \040 for space, \011, \012 and \134.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

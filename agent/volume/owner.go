@@ -1,0 +1,64 @@
+package volume
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stead-project/stead/spec"
+)
+
+const (
+	ownerFile = "owner.json"
+	ownerTemp = "owner.json.new"
+)
+
+// owner is the content of an owner file: which volume this is (SAFETY S11).
+type owner struct {
+	Cluster   string         `json:"cluster"`
+	Namespace spec.Namespace `json:"namespace"`
+	Set       spec.SetName   `json:"set"`
+	Ordinal   int            `json:"ordinal"`
+	Claim     spec.ClaimName `json:"claim"`
+	Volume    spec.VolumeID  `json:"volume"`
+	Number    int            `json:"number"`
+}
+
+// String is for messages to people.
+func (o owner) String() string {
+	id := spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal}
+	return fmt.Sprintf("volume %s (claim %s of %s, number %d, cluster %s)", o.Volume, o.Claim, id, o.Number, o.Cluster)
+}
+
+func readOwner(root *os.Root, place string) (owner, error) {
+	var o owner
+	content, err := root.ReadFile(filepath.Join(place, ownerFile))
+	if err != nil {
+		return o, err
+	}
+	err = json.Unmarshal(content, &o)
+	return o, err
+}
+
+// writeOwner writes the owner file whole and durably, or not at all.
+func writeOwner(root *os.Root, place string, o owner) error {
+	content, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(place, ownerTemp)
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(content, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := root.Rename(temp, filepath.Join(place, ownerFile)); err != nil {
+		return err
+	}
+	return syncDir(root, place)
+}

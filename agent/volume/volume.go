@@ -1,0 +1,97 @@
+// Package volume keeps the directories of members: volumes, which outlive
+// everything and are never made anew in place of a lost one, and scratch
+// directories, which belong to one life.
+//
+//	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/owner.json   whose it is
+//	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/data/        what is mounted
+//	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
+//	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
+//
+// The owner file stands beside the data, so that no database ever meets it.
+// Containers see only what lies below data or a scratch directory; every path is
+// walked with os.Root, so a symbolic link that one left there leads nowhere else.
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// Config says where directories are and to whom they belong.
+type Config struct {
+	// Root is the agent's directory on disk.
+	Root string
+	// RunDir is the agent's directory on tmpfs; scratch in memory is mounted below it.
+	RunDir string
+	// ClusterID stands in every owner file: volumes of another cluster are refused.
+	ClusterID string
+}
+
+// Volumes is the body of runtime.Volumes on directories of this host.
+type Volumes struct {
+	cluster string
+	volumes string // <root>/volumes
+	scratch string // <root>/scratch
+	memory  string // <run>/scratch
+}
+
+var _ runtime.Volumes = (*Volumes)(nil)
+
+// New checks config and makes the directories that hold all others.
+func New(config Config) (*Volumes, error) {
+	if config.Root == "" || config.RunDir == "" || config.ClusterID == "" {
+		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
+	}
+	v := &Volumes{cluster: config.ClusterID}
+	for _, d := range []struct {
+		path *string
+		dir  string
+	}{
+		{&v.volumes, filepath.Join(config.Root, "volumes")},
+		{&v.scratch, filepath.Join(config.Root, "scratch")},
+		{&v.memory, filepath.Join(config.RunDir, "scratch")},
+	} {
+		if err := os.MkdirAll(d.dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make volumes: %w", err)
+		}
+		real, err := filepath.EvalSymlinks(d.dir) // as the kernel's list of mounts names it
+		if err != nil {
+			return nil, fmt.Errorf("make volumes: %w", err)
+		}
+		if *d.path, err = filepath.Abs(real); err != nil {
+			return nil, fmt.Errorf("make volumes: %w", err)
+		}
+	}
+	return v, nil
+}
+
+// checkIdentity refuses names that are no single path element. They were validated
+// long before; here they become paths.
+func checkIdentity(id spec.Identity, more ...string) error {
+	if id.Ordinal < 0 {
+		return fmt.Errorf("%d is no ordinal", id.Ordinal)
+	}
+	for _, name := range append([]string{string(id.Namespace), string(id.Set)}, more...) {
+		if err := checkLabel(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLabel(name string) error {
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return fmt.Errorf("%q is no name for a directory", name)
+		}
+	}
+	if name == "" || len(name) > 63 {
+		return fmt.Errorf("%q is no name for a directory", name)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/spec"
+)
+
+func TestScratchInMemory(t *testing.T) {
+	if os.Getenv("STEAD_ROOT_TESTS") != "1" {
+		t.Skip("needs STEAD_ROOT_TESTS=1 and root: it mounts")
+	}
+	v := begin(t)
+	t.Cleanup(func() {
+		there, _ := mountsAt(v.memory)
+		for _, at := range there {
+			_ = unix.Unmount(at, unix.MNT_DETACH)
+		}
+	})
+	token, g := spec.Token{Epoch: 1, Number: 7}, int64(4711)
+	const size = 1 << 20
+	path, err := v.Scratch(t.Context(), db0, token, "shm", true, size, &g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gotGroup, mode := stat(t, path); gotGroup != g || mode != 0o777|fs.ModeSetgid {
+		t.Errorf("group %d mode %v", gotGroup, mode)
+	}
+	var fsys unix.Statfs_t
+	if err := unix.Statfs(path, &fsys); err != nil || fsys.Type != unix.TMPFS_MAGIC || int64(fsys.Blocks)*fsys.Bsize != size {
+		t.Errorf("type %x of %d bytes, error %v", fsys.Type, int64(fsys.Blocks)*fsys.Bsize, err)
+	}
+	if err := os.WriteFile(filepath.Join(path, "big"), make([]byte, 2*size), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("more than its size: got %v, want %v", err, syscall.ENOSPC)
+	}
+	if again, err := v.Scratch(t.Context(), db0, token, "shm", true, size, &g); err != nil || again != path {
+		t.Errorf("again: %s, error %v", again, err)
+	}
+	if there, err := mountsAt(path); err != nil || len(there) != 1 {
+		t.Errorf("mounts %q, error %v, want one", there, err)
+	}
+	clean := func(want bool) {
+		t.Helper()
+		if got, err := v.Clean(t.Context(), db0); err != nil || got != want {
+			t.Errorf("clean: %v, error %v, want %v", got, err, want)
+		}
+	}
+	clean(false)
+	busy, err := os.Open(filepath.Join(path, "big"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.RemoveScratch(t.Context(), db0); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("while a file is open: got %v, want %v", err, syscall.EBUSY)
+	}
+	clean(false)
+	_ = busy.Close()
+	if err := v.RemoveScratch(t.Context(), db0); err != nil {
+		t.Fatal(err)
+	}
+	clean(true)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is left: %v", err)
+	}
+}
