@@ -48,7 +48,7 @@ func Build(l *spec.Life, c *spec.Container, n Node, find Lookup, parts Parts) (r
 func expandAll(in []string, v *variables) []string {
 	var out []string
 	for _, s := range in {
-		out = append(out, expand(s, v.get))
+		out = append(out, spec.Expand(s, v.get))
 	}
 	return out
 }

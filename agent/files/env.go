@@ -61,7 +61,7 @@ func environment(l *spec.Life, c *spec.Container, n Node, find Lookup) (*variabl
 	}
 	for _, e := range c.Env {
 		if e.ValueFrom == nil {
-			v.set(e.Name, expand(e.Value, v.get))
+			v.set(e.Name, spec.Expand(e.Value, v.get))
 			continue
 		}
 		value, ok, err := valueFrom(l, e.ValueFrom, n, find)

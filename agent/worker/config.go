@@ -1,0 +1,123 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// Config is what all workers of a node share. Every field but Prober is needed.
+type Config struct {
+	Runtime runtime.Runtime
+	Network runtime.Network
+	Volumes runtime.Volumes
+	Ledger  *ledger.Ledger
+	// Prober probes containers; nil: probes are not run and count as passed.
+	Prober Prober
+	// Find looks up ConfigMaps and Secrets.
+	Find files.Lookup
+	// Picture is the newest picture of a set; false: none was told yet.
+	Picture func(spec.SetRef) (spec.Picture, bool)
+	// Report takes what was seen of a life; it must not block.
+	Report func(spec.Report)
+	// Seq gives the next sequence of a report; it grows also over a restart of the agent.
+	Seq  func() int64
+	Node files.Node
+	Boot spec.BootID
+	// Root holds the logs, RunDir (tmpfs) what lasts until the next boot.
+	Root, RunDir string
+	// Clock is the time since boot: it goes on over a restart of the agent and does
+	// not jump.
+	Clock  func() time.Duration
+	Tuning Tuning
+	Logger *slog.Logger
+}
+
+// Tuning holds the waits. Zero fields take Kubernetes' numbers.
+type Tuning struct {
+	// CrashFirst is the wait before the second restart in a row (the first is at
+	// once); it doubles up to CrashMost, and is forgotten after CrashReset of running.
+	CrashFirst, CrashMost, CrashReset time.Duration // 10s, 5m, 10m
+	// ImageFirst and ImageMost are the same for images that could not be had.
+	ImageFirst, ImageMost time.Duration // 10s, 5m
+	// RetryFirst and RetryMost are the same for every other operation.
+	RetryFirst, RetryMost time.Duration // 500ms, 1m
+	// Look is how often the containers are looked at although nothing woke us.
+	Look time.Duration // 30s
+	// Away is how often a runtime that does not answer is tried.
+	Away time.Duration // 1s
+	// Operation and Pull bound one operation and one pull of an image.
+	Operation, Pull time.Duration // 2m, 30m
+	// LogBytes and LogFiles are the size at which a log is rotated and how many stay.
+	LogBytes int64 // 10 MiB
+	LogFiles int   // 5
+}
+
+func (t Tuning) filled() Tuning {
+	orDuration := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	orDuration(&t.CrashFirst, 10*time.Second)
+	orDuration(&t.CrashMost, 5*time.Minute)
+	orDuration(&t.CrashReset, 10*time.Minute)
+	orDuration(&t.ImageFirst, 10*time.Second)
+	orDuration(&t.ImageMost, 5*time.Minute)
+	orDuration(&t.RetryFirst, 500*time.Millisecond)
+	orDuration(&t.RetryMost, time.Minute)
+	orDuration(&t.Look, 30*time.Second)
+	orDuration(&t.Away, time.Second)
+	orDuration(&t.Operation, 2*time.Minute)
+	orDuration(&t.Pull, 30*time.Minute)
+	if t.LogBytes == 0 {
+		t.LogBytes = 10 << 20
+	}
+	if t.LogFiles == 0 {
+		t.LogFiles = 5
+	}
+	return t
+}
+
+// delay is the wait after the n-th failure in a row (from 1).
+func delay(first, most time.Duration, n int) time.Duration {
+	d := first
+	for ; n > 1 && d < most; n-- {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// Health is how a running container is, as its probes see it.
+type Health struct {
+	// Started: the startup probe has passed, or there is none.
+	Started bool
+	Ready   bool
+	// Failed: the startup or liveness probe gave the container up; it is final.
+	Failed  bool
+	Message string // why not, for people
+}
+
+// Target is a running container to be probed.
+type Target struct {
+	ID        runtime.ContainerID
+	Container spec.Container
+	Address   netip.Addr
+	// Adopted: the container ran before this agent; Health is what was last known
+	// of it, initial delays are over.
+	Adopted bool
+	Health  Health
+}
+
+// Prober runs the probes of a container that has any.
+type Prober interface {
+	// Probe runs until ctx ends and calls tell with each change of health, from one
+	// goroutine. A runtime that does not answer is no failure.
+	Probe(ctx context.Context, t Target, tell func(Health))
+}

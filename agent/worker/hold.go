@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/step"
+)
+
+// The causes of this package, beside those of step and of how a container ended.
+const (
+	causeImageMissing = "ImageMissing"
+	causeImagePull    = "ImagePull"
+	causeStart        = "StartError"
+	causeVolume       = "VolumeRefused"
+	causeSandbox      = "SandboxError"
+	causeNetwork      = "NetworkError"
+	causeFiles        = "FilesError"
+	causeLedger       = "LedgerError"
+	causeStop         = "StopError"
+	causeNotReady     = "NotReady"
+)
+
+type holdKey struct {
+	op        step.Kind
+	container string
+}
+
+// hold is an operation that failed: how often in a row, and when it is tried again.
+type hold struct {
+	count          int
+	until          time.Time
+	cause, message string
+}
+
+// settle takes in how an operation ended.
+func (w *Worker) settle(op step.Op, err error) {
+	key := holdKey{op.Kind, op.Container}
+	if err == nil {
+		delete(w.held, key)
+		return
+	}
+	h, ok := w.held[key]
+	if !ok {
+		h = &hold{}
+		w.held[key] = h
+	}
+	h.count++
+	first, most := w.c.Tuning.RetryFirst, w.c.Tuning.RetryMost
+	if op.Kind == step.EnsureImage {
+		first, most = w.c.Tuning.ImageFirst, w.c.Tuning.ImageMost
+	}
+	if errors.Is(err, runtime.ErrUnavailable) {
+		w.setAway(true)
+		first, most = w.c.Tuning.Away, w.c.Tuning.Away
+	}
+	h.until = time.Now().Add(delay(first, most, h.count))
+	cause, message := causeOf(op.Kind, err), err.Error()
+	if cause != h.cause || message != h.message {
+		w.log.Warn("operation failed", "token", w.token, "reason", cause, "err", err)
+	}
+	h.cause, h.message = cause, message
+}
+
+func (w *Worker) seenHeld() []step.Held {
+	var out []step.Held
+	now := time.Now()
+	for key, h := range w.held {
+		if h.until.After(now) {
+			out = append(out, step.Held{Op: key.op, Container: key.container, Cause: h.cause, Message: h.message})
+		}
+	}
+	return out
+}
+
+// causeOf is the one word for a failed operation.
+func causeOf(kind step.Kind, err error) string {
+	if missing := (*files.MissingError)(nil); errors.As(err, &missing) {
+		return step.CauseConfigMissing
+	}
+	if errors.Is(err, runtime.ErrUnavailable) {
+		return step.CauseRuntimeUnavailable
+	}
+	switch kind {
+	case step.EnsureImage:
+		if errors.Is(err, runtime.ErrImageMissing) {
+			return causeImageMissing
+		}
+		return causeImagePull
+	case step.EnsureVolumes:
+		return causeVolume
+	case step.EnsureSandbox:
+		return causeSandbox
+	case step.AttachNetwork:
+		return causeNetwork
+	case step.WriteFiles:
+		return causeFiles
+	case step.OpenToken, step.Refuse, step.CloseToken:
+		return causeLedger
+	case step.CreateContainer, step.StartContainer, step.RemoveContainer:
+		return causeStart
+	}
+	return causeStop
+}

@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+)
+
+// report tells what was seen of the life, when it differs from what was told last.
+func (w *Worker) report(op step.Op) {
+	if w.token.IsZero() || w.standing == step.Spent || w.standing == step.Closed {
+		return
+	}
+	if w.away && !w.sighted {
+		return // nothing was seen yet: what was last told stands
+	}
+	w.advance(op)
+	w.updateReady()
+	r := spec.Report{
+		ID: w.id, Token: w.token, Node: w.c.Node.Name,
+		Phase: w.state.Phase, Ready: w.state.Ready, Containers: w.containerReports(),
+	}
+	if w.state.Ready {
+		r.ReadyFor = w.c.Clock() - w.state.ReadySince
+	}
+	r.Cause, r.Message = w.trouble(op)
+	w.emit(r)
+}
+
+// advance moves the phase forward, never back.
+func (w *Worker) advance(op step.Op) {
+	phase := spec.PhaseAssigned
+	switch {
+	case w.standing != step.Open:
+	case w.order == step.OrderStop:
+		phase = spec.PhaseStopping
+	case w.allStarted():
+		phase = spec.PhaseRunning
+	case op.Kind == step.StartContainer || w.anyStarted():
+		phase = spec.PhaseStarting
+	default:
+		phase = spec.PhasePreparing
+	}
+	if phase.Rank() > w.state.Phase.Rank() {
+		w.state.Phase = phase
+		w.saveState()
+	}
+}
+
+// allStarted: each container of the life has been started at least once and is
+// there, or was started and waits for its next start.
+func (w *Worker) allStarted() bool {
+	if w.life == nil {
+		return false
+	}
+	for i := range w.life.Template.Spec.Containers {
+		if w.box(w.life.Template.Spec.Containers[i].Name).seen != step.Running {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Worker) anyStarted() bool {
+	for _, b := range w.boxes {
+		if b.seen == step.Running || b.Attempt > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// updateReady: a member is ready while all its containers run and are ready. While
+// the runtime is away it stays as it was, for the probes go on.
+func (w *Worker) updateReady() {
+	ready := w.standing == step.Open && w.order != step.OrderStop && w.state.Phase == spec.PhaseRunning && w.allStarted()
+	if ready {
+		for i := range w.life.Template.Spec.Containers {
+			b := w.boxes[w.life.Template.Spec.Containers[i].Name]
+			ready = ready && b.Started && b.Ready
+		}
+	}
+	if ready == w.state.Ready {
+		return
+	}
+	w.state.Ready = ready
+	if ready {
+		w.state.ReadySince, w.state.ReadyOnce = w.c.Clock(), true
+		if err := files.WriteVolumeNew(w.place, nil); err != nil {
+			w.prepared.files = false
+		}
+	}
+	w.saveState()
+}
+
+// untilAvailable is the time until the member has been ready long enough to be
+// available; false: it is not ready, or that was reported.
+func (w *Worker) untilAvailable() (time.Duration, bool) {
+	if w.life == nil || !w.state.Ready || w.life.MinReadySeconds == 0 {
+		return 0, false
+	}
+	enough := time.Duration(w.life.MinReadySeconds) * time.Second
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil || w.last.ReadyFor >= enough {
+		return 0, false
+	}
+	return max(0, enough-(w.c.Clock()-w.state.ReadySince)), true
+}
+
+// trouble is what keeps the member from being ready: what the operation waits for,
+// else what a container last said.
+func (w *Worker) trouble(op step.Op) (cause, message string) {
+	if op.Kind == step.Wait && op.Cause != step.CauseGrace {
+		return op.Cause, op.Message
+	}
+	if w.state.Ready || w.order == step.OrderStop {
+		return "", ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
+		if b := w.boxes[name]; b.Cause != "" {
+			return b.Cause, fmt.Sprintf("container %s: %s", name, b.Message)
+		}
+	}
+	return "", ""
+}
+
+func (w *Worker) containerReports() []spec.ContainerReport {
+	if w.life == nil {
+		return nil
+	}
+	var out []spec.ContainerReport
+	for i := range w.life.Template.Spec.Containers {
+		c := &w.life.Template.Spec.Containers[i]
+		b := w.box(c.Name)
+		r := spec.ContainerReport{
+			Name: c.Name, State: "Waiting", Restarts: b.Attempt, Image: c.Image, Cause: b.Cause, ExitCode: b.Exit,
+		}
+		switch {
+		case b.seen == step.Running:
+			r.State, r.Ready, r.Started = "Running", b.Started && b.Ready, b.status.Started
+		case b.over():
+			r.State = "Exited"
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// emit hands a report over, with the next sequence, unless it says nothing new. A
+// member that has become available is news.
+func (w *Worker) emit(r spec.Report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last != nil && !w.news(r, *w.last) {
+		return
+	}
+	r.Seq, r.At = w.c.Seq(), time.Now()
+	w.last = &r
+	w.c.Report(r)
+}
+
+func (w *Worker) news(r, last spec.Report) bool {
+	if w.life != nil && r.Ready && w.life.MinReadySeconds > 0 {
+		enough := time.Duration(w.life.MinReadySeconds) * time.Second
+		if r.ReadyFor >= enough && last.ReadyFor < enough {
+			return true
+		}
+	}
+	r.Seq, r.At, r.ReadyFor = last.Seq, last.At, last.ReadyFor
+	return !reflect.DeepEqual(r, last)
+}
+
+// reportEnd tells that the token is over: proven gone, or refused before anything
+// was started.
+func (w *Worker) reportEnd() {
+	r := spec.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: spec.PhaseStopped, Seq: w.c.Seq(), At: time.Now()}
+	cause := w.endCause()
+	switch {
+	case w.standing == step.Spent:
+		r.Message = "a newer token of the identity is known on this node; this one can never run here"
+	case cause == ledger.CauseRefused:
+		r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
+		r.Message = "the node was booted since the member was assigned to it; nothing was started"
+	case cause == ledger.CauseReboot:
+		r.Cause, r.Message = "Reboot", "the node was booted; nothing of the member is left"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = &r
+	w.c.Report(r)
+	w.log.Info("life over", "token", w.token, "reason", cause)
+}

@@ -1,0 +1,248 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+)
+
+// Worker deals with one identity on this host.
+type Worker struct {
+	c     *Config
+	id    spec.Identity
+	place files.Place
+	log   *slog.Logger
+	wake  chan struct{}
+	group sync.WaitGroup // watchers and probes
+
+	mu       sync.Mutex // guards what others tell the worker
+	orders   step.Orders
+	lives    map[spec.Token]spec.Life // told or kept, by token
+	told     map[spec.Token]bool      // ends that were reported
+	kicks    kicks
+	last     *spec.Report
+	cancelOp context.CancelFunc // of an operation that a Stop may break off
+
+	// What follows belongs to the goroutine of Run.
+	token    spec.Token // the life dealt with
+	standing step.Standing
+	order    step.Order
+	life     *spec.Life // nil: its template is not known
+	state    state
+	left     left
+	names    []string // containers that may stand here
+	prepared prepared
+	boxes    map[string]*box
+	held     map[holdKey]*hold
+	strange  string
+	away     bool // the runtime did not answer
+	dirty    bool // containers must be looked at
+	sighted  bool // they were, at least once in this life
+	looked   time.Time
+	stopAt   time.Time // when the grace is over
+}
+
+// kicks are what others noticed since the worker last looked.
+type kicks struct {
+	containers bool // something may have happened to a container
+	files      bool // a picture, ConfigMap or Secret changed
+	images     bool // an image came
+	health     map[string]Health
+}
+
+// left says what of any life may still stand here; true until proven otherwise.
+type left struct{ containers, link, scratch, sandbox bool }
+
+// prepared is what was made for the life dealt with, by this worker.
+type prepared struct {
+	volumes, sandbox, network, files bool
+	dirs                             map[string]string // host directories by volume name
+	netns                            string
+}
+
+// Found is what the agent saw of an identity when it started.
+type Found struct {
+	// Containers are the names of containers that stand there.
+	Containers []string
+	// Clean: for certain nothing of the identity stands there.
+	Clean bool
+}
+
+// New makes the worker of an identity. It takes up the life that the ledger says
+// is open, with its description as kept below the run directory; a life that is
+// not open is forgotten: it must be told anew.
+func New(c *Config, id spec.Identity, found Found) *Worker {
+	w := &Worker{
+		c: c, id: id, place: files.At(c.RunDir, id), wake: make(chan struct{}, 1),
+		log:   c.Logger.With("member", id.String()),
+		lives: map[spec.Token]spec.Life{}, told: map[spec.Token]bool{},
+		names: found.Containers, boxes: map[string]*box{}, held: map[holdKey]*hold{}, dirty: true,
+	}
+	entry := c.Ledger.Look(id)
+	if !found.Clean || !entry.Newest.IsZero() {
+		w.left = left{true, true, true, true}
+	}
+	if life, ok := w.loadLife(); ok && life.Member.Token == entry.Open {
+		w.lives[entry.Open] = life
+		w.orders = step.Orders{Token: entry.Open, Goal: life.Member.Goal}
+	}
+	return w
+}
+
+// Tell hands over what the server wants of a life. A Stop once told stays.
+func (w *Worker) Tell(life spec.Life) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	token := life.Member.Token
+	switch c := token.Compare(w.orders.Token); {
+	case c < 0:
+		return
+	case c == 0 && w.orders.Goal == spec.GoalStop && life.Member.Goal != spec.GoalStop:
+		life.Member.Goal = spec.GoalStop
+		life.Member.StopReason = w.lives[token].Member.StopReason
+	}
+	w.orders.Token, w.orders.Goal = token, life.Member.Goal
+	w.lives[token] = life
+	delete(w.told, token)
+	if (life.Member.Goal == spec.GoalStop || token != w.token) && w.cancelOp != nil {
+		w.cancelOp()
+	}
+	w.nudge()
+}
+
+// Over tells that the identity has a newer token than the given one: whatever runs
+// here under that token or an older one is to end.
+func (w *Worker) Over(token spec.Token) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if token.Compare(w.orders.Over) > 0 {
+		w.orders.Over = token
+	}
+	if w.cancelOp != nil {
+		w.cancelOp()
+	}
+	delete(w.told, token)
+	w.nudge()
+}
+
+// FilesChanged tells that a picture, ConfigMap or Secret may have changed.
+func (w *Worker) FilesChanged() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kicks.files = true
+	w.nudge()
+}
+
+// ImagesChanged tells that an image came, so that waiting for one ends at once.
+func (w *Worker) ImagesChanged() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kicks.images = true
+	w.nudge()
+}
+
+// Last is the newest report of the life dealt with; false: there was none.
+func (w *Worker) Last() (spec.Report, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		return spec.Report{}, false
+	}
+	return *w.last, true
+}
+
+// Retell has every end that the server has not stored told again.
+func (w *Worker) Retell() {
+	ends := w.c.Ledger.Look(w.id).Ends
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range ends {
+		delete(w.told, e.Token)
+	}
+	w.nudge()
+}
+
+func (w *Worker) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx ends; it leaves containers as they are, and returns when all
+// its watchers have ended.
+func (w *Worker) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer w.group.Wait()
+	defer cancel()
+	for ctx.Err() == nil {
+		wanted, seen := w.look(ctx)
+		op := step.Next(wanted, seen)
+		w.report(op)
+		if op.Kind == step.Wait || op.Kind == step.Nothing {
+			w.sleep(ctx)
+			continue
+		}
+		w.do(ctx, op)
+	}
+}
+
+// sleep waits for a wake-up or for the next moment at which something is due.
+func (w *Worker) sleep(ctx context.Context) {
+	var timer <-chan time.Time
+	if at := w.next(); !at.IsZero() {
+		t := time.NewTimer(max(time.Until(at), time.Millisecond))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-w.wake:
+	case <-timer:
+	}
+}
+
+// next is the earliest moment at which something changes by itself; zero: never.
+func (w *Worker) next() time.Time {
+	var at time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	switch {
+	case w.away:
+		sooner(w.looked.Add(w.c.Tuning.Away))
+	case w.standing == step.Open || w.strange != "":
+		sooner(w.looked.Add(w.c.Tuning.Look))
+	}
+	now := time.Now()
+	for _, h := range w.held {
+		if h.until.After(now) {
+			sooner(h.until)
+		}
+	}
+	for _, b := range w.boxes {
+		if b.over() && b.due.After(now) {
+			sooner(b.due)
+		}
+		if b.deadline.After(now) {
+			sooner(b.deadline)
+		}
+		if b.rewatch.After(now) {
+			sooner(b.rewatch)
+		}
+	}
+	if w.stopAt.After(now) {
+		sooner(w.stopAt)
+	}
+	if left, ok := w.untilAvailable(); ok {
+		sooner(now.Add(left))
+	}
+	return at
+}
