@@ -2,9 +2,6 @@ package plan
 
 import "github.com/stead-project/stead/spec"
 
-// hashVersion is the version of the canonical form that TemplateHash was made by.
-const hashVersion = 1
-
 // revise stores the set's template as a revision when there is none of its hash.
 func (s *step) revise() {
 	if s.template(s.update) != nil {
@@ -16,7 +13,7 @@ func (s *step) revise() {
 	}
 	set := s.w.Set
 	s.fresh = &spec.Revision{
-		Ref: set.Ref, SetUID: set.UID, Hash: s.update, HashVersion: hashVersion, Number: number + 1,
+		Ref: set.Ref, SetUID: set.UID, Hash: s.update, HashVersion: spec.HashVersion, Number: number + 1,
 		Template: set.Spec.Template, ChangeCause: set.Annotations["kubernetes.io/change-cause"], CreatedAt: s.w.Now,
 	}
 	s.act(AddRevision{Revision: *s.fresh})

@@ -29,6 +29,8 @@ type Reader interface {
 type View interface {
 	Rev() store.Rev
 	Epoch() int64
+	// EpochRev is the mod-revision of the epoch's key; 0: absent.
+	EpochRev() store.Rev
 	ClusterID() string
 	// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
 	Leader() (value string, created store.Rev)
@@ -47,13 +49,16 @@ type View interface {
 	// MembersOn lists the identities whose life is on node, sorted.
 	MembersOn(node spec.NodeName) []spec.Identity
 	Nodes() []plan.Node
-	// NodeRev is the mod-revision of nodes/<name>; 0: absent.
-	NodeRev(node spec.NodeName) store.Rev
+	// NodeRevs are the mod-revisions of nodes/<name>, nodefacts/<name> and
+	// sessions/<name>; 0: absent.
+	NodeRevs(node spec.NodeName) (record, facts, session store.Rev)
 	Session(node spec.NodeName) (*spec.Session, store.Rev)
 	Services(ns spec.Namespace) []*spec.ServiceRecord
 	Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev)
 	Secret(ns spec.Namespace, name string) (*spec.SecretRecord, store.Rev)
 	Events(ref spec.SetRef) []*spec.Event
+	// EventNames holds the same by the last element of their keys.
+	EventNames(ref spec.SetRef) map[string]*spec.Event
 	// Addresses holds all address records by the address's text; an unreadable one
 	// stands there without identity: it is not free.
 	Addresses() map[string]*spec.AddressRecord

@@ -26,6 +26,7 @@ type entry[T any] struct {
 type state struct {
 	rev           store.Rev
 	epoch         int64
+	epochRev      store.Rev
 	cluster       string
 	leader        string
 	leaderCreated store.Rev
@@ -147,6 +148,10 @@ func (s *state) applyBootstrapped(uid spec.UID, ev store.Event, ch *Changes) {
 
 func (s *state) applyEpoch(ev store.Event) error {
 	delete(s.broken, ev.Key)
+	s.epochRev = ev.Mod
+	if ev.Delete {
+		s.epochRev = 0
+	}
 	n, err := strconv.ParseInt(string(ev.Value), 10, 64)
 	if ev.Delete || err != nil || n < 1 {
 		s.epoch = 0 // the engine decides nothing in epoch 0

@@ -15,6 +15,7 @@ var _ View = (*state)(nil)
 
 func (s *state) Rev() store.Rev              { return s.rev }
 func (s *state) Epoch() int64                { return s.epoch }
+func (s *state) EpochRev() store.Rev         { return s.epochRev }
 func (s *state) ClusterID() string           { return s.cluster }
 func (s *state) Leader() (string, store.Rev) { return s.leader, s.leaderCreated }
 
@@ -180,12 +181,12 @@ func (s *state) Session(node spec.NodeName) (*spec.Session, store.Rev) {
 	return n.session.record, n.session.mod
 }
 
-func (s *state) NodeRev(node spec.NodeName) store.Rev {
+func (s *state) NodeRevs(node spec.NodeName) (record, facts, session store.Rev) {
 	n := s.nodes[node]
 	if n == nil {
-		return 0
+		return 0, 0, 0
 	}
-	return n.node.mod
+	return n.node.mod, n.facts.mod, n.session.mod
 }
 
 // Services lists the services of a namespace by name.
@@ -222,6 +223,18 @@ func (s *state) Events(ref spec.SetRef) []*spec.Event {
 		}
 	}
 	return list
+}
+
+func (s *state) EventNames(ref spec.SetRef) map[string]*spec.Event {
+	names := map[string]*spec.Event{}
+	if t := s.sets[ref]; t != nil {
+		for name, e := range t.events {
+			if e.record != nil {
+				names[name] = e.record
+			}
+		}
+	}
+	return names
 }
 
 func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses }
