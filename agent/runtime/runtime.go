@@ -107,6 +107,8 @@ type Status struct {
 	Started time.Time
 	Labels  map[string]string
 	Image   string
+	// StopSignal is what the image asks to be stopped with; 0: SIGTERM.
+	StopSignal int
 }
 
 // Exit is how a container ended.

@@ -1,0 +1,268 @@
+package containerdrt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/api/types/runc/options"
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
+	"github.com/containerd/errdefs"
+
+	"github.com/stead-project/stead/agent/logs"
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+const runcRuntime = "io.containerd.runc.v2"
+
+// Create makes the root filesystem and the container's record.
+func (r *Runtime) Create(ctx context.Context, c runtime.Container) error {
+	ctx, done := r.begin(ctx, actTime)
+	defer done()
+	what := fmt.Sprintf("create %s/%s", c.ID.ID, c.ID.Name)
+	id := containerID(c.ID)
+	_, err := r.client.ContainerService().Get(ctx, id)
+	if err == nil {
+		return fmt.Errorf("%s: %w", what, runtime.ErrExists)
+	}
+	if !errdefs.IsNotFound(err) {
+		return r.kind(ctx, what, err)
+	}
+	dir := r.sandboxDir(c.ID.ID)
+	if box, err := readSandbox(dir); errors.Is(err, fs.ErrNotExist) || err == nil && (box.Token != c.Token || !pinned(dir)) {
+		return fmt.Errorf("%s: sandbox of token %s: %w", what, c.Token, runtime.ErrNotFound)
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	labels, err := r.labels(c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	img, err := r.findImage(ctx, c.Image)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	config, err := img.Spec(ctx)
+	if err != nil {
+		return r.kind(ctx, what, err)
+	}
+	sn, err := r.snapshotterName(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	// There is no container, so a snapshot of that name is left of a crash.
+	if err := r.client.SnapshotService(sn).Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return r.kind(ctx, what, err)
+	}
+	_, err = r.client.NewContainer(ctx, id,
+		containerd.WithSnapshotter(sn), containerd.WithImage(img), containerd.WithNewSnapshot(id, img),
+		containerd.WithContainerLabels(labels), containerd.WithImageStopSignal(img, "SIGTERM"),
+		containerd.WithRuntime(runcRuntime, &options.Options{Root: r.runcRoot()}),
+		containerd.WithNewSpec(r.build(c, config.Config)))
+	if err != nil {
+		r.dropSnapshot(ctx, sn, id)
+	}
+	return r.kind(ctx, what, err)
+}
+
+// labels is everything that a restarted agent must know of a container.
+func (r *Runtime) labels(c runtime.Container) (map[string]string, error) {
+	labels := ourLabels(c)
+	if c.Log.Dir != "" {
+		log := logs.Config{
+			Dir: c.Log.Dir, Run: logs.RunName(c.Token.Epoch, c.Token.Number, c.Attempt),
+			FileBytes: c.Log.FileBytes, Files: c.Log.Files,
+		}
+		if _, err := logs.ParseConfig(log.Encode()); err != nil {
+			return nil, err // a logger that refuses it would kill the container
+		}
+		labels[labelLog] = log.Encode()
+	}
+	for k := range c.Labels {
+		if strings.HasPrefix(k, labelPrefix) {
+			return nil, fmt.Errorf("label %q is ours", k)
+		}
+	}
+	maps.Copy(labels, c.Labels)
+	return labels, nil
+}
+
+// dropSnapshot cleans up after a failure that is reported already; Create does it
+// again if need be.
+func (r *Runtime) dropSnapshot(ctx context.Context, sn, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	_ = r.client.SnapshotService(sn).Remove(ctx, id)
+}
+
+// Start refuses while a process of an earlier run is in the container's cgroup, and
+// ends what does not show up there.
+func (r *Runtime) Start(ctx context.Context, id runtime.ContainerID) error {
+	ctx, done := r.begin(ctx, actTime)
+	defer done()
+	what := fmt.Sprintf("start %s/%s", id.ID, id.Name)
+	c, seen, err := r.look(ctx, id)
+	if err != nil {
+		return r.kind(ctx, what, err)
+	}
+	switch seen.State {
+	case runtime.Running:
+		return nil
+	case runtime.Created:
+	default:
+		return fmt.Errorf("%s: it ran already: %w", what, runtime.ErrExists)
+	}
+	task, err := c.Task(ctx, nil)
+	if errdefs.IsNotFound(err) {
+		task, err = r.newTask(ctx, c, id)
+	}
+	if err == nil {
+		err = r.startTask(ctx, c, task, id)
+	}
+	return r.kind(ctx, what, badSpec(err))
+}
+
+// newTask makes the process, not running the program yet.
+func (r *Runtime) newTask(ctx context.Context, c containerd.Container, id runtime.ContainerID) (containerd.Task, error) {
+	empty, err := r.cgroups.empty(memberDir(id.ID) + "/" + id.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !empty {
+		return nil, fmt.Errorf("processes are left: %w", runtime.ErrExists)
+	}
+	// First the mark: whoever finds it without a task knows that it may have run.
+	labels, err := c.SetLabels(ctx, map[string]string{labelStarted: time.Now().UTC().Format(time.RFC3339Nano)})
+	if err != nil {
+		return nil, err
+	}
+	out := cio.NullIO
+	if log := labels[labelLog]; log != "" {
+		// One pair only: the shim shuffles several.
+		out = cio.BinaryIO(r.cfg.Logger, map[string]string{"logger": log})
+	}
+	task, err := c.NewTask(ctx, out)
+	if err != nil {
+		if class(err) != runtime.ErrUnavailable && ctx.Err() == nil {
+			err = errors.Join(err, r.unmark(ctx, c))
+		}
+		return nil, err
+	}
+	return task, nil
+}
+
+// startTask lets the program run, once its process was seen where it will be
+// looked for.
+func (r *Runtime) startTask(ctx context.Context, c containerd.Container, task containerd.Task, id runtime.ContainerID) error {
+	empty, err := r.cgroups.empty(memberDir(id.ID) + "/" + id.Name)
+	if err == nil && empty {
+		err = fmt.Errorf("its process is not in cgroup %s: nothing could prove its end", r.cgroupPath(id))
+	}
+	if err == nil {
+		err = task.Start(ctx)
+	}
+	if err == nil || class(err) == runtime.ErrUnavailable || ctx.Err() != nil {
+		return err
+	}
+	if _, gone := task.Delete(ctx, containerd.WithProcessKill); gone != nil && !errdefs.IsNotFound(gone) {
+		return errors.Join(err, gone) // still marked as started
+	}
+	return errors.Join(err, r.unmark(ctx, c))
+}
+
+// unmark takes the started mark back after a proven failure. SetLabels cannot
+// remove a label, so it is emptied.
+func (r *Runtime) unmark(ctx context.Context, c containerd.Container) error {
+	_, err := c.SetLabels(ctx, map[string]string{labelStarted: ""})
+	return err
+}
+
+// badSpec finds the errors of runc that no second try can heal.
+func badSpec(err error) error {
+	if err == nil || known(err) {
+		return err
+	}
+	for _, sign := range []string{
+		"executable file not found", "no such file or directory", "permission denied",
+		"exec format error", "not a directory", "is a directory",
+	} {
+		if text := err.Error(); strings.Contains(text, "OCI runtime") && strings.Contains(text, sign) {
+			return fmt.Errorf("%w: %w", runtime.ErrBadSpec, err)
+		}
+	}
+	return err
+}
+
+// Signal signals the main process, or all of the container's.
+func (r *Runtime) Signal(ctx context.Context, id runtime.ContainerID, sig int, all bool) error {
+	ctx, done := r.begin(ctx, lookTime)
+	defer done()
+	what := fmt.Sprintf("signal %s/%s", id.ID, id.Name)
+	c, seen, err := r.look(ctx, id)
+	if err != nil {
+		return r.kind(ctx, what, err)
+	}
+	if seen.State != runtime.Running {
+		return fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
+	}
+	task, err := c.Task(ctx, nil)
+	if err == nil {
+		err = task.Kill(ctx, signal(sig), killOpts(all)...)
+	}
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
+	}
+	return r.kind(ctx, what, err)
+}
+
+// Remove kills what is left, sees for itself that nothing is, and deletes the
+// container with its root filesystem.
+func (r *Runtime) Remove(ctx context.Context, id runtime.ContainerID) error {
+	ctx, done := r.begin(ctx, actTime)
+	defer done()
+	what := fmt.Sprintf("remove %s/%s", id.ID, id.Name)
+	c, err := r.client.LoadContainer(ctx, containerID(id))
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return r.kind(ctx, what, err)
+	}
+	if err := r.endTask(ctx, c, memberDir(id.ID)+"/"+id.Name); err != nil {
+		return r.kind(ctx, what, err)
+	}
+	err = c.Delete(ctx, containerd.WithSnapshotCleanup)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return r.kind(ctx, what, err)
+}
+
+// endTask kills through the cgroup first, which needs no shim to answer, and then
+// deletes the task.
+func (r *Runtime) endTask(ctx context.Context, c containerd.Container, cgroup string) error {
+	kill, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	if err := r.cgroups.kill(kill, cgroup); err != nil {
+		return err
+	}
+	task, err := c.Task(ctx, nil)
+	if errdefs.IsNotFound(err) {
+		return r.cgroups.remove(cgroup)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	if empty, err := r.cgroups.empty(cgroup); err != nil || !empty {
+		return errors.Join(err, errors.New("processes are left"))
+	}
+	return r.cgroups.remove(cgroup)
+}

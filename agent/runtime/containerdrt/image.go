@@ -1,0 +1,211 @@
+package containerdrt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/remotes/docker"
+	"github.com/containerd/containerd/v2/core/remotes/docker/config"
+	"github.com/containerd/containerd/v2/pkg/reference"
+	"github.com/containerd/errdefs"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// EnsureImage looks for the name as it is written, then as docker would write it
+// in full (box → docker.io/library/box:latest), and pulls the latter.
+func (r *Runtime) EnsureImage(ctx context.Context, ref, policy string) (runtime.Image, error) {
+	ctx, done := r.begin(ctx, loadTime)
+	defer done()
+	unlock, err := r.images.lock(ctx, ref)
+	if err != nil {
+		return runtime.Image{}, fmt.Errorf("image %q: %w", ref, err)
+	}
+	defer unlock()
+	if policy != spec.PullAlways {
+		img, err := r.findImage(ctx, ref)
+		if err == nil {
+			return r.describe(ctx, img), nil
+		}
+		if !errors.Is(err, runtime.ErrImageMissing) {
+			return runtime.Image{}, err
+		}
+		if policy == spec.PullNever {
+			return runtime.Image{}, fmt.Errorf("%w; its pull policy is Never: load it with `stead image load`", err)
+		}
+	}
+	img, err := r.pull(ctx, ref)
+	if err != nil {
+		return runtime.Image{}, err
+	}
+	return r.describe(ctx, img), nil
+}
+
+// findImage returns a present image, unpacked.
+func (r *Runtime) findImage(ctx context.Context, ref string) (containerd.Image, error) {
+	names := []string{ref}
+	if full, err := fullName(ref); err == nil && full != ref {
+		names = append(names, full)
+	}
+	for _, name := range names {
+		img, err := r.client.GetImage(ctx, name)
+		if errdefs.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, r.kind(ctx, fmt.Sprintf("image %q", ref), err)
+		}
+		return img, r.unpack(ctx, img)
+	}
+	return nil, fmt.Errorf("image %q: %w", ref, runtime.ErrImageMissing)
+}
+
+func (r *Runtime) unpack(ctx context.Context, img containerd.Image) error {
+	sn, err := r.snapshotterName(ctx)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("unpack image %q", img.Name())
+	ready, err := img.IsUnpacked(ctx, sn)
+	if err != nil {
+		return r.kind(ctx, what, err)
+	}
+	if ready {
+		return nil
+	}
+	leased, done, err := r.client.WithLease(ctx) // keeps the layers until the last stands
+	if err != nil {
+		return r.kind(ctx, what, err)
+	}
+	defer done(leased)
+	return r.kind(ctx, what, img.Unpack(leased, sn))
+}
+
+// pull fetches through the registries and mirrors of HostsDir. The download runs
+// in this process, so it depends on no configuration of the daemon.
+func (r *Runtime) pull(ctx context.Context, ref string) (containerd.Image, error) {
+	name, err := fullName(ref)
+	if err != nil {
+		return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrImageMissing, err)
+	}
+	sn, err := r.snapshotterName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resolver := docker.NewResolver(docker.ResolverOptions{
+		Hosts: config.ConfigureHosts(ctx, config.HostOptions{HostDir: config.HostDirFromRoot(r.cfg.HostsDir)}),
+	})
+	img, err := r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(sn), containerd.WithResolver(resolver))
+	switch {
+	case err == nil:
+		return img, nil
+	case r.Ping(ctx) != nil:
+		return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrUnavailable, err)
+	case errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
+		return nil, fmt.Errorf("pull %q: no such image, or access is denied: %w: %w", ref, runtime.ErrImageMissing, err)
+	}
+	return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrImagePull, err)
+}
+
+// LoadImage imports an OCI or docker archive; of an image for several platforms,
+// that of this machine.
+func (r *Runtime) LoadImage(ctx context.Context, archive io.Reader) ([]runtime.Image, error) {
+	ctx, done := r.begin(ctx, loadTime)
+	defer done()
+	found, err := r.client.Import(ctx, archive)
+	if err != nil {
+		return nil, r.kind(ctx, "load image", err)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("load image: the archive names no image; give it one, as `docker save NAME` does")
+	}
+	return r.settle(ctx, found, true)
+}
+
+// Images lists what is present.
+func (r *Runtime) Images(ctx context.Context) ([]runtime.Image, error) {
+	ctx, done := r.begin(ctx, lookTime)
+	defer done()
+	found, err := r.client.ImageService().List(ctx)
+	if err != nil {
+		return nil, r.kind(ctx, "list images", err)
+	}
+	return r.settle(ctx, found, false)
+}
+
+func (r *Runtime) settle(ctx context.Context, found []images.Image, unpack bool) ([]runtime.Image, error) {
+	out := make([]runtime.Image, 0, len(found))
+	for _, f := range found {
+		img := containerd.NewImage(r.client, f)
+		if unpack {
+			if err := r.unpack(ctx, img); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, r.describe(ctx, img))
+	}
+	slices.SortFunc(out, func(a, b runtime.Image) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// describe leaves the size 0 where it cannot be told.
+func (r *Runtime) describe(ctx context.Context, img containerd.Image) runtime.Image {
+	size, err := img.Size(ctx)
+	if err != nil {
+		size = 0
+	}
+	return runtime.Image{Name: img.Name(), Digest: img.Target().Digest.String(), SizeBytes: size}
+}
+
+// snapshotterName asks the daemon once which snapshotter works.
+func (r *Runtime) snapshotterName(ctx context.Context) (string, error) {
+	r.mu.Lock()
+	name := r.snapshotter
+	r.mu.Unlock()
+	if name != "" {
+		return name, nil
+	}
+	answer, err := r.client.IntrospectionService().Plugins(ctx, "type==io.containerd.snapshotter.v1")
+	if err != nil {
+		return "", r.kind(ctx, "ask for snapshotters", err)
+	}
+	usable := map[string]bool{}
+	for _, p := range answer.Plugins {
+		usable[p.ID] = p.InitErr == nil
+	}
+	for _, name := range []string{"overlayfs", "native"} {
+		if usable[name] {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.snapshotter = name
+			return name, nil
+		}
+	}
+	return "", errors.New("containerd has neither the overlayfs nor the native snapshotter")
+}
+
+// fullName writes an image's name as docker does.
+func fullName(ref string) (string, error) {
+	first, _, slash := strings.Cut(ref, "/")
+	switch {
+	case !slash:
+		ref = "docker.io/library/" + ref
+	case !strings.ContainsAny(first, ".:") && first != "localhost":
+		ref = "docker.io/" + ref
+	}
+	if last := ref[strings.LastIndexByte(ref, '/'):]; !strings.ContainsAny(last, ":@") {
+		ref += ":latest"
+	}
+	if _, err := reference.Parse(ref); err != nil || strings.ContainsAny(ref, " \t\n") {
+		return "", fmt.Errorf("%q is no image name", ref)
+	}
+	return ref, nil
+}

@@ -1,0 +1,220 @@
+package containerdrt
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	kernelseccomp "github.com/containerd/containerd/v2/pkg/seccomp"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+const (
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	cpuPeriod   = 100_000   // µs
+	maxFiles    = 1_048_576 // some programs walk through all they may open
+)
+
+// build makes the OCI spec of a container: containerd's defaults, the image's
+// configuration, then what the container asks for, as Kubernetes does.
+func (r *Runtime) build(c runtime.Container, img ocispec.ImageConfig) oci.SpecOpts {
+	return func(ctx context.Context, client oci.Client, rec *containers.Container, s *oci.Spec) error {
+		s.Process.Args = args(c, img)
+		if len(s.Process.Args) == 0 {
+			return fmt.Errorf("image %s has no command; write one: %w", c.Image, runtime.ErrBadSpec)
+		}
+		s.Process.Env = environment(c, img)
+		s.Process.Cwd = cmp.Or(c.Dir, img.WorkingDir, "/")
+		s.Root.Readonly = c.ReadOnlyRoot
+		mounts, err := client.SnapshotService(rec.Snapshotter).Mounts(ctx, rec.SnapshotKey)
+		if err != nil {
+			return fmt.Errorf("root filesystem: %w", err)
+		}
+		err = mount.WithReadonlyTempMount(ctx, mounts, func(root string) error {
+			if err := user(ctx, s, c, img.User, root); err != nil {
+				return err
+			}
+			return checkCommand(s, c, root)
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.isolate(ctx, s, c); err != nil {
+			return err
+		}
+		if err := r.mounts(s, c); err != nil {
+			return err
+		}
+		r.limits(s, c)
+		if kernelseccomp.IsEnabled() {
+			s.Linux.Seccomp = seccomp.DefaultProfile(s) // after the capabilities, on which it depends
+		}
+		return nil
+	}
+}
+
+// args: Command replaces the entrypoint and drops the image's own command.
+func args(c runtime.Container, img ocispec.ImageConfig) []string {
+	switch {
+	case len(c.Command) > 0:
+		return slices.Concat(c.Command, c.Args)
+	case len(c.Args) > 0:
+		return slices.Concat(img.Entrypoint, c.Args)
+	}
+	return slices.Concat(img.Entrypoint, img.Cmd)
+}
+
+// environment is the image's, overridden by the container's; later values win.
+func environment(c runtime.Container, img ocispec.ImageConfig) []string {
+	at := map[string]int{}
+	var out []string
+	for _, e := range slices.Concat([]string{"PATH=" + defaultPath, "HOSTNAME=" + c.Hostname}, img.Env, c.Env) {
+		name, _, _ := strings.Cut(e, "=")
+		if i, ok := at[name]; ok {
+			out[i] = e
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, e)
+	}
+	return out
+}
+
+// user resolves who runs, from the files in the root filesystem.
+func user(ctx context.Context, s *oci.Spec, c runtime.Container, image, root string) error {
+	name := image
+	if c.User != nil {
+		name = strconv.FormatInt(*c.User, 10)
+	}
+	path := s.Root.Path
+	s.Root.Path = root
+	defer func() { s.Root.Path = path }()
+	rec := &containers.Container{} // without a snapshot the options look below Root.Path
+	if name != "" {
+		if err := oci.WithUser(name)(ctx, nil, rec, s); err != nil {
+			return fmt.Errorf("no user %q in image %s: %w: %w", name, c.Image, runtime.ErrBadSpec, err)
+		}
+	}
+	uid := s.Process.User.UID
+	if c.NonRoot && uid == 0 {
+		return fmt.Errorf("runAsNonRoot, but image %s runs as root; write runAsUser: %w", c.Image, runtime.ErrBadSpec)
+	}
+	if err := oci.WithAdditionalGIDs(strconv.FormatUint(uint64(uid), 10))(ctx, nil, rec, s); err != nil {
+		return fmt.Errorf("groups of user %q in image %s: %w: %w", name, c.Image, runtime.ErrBadSpec, err)
+	}
+	if c.Group != nil {
+		s.Process.User.GID = uint32(*c.Group)
+	}
+	gids := append(s.Process.User.AdditionalGids, s.Process.User.GID)
+	for _, g := range c.SupplementalGroups {
+		gids = append(gids, uint32(g))
+	}
+	slices.Sort(gids)
+	s.Process.User.AdditionalGids = slices.Compact(gids)
+	return nil
+}
+
+// isolate sets namespaces, cgroup and capabilities.
+func (r *Runtime) isolate(ctx context.Context, s *oci.Spec, c runtime.Container) error {
+	dir := r.sandboxDir(c.ID.ID)
+	opts := []oci.SpecOpts{
+		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: filepath.Join(dir, "net")}),
+		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.IPCNamespace, Path: filepath.Join(dir, "ipc")}),
+		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.UTSNamespace, Path: filepath.Join(dir, "uts")}),
+		oci.WithCgroup(r.cgroupPath(c.ID)),
+	}
+	for _, name := range c.DropCapabilities {
+		if name == "ALL" {
+			opts = append(opts, oci.WithCapabilities(nil))
+			continue
+		}
+		opts = append(opts, oci.WithDroppedCapabilities([]string{"CAP_" + name}))
+	}
+	for _, name := range c.AddCapabilities {
+		if name == "ALL" {
+			opts = append(opts, oci.WithAllCurrentCapabilities)
+			continue
+		}
+		opts = append(opts, oci.WithAddedCapabilities([]string{"CAP_" + name}))
+	}
+	for _, o := range opts {
+		if err := o(ctx, nil, &containers.Container{}, s); err != nil {
+			return fmt.Errorf("%w: %w", runtime.ErrBadSpec, err)
+		}
+	}
+	return nil
+}
+
+// cgroupPath is where a container's processes are, below the hierarchy's root.
+func (r *Runtime) cgroupPath(id runtime.ContainerID) string {
+	return filepath.Join(r.cgroups.parent, memberDir(id.ID), id.Name)
+}
+
+// mounts adds the container's mounts, shallow before deep, each in place of a
+// default one at the same target.
+func (r *Runtime) mounts(s *oci.Spec, c runtime.Container) error {
+	all := slices.DeleteFunc(s.Mounts, func(m specs.Mount) bool { return m.Destination == "/run" })
+	all = append(all, specs.Mount{
+		Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup",
+		Options: []string{"ro", "nosuid", "noexec", "nodev", "relatime"},
+	})
+	for _, m := range c.Mounts {
+		if !filepath.IsAbs(m.Target) {
+			return fmt.Errorf("mount target %q is not absolute: %w", m.Target, runtime.ErrBadSpec)
+		}
+		if _, err := os.Stat(m.Source); err != nil {
+			return fmt.Errorf("mount for %s: %w", m.Target, err)
+		}
+		mode := "rw"
+		if m.ReadOnly {
+			mode = "ro"
+		}
+		target := filepath.Clean(m.Target)
+		all = slices.DeleteFunc(all, func(d specs.Mount) bool { return d.Destination == target })
+		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}})
+	}
+	slices.SortStableFunc(all, func(a, b specs.Mount) int {
+		return strings.Count(a.Destination, "/") - strings.Count(b.Destination, "/")
+	})
+	s.Mounts = all
+	return nil
+}
+
+// limits sets what the container may use.
+func (r *Runtime) limits(s *oci.Spec, c runtime.Container) {
+	res := s.Linux.Resources
+	res.CPU = &specs.LinuxCPU{}
+	if c.CPUMillis > 0 {
+		quota, period := max(c.CPUMillis*cpuPeriod/1000, 1000), uint64(cpuPeriod)
+		res.CPU.Quota, res.CPU.Period = &quota, &period
+	}
+	if c.CPURequestMillis > 0 {
+		shares := uint64(min(max(c.CPURequestMillis*1024/1000, 2), 262144))
+		res.CPU.Shares = &shares
+	}
+	if c.MemoryBytes > 0 {
+		limit := c.MemoryBytes
+		res.Memory = &specs.LinuxMemory{Limit: &limit}
+		if r.cgroups.swapCounted() {
+			res.Memory.Swap = &limit // memory and swap together: no swap
+		}
+	}
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		n := min(files.Max, maxFiles)
+		s.Process.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: n, Soft: n}}
+	}
+}

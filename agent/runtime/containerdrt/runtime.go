@@ -1,0 +1,207 @@
+package containerdrt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// How long the daemon may take, if the caller's context does not end before.
+const (
+	lookTime = 15 * time.Second
+	actTime  = 60 * time.Second
+	loadTime = 30 * time.Minute
+)
+
+// Config is where the daemon is and what is ours in it.
+type Config struct {
+	// Address is containerd's socket. Default: /run/containerd/containerd.sock.
+	Address string
+	// Namespace is our containerd namespace: stead-<first 8 of cluster id>-<node>.
+	Namespace string
+	// CgroupParent is the cgroup of all members, absolute below the hierarchy's
+	// root: /stead-<first 8 of cluster id>-<node>.
+	CgroupParent string
+	// RunDir is the agent's run directory, on a tmpfs: pins, fifos, runc's state.
+	RunDir string
+	// Logger is the path of stead-node; it must stay in place while containers run.
+	Logger string
+	// HostsDir holds hosts.toml per registry. Default: /etc/containerd/certs.d.
+	HostsDir string
+	// Snapshotter keeps root filesystems. Default: overlayfs where the daemon has
+	// it, native otherwise.
+	Snapshotter string
+	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
+	CgroupRoot string
+}
+
+// Check fills in the defaults and reports what is missing.
+func (c *Config) Check() error {
+	c.Address = or(c.Address, "/run/containerd/containerd.sock")
+	c.HostsDir = or(c.HostsDir, "/etc/containerd/certs.d")
+	c.CgroupRoot = or(c.CgroupRoot, "/sys/fs/cgroup")
+	switch {
+	case namespaceInvalid(c.Namespace):
+		return fmt.Errorf("%q is no containerd namespace", c.Namespace)
+	case !filepath.IsAbs(c.CgroupParent) || filepath.Clean(c.CgroupParent) == "/":
+		return fmt.Errorf("cgroup parent %q: want an absolute path other than /", c.CgroupParent)
+	case !filepath.IsAbs(c.RunDir):
+		return fmt.Errorf("run directory %q is not absolute", c.RunDir)
+	case !filepath.IsAbs(c.Logger):
+		return fmt.Errorf("logger %q is not absolute", c.Logger)
+	}
+	return nil
+}
+
+func namespaceInvalid(ns string) bool { return len(ns) > maxID || !validID.MatchString(ns) }
+
+// Runtime is the containerd body of runtime.Runtime.
+type Runtime struct {
+	cfg     Config
+	client  *containerd.Client
+	cgroups cgroups
+	images  keyed // one pull of a name at a time
+	execs   atomic.Int64
+
+	mu          sync.Mutex
+	snapshotter string // "" until the daemon was asked
+}
+
+// New makes a runtime; it does not need the daemon to be there yet, and connects
+// again by itself whenever the daemon was away.
+func New(cfg Config) (*Runtime, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, fmt.Errorf("containerd runtime: %w", err)
+	}
+	client, err := containerd.New(cfg.Address,
+		containerd.WithDefaultNamespace(cfg.Namespace),
+		containerd.WithTimeout(2*time.Second)) // also the longest wait between two dials
+	if err != nil {
+		return nil, fmt.Errorf("containerd runtime: %w", err)
+	}
+	return &Runtime{
+		cfg: cfg, client: client, snapshotter: cfg.Snapshotter,
+		cgroups: cgroups{root: cfg.CgroupRoot, parent: filepath.Clean(cfg.CgroupParent), mounts: "/proc/self/mountinfo"},
+		images:  keyed{held: map[string]chan struct{}{}},
+	}, nil
+}
+
+// Close ends the connection; containers and their logs go on.
+func (r *Runtime) Close() error { return r.client.Close() }
+
+// Ping asks the daemon for its version.
+func (r *Runtime) Ping(ctx context.Context) error {
+	ctx, done := r.begin(ctx, lookTime)
+	defer done()
+	_, err := r.client.Version(ctx)
+	return r.kind(ctx, "ping containerd", err)
+}
+
+type parentKey struct{}
+
+// begin bounds a call and puts our namespace into its context.
+func (r *Runtime) begin(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx := context.WithValue(namespaces.WithNamespace(parent, r.cfg.Namespace), parentKey{}, parent)
+	return context.WithTimeout(ctx, limit)
+}
+
+// kind puts an error of the daemon into the words of the contract. An error that
+// comes from our own bound, not the caller's, is ErrUnavailable.
+func (r *Runtime) kind(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	parent, _ := ctx.Value(parentKey{}).(context.Context)
+	if parent != nil && parent.Err() != nil {
+		return fmt.Errorf("%s: %w", what, parent.Err())
+	}
+	if known(err) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	// The client returns native errors mostly, and raw gRPC ones from Wait.
+	kind := class(err)
+	if kind == nil {
+		kind = class(errgrpc.ToNative(err))
+	}
+	if kind == nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w: %w", what, kind, err)
+}
+
+func class(err error) error {
+	switch {
+	case errdefs.IsNotFound(err):
+		return runtime.ErrNotFound
+	case errdefs.IsAlreadyExists(err):
+		return runtime.ErrExists
+	case errdefs.IsUnavailable(err), errdefs.IsDeadlineExceeded(err), errdefs.IsCanceled(err),
+		strings.Contains(err.Error(), "ttrpc: closed"), errors.Is(err, os.ErrDeadlineExceeded):
+		return runtime.ErrUnavailable
+	}
+	return nil
+}
+
+// known reports whether err is in the words of the contract already.
+func known(err error) bool {
+	for _, k := range []error{runtime.ErrNotFound, runtime.ErrExists, runtime.ErrImageMissing, runtime.ErrImagePull,
+		runtime.ErrBadSpec, runtime.ErrUnavailable, runtime.ErrNotRunning, runtime.ErrForeign} {
+		if errors.Is(err, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// keyed lets one caller at a time work on one key.
+type keyed struct {
+	mu   sync.Mutex
+	held map[string]chan struct{}
+}
+
+// lock waits for the key or the context's end.
+func (k *keyed) lock(ctx context.Context, key string) (func(), error) {
+	for {
+		k.mu.Lock()
+		busy, ok := k.held[key]
+		if !ok {
+			free := make(chan struct{})
+			k.held[key] = free
+			k.mu.Unlock()
+			return func() {
+				k.mu.Lock()
+				delete(k.held, key)
+				k.mu.Unlock()
+				close(free)
+			}, nil
+		}
+		k.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

@@ -1,0 +1,246 @@
+package containerdrt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// nsfs is the filesystem type of a pinned namespace.
+const nsfs = 0x6e736673
+
+// pins are the pinned namespaces in the order they are made: when the last stands,
+// all do.
+var pins = [...]string{"net", "ipc", "uts"}
+
+func (r *Runtime) sandboxDir(id spec.Identity) string {
+	return filepath.Join(r.cfg.RunDir, "ns", string(id.Namespace), id.MemberName())
+}
+
+// EnsureSandbox pins a network, IPC and UTS namespace. A half-made one is made
+// again, unless a process of the identity is left: ErrExists.
+func (r *Runtime) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (runtime.Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return runtime.Sandbox{}, err
+	}
+	dir := r.sandboxDir(id)
+	have, err := readSandbox(dir)
+	switch {
+	case err == nil && have.Token != token:
+		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: token %s stands: %w", id, have.Token, runtime.ErrExists)
+	case err == nil && pinned(dir):
+		return have, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
+	}
+	empty, err := r.cgroups.empty(memberDir(id))
+	if err != nil {
+		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
+	}
+	if !empty {
+		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: processes are left: %w", id, runtime.ErrExists)
+	}
+	s := runtime.Sandbox{ID: id, Token: token, NetNS: filepath.Join(dir, "net"), Hostname: hostname}
+	if err := makeSandbox(dir, s); err != nil {
+		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// makeSandbox says first whose it is, then pins.
+func makeSandbox(dir string, s runtime.Sandbox) error {
+	if err := unpin(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "sandbox.json")
+	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return err
+	}
+	return pin(dir, s.Hostname)
+}
+
+// pin makes the namespaces on a thread of its own, which ends with them.
+func pin(dir, hostname string) error {
+	done := make(chan error)
+	go func() {
+		// Not unlocked: the thread is in foreign namespaces and must not be reused.
+		goruntime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread cannot end, and /proc/self would show its namespaces.
+			inner := make(chan error)
+			go func() {
+				goruntime.LockOSThread()
+				inner <- pinThread(dir, hostname)
+			}()
+			err := <-inner
+			goruntime.UnlockOSThread()
+			done <- err
+			return
+		}
+		done <- pinThread(dir, hostname)
+	}()
+	return <-done
+}
+
+func pinThread(dir, hostname string) error {
+	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := unix.Sethostname([]byte(hostname)); err != nil {
+		return fmt.Errorf("set hostname %q: %w", hostname, err)
+	}
+	for _, name := range pins {
+		path := filepath.Join(dir, name)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o400)
+		if err != nil {
+			return err
+		}
+		f.Close()
+		source := fmt.Sprintf("/proc/self/task/%d/ns/%s", unix.Gettid(), name)
+		if err := unix.Mount(source, path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("pin %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// pinned reports whether all namespaces stand.
+func pinned(dir string) bool {
+	for _, name := range pins {
+		if !isPin(filepath.Join(dir, name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func isPin(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && st.Type == nsfs
+}
+
+// unpin unmounts and removes the pins in dir.
+func unpin(dir string) error {
+	for _, name := range pins {
+		path := filepath.Join(dir, name)
+		for isPin(path) {
+			if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+				return fmt.Errorf("unpin %s: %w", path, err)
+			}
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSandbox(dir string) (runtime.Sandbox, error) {
+	var s runtime.Sandbox
+	text, err := os.ReadFile(filepath.Join(dir, "sandbox.json"))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("%s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// Sandboxes lists what stands, half-made ones too, sorted by path.
+func (r *Runtime) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(globQuote(r.cfg.RunDir), "ns", "*", "*", "sandbox.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	slices.Sort(files)
+	var out []runtime.Sandbox
+	for _, f := range files {
+		s, err := readSandbox(filepath.Dir(f))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list sandboxes: %w", err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// RemoveSandbox unpins the namespaces and removes the identity's cgroups, which it
+// has seen empty.
+func (r *Runtime) RemoveSandbox(ctx context.Context, id spec.Identity) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	empty, err := r.cgroups.empty(memberDir(id))
+	if err != nil {
+		return fmt.Errorf("remove sandbox of %s: %w", id, err)
+	}
+	if !empty {
+		return fmt.Errorf("remove sandbox of %s: processes are left: %w", id, runtime.ErrExists)
+	}
+	dir := r.sandboxDir(id)
+	if err := errors.Join(r.cgroups.remove(memberDir(id)), unpin(dir)); err != nil {
+		return fmt.Errorf("remove sandbox of %s: %w", id, err)
+	}
+	// Last, so that an interrupted removal is still listed.
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove sandbox of %s: %w", id, err)
+	}
+	_ = os.Remove(filepath.Dir(dir)) // the namespace's directory, if it was the last
+	return nil
+}
+
+// Empty looks at the identity's cgroups.
+func (r *Runtime) Empty(ctx context.Context, id spec.Identity) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	empty, err := r.cgroups.empty(memberDir(id))
+	if err != nil {
+		return false, fmt.Errorf("look for processes of %s: %w", id, err)
+	}
+	return empty, nil
+}
+
+// killTime bounds KillAll: what has not died by then is stuck in the kernel.
+const killTime = 10 * time.Second
+
+// KillAll kills through the identity's cgroups, for at most 10 s.
+func (r *Runtime) KillAll(ctx context.Context, id spec.Identity) error {
+	ctx, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	return r.cgroups.kill(ctx, memberDir(id))
+}
+
+func globQuote(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}

@@ -1,0 +1,181 @@
+package containerdrt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	tasks "github.com/containerd/containerd/api/services/tasks/v1"
+	tasktypes "github.com/containerd/containerd/api/types/task"
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// Status looks at one container.
+func (r *Runtime) Status(ctx context.Context, id runtime.ContainerID) (runtime.Status, error) {
+	ctx, done := r.begin(ctx, lookTime)
+	defer done()
+	_, s, err := r.look(ctx, id)
+	return s, r.kind(ctx, fmt.Sprintf("look at %s/%s", id.ID, id.Name), err)
+}
+
+// look returns the container with what is seen of it.
+func (r *Runtime) look(ctx context.Context, id runtime.ContainerID) (containerd.Container, runtime.Status, error) {
+	c, err := r.client.LoadContainer(ctx, containerID(id))
+	if err != nil {
+		return nil, runtime.Status{}, err
+	}
+	rec, err := c.Info(ctx, containerd.WithoutRefreshedMetadata)
+	if err != nil {
+		return nil, runtime.Status{}, err
+	}
+	s, ours, err := r.see(ctx, rec)
+	if err == nil && (!ours || s.ID != id) {
+		err = runtime.ErrForeign
+	}
+	return c, s, err
+}
+
+// List looks at all containers. Each task is asked for by itself: the daemon leaves
+// one whose shim does not answer out of its list, and out must not look like gone.
+func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
+	ctx, done := r.begin(ctx, actTime)
+	defer done()
+	all, err := r.client.ContainerService().List(ctx)
+	if err != nil {
+		return nil, r.kind(ctx, "list containers", err)
+	}
+	out := make([]runtime.Status, 0, len(all))
+	for _, rec := range all {
+		s, ours, err := r.see(ctx, rec)
+		if err != nil {
+			return nil, r.kind(ctx, "list containers: "+rec.ID, err)
+		}
+		if ours {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b runtime.Status) int {
+		return cmp.Or(compareIdentity(a.ID.ID, b.ID.ID), cmp.Compare(a.ID.Name, b.ID.Name))
+	})
+	return out, nil
+}
+
+// see puts together what the labels, the daemon and the cgroup say.
+func (r *Runtime) see(ctx context.Context, rec containers.Container) (runtime.Status, bool, error) {
+	s, ours, err := parseLabels(rec.Labels)
+	if err != nil || !ours {
+		return s, ours, err
+	}
+	s.Image = rec.Image
+	s.StopSignal = stopSignal(rec.Labels)
+	started := rec.Labels[labelStarted]
+	if started != "" {
+		if s.Started, err = time.Parse(time.RFC3339Nano, started); err != nil {
+			return s, true, fmt.Errorf("label %s: %w", labelStarted, err)
+		}
+	}
+	answer, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: rec.ID})
+	if err = errgrpc.ToNative(err); errdefs.IsNotFound(err) {
+		s.State = runtime.Created
+		if started != "" {
+			s.State = runtime.Lost
+		}
+		return s, true, nil
+	}
+	if err != nil {
+		return s, true, err
+	}
+	switch answer.Process.Status {
+	case tasktypes.Status_CREATED:
+		s.State = runtime.Created
+	case tasktypes.Status_RUNNING, tasktypes.Status_PAUSED, tasktypes.Status_PAUSING:
+		s.State = runtime.Running
+	case tasktypes.Status_STOPPED:
+		s.State = runtime.Exited
+		s.Exit, err = r.exit(s.ID, int(answer.Process.ExitStatus), answer.Process.ExitedAt.AsTime())
+	default: // the shim does not answer: only our own eyes are left
+		err = r.seeUnanswered(&s)
+	}
+	return s, true, err
+}
+
+func (r *Runtime) seeUnanswered(s *runtime.Status) error {
+	empty, err := r.cgroups.empty(memberDir(s.ID.ID) + "/" + s.ID.Name)
+	s.State = runtime.Running
+	if empty {
+		s.State = runtime.Lost
+	}
+	return err
+}
+
+// exit completes an exit code. A kill for memory is one if the kernel counted it
+// and the main process ended by SIGKILL.
+func (r *Runtime) exit(id runtime.ContainerID, code int, at time.Time) (runtime.Exit, error) {
+	e := runtime.Exit{Code: code, At: at}
+	if code != 128+int(syscall.SIGKILL) {
+		return e, nil
+	}
+	kills, err := r.cgroups.oomKills(memberDir(id.ID) + "/" + id.Name)
+	e.OOM = kills > 0
+	return e, err
+}
+
+// Wait blocks until the container's process has ended.
+func (r *Runtime) Wait(ctx context.Context, id runtime.ContainerID) (runtime.Exit, error) {
+	what := fmt.Sprintf("wait for %s/%s", id.ID, id.Name)
+	s, err := r.Status(ctx, id)
+	if err != nil {
+		return runtime.Exit{}, fmt.Errorf("%s: %w", what, err)
+	}
+	switch s.State {
+	case runtime.Created:
+		return runtime.Exit{}, fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
+	case runtime.Exited:
+		return s.Exit, nil
+	case runtime.Lost:
+		return runtime.Exit{Unknown: true, At: time.Now()}, nil
+	}
+	return r.waitTask(ctx, what, id)
+}
+
+// waitTask waits for a running task, without a bound but the caller's.
+func (r *Runtime) waitTask(parent context.Context, what string, id runtime.ContainerID) (runtime.Exit, error) {
+	ctx, done := r.begin(parent, forever)
+	defer done()
+	answer, err := r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: containerID(id)})
+	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsNotFound(err) {
+		return runtime.Exit{}, r.kind(ctx, what, err)
+	}
+	if err == nil {
+		e, err := r.exit(id, int(answer.ExitStatus), answer.ExitedAt.AsTime())
+		return e, r.kind(ctx, what, err)
+	}
+	// The task went away between two looks: removed, or lost.
+	s, err := r.Status(parent, id)
+	switch {
+	case err != nil:
+		return runtime.Exit{}, fmt.Errorf("%s: %w", what, err)
+	case s.State == runtime.Exited:
+		return s.Exit, nil
+	case s.State == runtime.Lost:
+		return runtime.Exit{Unknown: true, At: time.Now()}, nil
+	}
+	return runtime.Exit{}, fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, errors.New("its task comes and goes"))
+}
+
+// forever is longer than any process runs.
+const forever = 100 * 365 * 24 * time.Hour
+
+func compareIdentity(a, b spec.Identity) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal))
+}
