@@ -32,6 +32,7 @@ var home = map[string][]string{
 	"go.uber.org/zap":                 {"store/etcdembed", "store/etcdstore"},
 	"github.com/containerd/":          {"agent/runtime/containerdrt"},
 	"github.com/opencontainers/":      {"agent/runtime/containerdrt"},
+	"github.com/moby/sys/":            {"agent/runtime/containerdrt"},
 	"github.com/miekg/dns":            {"dnsd"},
 	"gopkg.in/yaml.v3":                {"spec"},
 	"github.com/vishvananda/":         {"agent/network"},
