@@ -3,6 +3,8 @@ package network
 import (
 	"errors"
 	"net/netip"
+	"os"
+	"sync"
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
@@ -90,6 +92,12 @@ func TestAttachIntoANewNamespace(t *testing.T) {
 	if _, err := dial(b, addrA); !errors.Is(err, unix.EHOSTUNREACH) {
 		t.Errorf("dial the old address: %v, want unreachable", err)
 	}
+	// Somebody flushed our routes: no member lives without the unreachable one.
+	must(t, hh.RouteDel(n.unreachable()))
+	must(t, n.Attach(t.Context(), member(0), another, address(99)))
+	if _, err := dial(b, addrA); !errors.Is(err, unix.EHOSTUNREACH) {
+		t.Errorf("dial an address that nobody has: %v, want unreachable", err)
+	}
 }
 
 func TestAttachRefuses(t *testing.T) {
@@ -128,4 +136,45 @@ func TestAttachRefuses(t *testing.T) {
 		t.Errorf("detach of somebody else's link: %v, want ErrForeign", err)
 	}
 	reaches(t, h, addrA, n.cfg.Gateway)
+}
+
+func TestNobodyAsksForAMAC(t *testing.T) {
+	n, h := host(t, nil)
+	must(t, n.Setup(t.Context()))
+	a, addrA := attach(t, n, 0)
+	b, addrB := attach(t, n, 1)
+	for _, path := range []string{h, a, b} { // nobody answers ARP, as on hosts of load balancers
+		must(t, within(path, func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte("8"), 0) }))
+	}
+	echo(t, a, addrA)
+	reaches(t, b, addrA, addrB)
+	reaches(t, h, addrA, n.cfg.Gateway)
+}
+
+func TestManyAtOnce(t *testing.T) {
+	n, h := host(t, nil)
+	must(t, n.Setup(t.Context()))
+	before := picture(t, h)
+	const members = 20
+	paths := make([]string, members)
+	for i := range paths {
+		paths[i] = namespace(t)
+	}
+	each := func(f func(i int) error) {
+		t.Helper()
+		errs := make([]error, members)
+		var wg sync.WaitGroup
+		for i := range members {
+			wg.Go(func() { errs[i] = f(i) })
+		}
+		wg.Wait()
+		must(t, errors.Join(errs...))
+	}
+	each(func(i int) error { return n.Attach(t.Context(), member(i), paths[i], address(byte(10+i))) })
+	echo(t, paths[0], address(10))
+	for i := 1; i < members; i++ {
+		reaches(t, paths[i], address(10), address(byte(10+i)))
+	}
+	each(func(i int) error { return n.Detach(t.Context(), member(i)) })
+	same(t, "the host after all have gone", before, picture(t, h))
 }

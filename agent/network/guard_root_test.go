@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 func TestAMemberCannotSendFromAnAddressThatIsNotItsOwn(t *testing.T) {
@@ -61,4 +63,59 @@ func TestADroppingForwardPolicyIsNamed(t *testing.T) {
 	if err != nil || len(w) != 1 || !strings.Contains(w[0], "FORWARD") || !strings.Contains(w[0], "filter") {
 		t.Errorf("got %v, %v; want a warning that names the chain", w, err)
 	}
+}
+
+func TestTrafficToTheOutsideHasTheHostsAddress(t *testing.T) {
+	n, h := host(t, nil)
+	must(t, n.Setup(t.Context()))
+	a, addrA := attach(t, n, 0)
+	b, addrB := attach(t, n, 1)
+	echo(t, b, addrB)
+
+	outside := namespace(t)
+	hostAddr, outsideAddr := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	hh, oh := handle(t, h), handle(t, outside)
+	var fd int
+	must(t, within(outside, func() (err error) {
+		fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	}))
+	defer unix.Close(fd)
+	must(t, hh.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "uplink", TxQLen: -1}, PeerName: "eth0", PeerNamespace: netlink.NsFd(fd)}))
+	for name, at := range map[string]struct {
+		h    *netlink.Handle
+		addr netip.Addr
+	}{"uplink": {hh, hostAddr}, "eth0": {oh, outsideAddr}} {
+		l, err := at.h.LinkByName(name)
+		must(t, err)
+		must(t, at.h.AddrAdd(l, &netlink.Addr{IPNet: whole(netip.PrefixFrom(at.addr, 24))}))
+		must(t, at.h.LinkSetUp(l))
+	}
+	echo(t, outside, outsideAddr)
+	reaches(t, a, outsideAddr, hostAddr)
+	reaches(t, a, addrB, addrA)
+	if got := masqueraded(t, n); got != 1 {
+		t.Errorf("%d connections were masqueraded, want that to the outside", got)
+	}
+	must(t, n.Setup(t.Context()))
+	if got := masqueraded(t, n); got != 1 {
+		t.Errorf("counter is %d after another setup: the table was replaced needlessly", got)
+	}
+}
+
+// masqueraded reads the counter of our rule.
+func masqueraded(t *testing.T, n *Network) (packets uint64) {
+	t.Helper()
+	must(t, n.nft(func(c *nftables.Conn) error {
+		rules, err := c.GetRules(n.table(), &nftables.Chain{Name: "postrouting", Table: n.table()})
+		for _, r := range rules {
+			for _, e := range r.Exprs {
+				if counter, ok := e.(*expr.Counter); ok {
+					packets = counter.Packets
+				}
+			}
+		}
+		return err
+	}))
+	return packets
 }

@@ -29,7 +29,7 @@ func needsRoot(t *testing.T) {
 }
 
 // namespace makes a network namespace, pinned until the test ends.
-func namespace(t *testing.T) string {
+func namespace(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "net")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -52,7 +52,7 @@ func namespace(t *testing.T) string {
 }
 
 // unpin lets the kernel destroy a namespace; again is no error.
-func unpin(t *testing.T, path string) {
+func unpin(t testing.TB, path string) {
 	t.Helper()
 	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT {
 		t.Errorf("unpin %s: %v", path, err)
@@ -70,7 +70,7 @@ func handle(t *testing.T, path string) *netlink.Handle {
 	return h
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

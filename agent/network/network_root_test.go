@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"github.com/stead-project/stead/spec"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -129,6 +127,13 @@ func TestOverlapIsRefusedAndNothingChanged(t *testing.T) {
 		{"a route", func(t *testing.T, h *netlink.Handle) { via(t, h, "10.88.128.0/17", 0) }, []string{"10.88.128.0/17 via 192.0.2.9 dev br0", "--cidr"}},
 		{"a route that holds ours", func(t *testing.T, h *netlink.Handle) { via(t, h, "10.0.0.0/8", 0) }, []string{"10.0.0.0/8", "--cidr"}},
 		{"a route of another table", func(t *testing.T, h *netlink.Handle) { via(t, h, "10.88.0.0/16", 52) }, []string{"table 52", "--cidr"}},
+		{"a route of our protocol that is another's", func(t *testing.T, h *netlink.Handle) {
+			br := bridge(t, h, "192.0.2.1/24")
+			must(t, h.RouteAdd(&netlink.Route{LinkIndex: br.Attrs().Index, Dst: single(address(10)), Scope: netlink.SCOPE_LINK, Protocol: protocol}))
+		}, []string{"10.88.0.10/32 dev br0 proto 83", "--cidr"}},
+		{"another node's unreachable route", func(t *testing.T, h *netlink.Handle) {
+			must(t, h.RouteAdd(&netlink.Route{Dst: whole(netip.MustParsePrefix(DefaultCIDR)), Type: unix.RTN_UNREACHABLE, Protocol: protocol, Priority: 1<<30 | 1}))
+		}, []string{"10.88.0.0/16 proto 83", "--cidr"}},
 		{"the gateway is somebody's", func(t *testing.T, h *netlink.Handle) { bridge(t, h, "169.254.1.1/16") }, []string{"gateway 169.254.1.1", "br0"}},
 		{"a default route is none", func(t *testing.T, h *netlink.Handle) { via(t, h, "0.0.0.0/0", 0) }, nil},
 		{"a VPN's half of everything is none", func(t *testing.T, h *netlink.Handle) { via(t, h, "0.0.0.0/1", 0) }, nil},
@@ -193,59 +198,4 @@ func TestTwoNodesOfOneNamespaceLeaveEachOtherAlone(t *testing.T) {
 	must(t, second.Teardown(t.Context()))
 	same(t, "the first node after the second has gone", before, picture(t, h))
 	reaches(t, h, addrA, n.cfg.Gateway)
-}
-
-func TestTrafficToTheOutsideHasTheHostsAddress(t *testing.T) {
-	n, h := host(t, nil)
-	must(t, n.Setup(t.Context()))
-	a, addrA := attach(t, n, 0)
-	b, addrB := attach(t, n, 1)
-	echo(t, b, addrB)
-
-	outside := namespace(t)
-	hostAddr, outsideAddr := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	hh, oh := handle(t, h), handle(t, outside)
-	var fd int
-	must(t, within(outside, func() (err error) {
-		fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		return err
-	}))
-	defer unix.Close(fd)
-	must(t, hh.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "uplink", TxQLen: -1}, PeerName: "eth0", PeerNamespace: netlink.NsFd(fd)}))
-	for name, at := range map[string]struct {
-		h    *netlink.Handle
-		addr netip.Addr
-	}{"uplink": {hh, hostAddr}, "eth0": {oh, outsideAddr}} {
-		l, err := at.h.LinkByName(name)
-		must(t, err)
-		must(t, at.h.AddrAdd(l, &netlink.Addr{IPNet: whole(netip.PrefixFrom(at.addr, 24))}))
-		must(t, at.h.LinkSetUp(l))
-	}
-	echo(t, outside, outsideAddr)
-	reaches(t, a, outsideAddr, hostAddr)
-	reaches(t, a, addrB, addrA)
-	if got := masqueraded(t, n); got != 1 {
-		t.Errorf("%d connections were masqueraded, want that to the outside", got)
-	}
-	must(t, n.Setup(t.Context()))
-	if got := masqueraded(t, n); got != 1 {
-		t.Errorf("counter is %d after another setup: the table was replaced needlessly", got)
-	}
-}
-
-// masqueraded reads the counter of our rule.
-func masqueraded(t *testing.T, n *Network) (packets uint64) {
-	t.Helper()
-	must(t, n.nft(func(c *nftables.Conn) error {
-		rules, err := c.GetRules(n.table(), &nftables.Chain{Name: "postrouting", Table: n.table()})
-		for _, r := range rules {
-			for _, e := range r.Exprs {
-				if counter, ok := e.(*expr.Counter); ok {
-					packets = counter.Packets
-				}
-			}
-		}
-		return err
-	}))
-	return packets
 }
