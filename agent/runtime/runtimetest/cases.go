@@ -96,6 +96,7 @@ func testLifecycle(t *testing.T, m *member) {
 	if s := m.status(t, c.ID); s.State != runtime.Running || s.Started.IsZero() {
 		t.Errorf("Status after Start: %+v", s)
 	}
+	m.ready(t, c)
 	wantNil(t, "Start while it runs", m.Runtime.Start(ctx, c.ID))
 	wantNil(t, "Signal", m.Runtime.Signal(ctx, c.ID, sigTerm, false))
 	if e := m.wait(t, c.ID); e.Code != 0 || e.Unknown || e.OOM || e.At.IsZero() {

@@ -22,6 +22,7 @@ import (
 //	exit N         exits with code N at once
 //	echo TEXT      prints TEXT and a newline to stdout, exits 0
 //	fail TEXT N    prints TEXT and a newline to stderr, exits N
+//	ready          exits 0 once the container's run or stubborn minds its signals
 type Subject struct {
 	Runtime runtime.Runtime
 	// Again returns another value over the same host, as a restarted agent has it.
@@ -118,7 +119,20 @@ func (m *member) started(t *testing.T, name string, args ...string) runtime.Cont
 	if err := m.Runtime.Start(t.Context(), c.ID); err != nil {
 		t.Fatalf("Start: %v", err)
 	}
+	m.ready(t, c)
 	return c.ID
+}
+
+// ready waits until a program that minds signals does.
+func (m *member) ready(t *testing.T, c runtime.Container) {
+	t.Helper()
+	if c.Args[0] != "run" && c.Args[0] != "stubborn" {
+		return
+	}
+	code, err := m.Runtime.Exec(t.Context(), c.ID, runtime.Exec{Command: []string{Box, "ready"}})
+	if err != nil || code != 0 {
+		t.Fatalf("the container does not get ready: code %d, %v", code, err)
+	}
 }
 
 func (m *member) wait(t *testing.T, id runtime.ContainerID) runtime.Exit {

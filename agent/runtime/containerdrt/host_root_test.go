@@ -1,0 +1,209 @@
+package containerdrt_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/containerdrt"
+	"github.com/stead-project/stead/agent/runtime/runtimetest"
+)
+
+const imageName = "stead.test/box:1"
+
+// host is a containerd of the test's own, with one node's runtime on it.
+type host struct {
+	t   *testing.T
+	dir string
+	cfg containerdrt.Config
+	cmd *exec.Cmd
+	box []byte
+}
+
+// newHost starts a daemon below a temporary directory. At the end everything is
+// purged, the daemon ended, and it is an error if anything is left.
+func newHost(t *testing.T) *host {
+	t.Helper()
+	if os.Getenv("STEAD_ROOT_TESTS") != "1" || os.Getuid() != 0 {
+		t.Skip("needs root, containerd and runc; set STEAD_ROOT_TESTS=1")
+	}
+	if _, err := exec.LookPath("containerd"); err != nil {
+		t.Skip("needs containerd")
+	}
+	// Short, because socket paths have a limit, and named so that leftovers show.
+	dir, err := os.MkdirTemp("", "stead-rt-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Base(dir)
+	h := &host{t: t, dir: dir, box: runtimetest.BuildBox(t), cfg: containerdrt.Config{
+		Address: filepath.Join(dir, "c.sock"), Namespace: name, CgroupParent: "/" + name,
+		RunDir: filepath.Join(dir, "run"), Logger: buildLogger(t, dir),
+	}}
+	config := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = %q\n",
+		filepath.Join(dir, "root"), filepath.Join(dir, "state"), h.cfg.Address)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	h.startDaemon()
+	return h
+}
+
+func buildLogger(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "stead-node")
+	cmd := exec.Command("go", "build", "-o", path, "github.com/stead-project/stead/cmd/stead-node")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build stead-node: %v\n%s", err, out)
+	}
+	return path
+}
+
+func (h *host) startDaemon() {
+	h.t.Helper()
+	log, err := os.OpenFile(filepath.Join(h.dir, "containerd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer log.Close()
+	h.cmd = exec.Command("containerd", "--config", filepath.Join(h.dir, "config.toml"))
+	h.cmd.Stdout, h.cmd.Stderr = log, log
+	if err := h.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	rt := h.open()
+	defer rt.Close()
+	h.until("containerd answers", func() bool { return rt.Ping(h.t.Context()) == nil })
+}
+
+// killDaemon ends the daemon as a crash does.
+func (h *host) killDaemon() {
+	h.t.Helper()
+	if err := h.cmd.Process.Kill(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.cmd.Wait()
+}
+
+func (h *host) open() *containerdrt.Runtime {
+	h.t.Helper()
+	rt, err := containerdrt.New(h.cfg)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return rt
+}
+
+func (h *host) until(what string, ok func() bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// close purges, ends the daemon and proves that nothing is left.
+func (h *host) close() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.t.Context()), time.Minute)
+	defer cancel()
+	if h.cmd != nil {
+		rt, err := containerdrt.New(h.cfg)
+		if err == nil {
+			err = rt.Purge(ctx)
+			rt.Close()
+		}
+		if err != nil {
+			h.t.Errorf("purge: %v", err)
+		}
+		h.cmd.Process.Signal(syscall.SIGTERM)
+		h.cmd.Wait()
+	}
+	for _, left := range h.leftovers() {
+		h.t.Errorf("left behind: %s", left)
+	}
+	if h.t.Failed() {
+		log, _ := os.ReadFile(filepath.Join(h.dir, "containerd.log"))
+		h.t.Logf("containerd's log ends:\n%s", log[max(0, len(log)-4000):])
+	}
+	if err := os.RemoveAll(h.dir); err != nil {
+		h.t.Errorf("clean up: %v", err)
+	}
+}
+
+// leftovers are mounts, cgroups and processes that carry the host's name.
+func (h *host) leftovers() []string {
+	name := filepath.Base(h.dir)
+	var left []string
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, name) {
+			left = append(left, "mount "+strings.TrimSpace(line))
+		}
+	}
+	filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && filepath.Base(path) == name {
+			left = append(left, "cgroup "+path)
+		}
+		return nil
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		ps := h.processes()
+		if len(ps) == 0 || time.Now().After(deadline) {
+			return append(left, ps...)
+		}
+	}
+}
+
+func (h *host) processes() []string {
+	var out []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		line, _ := os.ReadFile(f)
+		if bytes.Contains(line, []byte(filepath.Base(h.dir))) {
+			out = append(out, "process "+f+": "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return out
+}
+
+// load makes an image of the box present.
+func (h *host) load(rt runtime.Runtime, name string, config runtimetest.ImageConfig) {
+	h.t.Helper()
+	archive := runtimetest.Archive(h.t, name, h.box, config)
+	if _, err := rt.LoadImage(h.t.Context(), bytes.NewReader(archive)); err != nil {
+		h.t.Fatalf("LoadImage: %v", err)
+	}
+}
+
+func TestRuntimePromises(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	archive := runtimetest.Archive(t, imageName, h.box, runtimetest.ImageConfig{})
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Subject {
+		return runtimetest.Subject{
+			Runtime: rt,
+			Again: func(t *testing.T) runtime.Runtime {
+				again := h.open()
+				t.Cleanup(func() { again.Close() })
+				return again
+			},
+			Archive: func() io.Reader { return bytes.NewReader(archive) },
+			Image:   imageName,
+			LogDir:  filepath.Join(h.dir, "logs"),
+		}
+	})
+}

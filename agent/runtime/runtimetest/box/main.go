@@ -1,0 +1,112 @@
+// Command box is the program of the test image: it does what its arguments say.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+func main() {
+	args := append(os.Args[1:], "", "", "")
+	switch args[0] {
+	case "run": // until SIGTERM
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		ready("running")
+		<-c
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		ready("stubborn")
+		for {
+			time.Sleep(time.Hour)
+		}
+	case "ready": // waits until the main process has set its signal handlers
+		for range 1000 {
+			if _, err := os.Stat(readyFile); err == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		os.Exit(98)
+	case "chatty": // a numbered line every MILLIS
+		every, _ := strconv.Atoi(args[1])
+		for i := 0; ; i++ {
+			fmt.Println("tick", i)
+			time.Sleep(time.Duration(every) * time.Millisecond)
+		}
+	case "eat": // memory, without end
+		for keep := [][]byte{}; ; keep = append(keep, make([]byte, 1<<20)) {
+			for _, b := range keep {
+				for i := 0; i < len(b); i += 4096 {
+					b[i] = 1
+				}
+			}
+		}
+	case "fork": // leaves a child that holds stdout open
+		_, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
+		check(err)
+		fmt.Println("forked")
+	case "echo":
+		fmt.Println(args[1])
+	case "fail":
+		fmt.Fprintln(os.Stderr, args[1])
+		code, _ := strconv.Atoi(args[2])
+		os.Exit(code)
+	case "exit":
+		code, _ := strconv.Atoi(args[1])
+		os.Exit(code)
+	case "facts":
+		facts()
+	case "write":
+		check(os.WriteFile(args[1], []byte(args[2]), 0o600))
+	case "read":
+		text, err := os.ReadFile(args[1])
+		check(err)
+		os.Stdout.Write(text)
+	}
+}
+
+const readyFile = "/tmp/ready"
+
+// ready says that signals now do what they should. On a read-only root nobody can
+// wait for it.
+func ready(word string) {
+	fmt.Println(word)
+	_ = os.WriteFile(readyFile, nil, 0o644)
+}
+
+// facts prints what a process can see of its own cage.
+func facts() {
+	host, err := os.Hostname()
+	check(err)
+	groups, err := os.Getgroups()
+	check(err)
+	dir, err := os.Getwd()
+	check(err)
+	fmt.Println("hostname", host)
+	fmt.Println("uid", os.Getuid(), "gid", os.Getgid(), "groups", groups)
+	fmt.Println("dir", dir)
+	fmt.Println("pid", os.Getpid())
+	for _, e := range os.Environ() {
+		fmt.Println("env", e)
+	}
+	var files syscall.Rlimit
+	check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
+	fmt.Println("nofile", files.Cur, files.Max)
+	for _, f := range []string{"/proc/self/status", "/proc/self/mountinfo"} {
+		text, err := os.ReadFile(f)
+		check(err)
+		os.Stdout.Write(text)
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(99)
+	}
+}
