@@ -10,6 +10,9 @@
 //	stead:"ignored"   accepted with a warning, changes nothing here
 //	stead:"only"      only in apiVersion stead/v1 or the annotation stead.dev/spec
 //	stead:"only,later"
+//	stead:"later,zero"  as later, but an empty value (false, 0, "", [], {}), which says
+//	                    what absence says, is accepted
+//	stead:"later,or=1"  as later, but this one value, the default, is accepted
 //
 // so that decoder, validation and docs/MANIFEST.md cannot disagree.
 package spec

@@ -71,6 +71,8 @@ func canonical(v any) any { return canonicalValue(reflect.ValueOf(v)) }
 
 func canonicalValue(v reflect.Value) any {
 	switch v.Kind() {
+	case reflect.Invalid: // behind a nil
+		return nil
 	case reflect.Pointer, reflect.Interface:
 		return canonicalValue(v.Elem())
 	case reflect.Slice:

@@ -79,14 +79,14 @@ type ServiceSpec struct {
 	IPFamilyPolicy                any `json:"ipFamilyPolicy,omitempty" stead:"ignored"`
 	InternalTrafficPolicy         any `json:"internalTrafficPolicy,omitempty" stead:"ignored"`
 	SessionAffinity               any `json:"sessionAffinity,omitempty" stead:"ignored"`
-	ExternalName                  any `json:"externalName,omitempty" stead:"later"`
-	ExternalIPs                   any `json:"externalIPs,omitempty" stead:"later"`
+	ExternalName                  any `json:"externalName,omitempty" stead:"later,zero"`
+	ExternalIPs                   any `json:"externalIPs,omitempty" stead:"later,zero"`
 	ExternalTrafficPolicy         any `json:"externalTrafficPolicy,omitempty" stead:"later"`
-	LoadBalancerIP                any `json:"loadBalancerIP,omitempty" stead:"later"`
+	LoadBalancerIP                any `json:"loadBalancerIP,omitempty" stead:"later,zero"`
 	LoadBalancerClass             any `json:"loadBalancerClass,omitempty" stead:"later"`
-	LoadBalancerSourceRanges      any `json:"loadBalancerSourceRanges,omitempty" stead:"later"`
-	AllocateLoadBalancerNodePorts any `json:"allocateLoadBalancerNodePorts,omitempty" stead:"later"`
-	HealthCheckNodePort           any `json:"healthCheckNodePort,omitempty" stead:"later"`
+	LoadBalancerSourceRanges      any `json:"loadBalancerSourceRanges,omitempty" stead:"later,zero"`
+	AllocateLoadBalancerNodePorts any `json:"allocateLoadBalancerNodePorts,omitempty" stead:"later,zero"`
+	HealthCheckNodePort           any `json:"healthCheckNodePort,omitempty" stead:"later,zero"`
 	SessionAffinityConfig         any `json:"sessionAffinityConfig,omitempty" stead:"later"`
 	TrafficDistribution           any `json:"trafficDistribution,omitempty" stead:"later"`
 }
@@ -101,7 +101,7 @@ type ServicePort struct {
 	// there is no proxy that could translate.
 	TargetPort  *PortRef `json:"targetPort,omitempty"`
 	AppProtocol *string  `json:"appProtocol,omitempty" stead:"ignored"`
-	NodePort    any      `json:"nodePort,omitempty" stead:"later"`
+	NodePort    any      `json:"nodePort,omitempty" stead:"later,zero"`
 }
 
 // ConfigMap holds files and variables for members.
@@ -111,7 +111,7 @@ type ConfigMap struct {
 	Metadata   ObjectMeta        `json:"metadata"`
 	Data       map[string]string `json:"data,omitempty"`
 	BinaryData map[string]Bytes  `json:"binaryData,omitempty"`
-	Immutable  *bool             `json:"immutable,omitempty" stead:"later"`
+	Immutable  *bool             `json:"immutable,omitempty" stead:"later,zero"`
 }
 
 // Secret holds secret files and variables for members; encrypted in the store.
@@ -123,5 +123,5 @@ type Secret struct {
 	StringData map[string]string `json:"stringData,omitempty"`
 	// Type is informational; default Opaque.
 	Type      string `json:"type,omitempty"`
-	Immutable *bool  `json:"immutable,omitempty" stead:"later"`
+	Immutable *bool  `json:"immutable,omitempty" stead:"later,zero"`
 }

@@ -9,7 +9,6 @@ var (
 	labelName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	labelWord   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 	configKey   = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
-	envName     = regexp.MustCompile(`^[A-Za-z_.-][A-Za-z0-9_.-]*$`)
 	wholeDomain = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 )
 
@@ -33,7 +32,12 @@ func validLabelKey(s string) bool {
 // validLabelValue: empty, or at most 63 characters.
 func validLabelValue(s string) bool { return s == "" || len(s) <= 63 && labelWord.MatchString(s) }
 
+// validEnvName: what Kubernetes takes for the name of a variable.
+func validEnvName(s string) bool {
+	return s != "" && len(s) <= 4096 && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '=' })
+}
+
 // validConfigKey: the name of a file in a ConfigMap or Secret.
 func validConfigKey(s string) bool {
-	return len(s) <= 253 && configKey.MatchString(s) && s != "." && !strings.HasPrefix(s, "..")
+	return s != "" && len(s) <= 253 && configKey.MatchString(s) && s != "." && !strings.HasPrefix(s, "..")
 }

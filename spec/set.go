@@ -16,9 +16,9 @@ type ObjectMeta struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	GenerateName    string `json:"generateName,omitempty" stead:"later"`
-	Finalizers      any    `json:"finalizers,omitempty" stead:"later"`
-	OwnerReferences any    `json:"ownerReferences,omitempty" stead:"later"`
+	GenerateName    string `json:"generateName,omitempty" stead:"later,zero"`
+	Finalizers      any    `json:"finalizers,omitempty" stead:"later,zero"`
+	OwnerReferences any    `json:"ownerReferences,omitempty" stead:"later,zero"`
 
 	CreationTimestamp          any `json:"creationTimestamp,omitempty" stead:"ignored"`
 	DeletionTimestamp          any `json:"deletionTimestamp,omitempty" stead:"ignored"`
@@ -97,9 +97,9 @@ const (
 // RollingUpdate bounds a rolling update.
 type RollingUpdate struct {
 	// Partition keeps ordinals below it on the current revision; default 0.
-	Partition *int32 `json:"partition,omitempty" stead:"later"`
+	Partition *int32 `json:"partition,omitempty" stead:"later,zero"`
 	// MaxUnavailable is a number or percent (rounded down, at least 1); default 1.
-	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty" stead:"later"`
+	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty" stead:"later,or=1"`
 	OnFailure      string        `json:"onFailure,omitempty" stead:"only,later"`
 	Order          string        `json:"order,omitempty" stead:"only,later"`
 }
@@ -183,7 +183,7 @@ type ClaimSpec struct {
 	VolumeMode string `json:"volumeMode,omitempty"`
 
 	Selector                  any    `json:"selector,omitempty" stead:"later"`
-	VolumeName                string `json:"volumeName,omitempty" stead:"later"`
+	VolumeName                string `json:"volumeName,omitempty" stead:"later,zero"`
 	DataSource                any    `json:"dataSource,omitempty" stead:"later"`
 	DataSourceRef             any    `json:"dataSourceRef,omitempty" stead:"later"`
 	VolumeAttributesClassName any    `json:"volumeAttributesClassName,omitempty" stead:"later"`
@@ -195,5 +195,5 @@ const LocalClass = "local"
 // VolumeResources is the size asked for: requests.storage.
 type VolumeResources struct {
 	Requests map[string]Quantity `json:"requests,omitempty"`
-	Limits   map[string]Quantity `json:"limits,omitempty" stead:"later"`
+	Limits   map[string]Quantity `json:"limits,omitempty" stead:"later,zero"`
 }

@@ -19,33 +19,33 @@ type MemberSpec struct {
 	DNSPolicy       string                 `json:"dnsPolicy,omitempty"`
 	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
 
-	InitContainers            []Container       `json:"initContainers,omitempty" stead:"later"`
+	InitContainers            []Container       `json:"initContainers,omitempty" stead:"later,zero"`
 	EphemeralContainers       any               `json:"ephemeralContainers,omitempty" stead:"later"`
 	ActiveDeadlineSeconds     *int64            `json:"activeDeadlineSeconds,omitempty" stead:"later"`
-	DNSConfig                 any               `json:"dnsConfig,omitempty" stead:"later"`
-	NodeSelector              map[string]string `json:"nodeSelector,omitempty" stead:"later"`
-	NodeName                  string            `json:"nodeName,omitempty" stead:"later"`
-	Affinity                  any               `json:"affinity,omitempty" stead:"later"`
-	Tolerations               any               `json:"tolerations,omitempty" stead:"later"`
-	TopologySpreadConstraints any               `json:"topologySpreadConstraints,omitempty" stead:"later"`
-	HostNetwork               bool              `json:"hostNetwork,omitempty" stead:"later"`
-	HostPID                   bool              `json:"hostPID,omitempty" stead:"later"`
-	HostIPC                   bool              `json:"hostIPC,omitempty" stead:"later"`
+	DNSConfig                 any               `json:"dnsConfig,omitempty" stead:"later,zero"`
+	NodeSelector              map[string]string `json:"nodeSelector,omitempty" stead:"later,zero"`
+	NodeName                  string            `json:"nodeName,omitempty" stead:"later,zero"`
+	Affinity                  any               `json:"affinity,omitempty" stead:"later,zero"`
+	Tolerations               any               `json:"tolerations,omitempty" stead:"later,zero"`
+	TopologySpreadConstraints any               `json:"topologySpreadConstraints,omitempty" stead:"later,zero"`
+	HostNetwork               bool              `json:"hostNetwork,omitempty" stead:"later,zero"`
+	HostPID                   bool              `json:"hostPID,omitempty" stead:"later,zero"`
+	HostIPC                   bool              `json:"hostIPC,omitempty" stead:"later,zero"`
 	HostUsers                 *bool             `json:"hostUsers,omitempty" stead:"later"`
-	ShareProcessNamespace     *bool             `json:"shareProcessNamespace,omitempty" stead:"later"`
-	ImagePullSecrets          any               `json:"imagePullSecrets,omitempty" stead:"later"`
-	Hostname                  string            `json:"hostname,omitempty" stead:"later"`
+	ShareProcessNamespace     *bool             `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
+	ImagePullSecrets          any               `json:"imagePullSecrets,omitempty" stead:"later,zero"`
+	Hostname                  string            `json:"hostname,omitempty" stead:"later,zero"`
 	HostnameOverride          *string           `json:"hostnameOverride,omitempty" stead:"later"`
-	Subdomain                 string            `json:"subdomain,omitempty" stead:"later"`
-	HostAliases               any               `json:"hostAliases,omitempty" stead:"later"`
-	ReadinessGates            any               `json:"readinessGates,omitempty" stead:"later"`
+	Subdomain                 string            `json:"subdomain,omitempty" stead:"later,zero"`
+	HostAliases               any               `json:"hostAliases,omitempty" stead:"later,zero"`
+	ReadinessGates            any               `json:"readinessGates,omitempty" stead:"later,zero"`
 	RuntimeClassName          *string           `json:"runtimeClassName,omitempty" stead:"later"`
-	Overhead                  any               `json:"overhead,omitempty" stead:"later"`
+	Overhead                  any               `json:"overhead,omitempty" stead:"later,zero"`
 	OS                        any               `json:"os,omitempty" stead:"later"`
-	SchedulingGates           any               `json:"schedulingGates,omitempty" stead:"later"`
-	ResourceClaims            any               `json:"resourceClaims,omitempty" stead:"later"`
+	SchedulingGates           any               `json:"schedulingGates,omitempty" stead:"later,zero"`
+	ResourceClaims            any               `json:"resourceClaims,omitempty" stead:"later,zero"`
 	Resources                 any               `json:"resources,omitempty" stead:"later"`
-	SetHostnameAsFQDN         *bool             `json:"setHostnameAsFQDN,omitempty" stead:"later"`
+	SetHostnameAsFQDN         *bool             `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
 
 	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored"`
 	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored"`
@@ -77,12 +77,12 @@ type Container struct {
 	StartupProbe    *Probe               `json:"startupProbe,omitempty"`
 	SecurityContext *SecurityContext     `json:"securityContext,omitempty"`
 
-	Lifecycle          *Lifecycle        `json:"lifecycle,omitempty" stead:"later"`
-	VolumeDevices      any               `json:"volumeDevices,omitempty" stead:"later"`
-	Stdin              bool              `json:"stdin,omitempty" stead:"later"`
-	StdinOnce          bool              `json:"stdinOnce,omitempty" stead:"later"`
-	TTY                bool              `json:"tty,omitempty" stead:"later"`
-	ResizePolicy       any               `json:"resizePolicy,omitempty" stead:"later"`
+	Lifecycle          *Lifecycle        `json:"lifecycle,omitempty" stead:"later,zero"`
+	VolumeDevices      any               `json:"volumeDevices,omitempty" stead:"later,zero"`
+	Stdin              bool              `json:"stdin,omitempty" stead:"later,zero"`
+	StdinOnce          bool              `json:"stdinOnce,omitempty" stead:"later,zero"`
+	TTY                bool              `json:"tty,omitempty" stead:"later,zero"`
+	ResizePolicy       any               `json:"resizePolicy,omitempty" stead:"later,zero"`
 	RestartPolicy      *string           `json:"restartPolicy,omitempty" stead:"later"`
 	RestartPolicyRules any               `json:"restartPolicyRules,omitempty" stead:"later"`
 	LeaderProbe        *Probe            `json:"leaderProbe,omitempty" stead:"only,later"`
@@ -106,8 +106,8 @@ type ContainerPort struct {
 	ContainerPort int32  `json:"containerPort"`
 	// Protocol is TCP (default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty"`
-	HostPort int32  `json:"hostPort,omitempty" stead:"later"`
-	HostIP   string `json:"hostIP,omitempty" stead:"later"`
+	HostPort int32  `json:"hostPort,omitempty" stead:"later,zero"`
+	HostIP   string `json:"hostIP,omitempty" stead:"later,zero"`
 }
 
 // EnvVar is one variable; $(VAR) in Value refers to earlier ones, $$ escapes.
@@ -160,7 +160,7 @@ type NameRef struct {
 type ResourceRequirements struct {
 	Limits   map[string]Quantity `json:"limits,omitempty"`
 	Requests map[string]Quantity `json:"requests,omitempty"`
-	Claims   any                 `json:"claims,omitempty" stead:"later"`
+	Claims   any                 `json:"claims,omitempty" stead:"later,zero"`
 }
 
 // VolumeMount puts a volume or claim into a container.
@@ -170,7 +170,7 @@ type VolumeMount struct {
 	ReadOnly  bool   `json:"readOnly,omitempty"`
 	// SubPath is a relative path inside the volume, without "..".
 	SubPath           string `json:"subPath,omitempty"`
-	SubPathExpr       string `json:"subPathExpr,omitempty" stead:"later"`
+	SubPathExpr       string `json:"subPathExpr,omitempty" stead:"later,zero"`
 	MountPropagation  string `json:"mountPropagation,omitempty" stead:"later"`
 	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty" stead:"later"`
 }
@@ -251,7 +251,7 @@ type MemberSecurityContext struct {
 	SupplementalGroups  []int64 `json:"supplementalGroups,omitempty"`
 
 	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty" stead:"later"`
-	Sysctls                  any     `json:"sysctls,omitempty" stead:"later"`
+	Sysctls                  any     `json:"sysctls,omitempty" stead:"later,zero"`
 	SeccompProfile           any     `json:"seccompProfile,omitempty" stead:"later"`
 	AppArmorProfile          any     `json:"appArmorProfile,omitempty" stead:"later"`
 	SELinuxOptions           any     `json:"seLinuxOptions,omitempty" stead:"later"`
@@ -269,7 +269,7 @@ type SecurityContext struct {
 	AllowPrivilegeEscalation *bool         `json:"allowPrivilegeEscalation,omitempty"`
 	Capabilities             *Capabilities `json:"capabilities,omitempty"`
 
-	Privileged      *bool `json:"privileged,omitempty" stead:"later"`
+	Privileged      *bool `json:"privileged,omitempty" stead:"later,zero"`
 	SeccompProfile  any   `json:"seccompProfile,omitempty" stead:"later"`
 	AppArmorProfile any   `json:"appArmorProfile,omitempty" stead:"later"`
 	SELinuxOptions  any   `json:"seLinuxOptions,omitempty" stead:"later"`

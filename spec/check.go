@@ -1,0 +1,148 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// checks gathers what is wrong with a decoded object whose defaults are filled in.
+type checks struct {
+	problems, warnings problemList
+	// oneOf are problems of a field of which exactly one part must be given. They
+	// are not told when a part was refused.
+	oneOf problemList
+}
+
+func (c *checks) fail(path, what, fix string) { c.problems.add(path, what, fix) }
+func (c *checks) warn(path, what, fix string) { c.warnings.add(path, what, fix) }
+
+// required reports whether value is there.
+func (c *checks) required(path, value string) bool {
+	if value == "" {
+		c.fail(path, "is missing", "")
+	}
+	return value != ""
+}
+
+// exactlyOne wants one of the parts, which are given by name.
+func (c *checks) exactlyOne(path string, parts map[string]bool) {
+	var given []string
+	for _, name := range sortedKeys(parts) {
+		if parts[name] {
+			given = append(given, name)
+		}
+	}
+	fix := "write " + either(sortedKeys(parts))
+	switch len(given) {
+	case 0:
+		c.oneOf.add(path, "says nothing", fix)
+	case 1:
+	default:
+		c.fail(path, "has "+strings.Join(given, " and "), fix)
+	}
+}
+
+// choice wants value to be one of ours; others are known but not supported yet.
+func (c *checks) choice(path, value string, ours []string, others ...string) {
+	switch {
+	case slices.Contains(ours, value):
+	case slices.Contains(others, value):
+		c.fail(path, quote(value)+" is not supported yet", "write "+either(ours))
+	default:
+		c.fail(path, quote(value)+" is unknown", "write "+either(ours))
+	}
+}
+
+func (c *checks) between(path string, n, least, most int64) {
+	if n < least || n > most {
+		fix := fmt.Sprintf("write %d to %d", least, most)
+		if least == most {
+			fix = fmt.Sprintf("write %d", least)
+		}
+		c.fail(path, fmt.Sprintf("%d is out of range", n), fix)
+	}
+}
+
+// label wants a DNS-1123 label.
+func (c *checks) label(path, name string) {
+	if c.required(path, name) && !ValidLabel(name) {
+		c.fail(path, quote(name)+" is no name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
+	}
+}
+
+// subdomain wants a DNS-1123 subdomain.
+func (c *checks) subdomain(path, name string) {
+	if c.required(path, name) && !ValidSubdomain(name) {
+		c.fail(path, quote(name)+" is no name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
+	}
+}
+
+// once reports values that stand twice among those seen.
+func (c *checks) once(path, value string, seen map[string]bool) {
+	if value != "" && seen[value] {
+		c.fail(path, quote(value)+" is given twice", "")
+	}
+	seen[value] = true
+}
+
+const maxAnnotations = 256 << 10 // bytes of all annotations of an object, as in Kubernetes
+
+// metadata checks everything but the name, whose rule differs.
+func (c *checks) metadata(path string, m *ObjectMeta) {
+	if m.Namespace != "" && !ValidLabel(string(m.Namespace)) {
+		c.fail(path+".namespace", quote(string(m.Namespace))+" is no namespace", "write at most 63 of a-z, 0-9 and -")
+	}
+	c.labels(path+".labels", m.Labels)
+	size := 0
+	for _, key := range sortedKeys(m.Annotations) {
+		size += len(key) + len(m.Annotations[key])
+		if !validLabelKey(key) {
+			c.fail(path+".annotations["+showKey(key)+"]", quote(key)+" is no key of an annotation", "write name or prefix/name")
+		}
+	}
+	if size > maxAnnotations {
+		c.fail(path+".annotations", fmt.Sprintf("%d bytes of annotations, the most is %d", size, maxAnnotations), "")
+	}
+}
+
+func (c *checks) labels(path string, labels map[string]string) {
+	for _, key := range sortedKeys(labels) {
+		at := path + "[" + showKey(key) + "]"
+		switch value := labels[key]; {
+		case !validLabelKey(key):
+			c.fail(at, quote(key)+" is no key of a label", "write name or prefix/name")
+		case !validLabelValue(value):
+			c.fail(at, quote(value)+" is no value of a label",
+				"write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
+		}
+	}
+}
+
+// size wants a whole number of bytes, at least least.
+func (c *checks) size(path string, q Quantity, least int64) {
+	switch {
+	case q.Milli%1000 != 0:
+		c.fail(path, q.String()+" is no whole number of bytes", fmt.Sprintf("write %dMi", q.Milli))
+	case q.Value() < least:
+		c.fail(path, q.String()+" is too little", "write at least "+Quantity{Milli: least * 1000}.String())
+	}
+}
+
+// either is "a, b or c"; an empty text is shown as "".
+func either(words []string) string {
+	shown := make([]string, len(words))
+	for i, w := range words {
+		if shown[i] = w; w == "" {
+			shown[i] = `""`
+		}
+	}
+	last := len(shown) - 1
+	if last == 0 {
+		return shown[0]
+	}
+	return strings.Join(shown[:last], ", ") + " or " + shown[last]
+}
+
+// index is path[i].
+func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

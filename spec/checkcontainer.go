@@ -1,0 +1,190 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func (c *checks) container(at string, x *Container, volumes map[string]bool, member *MemberSecurityContext) {
+	c.label(at+".name", x.Name)
+	if c.required(at+".image", x.Image) && (strings.ContainsAny(x.Image, " \t\r\n") || len(x.Image) > 1024) {
+		c.fail(at+".image", quote(x.Image)+" is no image", "write it as in registry/name:tag")
+	}
+	c.choice(at+".imagePullPolicy", x.ImagePullPolicy, []string{PullIfNotPresent, PullAlways, PullNever})
+	if x.WorkingDir != "" && !strings.HasPrefix(x.WorkingDir, "/") {
+		c.fail(at+".workingDir", quote(x.WorkingDir)+" is no absolute path", "write a path that begins with /")
+	}
+	ports := c.containerPorts(at+".ports", x.Ports)
+	c.env(at+".env", x.Env)
+	for i := range x.EnvFrom {
+		c.envFrom(index(at+".envFrom", i), &x.EnvFrom[i])
+	}
+	c.resources(at+".resources", &x.Resources)
+	c.mountPoints(at+".volumeMounts", x.VolumeMounts, volumes)
+	c.probe(at+".readinessProbe", x.ReadinessProbe, ports, false)
+	c.probe(at+".livenessProbe", x.LivenessProbe, ports, true)
+	c.probe(at+".startupProbe", x.StartupProbe, ports, true)
+	c.context(at+".securityContext", x.SecurityContext, member)
+}
+
+// protocols of ports.
+var protocols = []string{"TCP", "UDP", "SCTP"}
+
+// containerPorts returns the names of the ports.
+func (c *checks) containerPorts(at string, ports []ContainerPort) map[string]bool {
+	seen := map[string]bool{}
+	for i, port := range ports {
+		p := index(at, i)
+		c.between(p+".containerPort", int64(port.ContainerPort), 1, 65535)
+		c.choice(p+".protocol", port.Protocol, protocols)
+		if port.Name == "" {
+			continue
+		}
+		if !validPortName(port.Name) {
+			c.fail(p+".name", quote(port.Name)+" is no name of a port", "write at most 15 of a-z, 0-9 and -, with a letter among them")
+		}
+		c.once(p+".name", port.Name, seen)
+	}
+	delete(seen, "")
+	return seen
+}
+
+func (c *checks) env(at string, env []EnvVar) {
+	seen := map[string]bool{}
+	for i := range env {
+		e, p := &env[i], index(at, i)
+		if c.required(p+".name", e.Name) && !validEnvName(e.Name) {
+			c.fail(p+".name", quote(e.Name)+" is no name of a variable", `write printable characters without "="`)
+		}
+		if e.Name != "" && seen[e.Name] {
+			c.warn(p+".name", quote(e.Name)+" is given twice; the last one counts", "")
+		}
+		seen[e.Name] = true
+		if e.ValueFrom == nil {
+			continue
+		}
+		if e.Value != "" {
+			c.fail(p, "has value and valueFrom", "write one of them")
+		}
+		c.envSource(p+".valueFrom", e.ValueFrom)
+	}
+}
+
+// fieldPaths are the fields of a member that a variable can show.
+var fieldPaths = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
+	"spec.serviceAccountName", "status.hostIP", "status.podIP", "status.podIPs"}
+
+var keyedFieldPath = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
+
+func (c *checks) envSource(at string, s *EnvVarSource) {
+	c.exactlyOne(at, map[string]bool{"fieldRef": s.FieldRef != nil,
+		"configMapKeyRef": s.ConfigMapKeyRef != nil, "secretKeyRef": s.SecretKeyRef != nil})
+	if f := s.FieldRef; f != nil {
+		c.choice(at+".fieldRef.apiVersion", f.APIVersion, []string{"v1"})
+		m := keyedFieldPath.FindStringSubmatch(f.FieldPath)
+		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && (m == nil || !validLabelKey(m[2])) {
+			c.fail(at+".fieldRef.fieldPath", quote(f.FieldPath)+" is not supported",
+				"write metadata.labels['key'], metadata.annotations['key'], "+either(fieldPaths))
+		}
+	}
+	c.keyRef(at+".configMapKeyRef", s.ConfigMapKeyRef)
+	c.keyRef(at+".secretKeyRef", s.SecretKeyRef)
+}
+
+func (c *checks) keyRef(at string, r *KeyRef) {
+	if r != nil {
+		c.subdomain(at+".name", r.Name)
+		c.fileName(at+".key", r.Key)
+	}
+}
+
+func (c *checks) envFrom(at string, s *EnvFromSource) {
+	c.exactlyOne(at, map[string]bool{"configMapRef": s.ConfigMapRef != nil, "secretRef": s.SecretRef != nil})
+	if s.Prefix != "" && !validEnvName(s.Prefix) {
+		c.fail(at+".prefix", quote(s.Prefix)+" cannot begin the name of a variable", `write printable characters without "="`)
+	}
+	if s.ConfigMapRef != nil {
+		c.subdomain(at+".configMapRef.name", s.ConfigMapRef.Name)
+	}
+	if s.SecretRef != nil {
+		c.subdomain(at+".secretRef.name", s.SecretRef.Name)
+	}
+}
+
+// leastMemory: no process starts with less; "512" was meant as 512Mi.
+const leastMemory = 1 << 20
+
+func (c *checks) resources(at string, r *ResourceRequirements) {
+	for _, part := range []struct {
+		path string
+		of   map[string]Quantity
+	}{{at + ".limits", r.Limits}, {at + ".requests", r.Requests}} {
+		for _, name := range sortedKeys(part.of) {
+			p, q := part.path+"["+showKey(name)+"]", part.of[name]
+			switch {
+			case name == "memory":
+				least := int64(0)
+				if part.path == at+".limits" {
+					least = leastMemory
+				}
+				c.size(p, q, least)
+			case name != "cpu" && part.path != at+".limits" && r.Limits[name] == q:
+				// a request that came from the limit, about which enough was said
+			case name != "cpu":
+				c.fail(p, quote(name)+" is not supported yet", "write cpu or memory")
+			case q.Milli < 0:
+				c.fail(p, q.String()+" is too little", "write 0 or more")
+			}
+		}
+	}
+	for _, name := range sortedKeys(r.Requests) {
+		if limit, limited := r.Limits[name]; limited && r.Requests[name].Milli > limit.Milli {
+			c.fail(at+".requests["+showKey(name)+"]", fmt.Sprintf("%s is more than the limit %s", r.Requests[name], limit), "raise the limit, or ask for less")
+		}
+	}
+}
+
+// probe checks p, if there is one; single: only the success threshold 1 makes sense.
+func (c *checks) probe(at string, p *Probe, ports map[string]bool, single bool) {
+	if p == nil {
+		return
+	}
+	c.exactlyOne(at, map[string]bool{"exec": p.Exec != nil, "httpGet": p.HTTPGet != nil, "tcpSocket": p.TCPSocket != nil})
+	if p.Exec != nil && len(p.Exec.Command) == 0 {
+		c.fail(at+".exec.command", "is missing", "")
+	}
+	if h := p.HTTPGet; h != nil {
+		c.probePort(at+".httpGet.port", h.Port, ports)
+		c.choice(at+".httpGet.scheme", h.Scheme, []string{"HTTP", "HTTPS"})
+		for i, header := range h.HTTPHeaders {
+			if !headerName.MatchString(header.Name) || strings.ContainsAny(header.Value, "\r\n\x00") {
+				c.fail(index(at+".httpGet.httpHeaders", i), quote(header.Name)+" is no header of HTTP", "")
+			}
+		}
+	}
+	if p.TCPSocket != nil {
+		c.probePort(at+".tcpSocket.port", p.TCPSocket.Port, ports)
+	}
+	most := int64(maxSeconds)
+	c.between(at+".initialDelaySeconds", int64(p.InitialDelaySeconds), 0, most)
+	c.between(at+".periodSeconds", int64(p.PeriodSeconds), 1, most)
+	c.between(at+".timeoutSeconds", int64(p.TimeoutSeconds), 1, most)
+	c.between(at+".failureThreshold", int64(p.FailureThreshold), 1, most)
+	if single {
+		most = 1
+	}
+	c.between(at+".successThreshold", int64(p.SuccessThreshold), 1, most)
+}
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+func (c *checks) probePort(at string, port PortRef, ports map[string]bool) {
+	switch {
+	case port == PortRef{}:
+		c.fail(at, "is missing", "")
+	case port.Name != "" && !ports[port.Name]:
+		c.fail(at, quote(port.Name)+" is no port of this container", names(ports))
+	}
+}

@@ -1,0 +1,65 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// capabilities of Linux, without CAP_.
+var capabilities = strings.Fields(`AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND BPF CHECKPOINT_RESTORE CHOWN
+	DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID IPC_LOCK IPC_OWNER KILL LEASE LINUX_IMMUTABLE MAC_ADMIN MAC_OVERRIDE
+	MKNOD NET_ADMIN NET_BIND_SERVICE NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYS_ADMIN SYS_BOOT
+	SYS_CHROOT SYS_MODULE SYS_NICE SYS_PACCT SYS_PTRACE SYS_RAWIO SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG SYSLOG WAKE_ALARM`)
+
+// hostCapabilities reach beyond the member: to the host, its clock, the member's
+// own network address.
+var hostCapabilities = []string{"ALL", "BPF", "DAC_READ_SEARCH", "MAC_ADMIN", "MAC_OVERRIDE", "NET_ADMIN", "SYS_ADMIN",
+	"SYS_BOOT", "SYS_MODULE", "SYS_RAWIO", "SYS_TIME"}
+
+// context checks a container's security context against the member's.
+func (c *checks) context(at string, s *SecurityContext, member *MemberSecurityContext) {
+	if s == nil {
+		s = &SecurityContext{}
+	}
+	if member == nil {
+		member = &MemberSecurityContext{}
+	}
+	c.id(at+".runAsUser", s.RunAsUser)
+	c.id(at+".runAsGroup", s.RunAsGroup)
+	user, nonRoot := s.RunAsUser, s.RunAsNonRoot
+	if user == nil {
+		user = member.RunAsUser
+	}
+	if nonRoot == nil {
+		nonRoot = member.RunAsNonRoot
+	}
+	if user != nil && *user == 0 && nonRoot != nil && *nonRoot {
+		c.fail(at, "runAsNonRoot forbids runAsUser 0", "write another user, or runAsNonRoot: false")
+	}
+	if s.AllowPrivilegeEscalation != nil && *s.AllowPrivilegeEscalation {
+		c.fail(at+".allowPrivilegeEscalation", "is not supported yet", "write false, or remove it: no-new-privileges is always set")
+	}
+	if s.Capabilities == nil {
+		return
+	}
+	for i, name := range s.Capabilities.Add {
+		c.capability(index(at+".capabilities.add", i), name)
+		if slices.Contains(hostCapabilities, name) {
+			c.fail(index(at+".capabilities.add", i), quote(name)+" is not supported yet", "it reaches beyond the member")
+		}
+	}
+	for i, name := range s.Capabilities.Drop {
+		c.capability(index(at+".capabilities.drop", i), name)
+	}
+}
+
+func (c *checks) capability(at, name string) {
+	if name == "ALL" || slices.Contains(capabilities, name) {
+		return
+	}
+	fix := "see man 7 capabilities"
+	if short := strings.TrimPrefix(strings.ToUpper(name), "CAP_"); short == "ALL" || slices.Contains(capabilities, short) {
+		fix = "write " + short
+	}
+	c.fail(at, quote(name)+" is no capability", fix)
+}

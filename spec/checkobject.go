@@ -1,0 +1,94 @@
+package spec
+
+import (
+	"fmt"
+)
+
+func (c *checks) service(s *Service) {
+	c.label("metadata.name", s.Metadata.Name)
+	c.metadata("metadata", &s.Metadata)
+	switch s.Spec.Type {
+	case "ClusterIP":
+	case "LoadBalancer", "NodePort", "ExternalName":
+		c.fail("spec.type", quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
+	default:
+		c.fail("spec.type", quote(s.Spec.Type)+" is unknown", "write ClusterIP")
+	}
+	if s.Spec.ClusterIP != "None" {
+		c.warn("spec.clusterIP", "there are no virtual IPs: the name is answered with the members' addresses", "write clusterIP: None")
+	}
+	if len(s.Spec.Selector) == 0 {
+		c.fail("spec.selector", "is missing", "write labels of the members")
+	}
+	c.labels("spec.selector", s.Spec.Selector)
+	seen, taken := map[string]bool{}, map[string]bool{}
+	for i := range s.Spec.Ports {
+		p, at := &s.Spec.Ports[i], index("spec.ports", i)
+		c.servicePort(at, p)
+		if len(s.Spec.Ports) > 1 || p.Name != "" {
+			c.label(at+".name", p.Name)
+		}
+		c.once(at+".name", p.Name, seen)
+		c.once(at+".port", fmt.Sprintf("%d/%s", p.Port, p.Protocol), taken)
+	}
+}
+
+func (c *checks) servicePort(at string, p *ServicePort) {
+	c.between(at+".port", int64(p.Port), 1, 65535)
+	c.choice(at+".protocol", p.Protocol, protocols)
+	if t := p.TargetPort; t != nil && t.Name == "" && t.Number != p.Port {
+		c.fail(at+".targetPort", fmt.Sprintf("%d is not the port %d, and there is no proxy that could translate", t.Number, p.Port),
+			fmt.Sprintf("write port: %d", t.Number))
+	}
+}
+
+func (c *checks) configMap(s *ConfigMap) {
+	c.subdomain("metadata.name", s.Metadata.Name)
+	c.metadata("metadata", &s.Metadata)
+	for _, key := range sortedKeys(s.Data) {
+		c.fileName("data["+showKey(key)+"]", key)
+	}
+	for _, key := range sortedKeys(s.BinaryData) {
+		at := "binaryData[" + showKey(key) + "]"
+		c.fileName(at, key)
+		if _, twice := s.Data[key]; twice {
+			c.fail(at, "stands in data, too", "remove one of them")
+		}
+	}
+}
+
+// secret must not show values.
+func (c *checks) secret(s *Secret) {
+	c.subdomain("metadata.name", s.Metadata.Name)
+	c.metadata("metadata", &s.Metadata)
+	for _, key := range sortedKeys(s.Data) {
+		c.fileName("data["+showKey(key)+"]", key)
+	}
+	for _, key := range sortedKeys(s.StringData) {
+		c.fileName("stringData["+showKey(key)+"]", key)
+	}
+}
+
+// Files are the contents by name: data and binaryData.
+func (c *ConfigMap) Files() map[string]Bytes {
+	files := make(map[string]Bytes, len(c.Data)+len(c.BinaryData))
+	for key, text := range c.Data {
+		files[key] = Bytes(text)
+	}
+	for key, content := range c.BinaryData {
+		files[key] = append(Bytes{}, content...)
+	}
+	return files
+}
+
+// Files are the contents by name: data, overlaid by stringData.
+func (s *Secret) Files() map[string]Bytes {
+	files := make(map[string]Bytes, len(s.Data)+len(s.StringData))
+	for key, content := range s.Data {
+		files[key] = append(Bytes{}, content...)
+	}
+	for key, text := range s.StringData {
+		files[key] = Bytes(text)
+	}
+	return files
+}

@@ -1,0 +1,171 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// maxSetName: "<set>-<hash>" is the value of a label, at most 63 characters; then
+// a member's name, with the longest ordinal, is not longer than a DNS label either.
+const maxSetName = 63 - 1 - hashDigits
+
+// maxSeconds bounds times that are counted in seconds: 68 years.
+const maxSeconds = math.MaxInt32
+
+func (c *checks) statefulSet(s *StatefulSet) {
+	name := s.Metadata.Name
+	c.label("metadata.name", name)
+	if n := len(name); n > maxSetName && ValidLabel(name) {
+		c.fail("metadata.name", fmt.Sprintf("the name has %d characters", n),
+			fmt.Sprintf("the most is %d, because <name>-<revision> is a label", maxSetName))
+	}
+	c.metadata("metadata", &s.Metadata)
+	c.setSpec(&s.Spec, name)
+}
+
+func (c *checks) setSpec(s *SetSpec, name string) {
+	start, replicas := int64(0), int64(0)
+	if s.Replicas != nil {
+		replicas = int64(*s.Replicas)
+		c.between("spec.replicas", replicas, 0, math.MaxInt32)
+	}
+	if s.Ordinals != nil {
+		start = int64(s.Ordinals.Start)
+		c.between("spec.ordinals.start", start, 0, math.MaxInt32)
+	}
+	if start+replicas > math.MaxInt32 {
+		c.fail("spec.replicas", "the highest ordinal is out of range", fmt.Sprintf("the most is %d", math.MaxInt32))
+	}
+	if s.ServiceName != name { // else said of the name
+		c.label("spec.serviceName", s.ServiceName)
+	}
+	c.choice("spec.podManagementPolicy", string(s.PodManagementPolicy), []string{string(OrderedReady), string(Parallel)})
+	c.choice("spec.updateStrategy.type", s.UpdateStrategy.Type,
+		[]string{RollingUpdateStrategy}, OnDeleteStrategy, RecreateStrategy)
+	c.between("spec.revisionHistoryLimit", int64(*s.RevisionHistoryLimit), 0, math.MaxInt32)
+	c.between("spec.minReadySeconds", int64(s.MinReadySeconds), 0, maxSeconds)
+	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenScaled", s.Retention.WhenScaled)
+	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", s.Retention.WhenDeleted)
+	if s.NodeLoss != nil {
+		c.choice("spec.nodeLoss.policy", s.NodeLoss.Policy, []string{NodeLossHold}, NodeLossReplace)
+	}
+	claims := c.claims(s.VolumeClaimTemplates)
+	c.template(&s.Template, claims)
+	c.selector(s)
+}
+
+func (c *checks) retention(path string, r Retention) {
+	c.choice(path, string(r), []string{string(Retain)}, string(Delete))
+}
+
+// selector must be there, be well formed, and match the template's labels.
+func (c *checks) selector(s *SetSpec) {
+	const path = "spec.selector"
+	if s.Selector == nil || len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
+		c.fail(path, "is missing", "write matchLabels with labels of the template")
+		return
+	}
+	c.labels(path+".matchLabels", s.Selector.MatchLabels)
+	for i, r := range s.Selector.MatchExpressions {
+		c.requirement(index(path+".matchExpressions", i), r)
+	}
+	if s.Selector.Matches(s.Template.Metadata.Labels) {
+		return
+	}
+	fix := "make both agree"
+	for _, key := range sortedKeys(s.Selector.MatchLabels) {
+		if want := s.Selector.MatchLabels[key]; s.Template.Metadata.Labels[key] != want {
+			fix = fmt.Sprintf("write %s: %s into spec.template.metadata.labels", showKey(key), showKey(want))
+			break
+		}
+	}
+	c.fail(path, "does not match the labels of the template", fix)
+}
+
+func (c *checks) requirement(path string, r SelectorRequirement) {
+	if !validLabelKey(r.Key) {
+		c.fail(path+".key", quote(r.Key)+" is no key of a label", "write name or prefix/name")
+	}
+	switch r.Operator {
+	case In, NotIn:
+		if len(r.Values) == 0 {
+			c.fail(path+".values", "is missing", r.Operator+" needs values")
+		}
+	case Exists, DoesNotExist:
+		if len(r.Values) > 0 {
+			c.fail(path+".values", "changes nothing for "+r.Operator, "remove it")
+		}
+	default:
+		c.fail(path+".operator", quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
+	}
+	for i, v := range r.Values {
+		if !validLabelValue(v) {
+			c.fail(index(path+".values", i), quote(v)+" is no value of a label", "")
+		}
+	}
+}
+
+// claims checks the volumeClaimTemplates and returns their names.
+func (c *checks) claims(claims []ClaimTemplate) map[string]bool {
+	seen := map[string]bool{}
+	for i := range claims {
+		path := index("spec.volumeClaimTemplates", i)
+		t := &claims[i]
+		c.label(path+".metadata.name", t.Metadata.Name)
+		c.once(path+".metadata.name", t.Metadata.Name, seen)
+		c.metadata(path+".metadata", &t.Metadata)
+		c.choice(path+".apiVersion", t.APIVersion, []string{"v1"})
+		c.choice(path+".kind", t.Kind, []string{"PersistentVolumeClaim"})
+		c.claim(path+".spec", &t.Spec)
+	}
+	return seen
+}
+
+func (c *checks) claim(path string, s *ClaimSpec) {
+	if len(s.AccessModes) == 0 {
+		c.fail(path+".accessModes", "is missing", "write ReadWriteOnce")
+	}
+	for i, mode := range s.AccessModes {
+		c.choice(index(path+".accessModes", i), mode,
+			[]string{"ReadWriteOnce", "ReadWriteOncePod"}, "ReadWriteMany", "ReadOnlyMany")
+	}
+	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
+	if s.StorageClassName != nil && *s.StorageClassName != "" && *s.StorageClassName != LocalClass {
+		c.fail(path+".storageClassName", quote(*s.StorageClassName)+" is no storage class here", "write "+LocalClass+", or leave it out")
+	}
+	requests := path + ".resources.requests"
+	storage, given := s.Resources.Requests["storage"]
+	if given {
+		c.size(requests+"[storage]", storage, 1)
+	} else {
+		c.fail(requests, "storage is missing", "write storage: 1Gi")
+	}
+	for _, name := range sortedKeys(s.Resources.Requests) {
+		if name != "storage" {
+			c.fail(requests+"["+showKey(name)+"]", quote(name)+" is no resource of a claim", "write storage")
+		}
+	}
+}
+
+// Class is the storage class of the claim: LocalClass when none is named.
+func (s *ClaimSpec) Class() string {
+	if s.StorageClassName == nil || *s.StorageClassName == "" {
+		return LocalClass
+	}
+	return *s.StorageClassName
+}
+
+// SizeBytes is the size asked for.
+func (s *ClaimSpec) SizeBytes() int64 {
+	q := s.Resources.Requests["storage"]
+	return q.Value()
+}
+
+// names lists what there is, for a message.
+func names(known map[string]bool) string {
+	if len(known) == 0 {
+		return "there is none"
+	}
+	return "there are " + strings.Join(sortedKeys(known), ", ")
+}

@@ -1,0 +1,170 @@
+package spec
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strings"
+)
+
+// template checks the members' template; claims are the names of the set's claims.
+func (c *checks) template(t *Template, claims map[string]bool) {
+	const at = "spec.template"
+	c.metadata(at+".metadata", &t.Metadata)
+	if t.Metadata.Name != "" {
+		c.warn(at+".metadata.name", "changes nothing here", "")
+	}
+	s, at2 := &t.Spec, at+".spec"
+	c.choice(at2+".restartPolicy", s.RestartPolicy, []string{"Always"}, "OnFailure", "Never")
+	c.choice(at2+".dnsPolicy", s.DNSPolicy, []string{"ClusterFirst"}, "Default", "None", "ClusterFirstWithHostNet")
+	c.between(at2+".terminationGracePeriodSeconds", *s.TerminationGracePeriodSeconds, 0, maxSeconds)
+	c.memberContext(at2+".securityContext", s.SecurityContext)
+	volumes := c.volumes(at2+".volumes", s.Volumes, claims)
+	if len(s.Containers) == 0 {
+		c.fail(at2+".containers", "there is no container", "write at least one")
+	}
+	seen := map[string]bool{}
+	for i := range s.Containers {
+		p := index(at2+".containers", i)
+		c.once(p+".name", s.Containers[i].Name, seen)
+		c.container(p, &s.Containers[i], volumes, s.SecurityContext)
+	}
+	for _, claim := range sortedKeys(claims) {
+		if claim != "" && !slices.ContainsFunc(s.Containers, func(x Container) bool { return x.mounts(claim) }) {
+			c.warn("spec.volumeClaimTemplates", "no container mounts "+quote(claim), "")
+		}
+	}
+}
+
+func (x *Container) mounts(volume string) bool {
+	return slices.ContainsFunc(x.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
+}
+
+// volumes checks the template's volumes and returns all names that may be mounted.
+func (c *checks) volumes(at string, volumes []VolumeMedia, claims map[string]bool) map[string]bool {
+	known, seen := map[string]bool{}, map[string]bool{}
+	for claim := range claims {
+		known[claim] = true
+	}
+	for i := range volumes {
+		v, p := &volumes[i], index(at, i)
+		c.label(p+".name", v.Name)
+		c.once(p+".name", v.Name, seen)
+		if claims[v.Name] && v.Name != "" {
+			c.fail(p+".name", quote(v.Name)+" names a volumeClaimTemplate, too", "remove the volume; the claim is mounted by its name")
+		}
+		known[v.Name] = true
+		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil})
+		if v.EmptyDir != nil {
+			c.emptyDir(p+".emptyDir", v.EmptyDir)
+		}
+		if v.ConfigMap != nil {
+			c.subdomain(p+".configMap.name", v.ConfigMap.Name)
+			c.files(p+".configMap", v.ConfigMap.Items, v.ConfigMap.DefaultMode)
+		}
+		if v.Secret != nil {
+			c.subdomain(p+".secret.secretName", v.Secret.SecretName)
+			c.files(p+".secret", v.Secret.Items, v.Secret.DefaultMode)
+		}
+	}
+	delete(known, "")
+	return known
+}
+
+func (c *checks) emptyDir(at string, e *EmptyDir) {
+	c.choice(at+".medium", e.Medium, []string{"", "Memory"}, "HugePages")
+	if e.SizeLimit == nil {
+		return
+	}
+	if e.Medium != "Memory" {
+		c.fail(at+".sizeLimit", "is not enforced on disk", "remove it, or write medium: Memory")
+		return
+	}
+	c.size(at+".sizeLimit", *e.SizeLimit, 1)
+}
+
+func (c *checks) files(at string, items []KeyToPath, mode *int32) {
+	c.mode(at+".defaultMode", mode)
+	seen := map[string]bool{}
+	for i, item := range items {
+		p := index(at+".items", i)
+		c.fileName(p+".key", item.Key)
+		if c.required(p+".path", item.Path) && !insidePath(item.Path) {
+			c.fail(p+".path", quote(item.Path)+" leads out of the volume", `write a relative path without ".."`)
+		}
+		c.once(p+".path", path.Clean(item.Path), seen)
+		c.mode(p+".mode", item.Mode)
+	}
+}
+
+func (c *checks) mode(at string, mode *int32) {
+	if mode != nil && (*mode < 0 || *mode > 0o777) {
+		c.fail(at, "is out of range", "write 0 to 0777")
+	}
+}
+
+// fileName wants a key of a ConfigMap or Secret.
+func (c *checks) fileName(at, key string) {
+	if c.required(at, key) && !validConfigKey(key) {
+		c.fail(at, quote(key)+" is no key", "write letters, digits, -, _ and .")
+	}
+}
+
+// insidePath: relative, and never above where it began.
+func insidePath(p string) bool {
+	return !path.IsAbs(p) && !slices.Contains(strings.Split(p, "/"), "..") && !strings.ContainsRune(p, 0)
+}
+
+// ownPaths are what Stead puts into every container; hidden are mounted by the runtime.
+var (
+	ownPaths = []string{"/run/stead", "/proc", "/sys"}
+	hidden   = []string{"/", "/dev", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
+)
+
+func (c *checks) mountPoints(at string, mounts []VolumeMount, volumes map[string]bool) {
+	seen := map[string]bool{}
+	for i, m := range mounts {
+		p := index(at, i)
+		if c.required(p+".name", m.Name) && !volumes[m.Name] {
+			c.fail(p+".name", quote(m.Name)+" is neither a volume nor a claim", names(volumes))
+		}
+		if m.SubPath != "" && !insidePath(m.SubPath) {
+			c.fail(p+".subPath", quote(m.SubPath)+" leads out of the volume", `write a relative path without ".."`)
+		}
+		if !c.required(p+".mountPath", m.MountPath) {
+			continue
+		}
+		clean := path.Clean(m.MountPath)
+		switch {
+		case !path.IsAbs(m.MountPath) || strings.ContainsAny(m.MountPath, ":\x00") || len(m.MountPath) > 4096:
+			c.fail(p+".mountPath", quote(m.MountPath)+" is no absolute path", `write a path that begins with / and has no ":"`)
+		case slices.Contains(hidden, clean) || slices.ContainsFunc(ownPaths, func(own string) bool { return clean == own || strings.HasPrefix(clean, own+"/") }):
+			c.fail(p+".mountPath", quote(m.MountPath)+" is in the way of what every member has there", "mount it elsewhere")
+		default:
+			c.once(p+".mountPath", clean, seen)
+		}
+	}
+}
+
+const maxID = math.MaxInt32 // of users and groups
+
+func (c *checks) memberContext(at string, s *MemberSecurityContext) {
+	if s == nil {
+		return
+	}
+	c.id(at+".runAsUser", s.RunAsUser)
+	c.id(at+".runAsGroup", s.RunAsGroup)
+	c.id(at+".fsGroup", s.FSGroup)
+	for i, g := range s.SupplementalGroups {
+		c.between(index(at+".supplementalGroups", i), g, 0, maxID)
+	}
+	if s.FSGroupChangePolicy != nil {
+		c.choice(at+".fsGroupChangePolicy", *s.FSGroupChangePolicy, []string{"Always", "OnRootMismatch"})
+	}
+}
+
+func (c *checks) id(at string, id *int64) {
+	if id != nil {
+		c.between(at, *id, 0, maxID)
+	}
+}

@@ -1,0 +1,230 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Source is a file of manifests; Name is shown in problems ("-": stdin).
+type Source struct {
+	Name    string
+	Content []byte
+}
+
+// Options of Parse.
+type Options struct {
+	// Namespace is that of objects which name none; empty: DefaultNamespace.
+	Namespace Namespace
+	// SkipUnsupported leaves out objects of kinds that Stead does not have, with a
+	// warning, instead of refusing them.
+	SkipUnsupported bool
+}
+
+// Objects are what files hold, by kind, each in the order of the files. All are
+// valid, have their namespace and defaults filled in, when Parse had no problem.
+type Objects struct {
+	Sets       []StatefulSet
+	Services   []Service
+	ConfigMaps []ConfigMap
+	Secrets    []Secret
+
+	positions map[objectKey]*position
+}
+
+type objectKey struct {
+	kind      string
+	namespace Namespace
+	name      string
+}
+
+// Locate gives problems of one object that was parsed into o (such as those of
+// ValidateUpdate) their file, line and column.
+func (o *Objects) Locate(kind string, namespace Namespace, name string, problems []Problem) []Problem {
+	at, known := o.positions[objectKey{kind, namespace, name}]
+	if !known {
+		return problems
+	}
+	return at.fill(slices.Clone(problems))
+}
+
+// Parse reads manifests strictly: it fills defaults, validates, and returns all
+// problems at once, sorted by position, and warnings. With any problem nothing of
+// the objects may be used. It never panics, whatever the content.
+func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
+	if opts.Namespace == "" {
+		opts.Namespace = DefaultNamespace
+	}
+	p := &parser{opts: opts}
+	p.out.positions = map[objectKey]*position{}
+	var problems, warnings []Problem
+	for _, f := range files {
+		p.problems, p.warnings = nil, nil
+		unreadable := readDocuments(f, func(d *document) { p.object(d, "", d.root, 0) })
+		problems = append(problems, sortProblems(append(p.problems, unreadable...))...)
+		warnings = append(warnings, sortProblems(p.warnings)...)
+	}
+	return p.out, problems, warnings
+}
+
+// parser gathers the objects and problems of all sources.
+type parser struct {
+	opts               Options
+	out                Objects
+	problems, warnings []Problem
+	objects            int
+}
+
+// object reads one object, or each of a List.
+func (p *parser) object(doc *document, base string, root *yaml.Node, depth int) {
+	d := newDecoder(doc, base, root)
+	if p.objects++; p.objects > maxDocuments {
+		if p.objects == maxDocuments+1 {
+			d.fail(root, "", fmt.Sprintf("more than %d objects", maxDocuments), "apply them in parts")
+		}
+		p.keep(d)
+		return
+	}
+	root = deref(root)
+	if root.Kind != yaml.MappingNode {
+		d.fail(root, "", "the document is "+describe(root)+", not a mapping", "write apiVersion, kind, metadata and spec")
+		p.keep(d)
+		return
+	}
+	kind, version := scalarText(child(root, "kind")), scalarText(child(root, "apiVersion"))
+	if kind == "List" && version == "v1" && depth < 2 {
+		p.list(doc, d, base, root, depth)
+		p.keep(d)
+		return
+	}
+	d.stead = version == "stead/v1"
+	if p.known(d, root, kind, version) {
+		p.decode(d, doc, root, kind)
+	}
+	p.keep(d)
+}
+
+func (p *parser) keep(d *decoder) {
+	p.problems = append(p.problems, d.problems...)
+	p.warnings = append(p.warnings, d.warnings...)
+}
+
+func (p *parser) list(doc *document, d *decoder, base string, root *yaml.Node, depth int) {
+	for _, e := range d.entries(root, "", 0) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "items"}, e.name) {
+			d.fail(e.key, showKey(e.name), "unknown field", "known here: apiVersion, items, kind, metadata")
+		}
+	}
+	items := child(root, "items")
+	switch {
+	case items == nil || isNull(deref(items)):
+		return
+	case deref(items).Kind != yaml.SequenceNode:
+		d.wrongType(items, "items", "a list")
+		return
+	}
+	for i, item := range deref(items).Content {
+		if item.Kind == yaml.AliasNode {
+			d.fail(item, fmt.Sprintf("items[%d]", i), "is an alias", "write the object out")
+			continue
+		}
+		p.object(doc, fmt.Sprintf("%sitems[%d].", base, i), item, depth+1)
+	}
+}
+
+// scalarText is the text of a scalar; other nodes have none.
+func scalarText(n *yaml.Node) string {
+	if n == nil || deref(n).Kind != yaml.ScalarNode || isNull(deref(n)) {
+		return ""
+	}
+	return deref(n).Value
+}
+
+// decode reads an object of a known kind, checks it and keeps it.
+func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string) {
+	var meta *ObjectMeta
+	var check func(*checks)
+	var add func()
+	d.secret = kind == "Secret"
+	read := func(v any) { d.value(root, reflect.ValueOf(v).Elem(), "", 0) }
+	switch kind {
+	case "StatefulSet":
+		s := &StatefulSet{}
+		read(s)
+		d.steadAnnotation(doc, root, s)
+		fillSet(s)
+		meta, check = &s.Metadata, func(c *checks) { c.statefulSet(s) }
+		add = func() { p.out.Sets = append(p.out.Sets, *s) }
+	case "Service":
+		s := &Service{}
+		read(s)
+		DefaultService(&s.Spec)
+		meta, check = &s.Metadata, func(c *checks) { c.service(s) }
+		add = func() { p.out.Services = append(p.out.Services, *s) }
+	case "ConfigMap":
+		s := &ConfigMap{}
+		read(s)
+		meta, check = &s.Metadata, func(c *checks) { c.configMap(s) }
+		add = func() { p.out.ConfigMaps = append(p.out.ConfigMaps, *s) }
+	case "Secret":
+		s := &Secret{}
+		read(s)
+		if s.Type == "" {
+			s.Type = "Opaque"
+		}
+		meta, check = &s.Metadata, func(c *checks) { c.secret(s) }
+		add = func() { p.out.Secrets = append(p.out.Secrets, *s) }
+	}
+	if meta.Namespace == "" {
+		meta.Namespace = p.opts.Namespace
+	}
+	c := &checks{}
+	check(c)
+	d.problems = append(d.problems, d.at.fill(d.unsaid(c))...)
+	d.warnings = append(d.warnings, d.at.fill(c.warnings.list)...)
+	p.once(d, root, kind, meta)
+	add()
+}
+
+// fillSet fills the defaults of a manifest.
+func fillSet(s *StatefulSet) {
+	Default(&s.Spec)
+	if s.Spec.ServiceName == "" {
+		s.Spec.ServiceName = s.Metadata.Name
+	}
+}
+
+// once reports an object that was given before, else remembers where it stands.
+func (p *parser) once(d *decoder, root *yaml.Node, kind string, meta *ObjectMeta) {
+	key := objectKey{kind, meta.Namespace, meta.Name}
+	if first, twice := p.out.positions[key]; twice && meta.Name != "" {
+		d.fail(root, "metadata.name", fmt.Sprintf("%s %s/%s is given twice", kind, showKey(string(meta.Namespace)), showKey(meta.Name)),
+			fmt.Sprintf("first at %s:%d", first.file, first.start.line))
+		return
+	}
+	p.out.positions[key] = &d.at
+}
+
+// unsaid are the problems found by c, without those of fields about which the
+// decoder has spoken.
+func (d *decoder) unsaid(c *checks) []Problem {
+	list := slices.DeleteFunc(c.oneOf.list, func(p Problem) bool {
+		for path := range d.bad {
+			if strings.HasPrefix(path, p.Path+".") {
+				return true
+			}
+		}
+		return false
+	})
+	return slices.DeleteFunc(append(list, c.problems.list...), func(p Problem) bool {
+		for path := p.Path; path != ""; path = parentPath(path) {
+			if d.bad[path] {
+				return true
+			}
+		}
+		return d.bad[""]
+	})
+}

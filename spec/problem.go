@@ -1,0 +1,114 @@
+package spec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong in a manifest, or (as a warning) one that
+// changes nothing.
+type Problem struct {
+	// File is the Source's name; empty when the value came from no file.
+	File string
+	// Line and Column count from 1; 0: not known.
+	Line, Column int
+	// Path is the field, as in spec.template.spec.containers[0].image.
+	Path string
+	// What is wrong; Fix is what would be right, or empty.
+	What, Fix string
+}
+
+// String is "file:line:column: path: what is wrong; what would be right".
+func (p Problem) String() string {
+	var out strings.Builder
+	if p.File != "" {
+		out.WriteString(p.File + ":")
+		if p.Line > 0 {
+			fmt.Fprintf(&out, "%d:%d:", p.Line, p.Column)
+		}
+		out.WriteByte(' ')
+	}
+	if p.Path != "" {
+		out.WriteString(p.Path + ": ")
+	}
+	out.WriteString(p.What)
+	if p.Fix != "" {
+		out.WriteString("; " + p.Fix)
+	}
+	return out.String()
+}
+
+// maxProblems bounds what is told of one source.
+const maxProblems = 1000
+
+// problemList gathers problems by path; positions are added by whoever knows them.
+type problemList struct{ list []Problem }
+
+func (p *problemList) add(path, what, fix string) {
+	p.list = append(p.list, Problem{Path: path, What: what, Fix: fix})
+}
+
+// addErr adds a hintError with its parts apart.
+func (p *problemList) addErr(path string, err error) {
+	var h *hintError
+	if errors.As(err, &h) {
+		p.add(path, h.what, h.fix)
+		return
+	}
+	p.add(path, err.Error(), "")
+}
+
+// sortProblems orders by position and cuts off what nobody would read.
+func sortProblems(list []Problem) []Problem {
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if len(list) > maxProblems {
+		list = append(list[:maxProblems:maxProblems], Problem{File: list[0].File, What: "more problems are not shown"})
+	}
+	return list
+}
+
+// place is a position in a source.
+type place struct{ line, column int }
+
+// position knows where the fields of one object stand.
+type position struct {
+	file string
+	// base is the object's path in its document: empty, or as in "items[3].".
+	base   string
+	start  place
+	places map[string]place // by path below base
+}
+
+// fill gives problems their file, line and column, each that of its field or, for
+// a field that is not there, of the nearest parent that is.
+func (at *position) fill(list []Problem) []Problem {
+	for i := range list {
+		p := &list[i]
+		found := at.find(p.Path)
+		p.File, p.Line, p.Column, p.Path = at.file, found.line, found.column, at.base+p.Path
+	}
+	return list
+}
+
+func (at *position) find(path string) place {
+	for path != "" {
+		if found, ok := at.places[path]; ok {
+			return found
+		}
+		path = parentPath(path)
+	}
+	return at.start
+}
+
+// parentPath cuts the last field, index or key. A key may hold dots: a[b.c/d].
+func parentPath(path string) string {
+	if strings.HasSuffix(path, "]") {
+		return path[:max(strings.LastIndexByte(path, '['), 0)]
+	}
+	return path[:max(strings.LastIndexByte(path, '.'), 0)]
+}

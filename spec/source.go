@@ -1,0 +1,188 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// The bounds of what Parse reads.
+const (
+	maxSourceBytes  = 8 << 20
+	maxDocuments    = 10_000
+	maxNesting      = 100
+	maxDocumentSize = 500_000 // separators of one document: bounds its nodes
+	maxAliasReads   = 100_000 // values of one source read through aliases; long texts count more
+	maxAnnotation   = 4 << 10 // bytes of the annotation stead.dev/spec
+)
+
+// document is one YAML document of a source, not yet understood.
+type document struct {
+	file string
+	// text is the piece of the source that holds the document; line is the number
+	// of lines before it.
+	text []byte
+	line int
+	root *yaml.Node
+	// reads counts what aliases of the source may still stand for.
+	reads *int
+}
+
+func (d *document) place(n *yaml.Node) place { return place{n.Line + d.line, n.Column} }
+
+// readDocuments calls each for every document of s that is not empty, and returns
+// what cannot be read. A broken document does not hide the ones after it.
+func readDocuments(s Source, each func(*document)) []Problem {
+	content := bytes.TrimPrefix(s.Content, []byte("\ufeff"))
+	if p, bad := unreadable(s.Name, content); bad {
+		return []Problem{p}
+	}
+	var problems []Problem
+	line, count, reads := 0, 0, maxAliasReads
+	for len(content) > 0 {
+		text := nextPiece(content)
+		content = content[len(text):]
+		err := readPiece(text, func(root *yaml.Node) error {
+			if count++; count > maxDocuments {
+				return hint(fmt.Sprintf("more than %d documents", maxDocuments), "split the file")
+			}
+			each(&document{file: s.Name, text: text, line: line, root: root, reads: &reads})
+			return nil
+		})
+		if err != nil {
+			problems = append(problems, syntaxProblem(s.Name, line, err))
+		}
+		if count > maxDocuments {
+			break
+		}
+		line += bytes.Count(text, []byte("\n"))
+	}
+	return problems
+}
+
+// unreadable finds what makes a whole source unreadable: its size, or a character
+// that YAML does not allow.
+func unreadable(file string, content []byte) (Problem, bool) {
+	if len(content) > maxSourceBytes {
+		return Problem{File: file, What: fmt.Sprintf("the file has %d bytes, the most is %d", len(content), maxSourceBytes),
+			Fix: "split it"}, true
+	}
+	line, start := 1, 0
+	for i := 0; i < len(content); {
+		r, size := utf8.DecodeRune(content[i:])
+		p := Problem{File: file, Line: line, Column: utf8.RuneCount(content[start:i]) + 1}
+		switch {
+		case r == utf8.RuneError && size == 1:
+			p.What, p.Fix = "the file is not UTF-8", "save it as UTF-8; put binary content as base64 into binaryData"
+			return p, true
+		case r == 0:
+			p.What, p.Fix = "the file holds a NUL byte", "is it a text file?"
+			return p, true
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f:
+			p.What, p.Fix = fmt.Sprintf("the control character %U is not allowed", r), `write it as an escape in double quotes`
+			return p, true
+		case r == '\n':
+			line, start = line+1, i+1
+		}
+		i += size
+	}
+	return Problem{}, false
+}
+
+// nextPiece cuts before the next line that begins a document and after the next
+// that ends one. Neither can be part of a value, so a piece can be read alone.
+func nextPiece(content []byte) []byte {
+	begun := false
+	for at := 0; at < len(content); {
+		end := len(content)
+		if i := bytes.IndexByte(content[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		text := content[at:end]
+		switch {
+		case isMarker(text, "..."):
+			return content[:end]
+		case isMarker(text, "---"):
+			if begun {
+				return content[:at]
+			}
+			begun = true
+		case len(bytes.TrimSpace(text)) > 0 && text[0] != '#' && text[0] != '%':
+			begun = true
+		}
+		at = end
+	}
+	return content
+}
+
+func isMarker(line []byte, marker string) bool {
+	rest, ok := bytes.CutPrefix(line, []byte(marker))
+	return ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
+}
+
+// readPiece reads the documents of a piece: one, and maybe empty ones.
+func readPiece(text []byte, each func(root *yaml.Node) error) (err error) {
+	defer func() {
+		// The reader of YAML is not ours; whatever it stumbles over is bad input.
+		if r := recover(); r != nil {
+			err = errors.New("yaml: the document cannot be read")
+		}
+	}()
+	size := 0
+	for _, c := range text {
+		switch c {
+		case '\n', ',', ':', '[', '{':
+			size++
+		}
+	}
+	if size > maxDocumentSize {
+		return hint(fmt.Sprintf("the document has more than %d values", maxDocumentSize), "split it")
+	}
+	reader := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var n yaml.Node
+		if err := reader.Decode(&n); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if root := n.Content[0]; root.ShortTag() != "!!null" {
+			if err := each(root); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+var parserError = regexp.MustCompile(`^did not find expected (<document start>|',' or |key|'-' indicator|node content)`)
+
+// syntaxProblem turns an error of the YAML reader into a problem. It shows
+// nothing of the document: that may be a Secret.
+func syntaxProblem(file string, line int, err error) Problem {
+	p := Problem{File: file, Line: line + 1, Column: 1, What: err.Error()}
+	var h *hintError
+	if errors.As(err, &h) {
+		p.What, p.Fix = h.what, h.fix
+		return p
+	}
+	if m := yamlError.FindStringSubmatch(err.Error()); m != nil {
+		n, _ := strconv.Atoi(m[1]) // absent: the first line
+		if n > 0 && parserError.MatchString(m[2]) {
+			n++ // its parser, unlike its scanner, counts lines from 0
+		}
+		p.Line, p.What = line+max(n, 1), "the YAML cannot be read: "+m[2]
+	}
+	if strings.Contains(p.What, "unknown anchor") {
+		p.What, p.Fix = "an alias (*name) of an anchor (&name) that is not there", "quote a text that begins with *"
+	}
+	return p
+}

@@ -1,0 +1,75 @@
+package spec
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// ValidateUpdate says what of a running set's spec must not become what it is in
+// next. Both have their defaults. Problems have no position: see Objects.Locate.
+func ValidateUpdate(old, next *SetSpec) []Problem {
+	var p problemList
+	if !same(old.Selector, next.Selector) {
+		p.add("spec.selector", "must not change", "delete the set and create it anew; its volumes stay")
+	}
+	if old.ServiceName != next.ServiceName {
+		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", quote(old.ServiceName), quote(next.ServiceName)),
+			"the members are found under it")
+	}
+	p.claims(old.VolumeClaimTemplates, next.VolumeClaimTemplates)
+	return p.list
+}
+
+// TemplateChanged refuses a changed template, as long as there are no updates.
+func TemplateChanged(old, next *SetSpec) []Problem {
+	if SameTemplate(old.Template, next.Template) {
+		return nil
+	}
+	return []Problem{{Path: "spec.template", What: "changing the template of a running set is not supported yet",
+		Fix: "delete the set and create it anew; its volumes stay"}}
+}
+
+// claims compares by name, whatever the order.
+func (p *problemList) claims(old, next []ClaimTemplate) {
+	const path = "spec.volumeClaimTemplates"
+	before := map[string]*ClaimTemplate{}
+	for i := range old {
+		before[old[i].Metadata.Name] = &old[i]
+	}
+	for i := range next {
+		name := next[i].Metadata.Name
+		was, known := before[name]
+		if !known {
+			p.add(index(path, i), "adding a claim to a running set is not supported yet", "")
+			continue
+		}
+		delete(before, name)
+		p.claim(index(path, i), was, &next[i])
+	}
+	for _, name := range sortedKeys(before) {
+		p.add(path, "the claim "+quote(name)+" must not go", "its volumes are kept for it")
+	}
+}
+
+func (p *problemList) claim(path string, old, next *ClaimTemplate) {
+	size, class := path+".spec.resources.requests[storage]", path+".spec.storageClassName"
+	switch was, is := old.Spec.SizeBytes(), next.Spec.SizeBytes(); {
+	case is > was:
+		p.add(size, "growing is not supported yet", "")
+	case is < was:
+		p.add(size, "a volume cannot shrink", "")
+	}
+	if was, is := old.Spec.Class(), next.Spec.Class(); was != is {
+		p.add(class, fmt.Sprintf("must not change from %s to %s", quote(was), quote(is)), "")
+	}
+	a, b := Clone(*old), Clone(*next)
+	for _, t := range []*ClaimTemplate{&a, &b} {
+		t.Spec.Resources.Requests, t.Spec.StorageClassName = nil, nil
+	}
+	if !same(a, b) {
+		p.add(path, "must not change", "")
+	}
+}
+
+// same compares by meaning: absent and zero fields are equal.
+func same[T any](a, b T) bool { return bytes.Equal(canonicalJSON(a), canonicalJSON(b)) }
