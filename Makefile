@@ -28,8 +28,9 @@ help: ## this list
 
 build: bin/stead ## bin/stead and bin/stead-node, static
 
+# No version in it: the same source is the same file, at the same path on every host.
 bin/stead-node: FORCE
-	@$(GO) build $(LDFLAGS) -o $@ ./cmd/stead-node
+	@$(GO) build -ldflags "-s -w" -o $@ ./cmd/stead-node
 
 # cmd/stead embeds it; written only when it changed, to keep the link step cached.
 $(NODE): bin/stead-node
