@@ -1,0 +1,173 @@
+package probe
+
+import "github.com/stead-project/stead/spec"
+
+// Kind is what a probe decides.
+type Kind string
+
+// The kinds. Startup: whether the container has started; until then the others do
+// not run. Liveness: whether it must be restarted. Readiness: whether it is ready.
+const (
+	Startup   Kind = "startup"
+	Liveness  Kind = "liveness"
+	Readiness Kind = "readiness"
+)
+
+func (k Kind) of(c spec.Container) *spec.Probe {
+	switch k {
+	case Startup:
+		return c.StartupProbe
+	case Liveness:
+		return c.LivenessProbe
+	default:
+		return c.ReadinessProbe
+	}
+}
+
+// Outcome is how one run of a probe ended.
+type Outcome int
+
+// The outcomes. Unknown: nothing was learnt (e.g. the runtime did not answer); it
+// counts neither for nor against the container.
+const (
+	Unknown Outcome = iota
+	Success
+	Failure
+)
+
+// Result is one run of a probe. Cause says why it was no success, in words that are
+// the same for the same cause; Detail adds what may differ each time.
+type Result struct {
+	Outcome Outcome
+	Cause   string
+	Detail  string
+}
+
+// Health is how a running container is.
+type Health struct {
+	// Started: the startup probe has passed, or there is none.
+	Started bool
+	Ready   bool
+	// Failed: the startup or liveness probe gave the container up; it is final.
+	Failed  bool
+	Message string // why it is not ready or was given up, for people
+}
+
+// State is a container's health and the results that led to it.
+type State struct {
+	Health
+	container spec.Container
+	counters  [3]counter
+	cause     string // of Message, without detail
+}
+
+// Begin is the state of a container that runs and was not probed yet. Of an
+// adopted one the health that was known is kept.
+func Begin(c spec.Container, adopted bool, known Health) State {
+	s := State{container: c}
+	if adopted {
+		s.Started, s.Ready, s.Failed = known.Started, known.Ready, known.Failed
+	}
+	s.Started = s.Started || c.StartupProbe == nil
+	if s.Started && c.ReadinessProbe == nil {
+		s.Ready = !s.Failed
+	}
+	switch {
+	case s.Failed:
+		s.Message = known.Message
+	case !s.Started:
+		s.Message = "waiting for the startup probe"
+	case !s.Ready:
+		s.Message = "waiting for the readiness probe"
+	}
+	return s
+}
+
+// Next is the state after one more result. A probe's verdict changes only after as
+// many results in a row as its threshold says; a result between, or an unknown one,
+// changes at most the message. Results of probes that may not run yet, and any
+// after Failed, change nothing.
+func Next(s State, kind Kind, r Result) State {
+	probe := kind.of(s.container)
+	if s.Failed || probe == nil || (kind == Startup) == s.Started {
+		return s
+	}
+	i := map[Kind]int{Startup: 0, Liveness: 1, Readiness: 2}[kind]
+	s.counters[i] = s.counters[i].next(r.Outcome)
+	switch verdict := s.counters[i].verdict(*probe); {
+	case verdict == bad && kind == Readiness:
+		s.Ready = false
+	case verdict == bad:
+		s.Failed, s.Ready = true, false
+	case verdict == good && kind == Startup:
+		s.Started = true
+		s.Ready = s.container.ReadinessProbe == nil
+		s = s.say("waiting for the readiness probe", "")
+	case verdict == good && kind == Readiness:
+		s.Ready = true
+	}
+	switch {
+	case s.Ready:
+		s.Message, s.cause = "", ""
+	case r.Outcome != Success && (kind != Liveness || s.Failed):
+		s = s.say(string(kind)+" probe: "+r.Cause, r.Detail)
+	}
+	return s
+}
+
+// say sets the message, unless it already is of the same cause: a detail that
+// differs each time is no change of health.
+func (s State) say(cause, detail string) State {
+	if cause == s.cause {
+		return s
+	}
+	s.cause, s.Message = cause, cause
+	if detail != "" {
+		s.Message += ": " + detail
+	}
+	return s
+}
+
+// counter counts results of one kind in a row.
+type counter struct {
+	last Outcome
+	row  int32
+}
+
+func (c counter) next(o Outcome) counter {
+	switch {
+	case o == Unknown:
+		return c
+	case o != c.last:
+		return counter{last: o, row: 1}
+	case c.row < 1<<30:
+		c.row++
+	}
+	return c
+}
+
+type verdict int
+
+const (
+	undecided verdict = iota
+	good
+	bad
+)
+
+// verdict compares with the thresholds (defaults: 1 success, 3 failures).
+func (c counter) verdict(p spec.Probe) verdict {
+	success, failure := p.SuccessThreshold, p.FailureThreshold
+	if success <= 0 {
+		success = 1
+	}
+	if failure <= 0 {
+		failure = 3
+	}
+	switch {
+	case c.last == Success && c.row >= success:
+		return good
+	case c.last == Failure && c.row >= failure:
+		return bad
+	}
+	return undecided
+}

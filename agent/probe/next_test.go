@@ -1,0 +1,112 @@
+package probe
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/spec"
+)
+
+func with(success, failure int32) *spec.Probe {
+	return &spec.Probe{SuccessThreshold: success, FailureThreshold: failure}
+}
+
+// picture is a health in letters: S started, R ready, F failed; - if none.
+func picture(h Health) string {
+	out := ""
+	for _, c := range []struct {
+		letter string
+		holds  bool
+	}{{"S", h.Started}, {"R", h.Ready}, {"F", h.Failed}} {
+		if c.holds {
+			out += c.letter
+		}
+	}
+	if out == "" {
+		return "-"
+	}
+	return out
+}
+
+// play gives results, written as kind (s, l, r) and outcome (+, -, ?), to Next and
+// returns the pictures, that of Begin first.
+func play(s State, results string) string {
+	kinds := map[byte]Kind{'s': Startup, 'l': Liveness, 'r': Readiness}
+	outcomes := map[byte]Outcome{'+': Success, '-': Failure, '?': Unknown}
+	out := []string{picture(s.Health)}
+	for _, r := range strings.Fields(results) {
+		s = Next(s, kinds[r[0]], Result{Outcome: outcomes[r[1]], Cause: "cause"})
+		out = append(out, picture(s.Health))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestNext(t *testing.T) {
+	var (
+		none      = spec.Container{}
+		ready     = spec.Container{ReadinessProbe: with(1, 3)}
+		slowReady = spec.Container{ReadinessProbe: with(2, 1)}
+		live      = spec.Container{LivenessProbe: with(1, 3)}
+		start     = spec.Container{StartupProbe: with(1, 3)}
+		all       = spec.Container{StartupProbe: with(1, 2), LivenessProbe: with(1, 1), ReadinessProbe: with(1, 1)}
+		defaults  = spec.Container{ReadinessProbe: &spec.Probe{}}
+	)
+	for _, c := range []struct {
+		name      string
+		container spec.Container
+		adopted   bool
+		known     Health
+		results   string
+		want      string
+	}{
+		{"without probes it is ready", none, false, Health{}, "", "SR"},
+		{"one success makes it ready", ready, false, Health{}, "r- r+", "S S SR"},
+		{"it takes three failures in a row to be unready", ready, false, Health{}, "r+ r- r- r+ r- r- r-", "S SR SR SR SR SR SR S"},
+		{"and one success to be ready again", ready, false, Health{}, "r+ r- r- r- r- r+", "S SR SR SR S S SR"},
+		{"defaults are 1 success and 3 failures", defaults, false, Health{}, "r+ r- r- r-", "S SR SR SR S"},
+		{"a success threshold counts in a row", slowReady, false, Health{}, "r+ r- r+ r+ r-", "S S S S SR S"},
+		{"unknown counts for nothing", ready, false, Health{}, "r+ r- r? r- r? r? r-", "S SR SR SR SR SR SR S"},
+		{"a live container is ready without a readiness probe", live, false, Health{}, "l+ l- l-", "SR SR SR SR"},
+		{"liveness gives up at its threshold", live, false, Health{}, "l- l- l+ l- l- l-", "SR SR SR SR SR SR SF"},
+		{"given up is final", live, false, Health{}, "l- l- l- l+ l+", "SR SR SR SF SF SF"},
+		{"startup passes once and then never counts", start, false, Health{}, "s- s- s+ s- s- s- s-", "- - - SR SR SR SR SR"},
+		{"startup gives up at its threshold", start, false, Health{}, "s- s- s- s+", "- - - F F"},
+		{"before it has started nothing else counts", all, false, Health{}, "l- r+ s- l- r+ s+ r+ l-", "- - - - - - S SR SF"},
+		{"an adopted one stays ready until three failures", ready, true, Health{Started: true, Ready: true}, "r- r- r-", "SR SR SR S"},
+		{"an adopted one that was not ready is not", ready, true, Health{Started: true}, "r+", "S SR"},
+		{"an adopted one does not start again", all, true, Health{Started: true, Ready: true}, "s- s- r+", "SR SR SR SR"},
+		{"what was known of another run counts for nothing", ready, false, Health{Started: true, Ready: true}, "", "S"},
+		{"an adopted one that was given up stays so", live, true, Health{Started: true, Failed: true}, "l+", "SF SF"},
+		{"results of probes it has not are nothing", none, false, Health{}, "l- l- l- r- r- r-", "SR SR SR SR SR SR SR"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := play(Begin(c.container, c.adopted, c.known), c.results); got != c.want {
+				t.Errorf("%s:\ngot  %s\nwant %s", c.results, got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheMessageSaysWhyAndStaysWhileTheCauseDoes(t *testing.T) {
+	s := Begin(spec.Container{StartupProbe: with(1, 9), ReadinessProbe: with(1, 9), LivenessProbe: with(1, 2)}, false, Health{})
+	for _, c := range []struct {
+		kind   Kind
+		result Result
+		want   string
+	}{
+		{Startup, Result{Unknown, "the command could not be run", "no such file"}, "startup probe: the command could not be run: no such file"},
+		{Startup, Result{Failure, "exit code 1", "at 12:00"}, "startup probe: exit code 1: at 12:00"},
+		{Startup, Result{Failure, "exit code 1", "at 12:01"}, "startup probe: exit code 1: at 12:00"},
+		{Startup, success, "waiting for the readiness probe"},
+		{Readiness, Result{Failure, "status 503", ""}, "readiness probe: status 503"},
+		{Liveness, Result{Failure, "no answer", ""}, "readiness probe: status 503"},
+		{Readiness, success, ""},
+		{Readiness, Result{Failure, "status 503", ""}, ""},
+		{Liveness, Result{Failure, "no answer", ""}, "liveness probe: no answer"},
+	} {
+		s = Next(s, c.kind, c.result)
+		if s.Message != c.want {
+			t.Fatalf("after %s %v: got %q, want %q", c.kind, c.result, s.Message, c.want)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+// Package probe asks running containers how they are. Next is the pure part: what
+// a result means after those before it. Prober runs the probes of one container:
+// exec in the container, http and tcp from the host to the member's address.
+package probe
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// Config says how containers are reached.
+type Config struct {
+	// Exec runs a command in a container, as runtime.Runtime's. It must end what it
+	// began when its context ends.
+	Exec func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
+	// Dial opens connections for http and tcp probes; nil: from this process's
+	// network namespace.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Prober runs probes. It is safe for concurrent use.
+type Prober struct {
+	exec func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	http http.RoundTripper
+}
+
+// New returns a prober; it holds nothing that must be closed.
+func New(config Config) *Prober {
+	p := &Prober{exec: config.Exec, dial: config.Dial}
+	if p.dial == nil {
+		p.dial = new(net.Dialer).DialContext
+	}
+	p.http = newTransport(p.dial)
+	return p
+}
+
+// Target is a running container to be probed.
+type Target struct {
+	ID        runtime.ContainerID
+	Container spec.Container
+	// Address of the member, for http and tcp probes that name no host.
+	Address netip.Addr
+	// Adopted: it ran before this agent. Health is what was last known of it and
+	// holds until enough results say otherwise; initial delays are over.
+	Adopted bool
+	Health  Health
+}
+
+// Probe runs the container's probes and calls tell, from one goroutine, with its
+// health at first and after each change. It returns when ctx ends or the container
+// was given up (Health.Failed), and then no probe is running.
+func (p *Prober) Probe(ctx context.Context, t Target, tell func(Health)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	defer cancel()
+
+	r := run{p: p, t: t, begun: time.Now(), answers: make(chan answer)}
+	state := Begin(t.Container, t.Adopted, t.Health)
+	tell(state.Health)
+	if state.Failed {
+		return
+	}
+	r.launch(ctx, &loops, state.Started)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case a := <-r.answers:
+			before := state.Health
+			state = Next(state, a.kind, a.result)
+			if state.Started && !before.Started {
+				r.launch(ctx, &loops, true)
+			}
+			if state.Health != before && ctx.Err() == nil {
+				tell(state.Health)
+			}
+			if state.Failed {
+				return
+			}
+		}
+	}
+}
+
+// run is one call of Probe.
+type run struct {
+	p       *Prober
+	t       Target
+	begun   time.Time
+	answers chan answer
+}
+
+type answer struct {
+	kind   Kind
+	result Result
+}
+
+// launch starts the loops that belong to a container that has started, or has not.
+func (r *run) launch(ctx context.Context, loops *sync.WaitGroup, started bool) {
+	for _, kind := range []Kind{Startup, Liveness, Readiness} {
+		probe := kind.of(r.t.Container)
+		if probe != nil && (kind == Startup) == !started {
+			loops.Go(func() { r.loop(ctx, kind, *probe) })
+		}
+	}
+}
+
+// loop runs one probe every period until ctx ends; that of the startup probe ends by
+// itself when its verdict is in.
+func (r *run) loop(ctx context.Context, kind Kind, probe spec.Probe) {
+	if !r.t.Adopted {
+		delay := time.Until(r.begun.Add(seconds(probe.InitialDelaySeconds, 0)))
+		if !sleep(ctx, delay) {
+			return
+		}
+	}
+	tick := time.NewTicker(seconds(probe.PeriodSeconds, 10))
+	defer tick.Stop()
+	results := counter{}
+	for {
+		result := r.p.once(ctx, r.t, probe)
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case r.answers <- answer{kind, result}:
+		case <-ctx.Done():
+			return
+		}
+		results = results.next(result.Outcome)
+		if kind == Startup && results.verdict(probe) != undecided {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// once runs a probe one time within its time-out.
+func (p *Prober) once(ctx context.Context, t Target, probe spec.Probe) Result {
+	timeout := seconds(probe.TimeoutSeconds, 1)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	switch {
+	case probe.Exec != nil:
+		return p.execute(ctx, t.ID, probe.Exec.Command, timeout)
+	case probe.HTTPGet != nil:
+		return p.get(ctx, t, probe.HTTPGet, timeout)
+	case probe.TCPSocket != nil:
+		return p.connect(ctx, t, probe.TCPSocket, timeout)
+	}
+	return Result{Outcome: Unknown, Cause: "it has no action"}
+}
+
+// seconds is n seconds, or otherwise for a field that was left out.
+func seconds(n, otherwise int32) time.Duration {
+	if n <= 0 {
+		n = otherwise
+	}
+	return time.Duration(n) * time.Second
+}
+
+// sleep waits for d, and reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// drain reads a little of a body, so that a server's answer is not cut off at once.
+func drain(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 10<<10)
+	_ = body.Close()
+}
