@@ -18,6 +18,9 @@ type Life struct {
 	FreshVolumes map[ClaimName]string `json:"freshVolumes,omitempty"`
 	// SetGeneration is the generation of the set when the life was told.
 	SetGeneration int64 `json:"setGeneration,omitempty"`
+	// Bootstrapped: the set was bootstrapped when the life was told. It comes with
+	// the life, so that no member of a bootstrapped set can start before it is told so.
+	Bootstrapped bool `json:"bootstrapped,omitempty"`
 }
 
 // The words of Life.FreshVolumes and of /run/stead/volume-new.
@@ -39,15 +42,18 @@ func MemberFQDN(id Identity, service, domain string) string {
 // Picture is one set at one moment, as nodes and members see it: the source of
 // DNS and of /run/stead/set.json. A receiver never goes back in Sequence.
 type Picture struct {
-	Sequence     Sequence  `json:"sequence"`
-	Ref          SetRef    `json:"ref"`
-	UID          UID       `json:"uid"`
-	Generation   int64     `json:"generation"`
-	Replicas     int       `json:"replicas"`
-	Bootstrapped bool      `json:"bootstrapped"`
-	Service      string    `json:"service"` // governing
-	Peers        []Peer    `json:"peers"`   // ordinal order; every identity with an address
-	Names        []DNSName `json:"names"`   // services that select the set, governing included
+	Sequence   Sequence `json:"sequence"`
+	Ref        SetRef   `json:"ref"`
+	UID        UID      `json:"uid"`
+	Generation int64    `json:"generation"`
+	Replicas   int      `json:"replicas"`
+	// InitialReplicas is the number of members at the set's creation: those that
+	// form a cluster with each other; later ones join it.
+	InitialReplicas int       `json:"initialReplicas"`
+	Bootstrapped    bool      `json:"bootstrapped"`
+	Service         string    `json:"service"` // governing
+	Peers           []Peer    `json:"peers"`   // ordinal order; every identity with an address
+	Names           []DNSName `json:"names"`   // services that select the set, governing included
 	// Gone: the set no longer exists; all else is empty but Ref and Sequence.
 	Gone bool `json:"gone,omitempty"`
 }
