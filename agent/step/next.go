@@ -6,7 +6,7 @@ func Next(w Wanted, s Seen) Op {
 	case Spent:
 		return tell(s)
 	case Closed:
-		if op, left := clear(s); left {
+		if op, left := clear(s); left && !s.Told {
 			return op
 		}
 		return tell(s)

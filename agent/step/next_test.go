@@ -107,6 +107,7 @@ func TestNext(t *testing.T) {
 		{"what runs of a closed token is killed at once", none, with(gone(Closed), func(s *Seen) { s.Empty, s.Containers[0].State = false, Running }), Op{Kind: KillAll}},
 		{"a closed token wanted again is told, not started", run, gone(Closed), Op{Kind: ReportOver}},
 		{"a told end needs nothing", run, with(gone(Closed), func(s *Seen) { s.Told = true }), Op{Kind: Nothing}},
+		{"a told end is not looked at again", run, Seen{Standing: Closed, Told: true}, Op{Kind: Nothing}},
 		{"a token older than the newest is told, and what stands here is left", run, with(alive(), func(s *Seen) { s.Standing = Spent }), Op{Kind: ReportOver}},
 	}
 	for _, c := range cases {

@@ -1,0 +1,384 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/spec"
+)
+
+var (
+	db0 = spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	cid = runtime.ContainerID{ID: db0, Name: "db"}
+)
+
+func tok(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
+
+// node is a host whose agent can be restarted: the host and the directories stay.
+type node struct {
+	t      *testing.T
+	host   *fakert.Host
+	dir    string
+	boot   spec.BootID
+	book   files.Book
+	prober Prober
+	start  time.Time
+	tuning Tuning
+
+	mu      sync.Mutex
+	picture bool
+	reports []spec.Report
+
+	ledger *ledger.Ledger
+	w      *Worker
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func newNode(t *testing.T) *node {
+	n := &node{t: t, host: fakert.New(), dir: t.TempDir(), boot: "b1", picture: true, start: time.Now()}
+	must(t, ledger.Create(filepath.Join(n.dir, "ledger")))
+	t.Cleanup(func() { n.kill() })
+	return n
+}
+
+// run starts an agent's worker on what is there.
+func (n *node) run() {
+	n.t.Helper()
+	l, err := ledger.Open(filepath.Join(n.dir, "ledger"), n.boot)
+	must(n.t, err)
+	starts, seq := l.Starts(), int64(0)
+	c := &Config{
+		Runtime: n.host, Network: n.host, Volumes: n.host, Ledger: l, Prober: n.prober, Find: n.book.Find,
+		Picture: func(ref spec.SetRef) (spec.Picture, bool) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return spec.Picture{Ref: ref, Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Replicas: 1}, n.picture
+		},
+		Report: func(r spec.Report) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.reports = append(n.reports, r)
+		},
+		Seq:  func() int64 { n.mu.Lock(); defer n.mu.Unlock(); seq++; return starts<<32 + seq },
+		Node: files.Node{Name: "n1", Gateway: "169.254.1.1"}, Boot: n.boot,
+		Root: n.dir, RunDir: filepath.Join(n.dir, "run-"+string(n.boot)),
+		Clock:  func() time.Duration { return time.Since(n.start) },
+		Tuning: n.tuning.filled(), Logger: slog.New(slog.DiscardHandler),
+	}
+	n.ledger = l
+	n.w = New(c, db0, Found{})
+	ctx, cancel := context.WithCancel(n.t.Context())
+	n.cancel, n.done = cancel, make(chan struct{})
+	go func() { defer close(n.done); n.w.Run(ctx) }()
+}
+
+// kill ends the agent, and nothing else.
+func (n *node) kill() {
+	if n.cancel == nil {
+		return
+	}
+	n.cancel()
+	<-n.done
+	_ = n.ledger.Close()
+	n.cancel = nil
+}
+
+func (n *node) last() spec.Report {
+	n.t.Helper()
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.reports) == 0 {
+		return spec.Report{}
+	}
+	return n.reports[len(n.reports)-1]
+}
+
+func (n *node) wantLast(what string, ok func(spec.Report) bool) spec.Report {
+	n.t.Helper()
+	r := n.last()
+	if !ok(r) {
+		n.t.Fatalf("want %s; the last report is %+v", what, r)
+	}
+	return r
+}
+
+func (n *node) wantReady() spec.Report {
+	n.t.Helper()
+	return n.wantLast("ready", func(r spec.Report) bool { return r.Ready && r.Phase == spec.PhaseRunning })
+}
+
+func (n *node) wantStopped(token spec.Token) {
+	n.t.Helper()
+	n.wantLast("stopped", func(r spec.Report) bool { return r.Phase == spec.PhaseStopped && r.Token == token })
+}
+
+func (n *node) wantStarts(token spec.Token, want int) {
+	n.t.Helper()
+	synctest.Wait()
+	if got := n.host.StartsOf(cid, token); got != want {
+		n.t.Fatalf("token %s was started %d times, want %d: %+v", token, got, want, n.host.Starts(db0))
+	}
+}
+
+func life(number int64, goal spec.Goal) spec.Life {
+	l := spec.Life{
+		Member: spec.Member{
+			ID: db0, Token: tok(number), Goal: goal, Reason: spec.ReasonCreate, Revision: "r1",
+			Node: "n1", Boot: "b1", Address: netip.MustParseAddr("10.88.0.2"), GraceSeconds: 30,
+			Volumes: []spec.MemberVolume{{Claim: "data", ID: "v1", Number: 1}},
+		},
+		Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
+			Name: "db", Image: "img:1", VolumeMounts: []spec.VolumeMount{{Name: "data", MountPath: "/data"}},
+		}}}},
+		Service: "db", Domain: "cluster.local",
+		FreshVolumes: map[spec.ClaimName]string{"data": spec.VolumeFirst},
+	}
+	if goal == spec.GoalStop {
+		l.Member.StopReason = spec.ReasonScaleDown
+	}
+	return l
+}
+
+func with(l spec.Life, change func(*spec.Life)) spec.Life {
+	change(&l)
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) steadFile(name string) string {
+	b, err := os.ReadFile(filepath.Join(files.At(filepath.Join(n.dir, "run-"+string(n.boot)), db0).Stead, name))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+func TestALifeIsStartedAndReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		r := n.wantReady()
+		if r.Token != tok(5) || r.Cause != "" || len(r.Containers) != 1 || r.Containers[0].State != "Running" {
+			t.Fatalf("got %+v", r)
+		}
+		n.wantStarts(tok(5), 1)
+		made, _ := n.host.Container(cid)
+		if made.Token != tok(5) || made.Image != "img:1" || len(made.Mounts) != 5 {
+			t.Fatalf("container: got %+v", made)
+		}
+		if a, ok := n.host.Address(db0); !ok || a != netip.MustParseAddr("10.88.0.2") {
+			t.Fatalf("address: got %v %v", a, ok)
+		}
+		if n.steadFile(files.MemberFile) == "" || n.steadFile(files.SetFile) == "" {
+			t.Fatal("member.json or set.json is missing")
+		}
+		if got := n.steadFile(files.VolumeNewFile); got != "" {
+			t.Fatalf("volume-new once ready: got %q, want it gone", got)
+		}
+	})
+}
+
+func TestVolumeNewIsThereWhenTheContainerStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		seen := ""
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if c.Op == "Start" {
+				seen = n.steadFile(files.VolumeNewFile)
+			}
+			return nil
+		})
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		if seen != "data first\n" {
+			t.Fatalf("got %q", seen)
+		}
+	})
+}
+
+func TestAStopIsGentleThenFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+		reason := ""
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if c.Op == "Signal" {
+				reason = n.steadFile(files.TerminationFile)
+			}
+			return nil
+		})
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.w.Tell(life(5, spec.GoalStop))
+		time.Sleep(29 * time.Second)
+		n.wantLast("stopping", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && !r.Ready })
+		if reason != "ScaleDown\n" {
+			t.Fatalf("termination-reason at the signal: got %q", reason)
+		}
+		n.w.Tell(life(5, spec.GoalRun)) // a stale list: Stop is final
+		time.Sleep(2 * time.Second)
+		n.wantStopped(tok(5))
+		if got := n.host.RunningTokens(db0); len(got) != 0 {
+			t.Fatalf("still running: %v", got)
+		}
+		if _, ok := n.host.Address(db0); ok {
+			t.Fatal("the link is still there")
+		}
+		n.wantStarts(tok(5), 1)
+	})
+}
+
+func TestStoppedIsNeverToldOfAProcessThatDoesNotDie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour {
+			return fakert.Behaviour{IgnoreTerm: true, Unkillable: true}
+		})
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.w.Tell(life(5, spec.GoalStop))
+		time.Sleep(10 * time.Minute)
+		n.wantLast("a cause", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause == causeStop })
+		n.host.Exit(cid, runtime.Exit{Code: 137})
+		time.Sleep(2 * time.Minute)
+		n.wantStopped(tok(5))
+	})
+}
+
+func TestCrashesBackOffInPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		begin := time.Now()
+		want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second}
+		for i, wait := range want {
+			n.host.Exit(cid, runtime.Exit{Code: 1})
+			if wait > 0 {
+				n.wantLast("a crash loop", func(r spec.Report) bool { return !r.Ready && r.Cause == "CrashLoop" && r.Phase == spec.PhaseRunning })
+				time.Sleep(wait - time.Second)
+				n.wantStarts(tok(5), i+1)
+				time.Sleep(2 * time.Second)
+			}
+			n.wantStarts(tok(5), i+2)
+			if r := n.wantReady(); r.Containers[0].Restarts != i+1 || *r.Containers[0].ExitCode != 1 {
+				t.Fatalf("restart %d: got %+v", i+1, r.Containers[0])
+			}
+		}
+		if boxes, _ := n.host.Sandboxes(t.Context()); len(boxes) != 1 || boxes[0].Token != tok(5) {
+			t.Fatalf("sandboxes after %s: %+v", time.Since(begin), boxes)
+		}
+		time.Sleep(11 * time.Minute) // a long run is forgiven
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.wantReady()
+		n.wantStarts(tok(5), len(want)+2)
+	})
+}
+
+func TestTroubleIsNamedAndHeals(t *testing.T) {
+	withEnv := func(l *spec.Life) {
+		l.Template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "etc"}}}
+	}
+	fail := func(op string, err error) (func(*node), func(*node)) {
+		return func(n *node) {
+			n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+				if c.Op == op {
+					return err
+				}
+				return nil
+			})
+		}, func(n *node) { n.host.OnCall(nil) }
+	}
+	callCase := func(name, op string, err error, cause string, heal time.Duration) (string, func(*node), func(*node), func(*spec.Life), string, time.Duration) {
+		breakIt, mend := fail(op, err)
+		return name, breakIt, mend, nil, cause, heal
+	}
+	type test struct {
+		name          string
+		breakIt, mend func(*node)
+		life          func(*spec.Life)
+		cause         string
+		heal          time.Duration
+	}
+	of := func(name string, b, m func(*node), l func(*spec.Life), cause string, heal time.Duration) test {
+		return test{name, b, m, l, cause, heal}
+	}
+	tests := []test{
+		{"an image is missing until it is loaded", func(n *node) {
+			n.host.OnPull(func(string, string) error { return runtime.ErrImageMissing })
+		}, func(n *node) { n.host.AddImage("img:1"); n.w.ImagesChanged() }, nil, causeImageMissing, 0},
+		{"a pull fails for a while", func(n *node) {
+			n.host.OnPull(func(string, string) error { return runtime.ErrImagePull })
+		}, func(n *node) { n.host.OnPull(nil) }, nil, causeImagePull, 6 * time.Minute},
+		{"a ConfigMap is missing until it is applied", func(n *node) {
+			n.book.Put(true, []spec.Files{{Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Absent: true}})
+		}, func(n *node) {
+			n.book.Put(true, []spec.Files{{Kind: files.KindConfigMap, Namespace: "default", Name: "etc"}})
+			n.w.FilesChanged()
+		}, withEnv, "ConfigMissing", 0},
+		{"nothing starts before the set's picture is known", func(n *node) { n.setPicture(false) },
+			func(n *node) { n.setPicture(true); n.w.FilesChanged() }, nil, "ConfigMissing", 0},
+		of(callCase("a volume is another's", "Ensure", runtime.ErrForeign, causeVolume, time.Minute)),
+		of(callCase("the network fails", "Attach", errors.New("no link"), causeNetwork, time.Minute)),
+		of(callCase("the sandbox fails", "EnsureSandbox", errors.New("no namespace"), causeSandbox, time.Minute)),
+		of(callCase("the container is refused", "Create", runtime.ErrBadSpec, causeStart, time.Minute)),
+		of(callCase("the runtime is away", "Create", runtime.ErrUnavailable, "RuntimeUnavailable", time.Minute)),
+		{"the command is not found", func(n *node) {
+			n.host.OnStart(func(runtime.Container) fakert.Behaviour {
+				return fakert.Behaviour{StartErr: runtime.ErrBadSpec}
+			})
+		}, func(n *node) { n.host.OnStart(nil) }, nil, causeStart, 6 * time.Minute},
+	}
+	for _, c := range tests {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t)
+				c.breakIt(n)
+				n.run()
+				l := life(5, spec.GoalRun)
+				if c.life != nil {
+					c.life(&l)
+				}
+				n.w.Tell(l)
+				time.Sleep(time.Minute)
+				n.wantLast(c.cause, func(r spec.Report) bool { return r.Cause == c.cause && r.Message != "" && !r.Ready })
+				n.wantStarts(tok(5), 0)
+				c.mend(n)
+				time.Sleep(c.heal)
+				n.wantReady()
+				n.wantStarts(tok(5), 1)
+			})
+		})
+	}
+}
+
+func (n *node) setPicture(known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.picture = known
+}
