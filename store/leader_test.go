@@ -25,7 +25,6 @@ type arena struct {
 	leading int
 	terms   []store.Leadership
 	ends    []time.Time
-	done    sync.WaitGroup
 }
 
 func newArena(t *testing.T) *arena {
