@@ -3,6 +3,8 @@ SHELL         := /bin/bash
 .DEFAULT_GOAL := check
 
 GO          ?= go
+# CI may run as another user than the one who cloned.
+GIT         := git -c safe.directory='*'
 STATICCHECK := .cache/bin/staticcheck-2026.2.2
 GOTEST      := .cache/bin/gotest
 NODE        := cmd/stead/embed/stead-node
@@ -10,14 +12,14 @@ NODE        := cmd/stead/embed/stead-node
 # One set of flags for building, vetting and testing, so that all share one build cache.
 export CGO_ENABLED := 0
 export GOFLAGS     := -buildvcs=false
-VERSION            := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION            := $(shell $(GIT) describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS             = -ldflags "-s -w -X main.version=$(VERSION)"
 
 # Packages whose tests need root and a real containerd, beside test/.
 ROOT_PKGS = $(shell find . -name '*_root_test.go' -not -path './.*' -not -path './test/*' -printf '%h\n' | sort -u)
 
 # Our Go files: those that git has or would take.
-GO_FILES = $(shell git ls-files -co --exclude-standard '*.go' | grep -v '\.pb\.go$$')
+GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb\.go$$')
 
 say = @printf '\n== %s\n' $(1)
 
@@ -46,7 +48,7 @@ fmt: ## gofmt all files
 
 fmt-check:
 	$(call say,"gofmt")
-	@bad=$$(gofmt -l $(wildcard $(GO_FILES))); \
+	@bad=$$(gofmt -l $(wildcard $(GO_FILES)) </dev/null); \
 	 if [ -n "$$bad" ]; then echo "not formatted (make fmt):"; echo "$$bad"; exit 1; fi
 
 vet: $(NODE)
