@@ -95,7 +95,7 @@ func (z *Zone) fill(m *dns.Msg) {
 // some resolvers compare it exactly, as a guard against forged answers.
 func spelled(rrs []dns.RR, name string) []dns.RR {
 	if rrs[0].Header().Name == name {
-		return rrs[:len(rrs):len(rrs)]
+		return rrs
 	}
 	out := make([]dns.RR, len(rrs))
 	for i, rr := range rrs {

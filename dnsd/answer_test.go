@@ -38,7 +38,7 @@ func fixture() Snapshot {
 			{
 				Ref: spec.SetRef{Namespace: "default", Name: "aux"}, Service: "aux",
 				Peers: []spec.Peer{peer("aux-0", 0, "10.88.0.9", true), peer("aux-1", 1, "fd00::1", true)},
-				Names: []spec.DNSName{{Name: "aux"}, {Name: "db-all"}},
+				Names: []spec.DNSName{{Name: "aux"}, {Name: "db-all"}, {Name: "db-all"}}, // told twice, there once
 			},
 			{
 				Ref: spec.SetRef{Namespace: "other", Name: "down"}, Service: "down",
@@ -127,6 +127,16 @@ func TestAnswer(t *testing.T) {
 				t.Errorf("%s\n got %s\nwant %s", tt.question, strings.Join(got, "\n     "), strings.Join(tt.want, "\n     "))
 			}
 		})
+	}
+}
+
+func TestAnswersDoNotMeetInTheZone(t *testing.T) {
+	zone := Build(fixture())
+	odd := zone.Answer(ask(t, "DB-0.db.default.svc.cluster.local. A"), UDP)
+	before := lines(odd)
+	plain := zone.Answer(ask(t, "db-0.db.default.svc.cluster.local. A"), UDP)
+	if after := lines(odd); !slices.Equal(before, after) || slices.Equal(lines(plain), after) {
+		t.Errorf("the first answer was %v, is %v; the second is %v", before, after, lines(plain))
 	}
 }
 
@@ -226,6 +236,7 @@ func TestAnswerIsCutToWhatFits(t *testing.T) {
 		{"TCP has all", a, 100, 0, TCP, 65535, false, false},
 		{"TCP has all SRV and their addresses", srv, 100, 0, TCP, 65535, false, true},
 		{"addresses are left out before an answer is cut", srv, 18, 1232, UDP, 1232, false, false},
+		{"also without EDNS", srv, 7, 0, UDP, 512, false, false},
 		{"addresses stay when they fit", srv, 8, 1232, UDP, 1232, false, true},
 	}
 	for _, tt := range tests {
@@ -263,29 +274,6 @@ func TestAnswerIsCutToWhatFits(t *testing.T) {
 	}
 	if again := zone.Answer(ask(t, a), TCP); len(again.Answer) != 8 {
 		t.Errorf("cutting an answer changed the zone: %d records left, want 8", len(again.Answer))
-	}
-}
-
-func TestReverseOrigins(t *testing.T) {
-	tests := []struct {
-		prefix      string
-		count       int
-		first, last string
-	}{
-		{"10.88.0.0/16", 1, "88.10.in-addr.arpa.", "88.10.in-addr.arpa."},
-		{"10.88.16.0/20", 16, "16.88.10.in-addr.arpa.", "31.88.10.in-addr.arpa."},
-		{"10.0.0.0/9", 128, "0.10.in-addr.arpa.", "127.10.in-addr.arpa."},
-		{"10.88.1.4/30", 4, "4.1.88.10.in-addr.arpa.", "7.1.88.10.in-addr.arpa."},
-		{"fd00:88::/31", 2, "8.8.0.0.0.0.d.f.ip6.arpa.", "9.8.0.0.0.0.d.f.ip6.arpa."},
-	}
-	for _, tt := range tests {
-		got := reverseOrigins(netip.MustParsePrefix(tt.prefix))
-		if len(got) != tt.count || got[0] != tt.first || got[len(got)-1] != tt.last {
-			t.Errorf("%s: got %v, want %d from %s to %s", tt.prefix, got, tt.count, tt.first, tt.last)
-		}
-	}
-	if got := reverseOrigins(netip.Prefix{}); got != nil {
-		t.Errorf("no range: got %v", got)
 	}
 }
 

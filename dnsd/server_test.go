@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -37,8 +38,13 @@ func start(t testing.TB, cfg Config) (*Server, string) {
 	go func() { done <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("run: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the server did not stop within 10 s")
 		}
 	})
 	return s, bound[0].String()
@@ -201,31 +207,40 @@ func TestServerBearsJunk(t *testing.T) {
 	}
 }
 
-func TestAnyNumberOfConnectionsIsBounded(t *testing.T) {
+func TestConnectionsAreBounded(t *testing.T) {
 	s, addr := start(t, Config{MaxConns: 2})
 	s.Swap(Build(fixture()))
-	var held []net.Conn
-	for range 2 {
-		c, err := net.Dial("tcp", addr)
+	var conns []*dns.Conn
+	for range 3 {
+		c, err := dns.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		held = append(held, c)
+		defer c.Close()
+		conns = append(conns, c)
 	}
-	waiting := make(chan *dns.Msg, 1)
-	go func() {
-		client := dns.Client{Net: "tcp", Timeout: 10 * time.Second}
-		m, _, err := client.Exchange(new(dns.Msg).SetQuestion("db.default.svc.cluster.local.", dns.TypeA), addr)
-		if err != nil {
-			m = nil
+	read := func(c *dns.Conn, within time.Duration) error {
+		c.SetDeadline(time.Now().Add(within))
+		_, err := c.ReadMsg()
+		return err
+	}
+	for i, c := range conns {
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		if err := c.WriteMsg(ask(t, "db.default.svc.cluster.local. A")); err != nil {
+			t.Fatal(err)
 		}
-		waiting <- m
-	}()
-	for _, c := range held {
-		c.Close()
+		if i < 2 {
+			if err := read(c, 10*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if m := <-waiting; m == nil || len(m.Answer) != 1 {
-		t.Errorf("got %v, want an answer once a connection is closed", m)
+	if err := read(conns[2], 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the third of two connections: %v, want it to wait", err)
+	}
+	conns[0].Close()
+	if err := read(conns[2], 10*time.Second); err != nil {
+		t.Errorf("the third connection once one is closed: %v", err)
 	}
 }
 
