@@ -100,7 +100,7 @@ func (s *step) progress() spec.Condition {
 		c.Status, c.Reason = "True", reasonWorking
 	}
 	for _, b := range s.plan.Blocked {
-		if !underWay(b.Reason) {
+		if !UnderWay(b.Reason) {
 			c.Status, c.Reason, say = "False", b.Reason, b
 			break
 		}
@@ -109,8 +109,9 @@ func (s *step) progress() spec.Condition {
 	return c
 }
 
-// underWay: what is waited for comes by itself.
-func underWay(reason string) bool {
+// UnderWay reports whether what a Blocked reason waits for comes by itself; anything
+// else may need a person.
+func UnderWay(reason string) bool {
 	switch reason {
 	case BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping:
 		return true

@@ -1,0 +1,110 @@
+// Package engine decides for all sets, in the one server that leads: it looks at a
+// set's world at one store revision, asks the pure planner, and writes what it
+// decided in transactions that compare everything the decision relied on (SAFETY
+// S7). A deposed engine writes nothing: each transaction compares the leader key
+// by the create-revision of this very term.
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Config is what an engine needs. Store, World and CIDR must be set.
+type Config struct {
+	Store store.Store
+	// World mirrors Store; its Run is the caller's.
+	World *world.Cache
+	// ID says who leads, for people: the server's name.
+	ID string
+	// LeaseTTL is how long a leader that fell silent keeps the others out; whole
+	// seconds. Default 10s.
+	LeaseTTL time.Duration
+	// CIDR holds the members' addresses; Exclude are ranges in it that hosts use.
+	CIDR    netip.Prefix
+	Exclude []netip.Prefix
+	// Quarantine is how long a freed address rests before another identity may get
+	// it (SAFETY S17), counted by this leader from when it first saw it freed.
+	// Default and, outside of tests, least: 10m.
+	Quarantine time.Duration
+	// StatusDelay gathers changes of a set's status that ride with no action.
+	// Default 100ms; large sets wait longer, up to ten times.
+	StatusDelay time.Duration
+	// VolumeID makes ids of new volumes; default: 32 random hex digits.
+	VolumeID func() spec.VolumeID
+	Logger   *slog.Logger
+}
+
+// Engine leads or waits to lead; see Run.
+type Engine struct {
+	cfg       Config
+	addresses *pool
+	log       *slog.Logger
+}
+
+// New checks cfg and starts nothing.
+func New(cfg Config) (*Engine, error) {
+	switch {
+	case cfg.Store == nil || cfg.World == nil:
+		return nil, errors.New("engine: a store and its cache are needed")
+	case !cfg.CIDR.IsValid() || !cfg.CIDR.Addr().Is4() || cfg.CIDR.Bits() > 30:
+		return nil, errors.New("engine: the range of members' addresses must be IPv4 and hold some, as 10.88.0.0/16 does")
+	}
+	if cfg.LeaseTTL == 0 {
+		cfg.LeaseTTL = 10 * time.Second
+	}
+	if cfg.Quarantine == 0 {
+		cfg.Quarantine = 10 * time.Minute
+	}
+	if cfg.StatusDelay == 0 {
+		cfg.StatusDelay = 100 * time.Millisecond
+	}
+	if cfg.VolumeID == nil {
+		cfg.VolumeID = func() spec.VolumeID { return spec.VolumeID(randomID()) }
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Engine{cfg: cfg, log: cfg.Logger}, nil
+}
+
+// Run campaigns, and decides while it leads, until ctx ends. It returns nil when
+// ctx ended. After it returned, nothing is written.
+func (e *Engine) Run(ctx context.Context) error {
+	return store.NewCandidate(e.cfg.Store, e.cfg.ID, e.cfg.LeaseTTL, e.log).Run(ctx, e.lead)
+}
+
+// Explain runs the planner on a set as the leader does, and writes nothing; false:
+// there is no such set. It does not block and works on every server; what only a
+// leader measures (the rest after repeated failure) is left out.
+func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
+	var p plan.Plan
+	found := false
+	e.cfg.World.Look(func(v world.View) {
+		w := v.World(ref)
+		if found = w.Set != nil; !found {
+			return
+		}
+		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, time.Now().UTC()
+		w.Free = newPool(e.cfg).free(v, missing(w), w.Now)
+		p = plan.Next(w)
+	})
+	return p, found
+}
+
+// randomID is 32 hex digits nobody had before.
+func randomID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
+	return hex.EncodeToString(b[:])
+}

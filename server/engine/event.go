@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+const (
+	eventLife    = 24 * time.Hour // how long an event is kept
+	eventRenewal = time.Hour      // a lease serves the events of this time
+	maxEvents    = 100            // of one set
+	eventsAStep  = 20             // one step tells no more
+)
+
+// note is an event to be written; its name is made of its cause, so that a cause
+// is told once, also by another leader.
+type note struct {
+	name  string
+	event spec.Event
+}
+
+// notes are the events of an action; none for those that only mark.
+func notes(ref spec.SetRef, u *unit, now time.Time) []note {
+	var list []note
+	add := func(kind string, id spec.Identity, token spec.Token, reason, text string) {
+		list = append(list, note{
+			fmt.Sprintf("%s-%d-%s", kind, id.Ordinal, token),
+			spec.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: reason, Message: text, Count: 1, At: now.UTC()},
+		})
+	}
+	started := func(a plan.Start) { add("begin", a.Member.ID, a.Member.Token, string(a.Member.Reason), a.Text) }
+	switch a := u.action.(type) {
+	case plan.Start:
+		started(a)
+	case plan.Stop:
+		add("stop", a.ID, a.Token, string(a.Reason), a.Text)
+	case plan.Forget:
+		add("gone", a.ID, a.Token, "Gone", a.Text)
+	}
+	for _, a := range u.with {
+		started(a)
+	}
+	return list
+}
+
+// warnings are the events of members that wait for what does not come by itself.
+func warnings(ref spec.SetRef, w plan.World, p plan.Plan, now time.Time) []note {
+	var list []note
+	for _, b := range p.Blocked {
+		if plan.UnderWay(b.Reason) || len(list) == eventsAStep {
+			continue
+		}
+		list = append(list, note{
+			fmt.Sprintf("wait-%d-%s-%s", b.ID.Ordinal, b.Reason, tokenOf(w, b.ID)),
+			spec.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: b.Reason, Message: b.Text, Count: 1, At: now.UTC()},
+		})
+	}
+	return list
+}
+
+func tokenOf(w plan.World, id spec.Identity) spec.Token {
+	for i := range w.Slots {
+		if w.Slots[i].ID == id && w.Slots[i].Member != nil {
+			return w.Slots[i].Member.Token
+		}
+	}
+	return spec.Token{}
+}
+
+// ledger bounds the events of one set for one step.
+type ledger struct {
+	ref   spec.SetRef
+	lease store.LeaseID
+	old   map[string]*spec.Event
+	names []string // of old, oldest first
+	room  int      // how many may be added before old ones go
+	told  int
+}
+
+func newLedger(v world.View, ref spec.SetRef, lease store.LeaseID) *ledger {
+	l := &ledger{ref: ref, lease: lease, old: v.EventNames(ref)}
+	l.room = maxEvents - len(l.old)
+	return l
+}
+
+// write adds the events that were not told yet to u; beyond the bound the oldest go.
+func (l *ledger) write(u *unit, list []note) {
+	for _, n := range list {
+		if l.lease == 0 || l.old[n.name] != nil || l.told == eventsAStep {
+			continue
+		}
+		l.told++
+		u.Then = append(u.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
+		if l.room--; l.room < 0 {
+			if oldest := l.oldest(); oldest != "" {
+				u.remove(store.EventKey(l.ref, oldest))
+			}
+		}
+	}
+}
+
+// oldest takes the name of the oldest event off the list.
+func (l *ledger) oldest() string {
+	if l.names == nil {
+		for name := range l.old {
+			l.names = append(l.names, name)
+		}
+		slices.SortFunc(l.names, func(a, b string) int {
+			if d := l.old[a].At.Compare(l.old[b].At); d != 0 {
+				return d
+			}
+			return strings.Compare(a, b)
+		})
+	}
+	if len(l.names) == 0 {
+		return ""
+	}
+	name := l.names[0]
+	l.names = l.names[1:]
+	return name
+}

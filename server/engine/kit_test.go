@@ -1,0 +1,345 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+var db = spec.SetRef{Namespace: "default", Name: "db"}
+
+func member(ordinal int) spec.Identity {
+	return spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
+}
+
+// cluster is a store with a node that does at once what it is told, and as many
+// engines as the test starts.
+type cluster struct {
+	t     *testing.T
+	store *memstore.Store
+	cache *world.Cache // the test's own eyes and the node's
+	node  *node
+}
+
+// inCluster runs f in a bubble of its own time with a fresh cluster, and checks
+// afterwards, over the whole history of the store, that no identity had two lives.
+func inCluster(t *testing.T, f func(c *cluster)) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, store: memstore.New()}
+		if _, _, err := Init(t.Context(), c.store); err != nil {
+			t.Fatal(err)
+		}
+		c.cache = world.New(c.store, slog.New(slog.DiscardHandler))
+		stop := c.run(c.cache.Run)
+		c.node = &node{c: c, name: "n1", act: map[int]string{}}
+		c.node.join()
+		stopNode := c.run(c.node.run)
+		watch, err := c.store.Watch(t.Context(), "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(c)
+		stopNode()
+		stop()
+		oneLife(t, watch)
+		watch.Close()
+		_ = c.store.Close()
+	})
+}
+
+// run starts f; the returned func ends it and waits.
+func (c *cluster) run(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := f(ctx); err != nil {
+			c.t.Errorf("run: %v", err)
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// engine starts an engine with a cache of its own on s; stop ends both.
+func (c *cluster) engine(id string, s store.Store) (e *Engine, stop func()) {
+	cache := world.New(s, slog.New(slog.DiscardHandler))
+	e, err := New(Config{
+		Store: s, World: cache, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	stopCache, stopEngine := c.run(cache.Run), c.run(e.Run)
+	return e, func() { stopEngine(); stopCache() }
+}
+
+// commit writes ops unguarded, as another writer of those keys would.
+func (c *cluster) commit(ops ...store.Op) store.Rev {
+	c.t.Helper()
+	rev, err := c.store.Commit(c.t.Context(), store.Txn{Then: ops})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return rev
+}
+
+// set writes the set's record as control does, and returns the revision.
+func (c *cluster) set(replicas int, change ...func(*spec.Set)) store.Rev {
+	c.t.Helper()
+	n := int32(replicas)
+	s := spec.Set{
+		Ref: db, UID: "u1", Generation: 1, InitialReplicas: replicas,
+		Spec: spec.SetSpec{
+			Replicas: &n, PodManagementPolicy: spec.OrderedReady,
+			Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{Name: "c", Image: "i"}}}},
+		},
+	}
+	_, kvs, err := c.store.Get(c.t.Context(), store.SetKey(db))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if kv, ok := kvs[store.SetKey(db)]; ok {
+		if s, err = store.Decode[spec.Set](kv); err != nil {
+			c.t.Fatal(err)
+		}
+		s.Spec.Replicas = &n
+		s.Generation++
+	}
+	for _, f := range change {
+		f(&s)
+	}
+	return c.commit(store.Put(store.SetKey(db), store.Encode(s)))
+}
+
+func parallel(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel }
+func deleting(s *spec.Set) { s.Deleting = true }
+func volumes(s *spec.Set) {
+	s.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{{
+		Metadata: spec.ObjectMeta{Name: "data"},
+		Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: 1 << 40}}}},
+	}}
+}
+
+// until waits until cond holds of the cache, for up to an hour of the bubble.
+func (c *cluster) until(what string, cond func(v world.View) bool) {
+	c.t.Helper()
+	for range 36_000 {
+		ok := false
+		c.cache.Look(func(v world.View) { ok = cond(v) })
+		if ok {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.cache.Look(func(v world.View) {
+		st, _ := v.Status(db)
+		c.t.Fatalf("%s: did not come within an hour; status %s", what, store.Encode(st))
+	})
+}
+
+// ready: exactly the first n ordinals have a life, all ready.
+func ready(n int) func(world.View) bool {
+	return func(v world.View) bool {
+		lives := 0
+		for _, s := range v.World(db).Slots {
+			if s.Member == nil {
+				continue
+			}
+			lives++
+			if s.ID.Ordinal >= n || s.Member.Goal != spec.GoalRun || s.Report == nil || !s.Report.Ready {
+				return false
+			}
+		}
+		return lives == n
+	}
+}
+
+// node stands for a host, its agent and dispatch: it reports each life Ready at
+// once and Stopped when told to stop, unless act says otherwise for the ordinal:
+// "hold" (nothing is reported) or "refuse" (Failed).
+type node struct {
+	c    *cluster
+	name spec.NodeName
+	mu   sync.Mutex
+	act  map[int]string
+	seq  int64
+}
+
+func (n *node) behave(ordinal int, how string) {
+	n.mu.Lock()
+	n.act[ordinal] = how
+	n.mu.Unlock()
+	n.c.cache.Look(func(v world.View) { n.look(v) })
+}
+
+func (n *node) join() {
+	uid := spec.UID("uid-" + n.name)
+	n.c.commit(
+		store.Put(store.NodeKey(n.name), store.Encode(spec.Node{Name: n.name, UID: uid})),
+		store.Put(store.FactsKey(n.name), store.Encode(spec.NodeFacts{Name: n.name, UID: uid, Boot: "boot1"})),
+		store.Put(store.SessionKey(n.name), store.Encode(spec.Session{Node: n.name, UID: uid, Boot: "boot1", ID: 1})),
+	)
+}
+
+func (n *node) run(ctx context.Context) error {
+	sub := n.c.cache.Subscribe()
+	defer sub.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-sub.C():
+			sub.Take()
+		}
+		n.c.cache.Look(n.look)
+	}
+}
+
+// look reports on every life of the node.
+func (n *node) look(v world.View) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, id := range v.MembersOn(n.name) {
+		m, rev := v.Member(id)
+		r, _ := v.Report(id)
+		if r != nil && r.Token != m.Token {
+			r = nil
+		}
+		next := spec.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: spec.PhaseRunning, Ready: true}
+		switch {
+		case r != nil && r.Phase.Over(), n.act[id.Ordinal] == "hold":
+			continue
+		case m.Goal == spec.GoalStop:
+			next.Phase, next.Ready = spec.PhaseStopped, false
+		case n.act[id.Ordinal] == "refuse":
+			next.Phase, next.Ready, next.Cause = spec.PhaseFailed, false, "VolumeRefused"
+		case r != nil && r.Ready:
+			continue
+		}
+		n.seq++
+		next.Seq = n.seq
+		_, err := n.c.store.Commit(n.c.t.Context(), store.Txn{
+			If:   []store.Guard{store.Seen(store.MemberKey(id), rev)},
+			Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
+		})
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			n.c.t.Errorf("report %s: %v", id, err)
+		}
+	}
+}
+
+// oneLife replays the history and fails when a life was replaced or forgotten
+// without the proof of its own token, a token came twice, or a volume went or
+// changed its id.
+func oneLife(t *testing.T, w store.Watch) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { synctest.Wait(); cancel() }()
+	members, over := map[string]spec.Token{}, map[string]bool{}
+	used, volumes := map[string]bool{}, map[string]spec.VolumeID{}
+	for {
+		b, err := w.Next(ctx)
+		if err != nil {
+			return
+		}
+		for _, ev := range b.Events {
+			kind, rest := store.Kind(ev.Key)
+			switch kind {
+			case store.KindMember:
+				m, _ := store.Decode[spec.Member](ev.KV)
+				old := members[rest]
+				if ev.Delete {
+					m.Token = spec.Token{}
+				}
+				if old != m.Token && !old.IsZero() && !over[rest+old.String()] {
+					t.Errorf("revision %d: %s left token %s for %s without proof", b.Rev, rest, old, m.Token)
+				}
+				if old != m.Token && !m.Token.IsZero() {
+					if used[rest+m.Token.String()] || m.Token.Compare(old) < 0 {
+						t.Errorf("revision %d: %s got token %s again or back", b.Rev, rest, m.Token)
+					}
+					used[rest+m.Token.String()] = true
+				}
+				members[rest] = m.Token
+			case store.KindReport:
+				if r, err := store.Decode[spec.Report](ev.KV); err == nil && !ev.Delete && r.Phase.Over() {
+					over[rest+r.Token.String()] = true
+				}
+			case store.KindVolume:
+				v, _ := store.Decode[spec.Volume](ev.KV)
+				if old, ok := volumes[rest]; ev.Delete || ok && old != v.UID {
+					t.Errorf("revision %d: the volume %s was lost or made anew", b.Rev, rest)
+				}
+				volumes[rest] = v.UID
+			}
+		}
+	}
+}
+
+// epochAt is the text of an epoch.
+func epochAt(n int) []byte { return []byte(strconv.Itoa(n)) }
+
+// crash is a store for one engine that dies at its nth commit: before or after it
+// was applied. From then on no call of that engine reaches the store.
+type crash struct {
+	store.Store
+	mu    sync.Mutex
+	left  int
+	after bool
+	dead  bool
+	died  chan struct{}
+}
+
+func newCrash(s store.Store, n int, after bool) *crash {
+	return &crash{Store: s, left: n, after: after, died: make(chan struct{})}
+}
+
+func (c *crash) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead {
+		return 0, store.ErrUnavailable
+	}
+	c.left--
+	if c.left > 0 {
+		return c.Store.Commit(ctx, t)
+	}
+	c.dead = true
+	defer close(c.died)
+	if c.after {
+		_, _ = c.Store.Commit(ctx, t)
+	}
+	return 0, fmt.Errorf("crash: %w", store.ErrUnknown)
+}
+
+func (c *crash) Renew(ctx context.Context, id store.LeaseID) error {
+	if c.isDead() {
+		return store.ErrUnavailable
+	}
+	return c.Store.Renew(ctx, id)
+}
+
+func (c *crash) Revoke(ctx context.Context, id store.LeaseID) error {
+	if c.isDead() {
+		return store.ErrUnavailable
+	}
+	return c.Store.Revoke(ctx, id)
+}
+
+func (c *crash) isDead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}

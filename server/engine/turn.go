@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// tableSize is up to how many members a set's stored status has a row for each;
+// Explain makes the rows of larger ones.
+const tableSize = 100
+
+// The pauses after a turn that failed, doubling.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// turn is one look at one set, and what is to be written for it.
+type turn struct {
+	gone   bool // there is no such set
+	early  bool // the cache does not show the last commit yet; its event wakes us
+	shared []store.Guard
+	units  []unit
+	wake   time.Duration
+	err    error
+}
+
+// turn looks at a set at one revision, plans, and commits.
+func (l *leader) turn(ctx context.Context, ref spec.SetRef) {
+	mem, now := l.memory(ref), time.Now()
+	var t turn
+	l.cfg.World.Look(func(v world.View) { t = l.look(v, ref, mem, now) })
+	switch {
+	case t.gone:
+		l.forget(ref)
+		return
+	case t.err != nil:
+		l.log.Error("decision not written", "set", ref.String(), "err", t.err)
+		l.pause(ref, mem)
+		return
+	case t.wake > 0:
+		l.wake(ref, now.Add(t.wake))
+	}
+	if len(t.units) > 0 {
+		l.commit(ctx, ref, mem, t)
+	}
+}
+
+// look decides at one revision; nothing in it blocks.
+func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time) (t turn) {
+	if v.Rev() < mem.notBefore {
+		return turn{early: true}
+	}
+	w := v.World(ref)
+	if w.Set == nil {
+		return turn{gone: true}
+	}
+	w.Table = len(w.Slots) <= tableSize && w.Set.Replicas() <= tableSize
+	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
+	w.Free = l.pool.free(v, missing(w), now)
+	w.Rest = mem.trials.rests(w, now)
+	p := plan.Next(w)
+	t.wake = p.Wake
+	_, set := v.Set(ref)
+	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
+	if t.units, t.err = units(v, ref, p, now); t.err != nil {
+		return t
+	}
+	events := newLedger(v, ref, l.lease.id)
+	for i := range t.units {
+		events.write(&t.units[i], notes(ref, &t.units[i], now))
+	}
+	if !removing(p) {
+		l.report(v, w, p, mem, events, &t, now)
+	}
+	return t
+}
+
+func removing(p plan.Plan) bool {
+	for _, a := range p.Actions {
+		if _, ok := a.(plan.RemoveSet); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// report adds the status when it differs, and warnings: with the actions of the
+// step, or alone when they have waited for StatusDelay.
+func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, events *ledger, t *turn, now time.Time) {
+	ref := w.Set.Ref
+	var u unit
+	stored, rev := v.Status(ref)
+	value := store.Encode(p.Status)
+	if stored == nil || !bytes.Equal(value, store.Encode(stored)) {
+		u.seen(store.StatusKey(ref), rev)
+		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
+	}
+	events.write(&u, warnings(ref, w, p, now))
+	switch {
+	case len(u.Then) == 0:
+		mem.statusDue = time.Time{}
+		return
+	case len(t.units) > 0:
+	case mem.statusDue.IsZero():
+		mem.statusDue = now.Add(l.statusDelay(len(w.Slots)))
+		fallthrough
+	case now.Before(mem.statusDue):
+		t.sooner(mem.statusDue.Sub(now))
+		return
+	}
+	mem.statusDue = time.Time{}
+	t.units = append(t.units, u)
+}
+
+func (t *turn) sooner(d time.Duration) {
+	if t.wake == 0 || d < t.wake {
+		t.wake = d
+	}
+}
+
+// statusDelay grows with the set: its status is larger and changes more often.
+func (l *leader) statusDelay(members int) time.Duration {
+	return min(l.cfg.StatusDelay*time.Duration(1+members/tableSize), 10*l.cfg.StatusDelay)
+}
+
+// commit writes the units and notes what became of them. Whatever failed is
+// decided anew: a conflict is news, an unknown outcome shows in the next look.
+func (l *leader) commit(ctx context.Context, ref spec.SetRef, mem *memory, t turn) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	txns := make([]store.Txn, len(t.units))
+	for i, u := range t.units {
+		txns[i] = u.Txn
+	}
+	var failure error
+	for i, o := range store.CommitAll(ctx, l.cfg.Store, t.shared, txns) {
+		if o.Err == nil {
+			mem.notBefore = max(mem.notBefore, o.Rev)
+			l.done(ref, mem, &t.units[i], o.Rev)
+			continue
+		}
+		if failure == nil || !errors.Is(o.Err, store.ErrConflict) {
+			failure = o.Err
+		}
+	}
+	if failure == nil {
+		mem.failed = 0
+		return
+	}
+	if errors.Is(failure, store.ErrLeaseGone) {
+		l.lease = eventLease{}
+	}
+	if mem.failed == 0 && !errors.Is(failure, store.ErrConflict) && !errors.Is(failure, store.ErrLeaseGone) && ctx.Err() == nil {
+		l.log.Warn("decision not written, trying again", "set", ref.String(), "err", failure)
+	}
+	l.pause(ref, mem)
+}
+
+// done notes a committed unit.
+func (l *leader) done(ref spec.SetRef, mem *memory, u *unit, rev store.Rev) {
+	starts := u.with
+	if a, ok := u.action.(plan.Start); ok {
+		starts = []plan.Start{a}
+	}
+	now := time.Now()
+	for _, a := range starts {
+		if a.NewAddress {
+			l.pool.given[a.Member.Address] = rev
+		}
+		if a.Member.Reason == spec.ReasonReplace {
+			mem.trials.begun(a.Member.ID, now)
+		}
+		l.log.Info("member begun", "member", a.Member.ID.String(), "token", a.Member.Token.String(), "node", string(a.Member.Node), "reason", string(a.Member.Reason))
+	}
+	switch a := u.action.(type) {
+	case plan.Stop:
+		l.log.Info("member stopped", "member", a.ID.String(), "token", a.Token.String(), "reason", string(a.Reason))
+	case plan.Forget:
+		l.log.Info("member forgotten", "member", a.ID.String(), "token", a.Token.String())
+	case plan.RemoveSet:
+		l.log.Info("set removed", "set", ref.String())
+	}
+}
+
+// pause looks at the set again after a while that doubles with each failure.
+func (l *leader) pause(ref spec.SetRef, mem *memory) {
+	mem.failed = min(max(2*mem.failed, firstPause), lastPause)
+	l.wake(ref, time.Now().Add(mem.failed))
+}

@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// unit is one action as a guarded write. It may stand in a transaction with
+// others: the guards name all that this very decision relied on (SAFETY S7).
+type unit struct {
+	store.Txn
+	action plan.Action
+	with   []plan.Start // starts that were joined to it
+}
+
+func (u *unit) seen(key string, rev store.Rev) { u.If = append(u.If, store.Seen(key, rev)) }
+func (u *unit) put(key string, record any) {
+	u.Then = append(u.Then, store.Put(key, store.Encode(record)))
+}
+func (u *unit) remove(key string)                 { u.Then = append(u.Then, store.Del(key)) }
+func (u *unit) replace(key string, rev store.Rev) { u.seen(key, rev); u.remove(key) }
+
+// maxRevisions is how many revisions one transaction removes with their set.
+const maxRevisions = 80
+
+// units turns the actions of a plan made on v into units, in their order. With a
+// new revision comes one unit of it and as many starts as fit; the others follow
+// at the next look, when the revision stands.
+func units(v world.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, error) {
+	var list []unit
+	for _, a := range p.Actions {
+		u, err := translate(v, ref, a, now)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, u)
+	}
+	if len(list) > 1 {
+		if _, ok := list[0].action.(plan.AddRevision); ok {
+			return joinRevision(list), nil
+		}
+	}
+	return list, nil
+}
+
+// joinRevision puts starts into the transaction of the revision they run.
+func joinRevision(list []unit) []unit {
+	head := list[0]
+	for _, u := range list[1:] {
+		start, ok := u.action.(plan.Start)
+		if !ok || len(head.If)+len(u.If) > store.MaxOps/2 || len(head.Then)+len(u.Then) > store.MaxOps/2 {
+			continue
+		}
+		head.with = append(head.with, start)
+		for _, g := range u.If {
+			if g.Key != head.Then[0].Key { // the revision: absent, as the head says
+				head.If = append(head.If, g)
+			}
+		}
+		head.Then = append(head.Then, u.Then...)
+	}
+	return []unit{head}
+}
+
+func translate(v world.View, ref spec.SetRef, a plan.Action, now time.Time) (u unit, err error) {
+	u.action = a
+	switch a := a.(type) {
+	case plan.AddRevision:
+		key := store.RevisionKey(ref, a.Revision.Hash)
+		u.seen(key, 0)
+		u.put(key, a.Revision)
+	case plan.Start:
+		err = u.start(v, a)
+	case plan.Stop:
+		err = u.stop(v, a)
+	case plan.Forget:
+		err = u.forget(v, a, now)
+	case plan.MarkReady:
+		id := a.Identity.ID
+		_, member := v.Member(id)
+		_, rev := v.Identity(id)
+		u.seen(store.MemberKey(id), member)
+		u.seen(store.IdentityKey(id), rev)
+		u.put(store.IdentityKey(id), a.Identity)
+	case plan.MarkBootstrapped:
+		set, _ := v.Set(ref)
+		u.seen(store.BootstrappedKey(set.UID), 0)
+		u.put(store.BootstrappedKey(set.UID), spec.Bootstrapped{SetUID: set.UID})
+	case plan.RemoveSet:
+		u.removeSet(v, ref)
+	default:
+		err = fmt.Errorf("do %T: the engine does not know this action", a)
+	}
+	return u, err
+}
+
+// start guards what the new life takes the place of, its node, its revision, its
+// volumes and its address.
+func (u *unit) start(v world.View, a plan.Start) error {
+	m := a.Member
+	_, member := v.Member(m.ID)
+	_, report := v.Report(m.ID)
+	_, identity := v.Identity(m.ID)
+	_, revision := v.Revision(m.ID.Ref(), m.Revision)
+	node, facts, session := v.NodeRevs(m.Node)
+	u.seen(store.MemberKey(m.ID), member)
+	u.seen(store.ReportKey(m.ID), report)
+	u.seen(store.IdentityKey(m.ID), identity)
+	u.seen(store.RevisionKey(m.ID.Ref(), m.Revision), revision)
+	u.seen(store.NodeKey(m.Node), node)
+	u.seen(store.FactsKey(m.Node), facts)
+	u.seen(store.SessionKey(m.Node), session)
+	for _, mount := range m.Volumes {
+		u.seen(store.VolumeKey(m.ID, mount.Claim), v.VolumeRev(m.ID, mount.Claim))
+	}
+	for _, volume := range a.Volumes {
+		if v.VolumeRev(m.ID, volume.Claim) != 0 {
+			return fmt.Errorf("start %s: its volume of the claim %s has a record already", m.ID, volume.Claim)
+		}
+		u.put(store.VolumeKey(m.ID, volume.Claim), volume)
+	}
+	if err := u.address(v, a); err != nil {
+		return err
+	}
+	u.put(store.MemberKey(m.ID), m)
+	u.put(store.IdentityKey(m.ID), a.Identity)
+	if report != 0 {
+		u.remove(store.ReportKey(m.ID))
+	}
+	return nil
+}
+
+// address claims a new address, or checks that a kept one is still the identity's.
+func (u *unit) address(v world.View, a plan.Start) error {
+	ip := a.Member.Address
+	held := v.Addresses()[ip.String()]
+	free := held == nil || held.FreedAt != nil
+	if own := held != nil && held.FreedAt == nil && held.ID == a.Member.ID; !own && !(free && a.NewAddress) {
+		return fmt.Errorf("start %s: its address %s is not its own in the store (record %+v)", a.Member.ID, ip, held)
+	}
+	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
+	if a.NewAddress {
+		u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: a.Member.ID})
+	}
+	return nil
+}
+
+func (u *unit) stop(v world.View, a plan.Stop) error {
+	m, rev := v.Member(a.ID)
+	if m == nil || m.Token != a.Token {
+		return fmt.Errorf("stop %s: token %s is not its life", a.ID, a.Token)
+	}
+	stopped := *m
+	stopped.Goal, stopped.StopReason = spec.GoalStop, a.Reason
+	u.seen(store.MemberKey(a.ID), rev)
+	for _, volume := range a.Volumes {
+		u.seen(store.VolumeKey(a.ID, volume.Claim), v.VolumeRev(a.ID, volume.Claim))
+		u.put(store.VolumeKey(a.ID, volume.Claim), volume)
+	}
+	u.put(store.MemberKey(a.ID), stopped)
+	return nil
+}
+
+// forget removes what is proven over. The proof is read once more: a report of
+// this very token that says so.
+func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
+	m, member := v.Member(a.ID)
+	r, report := v.Report(a.ID)
+	id, identity := v.Identity(a.ID)
+	if m == nil || r == nil || m.Token != a.Token || r.Token != a.Token || !r.Phase.Over() {
+		return fmt.Errorf("forget %s: nothing proves token %s over", a.ID, a.Token)
+	}
+	u.seen(store.IdentityKey(a.ID), identity)
+	u.replace(store.MemberKey(a.ID), member)
+	u.replace(store.ReportKey(a.ID), report)
+	if !a.FreeAddress || id == nil || !id.Address.IsValid() {
+		return nil
+	}
+	ip := id.Address
+	if held := v.Addresses()[ip.String()]; held == nil || held.ID != a.ID || held.FreedAt != nil {
+		return nil // not its own: whoever has it keeps it
+	}
+	freed := now.UTC()
+	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
+	u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: a.ID, FreedAt: &freed})
+	u.put(store.IdentityKey(a.ID), spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken})
+	return nil
+}
+
+// removeSet removes a set's record with all that is of no use without it; a set
+// with very many revisions loses those first. Volumes and identities stay.
+func (u *unit) removeSet(v world.View, ref spec.SetRef) {
+	revisions := v.World(ref).Revisions
+	for _, r := range revisions[:min(len(revisions), maxRevisions)] {
+		u.remove(store.RevisionKey(ref, r.Hash))
+	}
+	if len(revisions) > maxRevisions {
+		return
+	}
+	set, _ := v.Set(ref)
+	if _, rev := v.Status(ref); rev != 0 {
+		u.remove(store.StatusKey(ref))
+	}
+	if v.Bootstrapped(set.UID) { // a uid is never used again
+		u.remove(store.BootstrappedKey(set.UID))
+	}
+	u.remove(store.SetKey(ref))
+}
