@@ -22,9 +22,10 @@ type Tunnel struct {
 	in   chan *proto.Frame
 	out  chan *proto.Frame
 	fail error         // why in was closed; read after that
-	gone chan struct{} // closed when the node's stream is over
+	gone chan struct{} // closed when the node has ended its side
 	done chan struct{} // closed by Close
-	once sync.Once
+	left sync.Once     // closes gone
+	once sync.Once     // closes done
 	stop func() bool // ends the binding to the asker's context; nil before bind
 }
 
@@ -46,6 +47,8 @@ func (t *Tunnel) Close() {
 	}
 	t.end()
 }
+
+func (t *Tunnel) leave() { t.left.Do(func() { close(t.gone) }) }
 
 func (t *Tunnel) end() { t.once.Do(func() { close(t.done) }) }
 
@@ -84,7 +87,7 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 		return err
 	}
 	t := newTunnel()
-	defer close(t.gone)
+	defer t.leave()
 	if !s.broker.deliver(first.GetAsk(), t) {
 		return status.Error(codes.NotFound, "nobody waits for this ask")
 	}
@@ -102,6 +105,8 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 			}
 		case <-t.done:
 			return nil
+		case <-t.gone:
+			return nil
 		case <-s.stopping:
 			return errStopping
 		case <-stream.Context().Done():
@@ -112,6 +117,7 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 
 // receive moves the node's frames to the asker until the stream or the tunnel ends.
 func (t *Tunnel) receive(stream proto.Nodes_TunnelServer, stopping <-chan struct{}) {
+	defer t.leave()
 	defer close(t.in)
 	for {
 		f, err := stream.Recv()

@@ -35,8 +35,15 @@ type toldLife struct {
 	member   store.Rev
 	service  string
 	minReady int32
+	booted   bool // the set is bootstrapped
 	fresh    map[spec.ClaimName]string
 	files    []FileRef
+}
+
+// same tells whether the node need not hear of the life again.
+func (a toldLife) same(b toldLife) bool {
+	return a.member == b.member && a.service == b.service && a.minReady == b.minReady &&
+		a.booted == b.booted && maps.Equal(a.fresh, b.fresh)
 }
 
 func newTold() *told {
@@ -61,10 +68,9 @@ func (t *told) nextLives(v world.View, at seat, domain string) []spec.Life {
 		now := toldLife{member: rev, service: string(id.Set), fresh: freshVolumes(v, m)}
 		if set != nil {
 			now.service, now.minReady = governing(set), set.Spec.MinReadySeconds
+			now.booted = v.Bootstrapped(set.UID)
 		}
-		old, known := t.lives[id]
-		if known && old.member == now.member && old.service == now.service &&
-			old.minReady == now.minReady && maps.Equal(old.fresh, now.fresh) {
+		if old, known := t.lives[id]; known && old.same(now) {
 			continue
 		}
 		r, _ := v.Revision(id.Ref(), m.Revision)
@@ -75,7 +81,7 @@ func (t *told) nextLives(v world.View, at seat, domain string) []spec.Life {
 		t.lives[id] = now
 		l := spec.Life{
 			Member: *m, Template: r.Template, Service: now.service, Domain: domain,
-			MinReadySeconds: now.minReady, FreshVolumes: now.fresh,
+			MinReadySeconds: now.minReady, FreshVolumes: now.fresh, Bootstrapped: now.booted,
 		}
 		if set != nil {
 			l.SetGeneration = set.Generation

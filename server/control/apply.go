@@ -1,0 +1,225 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// maxObjectBytes bounds one object as it is stored.
+const maxObjectBytes = 1 << 20
+
+// Apply implements proto.ControlServer: one transaction for all objects of the
+// request, guarded by each of them as it was read.
+func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.ApplyResponse, error) {
+	files := make([]spec.Source, 0, len(r.GetFiles()))
+	for _, f := range r.GetFiles() {
+		files = append(files, spec.Source{Name: f.GetName(), Content: f.GetContent()})
+	}
+	objects, problems, warnings := spec.Parse(files, spec.Options{
+		Namespace: namespace(r.GetNamespace()), SkipUnsupported: r.GetSkipUnsupported(),
+	})
+	if len(problems) > 0 {
+		return nil, refuse(codes.InvalidArgument, texts(problems))
+	}
+	a, err := s.draft(ctx, &objects)
+	if err != nil {
+		return nil, err
+	}
+	out := &proto.ApplyResponse{Warnings: append(texts(warnings), a.warnings...)}
+	for _, e := range a.edits {
+		out.Applied = append(out.Applied, e.applied)
+	}
+	if r.GetDryRun() {
+		return out, nil
+	}
+	return out, s.write(ctx, a.edits)
+}
+
+// draft is an apply, ready to be written.
+type draft struct {
+	edits    []edit
+	after    after
+	warnings []string
+}
+
+// draft reads what is there and decides about each object; it writes nothing.
+func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
+	kvs, err := s.present(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{after: after{sets: map[spec.SetRef]spec.Set{}, files: map[dispatch.FileRef]bool{}}}
+	if err := d.files(o, kvs, s); err != nil {
+		return nil, err
+	}
+	if err := d.services(o, kvs); err != nil {
+		return nil, err
+	}
+	if err := d.sets(o, kvs, s.cfg.World); err != nil {
+		return nil, err
+	}
+	var problems []string
+	s.cfg.World.Look(func(v world.View) {
+		var warnings []string
+		problems, warnings = d.after.ports(v)
+		d.warnings = append(warnings, d.after.missing(v)...)
+	})
+	if problems = append(problems, tooLarge(d.edits)...); len(problems) > 0 {
+		return nil, refuse(codes.InvalidArgument, problems)
+	}
+	return d, nil
+}
+
+// present reads all objects of an apply, in portions of what a store reads at once.
+func (s *Server) present(ctx context.Context, o *spec.Objects) (map[string]store.KV, error) {
+	var keys []string
+	for _, m := range o.Sets {
+		keys = append(keys, store.SetKey(refOf(m)))
+	}
+	for _, m := range o.Services {
+		keys = append(keys, store.ServiceKey(m.Metadata.Namespace, m.Metadata.Name))
+	}
+	for _, m := range o.ConfigMaps {
+		keys = append(keys, store.ConfigKey(m.Metadata.Namespace, m.Metadata.Name))
+	}
+	for _, m := range o.Secrets {
+		keys = append(keys, store.SecretKey(m.Metadata.Namespace, m.Metadata.Name))
+	}
+	if len(keys) > store.MaxOps {
+		return nil, status.Errorf(codes.InvalidArgument,
+			"%d objects at once; at most %d can be applied as one, apply them in parts", len(keys), store.MaxOps)
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	_, kvs, err := s.cfg.Store.Get(ctx, keys...)
+	return kvs, err
+}
+
+func refOf(m spec.StatefulSet) spec.SetRef {
+	return spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)}
+}
+
+func (d *draft) files(o *spec.Objects, kvs map[string]store.KV, s *Server) error {
+	for _, m := range o.ConfigMaps {
+		e, err := configEdit(m, kvs[store.ConfigKey(m.Metadata.Namespace, m.Metadata.Name)])
+		if err != nil {
+			return err
+		}
+		d.edits = append(d.edits, e)
+		d.after.files[dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
+	}
+	for _, m := range o.Secrets {
+		e, err := secretEdit(m, kvs[store.SecretKey(m.Metadata.Namespace, m.Metadata.Name)], s.cfg.Key)
+		if err != nil {
+			return err
+		}
+		d.edits = append(d.edits, e)
+		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
+	}
+	return nil
+}
+
+func (d *draft) services(o *spec.Objects, kvs map[string]store.KV) error {
+	for _, m := range o.Services {
+		e, now, err := serviceEdit(m, kvs[store.ServiceKey(m.Metadata.Namespace, m.Metadata.Name)])
+		if err != nil {
+			return err
+		}
+		d.edits = append(d.edits, e)
+		d.after.services = append(d.after.services, now)
+	}
+	return nil
+}
+
+func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader) error {
+	var problems []spec.Problem
+	var misfits []string
+	for _, m := range o.Sets {
+		ref := refOf(m)
+		uid, err := newUID()
+		if err != nil {
+			return err
+		}
+		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC()})
+		if err != nil {
+			return err
+		}
+		problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
+		if e.applied.GetOutcome() == created {
+			var kept []*spec.Volume
+			w.Look(func(v world.View) { kept = v.Volumes(ref) })
+			e.applied.Effects = createEffects(&now, kept)
+			misfits = append(misfits, keptProblems(&now, kept)...)
+		}
+		d.edits = append(d.edits, e)
+		d.after.sets[ref] = now
+	}
+	if wrong := append(texts(problems), misfits...); len(wrong) > 0 {
+		return refuse(codes.FailedPrecondition, wrong)
+	}
+	return nil
+}
+
+// write commits what is not unchanged, all or nothing.
+func (s *Server) write(ctx context.Context, edits []edit) error {
+	var txn store.Txn
+	for _, e := range edits {
+		if e.value != nil {
+			txn.If = append(txn.If, store.Seen(e.key, e.seen))
+			txn.Then = append(txn.Then, store.Put(e.key, e.value))
+		}
+	}
+	if len(txn.Then) == 0 {
+		return nil
+	}
+	rev, err := s.cfg.Store.Commit(ctx, txn)
+	if err != nil {
+		return writeError("one of the objects", err)
+	}
+	s.seen(ctx, rev)
+	return nil
+}
+
+// newUID is 128 random bits.
+func newUID() (spec.UID, error) {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		return "", err
+	}
+	return spec.UID(hex.EncodeToString(b)), nil
+}
+
+// refuse tells problems, one a line.
+func refuse(code codes.Code, problems []string) error {
+	return status.Error(code, strings.Join(problems, "\n"))
+}
+
+func texts(problems []spec.Problem) []string {
+	out := make([]string, 0, len(problems))
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+func sortedRefs(sets map[spec.SetRef]spec.Set) []spec.SetRef {
+	return slices.SortedFunc(maps.Keys(sets), func(a, b spec.SetRef) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,286 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+func TestApplyCreatesConfiguresAndLeavesAlone(t *testing.T) {
+	r := newRig(t)
+	before := r.rev()
+	got := r.mustApply(filesYAML, setYAML)
+	want := []string{"configmap conf created", "secret pass created", "service db created", "set db created"}
+	if !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	if r.rev() != before+1 {
+		t.Fatalf("four objects took %d revisions", r.rev()-before)
+	}
+	s, _ := r.set("db")
+	if s.Generation != 1 || len(s.UID) != 32 || s.InitialReplicas != 3 || s.Replicas() != 3 || s.Spec.ServiceName != "db" ||
+		s.Spec.PodManagementPolicy != spec.OrderedReady || s.CreatedAt.IsZero() {
+		t.Fatalf("got %+v", s)
+	}
+	before = r.rev()
+	for _, line := range r.mustApply(filesYAML, setYAML) {
+		if !strings.HasSuffix(line, " unchanged") {
+			t.Fatalf("got %q", line)
+		}
+	}
+	if r.rev() != before {
+		t.Fatal("an apply without a difference wrote")
+	}
+	same := strings.Replace(setYAML, "storage: 1Gi", "storage: 1024Mi", 1)
+	if got := r.mustApply(same); !slices.Equal(got, []string{"set db unchanged"}) {
+		t.Fatalf("1Gi and 1024Mi differ: %v", got)
+	}
+	got = r.mustApply(strings.Replace(filesYAML, "x=1", "x=2", 1), strings.Replace(setYAML, "replicas: 3", "replicas: 5", 1))
+	want = []string{"configmap conf configured", "secret pass unchanged", "service db unchanged", "set db configured"}
+	if !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	now, _ := r.set("db")
+	if now.Generation != 2 || now.UID != s.UID || now.InitialReplicas != 3 || now.Replicas() != 5 || !now.CreatedAt.Equal(s.CreatedAt) {
+		t.Fatalf("got %+v", now)
+	}
+}
+
+func TestLabelsAreWrittenWithoutANewGeneration(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	if got := r.mustApply(strings.Replace(setYAML, "{name: db}", "{name: db, labels: {team: a}}", 1)); !slices.Equal(got, []string{"set db configured"}) {
+		t.Fatalf("got %v", got)
+	}
+	if s, _ := r.set("db"); s.Generation != 1 || s.Labels["team"] != "a" {
+		t.Fatalf("got %+v", s)
+	}
+}
+
+func TestAFileWithoutReplicasKeepsTheNumber(t *testing.T) {
+	without := strings.Replace(setYAML, "  replicas: 3\n", "", 1)
+	r := newRig(t)
+	r.mustApply(without)
+	if s, _ := r.set("db"); s.Replicas() != 1 || s.InitialReplicas != 1 {
+		t.Fatalf("got %d members, want 1 at creation", s.Replicas())
+	}
+	if _, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.mustApply(without); !slices.Equal(got, []string{"set db unchanged"}) {
+		t.Fatalf("got %v", got)
+	}
+	if s, _ := r.set("db"); s.Replicas() != 4 {
+		t.Fatalf("got %d members, want 4", s.Replicas())
+	}
+}
+
+func TestApplySaysWhatItWillDo(t *testing.T) {
+	r := newRig(t)
+	effects := func(yaml string) string {
+		t.Helper()
+		out, err := r.apply(yaml)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(out.GetApplied()[0].GetEffects(), "\n")
+	}
+	scaled := func(n int) string { return strings.Replace(setYAML, "replicas: 3", fmt.Sprintf("replicas: %d", n), 1) }
+	for _, c := range []struct{ yaml, want string }{
+		{setYAML, "creates db-0, db-1, db-2 in this order"},
+		{scaled(5), "scales db 3 → 5: creates db-3, db-4 in this order"},
+		{scaled(3), "scales db 5 → 3: stops db-4, db-3 in this order; volumes kept"},
+		{scaled(2), "scales db 3 → 2: stops db-2; volumes kept"},
+		{scaled(100), "scales db 2 → 100: creates db-2, db-3, db-4, db-5, db-6, db-7, db-8, db-9, db-10, db-11 and 88 more in this order"},
+		{scaled(100), ""},
+	} {
+		if got := effects(c.yaml); got != c.want {
+			t.Fatalf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	r := newRig(t)
+	before := r.rev()
+	out, err := r.api.Apply(r.ctx, &proto.ApplyRequest{DryRun: true, Files: []*proto.File{{Name: "a.yaml", Content: []byte(setYAML)}}})
+	if err != nil || len(out.GetApplied()) != 1 || out.GetApplied()[0].GetOutcome() != created || len(out.GetApplied()[0].GetEffects()) == 0 {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	if _, ok := r.set("db"); ok || r.rev() != before {
+		t.Fatal("a dry run wrote")
+	}
+}
+
+func TestOneWrongObjectStopsAll(t *testing.T) {
+	immutable := strings.Replace(setYAML, "example.local/db:1", "example.local/db:2", 1)
+	for name, c := range map[string]struct {
+		manifests []string
+		code      codes.Code
+		words     []string
+	}{
+		"a misspelt field": {[]string{filesYAML, strings.Replace(setYAML, "image:", "imagee:", 1)}, codes.InvalidArgument,
+			[]string{"a.yaml:", "imagee", `did you mean "image"`}},
+		"a changed template": {[]string{filesYAML, immutable}, codes.FailedPrecondition, []string{"a.yaml:", "not supported yet"}},
+		"a changed claim and service name": {[]string{filesYAML, strings.Replace(strings.Replace(setYAML, "1Gi", "2Gi", 1), "replicas: 3", "replicas: 3\n  serviceName: other", 1)},
+			codes.FailedPrecondition, []string{"growing", "serviceName"}},
+		"a translated port": {[]string{filesYAML, `
+apiVersion: v1
+kind: Service
+metadata: {name: api}
+spec: {clusterIP: None, selector: {app: db}, ports: [{name: api, port: 80, targetPort: client}]}
+`}, codes.InvalidArgument, []string{"port 80", "2379", "no proxy"}},
+		"a file over the size": {[]string{filesYAML, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\n" +
+			text(maxObjectBytes)}, codes.InvalidArgument, []string{"big"}},
+		"more than one transaction holds":       {[]string{filesYAML, manyConfigs(store.MaxOps)}, codes.InvalidArgument, []string{"in parts"}},
+		"more bytes than one transaction holds": {[]string{filesYAML, bigConfigs(3)}, codes.InvalidArgument, []string{"in parts"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.mustApply(setYAML)
+			before := r.rev()
+			_, err := r.apply(c.manifests...)
+			refused(t, err, c.code, c.words...)
+			if r.rev() != before {
+				t.Fatal("something was written")
+			}
+		})
+	}
+}
+
+// text is the data of a ConfigMap, in lines.
+func text(bytes int) string {
+	return "data:\n  a: |\n" + strings.Repeat("    "+strings.Repeat("x", 63)+"\n", bytes/64)
+}
+
+func manyConfigs(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n", i)
+	}
+	return b.String()
+}
+
+func bigConfigs(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n%s", i, text(maxObjectBytes/2))
+	}
+	return b.String()
+}
+
+func TestAnObjectThatChangedMeanwhileIsNotOverwritten(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	raced := false
+	r.store.Fail(func(c memstore.Call) memstore.Fault {
+		if c.Method == "Commit" && !raced {
+			raced = true
+			s, _ := r.set("db")
+			s.Generation = 77
+			if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(store.SetKey(s.Ref), store.Encode(s))}}); err != nil {
+				t.Error(err)
+			}
+		}
+		return memstore.Fault{}
+	})
+	_, err := r.apply(filesYAML, strings.Replace(setYAML, "replicas: 3", "replicas: 5", 1))
+	refused(t, err, codes.Aborted, "changed meanwhile")
+	if s, _ := r.set("db"); s.Generation != 77 || s.Replicas() != 3 || !raced {
+		t.Fatalf("got %+v", s)
+	}
+	if _, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "configmap", Name: "conf"}); err == nil {
+		t.Fatal("half of the apply was written")
+	}
+}
+
+func TestASetBeingDeletedIsNotApplied(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	if _, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "set", Name: "db"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.apply(setYAML)
+	refused(t, err, codes.FailedPrecondition, "being deleted")
+}
+
+func TestMissingReferencesAreWarnings(t *testing.T) {
+	r := newRig(t)
+	with := strings.Replace(setYAML, "        ports:", "        envFrom: [{secretRef: {name: pass}}, {configMapRef: {name: nowhere}}]\n        ports:", 1)
+	out, err := r.apply(with, filesYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(out.GetWarnings(), "\n"); !strings.Contains(got, "no ConfigMap nowhere") || strings.Contains(got, "Secret pass") {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestKeptVolumesAreTakenBackOrTheSetIsRefused(t *testing.T) {
+	r := newRig(t)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	volume := spec.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: spec.FateKeep}
+	r.record(store.VolumeKey(id, "data"), volume)
+	out, err := r.apply(setYAML)
+	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), "takes back the kept volumes data of db-0") {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	r = newRig(t)
+	volume.SizeBytes = 1 << 20
+	r.record(store.VolumeKey(id, "data"), volume)
+	_, err = r.apply(setYAML)
+	refused(t, err, codes.FailedPrecondition, "data of db-0", "does not fit")
+}
+
+// Whatever is asked of the server, no Secret's content comes out of it.
+func TestSecretsNeverLeak(t *testing.T) {
+	r := newRig(t)
+	out, err := r.apply(filesYAML, setYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := []string{out.String()}
+	for _, kind := range []string{"set", "member", "volume", "node", "service", "configmap", "secret", "event", "revision"} {
+		list, err := r.api.List(r.ctx, &proto.ListRequest{Kind: kind, AllNamespaces: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list.GetObjects() {
+			said = append(said, string(o.GetJson()))
+		}
+	}
+	secret, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "secret", Name: "pass"})
+	if err != nil || !strings.Contains(string(secret.GetJson()), `{"name":"password","sizeBytes":16}`) {
+		t.Fatalf("got %s, %v", secret.GetJson(), err)
+	}
+	said = append(said, string(secret.GetJson()))
+	_, err = r.apply(strings.Replace(filesYAML, "token: c3d", "token: !c3d", 1))
+	said = append(said, fmt.Sprint(err))
+	_, err = r.apply(strings.Replace(filesYAML, "kind: Secret", "kind: Secret\nunknown: hunter2-in-clear", 1))
+	if err == nil {
+		t.Fatal("an unknown field of a Secret was taken")
+	}
+	_, kvs, err := r.store.Snapshot(r.ctx, "")
+	if err != nil || len(kvs) < 5 {
+		t.Fatalf("got %d keys, %v", len(kvs), err)
+	}
+	for _, kv := range kvs {
+		said = append(said, string(kv.Value))
+	}
+	said = append(said, r.logs.String())
+	for _, text := range said {
+		for _, clear := range []string{"hunter2-in-clear", "aHVudGVyMi1pbi1jbGVhcg", "swordfish-in-clear", "c3dvcmRmaXNoLWluLWNsZWFy"} {
+			if strings.Contains(text, clear) {
+				t.Fatalf("a secret leaks: %s", text)
+			}
+		}
+	}
+}

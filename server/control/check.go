@@ -1,0 +1,121 @@
+package control
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// after is how the namespace will look once an apply is done: its own objects
+// before those of the world.
+type after struct {
+	sets     map[spec.SetRef]spec.Set
+	services []spec.ServiceRecord
+	files    map[dispatch.FileRef]bool // given in this apply
+}
+
+// missing warns of ConfigMaps and Secrets that a set of this apply names and that
+// are nowhere: its members wait for them.
+func (a *after) missing(v world.View) []string {
+	var out []string
+	for _, ref := range sortedRefs(a.sets) {
+		set := a.sets[ref]
+		for _, f := range dispatch.FilesOf(ref.Namespace, &set.Spec.Template) {
+			if !a.files[f] && !exists(v, f) {
+				out = append(out, fmt.Sprintf("set %s: there is no %s %s; members wait for it unless it is optional", ref, f.Kind, f.Name))
+			}
+		}
+	}
+	return out
+}
+
+func exists(v world.View, f dispatch.FileRef) bool {
+	if f.Kind == dispatch.KindSecret {
+		r, _ := v.Secret(f.Namespace, f.Name)
+		return r != nil
+	}
+	r, _ := v.Config(f.Namespace, f.Name)
+	return r != nil
+}
+
+// ports checks named targetPorts: there is no proxy, so the port that clients use
+// must be the one that the container has under that name. A name that no set
+// answers to yet is a warning.
+func (a *after) ports(v world.View) (problems, warnings []string) {
+	for _, s := range a.services {
+		for _, p := range s.Spec.Ports {
+			if p.TargetPort == nil || p.TargetPort.Name == "" {
+				continue
+			}
+			found := false
+			for _, set := range a.selected(v, s) {
+				number := portNamed(&set.Spec.Template, p.TargetPort.Name)
+				found = found || number != 0
+				if number != 0 && number != p.Port {
+					problems = append(problems, fmt.Sprintf(
+						"Service %s/%s: port %d and targetPort %s (%d in set %s) differ; Stead has no proxy to translate, write port: %d",
+						s.Namespace, s.Name, p.Port, p.TargetPort.Name, number, set.Ref.Name, number))
+				}
+			}
+			if !found {
+				warnings = append(warnings, fmt.Sprintf("Service %s/%s: no set that it selects has a port named %s",
+					s.Namespace, s.Name, p.TargetPort.Name))
+			}
+		}
+	}
+	return problems, warnings
+}
+
+// selected are the sets whose members s selects.
+func (a *after) selected(v world.View, s spec.ServiceRecord) []spec.Set {
+	var out []spec.Set
+	pick := func(set spec.Set) {
+		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
+			out = append(out, set)
+		}
+	}
+	for _, ref := range sortedRefs(a.sets) {
+		pick(a.sets[ref])
+	}
+	for _, ref := range v.Sets() {
+		if _, given := a.sets[ref]; !given {
+			set, _ := v.Set(ref)
+			pick(*set)
+		}
+	}
+	return out
+}
+
+// portNamed is the number of the container port of that name; 0: none.
+func portNamed(t *spec.Template, name string) int32 {
+	for _, c := range t.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.Name == name {
+				return p.ContainerPort
+			}
+		}
+	}
+	return 0
+}
+
+// keptProblems tells which volumes of an earlier set of the same name a new set
+// cannot take back: another class, or smaller than asked for.
+func keptProblems(now *spec.Set, kept []*spec.Volume) []string {
+	var out []string
+	for _, v := range kept {
+		for _, c := range now.Spec.VolumeClaimTemplates {
+			if c.Metadata.Name != string(v.Claim) || v.Fate == spec.FateGone {
+				continue
+			}
+			class, size := c.Spec.Class(), c.Spec.SizeBytes()
+			if v.Class != class || v.SizeBytes < size {
+				out = append(out, fmt.Sprintf(
+					"set %s: the kept volume %s of %s (class %s, %d bytes) does not fit the claim (class %s, %d bytes); use another set name",
+					now.Ref, v.Claim, v.ID.MemberName(), v.Class, v.SizeBytes, class, size))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+// Package control is the API of people: apply, read, watch, scale, delete,
+// explain, and what is asked of a node (logs, images). It alone writes sets,
+// services, configs and secrets. Its errors carry a gRPC status where the kind is
+// the caller's business; those of the store are translated at the edge (server).
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Planner tells what would be done for a set now; false: there is no such set.
+type Planner interface {
+	Explain(ref spec.SetRef) (plan.Plan, bool)
+}
+
+// Config is what a Server needs.
+type Config struct {
+	Store   store.Store
+	World   world.Reader
+	Planner Planner
+	// Nodes brings asks to nodes that have a session with this server.
+	Nodes *dispatch.Broker
+	// Key seals Secrets.
+	Key *seal.Key
+	// About is told by Info; Leader, Epoch and StoreBytes are filled in there.
+	About  *proto.InfoResponse
+	Logger *slog.Logger
+}
+
+// Server implements proto.ControlServer. It keeps nothing of its own.
+type Server struct {
+	proto.UnimplementedControlServer
+	cfg Config
+}
+
+// New checks cfg.
+func New(cfg Config) (*Server, error) {
+	if cfg.Store == nil || cfg.World == nil || cfg.Planner == nil || cfg.Nodes == nil || cfg.Key == nil ||
+		cfg.About == nil || cfg.Logger == nil {
+		return nil, errors.New("make control: store, world, planner, nodes, key, about and logger are needed")
+	}
+	return &Server{cfg: cfg}, nil
+}
+
+// waitTime bounds how long a call waits for its own write to be seen.
+const waitTime = 5 * time.Second
+
+// seen waits until the world shows rev, so that whoever wrote reads it back. A
+// slow world is no error: the write stands.
+func (s *Server) seen(ctx context.Context, rev store.Rev) {
+	ctx, cancel := context.WithTimeout(ctx, waitTime)
+	defer cancel()
+	if err := s.cfg.World.Wait(ctx, rev); err != nil {
+		s.cfg.Logger.Warn("write not seen yet", "err", err)
+	}
+}
+
+// Info implements proto.ControlServer.
+func (s *Server) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoResponse, error) {
+	about := s.cfg.About
+	out := &proto.InfoResponse{
+		Version: about.GetVersion(), Domain: about.GetDomain(), Server: about.GetServer(),
+		Store: about.GetStore(), Cidr: about.GetCidr(),
+	}
+	s.cfg.World.Look(func(v world.View) {
+		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()
+		out.Leader, _ = v.Leader()
+	})
+	st, err := s.cfg.Store.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.StoreBytes = st.SizeBytes
+	return out, nil
+}
+
+// namespace is ns, or the default one.
+func namespace(ns string) spec.Namespace {
+	if ns == "" {
+		return spec.DefaultNamespace
+	}
+	return spec.Namespace(ns)
+}
+
+func notFound(kind string, ns spec.Namespace, name string) error {
+	return status.Errorf(codes.NotFound, "there is no %s %s in namespace %s", kind, name, ns)
+}
+
+// writeError tells what became of a guarded write.
+func writeError(what string, err error) error {
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return status.Errorf(codes.Aborted, "%s changed meanwhile; nothing was written, try again", what)
+	case errors.Is(err, store.ErrTooLarge):
+		return status.Errorf(codes.InvalidArgument, "this is too large to be written as one; apply it in parts (at most %d bytes)", store.MaxBytes)
+	case errors.Is(err, store.ErrUnknown):
+		return status.Errorf(codes.Unavailable, "whether %s was written is not known; the same command may be repeated safely", what)
+	}
+	return err
+}

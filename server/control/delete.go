@@ -1,0 +1,133 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Delete implements proto.ControlServer. A set is marked; the engine stops its
+// members and removes the record last. Other objects are removed at once.
+func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.DeleteResponse, error) {
+	ns, name := namespace(r.GetNamespace()), r.GetName()
+	switch r.GetKind() {
+	case kindSet:
+		return s.deleteSet(ctx, spec.SetRef{Namespace: ns, Name: spec.SetName(name)})
+	case kindService:
+		return s.remove(ctx, r.GetKind(), ns, name, store.ServiceKey(ns, name), s.servedBy(ns, name))
+	case kindConfigMap:
+		ref := dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name}
+		return s.remove(ctx, r.GetKind(), ns, name, store.ConfigKey(ns, name), s.namedBy(ref))
+	case kindSecret:
+		ref := dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}
+		return s.remove(ctx, r.GetKind(), ns, name, store.SecretKey(ns, name), s.namedBy(ref))
+	}
+	return nil, status.Errorf(codes.InvalidArgument,
+		"a %s cannot be deleted; sets, services, configmaps and secrets can", r.GetKind())
+}
+
+func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
+	var set spec.Set
+	err := s.editSet(ctx, ref, func(now *spec.Set) (bool, error) {
+		was := now.Deleting
+		now.Deleting = true
+		set = *now
+		return !was, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &proto.DeleteResponse{}
+	s.cfg.World.Look(func(v world.View) { out.Effects = deleteEffects(&set, v) })
+	return out, nil
+}
+
+// deleteEffects says which members stop, in their order, and which volumes stay.
+func deleteEffects(set *spec.Set, v world.View) []string {
+	var names, volumes []string
+	for _, slot := range v.World(set.Ref).Slots {
+		if slot.Member != nil {
+			names = append(names, slot.ID.MemberName())
+		}
+	}
+	slices.Reverse(names)
+	for _, vol := range v.Volumes(set.Ref) {
+		volumes = append(volumes, string(vol.Claim)+"-"+vol.ID.MemberName())
+	}
+	var out []string
+	switch {
+	case len(names) == 1:
+		out = append(out, "stops "+names[0])
+	case len(names) > 1 && set.Spec.PodManagementPolicy == spec.Parallel:
+		out = append(out, "stops "+bounded(names)+" at once")
+	case len(names) > 1:
+		out = append(out, "stops "+bounded(names)+" in this order")
+	}
+	if len(volumes) > 0 {
+		out = append(out, fmt.Sprintf("keeps the volumes %s; a set of the same name takes them back", bounded(volumes)))
+	}
+	return out
+}
+
+// remove deletes one key, guarded by what was read.
+func (s *Server) remove(ctx context.Context, kind string, ns spec.Namespace, name, key string, effects []string) (*proto.DeleteResponse, error) {
+	_, kvs, err := s.cfg.Store.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	kv, ok := kvs[key]
+	if !ok {
+		return nil, notFound(kind, ns, name)
+	}
+	rev, err := s.cfg.Store.Commit(ctx, store.Txn{
+		If: []store.Guard{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)},
+	})
+	if err != nil {
+		return nil, writeError(kind+" "+name, err)
+	}
+	s.seen(ctx, rev)
+	return &proto.DeleteResponse{Effects: effects}, nil
+}
+
+// servedBy warns of the sets that are found under the service's name.
+func (s *Server) servedBy(ns spec.Namespace, name string) []string {
+	return s.warn(ns, func(set *spec.Set) string {
+		if set.Spec.ServiceName == name {
+			return fmt.Sprintf("set %s is still found under this name; not-ready members and ports follow the defaults now", set.Ref)
+		}
+		return ""
+	})
+}
+
+// namedBy warns of the sets whose template names ref.
+func (s *Server) namedBy(ref dispatch.FileRef) []string {
+	return s.warn(ref.Namespace, func(set *spec.Set) string {
+		if slices.Contains(dispatch.FilesOf(ref.Namespace, &set.Spec.Template), ref) {
+			return fmt.Sprintf("set %s names it: its members wait for it at their next start, unless it is optional", set.Ref)
+		}
+		return ""
+	})
+}
+
+func (s *Server) warn(ns spec.Namespace, about func(*spec.Set) string) []string {
+	var out []string
+	s.cfg.World.Look(func(v world.View) {
+		for _, ref := range v.Sets() {
+			if set, _ := v.Set(ref); ref.Namespace == ns {
+				if text := about(set); text != "" {
+					out = append(out, text)
+				}
+			}
+		}
+	})
+	return out
+}

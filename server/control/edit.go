@@ -1,0 +1,202 @@
+package control
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// The outcomes of an edit.
+const (
+	created    = "created"
+	configured = "configured"
+	unchanged  = "unchanged"
+)
+
+// edit is what apply does to one object.
+type edit struct {
+	applied *proto.Applied
+	key     string
+	seen    store.Rev // of the object as it was read; 0: absent
+	value   []byte    // nil when unchanged
+}
+
+// finish fills in what follows from before and after.
+func finish(kind string, ns spec.Namespace, name, key string, kv store.KV, same bool, record any) edit {
+	e := edit{key: key, seen: kv.Mod, applied: &proto.Applied{Kind: kind, Namespace: string(ns), Name: name, Outcome: unchanged}}
+	if same {
+		return e
+	}
+	e.applied.Outcome = configured
+	if kv.Mod == 0 {
+		e.applied.Outcome = created
+	}
+	e.value = store.Encode(record)
+	return e
+}
+
+// birth is what a new set gets beside its spec.
+type birth struct {
+	uid spec.UID
+	now time.Time // for people
+}
+
+// before decodes the object as it was; nil when it is new.
+func before[T any](kv store.KV) (*T, error) {
+	if kv.Mod == 0 {
+		return nil, nil
+	}
+	record, err := store.Decode[T](kv)
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "%v; it must be repaired by hand first", err)
+	}
+	return &record, nil
+}
+
+// setEdit makes the set of m, or makes it equal to m. Without replicas in m the
+// present number stays. problems tell what may not change.
+func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.Problem, error) {
+	old, err := before[spec.Set](kv)
+	if err != nil {
+		return edit{}, spec.Set{}, nil, err
+	}
+	now := spec.Set{
+		Ref:    spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)},
+		UID:    b.uid,
+		Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
+		Spec: spec.Clone(m.Spec), Generation: 1, CreatedAt: b.now,
+	}
+	if old == nil {
+		if now.Spec.Replicas == nil {
+			one := int32(1)
+			now.Spec.Replicas = &one
+		}
+		now.InitialReplicas = now.Replicas()
+		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
+		return e, now, nil, nil
+	}
+	if old.Deleting {
+		return edit{}, now, nil, status.Errorf(codes.FailedPrecondition,
+			"set %s is being deleted; wait until it is gone and apply again", now.Ref)
+	}
+	then := spec.Clone(*old)
+	spec.Default(&then.Spec) // written by an older version, it may lack defaults
+	if now.Spec.Replicas == nil {
+		now.Spec.Replicas = then.Spec.Replicas
+	}
+	now.UID, now.InitialReplicas, now.CreatedAt = old.UID, old.InitialReplicas, old.CreatedAt
+	now.Paused, now.Generation = old.Paused, old.Generation
+	sameSpec := sameJSON(then.Spec, now.Spec)
+	if !sameSpec {
+		now.Generation++
+	}
+	same := sameSpec && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
+	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
+	e.applied.Effects = changeEffects(&then, &now)
+	return e, now, changeProblems(&then, &now), nil
+}
+
+// sameJSON compares by stored form: 1Gi equals 1024Mi.
+func sameJSON(a, b any) bool { return bytes.Equal(store.Encode(a), store.Encode(b)) }
+
+func serviceEdit(m spec.Service, kv store.KV) (edit, spec.ServiceRecord, error) {
+	old, err := before[spec.ServiceRecord](kv)
+	if err != nil {
+		return edit{}, spec.ServiceRecord{}, err
+	}
+	now := spec.ServiceRecord{
+		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
+	}
+	same := false
+	if old != nil {
+		sameSpec := sameJSON(old.Spec, now.Spec)
+		now.Generation = next(old.Generation, sameSpec)
+		same = sameSpec && maps.Equal(old.Labels, now.Labels)
+	}
+	return finish(kindService, now.Namespace, now.Name, store.ServiceKey(now.Namespace, now.Name), kv, same, now), now, nil
+}
+
+func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
+	old, err := before[spec.ConfigRecord](kv)
+	if err != nil {
+		return edit{}, err
+	}
+	now := spec.ConfigRecord{
+		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
+		Files: map[string]spec.Bytes{},
+	}
+	for name, text := range m.Data {
+		now.Files[name] = spec.Bytes(text)
+	}
+	maps.Copy(now.Files, m.BinaryData)
+	same := false
+	if old != nil {
+		sameFiles := equalFiles(old.Files, now.Files)
+		now.Generation = next(old.Generation, sameFiles)
+		same = sameFiles && maps.Equal(old.Labels, now.Labels)
+	}
+	return finish(kindConfigMap, now.Namespace, now.Name, store.ConfigKey(now.Namespace, now.Name), kv, same, now), nil
+}
+
+// secretEdit seals the files of m. An old Secret that does not open is replaced.
+func secretEdit(m spec.Secret, kv store.KV, key *seal.Key) (edit, error) {
+	old, err := before[spec.SecretRecord](kv)
+	if err != nil {
+		return edit{}, err
+	}
+	files := make(map[string][]byte, len(m.Data)+len(m.StringData))
+	for name, b := range m.Data {
+		files[name] = b
+	}
+	for name, text := range m.StringData {
+		files[name] = []byte(text)
+	}
+	now := spec.SecretRecord{
+		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
+		Type: m.Type, Keys: slices.Sorted(maps.Keys(files)),
+	}
+	same := false
+	if old != nil {
+		present, err := key.Open(old)
+		sameFiles := err == nil && old.Type == now.Type && equalFiles(present, files)
+		now.Generation = next(old.Generation, sameFiles)
+		same = sameFiles && maps.Equal(old.Labels, now.Labels)
+	}
+	if now.Sealed, err = key.Seal(now.Namespace, now.Name, files); err != nil {
+		return edit{}, err
+	}
+	return finish(kindSecret, now.Namespace, now.Name, store.SecretKey(now.Namespace, now.Name), kv, same, now), nil
+}
+
+func next(generation int64, same bool) int64 {
+	if same {
+		return generation
+	}
+	return generation + 1
+}
+
+func equalFiles[B ~[]byte](a, b map[string]B) bool {
+	return maps.EqualFunc(a, b, func(x, y B) bool { return bytes.Equal(x, y) })
+}
+
+// tooLarge tells which objects cannot be stored for their size.
+func tooLarge(edits []edit) []string {
+	var out []string
+	for _, e := range edits {
+		if len(e.value) > maxObjectBytes {
+			out = append(out, fmt.Sprintf("%s %s/%s: %d bytes as stored; at most %d may be",
+				e.applied.GetKind(), e.applied.GetNamespace(), e.applied.GetName(), len(e.value), maxObjectBytes))
+		}
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// shownMembers bounds the names in one sentence.
+const shownMembers = 10
+
+// changeEffects says what becomes of the members when old becomes now.
+func changeEffects(old, now *spec.Set) []string {
+	var out []string
+	if effect := scaleEffect(old, now); effect != "" {
+		out = append(out, effect)
+	}
+	if old.Spec.MinReadySeconds != now.Spec.MinReadySeconds {
+		out = append(out, fmt.Sprintf("members count as available after %d s of being ready", now.Spec.MinReadySeconds))
+	}
+	return out
+}
+
+// createEffects says what a new set does. kept are volumes that stand there from
+// an earlier set of this name.
+func createEffects(now *spec.Set, kept []*spec.Volume) []string {
+	var out []string
+	if n := now.Replicas(); n > 0 {
+		out = append(out, "creates "+members(now, now.Start(), now.Start()+n-1, false))
+	}
+	var back []string
+	for _, v := range kept {
+		if v.Fate != spec.FateGone && slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool {
+			return c.Metadata.Name == string(v.Claim)
+		}) {
+			back = append(back, string(v.Claim)+" of "+v.ID.MemberName())
+		}
+	}
+	if len(back) > 0 {
+		out = append(out, "takes back the kept volumes "+bounded(back))
+	}
+	return out
+}
+
+func scaleEffect(old, now *spec.Set) string {
+	first, last := old.Start(), old.Start()+old.Replicas()-1
+	start, end := now.Start(), now.Start()+now.Replicas()-1
+	if first != start && old.Replicas() > 0 && now.Replicas() > 0 {
+		return fmt.Sprintf("moves %s to the ordinals %d to %d", now.Ref.Name, start, end)
+	}
+	head := fmt.Sprintf("scales %s %d → %d: ", now.Ref.Name, old.Replicas(), now.Replicas())
+	switch {
+	case now.Replicas() > old.Replicas():
+		return head + "creates " + members(now, last+1, end, false)
+	case now.Replicas() < old.Replicas():
+		return head + "stops " + members(now, end+1, last, true) + "; volumes kept"
+	}
+	return ""
+}
+
+// members names db-<from> to db-<to>, or the other way round when down.
+func members(s *spec.Set, from, to int, down bool) string {
+	var names []string
+	for o := from; o <= to && len(names) <= shownMembers; o++ {
+		ordinal := o
+		if down {
+			ordinal = to - (o - from)
+		}
+		names = append(names, spec.Identity{Set: s.Ref.Name, Ordinal: ordinal}.MemberName())
+	}
+	text := strings.Join(names, ", ")
+	if count := to - from + 1; count > shownMembers {
+		text = fmt.Sprintf("%s and %d more", strings.Join(names[:shownMembers], ", "), count-shownMembers)
+	}
+	switch {
+	case len(names) < 2:
+		return text
+	case s.Spec.PodManagementPolicy == spec.Parallel:
+		return text + " at once"
+	}
+	return text + " in this order"
+}
+
+func bounded(names []string) string {
+	if len(names) > shownMembers {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownMembers], ", "), len(names)-shownMembers)
+	}
+	return strings.Join(names, ", ")
+}
+
+// changeProblems tells what of a running set may not change.
+func changeProblems(old, now *spec.Set) []spec.Problem {
+	return append(spec.ValidateUpdate(&old.Spec, &now.Spec), spec.TemplateChanged(&old.Spec, &now.Spec)...)
+}

@@ -1,0 +1,89 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// Explain implements proto.ControlServer: no rows when all is as it should be.
+func (s *Server) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.ExplainResponse, error) {
+	ns := namespace(r.GetNamespace())
+	ref, member, err := s.target(ns, r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	p, ok := s.cfg.Planner.Explain(ref)
+	if !ok {
+		return nil, notFound(kindSet, ns, string(ref.Name))
+	}
+	out := &proto.ExplainResponse{}
+	for _, row := range explainRows(p) {
+		if member == "" || row.GetMember() == member {
+			out.Rows = append(out.Rows, row)
+		}
+	}
+	return out, nil
+}
+
+// target finds the set that a name means: a set of that name, else the set of the
+// member of that name.
+func (s *Server) target(ns spec.Namespace, name string) (ref spec.SetRef, member string, err error) {
+	exists := func(ref spec.SetRef) (ok bool) {
+		s.cfg.World.Look(func(v world.View) { set, _ := v.Set(ref); ok = set != nil })
+		return ok
+	}
+	ref = spec.SetRef{Namespace: ns, Name: spec.SetName(name)}
+	if exists(ref) {
+		return ref, "", nil
+	}
+	set, _, parseErr := spec.ParseMemberName(name)
+	ref.Name = set
+	if parseErr != nil || !exists(ref) {
+		return ref, "", status.Errorf(codes.NotFound, "there is no set or member %s in namespace %s", name, ns)
+	}
+	return ref, name, nil
+}
+
+func explainRows(p plan.Plan) []*proto.ExplainRow {
+	var rows []*proto.ExplainRow
+	add := func(member, what, why string) {
+		rows = append(rows, &proto.ExplainRow{Member: member, What: what, Why: why})
+	}
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case plan.AddRevision:
+			add("", "records a revision", fmt.Sprintf("number %d, %s", a.Revision.Number, a.Revision.Hash))
+		case plan.Start:
+			add(a.Member.ID.MemberName(), "starts on "+string(a.Member.Node), or(a.Text, string(a.Member.Reason)))
+		case plan.Stop:
+			add(a.ID.MemberName(), "stops", or(a.Text, string(a.Reason)))
+		case plan.Forget:
+			add(a.ID.MemberName(), "is over", a.Text)
+		case plan.MarkReady:
+			add(a.Identity.ID.MemberName(), "is noted as ready once", "its report says so")
+		case plan.MarkBootstrapped:
+			add("", "is noted as bootstrapped", "every first member was ready once")
+		case plan.RemoveSet:
+			add("", "is removed", "it is being deleted and no member is left")
+		}
+	}
+	for _, b := range p.Blocked {
+		add(b.ID.MemberName(), "waits", b.Text)
+	}
+	return rows
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

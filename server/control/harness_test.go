@@ -1,0 +1,225 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// patience bounds every wait of a test.
+const patience = 10 * time.Second
+
+// rig is the people's and the nodes' API over memory.
+type rig struct {
+	t     *testing.T
+	store *memstore.Store
+	world *world.Cache
+	key   *seal.Key
+	plan  plan.Plan // what the planner explains
+	api   proto.ControlClient
+	nodes proto.NodesClient
+	logs  *syncBuffer
+	ctx   context.Context
+}
+
+// Explain implements Planner for any set.
+func (r *rig) Explain(spec.SetRef) (plan.Plan, bool) { return r.plan, true }
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	r := &rig{t: t, store: memstore.New(), key: key, logs: &syncBuffer{}, ctx: ctx}
+	log := slog.New(slog.NewTextHandler(r.logs, nil))
+	r.put(store.ClusterKey, []byte("c1"))
+	r.put(store.EpochKey, []byte("1"))
+	r.world = world.New(r.store, log)
+	d, err := dispatch.New(dispatch.Config{Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local", Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Store: r.store, World: r.world, Planner: r, Nodes: d.Broker(), Key: key,
+		About: &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	proto.RegisterNodesServer(g, d)
+	proto.RegisterControlServer(g, c)
+	lis := bufconn.Listen(1 << 20)
+	var wg sync.WaitGroup
+	stop, cancelDispatch := context.WithCancel(t.Context())
+	wg.Go(func() { _ = r.world.Run(ctx) })
+	wg.Go(func() { _ = g.Serve(lis) })
+	wg.Go(func() { _ = d.Run(stop) })
+	conn, err := grpc.NewClient("passthrough:///rig", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.api, r.nodes = proto.NewControlClient(conn), proto.NewNodesClient(conn)
+	t.Cleanup(func() {
+		conn.Close()
+		cancelDispatch()
+		g.Stop()
+		cancel()
+		wg.Wait()
+	})
+	if err := r.world.Wait(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) put(key string, value []byte) {
+	r.t.Helper()
+	rev, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(key, value)}})
+	if err == nil && r.world != nil {
+		err = r.world.Wait(r.ctx, rev)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) record(key string, record any) { r.put(key, store.Encode(record)) }
+
+func (r *rig) apply(manifests ...string) (*proto.ApplyResponse, error) {
+	req := &proto.ApplyRequest{}
+	for _, m := range manifests {
+		req.Files = append(req.Files, &proto.File{Name: "a.yaml", Content: []byte(m)})
+	}
+	return r.api.Apply(r.ctx, req)
+}
+
+// mustApply applies and returns "kind name outcome" of each object.
+func (r *rig) mustApply(manifests ...string) []string {
+	r.t.Helper()
+	out, err := r.apply(manifests...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var lines []string
+	for _, a := range out.GetApplied() {
+		lines = append(lines, a.GetKind()+" "+a.GetName()+" "+a.GetOutcome())
+	}
+	return lines
+}
+
+func (r *rig) set(name string) (spec.Set, bool) {
+	r.t.Helper()
+	key := store.SetKey(spec.SetRef{Namespace: "default", Name: spec.SetName(name)})
+	_, kvs, err := r.store.Get(r.ctx, key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	kv, ok := kvs[key]
+	if !ok {
+		return spec.Set{}, false
+	}
+	s, err := store.Decode[spec.Set](kv)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s, true
+}
+
+// rev is the store's revision: it moves with every write.
+func (r *rig) rev() store.Rev {
+	r.t.Helper()
+	rev, _, err := r.store.Get(r.ctx, "x")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return rev
+}
+
+// refused checks code and words of an error.
+func refused(t *testing.T, err error, code codes.Code, words ...string) {
+	t.Helper()
+	if status.Code(err) != code {
+		t.Fatalf("got %v, want %v", err, code)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Fatalf("got %v, want %q in it", err, w)
+		}
+	}
+}
+
+const setYAML = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers:
+      - name: main
+        image: example.local/db:1
+        ports: [{name: client, containerPort: 2379}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+
+const filesYAML = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf, labels: {app: db}}
+data: {a.conf: "x=1"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: pass}
+stringData: {password: hunter2-in-clear}
+data: {token: c3dvcmRmaXNoLWluLWNsZWFy}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db}
+spec: {clusterIP: None, selector: {app: db}, ports: [{name: client, port: 2379}]}
+`

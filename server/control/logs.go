@@ -1,0 +1,102 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// Logs implements proto.ControlServer.
+func (s *Server) Logs(r *proto.LogsRequest, stream proto.Control_LogsServer) error {
+	id, node, container, err := s.logTarget(r)
+	if err != nil {
+		return err
+	}
+	t, err := s.cfg.Nodes.Open(stream.Context(), node, &proto.Ask{Kind: &proto.Ask_Logs{Logs: &proto.LogsAsk{
+		Member: wire.Identity(id), Container: container, Follow: r.GetFollow(), Tail: r.GetTail(),
+		Previous: r.GetPrevious(), SinceUnixNanos: r.GetSinceUnixNanos(), Timestamps: r.GetTimestamps(),
+	}}})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for {
+		f, err := receive(t)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.Ask = "" // a name between server and node
+		if err := stream.Send(f); err != nil {
+			return err
+		}
+		if f.GetDone() {
+			return nil
+		}
+	}
+}
+
+// receive returns the node's next frame; an error that the node tells becomes one
+// with its code.
+func receive(t *dispatch.Tunnel) (*proto.Frame, error) {
+	f, err := t.Recv()
+	if err != nil {
+		return nil, err
+	}
+	if f.GetError() != "" {
+		code := codes.Code(f.GetCode())
+		if code == codes.OK {
+			code = codes.Unknown
+		}
+		return nil, status.Error(code, f.GetError())
+	}
+	return f, nil
+}
+
+// logTarget finds node and container of a request.
+func (s *Server) logTarget(r *proto.LogsRequest) (id spec.Identity, node spec.NodeName, container string, err error) {
+	ns := namespace(r.GetNamespace())
+	set, ordinal, err := spec.ParseMemberName(r.GetMember())
+	if err != nil {
+		return id, "", "", status.Error(codes.InvalidArgument, err.Error())
+	}
+	id = spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
+	var names []string
+	s.cfg.World.Look(func(v world.View) {
+		m, _ := v.Member(id)
+		if m == nil {
+			return
+		}
+		node = m.Node
+		if rev, _ := v.Revision(id.Ref(), m.Revision); rev != nil {
+			for _, c := range rev.Template.Spec.Containers {
+				names = append(names, c.Name)
+			}
+		}
+	})
+	switch {
+	case node == "":
+		return id, "", "", notFound(kindMember, ns, r.GetMember())
+	case r.GetContainer() == "" && len(names) > 0:
+		return id, node, names[0], nil
+	}
+	for _, name := range names {
+		if name == r.GetContainer() {
+			return id, node, name, nil
+		}
+	}
+	return id, "", "", status.Error(codes.NotFound, fmt.Sprintf("%s has no container %q; it has %s",
+		r.GetMember(), r.GetContainer(), strings.Join(names, ", ")))
+}

@@ -1,0 +1,109 @@
+package control
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+// The kinds of objects, as requests name them.
+const (
+	kindSet       = "set"
+	kindMember    = "member"
+	kindVolume    = "volume"
+	kindNode      = "node"
+	kindService   = "service"
+	kindConfigMap = "configmap"
+	kindSecret    = "secret"
+	kindEvent     = "event"
+	kindRevision  = "revision"
+)
+
+// object is the manifest shape in which every kind is shown.
+type object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   meta   `json:"metadata"`
+	Spec       any    `json:"spec,omitempty"`
+	Data       any    `json:"data,omitempty"`
+	BinaryData any    `json:"binaryData,omitempty"`
+	Type       string `json:"type,omitempty"`
+	Status     any    `json:"status,omitempty"`
+}
+
+type meta struct {
+	Name              string            `json:"name"`
+	Namespace         spec.Namespace    `json:"namespace,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	Annotations       map[string]string `json:"annotations,omitempty"`
+	UID               string            `json:"uid,omitempty"`
+	Generation        int64             `json:"generation,omitempty"`
+	CreationTimestamp time.Time         `json:"creationTimestamp,omitzero"`
+}
+
+// item is one object with what requests choose by.
+type item struct {
+	kind string
+	set  spec.SetName // the set it belongs to; "" for objects of no set
+	body object
+}
+
+func (i item) ns() spec.Namespace { return i.body.Metadata.Namespace }
+func (i item) name() string       { return i.body.Metadata.Name }
+
+// wire makes the object that is sent.
+func (i item) wire() (*proto.Object, error) {
+	doc, err := json.Marshal(i.body)
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "show %s %s: it cannot be encoded", i.kind, i.name())
+	}
+	return &proto.Object{Kind: i.kind, Namespace: string(i.ns()), Name: i.name(), Json: doc}, nil
+}
+
+// query is what a request chooses.
+type query struct {
+	kind     string
+	ns       spec.Namespace // "": all
+	name     string         // "": all
+	set      spec.SetName   // "": all
+	selector *spec.LabelSelector
+}
+
+// choose keeps what q asks for, sorted by namespace and name.
+func (q query) choose(items []item) []item {
+	out := items[:0:0]
+	for _, i := range items {
+		if (q.ns == "" || i.ns() == "" || i.ns() == q.ns) && (q.name == "" || i.name() == q.name) &&
+			(q.set == "" || i.set == q.set) && (q.selector == nil || q.selector.Matches(i.body.Metadata.Labels)) {
+			out = append(out, i)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.ns(), b.ns()), compareNames(a.name(), b.name()))
+	})
+	return out
+}
+
+// compareNames orders db-2 before db-10.
+func compareNames(a, b string) int {
+	setA, ordA, errA := spec.ParseMemberName(a)
+	setB, ordB, errB := spec.ParseMemberName(b)
+	if errA == nil && errB == nil {
+		return cmp.Or(cmp.Compare(setA, setB), cmp.Compare(ordA, ordB))
+	}
+	return cmp.Compare(a, b)
+}
+
+// keyInfo names one file of a ConfigMap or Secret, without its content.
+type keyInfo struct {
+	Name string `json:"name"`
+	// SizeBytes is -1 where it cannot be told.
+	SizeBytes int `json:"sizeBytes"`
+}

@@ -1,0 +1,158 @@
+package control
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Get implements proto.ControlServer.
+func (s *Server) Get(ctx context.Context, r *proto.GetRequest) (*proto.Object, error) {
+	if r.GetName() == "" {
+		return nil, status.Error(codes.InvalidArgument, "name the object to get")
+	}
+	q := query{kind: r.GetKind(), ns: namespace(r.GetNamespace()), name: r.GetName()}
+	items, err := s.read(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, notFound(q.kind, q.ns, q.name)
+	}
+	return items[0].wire()
+}
+
+// List implements proto.ControlServer.
+func (s *Server) List(ctx context.Context, r *proto.ListRequest) (*proto.ListResponse, error) {
+	q, err := listQuery(r)
+	if err != nil {
+		return nil, err
+	}
+	items, err := s.read(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := &proto.ListResponse{}
+	for _, i := range items {
+		o, err := i.wire()
+		if err != nil {
+			return nil, err
+		}
+		out.Objects = append(out.Objects, o)
+	}
+	return out, nil
+}
+
+func listQuery(r *proto.ListRequest) (query, error) {
+	q := query{kind: r.GetKind(), ns: namespace(r.GetNamespace()), set: spec.SetName(r.GetSet())}
+	if r.GetAllNamespaces() {
+		q.ns = ""
+	}
+	if r.GetSelector() != "" {
+		sel, err := spec.ParseSelector(r.GetSelector())
+		if err != nil {
+			return q, status.Errorf(codes.InvalidArgument, "selector: %v", err)
+		}
+		q.selector = sel
+	}
+	return q, nil
+}
+
+// read returns what q chooses. Sets, members and nodes are read from the world;
+// the rest, which is read seldom and outlives its set, from the store.
+func (s *Server) read(ctx context.Context, q query) ([]item, error) {
+	var items []item
+	switch q.kind {
+	case kindSet, kindMember, kindNode:
+		s.cfg.World.Look(func(v world.View) { items = fromWorld(v, q) })
+	default:
+		var err error
+		if items, err = s.fromStore(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	return q.choose(items), nil
+}
+
+func fromWorld(v world.View, q query) (items []item) {
+	if q.kind == kindNode {
+		for _, n := range v.Nodes() {
+			if n.Node != nil {
+				items = append(items, showNode(n))
+			}
+		}
+		return items
+	}
+	for _, ref := range v.Sets() {
+		if (q.ns != "" && ref.Namespace != q.ns) || (q.set != "" && ref.Name != q.set) {
+			continue
+		}
+		if q.kind == kindMember {
+			items = append(items, showMembers(v, ref)...)
+			continue
+		}
+		set, _ := v.Set(ref)
+		st, _ := v.Status(ref)
+		items = append(items, showSet(set, st))
+	}
+	return items
+}
+
+// fromStore reads a kind that is shown as it is stored. A record that cannot be
+// read is left out; the server's log has named it.
+func (s *Server) fromStore(ctx context.Context, q query) ([]item, error) {
+	stored := map[string]string{
+		kindVolume: store.KindVolume, kindService: store.KindService, kindConfigMap: store.KindConfig,
+		kindSecret: store.KindSecret, kindEvent: store.KindEvent, kindRevision: store.KindRevision,
+	}[q.kind]
+	if stored == "" {
+		return nil, status.Errorf(codes.InvalidArgument, "there is no kind %q", q.kind)
+	}
+	prefix := stored + "/"
+	if q.ns != "" {
+		prefix += string(q.ns) + "/"
+	}
+	_, kvs, err := s.cfg.Store.Snapshot(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var items []item
+	for _, kv := range kvs {
+		if i, err := s.show(q.kind, kv); err == nil {
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+func (s *Server) show(kind string, kv store.KV) (item, error) {
+	switch kind {
+	case kindVolume:
+		return shown(kv, showVolume)
+	case kindService:
+		return shown(kv, showService)
+	case kindConfigMap:
+		return shown(kv, showConfig)
+	case kindSecret:
+		return shown(kv, func(r spec.SecretRecord) item { return showSecret(r, s.cfg.Key) })
+	case kindEvent:
+		name := kv.Key[strings.LastIndexByte(kv.Key, '/')+1:]
+		return shown(kv, func(e spec.Event) item { return showEvent(e, name) })
+	}
+	return shown(kv, showRevision)
+}
+
+func shown[T any](kv store.KV, show func(T) item) (item, error) {
+	record, err := store.Decode[T](kv)
+	if err != nil {
+		return item{}, err
+	}
+	return show(record), nil
+}

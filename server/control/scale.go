@@ -1,0 +1,89 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// edits of one set that collide with another's are tried again so often.
+const attempts = 5
+
+// Scale implements proto.ControlServer.
+func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.ScaleResponse, error) {
+	if r.GetReplicas() < 0 {
+		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of members", r.GetReplicas())
+	}
+	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
+	out := &proto.ScaleResponse{After: r.GetReplicas()}
+	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
+		if set.Deleting {
+			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
+		}
+		if int64(set.Start())+int64(r.GetReplicas())-1 > math.MaxInt32 {
+			return false, status.Errorf(codes.InvalidArgument, "%d members from ordinal %d on are too many", r.GetReplicas(), set.Start())
+		}
+		now := set.Replicas()
+		if r.CurrentReplicas != nil && int(r.GetCurrentReplicas()) != now {
+			return false, status.Errorf(codes.FailedPrecondition,
+				"set %s has %d members, not %d; nothing was changed", ref, now, r.GetCurrentReplicas())
+		}
+		out.Before, out.Effects = int32(now), nil
+		if now == int(r.GetReplicas()) {
+			return false, nil
+		}
+		old := spec.Clone(*set)
+		replicas := r.GetReplicas()
+		set.Spec.Replicas = &replicas
+		set.Generation++
+		out.Effects = []string{scaleEffect(&old, set)}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// editSet reads a set, lets change alter it and writes it, guarded by what was
+// read; when somebody else was faster it looks again. change tells whether there
+// is anything to write.
+func (s *Server) editSet(ctx context.Context, ref spec.SetRef, change func(*spec.Set) (bool, error)) error {
+	key := store.SetKey(ref)
+	for range attempts {
+		_, kvs, err := s.cfg.Store.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		set, err := before[spec.Set](kvs[key])
+		if err != nil {
+			return err
+		}
+		if set == nil {
+			return notFound(kindSet, ref.Namespace, string(ref.Name))
+		}
+		write, err := change(set)
+		if err != nil || !write {
+			return err
+		}
+		rev, err := s.cfg.Store.Commit(ctx, store.Txn{
+			If:   []store.Guard{store.Seen(key, kvs[key].Mod)},
+			Then: []store.Op{store.Put(key, store.Encode(set))},
+		})
+		if err == nil {
+			s.seen(ctx, rev)
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return writeError("set "+ref.String(), err)
+		}
+	}
+	return writeError("set "+ref.String(), store.ErrConflict)
+}

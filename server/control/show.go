@@ -1,0 +1,212 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// steadVersion is the apiVersion of what Kubernetes does not have.
+const steadVersion = "stead/v1"
+
+func showSet(s *spec.Set, st *spec.SetStatus) item {
+	version := "apps/v1"
+	if s.Spec.NodeLoss != nil {
+		version = steadVersion // a field that only Stead has
+	}
+	o := object{
+		APIVersion: version, Kind: "StatefulSet",
+		Metadata: meta{
+			Name: string(s.Ref.Name), Namespace: s.Ref.Namespace, Labels: s.Labels, Annotations: s.Annotations,
+			UID: string(s.UID), Generation: s.Generation, CreationTimestamp: s.CreatedAt,
+		},
+		Spec: s.Spec,
+	}
+	if st != nil {
+		o.Status = st
+	}
+	return item{kind: kindSet, set: s.Ref.Name, body: o}
+}
+
+// memberShown is a member's status: its row of the set's table, and its report.
+type memberShown struct {
+	spec.MemberStatus
+	Report *spec.Report `json:"report,omitempty"`
+}
+
+// showMembers shows every member that lives or is waited for.
+func showMembers(v world.View, ref spec.SetRef) []item {
+	w := v.World(ref)
+	rows := map[int]spec.MemberStatus{}
+	if w.Status != nil {
+		for _, row := range w.Status.Members {
+			rows[row.Ordinal] = row
+		}
+	}
+	live := liveNodes(w.Nodes)
+	var out []item
+	for _, slot := range w.Slots {
+		if slot.Member != nil {
+			out = append(out, showMember(slot, rows[slot.ID.Ordinal], w.Set, live))
+			delete(rows, slot.ID.Ordinal)
+		}
+	}
+	for ordinal, row := range rows { // none of them lives: they wait
+		id := spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: ordinal}
+		row.Phase, row.Ready, row.Token = "", false, ""
+		out = append(out, item{kind: kindMember, set: ref.Name, body: object{
+			APIVersion: steadVersion, Kind: "Member", Status: memberShown{MemberStatus: row},
+			Metadata: meta{Name: id.MemberName(), Namespace: ref.Namespace, Labels: memberLabels(id, w.Set, "")},
+		}})
+	}
+	return out
+}
+
+func showMember(slot plan.Slot, row spec.MemberStatus, set *spec.Set, live map[spec.NodeName]*spec.Session) item {
+	m := slot.Member
+	row.Name, row.Ordinal = m.ID.MemberName(), m.ID.Ordinal
+	row.Node, row.Address, row.Revision = m.Node, m.Address, m.Revision
+	row.Token, row.Goal, row.BeganAt = m.Token.String(), m.Goal, m.BeganAt
+	row.Phase, row.Ready, row.Restarts, row.Cause, row.Message = spec.PhaseAssigned, false, 0, "", ""
+	if r := slot.Report; r != nil {
+		s := live[m.Node]
+		row.Phase, row.Cause, row.Message = r.Phase, r.Cause, r.Message
+		row.Ready = r.Ready && !r.Phase.Over() && s != nil && s.Boot == m.Boot && s.UID == m.NodeUID
+		for _, c := range r.Containers {
+			row.Restarts += c.Restarts
+		}
+	}
+	return item{kind: kindMember, set: m.ID.Set, body: object{
+		APIVersion: steadVersion, Kind: "Member", Spec: m, Status: memberShown{row, slot.Report},
+		Metadata: meta{
+			Name: m.ID.MemberName(), Namespace: m.ID.Namespace, UID: m.Token.String(),
+			CreationTimestamp: m.BeganAt, Labels: memberLabels(m.ID, set, m.Revision),
+		},
+	}}
+}
+
+// memberLabels are the template's and those that Kubernetes' controller sets.
+func memberLabels(id spec.Identity, set *spec.Set, revision spec.RevisionHash) map[string]string {
+	labels := map[string]string{}
+	if set != nil {
+		maps.Copy(labels, set.Spec.Template.Metadata.Labels)
+	}
+	labels["statefulset.kubernetes.io/pod-name"] = id.MemberName()
+	labels["apps.kubernetes.io/pod-index"] = strconv.Itoa(id.Ordinal)
+	if revision != "" {
+		labels["controller-revision-hash"] = string(id.Set) + "-" + string(revision)
+	}
+	return labels
+}
+
+func liveNodes(nodes []plan.Node) map[spec.NodeName]*spec.Session {
+	live := map[spec.NodeName]*spec.Session{}
+	for _, n := range nodes {
+		if n.Session != nil {
+			live[n.Session.Node] = n.Session
+		}
+	}
+	return live
+}
+
+// nodeShown is a node's status.
+type nodeShown struct {
+	*spec.NodeFacts
+	// State is Ready (a live session) or Silent.
+	State   string        `json:"state"`
+	Session *spec.Session `json:"session,omitempty"`
+}
+
+func showNode(n plan.Node) item {
+	state := "Silent"
+	if n.Session != nil {
+		state = "Ready"
+	}
+	return item{kind: kindNode, body: object{
+		APIVersion: steadVersion, Kind: "Node", Spec: n.Node, Status: nodeShown{n.Facts, state, n.Session},
+		Metadata: meta{Name: string(n.Node.Name), UID: string(n.Node.UID), Labels: n.Node.Labels},
+	}}
+}
+
+func showVolume(v spec.Volume) item {
+	return item{kind: kindVolume, set: v.ID.Set, body: object{
+		APIVersion: steadVersion, Kind: "Volume", Spec: v,
+		Metadata: meta{
+			Name: string(v.Claim) + "-" + v.ID.MemberName(), Namespace: v.ID.Namespace,
+			UID: string(v.UID), CreationTimestamp: v.CreatedAt,
+		},
+	}}
+}
+
+func showRevision(r spec.Revision) item {
+	return item{kind: kindRevision, set: r.Ref.Name, body: object{
+		APIVersion: steadVersion, Kind: "Revision", Spec: r,
+		Metadata: meta{Name: string(r.Ref.Name) + "-" + string(r.Hash), Namespace: r.Ref.Namespace, CreationTimestamp: r.CreatedAt},
+	}}
+}
+
+func showEvent(e spec.Event, name string) item {
+	return item{kind: kindEvent, set: e.Ref.Name, body: object{
+		APIVersion: steadVersion, Kind: "Event", Spec: e,
+		Metadata: meta{Name: name, Namespace: e.Ref.Namespace, CreationTimestamp: e.At},
+	}}
+}
+
+func showService(s spec.ServiceRecord) item {
+	return item{kind: kindService, body: object{
+		APIVersion: "v1", Kind: "Service", Spec: s.Spec,
+		Metadata: meta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
+	}}
+}
+
+// filesShown is the status of ConfigMaps and Secrets.
+type filesShown struct {
+	Keys []keyInfo `json:"keys"`
+}
+
+func showConfig(c spec.ConfigRecord) item {
+	text, binary, keys := map[string]string{}, map[string]spec.Bytes{}, []keyInfo{}
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		content := c.Files[name]
+		keys = append(keys, keyInfo{name, len(content)})
+		if utf8.Valid(content) {
+			text[name] = string(content)
+		} else {
+			binary[name] = content
+		}
+	}
+	o := object{
+		APIVersion: "v1", Kind: "ConfigMap", Status: filesShown{keys},
+		Metadata: meta{Name: c.Name, Namespace: c.Namespace, Labels: c.Labels, Generation: c.Generation},
+	}
+	if len(text) > 0 {
+		o.Data = text
+	}
+	if len(binary) > 0 {
+		o.BinaryData = binary
+	}
+	return item{kind: kindConfigMap, body: o}
+}
+
+// showSecret tells names and sizes of the files, never their content.
+func showSecret(s spec.SecretRecord, key *seal.Key) item {
+	files, err := key.Open(&s)
+	keys := []keyInfo{}
+	for _, name := range s.Keys {
+		size := -1
+		if content, ok := files[name]; ok && err == nil {
+			size = len(content)
+		}
+		keys = append(keys, keyInfo{name, size})
+	}
+	return item{kind: kindSecret, body: object{
+		APIVersion: "v1", Kind: "Secret", Type: s.Type, Status: filesShown{keys},
+		Metadata: meta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
+	}}
+}
