@@ -46,12 +46,13 @@ func logger(arg string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "stead-node logger:", err)
 		return 2
 	}
-	w := logs.NewWriter(cfg)
-	defer w.Close()
+	// Before the disk is touched: while fd 5 is open the container's start hangs.
 	if err := syscall.Close(5); err != nil {
 		fmt.Fprintln(stderr, "stead-node logger: close fd 5:", err)
 		return 2
 	}
+	w := logs.NewWriter(cfg)
+	defer w.Close()
 	streams := [...]string{"stdout", "stderr"}
 	failed := make([]error, len(streams))
 	var group sync.WaitGroup

@@ -253,7 +253,7 @@ func (r *Runtime) endTask(ctx context.Context, c containerd.Container, cgroup st
 	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
-		return r.cgroups.remove(cgroup)
+		return errors.Join(r.reapShims(c.ID()), r.cgroups.remove(cgroup))
 	}
 	if err != nil {
 		return err

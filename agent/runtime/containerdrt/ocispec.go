@@ -3,6 +3,7 @@ package containerdrt
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/pkg/cap"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	kernelseccomp "github.com/containerd/containerd/v2/pkg/seccomp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -43,13 +45,14 @@ func (r *Runtime) build(c runtime.Container, img ocispec.ImageConfig) oci.SpecOp
 		if err != nil {
 			return fmt.Errorf("root filesystem: %w", err)
 		}
+		var problem error // apart, because the mount would put its own words around it
 		err = mount.WithReadonlyTempMount(ctx, mounts, func(root string) error {
-			if err := user(ctx, s, c, img.User, root); err != nil {
-				return err
+			if problem = user(ctx, s, c, img.User, root); problem == nil {
+				problem = checkCommand(s, c, root)
 			}
-			return checkCommand(s, c, root)
+			return nil
 		})
-		if err != nil {
+		if err := errors.Join(problem, err); err != nil {
 			return err
 		}
 		if err := r.isolate(ctx, s, c); err != nil {
@@ -147,6 +150,9 @@ func (r *Runtime) isolate(ctx context.Context, s *oci.Spec, c runtime.Container)
 		if name == "ALL" {
 			opts = append(opts, oci.WithAllCurrentCapabilities)
 			continue
+		}
+		if !slices.Contains(cap.Known(), "CAP_"+name) { // runc would leave it out in silence
+			return fmt.Errorf("no capability %q is known: %w", name, runtime.ErrBadSpec)
 		}
 		opts = append(opts, oci.WithAddedCapabilities([]string{"CAP_" + name}))
 	}

@@ -25,6 +25,7 @@ func (r *Runtime) Purge(ctx context.Context) error {
 	defer done()
 	err := errors.Join(
 		r.purgeContainers(ctx),
+		r.reapShims(""),
 		r.purgeSandboxes(ctx),
 		r.cgroups.remove("."),
 		r.purgeStore(ctx),

@@ -1,0 +1,118 @@
+package containerdrt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// reapShims kills the shims of our namespace that the daemon has forgotten, with
+// their loggers: those of one container, or all (id ""). It is for containers
+// without a task only. A shim gets forgotten when its logger hangs at a start.
+func (r *Runtime) reapShims(id string) error {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range dirs {
+		if !r.isShim(dir, id) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		loggers := r.loggersOf(dirs, pid)
+		errs = append(errs, killIf(pid, func() bool { return r.isShim(dir, id) }))
+		for _, child := range loggers {
+			errs = append(errs, killIf(child, func() bool { return r.isLogger(procDir(child)) }))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func procDir(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) }
+
+// isShim reports whether a process is a shim of ours for the container.
+func (r *Runtime) isShim(dir, id string) bool {
+	argv := argvOf(dir)
+	if len(argv) == 0 || !strings.HasPrefix(filepath.Base(argv[0]), "containerd-shim-runc-") {
+		return false
+	}
+	return option(argv, "-namespace") == r.cfg.Namespace && (id == "" || option(argv, "-id") == id)
+}
+
+func option(argv []string, name string) string {
+	if at := slices.Index(argv, name); at >= 0 && at+1 < len(argv) {
+		return argv[at+1]
+	}
+	return ""
+}
+
+func (r *Runtime) isLogger(dir string) bool { return slices.Contains(argvOf(dir), r.cfg.Logger) }
+
+func (r *Runtime) loggersOf(dirs []string, shim int) []int {
+	var out []int
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && parentOf(dir) == shim && r.isLogger(dir) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+func argvOf(dir string) []string {
+	text, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// parentOf reads the fourth field of stat; the second, in brackets, may hold blanks.
+func parentOf(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// killIf kills a process that is still the one meant: it is held by a pidfd first
+// and looked at second, so that a reused pid is never hit.
+func killIf(pid int, still func() bool) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("kill %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	if !still() {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill %d: %w", pid, err)
+	}
+	return nil
+}
