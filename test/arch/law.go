@@ -39,7 +39,7 @@ var home = map[string][]string{
 	"github.com/google/nftables":      {"agent/network"},
 	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server", "agent", "cmd/..."},
 	"google.golang.org/protobuf":      {"proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "cmd/..."},
-	"github.com/spf13/cobra":          {"cmd/..."},
+	"github.com/spf13/":               {"cmd/..."},
 	"golang.org/x/term":               {"cmd/..."},
 	"github.com/prometheus/":          {"server", "agent", "dnsd", "cmd/..."},
 	"golang.org/x/sync/":              {"..."},
