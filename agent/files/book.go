@@ -24,7 +24,7 @@ type bookKey struct {
 }
 
 // Book holds the newest content of the ConfigMaps and Secrets that the node's
-// lives name, in memory only. Its methods are safe for concurrent use.
+// lives name. Its methods are safe for concurrent use.
 type Book struct {
 	mu    sync.Mutex
 	files map[bookKey]spec.Files
@@ -50,6 +50,17 @@ func (b *Book) Put(full bool, told []spec.Files) {
 		next[key] = f
 	}
 	b.files = next
+}
+
+// All returns everything the book holds; the content is shared and must not be changed.
+func (b *Book) All() []spec.Files {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]spec.Files, 0, len(b.files))
+	for _, f := range b.files {
+		out = append(out, f)
+	}
+	return out
 }
 
 // Find is the book as a Lookup.

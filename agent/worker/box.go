@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
@@ -208,22 +209,22 @@ func (w *Worker) watch(ctx context.Context, name string, b *box) {
 // probe starts the probes of a running container; one without probes is ready.
 func (w *Worker) probe(ctx context.Context, c *spec.Container, b *box) {
 	if w.c.Prober == nil || (c.StartupProbe == nil && c.ReadinessProbe == nil && c.LivenessProbe == nil) {
-		w.takeHealth(b, Health{Started: true, Ready: true})
+		w.takeHealth(b, probe.Health{Started: true, Ready: true})
 		return
 	}
-	target := Target{
+	target := probe.Target{
 		ID: runtime.ContainerID{ID: w.id, Name: c.Name}, Container: *c, Address: w.life.Member.Address,
-		Adopted: !b.ours, Health: Health{Started: b.Started, Ready: b.Ready},
+		Adopted: !b.ours, Health: probe.Health{Started: b.Started, Ready: b.Ready},
 	}
 	w.group.Go(func() {
-		w.c.Prober.Probe(ctx, target, func(h Health) {
+		w.c.Prober.Probe(ctx, target, func(h probe.Health) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if ctx.Err() != nil { // of an attempt that is over
 				return
 			}
 			if w.kicks.health == nil {
-				w.kicks.health = map[string]Health{}
+				w.kicks.health = map[string]probe.Health{}
 			}
 			w.kicks.health[c.Name] = h
 			w.nudge()
@@ -232,7 +233,7 @@ func (w *Worker) probe(ctx context.Context, c *spec.Container, b *box) {
 }
 
 // takeHealth takes in what probes say. A container given up stays given up.
-func (w *Worker) takeHealth(b *box, h Health) {
+func (w *Worker) takeHealth(b *box, h probe.Health) {
 	if b.seen != step.Running || b.unhealthy {
 		return
 	}

@@ -3,11 +3,11 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
@@ -52,6 +52,8 @@ type Tuning struct {
 	Look time.Duration // 30s
 	// Away is how often a runtime that does not answer is tried.
 	Away time.Duration // 1s
+	// Renew is the least time between two writings of the files of a running member.
+	Renew time.Duration // 1s
 	// Operation and Pull bound one operation and one pull of an image.
 	Operation, Pull time.Duration // 2m, 30m
 	// LogBytes and LogFiles are the size at which a log is rotated and how many stay.
@@ -59,7 +61,8 @@ type Tuning struct {
 	LogFiles int   // 5
 }
 
-func (t Tuning) filled() Tuning {
+// Filled returns t with the defaults in place of zero fields.
+func (t Tuning) Filled() Tuning {
 	orDuration := func(d *time.Duration, to time.Duration) {
 		if *d == 0 {
 			*d = to
@@ -74,6 +77,7 @@ func (t Tuning) filled() Tuning {
 	orDuration(&t.RetryMost, time.Minute)
 	orDuration(&t.Look, 30*time.Second)
 	orDuration(&t.Away, time.Second)
+	orDuration(&t.Renew, time.Second)
 	orDuration(&t.Operation, 2*time.Minute)
 	orDuration(&t.Pull, 30*time.Minute)
 	if t.LogBytes == 0 {
@@ -94,30 +98,9 @@ func delay(first, most time.Duration, n int) time.Duration {
 	return min(d, most)
 }
 
-// Health is how a running container is, as its probes see it.
-type Health struct {
-	// Started: the startup probe has passed, or there is none.
-	Started bool
-	Ready   bool
-	// Failed: the startup or liveness probe gave the container up; it is final.
-	Failed  bool
-	Message string // why not, for people
-}
-
-// Target is a running container to be probed.
-type Target struct {
-	ID        runtime.ContainerID
-	Container spec.Container
-	Address   netip.Addr
-	// Adopted: the container ran before this agent; Health is what was last known
-	// of it, initial delays are over.
-	Adopted bool
-	Health  Health
-}
-
-// Prober runs the probes of a container that has any.
+// Prober runs the probes of a container that has any; agent/probe is one.
 type Prober interface {
 	// Probe runs until ctx ends and calls tell with each change of health, from one
 	// goroutine. A runtime that does not answer is no failure.
-	Probe(ctx context.Context, t Target, tell func(Health))
+	Probe(ctx context.Context, t probe.Target, tell func(probe.Health))
 }

@@ -16,8 +16,14 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// do performs one operation. Whatever fails is tried again after its back-off.
-func (w *Worker) do(ctx context.Context, op step.Op) {
+// mostRepeats is how often in a row an operation may succeed and still be wanted.
+const mostRepeats = 3
+
+var errNoEffect = errors.New("it was done and has no effect")
+
+// do performs one operation. Whatever fails is tried again after its back-off, and
+// so is what succeeds again and again.
+func (w *Worker) do(ctx context.Context, op step.Op, repeats int) {
 	bound := w.c.Tuning.Operation
 	if op.Kind == step.EnsureImage {
 		bound = w.c.Tuning.Pull
@@ -34,6 +40,9 @@ func (w *Worker) do(ctx context.Context, op step.Op) {
 	err := w.perform(sub, op)
 	if ctx.Err() != nil {
 		return // the agent ends; nothing failed
+	}
+	if err == nil && repeats >= mostRepeats {
+		err = errNoEffect
 	}
 	w.settle(op, err)
 }
@@ -262,6 +271,7 @@ func (w *Worker) attach(ctx context.Context) error {
 // writeFiles shows the member what is known now. A ConfigMap that has gone away
 // since the life began leaves the old files in place and is told as a cause.
 func (w *Worker) writeFiles() error {
+	w.wrote = time.Now()
 	life := *w.life
 	if w.state.ReadyOnce {
 		life.FreshVolumes = nil

@@ -125,8 +125,11 @@ func (w *Worker) takeKicks() {
 	if k.containers {
 		w.dirty = true
 	}
-	if k.files {
-		w.prepared.files = false
+	if k.files && w.renew.IsZero() {
+		w.renew = w.wrote.Add(w.c.Tuning.Renew)
+	}
+	if !w.renew.IsZero() && !time.Now().Before(w.renew) {
+		w.prepared.files, w.renew = false, time.Time{}
 		delete(w.held, holdKey{step.WriteFiles, ""})
 	}
 	for key := range w.held {

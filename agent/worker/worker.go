@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
@@ -45,6 +46,8 @@ type Worker struct {
 	sighted  bool // they were, at least once in this life
 	looked   time.Time
 	stopAt   time.Time // when the grace is over
+	wrote    time.Time // files were written
+	renew    time.Time // when they are to be written again; zero: nothing changed
 }
 
 // kicks are what others noticed since the worker last looked.
@@ -52,7 +55,7 @@ type kicks struct {
 	containers bool // something may have happened to a container
 	files      bool // a picture, ConfigMap or Secret changed
 	images     bool // an image came
-	health     map[string]Health
+	health     map[string]probe.Health
 }
 
 // left says what of any life may still stand here; true until proven otherwise.
@@ -156,17 +159,6 @@ func (w *Worker) Last() (spec.Report, bool) {
 	return *w.last, true
 }
 
-// Retell has every end that the server has not stored told again.
-func (w *Worker) Retell() {
-	ends := w.c.Ledger.Look(w.id).Ends
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range ends {
-		delete(w.told, e.Token)
-	}
-	w.nudge()
-}
-
 func (w *Worker) nudge() {
 	select {
 	case w.wake <- struct{}{}:
@@ -180,15 +172,20 @@ func (w *Worker) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer w.group.Wait()
 	defer cancel()
+	last, repeats := step.Op{}, 0
 	for ctx.Err() == nil {
 		wanted, seen := w.look(ctx)
 		op := step.Next(wanted, seen)
 		w.report(op)
 		if op.Kind == step.Wait || op.Kind == step.Nothing {
+			last, repeats = step.Op{}, 0
 			w.sleep(ctx)
 			continue
 		}
-		w.do(ctx, op)
+		if repeats++; op != last {
+			last, repeats = op, 0
+		}
+		w.do(ctx, op, repeats)
 	}
 }
 
@@ -241,6 +238,7 @@ func (w *Worker) next() time.Time {
 	if w.stopAt.After(now) {
 		sooner(w.stopAt)
 	}
+	sooner(w.renew)
 	if left, ok := w.untilAvailable(); ok {
 		sooner(now.Add(left))
 	}

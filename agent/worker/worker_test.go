@@ -76,7 +76,7 @@ func (n *node) run() {
 		Node: files.Node{Name: "n1", Gateway: "169.254.1.1"}, Boot: n.boot,
 		Root: n.dir, RunDir: filepath.Join(n.dir, "run-"+string(n.boot)),
 		Clock:  func() time.Duration { return time.Since(n.start) },
-		Tuning: n.tuning.filled(), Logger: slog.New(slog.DiscardHandler),
+		Tuning: n.tuning.Filled(), Logger: slog.New(slog.DiscardHandler),
 	}
 	n.ledger = l
 	n.w = New(c, db0, Found{})

@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/spec"
+)
+
+// Agent is one node's agent.
+type Agent struct {
+	c       Config
+	log     *slog.Logger
+	ledger  *ledger.Ledger
+	book    files.Book
+	gallery *gallery
+	outbox  *outbox
+	seq     atomic.Int64
+	newest  spec.Sequence // of accepted wanted lists; the session's alone
+
+	mu      sync.Mutex
+	workers map[spec.Identity]*worker.Worker
+	shared  *worker.Config
+	found   map[spec.Identity]worker.Found
+	clean   bool // what found does not name was seen to be absent
+	begin   func(*worker.Worker)
+}
+
+// New checks the configuration and starts nothing.
+func New(c Config) (*Agent, error) {
+	c, err := c.filled()
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{
+		c: c, log: c.Logger.With("node", string(c.Home.Name())),
+		outbox:  newOutbox(c.Tuning.Soon, c.Tuning.Later),
+		workers: map[spec.Identity]*worker.Worker{},
+	}, nil
+}
+
+// Run takes up what stands on this host and serves until ctx ends; it returns nil
+// on such a requested stop, with every member left running. It fails at once when
+// the ledger cannot be opened. It may be called once.
+func (a *Agent) Run(ctx context.Context) (err error) {
+	if err := os.MkdirAll(a.c.RunDir, 0o755); err != nil {
+		return fmt.Errorf("make the run directory: %w", err)
+	}
+	a.ledger, err = ledger.Open(a.c.Home.ledgerPath(), a.c.Boot)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.ledger.Close()) }()
+	// Reports grow over restarts of the agent: the count of starts stands above.
+	a.seq.Store(a.ledger.Starts() << 32)
+	a.newest = a.c.Home.newest()
+	a.gallery = newGallery(a.c.RunDir, a.log)
+	a.takeBook()
+	a.c.Pictures(a.gallery.all())
+
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.share()
+	a.begin = func(w *worker.Worker) { group.Go(func() { w.Run(ctx) }) }
+	a.adopt(ctx)
+	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
+	a.sessions(ctx)
+	return nil
+}
+
+// share makes what all workers have in common.
+func (a *Agent) share() {
+	a.shared = &worker.Config{
+		Runtime: a.c.Runtime, Network: a.c.Network, Volumes: a.c.Volumes, Ledger: a.ledger,
+		Prober: a.c.Prober, Find: a.book.Find, Picture: a.gallery.find,
+		Report: a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },
+		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
+		Boot: a.c.Boot,
+		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker.Filled(), Logger: a.log,
+	}
+}
+
+// adoptTime bounds the first look at the host.
+const adoptTime = 30 * time.Second
+
+// adopt looks at the host once and begins a worker for each identity that has
+// something here or in the ledger. If the host cannot be seen yet, the workers look
+// for themselves; then nothing counts as clean.
+func (a *Agent) adopt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, adoptTime)
+	defer cancel()
+	found, err := a.lookAround(ctx)
+	if err != nil {
+		a.log.Warn("host not seen", "err", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.found, a.clean = found, err == nil
+	for id := range found {
+		a.worker(id)
+	}
+	for _, e := range a.ledger.Entries() {
+		if !e.Open.IsZero() || len(e.Ends) > 0 {
+			a.worker(e.ID)
+		}
+	}
+}
+
+// lookAround lists every identity that has anything on this host.
+func (a *Agent) lookAround(ctx context.Context) (map[spec.Identity]worker.Found, error) {
+	found := map[spec.Identity]worker.Found{}
+	containers, err := a.c.Runtime.List(ctx)
+	for _, st := range containers {
+		f := found[st.ID.ID]
+		f.Containers = append(f.Containers, st.ID.Name)
+		found[st.ID.ID] = f
+	}
+	boxes, err2 := a.c.Runtime.Sandboxes(ctx)
+	for _, b := range boxes {
+		found[b.ID] = found[b.ID]
+	}
+	links, err3 := a.c.Network.Attached(ctx)
+	for _, id := range links {
+		found[id] = found[id]
+	}
+	return found, errors.Join(err, err2, err3)
+}
+
+// worker returns the worker of an identity, begun if need be; the caller holds
+// the lock.
+func (a *Agent) worker(id spec.Identity) *worker.Worker {
+	if w, ok := a.workers[id]; ok {
+		return w
+	}
+	f, ok := a.found[id]
+	f.Clean = a.clean && !ok
+	w := worker.New(a.shared, id, f)
+	a.workers[id] = w
+	a.begin(w)
+	return w
+}
+
+// each calls f with every worker.
+func (a *Agent) each(f func(spec.Identity, *worker.Worker)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, w := range a.workers {
+		f(id, w)
+	}
+}

@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/agent/logs"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+)
+
+// frameBytes bounds the data of one frame.
+const frameBytes = 256 << 10
+
+// The channels of frames.
+const (
+	channelOut     = 1
+	channelControl = 3
+)
+
+type tunnel struct {
+	stream grpc.BidiStreamingClient[proto.Frame, proto.Frame]
+	rest   []byte // received and not yet read
+	done   bool   // the server's direction ended
+	// heard is closed when the stream is over; nil: nobody listens yet.
+	heard chan struct{}
+}
+
+// listen calls gone when the asker went away. Afterwards nothing can be read.
+func (t *tunnel) listen(gone func()) {
+	t.heard = make(chan struct{})
+	go func() {
+		defer close(t.heard)
+		defer gone()
+		for {
+			if _, err := t.stream.Recv(); err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// linger keeps the stream until the asker has read all and closed it.
+func (t *tunnel) linger() {
+	if t.heard == nil {
+		t.listen(func() {})
+	}
+	<-t.heard
+}
+
+// answer opens the tunnel of an ask and answers it; it ends when the asker has
+// enough or ctx ends.
+func (a *Agent) answer(ctx context.Context, client proto.NodesClient, ask *proto.Ask) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := client.Tunnel(ctx)
+	if err == nil {
+		err = stream.Send(&proto.Frame{Ask: ask.GetId()})
+	}
+	if err != nil {
+		a.log.Warn("ask not answered", "err", plain(err))
+		return
+	}
+	t := &tunnel{stream: stream}
+	last := &proto.Frame{Done: true, Channel: channelControl}
+	switch {
+	case ask.GetLogs() != nil:
+		t.listen(cancel) // ends a log that is followed
+		err = a.answerLogs(ctx, t, ask.GetLogs())
+	case ask.GetImageLoad() != nil:
+		last.Data, err = a.loadImage(ctx, t)
+	case ask.GetImages() != nil:
+		last.Data, err = a.listImages(ctx)
+	default:
+		err = errors.New("this agent does not know the ask; it may be older than the server")
+	}
+	if err != nil {
+		last.Error, last.Code = err.Error(), int32(codeOf(err))
+	}
+	if stream.Send(last) != nil || stream.CloseSend() != nil {
+		cancel() // the asker went away
+	}
+	t.linger()
+}
+
+func codeOf(err error) codes.Code {
+	switch {
+	case errors.Is(err, logs.ErrNoRun), errors.Is(err, runtime.ErrNotFound):
+		return codes.NotFound
+	case errors.Is(err, runtime.ErrUnavailable):
+		return codes.Unavailable
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	case errors.Is(err, runtime.ErrBadSpec):
+		return codes.InvalidArgument
+	}
+	return codes.Unknown
+}
+
+// answerLogs sends the lines of a container.
+func (a *Agent) answerLogs(ctx context.Context, t *tunnel, ask *proto.LogsAsk) error {
+	dir, err := a.logDir(wire.ToIdentity(ask.GetMember()), ask.GetContainer())
+	if err != nil {
+		return err
+	}
+	o := logs.Options{Tail: ask.GetTail(), Follow: ask.GetFollow(), Previous: ask.GetPrevious(), Timestamps: ask.GetTimestamps()}
+	if ns := ask.GetSinceUnixNanos(); ns != 0 {
+		o.Since = time.Unix(0, ns)
+	}
+	return logs.Read(ctx, dir, o, t)
+}
+
+// logDir finds the log directory of a container; without a name the member's only one.
+func (a *Agent) logDir(id spec.Identity, container string) (string, error) {
+	dir := filepath.Join(a.c.Home.Root(), "logs", string(id.Namespace), id.MemberName())
+	if id.Namespace == "" || id.Set == "" || filepath.Base(container) != container && container != "" {
+		return "", fmt.Errorf("logs of %s: %w", id, runtime.ErrBadSpec)
+	}
+	if container != "" {
+		return filepath.Join(dir, container), nil
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	switch {
+	case err != nil || len(found) == 0:
+		return "", fmt.Errorf("logs of %s: no container of it has run on this node: %w", id, runtime.ErrNotFound)
+	case len(found) > 1:
+		return "", fmt.Errorf("logs of %s: it has several containers; name one with -c: %w", id, runtime.ErrBadSpec)
+	}
+	return found[0], nil
+}
+
+// Write sends data to the asker.
+func (t *tunnel) Write(p []byte) (int, error) {
+	for n := 0; n < len(p); {
+		piece := p[n:min(len(p), n+frameBytes)]
+		if err := t.stream.Send(&proto.Frame{Data: piece, Channel: channelOut}); err != nil {
+			return n, err
+		}
+		n += len(piece)
+	}
+	return len(p), nil
+}
+
+// Read reads what the asker sends, io.EOF at its end.
+func (t *tunnel) Read(p []byte) (int, error) {
+	for len(t.rest) == 0 {
+		if t.done {
+			return 0, io.EOF
+		}
+		f, err := t.stream.Recv()
+		if err != nil {
+			return 0, fmt.Errorf("the upload broke off: %w", err)
+		}
+		if f.GetError() != "" {
+			return 0, errors.New(f.GetError())
+		}
+		t.rest, t.done = f.GetData(), f.GetDone()
+	}
+	n := copy(p, t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+func (a *Agent) loadImage(ctx context.Context, t *tunnel) ([]byte, error) {
+	images, err := a.c.Runtime.LoadImage(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	a.each(func(_ spec.Identity, w *worker.Worker) { w.ImagesChanged() })
+	return json.Marshal(images)
+}
+
+func (a *Agent) listImages(ctx context.Context) ([]byte, error) {
+	images, err := a.c.Runtime.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(images)
+}

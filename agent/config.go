@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/spec"
+)
+
+// Dial makes a connection to a server; whoever called closes it.
+type Dial func(ctx context.Context) (*grpc.ClientConn, error)
+
+// Config is what an agent needs. All fields but those marked are needed.
+type Config struct {
+	// Home is open and has joined a cluster; the agent does not close it.
+	Home *Home
+	// RunDir is a directory on tmpfs: what is in it lasts until the next boot.
+	RunDir string
+	Dial   Dial
+
+	Runtime runtime.Runtime
+	Network runtime.Network
+	Volumes runtime.Volumes
+	// Prober runs probes (agent/probe); nil: they count as passed.
+	Prober worker.Prober
+
+	// Boot is the kernel's boot id (BootID reads it).
+	Boot spec.BootID
+	// Facts are what the node says of itself; name, uid and boot are filled in.
+	Facts spec.NodeFacts
+	// Gateway is the members' gateway and name server; default 169.254.1.1.
+	Gateway string
+	// Pictures takes all sets as last told, at start and after each change, from one
+	// goroutine at a time; it must not block nor change them. Optional.
+	Pictures func([]spec.Picture)
+	// Clock is the time since boot, which goes on while the agent is away; default
+	// CLOCK_BOOTTIME.
+	Clock func() time.Duration
+
+	Tuning Tuning
+	Logger *slog.Logger
+}
+
+// Tuning holds the waits; zero fields take defaults.
+type Tuning struct {
+	Worker worker.Tuning
+	// RetryFirst doubles up to RetryMost between two sessions, with jitter.
+	RetryFirst, RetryMost time.Duration // 100ms, 5s
+	// Answer is how long a server may take to welcome us.
+	Answer time.Duration // 15s
+	// Soon and Later delay reports that a next one may make needless: of trouble that
+	// may pass, and of progress.
+	Soon, Later time.Duration // 300ms, 1s
+	// Keep is how often changed pictures are written down for the next agent.
+	Keep time.Duration // 250ms
+}
+
+func (c Config) filled() (Config, error) {
+	switch {
+	case c.Home == nil || c.Dial == nil || c.Runtime == nil || c.Network == nil || c.Volumes == nil || c.Logger == nil:
+		return c, errors.New("the agent's configuration lacks a part")
+	case c.RunDir == "" || c.Boot == "":
+		return c, errors.New("the agent's configuration lacks the run directory or the boot id")
+	case c.Home.Cluster() == "":
+		return c, errors.New("the node has not joined a cluster")
+	}
+	if c.Gateway == "" {
+		c.Gateway = "169.254.1.1"
+	}
+	if c.Clock == nil {
+		c.Clock = sinceBoot
+	}
+	if c.Pictures == nil {
+		c.Pictures = func([]spec.Picture) {}
+	}
+	c.Facts.Name, c.Facts.UID, c.Facts.Boot = c.Home.Name(), c.Home.UID(), c.Boot
+	c.Tuning = c.Tuning.filled()
+	return c, nil
+}
+
+func (t Tuning) filled() Tuning {
+	for _, d := range []struct {
+		at *time.Duration
+		to time.Duration
+	}{
+		{&t.RetryFirst, 100 * time.Millisecond}, {&t.RetryMost, 5 * time.Second}, {&t.Answer, 15 * time.Second},
+		{&t.Soon, 300 * time.Millisecond}, {&t.Later, time.Second}, {&t.Keep, 250 * time.Millisecond},
+	} {
+		if *d.at == 0 {
+			*d.at = d.to
+		}
+	}
+	return t
+}

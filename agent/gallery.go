@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/spec"
+)
+
+// gallery holds the newest picture of every set, and keeps it on tmpfs so that DNS
+// answers after a restart of the agent while no server is there.
+type gallery struct {
+	path string
+	log  *slog.Logger
+
+	mu       sync.Mutex
+	pictures map[spec.SetRef]spec.Picture
+	newest   spec.Sequence // of a full telling
+	moved    chan struct{}
+}
+
+// newGallery reads what an agent before this one kept.
+func newGallery(runDir string, log *slog.Logger) *gallery {
+	g := &gallery{
+		path: filepath.Join(runDir, "pictures.json"), log: log,
+		pictures: map[spec.SetRef]spec.Picture{}, moved: make(chan struct{}, 1),
+	}
+	b, err := os.ReadFile(g.path)
+	if err != nil {
+		return g
+	}
+	var kept []spec.Picture
+	if err := json.Unmarshal(b, &kept); err != nil {
+		log.Warn("kept pictures not read", "err", err)
+		return g
+	}
+	for _, p := range kept {
+		g.pictures[p.Ref] = p
+	}
+	return g
+}
+
+// put takes pictures told at seq; full replaces all. It never goes back: neither
+// with a picture nor with a full telling. It returns the sets that changed.
+func (g *gallery) put(seq spec.Sequence, full bool, told []spec.Picture) []spec.SetRef {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if seq.Compare(g.newest) < 0 {
+		return nil
+	}
+	g.newest = seq
+	var changed []spec.SetRef
+	named := map[spec.SetRef]bool{}
+	for _, p := range told {
+		named[p.Ref] = true
+		had, ok := g.pictures[p.Ref]
+		if ok && had.Sequence.Compare(p.Sequence) > 0 {
+			continue
+		}
+		changed = append(changed, p.Ref)
+		if p.Gone {
+			delete(g.pictures, p.Ref)
+			continue
+		}
+		g.pictures[p.Ref] = p
+	}
+	if full {
+		for ref := range g.pictures {
+			if !named[ref] {
+				delete(g.pictures, ref)
+				changed = append(changed, ref)
+			}
+		}
+	}
+	select {
+	case g.moved <- struct{}{}:
+	default:
+	}
+	return changed
+}
+
+func (g *gallery) find(ref spec.SetRef) (spec.Picture, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, ok := g.pictures[ref]
+	return p, ok
+}
+
+func (g *gallery) all() []spec.Picture {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make([]spec.Picture, 0, len(g.pictures))
+	for _, p := range g.pictures {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b spec.Picture) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	return out
+}
+
+// keep writes changes down, at most once every so often, until ctx ends.
+func (g *gallery) keep(ctx context.Context, every time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.moved:
+		}
+		if err := g.save(); err != nil && !errors.Is(err, context.Canceled) {
+			g.log.Warn("pictures not kept", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(every):
+		}
+	}
+}
+
+func (g *gallery) save() error {
+	b, err := json.Marshal(g.all())
+	if err != nil {
+		return err
+	}
+	return files.Put(filepath.Dir(g.path), filepath.Base(g.path), b, 0o600)
+}

@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/spec"
+)
+
+// ErrTaken: another agent uses the root.
+var ErrTaken = errors.New("another agent uses this root")
+
+// ErrForeignCluster: the node belongs to another cluster than the server.
+var ErrForeignCluster = errors.New("the node belongs to another cluster")
+
+// nodeDoc is the form of node.json.
+type nodeDoc struct {
+	Name    spec.NodeName `json:"name"`
+	UID     spec.UID      `json:"uid"`
+	Cluster string        `json:"cluster,omitempty"`
+}
+
+// Home is a node's durable memory: its root directory with node.json, the ledger
+// and the lock that makes this process its only user.
+type Home struct {
+	root string
+	lock *os.File
+
+	mu   sync.Mutex
+	node nodeDoc
+}
+
+// Open locks root, making it at the first start, and reads who the node is; a new
+// node gets a random uid. Errors: ErrTaken, ledger.ErrLost. The name must be the
+// one that the root was made with.
+func Open(root string, name spec.NodeName) (*Home, error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("open the agent's root: %w", err)
+	}
+	lock, err := takeLock(filepath.Join(root, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	h := &Home{root: root, lock: lock}
+	if err := h.load(name); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return h, nil
+}
+
+// takeLock also leaves our pid in the file, for whoever is refused.
+func takeLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the agent's root: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		by, _ := os.ReadFile(path)
+		return nil, errors.Join(fmt.Errorf("%w: %s is locked by process %s; stop it, or give this agent another --root",
+			ErrTaken, filepath.Dir(path), strings.TrimSpace(string(by))), f.Close())
+	}
+	if err := f.Truncate(0); err == nil {
+		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+		if err == nil {
+			return f, nil
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("lock the agent's root: %s cannot be written", path), f.Close())
+}
+
+// load reads node.json. The ledger is made before it, so that a root with a
+// node.json and without a ledger has lost it.
+func (h *Home) load(name spec.NodeName) error {
+	b, err := os.ReadFile(h.nodePath())
+	if err == nil {
+		if err := json.Unmarshal(b, &h.node); err != nil {
+			return fmt.Errorf("read %s: %w", h.nodePath(), err)
+		}
+		if h.node.Name != name {
+			return fmt.Errorf("%s belongs to node %s, not %s; give --node %s, or another --root", h.root, h.node.Name, name, h.node.Name)
+		}
+		if _, err := os.Stat(h.ledgerPath()); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%w: %s", ledger.ErrLost, h.ledgerPath())
+		}
+		return nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read %s: %w", h.nodePath(), err)
+	}
+	if at, err := os.Stat(h.ledgerPath()); err == nil && at.Size() > 0 {
+		return fmt.Errorf("%s is missing beside a ledger that was used; restore it, or let this machine join as a new node with an empty root", h.nodePath())
+	}
+	if err := ledger.Create(h.ledgerPath()); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	uid := make([]byte, 16)
+	if _, err := rand.Read(uid); err != nil {
+		return fmt.Errorf("make the node's uid: %w", err)
+	}
+	h.node = nodeDoc{Name: name, UID: spec.UID(hex.EncodeToString(uid))}
+	return h.save(h.node)
+}
+
+// Close gives the root free.
+func (h *Home) Close() error { return h.lock.Close() }
+
+// Root is the directory.
+func (h *Home) Root() string { return h.root }
+
+// Name and UID are who the node is, for ever.
+func (h *Home) Name() spec.NodeName { return h.node.Name }
+
+// UID is made with the root.
+func (h *Home) UID() spec.UID { return h.node.UID }
+
+// Cluster is the id of the cluster that the node belongs to; "" before it joined.
+func (h *Home) Cluster() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.node.Cluster
+}
+
+// Belong makes the node a member of a cluster, for ever, and returns when that is
+// on disk. ErrForeignCluster: it belongs to another one.
+func (h *Home) Belong(cluster string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case cluster == "":
+		return errors.New("the server does not name its cluster")
+	case h.node.Cluster == cluster:
+		return nil
+	case h.node.Cluster != "":
+		return fmt.Errorf("%w: this node is of %s, the server of %s; use the root that belongs to the server", ErrForeignCluster, h.node.Cluster, cluster)
+	}
+	doc := h.node
+	doc.Cluster = cluster
+	if err := h.save(doc); err != nil {
+		return err
+	}
+	h.node = doc
+	return nil
+}
+
+func (h *Home) nodePath() string   { return filepath.Join(h.root, "node.json") }
+func (h *Home) ledgerPath() string { return filepath.Join(h.root, "ledger") }
+func (h *Home) newestPath() string { return filepath.Join(h.root, "newest.json") }
+
+// save replaces node.json and waits for the disk.
+func (h *Home) save(doc nodeDoc) error {
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return fmt.Errorf("encode node.json: %w", err)
+	}
+	next := h.nodePath() + ".new"
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write node.json: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write node.json: %w", err)
+	}
+	if err := os.Rename(next, h.nodePath()); err != nil {
+		return fmt.Errorf("write node.json: %w", err)
+	}
+	d, err := os.Open(h.root)
+	if err != nil {
+		return fmt.Errorf("write node.json: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("write node.json: %w", err)
+	}
+	return nil
+}
+
+// newest reads the highest sequence of a wanted list that was accepted; what
+// cannot be read is zero, for the ledger protects without it.
+func (h *Home) newest() spec.Sequence {
+	var s spec.Sequence
+	b, err := os.ReadFile(h.newestPath())
+	if err != nil || json.Unmarshal(b, &s) != nil {
+		return spec.Sequence{}
+	}
+	return s
+}

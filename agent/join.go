@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+// Join learns from a server which cluster the node belongs to, once: the names of
+// everything on the host carry the cluster's id. It returns at once when that is
+// known; otherwise it tries until a server welcomes the node or ctx ends, and says
+// in the log what it waits for.
+func (h *Home) Join(ctx context.Context, dial Dial, boot spec.BootID, facts spec.NodeFacts, log *slog.Logger) error {
+	facts.Name, facts.UID, facts.Boot = h.Name(), h.UID(), boot
+	told := ""
+	for h.Cluster() == "" {
+		err := h.ask(ctx, dial, boot, facts)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("join a cluster: %w", context.Cause(ctx))
+		}
+		if text := plain(err); text != told {
+			log.Warn("not joined yet", "node", string(h.Name()), "err", text)
+			told = text
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// ask says hello without holding anything, and leaves when welcomed.
+func (h *Home) ask(ctx context.Context, dial Dial, boot spec.BootID, facts spec.NodeFacts) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stream, err := proto.NewNodesClient(conn).Session(ctx)
+	if err != nil {
+		return err
+	}
+	doc, err := json.Marshal(facts)
+	if err != nil {
+		return fmt.Errorf("encode the node's facts: %w", err)
+	}
+	hello := &proto.Hello{Node: string(h.Name()), Uid: string(h.UID()), Boot: string(boot), FactsJson: doc, Inventory: &proto.Inventory{}}
+	if err := stream.Send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: hello}}); err != nil {
+		return receiveError(stream, err)
+	}
+	answer, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	return h.Belong(answer.GetWelcome().GetCluster())
+}
