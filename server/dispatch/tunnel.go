@@ -26,7 +26,7 @@ type Tunnel struct {
 	done chan struct{} // closed by Close
 	left sync.Once     // closes gone
 	once sync.Once     // closes done
-	stop func() bool // ends the binding to the asker's context; nil before bind
+	stop func() bool   // ends the binding to the asker's context; nil before bind
 }
 
 func newTunnel() *Tunnel {

@@ -1,0 +1,404 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// live puts a life of db-<ordinal> on n1.
+func (r *rig) live(ordinal int, ready bool) {
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
+	m := spec.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: spec.GoalRun, Revision: "r1", Node: "n1", NodeUID: "uid1", Boot: "b1"}
+	r.record(store.MemberKey(id), m)
+	r.record(store.ReportKey(id), spec.Report{ID: id, Token: m.Token, Node: "n1", Seq: 1, Phase: spec.PhaseRunning, Ready: ready,
+		Containers: []spec.ContainerReport{{Name: "main", State: "Running", Restarts: 2}}})
+	s, _ := r.set("db")
+	r.record(store.RevisionKey(s.Ref, "r1"), spec.Revision{Ref: s.Ref, Hash: "r1", Number: 1, Template: s.Spec.Template})
+}
+
+func (r *rig) list(req *proto.ListRequest) []string {
+	r.t.Helper()
+	out, err := r.api.List(r.ctx, req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var names []string
+	for _, o := range out.GetObjects() {
+		names = append(names, o.GetNamespace()+"/"+o.GetName())
+	}
+	return names
+}
+
+func TestListsAreChosenAndSorted(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(filesYAML, setYAML)
+	for _, n := range []int{10, 2, 0} {
+		r.live(n, true)
+	}
+	other := strings.ReplaceAll(setYAML, "{name: db}", "{name: kv, namespace: prod}")
+	r.mustApply(other)
+	for name, c := range map[string]struct {
+		req  *proto.ListRequest
+		want []string
+	}{
+		"a namespace":           {&proto.ListRequest{Kind: "set"}, []string{"default/db"}},
+		"all namespaces":        {&proto.ListRequest{Kind: "set", AllNamespaces: true}, []string{"default/db", "prod/kv"}},
+		"members by ordinal":    {&proto.ListRequest{Kind: "member"}, []string{"default/db-0", "default/db-2", "default/db-10"}},
+		"members of a set":      {&proto.ListRequest{Kind: "member", Set: "nope"}, nil},
+		"by label":              {&proto.ListRequest{Kind: "member", Selector: "app=db,apps.kubernetes.io/pod-index=2"}, []string{"default/db-2"}},
+		"by label that differs": {&proto.ListRequest{Kind: "configmap", Selector: "app!=db"}, nil},
+		"revisions of a set":    {&proto.ListRequest{Kind: "revision", Set: "db"}, []string{"default/db-r1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.t = t
+			if got := r.list(c.req); !slices.Equal(got, c.want) {
+				t.Fatalf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+	_, err := r.api.List(r.ctx, &proto.ListRequest{Kind: "pod"})
+	refused(t, err, codes.InvalidArgument, `no kind "pod"`)
+	_, err = r.api.List(r.ctx, &proto.ListRequest{Kind: "set", Selector: "=="})
+	refused(t, err, codes.InvalidArgument, "selector")
+	_, err = r.api.Get(r.ctx, &proto.GetRequest{Kind: "set", Name: "nope"})
+	refused(t, err, codes.NotFound, "no set nope")
+}
+
+func TestAMemberIsReadyOnlyWithALiveSession(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	r.live(0, true)
+	show := func() (m struct {
+		Spec   spec.Member
+		Status memberShown
+	}) {
+		t.Helper()
+		o, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "member", Name: "db-0"})
+		if err == nil {
+			err = json.Unmarshal(o.GetJson(), &m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if m := show(); m.Status.Ready || m.Status.Restarts != 2 || m.Status.Phase != spec.PhaseRunning || m.Status.Report == nil || m.Spec.Node != "n1" {
+		t.Fatalf("got %+v, want it unready without a session", m)
+	}
+	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
+	if m := show(); !m.Status.Ready {
+		t.Fatalf("got %+v, want ready", m)
+	}
+}
+
+func TestAMemberThatWaitsIsShown(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	s, _ := r.set("db")
+	r.record(store.StatusKey(s.Ref), spec.SetStatus{Members: []spec.MemberStatus{{Name: "db-1", Ordinal: 1, Blocked: "waits for db-0"}}})
+	o, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "member", Name: "db-1"})
+	if err != nil || !strings.Contains(string(o.GetJson()), "waits for db-0") {
+		t.Fatalf("got %s, %v", o.GetJson(), err)
+	}
+}
+
+func TestAWatchTellsWhatIsThereThenWhatDiffers(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	w, err := r.api.Watch(ctx, &proto.ListRequest{Kind: "set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() *proto.WatchEvent {
+		t.Helper()
+		ev, err := w.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ev
+	}
+	if ev := next(); ev.GetObject().GetName() != "db" {
+		t.Fatalf("got %v", ev)
+	}
+	if ev := next(); !ev.GetSynced() {
+		t.Fatalf("got %v, want synced", ev)
+	}
+	r.mustApply(filesYAML) // no set: nothing is told
+	if _, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if ev := next(); ev.GetGone() || !strings.Contains(string(ev.GetObject().GetJson()), `"replicas":7`) {
+		t.Fatalf("got %v", ev)
+	}
+	if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del("sets/default/db")}}); err != nil {
+		t.Fatal(err)
+	}
+	if ev := next(); !ev.GetGone() || ev.GetObject().GetName() != "db" || ev.GetObject().GetNamespace() != "default" {
+		t.Fatalf("got %v, want gone", ev)
+	}
+}
+
+func TestScale(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	three := int32(3)
+	out, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 5, CurrentReplicas: &three})
+	if err != nil || out.GetBefore() != 3 || out.GetAfter() != 5 || len(out.GetEffects()) != 1 {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	if s, _ := r.set("db"); s.Generation != 2 || s.Replicas() != 5 {
+		t.Fatalf("got %+v", s)
+	}
+	before := r.rev()
+	if out, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 5}); err != nil || len(out.GetEffects()) != 0 || r.rev() != before {
+		t.Fatalf("scaling to the same wrote: %v, %v", out, err)
+	}
+	_, err = r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 9, CurrentReplicas: &three})
+	refused(t, err, codes.FailedPrecondition, "has 5 members, not 3")
+	_, err = r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: -1})
+	refused(t, err, codes.InvalidArgument)
+	_, err = r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "nope", Replicas: 1})
+	refused(t, err, codes.NotFound)
+}
+
+func TestAScaleThatCollidesLooksAgain(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	raced := 0
+	r.store.Fail(func(c memstore.Call) memstore.Fault {
+		if c.Method == "Commit" && raced == 0 {
+			raced++
+			s, _ := r.set("db")
+			s.Labels = map[string]string{"team": "a"}
+			if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(store.SetKey(s.Ref), store.Encode(s))}}); err != nil {
+				t.Error(err)
+			}
+		}
+		return memstore.Fault{}
+	})
+	if _, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := r.set("db"); s.Replicas() != 5 || s.Labels["team"] != "a" || raced != 1 {
+		t.Fatalf("got %+v", s)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(filesYAML, strings.Replace(setYAML, "        ports:", "        envFrom: [{configMapRef: {name: conf}}]\n        ports:", 1))
+	r.live(0, true)
+	r.live(1, true)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Class: "local"})
+	out, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "configmap", Name: "conf"})
+	if err != nil || !strings.Contains(strings.Join(out.GetEffects(), "\n"), "set default/db names it") {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	out, err = r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "set", Name: "db"})
+	want := []string{"stops db-1, db-0 in this order", "keeps the volumes data-db-0; a set of the same name takes them back"}
+	if err != nil || !slices.Equal(out.GetEffects(), want) {
+		t.Fatalf("got %q, %v; want %q", out.GetEffects(), err, want)
+	}
+	if s, ok := r.set("db"); !ok || !s.Deleting {
+		t.Fatalf("got %+v, want it marked, and removed by the engine only", s)
+	}
+	_, err = r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 1})
+	refused(t, err, codes.FailedPrecondition, "being deleted")
+	_, err = r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "configmap", Name: "conf"})
+	refused(t, err, codes.NotFound)
+	_, err = r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "volume", Name: "data-db-0"})
+	refused(t, err, codes.InvalidArgument, "cannot be deleted")
+}
+
+func TestExplain(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	id := func(n int) spec.Identity { return spec.Identity{Namespace: "default", Set: "db", Ordinal: n} }
+	r.plan = plan.Plan{
+		Actions: []plan.Action{plan.Start{Member: spec.Member{ID: id(0), Node: "n1"}, Text: "it has no life yet"}},
+		Blocked: []plan.Blocked{{ID: id(1), Reason: "WaitingForPredecessor", Text: "waits for db-0"}},
+	}
+	rows := func(name string) string {
+		t.Helper()
+		out, err := r.api.Explain(r.ctx, &proto.ExplainRequest{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, row := range out.GetRows() {
+			lines = append(lines, row.GetMember()+": "+row.GetWhat()+": "+row.GetWhy())
+		}
+		return strings.Join(lines, "\n")
+	}
+	if got, want := rows("db"), "db-0: starts on n1: it has no life yet\ndb-1: waits: waits for db-0"; got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	if got, want := rows("db-1"), "db-1: waits: waits for db-0"; got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	_, err := r.api.Explain(r.ctx, &proto.ExplainRequest{Name: "nope-0"})
+	refused(t, err, codes.NotFound)
+}
+
+// agent joins as n1 and answers each ask with answer in a tunnel.
+func (r *rig) agent(answer func(*proto.Ask, proto.Nodes_TunnelClient)) {
+	r.t.Helper()
+	s, err := r.nodes.Session(r.ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	err = s.Send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: &proto.Hello{Node: "n1", Uid: "uid1", Boot: "b1", FactsJson: []byte("{}")}}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := s.Recv(); err != nil {
+		r.t.Fatal(err)
+	}
+	go func() { // ends with the session, which the rig's context ends
+		for {
+			m, err := s.Recv()
+			if err != nil {
+				return
+			}
+			if ask := m.GetAsk(); ask != nil {
+				t, err := r.nodes.Tunnel(r.ctx)
+				if err != nil {
+					return
+				}
+				answer(ask, t)
+				_ = t.CloseSend()
+			}
+		}
+	}()
+}
+
+func TestLogsComeThroughTheNodesTunnel(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	r.live(0, true)
+	logs := func(req *proto.LogsRequest) (string, error) {
+		s, err := r.api.Logs(r.ctx, req)
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		for {
+			f, err := s.Recv()
+			if errors.Is(err, io.EOF) {
+				return text.String(), nil
+			}
+			if err != nil {
+				return text.String(), err
+			}
+			text.Write(f.GetData())
+		}
+	}
+	_, err := logs(&proto.LogsRequest{Member: "db-0", Tail: -1})
+	refused(t, err, codes.Unavailable, "n1 is silent")
+	r.agent(func(ask *proto.Ask, tn proto.Nodes_TunnelClient) {
+		l := ask.GetLogs()
+		if l.GetPrevious() {
+			_ = tn.Send(&proto.Frame{Ask: ask.GetId(), Error: "there was no run before", Code: int32(codes.NotFound)})
+			return
+		}
+		_ = tn.Send(&proto.Frame{Ask: ask.GetId(), Data: []byte(l.GetContainer() + ": one\n")})
+		for range 20 { // more than the tunnel holds
+			_ = tn.Send(&proto.Frame{Data: []byte("more\n")})
+		}
+		_ = tn.Send(&proto.Frame{Done: true})
+	})
+	got, err := logs(&proto.LogsRequest{Member: "db-0", Tail: -1})
+	if want := "main: one\n" + strings.Repeat("more\n", 20); err != nil || got != want {
+		t.Fatalf("got %q, %v; want %q", got, err, want)
+	}
+	_, err = logs(&proto.LogsRequest{Member: "db-0", Previous: true})
+	refused(t, err, codes.NotFound, "no run before")
+	_, err = logs(&proto.LogsRequest{Member: "db-0", Container: "sidecar"})
+	refused(t, err, codes.NotFound, "it has main")
+	_, err = logs(&proto.LogsRequest{Member: "db-7"})
+	refused(t, err, codes.NotFound)
+}
+
+func TestAnImageIsPassedOnToTheOnlyNode(t *testing.T) {
+	r := newRig(t)
+	load := func(node string, pieces ...string) (*proto.LoadImageResponse, error) {
+		s, err := r.api.LoadImage(r.ctx)
+		if err != nil {
+			return nil, err
+		}
+		_ = s.Send(&proto.LoadImageRequest{Node: node})
+		for _, p := range pieces {
+			if s.Send(&proto.LoadImageRequest{Data: []byte(p)}) != nil {
+				break // the refusal comes below
+			}
+		}
+		return s.CloseAndRecv()
+	}
+	_, err := load("")
+	refused(t, err, codes.Unavailable, "no node is connected")
+	r.agent(func(ask *proto.Ask, tn proto.Nodes_TunnelClient) {
+		_ = tn.Send(&proto.Frame{Ask: ask.GetId()})
+		if ask.GetImages() != nil {
+			_ = tn.Send(&proto.Frame{Data: []byte(`[{"Name":"a:1","Digest":"sha256:x","SizeBytes":7}]`), Done: true})
+			return
+		}
+		var archive strings.Builder
+		for {
+			f, err := tn.Recv()
+			if err != nil {
+				return
+			}
+			archive.Write(f.GetData())
+			if strings.HasPrefix(archive.String(), "bad") {
+				_ = tn.Send(&proto.Frame{Error: "this is no archive", Code: int32(codes.InvalidArgument)})
+				return
+			}
+			if f.GetDone() {
+				break
+			}
+		}
+		_ = tn.Send(&proto.Frame{Data: []byte(`[{"Name":"` + archive.String() + `"}]`), Done: true})
+	})
+	out, err := load("", "one", "two", "three")
+	if err != nil || len(out.GetImages()) != 1 || out.GetImages()[0].GetName() != "onetwothree" || out.GetImages()[0].GetNode() != "n1" {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	many := make([]string, 200)
+	for i := range many {
+		many[i] = "bad" + strings.Repeat("x", 10_000)
+	}
+	_, err = load("n1", many...)
+	refused(t, err, codes.InvalidArgument, "no archive")
+	_, err = load("n9", "one")
+	refused(t, err, codes.Unavailable, "n9 is silent")
+	images, err := r.api.Images(r.ctx, &proto.ImagesRequest{})
+	if err != nil || len(images.GetImages()) != 1 || images.GetImages()[0].GetSizeBytes() != 7 {
+		t.Fatalf("got %v, %v", images, err)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	r := newRig(t)
+	r.put(store.LeaderKey, []byte("s1"))
+	got, err := r.api.Info(r.ctx, &proto.InfoRequest{})
+	if err != nil || got.GetCluster() != "c1" || got.GetEpoch() != 1 || got.GetLeader() != "s1" || got.GetVersion() != "v1" {
+		t.Fatalf("got %v, %v", got, err)
+	}
+}
