@@ -213,7 +213,7 @@ func (n *node) look(v world.View) {
 	defer n.mu.Unlock()
 	for _, id := range v.MembersOn(n.name) {
 		m, rev := v.Member(id)
-		r, _ := v.Report(id)
+		r, last := v.Report(id)
 		if r != nil && r.Token != m.Token {
 			r = nil
 		}
@@ -231,7 +231,7 @@ func (n *node) look(v world.View) {
 		n.seq++
 		next.Seq = n.seq
 		_, err := n.c.store.Commit(n.c.t.Context(), store.Txn{
-			If:   []store.Guard{store.Seen(store.MemberKey(id), rev)},
+			If:   []store.Guard{store.Seen(store.MemberKey(id), rev), store.Seen(store.ReportKey(id), last)},
 			Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
 		})
 		if err != nil && !errors.Is(err, store.ErrConflict) {
@@ -240,51 +240,74 @@ func (n *node) look(v world.View) {
 	}
 }
 
-// oneLife replays the history and fails when a life was replaced or forgotten
-// without the proof of its own token, a token came twice, or a volume went or
-// changed its id.
+// oneLife replays the history of the store.
 func oneLife(t *testing.T, w store.Watch) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { synctest.Wait(); cancel() }()
-	members, over := map[string]spec.Token{}, map[string]bool{}
-	used, volumes := map[string]bool{}, map[string]spec.VolumeID{}
+	var h history
 	for {
 		b, err := w.Next(ctx)
 		if err != nil {
-			return
+			break
 		}
 		for _, ev := range b.Events {
-			kind, rest := store.Kind(ev.Key)
-			switch kind {
-			case store.KindMember:
-				m, _ := store.Decode[spec.Member](ev.KV)
-				old := members[rest]
-				if ev.Delete {
-					m.Token = spec.Token{}
-				}
-				if old != m.Token && !old.IsZero() && !over[rest+old.String()] {
-					t.Errorf("revision %d: %s left token %s for %s without proof", b.Rev, rest, old, m.Token)
-				}
-				if old != m.Token && !m.Token.IsZero() {
-					if used[rest+m.Token.String()] || m.Token.Compare(old) < 0 {
-						t.Errorf("revision %d: %s got token %s again or back", b.Rev, rest, m.Token)
-					}
-					used[rest+m.Token.String()] = true
-				}
-				members[rest] = m.Token
-			case store.KindReport:
-				if r, err := store.Decode[spec.Report](ev.KV); err == nil && !ev.Delete && r.Phase.Over() {
-					over[rest+r.Token.String()] = true
-				}
-			case store.KindVolume:
-				v, _ := store.Decode[spec.Volume](ev.KV)
-				if old, ok := volumes[rest]; ev.Delete || ok && old != v.UID {
-					t.Errorf("revision %d: the volume %s was lost or made anew", b.Rev, rest)
-				}
-				volumes[rest] = v.UID
-			}
+			h.event(b.Rev, ev)
 		}
+	}
+	for _, fault := range h.faults {
+		t.Error(fault)
+	}
+}
+
+// history finds lives that were replaced or forgotten without the proof of their
+// own token, tokens that came twice or went back, and volumes lost or made anew.
+type history struct {
+	members map[string]spec.Token
+	known   map[string]bool // "over" or "used", identity and token
+	volumes map[string]spec.VolumeID
+	faults  []string
+}
+
+func (h *history) event(rev store.Rev, ev store.Event) {
+	if h.known == nil {
+		h.members, h.known, h.volumes = map[string]spec.Token{}, map[string]bool{}, map[string]spec.VolumeID{}
+	}
+	fault := func(format string, args ...any) {
+		h.faults = append(h.faults, fmt.Sprintf("revision %d: ", rev)+fmt.Sprintf(format, args...))
+	}
+	kind, rest := store.Kind(ev.Key)
+	switch kind {
+	case store.KindMember:
+		var now spec.Token
+		if !ev.Delete {
+			m, _ := store.Decode[spec.Member](ev.KV)
+			now = m.Token
+		}
+		old := h.members[rest]
+		h.members[rest] = now
+		if old == now {
+			return
+		}
+		if !old.IsZero() && !h.known["over"+rest+old.String()] {
+			fault("%s left token %s for %s without proof", rest, old, now)
+		}
+		if used := "used" + rest + now.String(); !now.IsZero() {
+			if h.known[used] || now.Compare(old) < 0 {
+				fault("%s got token %s again or back", rest, now)
+			}
+			h.known[used] = true
+		}
+	case store.KindReport:
+		if r, err := store.Decode[spec.Report](ev.KV); err == nil && !ev.Delete && r.Phase.Over() {
+			h.known["over"+rest+r.Token.String()] = true
+		}
+	case store.KindVolume:
+		v, _ := store.Decode[spec.Volume](ev.KV)
+		if old, ok := h.volumes[rest]; ev.Delete || ok && old != v.UID {
+			fault("the volume %s was lost or made anew", rest)
+		}
+		h.volumes[rest] = v.UID
 	}
 }
 

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// addresses is a view with nothing but addresses and nodes.
+func addresses(t *testing.T, ops ...store.Op) (look func(func(world.View)), write func(...store.Op)) {
+	s := memstore.New()
+	cache := world.New(s, slog.New(slog.DiscardHandler))
+	c := &cluster{t: t, store: s}
+	stop := c.run(cache.Run)
+	t.Cleanup(func() { stop(); _ = s.Close() })
+	write = func(ops ...store.Op) {
+		if err := cache.Wait(t.Context(), c.commit(ops...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(append(ops, store.Put(store.EpochKey, epochAt(1)))...)
+	return cache.Look, write
+}
+
+func used(a string) store.Op {
+	return store.Put("addresses/"+a, store.Encode(spec.AddressRecord{Address: netip.MustParseAddr(a), ID: member(0)}))
+}
+
+func freed(a string, at time.Time) store.Op {
+	return store.Put("addresses/"+a, store.Encode(spec.AddressRecord{Address: netip.MustParseAddr(a), ID: member(0), FreedAt: &at}))
+}
+
+func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
+	look, write := addresses(t, used("10.88.0.2"), store.Put("addresses/10.88.0.4", []byte("junk")),
+		store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
+		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.5"})))
+	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.8/30")}, Quarantine: time.Minute})
+	free := func(n int) (s string) {
+		look(func(v world.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
+		return s
+	}
+	if got, want := free(99), "[10.88.0.1 10.88.0.3 10.88.0.6 10.88.0.7 10.88.0.12 10.88.0.13 10.88.0.14]"; got != want {
+		t.Fatalf("got %s; want %s: neither used, unreadable, hosts', excluded, network nor broadcast", got, want)
+	}
+	if got := free(1); got != "[10.88.0.1]" {
+		t.Errorf("got %s; asking must not give it away", got)
+	}
+	p.given[netip.MustParseAddr("10.88.0.1")] = 1 << 40 // committed, not seen yet
+	if got := free(1); got != "[10.88.0.3]" {
+		t.Errorf("got %s; want the next after the one just given", got)
+	}
+	delete(p.given, netip.MustParseAddr("10.88.0.1"))
+	write(used("10.88.0.1"), used("10.88.0.3"))
+	if got := free(1); got != "[10.88.0.6]" {
+		t.Errorf("got %s; want 10.88.0.6", got)
+	}
+	if got := free(0); got != "[]" {
+		t.Errorf("got %s; want none", got)
+	}
+}
+
+func TestAFreedAddressRestsOnTheLeadersOwnClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		longAgo := time.Now().Add(-240 * time.Hour) // what another clock said
+		look, write := addresses(t, freed("10.88.0.1", longAgo.Add(time.Hour)), freed("10.88.0.2", longAgo), used("10.88.0.3"))
+		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/30"), Quarantine: 10 * time.Minute})
+		free := func() (s string) {
+			look(func(v world.View) { s = fmt.Sprint(p.free(v, 9, time.Now())) })
+			return s
+		}
+		if got := free(); got != "[]" {
+			t.Errorf("got %s; want none: a new leader starts every wait again", got)
+		}
+		time.Sleep(10*time.Minute - time.Second)
+		if got := free(); got != "[]" {
+			t.Errorf("got %s; want none before the quarantine is over", got)
+		}
+		time.Sleep(time.Second)
+		if got := free(); got != "[10.88.0.2 10.88.0.1]" {
+			t.Errorf("got %s; want the one freed longest ago first", got)
+		}
+		write(used("10.88.0.2"))
+		write(freed("10.88.0.2", time.Now()))
+		if got := free(); got != "[10.88.0.1]" {
+			t.Errorf("got %s; want an address that was freed again to rest again", got)
+		}
+	})
+}
+
+func TestNewRefusesARangeWithoutAddresses(t *testing.T) {
+	s := memstore.New()
+	for _, cidr := range []string{"10.88.0.0/31", "10.88.0.1/32", "fd00::/64"} {
+		if _, err := New(Config{Store: s, World: world.New(s, nil), CIDR: netip.MustParsePrefix(cidr)}); err == nil {
+			t.Errorf("%s is taken", cidr)
+		}
+	}
+	if _, err := New(Config{Store: s, World: world.New(s, nil)}); err == nil {
+		t.Error("no range is taken")
+	}
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+var ip = netip.MustParseAddr("10.88.0.9")
+
+// stage is a store in which one decision is about to be written, and all it relies on.
+type stage struct {
+	name string
+	// left out of the base records, by key
+	without []string
+	change  func(*spec.Set)
+	report  spec.Phase
+	ordinal bool // out of range: replicas 0
+	relies  []string
+	action  plan.Action
+}
+
+func base(st stage) []store.Op {
+	id := member(0)
+	n := int32(1)
+	if st.ordinal {
+		n = 0
+	}
+	set := spec.Set{Ref: db, UID: "u1", InitialReplicas: 1, Spec: spec.SetSpec{Replicas: &n, PodManagementPolicy: spec.OrderedReady}}
+	volumes(&set)
+	if st.change != nil {
+		st.change(&set)
+	}
+	hash := spec.HashTemplate(set.Spec.Template)
+	token := spec.Token{Epoch: 1, Number: 1}
+	mount := spec.MemberVolume{Claim: "data", ID: "v", Number: 1, Class: "local", SizeBytes: 1 << 50}
+	ops := []store.Op{
+		store.Put(store.LeaderKey, []byte("a")), store.Put(store.EpochKey, []byte("1")),
+		store.Put(store.SetKey(db), store.Encode(set)),
+		store.Put(store.RevisionKey(db, hash), store.Encode(spec.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template})),
+		store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
+		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x"})),
+		store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x"})),
+		store.Put(store.MemberKey(id), store.Encode(spec.Member{ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Volumes: []spec.MemberVolume{mount}})),
+		store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: token, Phase: st.report, Ready: st.report == spec.PhaseRunning})),
+		store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, LastToken: token, Address: ip, Due: hash, VolumeNumbers: map[spec.ClaimName]int{"data": 1}})),
+		store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: spec.FateKeep})),
+		store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: id})),
+	}
+	return slices.DeleteFunc(ops, func(op store.Op) bool { return slices.Contains(st.without, op.Key) })
+}
+
+func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
+	id := member(0)
+	var set spec.Set
+	revision := store.RevisionKey(db, spec.HashTemplate(set.Spec.Template))
+	shared := []string{store.LeaderKey, store.EpochKey, store.SetKey(db)}
+	place := []string{store.NodeKey("n1"), store.FactsKey("n1"), store.SessionKey("n1")}
+	own := []string{store.MemberKey(id), store.ReportKey(id), store.IdentityKey(id)}
+	volume, address := store.VolumeKey(id, "data"), store.AddressKey(ip)
+	for _, st := range []stage{
+		{name: "a first life", without: append(own, volume, address), action: plan.Start{},
+			relies: slices.Concat(place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
+		{name: "a first life with its revision", without: append(own, volume, address, revision), action: plan.AddRevision{},
+			relies: slices.Concat(place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
+		{name: "a life in the place of one that is over", report: spec.PhaseStopped, action: plan.Start{},
+			relies: slices.Concat(place, own, []string{revision, volume, address})},
+		{name: "a stop", report: spec.PhaseRunning, ordinal: true, action: plan.Stop{}, relies: []string{store.MemberKey(id)}},
+		{name: "a life that is forgotten", report: spec.PhaseStopped, ordinal: true, action: plan.Forget{}, relies: own},
+		{name: "a life that is forgotten with its address", without: []string{volume}, report: spec.PhaseStopped, ordinal: true,
+			action: plan.Forget{}, relies: slices.Concat(own, []string{address})},
+		{name: "a mark", report: spec.PhaseRunning, action: plan.MarkReady{}, relies: []string{store.MemberKey(id), store.IdentityKey(id)}},
+		{name: "a set that goes", without: own, change: deleting, action: plan.RemoveSet{}},
+	} {
+		t.Run(st.name, func(t *testing.T) {
+			if got := tryTurn(t, st, ""); !got {
+				t.Fatal("nothing was written though nothing changed; the test shows nothing")
+			}
+			for _, key := range append(shared, st.relies...) {
+				if tryTurn(t, st, key) {
+					t.Errorf("%s changed meanwhile, and the decision was written all the same", key)
+				}
+			}
+		})
+	}
+}
+
+// tryTurn has a leader look, changes touched behind its back, and reports whether
+// the decision was written.
+func tryTurn(t *testing.T, st stage, touched string) (written bool) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		rev, err := s.Commit(t.Context(), store.Txn{Then: base(st)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache := world.New(s, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- cache.Run(ctx) }()
+		if err := cache.Wait(ctx, rev); err != nil {
+			t.Fatal(err)
+		}
+		e, err := New(Config{Store: s, World: cache, CIDR: netip.MustParsePrefix("10.88.0.0/24")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &leader{Engine: e, term: store.Leadership{Value: "a", Created: rev}, pool: newPool(e.cfg), wakes: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*memory{}}
+		var turn turn
+		cache.Look(func(v world.View) { turn = l.look(v, db, l.memory(db), time.Now()) })
+		if turn.err != nil || len(turn.units) == 0 || reflect.TypeOf(turn.units[0].action) != reflect.TypeOf(st.action) {
+			t.Fatalf("turn %+v; want %T", turn, st.action)
+		}
+		cancel() // the leader sees no more
+		<-done
+		touch(t, s, touched)
+		l.commit(t.Context(), db, l.memory(db), turn)
+		_, after, err := s.Snapshot(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		written = wrote(turn.units[0], after)
+		_ = s.Close()
+	})
+	return written
+}
+
+// touch writes the key as it is, or makes it with nothing in it: a change that
+// only its revision tells. The leader key is made anew, as another term does.
+func touch(t *testing.T, s *memstore.Store, key string) {
+	if key == "" {
+		return
+	}
+	_, kvs, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key == store.LeaderKey {
+		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Del(key)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, kvs[key].Value)}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wrote reports whether all writes of u stand in the store.
+func wrote(u unit, kvs []store.KV) bool {
+	have := map[string]string{}
+	for _, kv := range kvs {
+		have[kv.Key] = string(kv.Value)
+	}
+	for _, op := range u.Then {
+		value, ok := have[op.Key]
+		if ok == op.Delete || !op.Delete && value != string(op.Value) {
+			return false
+		}
+	}
+	return true
+}
