@@ -182,16 +182,21 @@ func (r *Runtime) unmark(ctx context.Context, c containerd.Container) error {
 	return err
 }
 
-// badSpec finds the errors of runc that no second try can heal.
+// badSpec finds the errors of runc about the program that no second try can heal.
+// Other errors of runc (a mount that fails) may heal.
 func badSpec(err error) error {
 	if err == nil || known(err) {
+		return err
+	}
+	text := err.Error()
+	if !strings.Contains(text, "OCI runtime") || !strings.Contains(text, "exec: ") && !strings.Contains(text, "exec /") && !strings.Contains(text, "chdir") {
 		return err
 	}
 	for _, sign := range []string{
 		"executable file not found", "no such file or directory", "permission denied",
 		"exec format error", "not a directory", "is a directory",
 	} {
-		if text := err.Error(); strings.Contains(text, "OCI runtime") && strings.Contains(text, sign) {
+		if strings.Contains(text, sign) {
 			return fmt.Errorf("%w: %w", runtime.ErrBadSpec, err)
 		}
 	}

@@ -207,3 +207,26 @@ func TestRuntimePromises(t *testing.T) {
 		}
 	})
 }
+
+// squat puts a process of the test's own into a cgroup below the host's parent.
+func (h *host) squat(path string) {
+	h.t.Helper()
+	base := "/sys/fs/cgroup/pids"
+	if _, err := os.Stat(base); err != nil {
+		base = "/sys/fs/cgroup"
+	}
+	dir := filepath.Join(base, h.cfg.CgroupParent, path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	reaped := make(chan struct{})
+	go func() { defer close(reaped); cmd.Wait() }()
+	h.t.Cleanup(func() { cmd.Process.Kill(); <-reaped })
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, cmd.Process.Pid), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}

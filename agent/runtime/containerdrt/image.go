@@ -107,6 +107,8 @@ func (r *Runtime) pull(ctx context.Context, ref string) (containerd.Image, error
 	switch {
 	case err == nil:
 		return img, nil
+	case ctx.Err() != nil:
+		return nil, r.kind(ctx, fmt.Sprintf("pull %q", ref), ctx.Err())
 	case r.Ping(ctx) != nil:
 		return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrUnavailable, err)
 	case errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
@@ -194,6 +196,7 @@ func (r *Runtime) snapshotterName(ctx context.Context) (string, error) {
 
 // fullName writes an image's name as docker does.
 func fullName(ref string) (string, error) {
+	given := ref
 	first, _, slash := strings.Cut(ref, "/")
 	switch {
 	case !slash:
@@ -204,8 +207,8 @@ func fullName(ref string) (string, error) {
 	if last := ref[strings.LastIndexByte(ref, '/'):]; !strings.ContainsAny(last, ":@") {
 		ref += ":latest"
 	}
-	if _, err := reference.Parse(ref); err != nil || strings.ContainsAny(ref, " \t\n") {
-		return "", fmt.Errorf("%q is no image name", ref)
+	if _, err := reference.Parse(ref); err != nil || given == "" || strings.ContainsAny(ref, " \t\n") {
+		return "", fmt.Errorf("%q is no image name", given)
 	}
 	return ref, nil
 }

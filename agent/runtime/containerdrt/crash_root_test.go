@@ -1,0 +1,119 @@
+package containerdrt_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/runtimetest"
+)
+
+// beside is a client of the daemon's own, to leave what a crash leaves.
+func (h *host) beside(id string) (context.Context, containerd.Container) {
+	h.t.Helper()
+	client, err := containerd.New(h.cfg.Address)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { client.Close() })
+	ctx := namespaces.WithNamespace(h.t.Context(), h.cfg.Namespace)
+	c, err := client.LoadContainer(ctx, id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return ctx, c
+}
+
+func TestStartGoesOnWhereACrashLeftIt(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c := h.container("exit", "5")
+	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	ctx, direct := h.beside("default.db-0.main")
+	if _, err := direct.NewTask(ctx, cio.NullIO); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Created {
+		t.Errorf("a task that was not started: %+v, %v; want Created", s, err)
+	}
+	if empty, err := rt.Empty(t.Context(), db0); err != nil || empty {
+		t.Errorf("Empty with a process that waits for its start: %v, %v", empty, err)
+	}
+	if err := rt.Start(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if e := h.wait(rt, c.ID); e.Code != 5 {
+		t.Errorf("its end: %+v, want code 5", e)
+	}
+}
+
+func TestStartedContainerWithoutATaskIsLost(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c := h.container("run")
+	h.start(rt, c)
+	ctx, direct := h.beside("default.db-0.main")
+	task, err := direct.Task(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Lost {
+		t.Errorf("status: %+v, %v; want Lost", s, err)
+	}
+	if e := h.wait(rt, c.ID); !e.Unknown {
+		t.Errorf("its end: %+v, want an unknown one", e)
+	}
+	if err := rt.Start(t.Context(), c.ID); !errors.Is(err, runtime.ErrExists) {
+		t.Errorf("Start of what may have run: %v, want refused", err)
+	}
+	if err := rt.Remove(t.Context(), c.ID); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+}
+
+func TestProcessesInTheCgroupForbidAStart(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c := h.container("run")
+	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	h.squat("default.db-0/main") // as a hung shim's container, of which nobody knows
+	if err := rt.Start(t.Context(), c.ID); !errors.Is(err, runtime.ErrExists) {
+		t.Errorf("Start beside a process: %v, want refused", err)
+	}
+	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Created {
+		t.Errorf("status: %+v, %v; want Created", s, err)
+	}
+	if err := rt.RemoveSandbox(t.Context(), db0); !errors.Is(err, runtime.ErrExists) {
+		t.Errorf("RemoveSandbox beside a process: %v, want refused", err)
+	}
+	if err := rt.KillAll(t.Context(), db0); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Start(t.Context(), c.ID); err != nil {
+		t.Errorf("Start after KillAll: %v", err)
+	}
+}
