@@ -63,9 +63,9 @@ func (o *outbox) put(r spec.Report) {
 // delay is zero for what somebody acts on.
 func (o *outbox) delay(r spec.Report, wasReady bool) time.Duration {
 	switch {
-	case r.Phase.Over(), r.Ready, wasReady, r.Phase == spec.PhaseStopping:
+	case r.Phase.Over(), r.Ready, wasReady:
 		return 0
-	case r.Cause != "", r.Phase == spec.PhaseRunning:
+	case r.Cause != "", r.Phase.Rank() >= spec.PhaseRunning.Rank():
 		return o.soon
 	}
 	return o.later

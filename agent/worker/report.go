@@ -194,6 +194,9 @@ func (w *Worker) reportEnd() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.last != nil {
+		r.Containers = w.last.Containers // how they ended, for people
+	}
 	w.last = &r
 	w.c.Report(r)
 	w.log.Info("life over", "token", w.token, "reason", cause)

@@ -1,0 +1,343 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+)
+
+func box(t *testing.T, f func(t *testing.T, n *node)) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.run()
+		n.script.say(pictures(1, true, picture(1, 1)))
+		f(t, n)
+	})
+}
+
+func TestFromWantedToStopped(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.say(wanted(11, n.life(5, spec.GoalStop)))
+		n.wantStopped(tok(5))
+		n.wantStarts(tok(5), 1)
+		n.script.with(func() {
+			if len(n.script.reports) != 3 { // ready, stopping, stopped: what came in between was needless
+				t.Errorf("got %d reports: %+v", len(n.script.reports), n.script.reports)
+			}
+		})
+		n.script.say(wanted(12, n.life(5, spec.GoalRun))) // e.g. by a server that forgot
+		n.wantStopped(tok(5))
+		n.wantStarts(tok(5), 1)
+	})
+}
+
+func TestAClosedTokenIsNotStartedByTheNextAgent(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.with(func() { n.script.deaf = true })
+		n.script.say(wanted(11, n.life(5, spec.GoalStop)))
+		n.wantStopped(tok(5))
+		n.kill()
+		n.script.with(func() { clear(n.script.last) })
+		n.run()
+		n.wantStopped(tok(5)) // told again, for it was never stored
+		n.script.say(wanted(12, n.life(5, spec.GoalRun)))
+		n.wantStopped(tok(5))
+		n.wantStarts(tok(5), 1)
+	})
+}
+
+func TestTheNextAgentAdoptsWhatRuns(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		before := n.report(tok(5)).Seq
+		n.kill()
+		n.run()
+		n.wantReady(tok(5))
+		n.wantStarts(tok(5), 1)
+		if r := n.report(tok(5)); r.Seq <= before {
+			t.Errorf("sequence %d after %d", r.Seq, before)
+		}
+		n.script.with(func() {
+			for _, r := range n.script.reports {
+				if !r.Ready {
+					t.Errorf("a report says not ready: %+v", r)
+				}
+			}
+			held := n.script.hellos[len(n.script.hellos)-1].GetInventory().GetHoldings()
+			if len(held) != 1 || wire.ToToken(held[0].GetToken()) != tok(5) {
+				t.Errorf("inventory: got %v", held)
+			}
+		})
+	})
+}
+
+func TestLivesGoOnWithoutServerAndAgent(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.down()
+		time.Sleep(10 * time.Minute)
+		n.wantStarts(tok(5), 1)
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.wantStarts(tok(5), 2) // restarted in place
+		n.kill()
+		n.run()
+		time.Sleep(time.Minute)
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		time.Sleep(time.Minute)
+		n.wantStarts(tok(5), 3)
+		n.mu.Lock()
+		if len(n.dns) != 1 || n.dns[0].Ref != ref {
+			t.Errorf("pictures without a server: got %v", n.dns)
+		}
+		n.mu.Unlock()
+		n.script.up()
+		time.Sleep(10 * time.Second)
+		n.wantReady(tok(5))
+	})
+}
+
+func TestAnEmptyListStopsNothing(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.say(wanted(11))
+		n.wantReady(tok(5))
+		n.kill()
+		n.script.always(wanted(12))
+		n.run()
+		n.wantReady(tok(5))
+		if got := n.host.RunningTokens(db0); len(got) != 1 {
+			t.Errorf("running: %v", got)
+		}
+	})
+}
+
+func TestAListThatGoesBackIsRefused(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.say(wanted(9, n.life(5, spec.GoalStop)))
+		n.wantReady(tok(5))
+		n.kill()
+		n.script.always(wanted(9, n.life(5, spec.GoalStop)))
+		n.run()
+		n.wantReady(tok(5))
+		n.script.with(func() {
+			last := n.script.hellos[len(n.script.hellos)-1]
+			if got := wire.ToSequence(last.GetNewest()); got != (spec.Sequence{Epoch: 1, Rev: 10}) {
+				t.Errorf("newest: got %v", got)
+			}
+			if len(n.script.hellos) < 3 {
+				t.Errorf("the session went on after the list was refused: %d hellos", len(n.script.hellos))
+			}
+		})
+	})
+}
+
+func TestALifeOfAnotherMachineIsNotEvenRefused(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		other, elsewhere := n.life(5, spec.GoalRun), n.life(6, spec.GoalRun)
+		other.Member.NodeUID, elsewhere.Member.Node = "another", "n2"
+		n.script.say(wanted(10, other, elsewhere))
+		time.Sleep(time.Minute)
+		n.script.with(func() {
+			if len(n.script.reports) != 0 {
+				t.Errorf("reported: %+v", n.script.reports)
+			}
+		})
+		if got := n.host.Starts(db0); len(got) != 0 {
+			t.Errorf("started: %v", got)
+		}
+	})
+}
+
+func TestALifeAssignedForAnotherBootIsRefused(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		l := n.life(5, spec.GoalRun)
+		l.Member.Boot = "b0"
+		n.script.say(wanted(10, l))
+		n.want("failed", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseFailed && r.Cause == "OtherBoot" })
+		l.Member.Boot = "b1"
+		n.script.say(wanted(11, l))
+		time.Sleep(time.Minute)
+		n.wantStarts(tok(5), 0)
+	})
+}
+
+func TestARebootEndsEveryLife(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.kill()
+		n.host.Reboot()
+		n.boot = "b2"
+		n.script.down()
+		n.run()
+		time.Sleep(10 * time.Minute)
+		n.wantStarts(tok(5), 1) // a rebooted agent without a server starts nothing
+		n.script.up()
+		time.Sleep(10 * time.Second)
+		n.want("ended by reboot", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseStopped && r.Cause == "Reboot" })
+		n.script.say(pictures(20, true, picture(20, 1)))
+		n.script.say(wanted(20, n.life(6, spec.GoalRun)))
+		n.wantReady(tok(6))
+		n.wantStarts(tok(5), 1)
+	})
+}
+
+func TestANewerLifeEndsTheOlderFirst(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.say(wanted(11, n.life(6, spec.GoalRun)))
+		n.wantReady(tok(6))
+		if r := n.report(tok(5)); r.Phase != spec.PhaseStopped {
+			t.Errorf("the older life: got %+v", r)
+		}
+		if got := n.host.RunningTokens(db0); len(got) != 1 || got[0] != tok(6) {
+			t.Errorf("running: %v", got)
+		}
+	})
+}
+
+func TestALifeSaidToBeOverEnds(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		m := wanted(11)
+		m.GetWanted().Over = []*proto.Holding{{Id: wire.Identity(db0), Token: wire.Token(tok(5))}}
+		n.script.say(m)
+		n.wantStopped(tok(5))
+	})
+}
+
+func TestAServerThatAnswersNoPingIsLeft(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.with(func() { n.script.mute = true })
+		time.Sleep(5 * time.Second)
+		n.script.with(func() {
+			if len(n.script.hellos) < 3 { // join, and at least two sessions
+				t.Errorf("%d hellos", len(n.script.hellos))
+			}
+		})
+	})
+}
+
+func TestAnotherClusterIsRefused(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.kill()
+		n.script.with(func() { n.script.cluster = "fedcba98" })
+		n.script.always(wanted(11, n.life(5, spec.GoalStop)))
+		n.run()
+		time.Sleep(time.Minute)
+		if got := n.host.RunningTokens(db0); len(got) != 1 {
+			t.Errorf("running: %v", got)
+		}
+		if n.home.Cluster() != cluster {
+			t.Errorf("cluster: got %s", n.home.Cluster())
+		}
+	})
+}
+
+func TestAnImageLoadedLaterHealsAMember(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.OnPull(func(string, string) error { return runtime.ErrImageMissing })
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.want("image missing", tok(5), func(r spec.Report) bool { return r.Cause == "ImageMissing" })
+		n.script.say(&proto.ToNode{Kind: &proto.ToNode_Ask{Ask: &proto.Ask{Id: "a1", Kind: &proto.Ask_ImageLoad{ImageLoad: &proto.ImageLoadAsk{}}}}})
+		tunnel := <-n.script.tunnels
+		if f, err := tunnel.Recv(); err != nil || f.GetAsk() != "a1" {
+			t.Fatalf("first frame: got %v, %v", f, err)
+		}
+		must(t, tunnel.Send(&proto.Frame{Data: []byte("img:1")}))
+		must(t, tunnel.Send(&proto.Frame{Data: []byte("\n"), Done: true}))
+		f, err := tunnel.Recv()
+		must(t, err)
+		if !f.GetDone() || f.GetError() != "" || len(decode[[]runtime.Image](t, f.GetData())) != 1 {
+			t.Fatalf("last frame: got %v", f)
+		}
+		n.wantReady(tok(5))
+	})
+}
+
+func TestLogsAreAnswered(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		dir := filepath.Join(n.root, "logs", "default", "db-0", "db", "1.5.0")
+		must(t, os.MkdirAll(dir, 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, "0.log"), []byte("2026-11-21T12:00:00Z stdout hello\n"), 0o600))
+		ask := func(container string) (text, fail string) {
+			n.script.say(&proto.ToNode{Kind: &proto.ToNode_Ask{Ask: &proto.Ask{Id: "l", Kind: &proto.Ask_Logs{Logs: &proto.LogsAsk{
+				Member: wire.Identity(db0), Container: container, Tail: -1,
+			}}}}})
+			tunnel := <-n.script.tunnels
+			for {
+				f, err := tunnel.Recv()
+				must(t, err)
+				if text += string(f.GetData()); f.GetDone() {
+					return text, f.GetError()
+				}
+			}
+		}
+		if text, fail := ask("db"); text != "hello\n" || fail != "" {
+			t.Errorf("logs: got %q, %q", text, fail)
+		}
+		if text, fail := ask("../../db"); text != "" || fail == "" {
+			t.Errorf("a path in the name: got %q, %q", text, fail)
+		}
+	})
+}
+
+func TestOneAgentARoot(t *testing.T) {
+	root := t.TempDir()
+	h, err := Open(root, "n1")
+	must(t, err)
+	_, err = Open(root, "n1")
+	if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
+		t.Fatalf("second agent: got %v", err)
+	}
+	must(t, h.Close())
+	if _, err := Open(root, "n2"); err == nil {
+		t.Fatal("another name on the same root: want an error")
+	}
+	must(t, os.Remove(filepath.Join(root, "ledger")))
+	if _, err := Open(root, "n1"); !errors.Is(err, ledger.ErrLost) {
+		t.Fatalf("without its ledger: got %v, want ErrLost", err)
+	}
+}
+
+func TestUnkillableIsNeverStopped(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true, IgnoreTerm: true} })
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.say(wanted(11, n.life(6, spec.GoalRun)))
+		time.Sleep(10 * time.Minute)
+		n.want("still stopping", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause != "" })
+		n.wantStarts(tok(6), 0)
+		n.kill()
+		n.run()
+		time.Sleep(10 * time.Minute)
+		n.want("still stopping", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+		n.wantStarts(tok(6), 0)
+	})
+}
