@@ -134,6 +134,7 @@ func (h *host) close() {
 	for _, left := range h.leftovers() {
 		h.t.Errorf("left behind: %s", left)
 	}
+	h.sweep()
 	if h.t.Failed() {
 		log, _ := os.ReadFile(filepath.Join(h.dir, "containerd.log"))
 		h.t.Logf("containerd's log ends:\n%s", log[max(0, len(log)-4000):])
@@ -177,6 +178,22 @@ func (h *host) processes() []string {
 		}
 	}
 	return out
+}
+
+// sweep ends what a failed test has left: processes and mounts of this host alone.
+func (h *host) sweep() {
+	for _, p := range h.processes() {
+		var pid int
+		if _, err := fmt.Sscanf(p, "process /proc/%d/", &pid); err == nil {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], h.dir+"/") {
+			syscall.Unmount(f[4], syscall.MNT_DETACH)
+		}
+	}
 }
 
 // load makes an image of the box present.
