@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/store"
+)
+
+// toStatus gives an error its gRPC code; one that has a code keeps it. The client's
+// side reads codes only.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	for _, k := range []struct {
+		kind error
+		code codes.Code
+	}{
+		{store.ErrConflict, codes.Aborted},
+		{store.ErrUnknown, codes.Unavailable},
+		{store.ErrUnavailable, codes.Unavailable},
+		{store.ErrLeaseGone, codes.Aborted},
+		{store.ErrCompacted, codes.Unavailable},
+		{store.ErrNoSpace, codes.ResourceExhausted},
+		{store.ErrTooLarge, codes.InvalidArgument},
+		{context.DeadlineExceeded, codes.DeadlineExceeded},
+		{context.Canceled, codes.Canceled},
+	} {
+		if errors.Is(err, k.kind) {
+			return status.Error(k.code, err.Error())
+		}
+	}
+	return status.Error(codes.Internal, err.Error())
+}

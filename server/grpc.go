@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+// MaxMessageBytes bounds one message in either direction.
+const MaxMessageBytes = 64 << 20
+
+const (
+	// callTime bounds a call that is no stream.
+	callTime = 30 * time.Second
+	// stopTime bounds how long calls may still take when the server stops.
+	stopTime = 5 * time.Second
+)
+
+// newGRPC makes the gRPC server: no panic of a call ends the process, no call
+// lasts for ever, and streams end with UNAVAILABLE when ctx does.
+func newGRPC(ctx context.Context, log *slog.Logger) *grpc.Server {
+	return grpc.NewServer(
+		grpc.MaxRecvMsgSize(MaxMessageBytes), grpc.MaxSendMsgSize(MaxMessageBytes),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(unary(log)),
+		grpc.ChainStreamInterceptor(streams(ctx, log)),
+	)
+}
+
+func unary(log *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, call grpc.UnaryHandler) (out any, err error) {
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		defer rescue(log, info.FullMethod, &err)
+		out, err = call(ctx, req)
+		return out, toStatus(err)
+	}
+}
+
+// boundStream is a stream whose context also ends with the server.
+type boundStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (b boundStream) Context() context.Context { return b.ctx }
+
+func streams(stopping context.Context, log *slog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, call grpc.StreamHandler) (err error) {
+		ctx, cancel := context.WithCancel(stream.Context())
+		defer cancel()
+		defer context.AfterFunc(stopping, cancel)()
+		defer rescue(log, info.FullMethod, &err)
+		err = call(srv, boundStream{stream, ctx})
+		if stopping.Err() != nil && ctx.Err() != nil {
+			return status.Error(codes.Unavailable, "the server stops")
+		}
+		return toStatus(err)
+	}
+}
+
+// rescue turns a panic into an error of one call. What it says may hold content of
+// users, so it goes to nobody but the log, and there without the value.
+func rescue(log *slog.Logger, method string, err *error) {
+	if r := recover(); r != nil {
+		log.Error("call panicked", "reason", method, "err", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "the server has a bug here; its log tells where")
+	}
+}

@@ -1,0 +1,292 @@
+// Package server wires the control plane of one process: a cache of the store, the
+// engine, the API of nodes and the API of people on one unix socket that only root
+// may open.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/control"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/engine"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Config is what a server needs. Default fills what may be left out.
+type Config struct {
+	// Store is not closed by the server. StoreName tells people which it is:
+	// embedded, or its endpoints.
+	Store     store.Store
+	StoreName string
+	// Name of this server: who leads, who holds a session. Unique in the cluster.
+	Name    string
+	Version string
+	// Socket is the path of the unix socket; it is made 0600, its directory 0700 if
+	// there is none.
+	Socket string
+	// KeyFile holds the key of the cluster's Secrets; made when absent. Every server
+	// of a cluster needs the same.
+	KeyFile string
+	// Domain is the cluster's DNS domain; CIDR the range of members' addresses, and
+	// Exclude are ranges in it that hosts use.
+	Domain  string
+	CIDR    netip.Prefix
+	Exclude []netip.Prefix
+	// SessionTTL is how long a node's session outlives its last renewal; LeaderTTL
+	// how long a silent leader keeps others out.
+	SessionTTL time.Duration
+	LeaderTTL  time.Duration
+	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
+	// address with port; empty: nowhere.
+	Metrics  string
+	Registry *prometheus.Registry
+	Logger   *slog.Logger
+}
+
+// The defaults of Config.
+const (
+	DefaultSocket = "/run/stead/stead.sock"
+	DefaultDomain = "cluster.local"
+	DefaultCIDR   = "10.88.0.0/16"
+)
+
+// Default fills the fields that may be left empty.
+func (c *Config) Default() {
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	if c.Domain == "" {
+		c.Domain = DefaultDomain
+	}
+	if !c.CIDR.IsValid() {
+		c.CIDR = netip.MustParsePrefix(DefaultCIDR)
+	}
+	if c.SessionTTL == 0 {
+		c.SessionTTL = dispatch.DefaultTTL
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Check tells what is wrong with c.
+func (c *Config) Check() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("a store is needed")
+	case c.Name == "":
+		return errors.New("a name is needed")
+	case c.KeyFile == "" || !filepath.IsAbs(c.KeyFile):
+		return fmt.Errorf("key file %q is no absolute path", c.KeyFile)
+	case !filepath.IsAbs(c.Socket):
+		return fmt.Errorf("socket %q is no absolute path", c.Socket)
+	case !spec.ValidSubdomain(c.Domain):
+		return fmt.Errorf("domain %q is no DNS name", c.Domain)
+	case c.SessionTTL < time.Second:
+		return fmt.Errorf("a session of %s cannot be kept; at least 1s", c.SessionTTL)
+	}
+	return checkMetrics(c.Metrics)
+}
+
+// Server is one process's control plane.
+type Server struct {
+	cfg     Config
+	world   *world.Cache
+	engine  *engine.Engine
+	serving chan struct{} // closed when both APIs answer
+}
+
+// New checks cfg and starts nothing.
+func New(cfg Config) (*Server, error) {
+	cfg.Default()
+	if err := cfg.Check(); err != nil {
+		return nil, fmt.Errorf("make server: %w", err)
+	}
+	w := world.New(cfg.Store, cfg.Logger)
+	e, err := engine.New(engine.Config{
+		Store: cfg.Store, World: w, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
+		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make server: %w", err)
+	}
+	return &Server{cfg: cfg, world: w, engine: e, serving: make(chan struct{})}, nil
+}
+
+// Serving is closed when both APIs answer.
+func (s *Server) Serving() <-chan struct{} { return s.serving }
+
+// Dial returns a connection to this server's socket for an agent in the same
+// process. It may be called before Run; calls wait then, if asked to. The caller
+// closes it.
+func (s *Server) Dial() (*grpc.ClientConn, error) { return Dial(s.cfg.Socket) }
+
+// Dial returns a connection to the server at a socket's path. The caller closes it.
+func Dial(socket string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)))
+}
+
+// Run serves until ctx ends, then stops in reverse order, in at most about 5 s. It
+// returns nil on a requested stop, and the first error otherwise. Sessions of
+// nodes outlive it by their lease: they come back to the next server. Call it once.
+func (s *Server) Run(ctx context.Context) error {
+	lis, err := listen(s.cfg.Socket)
+	if err != nil {
+		return fmt.Errorf("run server: %w", err)
+	}
+	defer lis.Close()
+	if err := s.init(ctx); err != nil {
+		return ended(ctx, err)
+	}
+	g := newGroup(ctx)
+	cacheEnd := g.start(func(ctx context.Context) error { return s.world.Run(ctx) })
+	defer cacheEnd()
+	if err := s.world.Wait(g.ctx, 1); err != nil {
+		return ended(ctx, g.cause(err))
+	}
+	key, err := s.openKey(g.ctx)
+	if err != nil {
+		return fmt.Errorf("run server: %w", err)
+	}
+	d, c, err := s.apis(key)
+	if err != nil {
+		return fmt.Errorf("run server: %w", err)
+	}
+	engineEnd := g.start(s.engine.Run)
+	defer engineEnd()
+	metricsEnd := g.start(s.serveMetrics(d))
+	defer metricsEnd()
+	apiEnd := g.start(func(ctx context.Context) error { return s.serve(ctx, lis, d, c) })
+	defer apiEnd()
+	close(s.serving)
+	s.cfg.Logger.Info("server started")
+	<-g.ctx.Done()
+	return ended(ctx, g.cause(nil))
+}
+
+// ended is nil when the end was asked for.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("run server: %w", err)
+}
+
+// init gives a fresh store its cluster id; it waits for a store that is away.
+func (s *Server) init(ctx context.Context) error {
+	wait := 100 * time.Millisecond
+	for {
+		_, _, err := engine.Init(ctx, s.cfg.Store)
+		if !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		if wait == 100*time.Millisecond {
+			s.cfg.Logger.Warn("store waited for", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+			wait = min(2*wait, 2*time.Second)
+		}
+	}
+}
+
+// openKey loads or makes the key of Secrets. A key that opens none of those that
+// are stored is not the cluster's: going on with it would lose what is sealed.
+func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
+	records, err := s.secrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	load := seal.Ensure
+	if len(records) > 0 {
+		load = seal.Load
+	}
+	key, err := load(s.cfg.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		if _, err := key.Open(&r); err == nil {
+			return key, nil
+		}
+	}
+	if len(records) > 0 {
+		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", s.cfg.KeyFile, len(records))
+	}
+	return key, nil
+}
+
+func (s *Server) secrets(ctx context.Context) ([]spec.SecretRecord, error) {
+	_, kvs, err := s.cfg.Store.Snapshot(ctx, store.KindSecret+"/")
+	if err != nil {
+		return nil, err
+	}
+	var records []spec.SecretRecord
+	for _, kv := range kvs {
+		if r, err := store.Decode[spec.SecretRecord](kv); err == nil {
+			records = append(records, r)
+		}
+	}
+	return records, nil
+}
+
+// apis makes the two APIs; neither runs yet.
+func (s *Server) apis(key *seal.Key) (*dispatch.Server, *control.Server, error) {
+	d, err := dispatch.New(dispatch.Config{
+		Store: s.cfg.Store, World: s.world, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
+		CIDR: s.cfg.CIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := control.New(control.Config{
+		Store: s.cfg.Store, World: s.world, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
+		About: &proto.InfoResponse{
+			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
+			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(),
+		},
+	})
+	return d, c, err
+}
+
+// serve answers on lis until ctx ends: first the nodes' sessions end, then the
+// calls that are under way, at the latest after stopTime.
+func (s *Server) serve(ctx context.Context, lis net.Listener, d *dispatch.Server, c *control.Server) error {
+	g := newGRPC(ctx, s.cfg.Logger)
+	proto.RegisterNodesServer(g, d)
+	proto.RegisterControlServer(g, c)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _ = d.Run(ctx) }) // it has no error of its own
+	wg.Go(func() {
+		<-ctx.Done()
+		timer := time.AfterFunc(stopTime, g.Stop)
+		defer timer.Stop()
+		g.GracefulStop()
+	})
+	return g.Serve(lis)
+}

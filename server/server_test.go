@@ -1,0 +1,344 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// patience bounds every wait of a test.
+const patience = 15 * time.Second
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// running is a server under test.
+type running struct {
+	t    *testing.T
+	conn *grpc.ClientConn
+	api  proto.ControlClient
+	stop func() error // stops it and returns what Run returned
+	logs *syncBuffer
+}
+
+// shortDir is a directory whose name leaves room for a socket's path.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "stead")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func config(dir string, s store.Store, logs io.Writer) Config {
+	return Config{
+		Store: s, StoreName: "memory", Name: "s1", Version: "v1", Socket: filepath.Join(dir, "s.sock"),
+		KeyFile: filepath.Join(dir, "data", "secret.key"), LeaderTTL: 2 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(logs, nil)),
+	}
+}
+
+func start(t *testing.T, cfg Config) *running {
+	t.Helper()
+	logs := &syncBuffer{}
+	cfg.Logger = slog.New(slog.NewTextHandler(logs, nil))
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	end := make(chan error, 1)
+	go func() { end <- s.Run(ctx) }()
+	conn, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceValue(func() error {
+		cancel()
+		select {
+		case err := <-end:
+			return err
+		case <-time.After(patience):
+			return errors.New("the server did not stop")
+		}
+	})
+	t.Cleanup(func() { conn.Close(); _ = stop() })
+	select {
+	case <-s.Serving():
+	case err := <-end:
+		t.Fatalf("run: %v", err)
+	case <-time.After(patience):
+		t.Fatalf("never serving: %s", logs)
+	}
+	return &running{t, conn, proto.NewControlClient(conn), stop, logs}
+}
+
+const manifests = `
+apiVersion: v1
+kind: Secret
+metadata: {name: pass}
+stringData: {password: hunter2}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: main, image: "example.local/db:1"}]}
+`
+
+func (r *running) apply(text string) (*proto.ApplyResponse, error) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	return r.api.Apply(ctx, &proto.ApplyRequest{Files: []*proto.File{{Name: "a.yaml", Content: []byte(text)}}})
+}
+
+func TestAServerAppliesPlansAndTellsANodeWhatToRun(t *testing.T) {
+	dir := shortDir(t)
+	r := start(t, config(dir, memstore.New(), nil))
+	if info, err := os.Stat(filepath.Join(dir, "s.sock")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("socket: got %v, %v", info, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	session, err := proto.NewNodesClient(r.conn).Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = session.Send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: &proto.Hello{Node: "n1", Uid: "u1", Boot: "b1", FactsJson: []byte(`{"cpuMillis":4000,"memoryBytes":1000000000}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.apply(manifests); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		m, err := session.Recv()
+		if err != nil {
+			t.Fatalf("no life was told: %v (%s)", err, r.logs)
+		}
+		if lives := m.GetWanted().GetLivesJson(); len(lives) == 1 {
+			if !strings.Contains(string(lives[0]), `"set":"db"`) {
+				t.Fatalf("got %s", lives[0])
+			}
+			break
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = session.Recv()
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want UNAVAILABLE", err)
+	}
+}
+
+func TestAStopIsQuickAndWatchersAreToldToComeBack(t *testing.T) {
+	s := memstore.New()
+	dir := shortDir(t)
+	r := start(t, config(dir, s, nil))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	w, err := r.api.Watch(ctx, &proto.ListRequest{Kind: "set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev, err := w.Recv(); err != nil || !ev.GetSynced() {
+		t.Fatalf("got %v, %v", ev, err)
+	}
+	began := time.Now()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > stopTime {
+		t.Fatalf("the stop took %s", took)
+	}
+	if _, err := w.Recv(); status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want UNAVAILABLE", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "s.sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the socket was left: %v", err)
+	}
+	again := start(t, config(dir, s, nil))
+	if info, err := again.api.Info(ctx, &proto.InfoRequest{}); err != nil || info.GetVersion() != "v1" || info.GetCidr() != DefaultCIDR {
+		t.Fatalf("got %v, %v", info, err)
+	}
+}
+
+func TestOneSocketOneServer(t *testing.T) {
+	dir := shortDir(t)
+	// A server that was killed leaves its socket and its lock file behind.
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s.sock"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	if err := os.WriteFile(filepath.Join(dir, "s.sock.lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, config(dir, memstore.New(), nil))
+	second, err := New(config(dir, memstore.New(), io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another server answers") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := r.apply(manifests); err != nil {
+		t.Fatalf("the first server was hurt: %v", err)
+	}
+}
+
+func TestAKeyThatIsNotTheClustersIsRefused(t *testing.T) {
+	dir := shortDir(t)
+	s := memstore.New()
+	r := start(t, config(dir, s, nil))
+	if _, err := r.apply(manifests); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "data", "secret.key")
+	run := func() error {
+		again, err := New(config(dir, s, io.Discard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return again.Run(ctx)
+	}
+	if err := os.WriteFile(key, bytes.Repeat([]byte{9}, 32), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); err == nil || !strings.Contains(err.Error(), "opens none of the 1 Secrets") {
+		t.Fatalf("got %v", err)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("got %v, want no new key made beside sealed Secrets", err)
+	}
+}
+
+func TestMetricsAndHealth(t *testing.T) {
+	dir := shortDir(t)
+	cfg := config(dir, memstore.New(), nil)
+	cfg.Metrics = "unix://" + filepath.Join(dir, "m.sock")
+	r := start(t, cfg)
+	if _, err := r.apply(manifests); err != nil {
+		t.Fatal(err)
+	}
+	h := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "m.sock"))
+	}}}
+	defer h.CloseIdleConnections()
+	get := func(path string) string {
+		t.Helper()
+		var body []byte
+		deadline := time.Now().Add(patience)
+		for {
+			res, err := h.Get("http://stead" + path)
+			if err == nil {
+				body, err = io.ReadAll(res.Body)
+				res.Body.Close()
+			}
+			if err == nil && res.StatusCode == http.StatusOK {
+				return string(body)
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("get %s: %v %s", path, err, body)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	if got := get("/healthz"); got != "ok\n" {
+		t.Fatalf("got %q", got)
+	}
+	if got := get("/metrics"); !strings.Contains(got, "stead_sets 1") || !strings.Contains(got, "stead_store_bytes") {
+		t.Fatalf("got %s", got)
+	}
+	for _, bad := range []string{"0.0.0.0:9000", ":9000", "192.0.2.1:9000", "localhost", "unix://x"} {
+		if err := checkMetrics(bad); err == nil {
+			t.Fatalf("%q was taken", bad)
+		}
+	}
+}
+
+func TestErrorsGetTheirCode(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want codes.Code
+	}{
+		{nil, codes.OK},
+		{status.Error(codes.NotFound, "x"), codes.NotFound},
+		{fmt.Errorf("write: %w", store.ErrConflict), codes.Aborted},
+		{fmt.Errorf("write: %w", store.ErrUnknown), codes.Unavailable},
+		{fmt.Errorf("read: %w", store.ErrUnavailable), codes.Unavailable},
+		{store.ErrNoSpace, codes.ResourceExhausted},
+		{store.ErrTooLarge, codes.InvalidArgument},
+		{context.DeadlineExceeded, codes.DeadlineExceeded},
+		{errors.New("else"), codes.Internal},
+	} {
+		if got := status.Code(toStatus(c.err)); got != c.want {
+			t.Fatalf("%v: got %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+func TestAPanicEndsOneCallAndTellsNothing(t *testing.T) {
+	logs := &syncBuffer{}
+	log := slog.New(slog.NewTextHandler(logs, nil))
+	_, err := unary(log)(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(ctx context.Context, _ any) (any, error) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the call has no deadline")
+		}
+		panic("hunter2")
+	})
+	if status.Code(err) != codes.Internal || strings.Contains(err.Error()+logs.String(), "hunter2") || !strings.Contains(logs.String(), "call panicked") {
+		t.Fatalf("got %v, log %s", err, logs)
+	}
+}

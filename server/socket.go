@@ -1,0 +1,73 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// socket is a unix listener that holds the lock of its path.
+type socket struct {
+	*net.UnixListener
+	lock *os.File
+	path string
+}
+
+// listen opens the unix socket at path, for its owner only. One that a dead server
+// left is replaced; while another server lives, which its lock tells, it is refused.
+// The socket appears at path by rename, with its mode: nobody ever sees it open.
+func listen(path string) (*socket, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another server answers on %s; stop it, or give this one another socket", path)
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	l, err := bind(dir, path)
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return &socket{l, lock, path}, nil
+}
+
+// bind makes the socket in a directory of its own and moves it to path.
+func bind(dir, path string) (*net.UnixListener, error) {
+	private, err := os.MkdirTemp(dir, ".s") // 0700
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(private)
+	draft := filepath.Join(private, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: draft, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	if err := errors.Join(os.Chmod(draft, 0o600), os.Rename(draft, path)); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Close ends the listener and lets the path go. gRPC closes it too; only the first
+// time counts.
+func (s *socket) Close() error {
+	err := s.UnixListener.Close()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return errors.Join(err, os.Remove(s.path), s.lock.Close())
+}
