@@ -131,3 +131,39 @@ func TestWithoutASetNothingIsDecided(t *testing.T) {
 		t.Errorf("got %s; want nothing: absence is no order", brief(p))
 	}
 }
+
+func TestStrays(t *testing.T) {
+	stray := func(node spec.NodeName, number int64) func(*World) {
+		return func(w *World) {
+			w.Slots[0].Strays = []NodeStray{{Node: node, Stray: spec.Stray{ID: w.Slots[0].ID, Token: spec.Token{Epoch: 1, Number: number}}}}
+		}
+	}
+	check(t, []rule{
+		{name: "a life that is over is not replaced beside a stray", world: "ordered 1 n1 0:over", change: stray("n1", 3), want: "| 0:Stray"},
+		{name: "the same token on another node is a stray", world: "ordered 1 n1 0:over", change: stray("n2", 10), want: "| 0:Stray"},
+		{name: "what the store knows by now is none", world: "ordered 1 n1 0:over", change: stray("n1", 10), want: "start=0/Replace@n1 | 0:Starting"},
+		{name: "a stray's address is not freed", world: "ordered 0 n1 0:stopped", change: stray("n2", 3), want: "forget=0 |"},
+	})
+}
+
+func TestRevisions(t *testing.T) {
+	w := world(t, "ordered 1 n1")
+	w.TemplateHash = "h2"
+	w.Set.Annotations = map[string]string{"kubernetes.io/change-cause": "why"}
+	w.Set.Spec.Template.Spec.RestartPolicy = "Always"
+	p := Next(w)
+	r := p.Actions[0].(AddRevision).Revision
+	if r.Hash != "h2" || r.Number != 2 || r.SetUID != "u1" || r.HashVersion != spec.HashVersion || r.ChangeCause != "why" || r.Template.Spec.RestartPolicy != "Always" {
+		t.Errorf("revision %+v; want the set's template as number 2", r)
+	}
+	if got := brief(p); got != "revision=h2 start=0/Create@n1 | 0:Starting" {
+		t.Errorf("got %s; want a start on it in the same step", got)
+	}
+	if got := p.Actions[1].(Start).Member.Revision; got != "h2" {
+		t.Errorf("started on %s; want h2", got)
+	}
+	w.Epoch = 0
+	if got := brief(Next(w)); got != "| 0:Unreadable" {
+		t.Errorf("got %s; want nothing in a store without epoch", got)
+	}
+}

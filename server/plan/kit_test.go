@@ -25,11 +25,11 @@ import (
 // rebooted (ready, of the boot before).
 
 type kit struct {
-	t *testing.T
+	t testing.TB
 	w World
 }
 
-func world(t *testing.T, line string) World {
+func world(t testing.TB, line string) World {
 	t.Helper()
 	replicas := int32(0)
 	set := &spec.Set{

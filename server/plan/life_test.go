@@ -133,3 +133,12 @@ func TestAMemberStartsOnTheRevisionItIsDue(t *testing.T) {
 		t.Errorf("got %v; want %v", got, want)
 	}
 }
+
+func TestAVolumeThatFollowsALostOneSaysSo(t *testing.T) {
+	w := world(t, "ordered 1 volumes n1 0:none")
+	w.Slots[0].Identity.VolumeNumbers = map[spec.ClaimName]int{"data": 1}
+	got := Next(w).Actions[0].(Start)
+	if got.Volumes[0].Number != 2 || got.Member.Volumes[0].Number != 2 || got.Identity.VolumeNumbers["data"] != 2 {
+		t.Errorf("got %+v; want the second volume of the claim", got)
+	}
+}

@@ -13,10 +13,12 @@ import (
 func (s *step) mark() {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
-		if rec, ok := s.firstReady(t); ok {
-			s.act(MarkReady{Identity: rec})
-			t.identity = &rec
+		if !s.firstReady(t) {
+			continue
 		}
+		rec := s.marked(t)
+		s.act(MarkReady{Identity: rec})
+		t.identity = &rec
 	}
 	if !s.w.Bootstrapped && s.initialReady() {
 		s.act(MarkBootstrapped{})
@@ -24,19 +26,21 @@ func (s *step) mark() {
 	}
 }
 
-// firstReady is the identity's record with what is new about it.
-func (s *step) firstReady(t *seat) (rec spec.IdentityRecord, ok bool) {
+// firstReady: the member is ready, and something about that was not so before.
+func (s *step) firstReady(t *seat) bool {
 	if !t.ready || t.identity == nil {
-		return rec, false
+		return false
 	}
 	fresh := t.identity.ReadyOnce != s.w.Set.UID
 	for _, v := range t.member.Volumes {
 		fresh = fresh || t.identity.VolumeReady[v.Claim] != v.Number
 	}
-	if !fresh {
-		return rec, false
-	}
-	rec = *t.identity
+	return fresh
+}
+
+// marked is the identity's record with that written down.
+func (s *step) marked(t *seat) spec.IdentityRecord {
+	rec := *t.identity
 	rec.ReadyOnce = s.w.Set.UID
 	rec.VolumeReady = maps.Clone(rec.VolumeReady)
 	for _, v := range t.member.Volumes {
@@ -45,7 +49,7 @@ func (s *step) firstReady(t *seat) (rec spec.IdentityRecord, ok bool) {
 		}
 		rec.VolumeReady[v.Claim] = v.Number
 	}
-	return rec, true
+	return rec
 }
 
 // initialReady reports whether each member that the set was created with was ready

@@ -19,6 +19,8 @@ func TestMark(t *testing.T) {
 		{name: "the last one completes the set's first start", world: "ordered fresh 2 n1 0:ready 1:ready",
 			change: func(w *World) { w.Slots[1].Identity.ReadyOnce = "" }, want: "ready=1 bootstrapped |"},
 		{name: "another set's uid does not count", world: "ordered fresh 1 uid=u2 n1 0:ready", want: "ready=0 bootstrapped |"},
+		{name: "ready under another uid once is not ready once under this", world: "parallel 2 uid=u2 fresh n1 0:ready 1:running",
+			want: "ready=0 | 1:NotReady"},
 		{name: "bootstrapped once is for ever", world: "ordered 1 n1 0:running", want: "| 0:NotReady"},
 		{name: "ready once each, though not at once", world: "ordered fresh 2 n1 0:ready 1:running", want: "bootstrapped | 1:NotReady"},
 		{name: "an initial member that never was ready holds it", world: "parallel fresh 2 n1 0:ready 1:running",

@@ -1,0 +1,336 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// sim runs the planner against two hosts that obey late, twice or after the
+// picture has changed, report late or not, vanish and boot, and against an engine
+// that dies between any two actions. It knows the truth: what really runs where.
+type sim struct {
+	t       *testing.T
+	r       *rand.Rand
+	seed    uint64
+	step    int
+	w       World
+	hosts   []*host
+	orders  []spec.Member // every member record there ever was: an agent may see an old one
+	volumes map[string]spec.VolumeID
+	uids    int
+	starts  int
+}
+
+// host is a node with its agent: the ledger rules of SAFETY S1 and S4.
+type host struct {
+	name    spec.NodeName
+	boot    int
+	up      bool // has a session
+	opened  map[life]bool
+	closed  map[life]spec.Phase
+	newest  map[spec.Identity]spec.Token
+	running map[spec.Identity]spec.Token
+	ready   map[life]bool
+}
+
+// life: lives of different identities may have the same token.
+type life struct {
+	id    spec.Identity
+	token spec.Token
+}
+
+func lifeOf(m *spec.Member) life { return life{m.ID, m.Token} }
+
+func newSim(t *testing.T, seed uint64) *sim {
+	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, volumes: map[string]spec.VolumeID{}}
+	s.w = world(t, "ordered 3 n1 n2 fresh")
+	s.w.Set.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{claim("data", 10)}
+	for _, name := range []spec.NodeName{"n1", "n2"} {
+		s.hosts = append(s.hosts, &host{
+			name: name, up: true, opened: map[life]bool{}, closed: map[life]spec.Phase{},
+			newest: map[spec.Identity]spec.Token{}, running: map[spec.Identity]spec.Token{}, ready: map[life]bool{},
+		})
+	}
+	s.sessions()
+	return s
+}
+
+func (s *sim) fail(format string, args ...any) {
+	s.t.Helper()
+	s.t.Fatalf("seed %d step %d: %s", s.seed, s.step, fmt.Sprintf(format, args...))
+}
+
+// sessions puts what hosts are up into the world.
+func (s *sim) sessions() {
+	s.w.Nodes = slices.Clone(s.w.Nodes)
+	for i, h := range s.hosts {
+		n := &s.w.Nodes[i]
+		n.Session = nil
+		if h.up {
+			n.Session = &spec.Session{Node: h.name, UID: n.Node.UID, Boot: h.bootID()}
+		}
+	}
+}
+
+func (h *host) bootID() spec.BootID { return spec.BootID(fmt.Sprint("boot", h.boot)) }
+
+// plan does one planning step and the first actions of it: all, or as many as an
+// engine managed before it died.
+func (s *sim) plan(crash bool) (acted bool) {
+	s.w.Rev++
+	p := Next(s.w)
+	explained(s.t, s.w, p)
+	s.ordered(p)
+	actions := p.Actions
+	if crash && len(actions) > 0 {
+		actions = actions[:s.r.IntN(len(actions)+1)]
+	}
+	for _, a := range actions {
+		s.w = applyOne(s.w, a)
+		switch a := a.(type) {
+		case Start:
+			s.starts++
+			s.orders = append(s.orders, a.Member)
+			s.keepVolumes(a.Member)
+		case Stop:
+			s.orders = append(s.orders, *slotOf(&s.w, a.ID).Member)
+		}
+	}
+	return len(actions) > 0
+}
+
+// keepVolumes: an identity has the volume it had, for ever.
+func (s *sim) keepVolumes(m spec.Member) {
+	for _, v := range m.Volumes {
+		key := m.ID.String() + string(v.Claim)
+		if old, ok := s.volumes[key]; ok && old != v.ID {
+			s.fail("%s got volume %s though it had %s", m.ID, v.ID, old)
+		}
+		s.volumes[key] = v.ID
+	}
+}
+
+// ordered checks a plan under OrderedReady: one start, all before it available;
+// one stop, all above it gone.
+func (s *sim) ordered(p Plan) {
+	if s.w.Set == nil || s.w.Set.Spec.PodManagementPolicy == spec.Parallel {
+		return
+	}
+	disturbs := 0
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case Start:
+			disturbs++
+			for o := s.w.Set.Start(); o < a.Member.ID.Ordinal; o++ {
+				if !s.available(o) {
+					s.fail("db-%d starts while db-%d is not available", a.Member.ID.Ordinal, o)
+				}
+			}
+		case Stop:
+			disturbs++
+			for _, slot := range s.w.Slots {
+				if slot.ID.Ordinal > a.ID.Ordinal && slot.Member != nil && (slot.Report == nil || !slot.Report.Phase.Over()) {
+					s.fail("db-%d stops while %s is not gone", a.ID.Ordinal, slot.ID)
+				}
+			}
+		}
+	}
+	if disturbs > 1 {
+		s.fail("%d members are disturbed at once: %s", disturbs, brief(p))
+	}
+}
+
+func (s *sim) available(ordinal int) bool {
+	for _, slot := range s.w.Slots {
+		if slot.ID.Ordinal == ordinal && slot.Member != nil && slot.Report != nil {
+			h := s.hostOf(slot.Member.Node)
+			return slot.Report.Ready && slot.Member.Goal == spec.GoalRun && h.up && slot.Member.Boot == h.bootID()
+		}
+	}
+	return false
+}
+
+func (s *sim) hostOf(name spec.NodeName) *host {
+	return s.hosts[slices.IndexFunc(s.hosts, func(h *host) bool { return h.name == name })]
+}
+
+// obey has a host's agent act on an order it was given at some time.
+func (s *sim) obey(m spec.Member) {
+	h := s.hostOf(m.Node)
+	if _, closed := h.closed[lifeOf(&m)]; closed || !h.up || m.Token.Compare(h.newest[m.ID]) < 0 {
+		return
+	}
+	h.newest[m.ID] = m.Token
+	opened := h.opened[lifeOf(&m)]
+	switch {
+	case m.Goal == spec.GoalStop:
+		delete(h.running, m.ID)
+		h.closed[lifeOf(&m)] = spec.PhaseStopped
+	case m.Boot != h.bootID():
+		h.closed[lifeOf(&m)] = spec.PhaseStopped
+	case !opened && s.r.IntN(6) == 0:
+		h.closed[lifeOf(&m)] = spec.PhaseFailed
+	case !opened:
+		h.running[m.ID] = m.Token
+		for _, other := range s.hosts {
+			if token, ok := other.running[m.ID]; ok && other != h {
+				s.fail("two lives of %s: %s on %s and %s on %s", m.ID, m.Token, h.name, token, other.name)
+			}
+		}
+	}
+	h.opened[lifeOf(&m)] = true
+}
+
+// tell delivers what a host knows of the present life of a slot, if it is up.
+func (s *sim) tell(i int) {
+	m := s.w.Slots[i].Member
+	if m == nil || !s.hostOf(m.Node).up {
+		return
+	}
+	h := s.hostOf(m.Node)
+	r := &spec.Report{ID: m.ID, Token: m.Token, Node: h.name, Phase: spec.PhaseRunning}
+	if phase, closed := h.closed[lifeOf(m)]; closed {
+		r.Phase = phase
+	} else if h.running[m.ID] != m.Token {
+		return
+	}
+	if r.Ready = r.Phase == spec.PhaseRunning && h.ready[lifeOf(m)]; r.Ready {
+		r.ReadyFor = time.Hour
+	}
+	s.w.Rev++
+	s.w.Slots = slices.Clone(s.w.Slots)
+	s.w.Slots[i].Report = r
+}
+
+// reboot ends all that runs on a host; its agent closes every token it had opened.
+func (h *host) reboot() {
+	h.boot++
+	h.running = map[spec.Identity]spec.Token{}
+	for l := range h.opened {
+		if _, closed := h.closed[l]; !closed {
+			h.closed[l] = spec.PhaseStopped
+		}
+	}
+}
+
+// user edits the set, or makes it anew once it is gone.
+func (s *sim) user() {
+	if s.w.Set == nil {
+		s.uids++
+		n := int32(s.r.IntN(4))
+		s.w.Set = &spec.Set{
+			Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: spec.UID(fmt.Sprint("again", s.uids)), InitialReplicas: int(n),
+			Spec: spec.SetSpec{Replicas: &n, VolumeClaimTemplates: []spec.ClaimTemplate{claim("data", 10)}},
+		}
+		s.w.Bootstrapped = false
+		return
+	}
+	set := *s.w.Set
+	n := int32(s.r.IntN(5))
+	set.Spec.Replicas = &n
+	switch s.r.IntN(8) {
+	case 0:
+		set.Spec.PodManagementPolicy = spec.Parallel
+	case 1:
+		set.Spec.PodManagementPolicy = spec.OrderedReady
+	case 2:
+		set.Deleting = true
+	}
+	s.w.Set = &set
+}
+
+// fault is one thing that happens.
+func (s *sim) fault() {
+	h := s.hosts[s.r.IntN(len(s.hosts))]
+	switch s.r.IntN(20) {
+	case 0:
+		h.up = !h.up
+		s.sessions()
+	case 1:
+		h.reboot()
+		s.sessions()
+	case 2:
+		s.user()
+	case 3, 4, 5, 6:
+		if len(s.orders) > 0 {
+			s.obey(s.orders[len(s.orders)-1-s.r.IntN(min(len(s.orders), 6))])
+		}
+	case 7, 8, 9, 10:
+		for ordinal := range 6 { // in one order, or a seed would not come again
+			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
+			h.ready[life{id, h.running[id]}] = s.r.IntN(4) > 0
+		}
+	case 11, 12, 13, 14:
+		if len(s.w.Slots) > 0 {
+			s.tell(s.r.IntN(len(s.w.Slots)))
+		}
+	default:
+		s.plan(s.r.IntN(3) == 0)
+	}
+}
+
+// settle ends all faults and gives everybody time; then the set must be as asked.
+func (s *sim) settle() {
+	for _, h := range s.hosts {
+		h.up = true
+	}
+	s.sessions()
+	for range 200 {
+		acted := s.plan(false)
+		for i := range s.w.Slots {
+			if m := s.w.Slots[i].Member; m != nil {
+				s.obey(*m)
+				h := s.hostOf(m.Node)
+				h.ready[lifeOf(m)] = true
+				s.tell(i)
+			}
+		}
+		if !acted && s.done() {
+			return
+		}
+	}
+	s.fail("faults are over, but the set does not come to rest: %s", brief(Next(s.w)))
+}
+
+func (s *sim) done() bool {
+	lives := 0
+	for _, slot := range s.w.Slots {
+		if slot.Member != nil {
+			lives++
+		}
+	}
+	if s.w.Set == nil || s.w.Set.Deleting {
+		return s.w.Set == nil && lives == 0
+	}
+	for o := range s.w.Set.Replicas() {
+		if !s.available(o) {
+			return false
+		}
+	}
+	return lives == s.w.Set.Replicas()
+}
+
+func TestSimulation(t *testing.T) {
+	runs, starts := uint64(300), 0
+	if testing.Short() {
+		runs = 30
+	}
+	for seed := range runs {
+		s := newSim(t, seed)
+		for s.step = range 400 {
+			s.fault()
+			if s.step%100 == 99 {
+				s.settle()
+			}
+		}
+		starts += s.starts
+	}
+	if starts < int(runs)*10 {
+		t.Errorf("%d lives in %d runs; the simulation does too little", starts, runs)
+	}
+}
