@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -27,6 +28,9 @@ type nodeDoc struct {
 	Name    spec.NodeName `json:"name"`
 	UID     spec.UID      `json:"uid"`
 	Cluster string        `json:"cluster,omitempty"`
+	// Domain and CIDR are the cluster's, kept so that an agent starts without a server.
+	Domain string `json:"domain,omitempty"`
+	CIDR   string `json:"cidr,omitempty"`
 }
 
 // Home is a node's durable memory: its root directory with node.json, the ledger
@@ -123,27 +127,36 @@ func (h *Home) Name() spec.NodeName { return h.node.Name }
 func (h *Home) UID() spec.UID { return h.node.UID }
 
 // Cluster is the id of the cluster that the node belongs to; "" before it joined.
-func (h *Home) Cluster() string {
+func (h *Home) Cluster() string { return h.doc().Cluster }
+
+// Domain is the cluster's DNS domain; "" before the node joined.
+func (h *Home) Domain() string { return h.doc().Domain }
+
+// CIDR is the range of the cluster's members' addresses; "" before the node joined.
+func (h *Home) CIDR() string { return h.doc().CIDR }
+
+func (h *Home) doc() nodeDoc {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.node.Cluster
+	return h.node
 }
 
-// Belong makes the node a member of a cluster, for ever, and returns when that is
-// on disk. ErrForeignCluster: it belongs to another one.
-func (h *Home) Belong(cluster string) error {
+// Belong makes the node a member of the cluster that welcomed it, for ever, and
+// returns when that is on disk. ErrForeignCluster: it belongs to another one.
+func (h *Home) Belong(w *proto.Welcome) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case cluster == "":
+	case w.GetCluster() == "":
 		return errors.New("the server does not name its cluster")
-	case h.node.Cluster == cluster:
-		return nil
-	case h.node.Cluster != "":
-		return fmt.Errorf("%w: this node is of %s, the server of %s; use the root that belongs to the server", ErrForeignCluster, h.node.Cluster, cluster)
+	case h.node.Cluster != "" && h.node.Cluster != w.GetCluster():
+		return fmt.Errorf("%w: this node is of %s, the server of %s; use the root that belongs to the server", ErrForeignCluster, h.node.Cluster, w.GetCluster())
 	}
 	doc := h.node
-	doc.Cluster = cluster
+	doc.Cluster, doc.Domain, doc.CIDR = w.GetCluster(), w.GetDomain(), w.GetCidr()
+	if doc == h.node {
+		return nil
+	}
 	if err := h.save(doc); err != nil {
 		return err
 	}

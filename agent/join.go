@@ -63,5 +63,5 @@ func (h *Home) ask(ctx context.Context, dial Dial, boot spec.BootID, facts spec.
 	if err != nil {
 		return err
 	}
-	return h.Belong(answer.GetWelcome().GetCluster())
+	return h.Belong(answer.GetWelcome())
 }

@@ -111,7 +111,7 @@ func (a *Agent) hello(ctx context.Context, cancel context.CancelCauseFunc, clien
 	if welcome == nil {
 		return nil, nil, errors.New("the server did not answer hello with welcome")
 	}
-	if err := a.c.Home.Belong(welcome.GetCluster()); err != nil {
+	if err := a.c.Home.Belong(welcome); err != nil {
 		return nil, nil, err
 	}
 	return stream, welcome, nil

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/spec"
+)
+
+func agentCommand() *cobra.Command {
+	var (
+		o     hostOptions
+		level string
+	)
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run members on this host, as a server wants them",
+		Long: `Run members on this host, as a server wants them. Stopping the agent leaves its
+members running; the next one on the same --root takes them up again, and
+'stead agent purge' ends them.`,
+		Example: `  stead agent --server unix:///run/stead/stead.sock --node host-a`,
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			server, err := cmd.Flags().GetString("server")
+			if err != nil {
+				return err
+			}
+			log, err := newLogger(level)
+			if err != nil {
+				return err
+			}
+			return runAgent(cmd.Context(), o, func(context.Context) (*grpc.ClientConn, error) { return dial(server) }, log)
+		},
+	}
+	agentFlags(cmd, &o)
+	logFlag(cmd.Flags(), &level)
+	var p hostOptions
+	purge := &cobra.Command{
+		Use:     "purge",
+		Short:   purgeShort,
+		Long:    purgeLong,
+		Example: "  stead agent purge --root /var/lib/stead/agent",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return purge(cmd.Context(), p, cmd.OutOrStdout())
+		},
+	}
+	agentFlags(purge, &p)
+	cmd.AddCommand(purge)
+	return cmd
+}
+
+func agentFlags(cmd *cobra.Command, o *hostOptions) {
+	cmd.Flags().StringVar(&o.Root, "root", "/var/lib/stead/agent", "directory on disk: identity, ledger, volumes, logs")
+	o.flags(cmd.Flags())
+}
+
+// runAgent is one node's agent until ctx ends.
+func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Logger) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	about, err := facts(o)
+	if err != nil {
+		return err
+	}
+	home, err := agent.Open(o.Root, spec.NodeName(o.Node))
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	if err := home.Join(ctx, dial, about.Boot, about, log); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	h, err := newHost(o, home, log)
+	if err != nil {
+		return err
+	}
+	defer h.runtime.Close()
+	if err := prepareHost(ctx, h, log); err != nil {
+		return err
+	}
+	a, err := agent.New(agent.Config{
+		Home: home, RunDir: o.RunDir, Dial: dial,
+		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
+		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
+		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.dns.Run(ctx) })
+	group.Go(func() error { return a.Run(ctx) })
+	log.Info("agent started", "node", o.Node)
+	return group.Wait()
+}
+
+// prepareHost sets up the network, and goes on trying unless the host's own
+// addresses stand in the way: members of an agent before this one live on.
+func prepareHost(ctx context.Context, h *host, log *slog.Logger) error {
+	for said := false; ; said = true {
+		err := h.prepare(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, network.ErrOverlap) {
+			return err
+		}
+		if !said {
+			log.Warn("host's network not set up; trying again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+func logFlag(f *pflag.FlagSet, level *string) {
+	f.StringVar(level, "log-level", "info", "debug, info, warn or error")
+}
+
+// newLogger logs to standard error at a level.
+func newLogger(level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usageError{fmt.Errorf("--log-level %q: write debug, info, warn or error", level)}
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/runtime/containerdrt"
+	"github.com/stead-project/stead/agent/volume"
+	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/spec"
+)
+
+// hostOptions place an agent on its host; flags mirror the fields.
+type hostOptions struct {
+	Root       string // disk: identity, ledger, volumes, logs
+	RunDir     string // tmpfs: namespaces, files of members
+	Node       string // name of the node; default the host's name
+	Containerd string // containerd's socket
+	Gateway    string // the members' gateway and DNS address, on lo
+	BootID     string // file that holds the kernel's boot id
+	MTU        int    // of the members' links
+}
+
+func (o *hostOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.RunDir, "run-dir", "/run/stead/agent", "directory on tmpfs: namespaces and files of running members")
+	f.StringVar(&o.Node, "node", "", "name of this node (default: the host's name)")
+	f.StringVar(&o.Containerd, "containerd", "/run/containerd/containerd.sock", "containerd's socket; it is used as it is")
+	f.StringVar(&o.Gateway, "gateway", network.DefaultGateway, "address of gateway and DNS for members, put on lo")
+	f.StringVar(&o.BootID, "boot-id", "/proc/sys/kernel/random/boot_id", "file that holds the boot id of this host")
+	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
+}
+
+// check fills in the node's name and refuses what cannot work.
+func (o *hostOptions) check() error {
+	if o.Node == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("find the host's name: %w; give --node", err)
+		}
+		o.Node = strings.ToLower(name)
+	}
+	if !spec.ValidSubdomain(o.Node) {
+		return usageError{fmt.Errorf("--node %q is no name: lower-case letters, digits, '-' and '.'", o.Node)}
+	}
+	for _, dir := range []*string{&o.Root, &o.RunDir} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return err
+		}
+		*dir = abs
+	}
+	return nil
+}
+
+// host is what one machine gives to its members.
+type host struct {
+	runtime *containerdrt.Runtime
+	network *network.Network
+	volumes *volume.Volumes
+	dns     *dnsd.Server
+	log     *slog.Logger
+
+	zone dnsd.Snapshot // what is answered from; see's alone
+}
+
+// newHost makes the parts of a host for a cluster; nothing is changed on it yet.
+func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
+	cidr, err := netip.ParsePrefix(home.CIDR())
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's range of addresses: %w", err)
+	}
+	id := home.Cluster()
+	gateway, err := netip.ParseAddr(o.Gateway)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--gateway: %w", err)}
+	}
+	for _, dir := range []string{o.Root, o.RunDir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	logger, err := layNode(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	name := "stead-" + id[:8] + "-" + o.Node
+	h := &host{log: log, zone: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
+	h.runtime, err = containerdrt.New(containerdrt.Config{
+		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.network, err = network.New(network.Config{
+		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Logger: log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, h.runtime.Close())
+	}
+	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, ClusterID: id})
+	if err != nil {
+		return nil, errors.Join(err, h.runtime.Close())
+	}
+	upstreams, err := dnsd.HostUpstreams("/etc/resolv.conf")
+	if err != nil {
+		log.Warn("host's name servers not read; only members' names are answered", "err", err)
+	}
+	h.dns, err = dnsd.New(dnsd.Config{
+		Listen: []netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, Upstreams: upstreams, Logger: log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, h.runtime.Close())
+	}
+	return h, nil
+}
+
+// prepare sets the host's network up and opens the DNS addresses.
+func (h *host) prepare(ctx context.Context) error {
+	if err := h.network.Setup(ctx); err != nil {
+		return err
+	}
+	if warnings, err := h.network.Warnings(); err != nil {
+		h.log.Warn("host's firewall not read", "err", err)
+	} else {
+		for _, w := range warnings {
+			h.log.Warn("host's network may stop members", "reason", w)
+		}
+	}
+	_, err := h.dns.Listen(ctx)
+	return err
+}
+
+// see takes all sets as last told, and answers from them.
+func (h *host) see(pictures []spec.Picture) {
+	h.zone.Pictures = pictures
+	for _, p := range pictures {
+		if p.Sequence.Compare(h.zone.Sequence) > 0 {
+			h.zone.Sequence = p.Sequence
+		}
+	}
+	h.dns.Swap(dnsd.Build(h.zone))
+}
+
+// facts are what this node says of itself.
+func facts(o hostOptions) (spec.NodeFacts, error) {
+	boot, err := os.ReadFile(o.BootID)
+	if err != nil {
+		return spec.NodeFacts{}, fmt.Errorf("read boot id: %w", err)
+	}
+	memory, err := memoryBytes()
+	return spec.NodeFacts{
+		Name: spec.NodeName(o.Node), Boot: spec.BootID(strings.TrimSpace(string(boot))),
+		CPUMillis: int64(goruntime.NumCPU()) * 1000, MemoryBytes: memory, Version: version,
+	}, err
+}
+
+// memoryBytes is the machine's memory, from /proc/meminfo.
+func memoryBytes() (int64, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
+		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
+	}
+	return kib << 10, nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/server/dispatch"
+)
+
+// serverOptions place a server; flags mirror the fields.
+type serverOptions struct {
+	DataDir    string // store and key
+	Socket     string
+	Name       string // of this server; default the host's name
+	Domain     string
+	CIDR       string
+	SessionTTL time.Duration
+	Metrics    string
+	Store      storeOptions
+}
+
+func (o *serverOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.Socket, "socket", server.DefaultSocket, "unix socket of the API, for root only")
+	f.StringVar(&o.Name, "name", "", "name of this server (default: the host's name)")
+	f.StringVar(&o.Domain, "domain", server.DefaultDomain, "DNS domain of the cluster")
+	f.StringVar(&o.CIDR, "cidr", server.DefaultCIDR, "range of the members' addresses; none of the host's may overlap it")
+	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node that fell silent counts as connected")
+	f.StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
+	o.Store.flags(f)
+}
+
+func serverCommand() *cobra.Command {
+	var (
+		o     serverOptions
+		level string
+	)
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run the control plane: API, engine and, unless told otherwise, its own etcd",
+		Example: `  stead server --data-dir /var/lib/stead/server
+  stead server --etcd-endpoints https://10.0.0.1:2379 --etcd-cacert ca.pem --etcd-cert c.pem --etcd-key k.pem`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(level)
+			if err != nil {
+				return err
+			}
+			return runServer(cmd.Context(), o, log)
+		},
+	}
+	cmd.Flags().StringVar(&o.DataDir, "data-dir", "/var/lib/stead/server", "directory of the embedded store and of the key of Secrets")
+	o.flags(cmd.Flags())
+	logFlag(cmd.Flags(), &level)
+	return cmd
+}
+
+// runServer is one control plane until ctx ends.
+func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err error) {
+	config, err := o.config(log)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return err
+	}
+	opened, err := o.Store.open(ctx, o.DataDir, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := opened.close(); err == nil {
+			err = closing
+		}
+	}()
+	config.Store = opened.Store
+	s, err := server.New(config)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return opened.watch(ctx) })
+	group.Go(func() error { return s.Run(ctx) })
+	return group.Wait()
+}
+
+func (o *serverOptions) config(log *slog.Logger) (server.Config, error) {
+	cidr, err := netip.ParsePrefix(o.CIDR)
+	if err != nil {
+		return server.Config{}, usageError{fmt.Errorf("--cidr: %w", err)}
+	}
+	if o.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return server.Config{}, fmt.Errorf("find the host's name: %w; give --name", err)
+		}
+		o.Name = strings.ToLower(host)
+	}
+	for _, path := range []*string{&o.DataDir, &o.Socket} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return server.Config{}, err
+		}
+	}
+	return server.Config{
+		StoreName: o.Store.about(), Name: o.Name, Version: version, Socket: o.Socket,
+		KeyFile: filepath.Join(o.DataDir, "secret.key"), Domain: o.Domain, CIDR: cidr,
+		SessionTTL: o.SessionTTL, Metrics: o.Metrics, Logger: log,
+	}, nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stead-project/stead/store/etcdembed"
+	"github.com/stead-project/stead/store/etcdstore"
+)
+
+// storeOptions choose the store; flags mirror the fields.
+type storeOptions struct {
+	Endpoints []string // none: the embedded etcd
+	CA        string   // files for TLS to external endpoints
+	Cert, Key string
+}
+
+func (o *storeOptions) flags(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.Endpoints, "etcd-endpoints", nil, "external etcd (default: the embedded one), https://host:2379,...")
+	f.StringVar(&o.CA, "etcd-cacert", "", "file with the certificates that signed the endpoints'")
+	f.StringVar(&o.Cert, "etcd-cert", "", "file with our client certificate")
+	f.StringVar(&o.Key, "etcd-key", "", "file with its key")
+}
+
+// about names the store for people.
+func (o *storeOptions) about() string {
+	if len(o.Endpoints) == 0 {
+		return "embedded etcd"
+	}
+	return "etcd at " + strings.Join(o.Endpoints, ",")
+}
+
+// openedStore is a store, how to close it, and what tells of its own end.
+type openedStore struct {
+	*etcdstore.Store
+	embedded *etcdembed.Embedded // nil: external
+}
+
+// open starts or reaches the store; dir holds the embedded one's data.
+func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (*openedStore, error) {
+	if len(o.Endpoints) > 0 {
+		secure, err := o.tls()
+		if err != nil {
+			return nil, err
+		}
+		s, err := etcdstore.New(etcdstore.Config{Endpoints: o.Endpoints, TLS: secure})
+		if err != nil {
+			return nil, err
+		}
+		return &openedStore{Store: s}, nil
+	}
+	e, err := etcdembed.Start(ctx, etcdembed.Config{Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	s, err := etcdstore.New(etcdstore.Config{Client: e.Client()})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return &openedStore{Store: s, embedded: e}, nil
+}
+
+func (o *storeOptions) tls() (*tls.Config, error) {
+	if o.CA == "" && o.Cert == "" && o.Key == "" {
+		for _, e := range o.Endpoints {
+			if strings.HasPrefix(e, "https://") {
+				return &tls.Config{MinVersion: tls.VersionTLS12}, nil
+			}
+		}
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CA != "" {
+		pem, err := os.ReadFile(o.CA)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--etcd-cacert: %s holds no certificate", o.CA)
+		}
+	}
+	if (o.Cert == "") != (o.Key == "") {
+		return nil, usageError{errors.New("--etcd-cert and --etcd-key go together")}
+	}
+	if o.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-cert: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// watch returns when the embedded store ended by itself, or ctx does.
+func (s *openedStore) watch(ctx context.Context) error {
+	if s.embedded == nil {
+		<-ctx.Done()
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.embedded.Err():
+		return fmt.Errorf("embedded etcd ended: %w", err)
+	}
+}
+
+// close ends the client first, then the embedded store.
+func (s *openedStore) close() error {
+	err := s.Store.Close()
+	if s.embedded != nil {
+		err = errors.Join(err, s.embedded.Close())
+	}
+	return err
+}
