@@ -1,0 +1,190 @@
+package dispatch
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// scene is one set of three on two nodes, all of it healthy.
+func scene() plan.World {
+	set := testSet(3)
+	w := plan.World{Set: &set, Nodes: []plan.Node{liveNode("n1", "uid1"), liveNode("n2", "uid2")}}
+	for i := range 3 {
+		m := testMember(i, int64(10+i), "n1", "uid1")
+		w.Slots = append(w.Slots, plan.Slot{
+			ID: ident(i), Member: &m,
+			Identity: &spec.IdentityRecord{ID: ident(i), LastToken: m.Token, Address: addr(i)},
+			Report:   &spec.Report{ID: ident(i), Token: m.Token, Phase: spec.PhaseRunning, Ready: true},
+		})
+	}
+	return w
+}
+
+func liveNode(name spec.NodeName, uid spec.UID) plan.Node {
+	return plan.Node{
+		Node: &spec.Node{Name: name, UID: uid}, Facts: &spec.NodeFacts{Name: name, UID: uid, Boot: "b1"},
+		Session: &spec.Session{Node: name, UID: uid, Boot: "b1", ID: 1},
+	}
+}
+
+func TestPicturePeers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*plan.World)
+		want   string // a letter a peer: R ready, u unready, by ordinal
+	}{
+		{"all healthy", func(*plan.World) {}, "RRR"},
+		{"a report that is not ready", func(w *plan.World) { w.Slots[1].Report.Ready = false }, "RuR"},
+		{"no report yet", func(w *plan.World) { w.Slots[1].Report = nil }, "RuR"},
+		{"a report of the life before", func(w *plan.World) { w.Slots[1].Report.Token = token(1) }, "RuR"},
+		{"a life that is being stopped", func(w *plan.World) { w.Slots[2].Member.Goal = spec.GoalStop }, "RRu"},
+		{"a life that is over", func(w *plan.World) { w.Slots[2].Report.Phase = spec.PhaseStopped }, "RRu"},
+		{"a node of another boot", func(w *plan.World) { w.Nodes[0].Session.Boot = "b2" }, "uuu"},
+		{"another machine under the name", func(w *plan.World) { w.Nodes[0].Session.UID = "other" }, "uuu"},
+		{"one silent node of two", func(w *plan.World) { w.Nodes[0].Session = nil }, "uuu"},
+		{"most nodes silent at once: the last reports are believed", func(w *plan.World) {
+			w.Nodes[0].Session, w.Nodes[1].Session = nil, nil
+			w.Slots[1].Report.Ready = false
+		}, "RuR"},
+		{"a node that never came does not count", func(w *plan.World) {
+			w.Nodes[1] = plan.Node{Node: &spec.Node{Name: "n2"}}
+		}, "RRR"},
+		{"a member in range between two lives", func(w *plan.World) { w.Slots[1].Member, w.Slots[1].Report = nil, nil }, "RuR"},
+		{"an identity out of range is no peer", func(w *plan.World) {
+			w.Slots[2].Member, w.Slots[2].Report = nil, nil
+			two := int32(2)
+			w.Set.Spec.Replicas = &two
+		}, "RR"},
+		{"a surplus member that still lives is a peer", func(w *plan.World) {
+			two := int32(2)
+			w.Set.Spec.Replicas = &two
+			w.Slots[2].Member.Goal = spec.GoalStop
+		}, "RRu"},
+		{"an identity without an address is no peer", func(w *plan.World) {
+			w.Slots[1].Identity.Address, w.Slots[1].Member.Address = netip.Addr{}, netip.Addr{}
+		}, "RR"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := scene()
+			c.change(&w)
+			p := Picture(spec.Sequence{Epoch: 1, Rev: 5}, refDB, w, nil, "cluster.local")
+			got, last := "", -1
+			for _, peer := range p.Peers {
+				if peer.Ordinal <= last || peer.Address != addr(peer.Ordinal) || peer.FQDN != peer.Name+".dbs.default.svc.cluster.local" {
+					t.Fatalf("got %+v", peer)
+				}
+				last = peer.Ordinal
+				if peer.Ready {
+					got += "R"
+				} else {
+					got += "u"
+				}
+			}
+			if got != c.want {
+				t.Fatalf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPictureNames(t *testing.T) {
+	ports := []spec.ServicePort{{Name: "client", Port: 2379, Protocol: "TCP"}}
+	service := func(name string, selector map[string]string, all bool) *spec.ServiceRecord {
+		return &spec.ServiceRecord{Name: name, Namespace: "default", Spec: spec.ServiceSpec{Selector: selector, Ports: ports, PublishNotReadyAddresses: all}}
+	}
+	app := map[string]string{"app": "db"}
+	for _, c := range []struct {
+		name     string
+		services []*spec.ServiceRecord
+		want     []spec.DNSName
+	}{
+		{"without a record there is the governing name", nil, []spec.DNSName{{Name: "dbs"}}},
+		{"the governing record gives ports and readiness", []*spec.ServiceRecord{service("dbs", app, true)},
+			[]spec.DNSName{{Name: "dbs", PublishNotReady: true, Ports: ports}}},
+		{"the governing one counts whatever it selects", []*spec.ServiceRecord{service("dbs", map[string]string{"app": "other"}, false)},
+			[]spec.DNSName{{Name: "dbs", Ports: ports}}},
+		{"others that select the members come too, sorted", []*spec.ServiceRecord{service("zoo", app, false), service("api", app, true)},
+			[]spec.DNSName{{Name: "api", PublishNotReady: true, Ports: ports}, {Name: "dbs"}, {Name: "zoo", Ports: ports}}},
+		{"others that do not are left out", []*spec.ServiceRecord{
+			service("a", map[string]string{"app": "x"}, false), service("b", nil, false), service("c", map[string]string{"app": "db", "tier": "1"}, false)},
+			[]spec.DNSName{{Name: "dbs"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Picture(spec.Sequence{}, refDB, scene(), c.services, "d").Names; !reflect.DeepEqual(got, c.want) {
+				t.Fatalf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPictureOfASet(t *testing.T) {
+	w := scene()
+	w.Bootstrapped = true
+	p := Picture(spec.Sequence{Epoch: 2, Rev: 7}, refDB, w, nil, "d")
+	if p.Sequence != (spec.Sequence{Epoch: 2, Rev: 7}) || p.Ref != refDB || p.UID != "u1" || p.Generation != 1 ||
+		p.Replicas != 3 || !p.Bootstrapped || p.Service != "dbs" || p.Gone {
+		t.Fatalf("got %+v", p)
+	}
+	w.Set.Spec.ServiceName = ""
+	if p := Picture(spec.Sequence{}, refDB, w, nil, "d"); p.Service != "db" {
+		t.Fatalf("got service %q, want the set's name", p.Service)
+	}
+	w.Set = nil
+	want := spec.Picture{Sequence: spec.Sequence{Epoch: 1, Rev: 9}, Ref: refDB, Gone: true}
+	if got := Picture(want.Sequence, refDB, w, nil, "d"); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestFilesOfATemplate(t *testing.T) {
+	tpl := spec.Template{Spec: spec.MemberSpec{
+		Volumes: []spec.VolumeMedia{
+			{Name: "a", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}, {Name: "b", Secret: &spec.SecretVolume{SecretName: "cert"}},
+			{Name: "c", EmptyDir: &spec.EmptyDir{}},
+		},
+		Containers: []spec.Container{{
+			Env: []spec.EnvVar{
+				{Name: "A", Value: "x"},
+				{Name: "B", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "pass", Key: "k"}}},
+				{Name: "C", ValueFrom: &spec.EnvVarSource{ConfigMapKeyRef: &spec.KeyRef{Name: "conf", Key: "k"}}},
+			},
+			EnvFrom: []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "all"}}, {SecretRef: &spec.NameRef{Name: "pass"}}},
+		}},
+	}}
+	want := []FileRef{
+		{KindConfigMap, "ns", "all"}, {KindConfigMap, "ns", "conf"}, {KindSecret, "ns", "cert"}, {KindSecret, "ns", "pass"},
+	}
+	if got := FilesOf("ns", &tpl); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func TestFreshVolumesSayHowTheyCame(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	n := r.connect(n1)
+	n.wanted()
+	m := testMember(0, 10, "n1", "uid1")
+	m.Volumes = []spec.MemberVolume{{Claim: "data", Number: 1}, {Claim: "wal", Number: 2}, {Claim: "old", Number: 3}}
+	id := spec.IdentityRecord{ID: ident(0), LastToken: token(10), Address: addr(0), VolumeReady: map[spec.ClaimName]int{"old": 3, "wal": 1}}
+	r.put(store.IdentityKey(ident(0)), store.Encode(id))
+	r.put(store.MemberKey(ident(0)), store.Encode(m))
+	want := map[spec.ClaimName]string{"data": spec.VolumeFirst, "wal": spec.VolumeReplaced}
+	if got := n.lives(n.wanted())[0].FreshVolumes; !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	id.VolumeReady = map[spec.ClaimName]int{"old": 3, "wal": 2, "data": 1}
+	r.put(store.IdentityKey(ident(0)), store.Encode(id))
+	if got := n.lives(n.wanted())[0].FreshVolumes; len(got) != 0 {
+		t.Fatalf("got %v, want none once ready", got)
+	}
+	r.put(store.BootstrappedKey("u1"), []byte("{}"))
+	if l := n.lives(n.wanted())[0]; !l.Bootstrapped {
+		t.Fatal("the life does not tell that its set is bootstrapped")
+	}
+}
