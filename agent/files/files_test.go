@@ -224,6 +224,9 @@ func TestMediaIsSwappedAsAWhole(t *testing.T) {
 	must(t, WriteMedia(dir, one, &gid))
 	// A crash in the middle of the next version leaves pieces behind.
 	must(t, os.MkdirAll(filepath.Join(dir, "..new", "junk"), 0o755))
+	same := Media{Name: "v", Files: map[string]MediaFile{"run.sh": one.Files["run.sh"], "conf/a": {spec.Bytes("b"), 0o600}}}
+	must(t, WriteMedia(dir, same, &gid))
+	equal(t, "conf/a, of which only the content changed", read(t, dir, "conf/a"), "b")
 	two := Media{Name: "v", Files: map[string]MediaFile{"run.sh": {spec.Bytes("two"), 0o644}}}
 	must(t, WriteMedia(dir, two, &gid))
 	equal(t, "run.sh", read(t, dir, "run.sh"), "two")

@@ -122,7 +122,7 @@ func (m Media) digest(group *int64) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		f := m.Files[name]
-		fmt.Fprintf(h, "%q %o %q\n", name, f.Mode, f.Content)
+		fmt.Fprintf(h, "%q %o %q\n", name, f.Mode, []byte(f.Content))
 	}
 	if group != nil {
 		fmt.Fprintf(h, "group %d", *group)
