@@ -77,23 +77,29 @@ func unreadable(file string, content []byte) (Problem, bool) {
 	line, start := 1, 0
 	for i := 0; i < len(content); {
 		r, size := utf8.DecodeRune(content[i:])
-		p := Problem{File: file, Line: line, Column: utf8.RuneCount(content[start:i]) + 1}
-		switch {
-		case r == utf8.RuneError && size == 1:
-			p.What, p.Fix = "the file is not UTF-8", "save it as UTF-8; put binary content as base64 into binaryData"
-			return p, true
-		case r == 0:
-			p.What, p.Fix = "the file holds a NUL byte", "is it a text file?"
-			return p, true
-		case r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f:
-			p.What, p.Fix = fmt.Sprintf("the control character %U is not allowed", r), `write it as an escape in double quotes`
-			return p, true
-		case r == '\n':
-			line, start = line+1, i+1
+		if what, fix := unreadableRune(r, size); what != "" {
+			column := utf8.RuneCount(content[start:i]) + 1
+			return Problem{File: file, Line: line, Column: column, What: what, Fix: fix}, true
 		}
 		i += size
+		if r == '\n' {
+			line, start = line+1, i
+		}
 	}
 	return Problem{}, false
+}
+
+// unreadableRune says what is wrong with a character of size bytes, or nothing.
+func unreadableRune(r rune, size int) (what, fix string) {
+	switch {
+	case r == utf8.RuneError && size == 1:
+		return "the file is not UTF-8", "save it as UTF-8; put binary content as base64 into binaryData"
+	case r == 0:
+		return "the file holds a NUL byte", "is it a text file?"
+	case r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f:
+		return fmt.Sprintf("the control character %U is not allowed", r), "write it as an escape in double quotes"
+	}
+	return "", ""
 }
 
 // nextPiece cuts before the next line that begins a document and after the next

@@ -1,0 +1,180 @@
+package spec
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+// TestHashesStay pins version 1. A change here restarts the members of every
+// running set: raise HashVersion and keep the old form instead.
+func TestHashesStay(t *testing.T) {
+	if HashVersion != 1 {
+		t.Fatalf("version %d: pin its hashes, too", HashVersion)
+	}
+	whole := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec.Template
+	tests := []struct {
+		name string
+		in   Template
+		want RevisionHash
+	}{
+		{"nothing", Template{}, "q9nw8pp6f8"},
+		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
+		{"every field", whole, "f46g9n8tgv"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := HashTemplate(tt.in); got != tt.want {
+				t.Errorf("got %s, want %s\n%s", got, tt.want, canonicalTemplate(tt.in))
+			}
+		})
+	}
+}
+
+func parseTemplate(t *testing.T, text string) Template {
+	t.Helper()
+	const head = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {app: db}}\n  template:\n"
+	o, problems, _ := Parse([]Source{{Name: "t", Content: []byte(head + text)}}, Options{})
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	return o.Sets[0].Spec.Template
+}
+
+const plainTemplate = `
+    metadata: {labels: {app: db, x: "y"}, annotations: {a: b, c: d}}
+    spec:
+      containers:
+        - {name: a, image: "a:1", resources: {limits: {memory: 1Gi}}, ports: [{containerPort: 80}], readinessProbe: {httpGet: {port: 80}}}
+      volumes: [{name: v, secret: {secretName: s}}]
+`
+
+func TestTemplatesThatMeanTheSameHashAlike(t *testing.T) {
+	want := HashTemplate(parseTemplate(t, plainTemplate))
+	for name, text := range map[string]string{
+		"defaults written out, other order": `
+    spec:
+      dnsPolicy: ClusterFirst
+      restartPolicy: Always
+      terminationGracePeriodSeconds: 30
+      securityContext: {}
+      volumes: [{secret: {secretName: s, defaultMode: 0644, items: []}, name: v}]
+      containers:
+        - image: a:1
+          name: a
+          imagePullPolicy: IfNotPresent
+          env: []
+          command: null
+          securityContext: {allowPrivilegeEscalation: false}
+          resources: {limits: {memory: 1024Mi}, requests: {memory: "1073741824"}}
+          ports: [{containerPort: 80, protocol: TCP}]
+          readinessProbe: {httpGet: {port: 80, path: /, scheme: HTTP}, periodSeconds: 10, timeoutSeconds: 1, successThreshold: 1, failureThreshold: 3}
+    metadata: {name: x, annotations: {c: d, a: b}, labels: {x: "y", app: db}}
+`, "ignored fields": plainTemplate + "      serviceAccountName: db\n      enableServiceLinks: false\n",
+	} {
+		if got := HashTemplate(parseTemplate(t, text)); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
+	base := parseTemplate(t, plainTemplate)
+	seen := map[RevisionHash]string{HashTemplate(base): "base"}
+	zero := int64(0)
+	changes := map[string]func(*Template){
+		"label":        func(x *Template) { x.Metadata.Labels["x"] = "z" },
+		"empty label":  func(x *Template) { x.Metadata.Labels["e"] = "" },
+		"annotation":   func(x *Template) { delete(x.Metadata.Annotations, "a") },
+		"image":        func(x *Template) { x.Spec.Containers[0].Image = "a:2" },
+		"args":         func(x *Template) { x.Spec.Containers[0].Args = []string{""} },
+		"args order":   func(x *Template) { x.Spec.Containers[0].Args = []string{"a", "b"} },
+		"args order 2": func(x *Template) { x.Spec.Containers[0].Args = []string{"b", "a"} },
+		"memory": func(x *Template) {
+			x.Spec.Containers[0].Resources.Limits["memory"] = Quantity{1}
+		},
+		"grace of zero":  func(x *Template) { x.Spec.TerminationGracePeriodSeconds = &zero },
+		"user root":      func(x *Template) { x.Spec.SecurityContext = &MemberSecurityContext{RunAsUser: &zero} },
+		"group root":     func(x *Template) { x.Spec.SecurityContext = &MemberSecurityContext{RunAsGroup: &zero} },
+		"empty dir":      func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v", EmptyDir: &EmptyDir{}} },
+		"nothing in it":  func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v"} },
+		"probe":          func(x *Template) { x.Spec.Containers[0].ReadinessProbe.PeriodSeconds = 9 },
+		"probe port":     func(x *Template) { x.Spec.Containers[0].ReadinessProbe.HTTPGet.Port = PortRef{Name: "http"} },
+		"no probe":       func(x *Template) { x.Spec.Containers[0].ReadinessProbe = nil },
+		"one more":       func(x *Template) { x.Spec.Containers = append(x.Spec.Containers, Container{Name: "b", Image: "a:1"}) },
+		"pull policy":    func(x *Template) { x.Spec.Containers[0].ImagePullPolicy = PullAlways },
+		"empty variable": func(x *Template) { x.Spec.Containers[0].Env = []EnvVar{{Name: "A"}} },
+	}
+	for name, change := range changes {
+		next := Clone(base)
+		change(&next)
+		h := HashTemplate(next)
+		if other, twice := seen[h]; twice {
+			t.Errorf("%s hashes like %s", name, other)
+		}
+		seen[h] = name
+		if SameTemplate(base, next) {
+			t.Errorf("%s is the same as before", name)
+		}
+	}
+	if !SameTemplate(base, parseTemplate(t, plainTemplate)) {
+		t.Error("the base was changed by a clone, or does not equal itself")
+	}
+}
+
+func TestHashingChangesNothingAndSurvivesTheStore(t *testing.T) {
+	in := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec.Template
+	before := Clone(in)
+	h := HashTemplate(in)
+	if !reflect.DeepEqual(in, before) {
+		t.Error("the template was changed")
+	}
+	b, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Template
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if got := HashTemplate(back); got != h {
+		t.Errorf("got %s, want %s", got, h)
+	}
+}
+
+func TestDefaultTwiceChangesNothing(t *testing.T) {
+	s := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec
+	again := Clone(s)
+	Default(&again)
+	if !reflect.DeepEqual(s, again) {
+		t.Errorf("got %+v, want %+v", again, s)
+	}
+}
+
+func TestDefaultOfNothing(t *testing.T) {
+	var s SetSpec
+	Default(&s)
+	u := s.UpdateStrategy
+	if s.Replicas != nil || s.PodManagementPolicy != OrderedReady || u.Type != RollingUpdateStrategy || *s.RevisionHistoryLimit != 10 ||
+		*u.RollingUpdate.Partition != 0 || *u.RollingUpdate.MaxUnavailable != (IntOrPercent{Number: 1}) ||
+		*s.Retention != (RetentionPolicy{Retain, Retain}) || *s.Template.Spec.TerminationGracePeriodSeconds != 30 {
+		t.Errorf("got %+v", s)
+	}
+	var typed SetSpec
+	typed.UpdateStrategy.Type = RollingUpdateStrategy
+	Default(&typed)
+	if typed.UpdateStrategy.RollingUpdate == nil {
+		t.Error("a typed strategy got no rollingUpdate block")
+	}
+}
+
+func TestDefaultPull(t *testing.T) {
+	for image, want := range map[string]string{
+		"a": PullAlways, "a:latest": PullAlways, "r:5000/a": PullAlways, "a:1": PullIfNotPresent,
+		"r:5000/a:1": PullIfNotPresent, "a@sha256:00": PullIfNotPresent, "a:latest@sha256:00": PullAlways,
+	} {
+		if got := defaultPull(image); got != want {
+			t.Errorf("%s: got %s, want %s", image, got, want)
+		}
+	}
+}

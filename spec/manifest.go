@@ -1,0 +1,67 @@
+package spec
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// SetManifest is the manifest of a stored set: Parse of it gives the same spec. It
+// is apps/v1, or stead/v1 when it has a field that Kubernetes does not have; then
+// the annotation that may have brought the field is left out.
+func SetManifest(s *Set) StatefulSet {
+	s = Clone(s)
+	m := StatefulSet{APIVersion: "apps/v1", Kind: "StatefulSet", Spec: s.Spec, Metadata: ObjectMeta{
+		Name: string(s.Ref.Name), Namespace: s.Ref.Namespace, Labels: s.Labels, Annotations: s.Annotations}}
+	_, annotated := m.Metadata.Annotations[SteadAnnotation]
+	if annotated || m.Spec.NodeLoss != nil {
+		m.APIVersion = "stead/v1"
+		delete(m.Metadata.Annotations, SteadAnnotation)
+	}
+	return m
+}
+
+// ServiceManifest is the manifest of a stored service.
+func ServiceManifest(r *ServiceRecord) Service {
+	r = Clone(r)
+	return Service{APIVersion: "v1", Kind: "Service", Spec: r.Spec,
+		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+}
+
+// ConfigMapManifest is the manifest of stored files: what is text stands in data,
+// the rest in binaryData.
+func ConfigMapManifest(r *ConfigRecord) ConfigMap {
+	r = Clone(r)
+	m := ConfigMap{APIVersion: "v1", Kind: "ConfigMap",
+		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+	for name, content := range r.Files {
+		if utf8.Valid(content) && !strings.ContainsRune(string(content), 0) {
+			if m.Data == nil {
+				m.Data = map[string]string{}
+			}
+			m.Data[name] = string(content)
+			continue
+		}
+		if m.BinaryData == nil {
+			m.BinaryData = map[string]Bytes{}
+		}
+		m.BinaryData[name] = content
+	}
+	return m
+}
+
+// SecretView shows a stored Secret without its values. Parse refuses it, so that
+// printing and applying it cannot empty the Secret.
+type SecretView struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Metadata   ObjectMeta `json:"metadata"`
+	Type       string     `json:"type,omitempty"`
+	Keys       []string   `json:"keys"`
+}
+
+// SecretManifest is what may be shown of a stored Secret.
+func SecretManifest(r *SecretRecord) SecretView {
+	r = Clone(r)
+	return SecretView{APIVersion: "v1", Kind: "Secret", Type: r.Type, Keys: r.Keys,
+		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+}

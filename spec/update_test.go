@@ -1,0 +1,119 @@
+package spec
+
+import (
+	"testing"
+	"time"
+)
+
+func TestValidateUpdate(t *testing.T) {
+	parse := func(t *testing.T) *SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
+	storage := func(s *SetSpec, q string) {
+		v, err := ParseQuantity(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.VolumeClaimTemplates[0].Spec.Resources.Requests["storage"] = v
+	}
+	other := "other"
+	tests := []struct {
+		name   string
+		change func(*SetSpec)
+		want   []string
+	}{
+		{"nothing changes", func(*SetSpec) {}, nil},
+		{"an equal size in other words", func(s *SetSpec) { storage(s, "1024Mi") }, nil},
+		{"the default class left out", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = nil }, nil},
+		{"what may change", func(s *SetSpec) {
+			*s.Replicas, s.PodManagementPolicy, s.MinReadySeconds = 7, OrderedReady, 0
+			s.Ordinals.Start = 4
+		}, nil},
+		{"the selector", func(s *SetSpec) { s.Selector.MatchLabels["x"] = "y" },
+			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
+		{"no selector", func(s *SetSpec) { s.Selector = nil },
+			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
+		{"the service", func(s *SetSpec) { s.ServiceName = "x" },
+			[]string{`spec.serviceName: must not change from "db" to "x"; the members are found under it`}},
+		{"a larger size", func(s *SetSpec) { storage(s, "2Gi") },
+			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: growing is not supported yet"}},
+		{"a smaller size", func(s *SetSpec) { storage(s, "1Mi") },
+			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: a volume cannot shrink"}},
+		{"another class", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = &other },
+			[]string{`spec.volumeClaimTemplates[0].spec.storageClassName: must not change from "local" to "other"`}},
+		{"another access mode", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.AccessModes = []string{"ReadWriteOncePod"} },
+			[]string{"spec.volumeClaimTemplates[0]: must not change"}},
+		{"a claim goes, another comes", func(s *SetSpec) { s.VolumeClaimTemplates[0].Metadata.Name = "new" },
+			[]string{"spec.volumeClaimTemplates[0]: adding a claim to a running set is not supported yet",
+				`spec.volumeClaimTemplates: the claim "data" must not go; its volumes are kept for it`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			next := parse(t)
+			tt.change(next)
+			got := ValidateUpdate(parse(t), next)
+			if len(got) != len(tt.want) {
+				t.Fatalf("got %v, want %v", got, tt.want)
+			}
+			for i := range got {
+				if got[i].String() != tt.want[i] {
+					t.Errorf("got %s, want %s", got[i], tt.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestTemplateChangedIsToldAtItsLine(t *testing.T) {
+	o := mustParse(t, read(t, "whole.yaml"))
+	old, next := &o.Sets[0].Spec, Clone(o.Sets[0].Spec)
+	if p := TemplateChanged(old, &next); p != nil {
+		t.Errorf("the same template: %v", p)
+	}
+	next.Template.Spec.Containers[0].Image = "other:1"
+	p := o.Locate("StatefulSet", "prod", "db", TemplateChanged(old, &next))
+	const want = "whole.yaml:59:3: spec.template: changing the template of a running set is not supported yet; delete the set and create it anew; its volumes stay"
+	if len(p) != 1 || p[0].String() != want {
+		t.Errorf("got %v, want %s", p, want)
+	}
+}
+
+func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
+	o := mustParse(t, read(t, "whole.yaml"))
+	s := o.Sets[0]
+	stored := &Set{Ref: SetRef{"prod", "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
+	var text []byte
+	for _, v := range []any{SetManifest(stored),
+		ConfigMapManifest(&ConfigRecord{Namespace: "default", Name: "f", Files: map[string]Bytes{"t": Bytes("text\n"), "b": {0xff, 0}}}),
+		ServiceManifest(&ServiceRecord{Namespace: "default", Name: "db", Spec: o.Services[0].Spec})} {
+		doc, err := ToYAML(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(append(text, "---\n"...), doc...)
+	}
+	back := mustParse(t, Source{Name: "printed", Content: text})
+	if !same(back.Sets[0].Spec, s.Spec) || !same(back.Services[0].Spec, o.Services[0].Spec) {
+		t.Errorf("came back otherwise:\n%s", text)
+	}
+	files := back.ConfigMaps[0].Files()
+	if string(files["t"]) != "text\n" || string(files["b"]) != "\xff\x00" || len(files) != 2 {
+		t.Errorf("got %q", files)
+	}
+	if _, kept := stored.Annotations[SteadAnnotation]; !kept {
+		t.Error("printing changed the stored set")
+	}
+}
+
+func TestAPrintedSecretHasNoValuesAndIsNotTakenBack(t *testing.T) {
+	doc, err := ToYAML(SecretManifest(&SecretRecord{Namespace: "default", Name: "s", Keys: []string{"key"}, Sealed: Bytes("sealed")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  namespace: default\nkeys:\n  - key\n"
+	if string(doc) != want {
+		t.Errorf("got\n%s\nwant\n%s", doc, want)
+	}
+	_, problems, _ := Parse([]Source{{Name: "s", Content: doc}}, Options{})
+	if len(problems) != 1 || problems[0].What != "unknown field" {
+		t.Errorf("got %v", problems)
+	}
+}
