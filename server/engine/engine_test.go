@@ -199,8 +199,7 @@ func TestEventsAreToldOncePerCauseAndAreBounded(t *testing.T) {
 }
 
 func TestAnEngineDecidesNothingInAStoreWithoutEpoch(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		c.commit(store.Del(store.EpochKey))
+	inStore(t, func(store.Store) error { return nil }, func(c *cluster) {
 		_, stop := c.engine("a", c.store)
 		defer stop()
 		c.set(1)

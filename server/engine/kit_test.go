@@ -36,9 +36,17 @@ type cluster struct {
 // inCluster runs f in a bubble of its own time with a fresh cluster, and checks
 // afterwards, over the whole history of the store, that no identity had two lives.
 func inCluster(t *testing.T, f func(c *cluster)) {
+	inStore(t, func(s store.Store) error {
+		_, _, err := Init(t.Context(), s)
+		return err
+	}, f)
+}
+
+// inStore is inCluster with a store that prepare fills.
+func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{t: t, store: memstore.New()}
-		if _, _, err := Init(t.Context(), c.store); err != nil {
+		if err := prepare(c.store); err != nil {
 			t.Fatal(err)
 		}
 		c.cache = world.New(c.store, slog.New(slog.DiscardHandler))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,9 +219,10 @@ func TestAnEpochThatFallsWhileWatchedEndsTheCache(t *testing.T) {
 func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		s.Fail(func(memstore.Call) memstore.Fault {
-			if away {
+			if away.Load() {
 				return memstore.Fault{Err: store.ErrUnavailable}
 			}
 			return memstore.Fault{}
@@ -231,7 +233,7 @@ func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
 		go func() { done <- c.Run(ctx) }()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		away = false
+		away.Store(false)
 		time.Sleep(lastRetry + time.Second)
 		if err := c.Wait(ctx, 1); err != nil {
 			t.Error(err)
