@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -29,7 +30,7 @@ func (s *Server) LoadImage(stream proto.Control_LoadImageServer) error {
 	if err != nil {
 		return status.Error(codes.InvalidArgument, "the first message names the node")
 	}
-	node, err := s.oneNode(first.GetNode())
+	node, err := s.oneNode(stream.Context(), first.GetNode())
 	if err != nil {
 		return err
 	}
@@ -136,12 +137,28 @@ func (s *Server) imagesOf(ctx context.Context, node spec.NodeName) ([]*proto.Ima
 	return readImages(t, node)
 }
 
-// oneNode is the node asked for, or the only one.
-func (s *Server) oneNode(name string) (spec.NodeName, error) {
+// firstNodeTime is how long a cluster that has no node yet is waited for.
+const firstNodeTime = 10 * time.Second
+
+// oneNode is the node asked for, or the only one; while there is none, the first
+// is waited for.
+func (s *Server) oneNode(ctx context.Context, name string) (spec.NodeName, error) {
 	if name != "" {
 		return spec.NodeName(name), nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, firstNodeTime)
+	defer cancel()
+	sub := s.cfg.World.Subscribe()
+	defer sub.Close()
 	nodes := s.liveNodes()
+	for len(nodes) == 0 && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-sub.C():
+			sub.Take()
+			nodes = s.liveNodes()
+		}
+	}
 	switch len(nodes) {
 	case 1:
 		return nodes[0], nil

@@ -23,16 +23,24 @@ type Broker struct {
 	mu      sync.Mutex
 	nodes   map[spec.NodeName]*outbox
 	waiting map[string]chan *Tunnel
+	came    chan struct{} // closed and made anew when a node comes
 }
 
 func newBroker() *Broker {
-	return &Broker{nodes: map[spec.NodeName]*outbox{}, waiting: map[string]chan *Tunnel{}}
+	return &Broker{nodes: map[spec.NodeName]*outbox{}, waiting: map[string]chan *Tunnel{}, came: make(chan struct{})}
 }
 
 // Open asks node and returns the tunnel it opens; the caller closes it. ask's id
-// is set here. It blocks until the node answers, at most 10 s. Codes: UNAVAILABLE
-// the node has no session with this server, or does not answer.
+// is set here. It blocks until the node answers, at most 10 s; one that has no
+// session yet is waited for. Codes: UNAVAILABLE the node has no session with this
+// server, or does not answer.
 func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (*Tunnel, error) {
+	timer := time.NewTimer(answerTime)
+	defer timer.Stop()
+	out, err := b.way(ctx, node, timer.C)
+	if err != nil {
+		return nil, err
+	}
 	id := make([]byte, 16)
 	if _, err := rand.Read(id); err != nil {
 		return nil, status.Errorf(codes.Internal, "name the ask: %v", err)
@@ -40,18 +48,12 @@ func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (
 	ask.Id = hex.EncodeToString(id)
 	answer := make(chan *Tunnel, 1)
 	b.mu.Lock()
-	out := b.nodes[node]
 	b.waiting[ask.Id] = answer
 	b.mu.Unlock()
 	defer b.forget(ask.Id, answer)
-	if out == nil {
-		return nil, status.Errorf(codes.Unavailable, "node %s is silent: it has no session with this server", node)
-	}
 	if !out.addAsk(ask) {
 		return nil, status.Errorf(codes.Unavailable, "node %s is busy: %d asks wait for it", node, maxAsks)
 	}
-	timer := time.NewTimer(answerTime)
-	defer timer.Stop()
 	select {
 	case t := <-answer:
 		t.bind(ctx)
@@ -60,6 +62,25 @@ func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (
 		return nil, status.Errorf(codes.Unavailable, "node %s did not answer within %s", node, answerTime)
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// way is the outbox of node's session; it is waited for until late receives.
+func (b *Broker) way(ctx context.Context, node spec.NodeName, late <-chan time.Time) (*outbox, error) {
+	for {
+		b.mu.Lock()
+		out, came := b.nodes[node], b.came
+		b.mu.Unlock()
+		if out != nil {
+			return out, nil
+		}
+		select {
+		case <-came:
+		case <-late:
+			return nil, status.Errorf(codes.Unavailable, "node %s is silent: it has no session with this server", node)
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
 	}
 }
 
@@ -93,6 +114,8 @@ func (b *Broker) attach(node spec.NodeName, out *outbox) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.nodes[node] = out
+	close(b.came)
+	b.came = make(chan struct{})
 }
 
 func (b *Broker) detach(node spec.NodeName, out *outbox) {

@@ -146,10 +146,30 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	if err != nil {
 		return nil, nil, err
 	}
-	return se, &proto.Welcome{
-		Cluster: t.cluster, Session: int64(se.id), TtlMillis: s.cfg.TTL.Milliseconds(),
+	return se, s.welcome(t, se.id), nil
+}
+
+func (s *Server) welcome(t threshold, session spec.SessionID) *proto.Welcome {
+	return &proto.Welcome{
+		Cluster: t.cluster, Session: int64(session), TtlMillis: s.cfg.TTL.Milliseconds(),
 		Domain: s.cfg.Domain, Epoch: t.epoch, Server: s.cfg.Name, Cidr: s.cfg.CIDR,
-	}, nil
+	}
+}
+
+// Join implements proto.NodesServer: it judges a hello as Session does and writes nothing.
+func (s *Server) Join(ctx context.Context, h *proto.Hello) (*proto.Welcome, error) {
+	g, err := readHello(h)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.readThreshold(ctx, g.node)
+	if err != nil {
+		return nil, err
+	}
+	if err := admit(g, t); err != nil {
+		return nil, err
+	}
+	return s.welcome(t, 0), nil
 }
 
 // enter writes what a session is, guarded by all that admit has looked at.

@@ -221,3 +221,31 @@ func TestASilentHelloIsAnError(t *testing.T) {
 		t.Fatalf("got %v, want INVALID_ARGUMENT", err)
 	}
 }
+
+func TestAfterTheWorldWasLoadedAnewEverythingIsToldAgain(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	n := r.connect(n1)
+	first := n.wanted()
+	r.store.Break()
+	again := n.wanted()
+	if !again.GetFull() || len(n.lives(again)) != 1 ||
+		wire.ToSequence(again.GetSequence()).Compare(wire.ToSequence(first.GetSequence())) < 0 {
+		t.Fatalf("got full=%v at %v after %v", again.GetFull(), again.GetSequence(), first.GetSequence())
+	}
+	n.next("all pictures", func(m *proto.ToNode) bool { return m.GetPictures().GetFull() })
+	n.next("all pictures again", func(m *proto.ToNode) bool { return m.GetPictures().GetFull() })
+}
+
+func TestANodeThatCannotReadLosesNoPictureOfASetThatCameAndWent(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.wanted()
+	r.begin()
+	r.commit(store.Del(store.SetKey(refDB)))
+	r.record(store.SetKey(refDB), testSet(2))
+	n.next("the newest picture", func(m *proto.ToNode) bool {
+		p, err := wire.ToDocuments[spec.Picture](m.GetPictures().GetPicturesJson())
+		return err == nil && len(p) == 1 && p[0].Replicas == 2 && !p[0].Gone
+	})
+}

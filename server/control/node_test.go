@@ -1,0 +1,149 @@
+package control
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
+)
+
+// agent joins as n1 and answers each ask with answer in a tunnel.
+func (r *rig) agent(answer func(*proto.Ask, proto.Nodes_TunnelClient)) {
+	r.t.Helper()
+	s, err := r.nodes.Session(r.ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	err = s.Send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: &proto.Hello{Node: "n1", Uid: "uid1", Boot: "b1", FactsJson: []byte("{}")}}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := s.Recv(); err != nil {
+		r.t.Fatal(err)
+	}
+	go func() { // ends with the session, which the rig's context ends
+		for {
+			m, err := s.Recv()
+			if err != nil {
+				return
+			}
+			if ask := m.GetAsk(); ask != nil {
+				t, err := r.nodes.Tunnel(r.ctx)
+				if err != nil {
+					return
+				}
+				answer(ask, t)
+				_ = t.CloseSend()
+			}
+		}
+	}()
+}
+
+func TestLogsComeThroughTheNodesTunnel(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	r.live(0, true)
+	logs := func(req *proto.LogsRequest) (string, error) {
+		s, err := r.api.Logs(r.ctx, req)
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		for {
+			f, err := s.Recv()
+			if errors.Is(err, io.EOF) {
+				return text.String(), nil
+			}
+			if err != nil {
+				return text.String(), err
+			}
+			text.Write(f.GetData())
+		}
+	}
+	_, err := logs(&proto.LogsRequest{Member: "db-0", Tail: -1})
+	refused(t, err, codes.Unavailable, "n1 is silent")
+	r.agent(func(ask *proto.Ask, tn proto.Nodes_TunnelClient) {
+		l := ask.GetLogs()
+		if l.GetPrevious() {
+			_ = tn.Send(&proto.Frame{Ask: ask.GetId(), Error: "there was no run before", Code: int32(codes.NotFound)})
+			return
+		}
+		_ = tn.Send(&proto.Frame{Ask: ask.GetId(), Data: []byte(l.GetContainer() + ": one\n")})
+		for range 20 { // more than the tunnel holds
+			_ = tn.Send(&proto.Frame{Data: []byte("more\n")})
+		}
+		_ = tn.Send(&proto.Frame{Done: true})
+	})
+	got, err := logs(&proto.LogsRequest{Member: "db-0", Tail: -1})
+	if want := "main: one\n" + strings.Repeat("more\n", 20); err != nil || got != want {
+		t.Fatalf("got %q, %v; want %q", got, err, want)
+	}
+	_, err = logs(&proto.LogsRequest{Member: "db-0", Previous: true})
+	refused(t, err, codes.NotFound, "no run before")
+	_, err = logs(&proto.LogsRequest{Member: "db-0", Container: "sidecar"})
+	refused(t, err, codes.NotFound, "it has main")
+	_, err = logs(&proto.LogsRequest{Member: "db-7"})
+	refused(t, err, codes.NotFound)
+}
+
+func TestAnImageIsPassedOnToTheOnlyNode(t *testing.T) {
+	r := newRig(t)
+	load := func(node string, pieces ...string) (*proto.LoadImageResponse, error) {
+		s, err := r.api.LoadImage(r.ctx)
+		if err != nil {
+			return nil, err
+		}
+		_ = s.Send(&proto.LoadImageRequest{Node: node})
+		for _, p := range pieces {
+			if s.Send(&proto.LoadImageRequest{Data: []byte(p)}) != nil {
+				break // the refusal comes below
+			}
+		}
+		return s.CloseAndRecv()
+	}
+	_, err := load("")
+	refused(t, err, codes.Unavailable, "no node is connected")
+	r.agent(func(ask *proto.Ask, tn proto.Nodes_TunnelClient) {
+		_ = tn.Send(&proto.Frame{Ask: ask.GetId()})
+		if ask.GetImages() != nil {
+			_ = tn.Send(&proto.Frame{Data: []byte(`[{"Name":"a:1","Digest":"sha256:x","SizeBytes":7}]`), Done: true})
+			return
+		}
+		var archive strings.Builder
+		for {
+			f, err := tn.Recv()
+			if err != nil {
+				return
+			}
+			archive.Write(f.GetData())
+			if strings.HasPrefix(archive.String(), "bad") {
+				_ = tn.Send(&proto.Frame{Error: "this is no archive", Code: int32(codes.InvalidArgument)})
+				return
+			}
+			if f.GetDone() {
+				break
+			}
+		}
+		_ = tn.Send(&proto.Frame{Data: []byte(`[{"Name":"` + archive.String() + `"}]`), Done: true})
+	})
+	out, err := load("", "one", "two", "three")
+	if err != nil || len(out.GetImages()) != 1 || out.GetImages()[0].GetName() != "onetwothree" || out.GetImages()[0].GetNode() != "n1" {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	many := make([]string, 200)
+	for i := range many {
+		many[i] = "bad" + strings.Repeat("x", 10_000)
+	}
+	_, err = load("n1", many...)
+	refused(t, err, codes.InvalidArgument, "no archive")
+	_, err = load("n9", "one")
+	refused(t, err, codes.Unavailable, "n9 is silent")
+	images, err := r.api.Images(r.ctx, &proto.ImagesRequest{})
+	if err != nil || len(images.GetImages()) != 1 || images.GetImages()[0].GetSizeBytes() != 7 {
+		t.Fatalf("got %v, %v", images, err)
+	}
+}

@@ -1,0 +1,136 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// tell sends what differs from t, or everything; again asks to be called once
+// more after a while.
+func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (again bool, err error) {
+	aliens, err := se.tellWanted(stream, t, all)
+	if err != nil {
+		return false, err
+	}
+	if err := se.tellPictures(stream, t, all); err != nil {
+		return false, err
+	}
+	if err := se.tellFiles(stream, t, all); err != nil {
+		return false, err
+	}
+	return se.putStrays(aliens)
+}
+
+// tellWanted sends the lives that differ, and returns the node's strays.
+func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all bool) (aliens []spec.Stray, err error) {
+	var (
+		seq     spec.Sequence
+		lives   []spec.Life
+		ended   []life
+		mine    bool
+		holding = se.held()
+	)
+	se.server.cfg.World.Look(func(v world.View) {
+		seq = sequence(v)
+		_, rev := v.Session(se.node)
+		mine = rev == se.rev && seq.Epoch == se.epoch
+		lives = t.nextLives(v, se.seat, se.server.cfg.Domain)
+		ended = t.nextOver(v, se.seat, holding)
+		aliens = strays(v, se.seat, holding)
+	})
+	if !mine {
+		return nil, errOver
+	}
+	if all || len(lives) > 0 || len(ended) > 0 {
+		return aliens, se.sendWanted(stream, seq, all, lives, ended)
+	}
+	return aliens, nil
+}
+
+func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []spec.Life, ended []life) error {
+	docs, err := wire.Documents(lives)
+	if err != nil {
+		return status.Errorf(codes.Internal, "tell lives: %v", err)
+	}
+	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs}
+	for _, l := range ended {
+		w.Over = append(w.Over, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
+	}
+	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Wanted{Wanted: w}})
+}
+
+// putStrays stores the node's strays when they changed, guarded by the session.
+func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
+	if slices.Equal(aliens, se.facts.Strays) {
+		return false, nil
+	}
+	facts := se.facts
+	facts.Strays = aliens
+	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
+	defer cancel()
+	_, err = se.server.cfg.Store.Commit(ctx, store.Txn{
+		If:   []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)},
+		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts))},
+	})
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return false, errOver
+	case err != nil:
+		return true, nil
+	}
+	se.facts = facts
+	return false, nil
+}
+
+func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all bool) error {
+	docs, next, seq := se.server.pictures.since(t.pictures)
+	t.pictures = next
+	if !all && len(docs) == 0 {
+		return nil
+	}
+	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Pictures{Pictures: &proto.Pictures{
+		Sequence: wire.Sequence(seq), Full: all, PicturesJson: docs,
+	}}})
+}
+
+// tellFiles sends what the node's lives name and is new. A Secret that does not
+// open is left out, and said once: the life waits for it.
+func (se *session) tellFiles(stream proto.Nodes_SessionServer, t *told, all bool) error {
+	var files []spec.Files
+	se.server.cfg.World.Look(func(v world.View) {
+		files = contents(v, se.server.cfg.Key, t.nextFiles(v), se.server.cfg.Logger)
+	})
+	if !all && len(files) == 0 {
+		return nil
+	}
+	docs, err := wire.Documents(files)
+	if err != nil {
+		return status.Error(codes.Internal, "tell files: they cannot be encoded")
+	}
+	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Files{Files: &proto.FilesUpdate{Full: all, FilesJson: docs}}})
+}
+
+func contents(v world.View, key *seal.Key, refs []FileRef, log *slog.Logger) []spec.Files {
+	var files []spec.Files
+	for _, r := range refs {
+		f, err := fileContent(v, key, r)
+		if err != nil {
+			log.Error("secret not opened", "err", err)
+			continue
+		}
+		files = append(files, f)
+	}
+	return files
+}

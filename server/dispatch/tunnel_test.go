@@ -1,0 +1,144 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+)
+
+// ask opens an ask to n1 in a goroutine, and returns the node's end and the asker's.
+func (r *rig) ask(ctx context.Context, n *node) (proto.Nodes_TunnelClient, *Tunnel) {
+	r.t.Helper()
+	type result struct {
+		t   *Tunnel
+		err error
+	}
+	opened := make(chan result, 1)
+	go func() {
+		t, err := r.server.Broker().Open(ctx, "n1", &proto.Ask{Kind: &proto.Ask_Images{Images: &proto.ImagesAsk{}}})
+		opened <- result{t, err}
+	}()
+	ask := n.next("ask", func(m *proto.ToNode) bool { return m.GetAsk() != nil }).GetAsk()
+	stream, err := r.client.Tunnel(r.t.Context())
+	if err == nil {
+		err = stream.Send(&proto.Frame{Ask: ask.GetId()})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	got := <-opened
+	if got.err != nil {
+		r.t.Fatal(got.err)
+	}
+	r.t.Cleanup(got.t.Close)
+	return stream, got.t
+}
+
+func TestFramesGoBothWaysAndEnd(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.welcome()
+	node, asker := r.ask(t.Context(), n)
+	if err := asker.Send(&proto.Frame{Data: []byte("to the node")}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := node.Recv(); err != nil || string(f.GetData()) != "to the node" {
+		t.Fatalf("got %v, %v", f, err)
+	}
+	for range 3 {
+		if err := node.Send(&proto.Frame{Data: []byte("back")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := node.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if f, err := asker.Recv(); err != nil || string(f.GetData()) != "back" {
+			t.Fatalf("got %v, %v", f, err)
+		}
+	}
+	if _, err := asker.Recv(); !errors.Is(err, io.EOF) {
+		t.Fatalf("got %v, want the end", err)
+	}
+	r.until("the asker hears that nobody listens", func() bool {
+		return status.Code(asker.Send(&proto.Frame{Data: []byte("x")})) == codes.Unavailable
+	})
+}
+
+func TestAnAskerThatGoesAwayEndsTheNodesStream(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.welcome()
+	ctx, cancel := context.WithCancel(t.Context())
+	node, asker := r.ask(ctx, n)
+	cancel()
+	if _, err := node.Recv(); !errors.Is(err, io.EOF) {
+		t.Fatalf("got %v, want the end", err)
+	}
+	if _, err := asker.Recv(); status.Code(err) != codes.Canceled && status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestANodeThatGoesAwayIsUnavailable(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.welcome()
+	ctx, cancel := context.WithCancel(t.Context())
+	ask := make(chan string, 1)
+	go func() { ask <- n.next("ask", func(m *proto.ToNode) bool { return m.GetAsk() != nil }).GetAsk().GetId() }()
+	go func() {
+		stream, err := r.client.Tunnel(ctx)
+		if err == nil {
+			_ = stream.Send(&proto.Frame{Ask: <-ask})
+		}
+	}()
+	asker, err := r.server.Broker().Open(t.Context(), "n1", &proto.Ask{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asker.Close()
+	cancel()
+	if _, err := asker.Recv(); status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want UNAVAILABLE", err)
+	}
+}
+
+func TestAnAskNobodyWaitsForIsNotFound(t *testing.T) {
+	r := newRig(t)
+	stream, err := r.client.Tunnel(t.Context())
+	if err == nil {
+		err = stream.Send(&proto.Frame{Ask: "guessed"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.NotFound {
+		t.Fatalf("got %v, want NOT_FOUND", err)
+	}
+	if _, err := r.server.Broker().Open(t.Context(), "n1", &proto.Ask{}); status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want UNAVAILABLE for a silent node", err)
+	}
+}
+
+func TestAStoppingServerEndsTunnels(t *testing.T) {
+	r := newRig(t)
+	n := r.connect(n1)
+	n.welcome()
+	node, asker := r.ask(t.Context(), n)
+	r.stop()
+	if _, err := node.Recv(); status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want UNAVAILABLE", err)
+	}
+	if _, err := asker.Recv(); err == nil {
+		t.Fatal("the asker heard nothing")
+	}
+	<-r.done
+}
