@@ -1,0 +1,228 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const (
+	manifestDoc = "../docs/MANIFEST.md"
+	fieldsBegin = "<!-- fields: begin -->\n"
+	fieldsEnd   = "<!-- fields: end -->"
+)
+
+// TestManifestDoc fails when docs/MANIFEST.md does not list the fields as the types
+// declare them; with -update it writes them.
+func TestManifestDoc(t *testing.T) {
+	doc, err := os.ReadFile(manifestDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok1 := strings.Cut(string(doc), fieldsBegin)
+	_, tail, ok2 := strings.Cut(rest, fieldsEnd)
+	if !ok1 || !ok2 {
+		t.Fatal("the markers are gone")
+	}
+	want := head + fieldsBegin + fieldTables(t) + fieldsEnd + tail
+	if want == string(doc) {
+		return
+	}
+	if !*update {
+		t.Fatal("docs/MANIFEST.md is stale; run go test ./spec -run TestManifestDoc -update")
+	}
+	if err := os.WriteFile(manifestDoc, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fieldTables(t *testing.T) string {
+	notes := fieldNotes(t)
+	set := full[StatefulSet]()
+	Default(&set.Spec)
+	service := full[Service]()
+	DefaultService(&service.Spec)
+	var out strings.Builder
+	for _, kind := range []any{*set, *service, *full[ConfigMap](), *full[Secret]()} {
+		v := reflect.ValueOf(kind)
+		fmt.Fprintf(&out, "\n### %s\n\n| path | type | default | support | |\n|---|---|---|---|---|\n", v.Type().Name())
+		d := &fieldLister{notes: notes, seen: map[reflect.Type]string{}, out: &out}
+		d.list(v, "")
+	}
+	return out.String() + "\n"
+}
+
+// full makes a T in which every supported part is there, so that defaults show.
+func full[T any]() *T {
+	v := new(T)
+	fillParts(reflect.ValueOf(v).Elem())
+	return v
+}
+
+func fillParts(v reflect.Value) {
+	for _, f := range fieldsOf(v.Type()) {
+		part := v.Field(f.index)
+		if f.later || f.ignored {
+			continue
+		}
+		if part.Kind() == reflect.Slice && describable(part.Type().Elem()) {
+			part.Set(reflect.MakeSlice(part.Type(), 1, 1))
+			part = part.Index(0)
+		}
+		if !describable(part.Type()) {
+			continue
+		}
+		if part.Kind() == reflect.Pointer {
+			part.Set(reflect.New(part.Type().Elem()))
+			part = part.Elem()
+		}
+		fillParts(part)
+	}
+}
+
+// describable: a struct with fields of its own, or a pointer to one.
+func describable(t reflect.Type) bool {
+	t = indirect(t)
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[scalar]())
+}
+
+type fieldLister struct {
+	notes map[string]string
+	seen  map[reflect.Type]string
+	out   *strings.Builder
+}
+
+// otherDefaults are defaults that no constant tells.
+var otherDefaults = map[string]string{
+	"spec.replicas":      "the present number; 1 at creation",
+	"spec.serviceName":   "the set's name",
+	"metadata.namespace": "that of `-n`",
+	"spec.template.spec.containers[].imagePullPolicy": "by the tag",
+	"spec.template.spec.containers[].resources":       "requests: the limits",
+}
+
+func (d *fieldLister) list(v reflect.Value, path string) {
+	for _, f := range fieldsOf(v.Type()) {
+		at := join(path, f.name)
+		value := v.Field(f.index)
+		inner := value
+		if inner.Kind() == reflect.Slice && inner.Len() == 1 {
+			inner = inner.Index(0)
+			at += "[]"
+		}
+		for inner.Kind() == reflect.Pointer && !inner.IsNil() {
+			inner = inner.Elem()
+		}
+		shown := typeName(f.typ)
+		open := describable(inner.Type()) && inner.Kind() == reflect.Struct && !f.later && !f.ignored
+		if first, twice := d.seen[inner.Type()]; open && twice {
+			shown, open = "as "+first, false
+		}
+		note := d.notes[v.Type().Name()+"."+v.Type().Field(f.index).Name]
+		fmt.Fprintf(d.out, "| `%s` | %s | %s | %s | %s |\n", at, shown, d.defaultOf(at, inner, open), support(f), note)
+		if open {
+			d.seen[inner.Type()] = "`" + at + "`"
+			d.list(inner, at)
+		}
+	}
+}
+
+func (d *fieldLister) defaultOf(path string, v reflect.Value, open bool) string {
+	if other, ok := otherDefaults[path]; ok {
+		return other
+	}
+	if open || describable(v.Type()) || v.IsZero() && v.Kind() != reflect.Int32 && v.Kind() != reflect.Int64 {
+		return ""
+	}
+	if v.IsZero() && !v.CanAddr() {
+		return ""
+	}
+	b, err := json.Marshal(v.Interface())
+	if err != nil || string(b) == "0" && !pointed(path) {
+		return ""
+	}
+	return "`" + strings.Trim(string(b), `"`) + "`"
+}
+
+// pointed: numbers whose default is a 0 that is written out.
+func pointed(path string) bool { return strings.HasSuffix(path, ".partition") }
+
+func support(f field) string {
+	words := "yes"
+	switch {
+	case f.later && f.or != "":
+		words = "not yet (only `" + f.or + "`)"
+	case f.later:
+		words = "not yet"
+	case f.ignored:
+		words = "ignored"
+	}
+	if f.only {
+		words += " (stead/v1)"
+	}
+	return words
+}
+
+func typeName(t reflect.Type) string {
+	t = indirect(t)
+	switch t {
+	case reflect.TypeFor[Quantity]():
+		return "quantity"
+	case reflect.TypeFor[IntOrPercent]():
+		return "number or percent"
+	case reflect.TypeFor[Duration]():
+		return "time span"
+	case reflect.TypeFor[PortRef]():
+		return "port number or name"
+	case reflect.TypeFor[Bytes]():
+		return "base64"
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		return "list of " + typeName(t.Elem())
+	case reflect.Map:
+		return "map to " + typeName(t.Elem())
+	case reflect.Struct:
+		return "mapping"
+	case reflect.Bool:
+		return "bool"
+	case reflect.Int32, reflect.Int64:
+		return "number"
+	case reflect.String:
+		return "text"
+	}
+	return ""
+}
+
+// fieldNotes are the doc comments of all fields, by Type.Field.
+func fieldNotes(t *testing.T) map[string]string {
+	notes := map[string]string{}
+	for _, name := range []string{"set.go", "template.go", "media.go"} {
+		file, err := goparser.ParseFile(token.NewFileSet(), name, nil, goparser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if body, ok := spec.Type.(*ast.StructType); ok {
+				for _, f := range body.Fields.List {
+					for _, id := range f.Names {
+						text := strings.Join(strings.Fields(f.Doc.Text()), " ")
+						notes[spec.Name.Name+"."+id.Name] = strings.ReplaceAll(text, "|", "\\|")
+					}
+				}
+			}
+			return false
+		})
+	}
+	return notes
+}
