@@ -38,7 +38,7 @@ func (h *Home) Join(ctx context.Context, dial Dial, boot spec.BootID, facts spec
 	return nil
 }
 
-// ask says hello without holding anything, and leaves when welcomed.
+// ask asks one server, once.
 func (h *Home) ask(ctx context.Context, dial Dial, boot spec.BootID, facts spec.NodeFacts) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -47,21 +47,15 @@ func (h *Home) ask(ctx context.Context, dial Dial, boot spec.BootID, facts spec.
 		return err
 	}
 	defer conn.Close()
-	stream, err := proto.NewNodesClient(conn).Session(ctx)
-	if err != nil {
-		return err
-	}
 	doc, err := json.Marshal(facts)
 	if err != nil {
 		return fmt.Errorf("encode the node's facts: %w", err)
 	}
-	hello := &proto.Hello{Node: string(h.Name()), Uid: string(h.UID()), Boot: string(boot), FactsJson: doc, Inventory: &proto.Inventory{}}
-	if err := stream.Send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: hello}}); err != nil {
-		return receiveError(stream, err)
-	}
-	answer, err := stream.Recv()
+	welcome, err := proto.NewNodesClient(conn).Join(ctx, &proto.Hello{
+		Node: string(h.Name()), Uid: string(h.UID()), Boot: string(boot), FactsJson: doc, Inventory: &proto.Inventory{},
+	})
 	if err != nil {
 		return err
 	}
-	return h.Belong(answer.GetWelcome())
+	return h.Belong(welcome)
 }

@@ -1,0 +1,335 @@
+package step
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+
+	"github.com/stead-project/stead/spec"
+)
+
+var seedFlag = flag.Int64("seed", 0, "run the model with this seed only")
+
+// model is a host, its ledger and its worker, with one container a life. The
+// worker's memory is lost in a crash; the rest stays.
+type model struct {
+	rng    *rand.Rand
+	seed   int64
+	log    []string
+	memory Memory // the ledger
+	closed map[spec.Token]bool
+
+	alive spec.Token // whose process runs; zero: none
+	box   State      // of the container
+	boxOf spec.Token
+	// What stands on the host.
+	sandbox, link, scratch bool
+	away                   bool
+
+	// The worker's memory.
+	orders   Orders
+	told     map[spec.Token]bool
+	token    spec.Token
+	signal   bool
+	grace    bool
+	prepared struct{ volumes, sandbox, network, files, image bool }
+	left     struct{ containers, link, scratch, sandbox bool }
+
+	// What the server said, ever.
+	latest  spec.Token
+	stopped map[spec.Token]bool // Stop was ordered, or a newer token told
+}
+
+func newModel(seed int64) *model {
+	return &model{
+		rng: rand.New(rand.NewSource(seed)), seed: seed, box: Absent,
+		closed: map[spec.Token]bool{}, told: map[spec.Token]bool{}, stopped: map[spec.Token]bool{},
+	}
+}
+
+func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
+
+// tell is an order of the server, possibly of a stale one.
+func (m *model) tell(t spec.Token, goal spec.Goal) {
+	m.note("told %s %s", t, goal)
+	for old := range m.closedAndOpen() {
+		if old.Compare(t) < 0 {
+			m.stopped[old] = true
+		}
+	}
+	if goal == spec.GoalStop {
+		m.stopped[t] = true
+	}
+	switch c := t.Compare(m.orders.Token); {
+	case c < 0:
+		return
+	case c == 0 && m.orders.Goal == spec.GoalStop:
+		goal = spec.GoalStop
+	}
+	m.orders.Token, m.orders.Goal = t, goal
+	delete(m.told, t)
+}
+
+func (m *model) closedAndOpen() map[spec.Token]bool {
+	out := map[spec.Token]bool{}
+	for t := range m.closed {
+		out[t] = true
+	}
+	if !m.memory.Open.IsZero() {
+		out[m.memory.Open] = true
+	}
+	return out
+}
+
+// crash loses the worker's memory but for a kept life whose token is open.
+func (m *model) crash() {
+	m.note("agent crashed")
+	goal := m.orders.Goal
+	if m.orders.Token != m.memory.Open && m.stopped[m.memory.Open] {
+		goal = spec.GoalStop
+	}
+	m.orders = Orders{}
+	if !m.memory.Open.IsZero() {
+		m.orders = Orders{Token: m.memory.Open, Goal: goal}
+	}
+	m.told, m.token = map[spec.Token]bool{}, spec.Token{}
+	m.turn()
+}
+
+func (m *model) turn() {
+	m.signal, m.grace = false, false
+	m.prepared = struct{ volumes, sandbox, network, files, image bool }{}
+	m.left = struct{ containers, link, scratch, sandbox bool }{true, true, true, true}
+}
+
+func (m *model) reboot() {
+	m.note("rebooted")
+	m.alive, m.sandbox, m.link, m.scratch = spec.Token{}, false, false, false
+	if m.box == Running {
+		m.box = Lost
+	}
+	if t := m.memory.Open; !t.IsZero() {
+		m.close(t)
+	}
+	m.crash()
+}
+
+func (m *model) close(t spec.Token) {
+	m.memory.Open = spec.Token{}
+	m.memory.Ends = append(m.memory.Ends, t)
+	if t.Compare(m.memory.Newest) > 0 {
+		m.memory.Newest = t
+	}
+	m.closed[t] = true
+}
+
+func (m *model) look() (Wanted, Seen) {
+	token, standing, order := Choose(m.memory, m.orders, func(t spec.Token) bool { return m.told[t] })
+	if token != m.token {
+		m.token = token
+		m.turn()
+	}
+	s := Seen{
+		Standing: standing, Told: m.told[token] || token.IsZero(), Unknown: m.away,
+		Volumes: m.prepared.volumes, Sandbox: m.prepared.sandbox, Network: m.prepared.network, Files: m.prepared.files,
+		Empty: m.alive.IsZero(), Signalled: m.signal, GraceOver: m.grace,
+		Removed: !m.left.containers, Detached: !m.left.link, Unmounted: !m.left.scratch, Unpinned: !m.left.sandbox,
+	}
+	c := Container{Name: "db", State: m.box, Image: m.prepared.image, Due: m.rng.Intn(2) == 0, Cause: "CrashLoop"}
+	if m.box != Absent && m.boxOf != token {
+		c.State = Exited
+	}
+	s.Containers = []Container{c}
+	return Wanted{Order: order}, s
+}
+
+// do performs an operation and checks what must never happen.
+func (m *model) do(op Op) error {
+	m.note("%s for %s", op.Kind, m.token)
+	mayKill := m.closed[m.token] || m.stopped[m.alive] || m.closed[m.alive] || m.box == Exited
+	switch op.Kind {
+	case OpenToken:
+		if m.closed[m.token] || !m.memory.Open.IsZero() || m.token.Compare(m.memory.Newest) <= 0 {
+			return fmt.Errorf("token %s was opened again", m.token)
+		}
+		m.memory.Open, m.memory.Newest = m.token, m.token
+	case Refuse, CloseToken:
+		if op.Kind == CloseToken && !m.stopped[m.token] {
+			return fmt.Errorf("token %s was closed without an order", m.token)
+		}
+		m.close(m.token)
+	case EnsureImage:
+		m.prepared.image = true
+	case EnsureVolumes:
+		m.prepared.volumes, m.left.scratch, m.scratch = true, true, true
+	case EnsureSandbox:
+		m.prepared.sandbox, m.left.sandbox, m.sandbox = true, true, true
+	case AttachNetwork:
+		if !m.sandbox {
+			return fmt.Errorf("a network without a sandbox")
+		}
+		m.prepared.network, m.left.link, m.link = true, true, true
+	case WriteFiles:
+		m.prepared.files = true
+	case CreateContainer:
+		if m.box != Absent {
+			return fmt.Errorf("a container was made over another")
+		}
+		m.box, m.boxOf, m.left.containers = Created, m.token, true
+	case StartContainer:
+		if m.memory.Open != m.token || m.closed[m.token] || !m.alive.IsZero() || m.boxOf != m.token || !m.link || !m.scratch {
+			return fmt.Errorf("token %s was started: open %s, alive %s", m.token, m.memory.Open, m.alive)
+		}
+		m.box, m.alive = Running, m.token
+	case SignalStop:
+		if !m.stopped[m.alive] {
+			return fmt.Errorf("token %s was signalled without an order", m.alive)
+		}
+		m.signal = true
+	case KillAll:
+		if !m.alive.IsZero() && !mayKill {
+			return fmt.Errorf("token %s was killed without an order", m.alive)
+		}
+		m.alive = spec.Token{}
+		if m.box == Running {
+			m.box = Exited
+		}
+	case RemoveContainer, RemoveContainers:
+		if !m.alive.IsZero() {
+			return fmt.Errorf("a container was removed while %s lives", m.alive)
+		}
+		m.box, m.left.containers = Absent, m.left.containers && op.Kind == RemoveContainer
+	case Detach:
+		m.link, m.left.link = false, false
+	case RemoveScratch:
+		m.scratch, m.left.scratch = false, false
+	case RemoveSandbox:
+		m.sandbox, m.left.sandbox = false, false
+	case ReportOver:
+		clean := m.alive.IsZero() && !m.link && !m.scratch && !m.sandbox && m.box == Absent
+		if m.alive == m.token || m.closed[m.token] && m.memory.Open.IsZero() && !clean {
+			return fmt.Errorf("token %s was told to be over: %+v", m.token, m)
+		}
+		m.told[m.token] = true
+	}
+	return nil
+}
+
+// disturb does something that may happen at any time.
+func (m *model) disturb() {
+	newest := max(m.latest.Number, 1)
+	any := spec.Token{Epoch: 1, Number: 1 + m.rng.Int63n(newest)}
+	switch m.rng.Intn(14) {
+	case 0:
+		m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
+		m.tell(m.latest, spec.GoalRun)
+	case 1:
+		if !m.latest.IsZero() {
+			m.tell(m.latest, spec.GoalStop)
+		}
+	case 2:
+		if !m.latest.IsZero() {
+			m.tell(any, spec.GoalRun) // stale
+		}
+	case 3:
+		m.crash()
+	case 4:
+		if m.rng.Intn(4) == 0 {
+			m.reboot()
+		}
+	case 5, 6:
+		if m.box == Running {
+			m.note("container exits")
+			m.box, m.alive = Exited, spec.Token{}
+		}
+	case 7:
+		if m.box == Running && m.rng.Intn(4) == 0 {
+			m.note("container is lost, its process lives")
+			m.box = Lost
+		}
+	case 8:
+		m.away = !m.away
+	case 9:
+		m.grace = m.signal
+	case 10:
+		if len(m.memory.Ends) > 0 && m.told[m.memory.Ends[0]] {
+			m.note("stored %s", m.memory.Ends[0])
+			m.memory.Ends = slices.Delete(m.memory.Ends, 0, 1)
+		}
+	}
+}
+
+func (m *model) step() error {
+	op := Next(m.look())
+	if op.Kind == Nothing || op.Kind == Wait {
+		return nil
+	}
+	if m.rng.Intn(12) == 0 {
+		m.crash() // before the effect
+		return nil
+	}
+	err := m.do(op)
+	if err == nil && m.rng.Intn(12) == 0 {
+		m.crash() // after it
+	}
+	return err
+}
+
+// settle is the world without faults: what the server last wanted comes true.
+func (m *model) settle() error {
+	m.away = false
+	if m.box == Lost { // its process ends at last
+		m.alive = spec.Token{}
+	}
+	m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
+	m.tell(m.latest, spec.GoalRun)
+	for range 60 {
+		m.grace = m.signal
+		if err := m.do(Next(m.look())); err != nil {
+			return err
+		}
+	}
+	if m.alive != m.latest {
+		return fmt.Errorf("the last life, %s, does not run; alive: %s", m.latest, m.alive)
+	}
+	return nil
+}
+
+func (m *model) run(steps int) error {
+	for range steps {
+		if m.rng.Intn(3) == 0 {
+			m.disturb()
+		}
+		if err := m.step(); err != nil {
+			return err
+		}
+	}
+	return m.settle()
+}
+
+// Through crashes at every point, reboots, stale orders and a runtime that loses
+// sight of its containers: no token is started after it was closed, no two live at
+// once, none is told to be over before all of it is gone, and nothing is ended
+// without an order.
+func TestModel(t *testing.T) {
+	first, last := int64(1), int64(5000)
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	for seed := first; seed <= last; seed++ {
+		m := newModel(seed)
+		if err := m.run(150); err != nil {
+			t.Fatalf("-seed %d: %v\n%s", seed, err, m.tail())
+		}
+	}
+}
+
+func (m *model) tail() string {
+	text := ""
+	for _, line := range m.log[max(0, len(m.log)-40):] {
+		text += "  " + line + "\n"
+	}
+	return text
+}
