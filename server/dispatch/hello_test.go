@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
 )
 
 func TestAFirstHelloJoinsTheNode(t *testing.T) {
@@ -135,5 +136,30 @@ func TestAJoinThatCannotBeWrittenLeavesNoSession(t *testing.T) {
 	r.store.Fail(nil)
 	if _, ok := r.get(store.SessionKey("n1")); ok {
 		t.Fatal("a session that nobody knows of was left")
+	}
+}
+
+// Two hellos that both saw no session: the one that commits later must look again.
+func TestASessionThatBeganMeanwhileIsNotOverwritten(t *testing.T) {
+	r := newRig(t)
+	r.connect(n1).welcome()
+	r.commit(store.Del(store.SessionKey("n1")))
+	other := spec.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 999, Server: "s2"}
+	raced := false
+	r.store.Fail(func(c memstore.Call) memstore.Fault {
+		if c.Method == "Commit" && !raced {
+			raced = true
+			if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
+				t.Error(err)
+			}
+		}
+		return memstore.Fault{}
+	})
+	if err := r.connect(n1).ended(); status.Code(err) != codes.Aborted || !raced {
+		t.Fatalf("got %v (raced %v), want ABORTED", err, raced)
+	}
+	kv, _ := r.get(store.SessionKey("n1"))
+	if got, err := store.Decode[spec.Session](kv); err != nil || got != other {
+		t.Fatalf("got %+v, %v", got, err)
 	}
 }

@@ -249,3 +249,19 @@ func TestANodeThatCannotReadLosesNoPictureOfASetThatCameAndWent(t *testing.T) {
 		return err == nil && len(p) == 1 && p[0].Replicas == 2 && !p[0].Gone
 	})
 }
+
+// The store says that this very life is over, the node says that it runs: nobody
+// has a newer one, so it runs on and blocks its identity.
+func TestAHoldingThatWasForgottenWithoutASuccessorIsStray(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	r.commit(store.Del(store.MemberKey(ident(0))))
+	h := n1
+	h.holds = []life{{ID: ident(0), Token: token(10)}}
+	w := r.connect(h).wanted()
+	kv, _ := r.get(store.FactsKey("n1"))
+	facts, err := store.Decode[spec.NodeFacts](kv)
+	if err != nil || len(w.GetOver()) != 0 || len(facts.Strays) != 1 || facts.Strays[0] != h.holds[0] {
+		t.Fatalf("over %v, strays %v, %v", w.GetOver(), facts.Strays, err)
+	}
+}
