@@ -74,7 +74,8 @@ func newRig(t *testing.T) *rig {
 	r.put(store.ClusterKey, []byte("c1"))
 	r.put(store.EpochKey, []byte("1"))
 	r.world = world.New(r.store, log)
-	d, err := dispatch.New(dispatch.Config{Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local", Logger: log})
+	d, err := dispatch.New(dispatch.Config{Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local",
+		AnswerTime: 1500 * time.Millisecond, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

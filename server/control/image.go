@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -137,16 +136,13 @@ func (s *Server) imagesOf(ctx context.Context, node spec.NodeName) ([]*proto.Ima
 	return readImages(t, node)
 }
 
-// firstNodeTime is how long a cluster that has no node yet is waited for.
-const firstNodeTime = 10 * time.Second
-
 // oneNode is the node asked for, or the only one; while there is none, the first
 // is waited for.
 func (s *Server) oneNode(ctx context.Context, name string) (spec.NodeName, error) {
 	if name != "" {
 		return spec.NodeName(name), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, firstNodeTime)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Nodes.AnswerTime())
 	defer cancel()
 	sub := s.cfg.World.Subscribe()
 	defer sub.Close()

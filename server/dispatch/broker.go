@@ -14,28 +14,34 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// answerTime is how long a node may take to open the tunnel of an ask.
-const answerTime = 10 * time.Second
+// DefaultAnswerTime is how long a node may take to come and to open the tunnel of
+// an ask.
+const DefaultAnswerTime = 10 * time.Second
 
 // Broker brings what people ask of a node to its session, and the tunnel that the
 // node opens for it back to them.
 type Broker struct {
+	answer time.Duration
+
 	mu      sync.Mutex
 	nodes   map[spec.NodeName]*outbox
 	waiting map[string]chan *Tunnel
 	came    chan struct{} // closed and made anew when a node comes
 }
 
-func newBroker() *Broker {
-	return &Broker{nodes: map[spec.NodeName]*outbox{}, waiting: map[string]chan *Tunnel{}, came: make(chan struct{})}
+func newBroker(answer time.Duration) *Broker {
+	return &Broker{answer: answer, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]chan *Tunnel{}, came: make(chan struct{})}
 }
 
+// AnswerTime is how long a node is waited for.
+func (b *Broker) AnswerTime() time.Duration { return b.answer }
+
 // Open asks node and returns the tunnel it opens; the caller closes it. ask's id
-// is set here. It blocks until the node answers, at most 10 s; one that has no
-// session yet is waited for. Codes: UNAVAILABLE the node has no session with this
+// is set here. It blocks until the node answers, at most AnswerTime; one that has
+// no session yet is waited for. Codes: UNAVAILABLE the node has no session with this
 // server, or does not answer.
 func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (*Tunnel, error) {
-	timer := time.NewTimer(answerTime)
+	timer := time.NewTimer(b.answer)
 	defer timer.Stop()
 	out, err := b.way(ctx, node, timer.C)
 	if err != nil {
@@ -59,7 +65,7 @@ func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (
 		t.bind(ctx)
 		return t, nil
 	case <-timer.C:
-		return nil, status.Errorf(codes.Unavailable, "node %s did not answer within %s", node, answerTime)
+		return nil, status.Errorf(codes.Unavailable, "node %s did not answer within %s", node, b.answer)
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}

@@ -30,8 +30,10 @@ type Config struct {
 	Domain string
 	CIDR   string
 	// TTL is how long a session outlives its last renewal. At least 1s; zero: 15s.
-	TTL    time.Duration
-	Logger *slog.Logger
+	TTL time.Duration
+	// AnswerTime is how long Broker waits for a node. Zero: 10s.
+	AnswerTime time.Duration
+	Logger     *slog.Logger
 }
 
 // DefaultTTL is the length of a node's session.
@@ -68,11 +70,14 @@ func New(cfg Config) (*Server, error) {
 	if cfg.TTL == 0 {
 		cfg.TTL = DefaultTTL
 	}
+	if cfg.AnswerTime == 0 {
+		cfg.AnswerTime = DefaultAnswerTime
+	}
 	if cfg.TTL < time.Second {
 		return nil, errors.New("make dispatch: a session of under 1s cannot be kept")
 	}
 	return &Server{
-		cfg: cfg, broker: newBroker(), pictures: newPublisher(cfg.World, cfg.Domain),
+		cfg: cfg, broker: newBroker(cfg.AnswerTime), pictures: newPublisher(cfg.World, cfg.Domain),
 		pings: newPinger(cfg.Store, cfg.TTL), reports: newCommitter(cfg.Store, cfg.World, cfg.Logger),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}, nil

@@ -70,7 +70,7 @@ func newRig(t *testing.T) *rig {
 	r.world = world.New(r.store, log)
 	r.server, err = New(Config{
 		Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local",
-		CIDR: "10.88.0.0/16", TTL: 5 * time.Second, Logger: log,
+		CIDR: "10.88.0.0/16", TTL: 5 * time.Second, AnswerTime: 2 * time.Second, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -161,5 +162,25 @@ func TestASessionThatBeganMeanwhileIsNotOverwritten(t *testing.T) {
 	kv, _ := r.get(store.SessionKey("n1"))
 	if got, err := store.Decode[spec.Session](kv); err != nil || got != other {
 		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+func TestJoinTellsTheClusterAndWritesNothing(t *testing.T) {
+	r := newRig(t)
+	before, _, err := r.store.Get(t.Context(), store.ClusterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &proto.Hello{Node: "n1", Uid: "uid1", Boot: "b1", FactsJson: []byte("{}")}
+	w, err := r.server.Join(t.Context(), h)
+	if err != nil || w.GetCluster() != "c1" || w.GetSession() != 0 {
+		t.Fatalf("got %v, %v", w, err)
+	}
+	if after, _, _ := r.store.Get(t.Context(), store.ClusterKey); after != before {
+		t.Fatal("join wrote")
+	}
+	h.Cluster = "c2"
+	if _, err := r.server.Join(t.Context(), h); status.Code(err) != codes.FailedPrecondition {
+		t.Fatalf("got %v, want FAILED_PRECONDITION", err)
 	}
 }

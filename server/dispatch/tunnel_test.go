@@ -142,3 +142,17 @@ func TestAStoppingServerEndsTunnels(t *testing.T) {
 	}
 	<-r.done
 }
+
+func TestANodeThatComesInTimeIsAsked(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = r.server.Broker().Open(ctx, "n1", &proto.Ask{}) // nobody answers; the ask is what counts
+	}()
+	n := r.connect(n1)
+	n.next("ask", func(m *proto.ToNode) bool { return m.GetAsk() != nil })
+	cancel()
+	<-over
+}
