@@ -118,6 +118,7 @@ func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 		}
 		l := &leader{Engine: e, term: store.Leadership{Value: "a", Created: rev}, pool: newPool(e.cfg), wakes: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*memory{}}
 		var turn turn
+		l.memory(db).statusDue = time.Now() // marks are not held back
 		cache.Look(func(v world.View) { turn = l.look(v, db, l.memory(db), time.Now()) })
 		if turn.err != nil || len(turn.units) == 0 || reflect.TypeOf(turn.units[0].action) != reflect.TypeOf(st.action) {
 			t.Fatalf("turn %+v; want %T", turn, st.action)

@@ -27,9 +27,11 @@ func member(ordinal int) spec.Identity {
 // cluster is a store with a node that does at once what it is told, and as many
 // engines as the test starts.
 type cluster struct {
-	t     *testing.T
-	store *memstore.Store
-	cache *world.Cache // the test's own eyes and the node's
+	t     testing.TB
+	store store.Store
+	mem   *memstore.Store // the same, when it is in memory
+	poll  time.Duration   // how often until looks
+	cache *world.Cache    // the test's own eyes and the node's
 	node  *node
 }
 
@@ -45,26 +47,32 @@ func inCluster(t *testing.T, f func(c *cluster)) {
 // inStore is inCluster with a store that prepare fills.
 func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, store: memstore.New()}
-		if err := prepare(c.store); err != nil {
+		mem := memstore.New()
+		if err := prepare(mem); err != nil {
 			t.Fatal(err)
 		}
-		c.cache = world.New(c.store, slog.New(slog.DiscardHandler))
-		stop := c.run(c.cache.Run)
-		c.node = &node{c: c, name: "n1", act: map[int]string{}}
-		c.node.join()
-		stopNode := c.run(c.node.run)
-		watch, err := c.store.Watch(t.Context(), "", 1)
+		c, stop := newCluster(t, mem)
+		c.mem, c.poll = mem, 100*time.Millisecond
+		watch, err := mem.Watch(t.Context(), "", 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f(c)
-		stopNode()
 		stop()
 		oneLife(t, watch)
 		watch.Close()
-		_ = c.store.Close()
+		_ = mem.Close()
 	})
+}
+
+// newCluster is a cluster on s with its node at work; stop ends the node.
+func newCluster(t testing.TB, s store.Store) (c *cluster, stop func()) {
+	c = &cluster{t: t, store: s, poll: 5 * time.Millisecond, cache: world.New(s, slog.New(slog.DiscardHandler))}
+	c.node = &node{c: c, name: "n1", act: map[int]string{}}
+	stopCache := c.run(c.cache.Run)
+	c.node.join()
+	stopNode := c.run(c.node.run)
+	return c, func() { stopNode(); stopCache() }
 }
 
 // run starts f; the returned func ends it and waits.
@@ -84,7 +92,7 @@ func (c *cluster) run(f func(context.Context) error) (stop func()) {
 func (c *cluster) engine(id string, s store.Store) (e *Engine, stop func()) {
 	cache := world.New(s, slog.New(slog.DiscardHandler))
 	e, err := New(Config{
-		Store: s, World: cache, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Store: s, World: cache, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"),
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -143,13 +151,13 @@ func volumes(s *spec.Set) {
 // until waits until cond holds of the cache, for up to an hour of the bubble.
 func (c *cluster) until(what string, cond func(v world.View) bool) {
 	c.t.Helper()
-	for range 36_000 {
+	for range int(time.Hour / (100 * time.Millisecond)) {
 		ok := false
 		c.cache.Look(func(v world.View) { ok = cond(v) })
 		if ok {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(c.poll)
 	}
 	c.cache.Look(func(v world.View) {
 		st, _ := v.Status(db)
@@ -189,7 +197,7 @@ func (n *node) behave(ordinal int, how string) {
 	n.mu.Lock()
 	n.act[ordinal] = how
 	n.mu.Unlock()
-	n.c.cache.Look(func(v world.View) { n.look(v) })
+	n.report()
 }
 
 func (n *node) join() {
@@ -211,41 +219,53 @@ func (n *node) run(ctx context.Context) error {
 		case <-sub.C():
 			sub.Take()
 		}
-		n.c.cache.Look(n.look)
+		n.report()
 	}
 }
 
-// look reports on every life of the node.
-func (n *node) look(v world.View) {
+// report tells all that is new of the node's lives, in as few writes as dispatch.
+func (n *node) report() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, id := range v.MembersOn(n.name) {
-		m, rev := v.Member(id)
-		r, last := v.Report(id)
-		if r != nil && r.Token != m.Token {
-			r = nil
+	var units []store.Txn
+	n.c.cache.Look(func(v world.View) {
+		for _, id := range v.MembersOn(n.name) {
+			if u, ok := n.news(v, id); ok {
+				units = append(units, u)
+			}
 		}
-		next := spec.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: spec.PhaseRunning, Ready: true}
-		switch {
-		case r != nil && r.Phase.Over(), n.act[id.Ordinal] == "hold":
-			continue
-		case m.Goal == spec.GoalStop:
-			next.Phase, next.Ready = spec.PhaseStopped, false
-		case n.act[id.Ordinal] == "refuse":
-			next.Phase, next.Ready, next.Cause = spec.PhaseFailed, false, "VolumeRefused"
-		case r != nil && r.Ready:
-			continue
-		}
-		n.seq++
-		next.Seq = n.seq
-		_, err := n.c.store.Commit(n.c.t.Context(), store.Txn{
-			If:   []store.Guard{store.Seen(store.MemberKey(id), rev), store.Seen(store.ReportKey(id), last)},
-			Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
-		})
-		if err != nil && !errors.Is(err, store.ErrConflict) {
-			n.c.t.Errorf("report %s: %v", id, err)
+	})
+	for _, o := range store.CommitAll(n.c.t.Context(), n.c.store, nil, units) {
+		if o.Err != nil && !errors.Is(o.Err, store.ErrConflict) {
+			n.c.t.Errorf("report: %v", o.Err)
 		}
 	}
+}
+
+// news is the report of a life that says more than the stored one.
+func (n *node) news(v world.View, id spec.Identity) (u store.Txn, ok bool) {
+	m, rev := v.Member(id)
+	r, last := v.Report(id)
+	if r != nil && r.Token != m.Token {
+		r = nil
+	}
+	next := spec.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: spec.PhaseRunning, Ready: true}
+	switch {
+	case r != nil && r.Phase.Over(), n.act[id.Ordinal] == "hold":
+		return u, false
+	case m.Goal == spec.GoalStop:
+		next.Phase, next.Ready = spec.PhaseStopped, false
+	case n.act[id.Ordinal] == "refuse":
+		next.Phase, next.Ready, next.Cause = spec.PhaseFailed, false, "VolumeRefused"
+	case r != nil && r.Ready:
+		return u, false
+	}
+	n.seq++
+	next.Seq = n.seq
+	return store.Txn{
+		If:   []store.Guard{store.Seen(store.MemberKey(id), rev), store.Seen(store.ReportKey(id), last)},
+		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
+	}, true
 }
 
 // oneLife replays the history of the store.

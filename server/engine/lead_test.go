@@ -99,7 +99,7 @@ func TestTwoEnginesAndAStoreThatFails(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		var mu sync.Mutex
 		calls := 0
-		c.store.Fail(func(call memstore.Call) memstore.Fault { // each 7th engine write is lost or its answer is
+		c.mem.Fail(func(call memstore.Call) memstore.Fault { // each 7th engine write is lost or its answer is
 			mu.Lock()
 			defer mu.Unlock()
 			if call.Method != "Commit" || len(call.Txn.If) == 0 || call.Txn.If[0].Key != store.LeaderKey {

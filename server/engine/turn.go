@@ -92,8 +92,10 @@ func removing(p plan.Plan) bool {
 	return false
 }
 
-// report adds the status when it differs, and warnings: with the actions of the
-// step, or alone when they have waited for StatusDelay.
+// report adds the status when it differs, and warnings. What nobody waits for
+// (status, warnings, marks) is written with the next action, or alone when it has
+// waited for StatusDelay: a thousand members that become ready in a second are not
+// a thousand writes.
 func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, events *ledger, t *turn, now time.Time) {
 	ref := w.Set.Ref
 	var u unit
@@ -104,20 +106,34 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}
 	events.write(&u, warnings(ref, w, p, now))
-	switch {
-	case len(u.Then) == 0:
+	if len(u.Then) > 0 {
+		t.units = append(t.units, u)
+	}
+	if len(t.units) == 0 || urgent(p) {
 		mem.statusDue = time.Time{}
 		return
-	case len(t.units) > 0:
-	case mem.statusDue.IsZero():
+	}
+	if mem.statusDue.IsZero() {
 		mem.statusDue = now.Add(l.statusDelay(len(w.Slots)))
-		fallthrough
-	case now.Before(mem.statusDue):
+	}
+	if now.Before(mem.statusDue) {
 		t.sooner(mem.statusDue.Sub(now))
+		t.units = nil
 		return
 	}
 	mem.statusDue = time.Time{}
-	t.units = append(t.units, u)
+}
+
+// urgent: the plan does something that a member waits for.
+func urgent(p plan.Plan) bool {
+	for _, a := range p.Actions {
+		switch a.(type) {
+		case plan.MarkReady, plan.MarkBootstrapped:
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 func (t *turn) sooner(d time.Duration) {
