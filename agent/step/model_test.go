@@ -1,16 +1,11 @@
 package step
 
 import (
-	"flag"
 	"fmt"
 	"math/rand"
-	"slices"
-	"testing"
 
 	"github.com/stead-project/stead/spec"
 )
-
-var seedFlag = flag.Int64("seed", 0, "run the model with this seed only")
 
 // model is a host, its ledger and its worker, with one container a life. The
 // worker's memory is lost in a crash; the rest stays.
@@ -215,121 +210,4 @@ func (m *model) do(op Op) error {
 		m.told[m.token] = true
 	}
 	return nil
-}
-
-// disturb does something that may happen at any time.
-func (m *model) disturb() {
-	newest := max(m.latest.Number, 1)
-	any := spec.Token{Epoch: 1, Number: 1 + m.rng.Int63n(newest)}
-	switch m.rng.Intn(14) {
-	case 0:
-		m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
-		m.tell(m.latest, spec.GoalRun)
-	case 1:
-		if !m.latest.IsZero() {
-			m.tell(m.latest, spec.GoalStop)
-		}
-	case 2:
-		if !m.latest.IsZero() {
-			m.tell(any, spec.GoalRun) // stale
-		}
-	case 3:
-		m.crash()
-	case 4:
-		if m.rng.Intn(4) == 0 {
-			m.reboot()
-		}
-	case 5, 6:
-		if m.box == Running {
-			m.note("container exits")
-			m.box, m.alive = Exited, spec.Token{}
-		}
-	case 7:
-		if m.box == Running && m.rng.Intn(4) == 0 {
-			m.note("container is lost, its process lives")
-			m.box = Lost
-		}
-	case 8:
-		m.away = !m.away
-	case 9:
-		m.grace = m.signal
-	case 10:
-		if len(m.memory.Ends) > 0 && m.told[m.memory.Ends[0]] {
-			m.note("stored %s", m.memory.Ends[0])
-			m.memory.Ends = slices.Delete(m.memory.Ends, 0, 1)
-		}
-	}
-}
-
-func (m *model) step() error {
-	op := Next(m.look())
-	if op.Kind == Nothing || op.Kind == Wait {
-		return nil
-	}
-	if m.rng.Intn(12) == 0 {
-		m.crash() // before the effect
-		return nil
-	}
-	err := m.do(op)
-	if err == nil && m.rng.Intn(12) == 0 {
-		m.crash() // after it
-	}
-	return err
-}
-
-// settle is the world without faults: what the server last wanted comes true.
-func (m *model) settle() error {
-	m.away = false
-	if m.box == Lost { // its process ends at last
-		m.alive = spec.Token{}
-	}
-	m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
-	m.tell(m.latest, spec.GoalRun)
-	for range 60 {
-		m.grace = m.signal
-		if err := m.do(Next(m.look())); err != nil {
-			return err
-		}
-	}
-	if m.alive != m.latest {
-		return fmt.Errorf("the last life, %s, does not run; alive: %s", m.latest, m.alive)
-	}
-	return nil
-}
-
-func (m *model) run(steps int) error {
-	for range steps {
-		if m.rng.Intn(3) == 0 {
-			m.disturb()
-		}
-		if err := m.step(); err != nil {
-			return err
-		}
-	}
-	return m.settle()
-}
-
-// Through crashes at every point, reboots, stale orders and a runtime that loses
-// sight of its containers: no token is started after it was closed, no two live at
-// once, none is told to be over before all of it is gone, and nothing is ended
-// without an order.
-func TestModel(t *testing.T) {
-	first, last := int64(1), int64(5000)
-	if *seedFlag != 0 {
-		first, last = *seedFlag, *seedFlag
-	}
-	for seed := first; seed <= last; seed++ {
-		m := newModel(seed)
-		if err := m.run(150); err != nil {
-			t.Fatalf("-seed %d: %v\n%s", seed, err, m.tail())
-		}
-	}
-}
-
-func (m *model) tail() string {
-	text := ""
-	for _, line := range m.log[max(0, len(m.log)-40):] {
-		text += "  " + line + "\n"
-	}
-	return text
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,79 +18,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// tellProber says of every container what the test last said of it.
-type tellProber struct {
-	now    probe.Health
-	target probe.Target
-	tell   func(probe.Health)
-}
-
-func (p *tellProber) Probe(ctx context.Context, t probe.Target, tell func(probe.Health)) {
-	p.target, p.tell = t, tell
-	tell(p.now)
-	<-ctx.Done()
-}
-
-func (p *tellProber) say(h probe.Health) {
-	synctest.Wait()
-	p.tell(h)
-}
-
-func probed(l *spec.Life) {
-	l.Template.Spec.Containers[0].ReadinessProbe = &spec.Probe{}
-	l.Template.Spec.Containers[0].LivenessProbe = &spec.Probe{}
-}
-
 func scenario(t *testing.T, f func(t *testing.T, n *node)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newNode(t)) })
-}
-
-func TestReadinessGatesReady(t *testing.T) {
-	scenario(t, func(t *testing.T, n *node) {
-		p := &tellProber{now: probe.Health{Started: true, Message: "connection refused"}}
-		n.prober = p
-		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
-		n.wantLast("running and not ready", func(r spec.Report) bool {
-			return r.Phase == spec.PhaseRunning && !r.Ready && r.Cause == causeNotReady && strings.Contains(r.Message, "connection refused")
-		})
-		if p.target.Address != life(5, spec.GoalRun).Member.Address || p.target.Adopted {
-			t.Fatalf("target: got %+v", p.target)
-		}
-		p.say(probe.Health{Started: true, Ready: true})
-		if r := n.wantReady(); r.Cause != "" {
-			t.Fatalf("got %+v", r)
-		}
-		p.say(probe.Health{Started: true, Message: "slow"})
-		n.wantLast("not ready", func(r spec.Report) bool { return !r.Ready && r.Phase == spec.PhaseRunning })
-		n.wantStarts(tok(5), 1)
-	})
-}
-
-func TestLivenessRestartsInPlace(t *testing.T) {
-	for _, stubborn := range []bool{false, true} {
-		scenario(t, func(t *testing.T, n *node) {
-			n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: stubborn} })
-			p := &tellProber{now: probe.Health{Started: true, Ready: true}}
-			n.prober = p
-			n.run()
-			n.w.Tell(with(life(5, spec.GoalRun), probed))
-			n.wantReady()
-			p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
-			if stubborn {
-				n.wantLast("unhealthy", func(r spec.Report) bool { return r.Cause == step.CauseUnhealthy && !r.Ready })
-				n.wantStarts(tok(5), 1)
-				time.Sleep(31 * time.Second)
-			}
-			if r := n.wantReady(); r.Containers[0].Restarts != 1 {
-				t.Fatalf("got %+v", r)
-			}
-			n.wantStarts(tok(5), 2)
-			if _, ok := n.host.Address(db0); !ok {
-				t.Fatal("the address was lost")
-			}
-		})
-	}
 }
 
 func TestBeingAvailableIsReported(t *testing.T) {
@@ -293,9 +222,10 @@ func TestStoppedIsNotToldWhileScratchIsMounted(t *testing.T) {
 			l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "tmp", EmptyDir: &spec.EmptyDir{Medium: "Memory"}}}
 		}))
 		n.wantReady()
-		stuck := true
+		var stuck atomic.Bool
+		stuck.Store(true)
 		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
-			if c.Op == "Clean" && stuck {
+			if c.Op == "Clean" && stuck.Load() {
 				return os.ErrPermission // a mount that cannot be looked at
 			}
 			return nil
@@ -303,7 +233,7 @@ func TestStoppedIsNotToldWhileScratchIsMounted(t *testing.T) {
 		n.w.Tell(life(5, spec.GoalStop))
 		time.Sleep(time.Minute)
 		n.wantLast("stopping", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause != "" })
-		stuck = false
+		stuck.Store(false)
 		time.Sleep(2 * time.Minute)
 		n.wantStopped(tok(5))
 	})

@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/agent/ledger"
+)
+
+func TestOneAgentARoot(t *testing.T) {
+	root := t.TempDir()
+	h, err := Open(root, "n1")
+	must(t, err)
+	_, err = Open(root, "n1")
+	if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
+		t.Fatalf("second agent: got %v", err)
+	}
+	must(t, h.Close())
+	if _, err := Open(root, "n2"); err == nil {
+		t.Fatal("another name on the same root: want an error")
+	}
+	must(t, os.Remove(filepath.Join(root, "ledger")))
+	if _, err := Open(root, "n1"); !errors.Is(err, ledger.ErrLost) {
+		t.Fatalf("without its ledger: got %v, want ErrLost", err)
+	}
+}

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/spec"
+)
+
+// node is a host whose agent can be killed and started again.
+type node struct {
+	t      *testing.T
+	host   *fakert.Host
+	script *script
+	root   string
+	boot   spec.BootID
+	begun  time.Time
+	dns    []spec.Picture // as last handed over
+	mu     sync.Mutex
+
+	home   *Home
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func newNode(t *testing.T) *node {
+	n := &node{t: t, host: fakert.New(), script: newScript(t), root: filepath.Join(t.TempDir(), "root"), boot: "b1", begun: time.Now()}
+	t.Cleanup(n.kill)
+	return n
+}
+
+func (n *node) run() {
+	n.t.Helper()
+	home, err := Open(n.root, "n1")
+	must(n.t, err)
+	must(n.t, home.Join(n.t.Context(), n.script.dial, n.boot, spec.NodeFacts{}, slog.New(slog.DiscardHandler)))
+	a, err := New(Config{
+		Home: home, RunDir: filepath.Join(n.root, "run", string(n.boot)), Dial: n.script.dial,
+		Runtime: n.host, Network: n.host, Volumes: n.host, Boot: n.boot, Logger: slog.New(slog.DiscardHandler),
+		Clock: func() time.Duration { return time.Since(n.begun) },
+		Pictures: func(ps []spec.Picture) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.dns = ps
+		},
+	})
+	must(n.t, err)
+	ctx, cancel := context.WithCancel(n.t.Context())
+	n.home, n.cancel, n.done = home, cancel, make(chan error, 1)
+	go func() { n.done <- a.Run(ctx) }()
+}
+
+// kill ends the agent, and nothing else on the host.
+func (n *node) kill() {
+	if n.cancel == nil {
+		return
+	}
+	n.cancel()
+	if err := <-n.done; err != nil {
+		n.t.Errorf("agent: %v", err)
+	}
+	must(n.t, n.home.Close())
+	n.cancel = nil
+}
+
+func (n *node) life(number int64, goal spec.Goal) spec.Life {
+	l := spec.Life{
+		Member: spec.Member{
+			ID: db0, Token: tok(number), Goal: goal, Reason: spec.ReasonCreate, Revision: "r1",
+			Node: "n1", NodeUID: n.home.UID(), Boot: n.boot, Address: netip.MustParseAddr("10.88.0.2"), GraceSeconds: 5,
+		},
+		Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{Name: "db", Image: "img:1"}}}},
+		Service:  "db", Domain: "cluster.local",
+	}
+	return l
+}
+
+// report is the last one that the server has of a life.
+func (n *node) report(token spec.Token) spec.Report {
+	synctest.Wait()
+	n.script.mu.Lock()
+	defer n.script.mu.Unlock()
+	return n.script.last[lifeKey{db0, token}]
+}
+
+func (n *node) want(what string, token spec.Token, ok func(spec.Report) bool) {
+	n.t.Helper()
+	time.Sleep(2 * time.Second) // of the bubble: every delay of a report is over
+	if r := n.report(token); !ok(r) {
+		n.t.Fatalf("want %s; the server's last report of %s is %+v", what, token, r)
+	}
+}
+
+func (n *node) wantReady(token spec.Token) {
+	n.t.Helper()
+	n.want("ready", token, func(r spec.Report) bool { return r.Ready })
+}
+
+func (n *node) wantStopped(token spec.Token) {
+	n.t.Helper()
+	n.want("stopped", token, func(r spec.Report) bool { return r.Phase == spec.PhaseStopped })
+}
+
+func (n *node) wantStarts(token spec.Token, want int) {
+	n.t.Helper()
+	synctest.Wait()
+	if got := n.host.StartsOf(cid, token); got != want {
+		n.t.Fatalf("token %s was started %d times, want %d", token, got, want)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func decode[T any](t *testing.T, b []byte) T {
+	t.Helper()
+	var v T
+	must(t, json.Unmarshal(b, &v))
+	return v
+}

@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+)
+
+// signalStop tells the member why, then asks all its containers to end.
+func (w *Worker) signalStop(ctx context.Context) error {
+	reason := spec.ReasonReplace
+	if w.life != nil && w.life.Member.StopReason != "" {
+		reason = w.life.Member.StopReason
+	}
+	if err := files.WriteTermination(w.place, reason); err != nil {
+		return err
+	}
+	for name, b := range w.boxes {
+		if b.seen != step.Running {
+			continue
+		}
+		if err := ignoreGone(w.c.Runtime.Signal(ctx, runtime.ContainerID{ID: w.id, Name: name}, sigterm, false)); err != nil {
+			return err
+		}
+	}
+	w.state.Signalled, w.stopAt = true, time.Now().Add(w.grace())
+	w.saveState()
+	w.dirty = true
+	w.log.Info("life asked to stop", "token", w.token, "reason", reason)
+	return nil
+}
+
+var errStillThere = errors.New("processes are still there after SIGKILL; they may hang in the kernel")
+
+func (w *Worker) killAll(ctx context.Context) error {
+	w.dirty = true
+	if err := w.c.Runtime.KillAll(ctx, w.id); err != nil {
+		return err
+	}
+	if empty, err := w.c.Runtime.Empty(ctx, w.id); err != nil || !empty {
+		return errors.Join(errStillThere, err)
+	}
+	return nil
+}
+
+func (w *Worker) removeContainers(ctx context.Context) error {
+	for _, name := range w.names {
+		if err := w.c.Runtime.Remove(ctx, runtime.ContainerID{ID: w.id, Name: name}); err != nil {
+			return err
+		}
+		w.box(name).clear()
+	}
+	w.left.containers, w.dirty = false, false
+	w.prepared = prepared{}
+	return nil
+}
+
+// reportOver tells the end of the token; its traces on tmpfs go first.
+func (w *Worker) reportOver() error {
+	if w.standing == step.Closed {
+		if err := w.forget(); err != nil {
+			return fmt.Errorf("forget the life: %w", err)
+		}
+	}
+	w.reportEnd()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told[w.token] = true
+	return nil
+}

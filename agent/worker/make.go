@@ -1,0 +1,150 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+)
+
+func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
+	dir := filepath.Join(w.c.Root, "logs", string(w.id.Namespace), w.id.MemberName(), c.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the log directory: %w", err)
+	}
+	desc, err := files.Build(w.life, c, w.c.Node, w.c.Find, files.Parts{
+		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs,
+		Log: runtime.Log{Dir: dir, FileBytes: w.c.Tuning.LogBytes, Files: w.c.Tuning.LogFiles},
+	})
+	if err != nil {
+		return err
+	}
+	desc.Labels = files.Labels(w.life)
+	w.left.containers = true
+	err = w.c.Runtime.Create(ctx, desc)
+	switch {
+	case errors.Is(err, runtime.ErrExists):
+		w.dirty = true
+		return nil
+	case errors.Is(err, runtime.ErrImageMissing), errors.Is(err, runtime.ErrNotFound):
+		b.image = false
+		return err
+	case err != nil:
+		return err
+	}
+	b.seen, b.broken = step.Created, false
+	return nil
+}
+
+// start starts a created container. One that cannot be started is like one that
+// ended: it is made anew after its back-off.
+func (w *Worker) start(ctx context.Context, id runtime.ContainerID, b *box) error {
+	err := w.c.Runtime.Start(ctx, id)
+	w.dirty = true
+	if err == nil {
+		b.ours = true
+		w.log.Info("container started", "token", w.token)
+		return nil
+	}
+	if errors.Is(err, runtime.ErrUnavailable) || ctx.Err() != nil {
+		return err // what became of it will be seen
+	}
+	b.broken = true
+	w.countEnd(b, ending{causeStart, err.Error()}, runtime.Exit{})
+	b.Cause = causeStart
+	return nil
+}
+
+func (w *Worker) ensureVolumes(ctx context.Context) error {
+	w.left.scratch = true
+	dirs := map[string]string{}
+	var group *int64
+	if sc := w.life.Template.Spec.SecurityContext; sc != nil {
+		group = sc.FSGroup
+	}
+	for _, v := range w.life.Member.Volumes {
+		_, fresh := w.life.FreshVolumes[v.Claim]
+		dir, err := w.c.Volumes.Ensure(ctx, w.id, v, fresh && !w.state.ReadyOnce, group)
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", v.Claim, err)
+		}
+		dirs[string(v.Claim)] = dir
+	}
+	for _, v := range w.life.Template.Spec.Volumes {
+		if _, claimed := dirs[v.Name]; claimed || v.EmptyDir == nil {
+			continue
+		}
+		size := int64(0)
+		if v.EmptyDir.SizeLimit != nil {
+			size = v.EmptyDir.SizeLimit.Value()
+		}
+		dir, err := w.c.Volumes.Scratch(ctx, w.id, w.token, v.Name, v.EmptyDir.Medium == "Memory", size, group)
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", v.Name, err)
+		}
+		dirs[v.Name] = dir
+	}
+	if err := files.MakeSubPaths(w.life, dirs, group); err != nil {
+		return err
+	}
+	w.prepared.volumes, w.prepared.dirs = true, dirs
+	return nil
+}
+
+func (w *Worker) ensureSandbox(ctx context.Context) error {
+	w.left.sandbox = true
+	box, err := w.c.Runtime.EnsureSandbox(ctx, w.id, w.token, w.id.MemberName())
+	if err != nil {
+		return err
+	}
+	w.prepared.sandbox, w.prepared.netns = true, box.NetNS
+	return nil
+}
+
+func (w *Worker) attach(ctx context.Context) error {
+	w.left.link = true
+	err := w.c.Network.Attach(ctx, w.id, w.prepared.netns, w.life.Member.Address)
+	w.prepared.network = err == nil
+	return err
+}
+
+// writeFiles shows the member what is known now. A ConfigMap that has gone away
+// since the life began leaves the old files in place and is told as a cause.
+func (w *Worker) writeFiles() error {
+	w.wrote = time.Now()
+	life := *w.life
+	if w.state.ReadyOnce {
+		life.FreshVolumes = nil
+	}
+	if err := files.WriteMember(w.place, &life, w.c.Node); err != nil {
+		return err
+	}
+	if picture, ok := w.c.Picture(w.id.Ref()); ok {
+		picture.Bootstrapped = picture.Bootstrapped || life.Bootstrapped
+		if err := files.WriteSet(w.place, &picture); err != nil {
+			return err
+		}
+	}
+	media, err := files.MediaOf(&life, w.c.Find)
+	if err != nil {
+		return err
+	}
+	var group *int64
+	if sc := life.Template.Spec.SecurityContext; sc != nil {
+		group = sc.FSGroup
+	}
+	for _, m := range media {
+		if err := files.WriteMedia(filepath.Join(w.place.Media, m.Name), m, group); err != nil {
+			return err
+		}
+	}
+	w.prepared.files = true
+	return nil
+}

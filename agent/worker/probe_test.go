@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+)
+
+// tellProber says of every container what the test last said of it.
+type tellProber struct {
+	now    probe.Health
+	target probe.Target
+	tell   func(probe.Health)
+}
+
+func (p *tellProber) Probe(ctx context.Context, t probe.Target, tell func(probe.Health)) {
+	p.target, p.tell = t, tell
+	tell(p.now)
+	<-ctx.Done()
+}
+
+func (p *tellProber) say(h probe.Health) {
+	synctest.Wait()
+	p.tell(h)
+}
+
+func probed(l *spec.Life) {
+	l.Template.Spec.Containers[0].ReadinessProbe = &spec.Probe{}
+	l.Template.Spec.Containers[0].LivenessProbe = &spec.Probe{}
+}
+
+func TestReadinessGatesReady(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := &tellProber{now: probe.Health{Started: true, Message: "connection refused"}}
+		n.prober = p
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.wantLast("running and not ready", func(r spec.Report) bool {
+			return r.Phase == spec.PhaseRunning && !r.Ready && r.Cause == causeNotReady && strings.Contains(r.Message, "connection refused")
+		})
+		if p.target.Address != life(5, spec.GoalRun).Member.Address || p.target.Adopted {
+			t.Fatalf("target: got %+v", p.target)
+		}
+		p.say(probe.Health{Started: true, Ready: true})
+		if r := n.wantReady(); r.Cause != "" {
+			t.Fatalf("got %+v", r)
+		}
+		p.say(probe.Health{Started: true, Message: "slow"})
+		n.wantLast("not ready", func(r spec.Report) bool { return !r.Ready && r.Phase == spec.PhaseRunning })
+		n.wantStarts(tok(5), 1)
+	})
+}
+
+func TestLivenessRestartsInPlace(t *testing.T) {
+	for _, stubborn := range []bool{false, true} {
+		scenario(t, func(t *testing.T, n *node) {
+			n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: stubborn} })
+			p := &tellProber{now: probe.Health{Started: true, Ready: true}}
+			n.prober = p
+			n.run()
+			n.w.Tell(with(life(5, spec.GoalRun), probed))
+			n.wantReady()
+			p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
+			if stubborn {
+				n.wantLast("unhealthy", func(r spec.Report) bool { return r.Cause == step.CauseUnhealthy && !r.Ready })
+				n.wantStarts(tok(5), 1)
+				time.Sleep(31 * time.Second)
+			}
+			if r := n.wantReady(); r.Containers[0].Restarts != 1 {
+				t.Fatalf("got %+v", r)
+			}
+			n.wantStarts(tok(5), 2)
+			if _, ok := n.host.Address(db0); !ok {
+				t.Fatal("the address was lost")
+			}
+		})
+	}
+}
