@@ -47,9 +47,8 @@ type Config struct {
 
 // Engine leads or waits to lead; see Run.
 type Engine struct {
-	cfg       Config
-	addresses *pool
-	log       *slog.Logger
+	cfg Config
+	log *slog.Logger
 }
 
 // New checks cfg and starts nothing.
