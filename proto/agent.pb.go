@@ -489,7 +489,7 @@ func (x *Holding) GetToken() *Token {
 	return nil
 }
 
-// Welcome answers hello.
+// Welcome answers hello; session is 0 when it answers Join.
 type Welcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -1379,8 +1379,9 @@ const file_agent_proto_rawDesc = "" +
 	"timestamps\x18\a \x01(\bR\n" +
 	"timestamps\"\x0e\n" +
 	"\fImageLoadAsk\"\v\n" +
-	"\tImagesAsk2l\n" +
-	"\x05Nodes\x123\n" +
+	"\tImagesAsk2\x98\x01\n" +
+	"\x05Nodes\x12*\n" +
+	"\x04Join\x12\x0f.stead.v1.Hello\x1a\x11.stead.v1.Welcome\x123\n" +
 	"\aSession\x12\x12.stead.v1.FromNode\x1a\x10.stead.v1.ToNode(\x010\x01\x12.\n" +
 	"\x06Tunnel\x12\x0f.stead.v1.Frame\x1a\x0f.stead.v1.Frame(\x010\x01B,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
@@ -1448,12 +1449,14 @@ var file_agent_proto_depIdxs = []int32{
 	16, // 23: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
 	17, // 24: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
 	19, // 25: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	0,  // 26: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	21, // 27: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	1,  // 28: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	21, // 29: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	28, // [28:30] is the sub-list for method output_type
-	26, // [26:28] is the sub-list for method input_type
+	2,  // 26: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 27: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	21, // 28: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	5,  // 29: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	1,  // 30: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	21, // 31: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	29, // [29:32] is the sub-list for method output_type
+	26, // [26:29] is the sub-list for method input_type
 	26, // [26:26] is the sub-list for extension type_name
 	26, // [26:26] is the sub-list for extension extendee
 	0,  // [0:26] is the sub-list for field type_name

@@ -19,6 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	Nodes_Join_FullMethodName    = "/stead.v1.Nodes/Join"
 	Nodes_Session_FullMethodName = "/stead.v1.Nodes/Session"
 	Nodes_Tunnel_FullMethodName  = "/stead.v1.Nodes/Tunnel"
 )
@@ -30,6 +31,9 @@ const (
 // Nodes is the API of nodes. User documents (templates, members, pictures) travel
 // in their stored JSON form inside bytes fields; proto/wire converts them.
 type NodesClient interface {
+	// Join tells a node which cluster it would belong to, and leaves no trace: the
+	// names of all that a node makes carry the cluster's id. Codes: as Session.
+	Join(ctx context.Context, in *Hello, opts ...grpc.CallOption) (*Welcome, error)
 	// Session is a node's live connection. The node says hello; the server answers
 	// welcome, the whole wanted list, all pictures and files, then changes.
 	// Codes: ALREADY_EXISTS another uid holds the name; FAILED_PRECONDITION the
@@ -47,6 +51,16 @@ type nodesClient struct {
 
 func NewNodesClient(cc grpc.ClientConnInterface) NodesClient {
 	return &nodesClient{cc}
+}
+
+func (c *nodesClient) Join(ctx context.Context, in *Hello, opts ...grpc.CallOption) (*Welcome, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Welcome)
+	err := c.cc.Invoke(ctx, Nodes_Join_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *nodesClient) Session(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromNode, ToNode], error) {
@@ -82,6 +96,9 @@ type Nodes_TunnelClient = grpc.BidiStreamingClient[Frame, Frame]
 // Nodes is the API of nodes. User documents (templates, members, pictures) travel
 // in their stored JSON form inside bytes fields; proto/wire converts them.
 type NodesServer interface {
+	// Join tells a node which cluster it would belong to, and leaves no trace: the
+	// names of all that a node makes carry the cluster's id. Codes: as Session.
+	Join(context.Context, *Hello) (*Welcome, error)
 	// Session is a node's live connection. The node says hello; the server answers
 	// welcome, the whole wanted list, all pictures and files, then changes.
 	// Codes: ALREADY_EXISTS another uid holds the name; FAILED_PRECONDITION the
@@ -101,6 +118,9 @@ type NodesServer interface {
 // pointer dereference when methods are called.
 type UnimplementedNodesServer struct{}
 
+func (UnimplementedNodesServer) Join(context.Context, *Hello) (*Welcome, error) {
+	return nil, status.Error(codes.Unimplemented, "method Join not implemented")
+}
 func (UnimplementedNodesServer) Session(grpc.BidiStreamingServer[FromNode, ToNode]) error {
 	return status.Error(codes.Unimplemented, "method Session not implemented")
 }
@@ -128,6 +148,24 @@ func RegisterNodesServer(s grpc.ServiceRegistrar, srv NodesServer) {
 	s.RegisterService(&Nodes_ServiceDesc, srv)
 }
 
+func _Nodes_Join_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Hello)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodesServer).Join(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Nodes_Join_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodesServer).Join(ctx, req.(*Hello))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Nodes_Session_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(NodesServer).Session(&grpc.GenericServerStream[FromNode, ToNode]{ServerStream: stream})
 }
@@ -148,7 +186,12 @@ type Nodes_TunnelServer = grpc.BidiStreamingServer[Frame, Frame]
 var Nodes_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "stead.v1.Nodes",
 	HandlerType: (*NodesServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Join",
+			Handler:    _Nodes_Join_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Session",

@@ -61,7 +61,7 @@ func (l *Lab) startAgent(flags ...string) {
 	l.agent = l.start("agent", append(argv, flags...)...)
 	l.eventually(30*time.Second, "the node connects", func() error {
 		out, err := l.trySteadFor(3*time.Second, "get", "nodes")
-		if err != nil || !strings.Contains(out, "Connected") {
+		if err != nil || !strings.Contains(out, " Ready ") {
 			return fmt.Errorf("%v: %s", err, out)
 		}
 		return nil
