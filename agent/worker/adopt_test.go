@@ -169,7 +169,12 @@ func TestAStopOutlastsTheAgent(t *testing.T) {
 		synctest.Wait()
 		n.kill()
 		n.run() // and no server says anything
-		time.Sleep(31 * time.Second)
+		time.Sleep(25 * time.Second)
+		n.wantLast("its grace", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+		if got := n.host.RunningTokens(db0); len(got) != 1 {
+			t.Fatal("it was killed before its grace was over")
+		}
+		time.Sleep(6 * time.Second)
 		n.wantStopped(tok(5))
 		if signals != 1 {
 			t.Errorf("%d stop signals, want 1", signals)
