@@ -65,6 +65,10 @@ func (l *Lab) toolArchive() string {
 func (l *Lab) startWitness() (file string) {
 	file = l.path("witness.log")
 	l.start("witness", toolBinary, "witness", "--file", file)
+	l.eventually(10*time.Second, "the witness listens", func() error {
+		_, err := os.Stat(file)
+		return err
+	})
 	return file
 }
 

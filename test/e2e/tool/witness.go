@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// witness appends every line it is told to a file, whole, until it is stopped.
+// witness appends every line it is told to a file, whole, until it is stopped. The
+// file appears when it listens.
 func witness(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("witness", flag.ContinueOnError)
 	listen := flags.String("listen", "0.0.0.0:7777", "address to listen on")
@@ -17,16 +18,16 @@ func witness(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(*path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", *listen)
 	if err != nil {
 		return err
 	}
+	file, err := os.OpenFile(*path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
 	context.AfterFunc(ctx, func() { l.Close() })
 	var mu sync.Mutex
 	for {
