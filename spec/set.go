@@ -11,7 +11,7 @@ type StatefulSet struct {
 
 // ObjectMeta names an object.
 type ObjectMeta struct {
-	Name        string            `json:"name"`
+	Name        string            `json:"name,omitempty"`
 	Namespace   Namespace         `json:"namespace,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`

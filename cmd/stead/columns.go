@@ -36,8 +36,8 @@ var columns = map[string]column{
 		row:  nodeRow,
 	},
 	"service":   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, row: serviceRow},
-	"configmap": {head: []string{"NAME", "KEYS", "AGE"}, row: filesRow},
-	"secret":    {head: []string{"NAME", "KEYS", "AGE"}, row: filesRow},
+	"configmap": {head: []string{"NAME", "KEYS"}, row: filesRow},
+	"secret":    {head: []string{"NAME", "KEYS"}, row: filesRow},
 	"event":     {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: eventRow},
 	"revision":  {head: []string{"NAME", "SET", "NUMBER", "CAUSE", "AGE"}, row: revisionRow},
 }
@@ -151,7 +151,7 @@ func filesRow(p *proto.Object) (cells, wide []any, err error) {
 	for _, k := range st.Keys {
 		keys = append(keys, k.Name)
 	}
-	return []any{o.Metadata.Name, strings.Join(sorted(keys), ","), age(o.Metadata.CreationTimestamp)}, nil, nil
+	return []any{o.Metadata.Name, strings.Join(sorted(keys), ",")}, nil, nil
 }
 
 func eventRow(p *proto.Object) (cells, wide []any, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,7 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 	for _, c := range st.Conditions {
 		fmt.Fprintf(d.out, "%-13s %s %s %s\n", c.Type+":", c.Status, c.Reason, c.Message)
 	}
-	if err := d.list(ctx, "member", o.Metadata.Name, "Members"); err != nil {
+	if err := d.list(ctx, "member", o.Metadata.Name, "Members", nil); err != nil {
 		return err
 	}
 	for _, m := range st.Members {
@@ -83,10 +84,10 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 			fmt.Fprintf(d.out, "  %s: %s\n", m.Name, memberState(m))
 		}
 	}
-	if err := d.list(ctx, "volume", o.Metadata.Name, "Volumes"); err != nil {
+	if err := d.list(ctx, "volume", o.Metadata.Name, "Volumes", nil); err != nil {
 		return err
 	}
-	return d.list(ctx, "event", o.Metadata.Name, "Events")
+	return d.list(ctx, "event", o.Metadata.Name, "Events", nil)
 }
 
 func (d describer) member(ctx context.Context, got *proto.Object) error {
@@ -132,7 +133,11 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 			return err
 		}
 	}
-	return d.list(ctx, "event", set, "Events of "+set)
+	return d.list(ctx, "event", set, "Events", func(p *proto.Object) bool {
+		var e spec.Event
+		_, err := decode(p, &e, nil)
+		return err == nil && e.Member == o.Metadata.Name
+	})
 }
 
 // fields prints aligned "Name: value" lines.
@@ -142,12 +147,17 @@ func (d describer) fields(pairs ...string) {
 	}
 }
 
-func (d describer) list(ctx context.Context, kind, set, title string) error {
+// list shows the objects of a set that keep lets pass (nil: all); nothing when there are none.
+func (d describer) list(ctx context.Context, kind, set, title string, keep func(*proto.Object) bool) error {
 	got, err := d.control.List(ctx, &proto.ListRequest{Kind: kind, Namespace: d.namespace, Set: set})
 	if err != nil {
 		return err
 	}
-	if len(got.GetObjects()) == 0 {
+	objects := got.GetObjects()
+	if keep != nil {
+		objects = slices.DeleteFunc(objects, func(o *proto.Object) bool { return !keep(o) })
+	}
+	if len(objects) == 0 {
 		return nil
 	}
 	fmt.Fprintf(d.out, "\n%s:\n", title)
@@ -155,5 +165,5 @@ func (d describer) list(ctx context.Context, kind, set, title string) error {
 	if err != nil {
 		return err
 	}
-	return show.all(got.GetObjects(), false)
+	return show.all(objects, false)
 }

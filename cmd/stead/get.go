@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,13 +31,7 @@ nodes, services (svc), configmaps (cm), secrets, events, revisions.`,
 			if len(args) == 0 || len(args) > 2 {
 				return usageError{errors.New("get takes a kind and perhaps a name, as in 'stead get members'")}
 			}
-			name := ""
-			kind, err := parseKind(args[0])
-			if len(args) == 2 {
-				name = args[1]
-			} else if err != nil {
-				kind, name, err = parseTarget(args, "")
-			}
+			kind, name, err := parseChoice(args)
 			if err != nil {
 				return err
 			}
@@ -60,6 +55,15 @@ nodes, services (svc), configmaps (cm), secrets, events, revisions.`,
 	flags.StringVarP(&output, "output", "o", "", "wide, yaml, json or name (default: a table)")
 	flags.BoolVarP(&watch, "watch", "w", false, "go on showing changes, until Ctrl-C")
 	return cmd
+}
+
+// parseChoice reads "kind", "kind name" or "kind/name".
+func parseChoice(args []string) (kind, name string, err error) {
+	if len(args) == 2 || strings.Contains(args[0], "/") {
+		return parseTarget(args, "")
+	}
+	kind, err = parseKind(args[0])
+	return kind, "", err
 }
 
 func getObjects(ctx context.Context, control proto.ControlClient, list *proto.ListRequest, name string, show *printer) error {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
@@ -87,6 +89,9 @@ func (p *printer) document(doc []byte) error {
 }
 
 func (p *printer) table(objects []*proto.Object, head bool) error {
+	if p.kind == "event" {
+		sortByAge(objects)
+	}
 	cols, ok := columns[p.kind]
 	if !ok {
 		return fmt.Errorf("no table for kind %s; use -o yaml", p.kind)
@@ -119,4 +124,16 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 		t.row(cells...)
 	}
 	return t.flush()
+}
+
+// sortByAge puts the oldest events first; those that cannot be read stay where they are.
+func sortByAge(objects []*proto.Object) {
+	at := func(o *proto.Object) time.Time {
+		var e spec.Event
+		if _, err := decode(o, &e, nil); err != nil {
+			return time.Time{}
+		}
+		return e.At
+	}
+	slices.SortStableFunc(objects, func(a, b *proto.Object) int { return at(a).Compare(at(b)) })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -139,6 +140,11 @@ func (l *Lab) leftovers() string {
 		if err == nil && strings.Contains(string(cmdline), l.Dir+"/") && !strings.Contains(string(cmdline), "\x00mount\x00") {
 			left = append(left, "process "+e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
 		}
+	}
+	groups, _ := filepath.Glob("/sys/fs/cgroup/*/stead-*-" + l.nodeName())
+	v2, _ := filepath.Glob("/sys/fs/cgroup/stead-*-" + l.nodeName())
+	for _, g := range append(groups, v2...) {
+		left = append(left, "cgroup "+g)
 	}
 	return strings.Join(left, "\n")
 }
