@@ -89,11 +89,20 @@ func (c *cluster) startAgent(dir, socket string) {
 	must(c.b, home.Join(c.ctx, dial, facts.Boot, facts, slog.New(slog.DiscardHandler)))
 	host := fakert.New()
 	a, err := agent.New(agent.Config{
-		Home: home, RunDir: filepath.Join(dir, "run"), Dial: dial, Boot: facts.Boot, Facts: facts,
+		Home: home, RunDir: c.runDir(), Dial: dial, Boot: facts.Boot, Facts: facts,
 		Runtime: host, Network: host, Volumes: host, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(c.b, err)
 	c.background("agent", a.Run)
+}
+
+// runDir is on a tmpfs, as the agent's is on a real node.
+func (c *cluster) runDir() string {
+	c.b.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "stead-b")
+	must(c.b, err)
+	c.b.Cleanup(func() { must(c.b, os.RemoveAll(dir)) })
+	return dir
 }
 
 // background runs a part until the benchmark's clean-up reaches it.
