@@ -1,0 +1,230 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/etcdembed"
+	"github.com/stead-project/stead/store/etcdstore"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+const (
+	// patience bounds every wait of a test.
+	patience = 20 * time.Second
+	// ttl is that of the nodes' sessions and of the leader: the least there is.
+	ttl = time.Second
+)
+
+// The tests mostly wait, so many more than there are cores run side by side.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// cluster is a store, servers, and nodes with their agents.
+type cluster struct {
+	t     *testing.T
+	dir   string
+	log   *slog.Logger
+	audit *audit
+	nodes map[spec.NodeName]*node
+
+	mu      sync.Mutex
+	store   store.Store
+	servers []*serverProcess // the last one is asked
+	group   sync.WaitGroup   // of replacements
+	closed  bool
+}
+
+// newCluster starts a server on s and an agent on each node.
+func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "box") // short: it holds sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{
+		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{},
+		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
+		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}},
+	}
+	t.Cleanup(c.close)
+	c.startServer()
+	for _, name := range nodes {
+		c.addNode(name)
+	}
+	return c
+}
+
+// inMemory is a store in memory.
+func inMemory(t *testing.T) *memstore.Store {
+	s := memstore.New()
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// onEtcd is a fresh embedded etcd that ends with the test.
+func onEtcd(t *testing.T) store.Store {
+	t.Helper()
+	embedded, err := etcdembed.Start(t.Context(), etcdembed.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := etcdstore.New(etcdstore.Config{Client: embedded.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), embedded.Close()); err != nil {
+			t.Errorf("close etcd: %v", err)
+		}
+	})
+	return s
+}
+
+// close ends agents first, then servers.
+func (c *cluster) close() {
+	c.mu.Lock()
+	c.closed = true
+	servers := c.servers
+	c.mu.Unlock()
+	for _, s := range servers {
+		s.link.release()
+	}
+	c.group.Wait()
+	for _, n := range c.nodes {
+		n.crash()
+	}
+	for _, s := range servers {
+		s.cancel()
+		<-s.done
+		if err := s.conn.Close(); err != nil {
+			c.t.Errorf("close connection: %v", err)
+		}
+	}
+	if err := os.RemoveAll(c.dir); err != nil {
+		c.t.Errorf("clean up: %v", err)
+	}
+}
+
+// serverProcess is one server with its own socket and link to the store.
+type serverProcess struct {
+	name   string
+	link   *link
+	cancel context.CancelFunc
+	done   chan struct{}
+	conn   *grpc.ClientConn
+	dial   func() (*grpc.ClientConn, error)
+}
+
+// startServer starts one more server; from now on it is the one that is asked. It
+// may be called from any goroutine.
+func (c *cluster) startServer() *serverProcess {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := fmt.Sprintf("s%d", len(c.servers)+1)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{})}
+	srv, err := server.New(server.Config{
+		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
+		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: ttl, LeaderTTL: ttl,
+		Logger: c.log.With("server", name),
+	})
+	if err == nil {
+		s.dial = srv.Dial
+		s.conn, err = srv.Dial()
+	}
+	if err != nil {
+		c.t.Errorf("make server %s: %v", name, err)
+		cancel()
+		return nil
+	}
+	go func() {
+		defer close(s.done)
+		if err := srv.Run(ctx); err != nil && s.link.down.Err() == nil {
+			c.t.Errorf("server %s ended: %v", name, err)
+		}
+	}()
+	c.servers = append(c.servers, s)
+	return s
+}
+
+// current is the server that is asked.
+func (c *cluster) current() *serverProcess {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.servers[len(c.servers)-1]
+}
+
+func (c *cluster) api() proto.ControlClient { return proto.NewControlClient(c.current().conn) }
+
+// crash ends a server as SIGKILL does: nothing of it reaches the store any more,
+// and its leases run out by themselves.
+func (s *serverProcess) crash() {
+	s.link.cut()
+	s.cancel()
+}
+
+// crashServerAt crashes the current server at its n-th commit from now, before or
+// after it has its effect; another one takes its place at once.
+func (c *cluster) crashServerAt(n int, before bool) {
+	s := c.current()
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	s.link.fuse = &fuse{left: n, before: before, blow: func() {
+		s.crash()
+		c.later(func() { c.startServer() })
+	}}
+}
+
+// later runs f beside the test, unless that ends; close waits for it.
+func (c *cluster) later(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.group.Go(f)
+	}
+}
+
+// until waits for a condition.
+func (c *cluster) until(what string, ok func() bool) {
+	c.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("never: %s\n%s", what, c.describe())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// throughout checks that a condition holds, again and again for a while: for what
+// must not happen there is no event to wait for.
+func (c *cluster) throughout(d time.Duration, what string, ok func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if !ok() {
+			c.t.Fatalf("not so: %s\n%s", what, c.describe())
+		}
+	}
+}
