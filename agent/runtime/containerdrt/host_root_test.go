@@ -23,7 +23,7 @@ const imageName = "stead.test/box:1"
 
 // host is a containerd of the test's own, with one node's runtime on it.
 type host struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 	cfg containerdrt.Config
 	cmd *exec.Cmd
@@ -32,7 +32,7 @@ type host struct {
 
 // newHost starts a daemon below a temporary directory. At the end everything is
 // purged, the daemon ended, and it is an error if anything is left.
-func newHost(t *testing.T) *host {
+func newHost(t testing.TB) *host {
 	t.Helper()
 	if os.Getenv("STEAD_ROOT_TESTS") != "1" || os.Getuid() != 0 {
 		t.Skip("needs root, containerd and runc; set STEAD_ROOT_TESTS=1")
@@ -60,7 +60,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-func buildLogger(t *testing.T, dir string) string {
+func buildLogger(t testing.TB, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "stead-node")
 	cmd := exec.Command("go", "build", "-o", path, "github.com/stead-project/stead/cmd/stead-node")
