@@ -128,13 +128,20 @@ func (a *Agent) lookAround(ctx context.Context) (map[spec.Identity]worker.Found,
 	}
 	boxes, err2 := a.c.Runtime.Sandboxes(ctx)
 	for _, b := range boxes {
-		found[b.ID] = found[b.ID]
+		notice(found, b.ID)
 	}
 	links, err3 := a.c.Network.Attached(ctx)
 	for _, id := range links {
-		found[id] = found[id]
+		notice(found, id)
 	}
 	return found, errors.Join(err, err2, err3)
+}
+
+// notice makes an identity found, with nothing of it known but that.
+func notice(found map[spec.Identity]worker.Found, id spec.Identity) {
+	if _, known := found[id]; !known {
+		found[id] = worker.Found{}
+	}
 }
 
 // worker returns the worker of an identity, begun if need be; the caller holds

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,16 +48,6 @@ type problemList struct{ list []Problem }
 
 func (p *problemList) add(path, what, fix string) {
 	p.list = append(p.list, Problem{Path: path, What: what, Fix: fix})
-}
-
-// addErr adds a hintError with its parts apart.
-func (p *problemList) addErr(path string, err error) {
-	var h *hintError
-	if errors.As(err, &h) {
-		p.add(path, h.what, h.fix)
-		return
-	}
-	p.add(path, err.Error(), "")
 }
 
 // sortProblems orders by position and cuts off what nobody would read.

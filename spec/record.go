@@ -12,7 +12,7 @@ type Set struct {
 	Ref        SetRef `json:"ref"`
 	UID        UID    `json:"uid"`
 	Generation int64  `json:"generation"`
-	// InitialReplicas is the number of members at creation: the set is
+	// InitialReplicas is the number of members when the set first had any: the set is
 	// bootstrapped once each of them was ready once (SAFETY S16).
 	InitialReplicas int               `json:"initialReplicas"`
 	Labels          map[string]string `json:"labels,omitempty"`

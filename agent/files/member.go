@@ -105,6 +105,7 @@ func address(l *spec.Life) string {
 type setDoc struct {
 	Set          spec.SetName   `json:"set"`
 	Replicas     int            `json:"replicas"`
+	Initial      int            `json:"initialReplicas"`
 	Generation   int64          `json:"generation"`
 	Bootstrapped bool           `json:"bootstrapped"`
 	Sequence     spec.Sequence  `json:"sequence"`
@@ -117,7 +118,7 @@ func Set(p *spec.Picture) ([]byte, error) {
 	peers := slices.Clone(p.Peers)
 	slices.SortFunc(peers, func(a, b spec.Peer) int { return a.Ordinal - b.Ordinal })
 	b, err := json.Marshal(setDoc{
-		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Generation: p.Generation,
+		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas, Generation: p.Generation,
 		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Peers: append([]spec.Peer{}, peers...),
 	})
 	if err != nil {

@@ -81,7 +81,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 			one := int32(1)
 			now.Spec.Replicas = &one
 		}
-		now.InitialReplicas = now.Replicas()
+		settleInitial(&now)
 		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
 		return e, now, nil, nil
 	}
@@ -95,6 +95,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 		now.Spec.Replicas = then.Spec.Replicas
 	}
 	now.UID, now.InitialReplicas, now.CreatedAt = old.UID, old.InitialReplicas, old.CreatedAt
+	settleInitial(&now)
 	now.Paused, now.Generation = old.Paused, old.Generation
 	sameSpec := sameJSON(then.Spec, now.Spec)
 	if !sameSpec {
@@ -104,6 +105,14 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
 	e.applied.Effects = changeEffects(&then, &now)
 	return e, now, changeProblems(&then, &now), nil
+}
+
+// settleInitial makes the first members a set ever has its initial ones: those who
+// form a cluster with each other. A set that was created empty has none yet.
+func settleInitial(s *spec.Set) {
+	if s.InitialReplicas == 0 {
+		s.InitialReplicas = s.Replicas()
+	}
 }
 
 // sameJSON compares by stored form: 1Gi equals 1024Mi.

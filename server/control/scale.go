@@ -42,6 +42,7 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 		old := spec.Clone(*set)
 		replicas := r.GetReplicas()
 		set.Spec.Replicas = &replicas
+		settleInitial(set)
 		set.Generation++
 		out.Effects = []string{scaleEffect(&old, set)}
 		return true, nil

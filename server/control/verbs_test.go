@@ -175,6 +175,19 @@ func TestScale(t *testing.T) {
 	refused(t, err, codes.NotFound)
 }
 
+func TestTheFirstMembersOfASetAreItsInitialOnes(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(strings.Replace(setYAML, "replicas: 3", "replicas: 0", 1))
+	for _, step := range []struct{ replicas, initial int }{{0, 0}, {4, 4}, {6, 4}, {0, 4}} {
+		if _, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: int32(step.replicas)}); err != nil {
+			t.Fatal(err)
+		}
+		if s, _ := r.set("db"); s.InitialReplicas != step.initial {
+			t.Errorf("scaled to %d: %d initial members, want %d", step.replicas, s.InitialReplicas, step.initial)
+		}
+	}
+}
+
 func TestAScaleThatCollidesLooksAgain(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)

@@ -18,7 +18,8 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 		p.Gone = true
 		return p
 	}
-	p.UID, p.Generation, p.Replicas = w.Set.UID, w.Set.Generation, w.Set.Replicas()
+	p.UID, p.Generation = w.Set.UID, w.Set.Generation
+	p.Replicas, p.InitialReplicas = w.Set.Replicas(), w.Set.InitialReplicas
 	p.Bootstrapped = w.Bootstrapped
 	p.Service = governing(w.Set)
 	believe := believer(w.Nodes)

@@ -52,15 +52,11 @@ func (s *step) marked(t *seat) spec.IdentityRecord {
 	return rec
 }
 
-// initialReady reports whether each member that the set was created with was ready
-// once. A set created empty has as initial members those of the moment when all
-// there are were ready: with none it is never bootstrapped, for a first member
-// that believes so would look for peers that never were.
+// initialReady reports whether each of the set's initial members was ready once. A
+// set that never had members has none, and is not bootstrapped: a first member that
+// believes so would look for peers that never were.
 func (s *step) initialReady() bool {
 	initial := s.w.Set.InitialReplicas
-	if initial == 0 {
-		initial = s.w.Set.Replicas()
-	}
 	ready := 0
 	for i := range s.seats {
 		t := &s.seats[i]
