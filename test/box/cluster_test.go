@@ -50,7 +50,8 @@ type cluster struct {
 
 	mu      sync.Mutex
 	store   store.Store
-	servers []*serverProcess // the last one is asked
+	servers []*serverProcess // all there ever were
+	asked   *serverProcess   // by users and nodes
 	group   sync.WaitGroup   // of replacements
 	closed  bool
 }
@@ -72,6 +73,7 @@ func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
 	for _, name := range nodes {
 		c.addNode(name)
 	}
+	c.until("all nodes have joined", func() bool { return c.live() == len(nodes) })
 	return c
 }
 
@@ -165,15 +167,22 @@ func (c *cluster) startServer() *serverProcess {
 			c.t.Errorf("server %s ended: %v", name, err)
 		}
 	}()
-	c.servers = append(c.servers, s)
+	c.servers, c.asked = append(c.servers, s), s
 	return s
+}
+
+// turnTo makes users and nodes ask another server from now on.
+func (c *cluster) turnTo(s *serverProcess) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = s
 }
 
 // current is the server that is asked.
 func (c *cluster) current() *serverProcess {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.servers[len(c.servers)-1]
+	return c.asked
 }
 
 func (c *cluster) api() proto.ControlClient { return proto.NewControlClient(c.current().conn) }

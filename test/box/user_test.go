@@ -209,6 +209,17 @@ func (c *cluster) sets() map[string]spec.SetStatus {
 	return out
 }
 
+// live is the number of nodes with a session.
+func (c *cluster) live() (n int) {
+	c.t.Helper()
+	for _, o := range list[struct{ Status struct{ State string } }](c, "node", "") {
+		if o.Status.State == "Ready" {
+			n++
+		}
+	}
+	return n
+}
+
 // ready waits until exactly n members are there and all of them are ready.
 func (c *cluster) ready(set string, n int) {
 	c.t.Helper()

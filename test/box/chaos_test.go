@@ -1,0 +1,196 @@
+package box
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// seeds is how many scripts run; a script is found again by the name of its subtest.
+const seeds = 24
+
+// Users act, agents and servers crash at any call, before or after it has its effect;
+// the audit looks at every start. In the end the last wish is fulfilled, and every
+// identity has what it ever had.
+func TestAnyPartMayCrashAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, seed)
+			for range 7 {
+				s.fault()
+				s.act()
+				s.settle()
+			}
+			s.finish()
+		})
+	}
+}
+
+// script is one seed's cluster and what its user wants of it.
+type script struct {
+	*cluster
+	rand    *rand.Rand
+	set     shape
+	there   bool
+	owned   map[string]netip.Addr // address of every member there ever was
+	volumes map[string]spec.VolumeID
+	said    []string // for the log of a test that fails
+}
+
+func newScript(t *testing.T, seed uint64) *script {
+	s := &script{
+		cluster: newCluster(t, inMemory(t), "a", "b", "c"),
+		rand:    rand.New(rand.NewPCG(seed, 1)),
+		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{},
+	}
+	s.set = shape{name: "db", replicas: 3, volumes: true, parallel: seed%2 == 1}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d, parallel %v:\n%s", seed, s.set.parallel, strings.Join(s.said, "\n"))
+		}
+	})
+	return s
+}
+
+func (s *script) say(format string, args ...any) {
+	s.said = append(s.said, fmt.Sprintf(format, args...))
+}
+
+// node picks one.
+func (s *script) node() *node {
+	return s.nodes[[]spec.NodeName{"a", "b", "c"}[s.rand.IntN(3)]]
+}
+
+// fault prepares one or two crashes.
+func (s *script) fault() {
+	for range 1 + s.rand.IntN(2) {
+		before := s.rand.IntN(2) == 0
+		switch kind := s.rand.IntN(8); {
+		case kind < 4:
+			n, call := s.node(), 1+s.rand.IntN(40)
+			s.say("agent of %s crashes at call %d, before its effect %v", n.name, call, before)
+			n.crashAt(call, before)
+		case kind < 6:
+			call := 1 + s.rand.IntN(8)
+			s.say("server crashes at commit %d, before its effect %v", call, before)
+			s.crashServerAt(call, before)
+		case kind < 7:
+			n := s.node()
+			s.say("agent of %s restarts", n.name)
+			n.restart()
+		default:
+			id := process(fmt.Sprintf("db-%d", s.rand.IntN(4)))
+			s.say("%s exits", id.ID)
+			s.nodes["a"].host.Exit(id, runtime.Exit{Code: 1})
+			s.nodes["b"].host.Exit(id, runtime.Exit{Code: 1})
+			s.nodes["c"].host.Exit(id, runtime.Exit{Code: 1})
+		}
+	}
+}
+
+// act does what a user may.
+func (s *script) act() {
+	replicas := s.rand.IntN(5)
+	switch {
+	case !s.there:
+		s.set.replicas = replicas
+		s.say("apply %d", replicas)
+		s.gone("db") // of the deletion before
+		s.apply(s.set)
+		s.there = true
+	case s.rand.IntN(5) == 0:
+		s.say("delete")
+		s.delete("db")
+		s.there = false
+	default:
+		s.set.replicas = replicas
+		s.say("scale to %d", replicas)
+		s.scale("db", replicas)
+	}
+}
+
+// settle waits, two times of three, until the wish is fulfilled.
+func (s *script) settle() {
+	if s.rand.IntN(3) == 0 {
+		return
+	}
+	if !s.there {
+		s.gone("db")
+		return
+	}
+	s.ready("db", s.set.replicas)
+	s.remember()
+}
+
+// remember checks what the members own against what they ever owned.
+func (s *script) remember() {
+	s.t.Helper()
+	for _, m := range s.members("db") {
+		if was, known := s.owned[m.Name]; known && was != m.Address {
+			s.t.Errorf("%s has the address %s, had %s", m.Name, m.Address, was)
+		}
+		s.owned[m.Name] = m.Address
+	}
+	for _, v := range s.cluster.volumes("db") {
+		name := v.ID.MemberName()
+		if was, known := s.volumes[name]; known && was != v.UID {
+			s.t.Errorf("%s has the volume %s, had %s", name, v.UID, was)
+		}
+		s.volumes[name] = v.UID
+	}
+	if have := len(s.cluster.volumes("db")); have < len(s.volumes) {
+		s.t.Errorf("%d volumes are left of %d", have, len(s.volumes))
+	}
+}
+
+// finish ends the faults and checks that the last wish is fulfilled.
+func (s *script) finish() {
+	s.t.Helper()
+	s.say("no more faults")
+	for _, n := range s.nodes {
+		n.crashAt(0, false) // never
+	}
+	s.crashServerAt(0, false)
+	if !s.there {
+		s.gone("db")
+		s.set.replicas = 4
+		s.apply(s.set)
+	}
+	s.ready("db", s.set.replicas)
+	s.remember()
+	if got := s.stopsLeft(); len(got) > 0 {
+		s.t.Errorf("told to stop and not gone: %v", got)
+	}
+	for ordinal := range 5 {
+		name := fmt.Sprintf("db-%d", ordinal)
+		running := s.audit.running(member(name))
+		var want []string
+		if ordinal < s.set.replicas {
+			m := s.find(name)
+			want = []string{fmt.Sprintf("%s %s", m.Node, m.Token)}
+		}
+		if !slices.Equal(running, want) {
+			s.t.Errorf("%s: %v runs, want %v", name, running, want)
+		}
+	}
+	if len(s.audit.starts()) == 0 {
+		s.t.Error("nothing was ever started")
+	}
+}
+
+func (s *script) stopsLeft() (names []string) {
+	for _, m := range s.members("db") {
+		if m.Goal == spec.GoalStop {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,96 @@
+package box
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// everyoneExplained checks that each member that is not ready says why.
+func (c *cluster) everyoneExplained(set string, n int) {
+	c.t.Helper()
+	rows := c.members(set)
+	if len(rows) != n {
+		c.t.Errorf("%d members are shown, want %d: %+v", len(rows), n, rows)
+	}
+	said := c.explain(set)
+	for _, m := range rows {
+		if !m.Ready && (m.Blocked == "" || !strings.Contains(said, m.Name+" waits: ")) {
+			c.t.Errorf("nobody says why %s waits: %+v, explain: %s", m.Name, m, said)
+		}
+	}
+}
+
+func (c *cluster) condition(set, kind string) spec.Condition {
+	c.t.Helper()
+	for _, k := range c.sets()[set].Conditions {
+		if k.Type == kind {
+			return k
+		}
+	}
+	return spec.Condition{}
+}
+
+func TestAMissingImageIsNamedAndHealedByLoadingIt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a")
+	c.apply(shape{name: "db", replicas: 3, pull: "Never"})
+	c.until("db-0 says what is missing", func() bool { return c.find("db-0").Cause == "ImageMissing" })
+	c.until("the set says it", func() bool { return c.condition("db", "Progressing").Reason == "ImageMissing" })
+	c.everyoneExplained("db", 3)
+	if got := c.explain("db-2"); !strings.Contains(got, "waits for db-0") || !strings.Contains(got, "ImageMissing") {
+		t.Errorf("explain db-2: %q", got)
+	}
+	if got := c.audit.starts(); len(got) != 0 {
+		t.Errorf("started without an image: %v", got)
+	}
+	before := c.find("db-0").Token
+	c.loadImage("a", image)
+	c.ready("db", 3)
+	if got := c.find("db-0").Token; got != before {
+		t.Errorf("the life was replaced: token %s, was %s", got, before)
+	}
+}
+
+func TestAnImageThatCannotBePulledIsHealedByThePullThatCan(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a")
+	c.nodes["a"].host.OnPull(func(string, string) error { return runtime.ErrImagePull })
+	c.apply(shape{name: "db", replicas: 1})
+	c.until("db-0 says so", func() bool { return strings.HasPrefix(c.find("db-0").Cause, "Image") })
+	c.everyoneExplained("db", 1)
+	c.nodes["a"].host.OnPull(nil)
+	c.ready("db", 1)
+}
+
+func TestWithoutANodeEveryMemberSaysSo(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t))
+	c.apply(shape{name: "db", replicas: 2, parallel: true})
+	c.until("the members are shown", func() bool { return len(c.members("db")) == 2 })
+	c.everyoneExplained("db", 2)
+	if got := c.explain("db-1"); !strings.Contains(got, "no node has joined yet") {
+		t.Errorf("explain: %q", got)
+	}
+	c.addNode("late")
+	c.ready("db", 2)
+}
+
+func TestASilentNodeIsNamed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a")
+	c.apply(shape{name: "db", replicas: 2, volumes: true})
+	c.ready("db", 2)
+	c.nodes["a"].crash()
+	c.scale("db", 3)
+	c.until("db-0 waits for its node", func() bool { return strings.Contains(c.find("db-0").Blocked, "node a is silent") })
+	c.until("db-2 is shown", func() bool { return len(c.members("db")) == 3 })
+	c.everyoneExplained("db", 3)
+	if got := c.condition("db", "Progressing"); got.Reason != "NodeSilent" || got.Status != "False" {
+		t.Errorf("condition: %+v", got)
+	}
+	c.nodes["a"].start()
+	c.ready("db", 3)
+}

@@ -1,0 +1,215 @@
+package box
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// move gives the cluster another store with a server of its own; nothing is left of
+// the one before but what runs on the nodes.
+func (c *cluster) move(to store.Store) {
+	c.current().crash()
+	c.mu.Lock()
+	c.store = to
+	c.mu.Unlock()
+	c.startServer()
+}
+
+// storeOf is a store in memory of a cluster at an epoch, otherwise empty.
+func storeOf(t *testing.T, cluster string, epoch int) *memstore.Store {
+	t.Helper()
+	s := inMemory(t)
+	_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{
+		store.Put(store.ClusterKey, []byte(cluster)), store.Put(store.EpochKey, []byte(strconv.Itoa(epoch))),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (c *cluster) clusterID() string {
+	c.t.Helper()
+	_, kvs, err := c.store.Get(c.t.Context(), store.ClusterKey)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(kvs[store.ClusterKey].Value)
+}
+
+// strays are the lives that a node runs and the store does not know.
+func (c *cluster) strays(node spec.NodeName) (lives []string) {
+	c.t.Helper()
+	for _, o := range list[struct {
+		Metadata struct{ Name string }
+		Status   spec.NodeFacts
+	}](c, "node", "") {
+		for _, s := range o.Status.Strays {
+			if o.Metadata.Name == string(node) {
+				lives = append(lives, s.ID.MemberName()+" "+s.Token.String())
+			}
+		}
+	}
+	return lives
+}
+
+func TestALifeThatTheStoreDoesNotKnowRunsOnAndBlocksItsIdentity(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a", "b")
+	db := shape{name: "db", replicas: 2, parallel: true}
+	c.apply(db)
+	c.ready("db", 2)
+	stray, token := c.host("db-0").name, c.find("db-0").Token
+	c.move(storeOf(t, c.clusterID(), 2)) // a new epoch: the lists of the old one are over
+	c.until("both lives are shown as strays", func() bool {
+		return len(c.strays("a"))+len(c.strays("b")) == 2 && slices.Contains(c.strays(stray), "db-0 "+token)
+	})
+	c.apply(db)
+	c.until("db-0 is shown", func() bool { return c.find("db-0").Blocked != "" })
+	c.throughout(ttl/2, "db-0 runs on, and no second one begins", func() bool {
+		return slices.Equal(c.audit.running(member("db-0")), []string{string(stray) + " " + token})
+	})
+	if got := c.find("db-0"); !strings.Contains(got.Blocked, "that the store does not know") || got.Token != "" {
+		t.Errorf("db-0: got %+v", got)
+	}
+	if got := c.explain("db-0"); !strings.Contains(got, "node "+string(stray)+" runs a life of it (token "+token+")") {
+		t.Errorf("explain: %q", got)
+	}
+	if got := c.condition("db", "Progressing"); got.Reason != "Stray" {
+		t.Errorf("condition: %+v", got)
+	}
+	c.nodes[stray].reboot() // now it is proven over
+	c.nodes[stray].start()
+	c.until("db-0 lives anew", func() bool { m := c.find("db-0"); return m.Ready && m.Token != token })
+	if got := c.audit.running(member("db-1")); len(got) != 1 {
+		t.Errorf("db-1: %v runs", got)
+	}
+}
+
+// An empty store, of whatever cluster, is no order to stop anything (SAFETY S2, S8).
+func TestAnEmptyOrForeignStoreStopsNothing(t *testing.T) {
+	t.Parallel()
+	for name, empty := range map[string]func(*testing.T, *cluster) store.Store{
+		"a fresh store of another cluster": func(t *testing.T, _ *cluster) store.Store { return inMemory(t) },
+		"another cluster that has had more": func(t *testing.T, _ *cluster) store.Store {
+			return storeOf(t, strings.Repeat("f", 32), 9)
+		},
+		"the cluster's own id in a store that went back": func(t *testing.T, c *cluster) store.Store {
+			return storeOf(t, c.clusterID(), 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, inMemory(t), "a", "b")
+			db := shape{name: "db", replicas: 2, parallel: true, volumes: true}
+			c.apply(db)
+			c.ready("db", 2)
+			old := c.store
+			before := [][]string{c.audit.running(member("db-0")), c.audit.running(member("db-1"))}
+			c.move(empty(t, c))
+			c.apply(db)
+			c.nodes["b"].restart() // this agent has nothing but its ledger
+			c.throughout(2*ttl, "both run on, and no node joins", func() bool {
+				return slices.Equal(c.audit.running(member("db-0")), before[0]) &&
+					slices.Equal(c.audit.running(member("db-1")), before[1]) &&
+					len(c.audit.starts()) == 2 && c.live() == 0
+			})
+			c.move(old)
+			c.ready("db", 2)
+			if got := len(c.audit.starts()); got != 2 {
+				t.Errorf("%d starts, want 2\n%s", got, c.describe())
+			}
+		})
+	}
+}
+
+func TestWhileTheStoreIsAwayNothingStops(t *testing.T) {
+	t.Parallel()
+	s := inMemory(t)
+	c := newCluster(t, s, "a", "b")
+	c.apply(shape{name: "db", replicas: 3, volumes: true})
+	c.ready("db", 3)
+	before := c.members("db")
+	s.Fail(func(memstore.Call) memstore.Fault { return memstore.Fault{Err: store.ErrUnavailable} })
+	s.Break()
+	c.nodes["a"].restart()
+	c.throughout(2*ttl, "all run on", func() bool {
+		for _, m := range before {
+			if len(c.audit.running(member(m.Name))) != 1 {
+				return false
+			}
+		}
+		return len(c.audit.starts()) == 3
+	})
+	s.Fail(nil)
+	c.ready("db", 3)
+	for i, m := range c.members("db") {
+		if m.Token != before[i].Token {
+			t.Errorf("%s: token %s, was %s", m.Name, m.Token, before[i].Token)
+		}
+	}
+	c.scale("db", 4)
+	c.ready("db", 4)
+}
+
+// startOf reports whether a transaction begins a life of the identity.
+func startOf(id spec.Identity) func(store.Txn) bool {
+	return func(t store.Txn) bool {
+		for _, op := range t.Then {
+			if op.Key != store.MemberKey(id) || op.Delete {
+				continue
+			}
+			m, err := store.Decode[spec.Member](store.KV{Key: op.Key, Value: op.Value})
+			return err == nil && m.Goal == spec.GoalRun
+		}
+		return false
+	}
+}
+
+// A server stands still at the very moment at which its decision to start db-1 is on
+// its way to the store. Another one takes over and does it; then the first goes on.
+func TestAServerThatStoodStillDoesNothingTwice(t *testing.T) {
+	t.Parallel()
+	s := inMemory(t)
+	c := newCluster(t, s, "a", "b")
+	old := c.current()
+	held := old.link.holdAt(startOf(member("db-1")))
+	c.apply(shape{name: "db", replicas: 3, volumes: true})
+	select {
+	case <-held:
+	case <-time.After(patience):
+		t.Fatal("the engine never began db-1")
+	}
+	next := c.startServer()
+	c.ready("db", 3)
+	tokens := c.members("db")
+	old.link.release()
+	c.until("what was on its way has landed", func() bool {
+		return slices.ContainsFunc(old.link.lateCommits(), func(l late) bool { return startOf(member("db-1"))(l.txn) })
+	})
+	for _, l := range old.link.lateCommits() {
+		if startOf(member("db-1"))(l.txn) && l.err == nil {
+			t.Errorf("the late start of db-1 was written")
+		}
+	}
+	c.throughout(ttl/2, "nothing is done anew", func() bool { return len(c.audit.starts()) == 3 })
+	next.crash() // the first one leads again
+	c.turnTo(old)
+	c.scale("db", 4)
+	c.ready("db", 4)
+	for i, m := range tokens {
+		if got := c.find(m.Name); got.Token != m.Token {
+			t.Errorf("%s: token %s, was %s", m.Name, got.Token, tokens[i].Token)
+		}
+	}
+	if got := len(c.audit.starts()); got != 4 {
+		t.Errorf("%d starts, want 4\n%s", got, c.describe())
+	}
+}
