@@ -31,6 +31,7 @@ type memory struct {
 	failed    time.Duration // the pause after the last failure; 0: none
 	statusDue time.Time     // when a differing status is written alone; zero: none differs
 	trials    trials
+	lapses    lapses
 }
 
 // eventLease is the lease of the events of this hour.
@@ -138,7 +139,7 @@ func (l *leader) wake(ref spec.SetRef, at time.Time) {
 func (l *leader) memory(ref spec.SetRef) *memory {
 	m := l.sets[ref]
 	if m == nil {
-		m = &memory{trials: trials{}}
+		m = &memory{trials: trials{}, lapses: lapses{}}
 		l.sets[ref] = m
 	}
 	return m
