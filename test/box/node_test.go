@@ -169,6 +169,7 @@ func (n *node) crashAt(call int, before bool) {
 	defer p.mu.Unlock()
 	p.fuse = &fuse{left: call, before: before, blow: func() {
 		p.kill()
+		n.c.crashes.Add(1)
 		n.c.later(func() {
 			<-p.done
 			n.start()
