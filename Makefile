@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e bench test proto image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ endif
 e2e: build $(GOTEST) image ## real containerd, real etcd members, dig (root)
 	$(call say,"e2e")
 	@$(ROOT_TEST) -p 1 -timeout 15m ./test/e2e/...
+
+bench: build ## every figure beside its floor, in one table (root, about two minutes)
+	@$(GO) run ./test/bench/table
 
 test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)
 	$(call say,"setup")
