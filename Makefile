@@ -80,9 +80,14 @@ race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
 	@CGO_ENABLED=1 $(GOTEST) -race ./...
 
 # From here on: root, a running containerd (scripts/setup), and no skips but those listed.
-ROOT_TEST = STEAD_ROOT_TESTS=1 $(GOTEST) -skips test/e2e/SKIPS
+ROOT_TEST = STEAD_ROOT_TESTS=1 PATH=$(CURDIR)/$(DEBTOOLS)/usr/bin:$$PATH $(GOTEST) -skips test/e2e/SKIPS
 
-conformance: $(GOTEST) $(NODE) image ## the bodies of our contracts against the real things (root)
+# Debian's etcd as a program: unpacked, for installing it would start a service.
+DEBTOOLS := .cache/tools
+$(DEBTOOLS)/usr/bin/etcd: image
+	@dpkg-deb -x .cache/debs/etcd-server_$$(sed -n 's/^etcd-server=//p' scripts/images/etcd.list)_*.deb $(DEBTOOLS)
+
+conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd ## the bodies of our contracts against the real things (root)
 	$(call say,"conformance")
 	@$(ROOT_TEST) -p 1 $(ROOT_PKGS)
 
