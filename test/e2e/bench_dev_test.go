@@ -70,10 +70,11 @@ func (l *Lab) benchDev(b *testing.B, fresh bool) {
 	reportMean(b, etcd, "etcd-ms")
 }
 
-// startDev starts server and agent in one process and returns as soon as the
-// socket takes connections.
+// startDev starts server and agent in one process, in place of the one before, and
+// returns as soon as the socket takes connections.
 func (l *Lab) startDev() {
 	l.t.Helper()
+	l.stopDev()
 	l.agent = l.start("dev", steadBinary, "dev", "--root", l.Dir, "--socket", l.Socket, "--run-dir", l.path("run"),
 		"--node", l.nodeName(), "--containerd", l.containerdSocket())
 	for deadline := time.Now().Add(30 * time.Second); !alive(l.Socket); time.Sleep(time.Millisecond) {

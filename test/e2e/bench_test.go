@@ -31,7 +31,7 @@ spec:
       - name: main
         image: stead.local/tool:1
         imagePullPolicy: Never
-        command: [/tool, witness, --file, /dev/null]
+        command: [/box, witness, --file, /dev/null]
 `
 
 // caller speaks to a lab's server without the command line in between.
