@@ -61,6 +61,9 @@ func TestCureOrdered(t *testing.T) {
 			want: "start=1/Replace@n1/h3 | 1:Starting 0:WaitingForTurn"},
 		{name: "the rest after failures on another revision does not hold it", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:turned/h2?",
 			change: func(w *World) { w.Rest = map[spec.Identity]time.Duration{w.Slots[1].ID: time.Minute} }, want: "start=1/Update@n1/h3 | 1:Starting 0:WaitingForTurn"},
+		{name: "one that stops already is not ended again", world: "ordered 1 n1 update=h3 current=h1 0:stopping/h2?", want: "| 0:Stopping"},
+		{name: "one is disturbed at a time", world: "ordered 2 n1 update=h3 current=h1 0:over 1:missing/h2?",
+			want: "stop=1/Update | 0:WaitingForTurn 1:Stopping"},
 		{name: "surplus waits", world: "ordered 1 n1 update=h3 current=h1 0:missing/h2? 1:ready",
 			want: "stop=0/Update | 0:Stopping 1:WaitingForSurvivors"},
 	})
@@ -72,6 +75,8 @@ func TestCureParallel(t *testing.T) {
 			want: "stop=3/Update stop=2/Update stop=0/Update | 0:Stopping 2:Stopping 3:Stopping 1:WaitingForTurn"},
 		{name: "it costs nothing from the budget, but is waited for", world: "parallel 2 n1 update=h2 current=h1 0:loop 1:ready",
 			want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
+		{name: "nor one that is left broken", world: "parallel 2 never n1 update=h2 current=h1 0:loop 1:ready",
+			want: "stop=1/Update | 0:CrashLoop 1:Stopping"},
 		{name: "one whose node is silent costs", world: "parallel 2 n1 n2~ update=h2 current=h1 0:loop@n2 1:ready",
 			want: "| 0:NodeSilent 1:WaitingForTurn"},
 	})

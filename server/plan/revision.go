@@ -32,19 +32,15 @@ func (s *step) revise() {
 }
 
 // prune removes the oldest revisions that nobody needs, beyond the limit. Needed
-// are the current one, the update's, and any that a member runs or is due.
+// are the current one, the update's, and any that a member runs.
 func (s *step) prune() {
 	if len(s.w.Revisions) <= s.historyLimit() {
 		return
 	}
 	needed := map[spec.RevisionHash]bool{s.current: true, s.update: true}
 	for i := range s.seats {
-		t := &s.seats[i]
-		if t.member != nil {
-			needed[t.member.Revision] = true
-		}
-		if t.identity != nil {
-			needed[t.identity.Due] = true
+		if m := s.seats[i].member; m != nil { // it is due the same, or its target
+			needed[m.Revision] = true
 		}
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.w.Revisions), func(r *spec.Revision) bool { return needed[r.Hash] })

@@ -19,11 +19,6 @@ func (s *step) forgetSurplus() {
 			Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
 		})
 		t.member, t.report, t.over = nil, nil, false
-		if t.identity != nil { // what it ran last is of no matter when it returns
-			rec := *t.identity
-			rec.Due = ""
-			t.identity = &rec
-		}
 	}
 }
 
