@@ -1,12 +1,15 @@
 package dnsd
 
 import (
+	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+	"github.com/stead-project/stead/spec"
 )
 
 // BenchmarkAnswer is the cost of one answer without any I/O.
@@ -97,4 +100,43 @@ func load(b *testing.B, addr, question string) {
 		}
 	})
 	b.ReportMetric(float64(answered.Load())/b.Elapsed().Seconds(), "answers/s")
+}
+
+// BenchmarkRespond is the cost of one packed answer without any I/O.
+func BenchmarkRespond(b *testing.B) {
+	zone := Build(crowd(3))
+	for _, q := range usual {
+		wire, err := ask(b, q).Pack()
+		if err != nil {
+			b.Fatal(err)
+		}
+		buf := make([]byte, maxUDP)
+		b.Run(q, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				copy(buf, wire)
+				zone.respond(buf, len(wire))
+			}
+		})
+	}
+}
+
+// BenchmarkNext is one member of one set of 100 becoming ready, among 10 such sets.
+func BenchmarkNext(b *testing.B) {
+	s := crowd(100)
+	for i := range 9 {
+		p := s.Pictures[len(s.Pictures)-1]
+		p.Ref.Name = spec.SetName(fmt.Sprint("crowd", i))
+		p.Service = string(p.Ref.Name)
+		p.Names = []spec.DNSName{{Name: p.Service}}
+		s.Pictures = append(s.Pictures, p)
+	}
+	zone := Build(s)
+	changed := &s.Pictures[len(s.Pictures)-1]
+	changed.Peers = slices.Clone(changed.Peers)
+	b.ReportAllocs()
+	for b.Loop() {
+		changed.Peers[0].Ready = !changed.Peers[0].Ready
+		zone = zone.Next(s)
+	}
 }
