@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -20,10 +19,6 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 )
-
-// drainTime is how long output is waited for after the command has ended: what it
-// left in the background may hold its stdout open for ever.
-const drainTime = 2 * time.Second
 
 // answerTime is how long the daemon may take to say whether a command still runs.
 const answerTime = 2 * time.Second
@@ -37,8 +32,8 @@ func (r *Runtime) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Ex
 	if len(e.Command) == 0 {
 		return 0, fmt.Errorf("%s: no command: %w", what, runtime.ErrBadSpec)
 	}
-	stdin := newInput(e.Stdin)
-	p, err := r.newExec(ctx, id, e, stdin)
+	stdin, out := newInput(e.Stdin), &output{}
+	p, err := r.newExec(ctx, id, e, stdin, out)
 	if errdefs.IsNotFound(err) {
 		return 0, fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
 	}
@@ -63,7 +58,7 @@ func (r *Runtime) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Ex
 	case err != nil:
 		return 0, r.kind(ctx, what, err)
 	}
-	drain(p.IO())
+	out.drain(p.IO())
 	return int(st.ExitCode()), nil
 }
 
@@ -116,7 +111,7 @@ func (r *Runtime) overtime(ctx context.Context, what string, p containerd.Proces
 	return fmt.Errorf("%s: %w", what, ctx.Err())
 }
 
-func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, stdin *input) (containerd.Process, error) {
+func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, stdin *input, out *output) (containerd.Process, error) {
 	c, seen, err := r.look(ctx, id)
 	if err != nil {
 		return nil, err
@@ -139,12 +134,12 @@ func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime
 	if e.Stdin != nil {
 		in = stdin
 	}
-	streams := []cio.Opt{cio.WithFIFODir(filepath.Join(r.cfg.RunDir, "fifo")), cio.WithStreams(in, writer(e.Stdout), writer(e.Stderr))}
+	streams := []cio.Opt{cio.WithFIFODir(filepath.Join(r.cfg.RunDir, "fifo")), cio.WithStreams(in, out.to(e.Stdout), out.to(e.Stderr))}
 	if t := e.Terminal; t != nil {
 		process.Terminal = true
 		process.ConsoleSize = &specs.Box{Width: uint(t.Size.Columns), Height: uint(t.Size.Rows)}
 		process.Env = withTerm(process.Env)
-		streams = append(streams, cio.WithStreams(in, writer(e.Stdout), nil), cio.WithTerminal)
+		streams = append(streams, cio.WithStreams(in, out.to(e.Stdout), nil), cio.WithTerminal)
 	}
 	// Unique over restarts of the agent, too: an old exec may be left.
 	name := "e" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(r.execs.Add(1), 36)
@@ -159,39 +154,6 @@ func withTerm(env []string) []string {
 	return append(slices.Clone(env), "TERM=xterm")
 }
 
-// input is a command's stdin; ended is closed when it is read to its end.
-type input struct {
-	from  io.Reader
-	ended chan struct{}
-	once  sync.Once
-}
-
-func newInput(from io.Reader) *input { return &input{from: from, ended: make(chan struct{})} }
-
-// Read implements io.Reader.
-func (i *input) Read(p []byte) (int, error) {
-	n, err := i.from.Read(p)
-	if err != nil {
-		i.once.Do(func() { close(i.ended) })
-	}
-	return n, err
-}
-
-// drain waits for the rest of the output, then closes the pipes.
-func drain(out cio.IO) {
-	rest := make(chan struct{})
-	go func() {
-		defer close(rest)
-		out.Wait()
-	}()
-	select {
-	case <-rest:
-	case <-time.After(drainTime):
-		out.Close()
-		<-rest
-	}
-}
-
 // endExec kills and forgets the command, also when the caller's context has ended.
 func (r *Runtime) endExec(ctx context.Context, p containerd.Process) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
@@ -201,13 +163,6 @@ func (r *Runtime) endExec(ctx context.Context, p containerd.Process) {
 	p.IO().Close()
 	// What stays behind goes with the container.
 	_, _ = p.Delete(ctx, containerd.WithProcessKill)
-}
-
-func writer(w io.Writer) io.Writer {
-	if w == nil {
-		return io.Discard
-	}
-	return w
 }
 
 func signal(n int) syscall.Signal { return syscall.Signal(n) }
