@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e bench test proto image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,9 +80,14 @@ race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
 	@CGO_ENABLED=1 $(GOTEST) -race ./...
 
 # From here on: root, a running containerd (scripts/setup), and no skips but those listed.
-ROOT_TEST = STEAD_ROOT_TESTS=1 $(GOTEST) -skips test/e2e/SKIPS
+ROOT_TEST = STEAD_ROOT_TESTS=1 PATH=$(CURDIR)/$(DEBTOOLS)/usr/bin:$$PATH $(GOTEST) -skips test/e2e/SKIPS
 
-conformance: $(GOTEST) $(NODE) image ## the bodies of our contracts against the real things (root)
+# Debian's etcd as a program: unpacked, for installing it would start a service.
+DEBTOOLS := .cache/tools
+$(DEBTOOLS)/usr/bin/etcd: image
+	@dpkg-deb -x .cache/debs/etcd-server_$$(sed -n 's/^etcd-server=//p' scripts/images/etcd.list)_*.deb $(DEBTOOLS)
+
+conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd ## the bodies of our contracts against the real things (root)
 	$(call say,"conformance")
 	@$(ROOT_TEST) -p 1 $(ROOT_PKGS)
 
@@ -96,6 +101,9 @@ endif
 e2e: build $(GOTEST) image ## real containerd, real etcd members, dig (root)
 	$(call say,"e2e")
 	@$(ROOT_TEST) -p 1 -timeout 15m ./test/e2e/...
+
+bench: build ## every figure beside its floor, in one table (root, about two minutes)
+	@$(GO) run ./test/bench/table
 
 test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)
 	$(call say,"setup")

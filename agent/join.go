@@ -11,13 +11,20 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// The waits between two attempts to join, doubling: a server that was started
+// together with the agent is there in a moment.
+const (
+	joinFirst = 10 * time.Millisecond
+	joinMost  = 500 * time.Millisecond
+)
+
 // Join learns from a server which cluster the node belongs to, once: the names of
 // everything on the host carry the cluster's id. It returns at once when that is
 // known; otherwise it tries until a server welcomes the node or ctx ends, and says
 // in the log what it waits for.
 func (h *Home) Join(ctx context.Context, dial Dial, boot spec.BootID, facts spec.NodeFacts, log *slog.Logger) error {
 	facts.Name, facts.UID, facts.Boot = h.Name(), h.UID(), boot
-	told := ""
+	told, wait := "", joinFirst
 	for h.Cluster() == "" {
 		err := h.ask(ctx, dial, boot, facts)
 		if err == nil {
@@ -32,8 +39,9 @@ func (h *Home) Join(ctx context.Context, dial Dial, boot spec.BootID, facts spec
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(wait):
 		}
+		wait = min(2*wait, joinMost)
 	}
 	return nil
 }

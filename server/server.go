@@ -52,6 +52,8 @@ type Config struct {
 	// how long a silent leader keeps others out.
 	SessionTTL time.Duration
 	LeaderTTL  time.Duration
+	// Classes maps storage classes of manifests to those of nodes: fast-ssd to local.
+	Classes map[string]string
 	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
 	// address with port; empty: nowhere.
 	Metrics  string
@@ -263,6 +265,7 @@ func (s *Server) apis(key *seal.Key) (*dispatch.Server, *control.Server, error) 
 	}
 	c, err := control.New(control.Config{
 		Store: s.cfg.Store, World: s.world, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
+		Classes: s.cfg.Classes,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
 			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(),

@@ -131,8 +131,8 @@ func (c *checks) claim(path string, s *ClaimSpec) {
 			[]string{"ReadWriteOnce", "ReadWriteOncePod"}, "ReadWriteMany", "ReadOnlyMany")
 	}
 	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
-	if s.StorageClassName != nil && *s.StorageClassName != "" && *s.StorageClassName != LocalClass {
-		c.fail(path+".storageClassName", quote(*s.StorageClassName)+" is no storage class here", "write "+LocalClass+", or leave it out")
+	if !ValidSubdomain(s.Class()) {
+		c.fail(path+".storageClassName", quote(s.Class())+" is no name of a storage class", "write "+LocalClass+", or leave it out")
 	}
 	requests := path + ".resources.requests"
 	storage, given := s.Resources.Requests["storage"]

@@ -257,6 +257,8 @@ type NodeFacts struct {
 	MemoryBytes int64    `json:"memoryBytes"`
 	Version     string   `json:"version"`
 	HostIP      string   `json:"hostIP,omitempty"`
+	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
+	Classes []string `json:"classes,omitempty"`
 	// Strays are lives the node runs and the store does not know.
 	Strays []Stray `json:"strays,omitempty"`
 }

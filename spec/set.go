@@ -177,7 +177,8 @@ type ClaimSpec struct {
 	// AccessModes must be ReadWriteOnce or ReadWriteOncePod.
 	AccessModes []string        `json:"accessModes,omitempty"`
 	Resources   VolumeResources `json:"resources,omitempty"`
-	// StorageClassName is absent, "" or "local" (a directory of the node).
+	// StorageClassName is a class that a node declares (--storage-class), or one that
+	// the server maps to such (--map-class). Absent or "": local, which every node has.
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// VolumeMode must be Filesystem.
 	VolumeMode string `json:"volumeMode,omitempty"`
@@ -189,7 +190,7 @@ type ClaimSpec struct {
 	VolumeAttributesClassName any    `json:"volumeAttributesClassName,omitempty" stead:"later"`
 }
 
-// LocalClass is the storage class of node-bound directories, and the default.
+// LocalClass is the storage class that every node has, and the default.
 const LocalClass = "local"
 
 // VolumeResources is the size asked for: requests.storage.

@@ -34,7 +34,7 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	if vol.ID == "" {
 		return "", errors.New("the volume has no id")
 	}
-	root, err := os.OpenRoot(v.volumes)
+	root, err := v.open(vol.Class)
 	if err != nil {
 		return "", err
 	}
@@ -42,11 +42,11 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
 		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
 	place := filepath.Join(string(id.Namespace), string(id.Set), string(vol.Claim)+"-"+strconv.Itoa(id.Ordinal))
-	if err := v.claim(root, place, want, fresh); err != nil {
+	if err := claim(root, place, want, fresh); err != nil {
 		return "", err
 	}
 	data := filepath.Join(place, dataDir)
-	if err := v.checkData(root, data, fresh); err != nil {
+	if err := checkData(root, data, fresh); err != nil {
 		return "", err
 	}
 	if fsGroup != nil {
@@ -54,13 +54,13 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 			return "", err
 		}
 	}
-	return filepath.Join(v.volumes, data), nil
+	return filepath.Join(root.Name(), data), nil
 }
 
 // claim makes sure that the owner file at place is want, writing it only where
 // nothing stands yet and the volume is fresh.
-func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) error {
-	path := filepath.Join(v.volumes, place)
+func claim(root *os.Root, place string, want owner, fresh bool) error {
+	path := filepath.Join(root.Name(), place)
 	have, err := readOwner(root, place)
 	if err == nil {
 		if have != want {
@@ -117,8 +117,8 @@ func contents(root *os.Root, place string) ([]string, error) {
 
 // checkData makes or finds the directory that is mounted. The owner file is always
 // written first, so one without data is an unfinished new volume, or a lost one.
-func (v *Volumes) checkData(root *os.Root, data string, fresh bool) error {
-	path := filepath.Join(v.volumes, data)
+func checkData(root *os.Root, data string, fresh bool) error {
+	path := filepath.Join(root.Name(), data)
 	found, err := root.Lstat(data)
 	switch {
 	case err == nil && found.IsDir():

@@ -4,6 +4,7 @@
 //
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/owner.json   whose it is
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/data/        what is mounted
+//	<class>/<namespace>/<set>/<claim>-<ordinal>/…                   of a declared storage class
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
 //
@@ -28,6 +29,10 @@ type Config struct {
 	Root string
 	// RunDir is the agent's directory on tmpfs; scratch in memory is mounted below it.
 	RunDir string
+	// Classes are the directories of storage classes, absolute and none inside another.
+	// spec.LocalClass is <root>/volumes unless it is named here. A directory that is
+	// not there is not made: its filesystem may not be mounted yet.
+	Classes map[string]string
 	// ClusterID stands in every owner file: volumes of another cluster are refused.
 	ClusterID string
 }
@@ -35,9 +40,9 @@ type Config struct {
 // Volumes is the body of runtime.Volumes on directories of this host.
 type Volumes struct {
 	cluster string
-	volumes string // <root>/volumes
-	scratch string // <root>/scratch
-	memory  string // <run>/scratch
+	classes map[string]string // directory by storage class
+	scratch string            // <root>/scratch
+	memory  string            // <run>/scratch
 }
 
 var _ runtime.Volumes = (*Volumes)(nil)
@@ -48,11 +53,12 @@ func New(config Config) (*Volumes, error) {
 		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
 	}
 	v := &Volumes{cluster: config.ClusterID}
+	local := filepath.Join(config.Root, "volumes")
 	for _, d := range []struct {
 		path *string
 		dir  string
 	}{
-		{&v.volumes, filepath.Join(config.Root, "volumes")},
+		{&local, local},
 		{&v.scratch, filepath.Join(config.Root, "scratch")},
 		{&v.memory, filepath.Join(config.RunDir, "scratch")},
 	} {
@@ -66,6 +72,11 @@ func New(config Config) (*Volumes, error) {
 		if *d.path, err = filepath.Abs(real); err != nil {
 			return nil, fmt.Errorf("make volumes: %w", err)
 		}
+	}
+	var err error
+	v.classes, err = classes(config.Classes, local)
+	if err != nil {
+		return nil, fmt.Errorf("make volumes: %w", err)
 	}
 	return v, nil
 }

@@ -73,9 +73,9 @@ func TestAVolumeIsMadeOnceAndFoundAgain(t *testing.T) {
 func TestAUsedVolumeThatIsGoneIsNotMadeAnew(t *testing.T) {
 	for name, lose := range map[string]func(v *Volumes) string{
 		"never seen on this host": func(v *Volumes) string { return "" },
-		"all of it gone":          func(v *Volumes) string { return v.volumes },
-		"its place gone":          func(v *Volumes) string { return filepath.Join(v.volumes, "default/db/data-0") },
-		"its data gone":           func(v *Volumes) string { return filepath.Join(v.volumes, "default/db/data-0/data") },
+		"all of it gone":          func(v *Volumes) string { return v.classes["local"] },
+		"its place gone":          func(v *Volumes) string { return filepath.Join(v.classes["local"], "default/db/data-0") },
+		"its data gone":           func(v *Volumes) string { return filepath.Join(v.classes["local"], "default/db/data-0/data") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := begin(t)
@@ -84,7 +84,7 @@ func TestAUsedVolumeThatIsGoneIsNotMadeAnew(t *testing.T) {
 				if err := os.RemoveAll(lost); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.MkdirAll(v.volumes, 0o700); err != nil {
+				if err := os.MkdirAll(v.classes["local"], 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -92,7 +92,7 @@ func TestAUsedVolumeThatIsGoneIsNotMadeAnew(t *testing.T) {
 			if !errors.Is(err, runtime.ErrNotFound) {
 				t.Errorf("got %v, want %v", err, runtime.ErrNotFound)
 			}
-			if _, err := os.Stat(filepath.Join(v.volumes, "default/db/data-0/data")); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(v.classes["local"], "default/db/data-0/data")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a directory was made: %v", err)
 			}
 		})

@@ -211,7 +211,9 @@ func TestWhatIsLeftOfAClosedLifeIsClearedBeforeTheNext(t *testing.T) {
 		n.run()
 		must(t, n.ledger.CloseToken(db0, tok(9), "Stopped"))
 		must(t, n.ledger.Stored(db0, tok(9)))
+		n.kill()
 		stranger(t, n.host, tok(9))
+		n.run()
 		n.w.Tell(life(10, spec.GoalRun))
 		n.wantReady()
 		if got := n.host.RunningTokens(db0); len(got) != 1 || got[0] != tok(10) {

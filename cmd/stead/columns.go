@@ -32,7 +32,7 @@ var columns = map[string]column{
 	},
 	"node": {
 		head: []string{"NAME", "STATE", "CPU", "MEMORY", "VERSION"},
-		wide: []string{"UID", "BOOT"},
+		wide: []string{"CLASSES", "UID", "BOOT"},
 		row:  nodeRow,
 	},
 	"service":   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, row: serviceRow},
@@ -114,7 +114,7 @@ func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 		return nil, nil, err
 	}
 	return []any{o.Metadata.Name, st.State, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
-		[]any{n.UID, st.Boot}, nil
+		[]any{strings.Join(st.ClassNames(), ","), n.UID, st.Boot}, nil
 }
 
 func serviceRow(p *proto.Object) (cells, wide []any, err error) {

@@ -23,13 +23,14 @@ import (
 
 // hostOptions place an agent on its host; flags mirror the fields.
 type hostOptions struct {
-	Root       string // disk: identity, ledger, volumes, logs
-	RunDir     string // tmpfs: namespaces, files of members
-	Node       string // name of the node; default the host's name
-	Containerd string // containerd's socket
-	Gateway    string // the members' gateway and DNS address, on lo
-	BootID     string // file that holds the kernel's boot id
-	MTU        int    // of the members' links
+	Root       string            // disk: identity, ledger, volumes, logs
+	RunDir     string            // tmpfs: namespaces, files of members
+	Node       string            // name of the node; default the host's name
+	Containerd string            // containerd's socket
+	Gateway    string            // the members' gateway and DNS address, on lo
+	BootID     string            // file that holds the kernel's boot id
+	MTU        int               // of the members' links
+	Classes    map[string]string // directory by storage class
 }
 
 func (o *hostOptions) flags(f *pflag.FlagSet) {
@@ -38,6 +39,8 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Containerd, "containerd", "/run/containerd/containerd.sock", "containerd's socket; it is used as it is")
 	f.StringVar(&o.Gateway, "gateway", network.DefaultGateway, "address of gateway and DNS for members, put on lo")
 	f.StringVar(&o.BootID, "boot-id", "/proc/sys/kernel/random/boot_id", "file that holds the boot id of this host")
+	f.StringToStringVar(&o.Classes, "storage-class", nil,
+		"a storage class and its directory on this host: ssd=/mnt/ssd (repeatable; local is in --root unless named)")
 	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
 }
 
@@ -108,9 +111,14 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
 	}
-	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, ClusterID: id})
+	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, ClusterID: id})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
+	}
+	for _, dir := range o.Classes {
+		if _, err := os.Stat(dir); err != nil {
+			log.Warn("storage class not usable yet", "err", err)
+		}
 	}
 	upstreams, err := dnsd.HostUpstreams("/etc/resolv.conf")
 	if err != nil {
@@ -161,6 +169,7 @@ func facts(o hostOptions) (spec.NodeFacts, error) {
 	memory, err := memoryBytes()
 	return spec.NodeFacts{
 		Name: spec.NodeName(o.Node), Boot: spec.BootID(strings.TrimSpace(string(boot))),
+		Classes:   volume.ClassNames(o.Classes),
 		CPUMillis: int64(goruntime.NumCPU()) * 1000, MemoryBytes: memory, Version: version,
 	}, err
 }

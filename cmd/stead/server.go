@@ -27,6 +27,7 @@ type serverOptions struct {
 	CIDR       string
 	SessionTTL time.Duration
 	Metrics    string
+	Classes    map[string]string // of manifests, to those of nodes
 	Store      storeOptions
 }
 
@@ -37,6 +38,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.CIDR, "cidr", server.DefaultCIDR, "range of the members' addresses; none of the host's may overlap it")
 	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node that fell silent counts as connected")
 	f.StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
+	f.StringToStringVar(&o.Classes, "map-class", nil, "a storage class of manifests and the nodes' it stands for: fast-ssd=local (repeatable)")
 	o.Store.flags(f)
 }
 
@@ -114,6 +116,6 @@ func (o *serverOptions) config(log *slog.Logger) (server.Config, error) {
 	return server.Config{
 		StoreName: o.Store.about(), Name: o.Name, Version: version, Socket: o.Socket,
 		KeyFile: filepath.Join(o.DataDir, "secret.key"), Domain: o.Domain, CIDR: cidr,
-		SessionTTL: o.SessionTTL, Metrics: o.Metrics, Logger: log,
+		SessionTTL: o.SessionTTL, Classes: o.Classes, Metrics: o.Metrics, Logger: log,
 	}, nil
 }

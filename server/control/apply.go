@@ -70,6 +70,7 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 	if err := d.services(o, kvs); err != nil {
 		return nil, err
 	}
+	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
 	if err := d.sets(o, kvs, s.cfg.World); err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 	s.cfg.World.Look(func(v world.View) {
 		var warnings []string
 		problems, warnings = d.after.ports(v)
-		d.warnings = append(warnings, d.after.missing(v)...)
+		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v))
 	})
 	if problems = append(problems, tooLarge(d.edits)...); len(problems) > 0 {
 		return nil, refuse(codes.InvalidArgument, problems)
@@ -163,7 +164,10 @@ func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader) e
 		problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
 		if e.applied.GetOutcome() == created {
 			var kept []*spec.Volume
-			w.Look(func(v world.View) { kept = v.Volumes(ref) })
+			w.Look(func(v world.View) {
+				kept = v.Volumes(ref)
+				problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), unknownClasses(&now, v.Nodes()))...)
+			})
 			e.applied.Effects = createEffects(&now, kept)
 			misfits = append(misfits, keptProblems(&now, kept)...)
 		}

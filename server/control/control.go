@@ -36,6 +36,8 @@ type Config struct {
 	Nodes *dispatch.Broker
 	// Key seals Secrets.
 	Key *seal.Key
+	// Classes maps storage classes of manifests to those of nodes.
+	Classes map[string]string
 	// About is told by Info; Leader, Epoch and StoreBytes are filled in there.
 	About  *proto.InfoResponse
 	Logger *slog.Logger

@@ -80,7 +80,8 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	c, err := New(Config{Store: r.store, World: r.world, Planner: r, Nodes: d.Broker(), Key: key,
-		About: &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
+		Classes: map[string]string{"gp3": "ssd"},
+		About:   &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

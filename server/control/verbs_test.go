@@ -98,8 +98,14 @@ func TestAMemberIsReadyOnlyWithALiveSession(t *testing.T) {
 	}
 	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
 	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
-	if m := show(); !m.Status.Ready {
+	m := show()
+	if !m.Status.Ready {
 		t.Fatalf("got %+v, want ready", m)
+	}
+	m.Spec.Goal = spec.GoalStop
+	r.record(store.MemberKey(m.Spec.ID), m.Spec)
+	if m := show(); m.Status.Ready {
+		t.Fatalf("got %+v, want one that was told to stop unready, as status and DNS have it", m)
 	}
 }
 

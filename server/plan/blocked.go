@@ -14,6 +14,7 @@ const (
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
 	BlockedNoNode      = "NoNode"
+	BlockedNoClass     = "NoStorageClass" // no node that could take it has the storage class
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
 	BlockedStray       = "Stray"

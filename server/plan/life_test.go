@@ -19,11 +19,36 @@ func TestPlace(t *testing.T) {
 		{name: "the volume's node alone", world: "ordered 1 volumes n1 n2~ 0:volume@n2", want: "| 0:NodeSilent"},
 		{name: "the volume's node is cordoned", world: "ordered 1 volumes n1 n2! 0:volume@n2", want: "| 0:Cordoned"},
 		{name: "the volume's node is unknown", world: "ordered 1 volumes n1 0:volume@n2", want: "| 0:NoNode"},
+		{name: "no node has the storage class", world: "ordered 1 volumes n1 n2", change: classes("fast"), want: "| 0:NoStorageClass"},
+		{name: "the node that has the storage class", world: "ordered 1 volumes n1 n2", change: classes("fast", nil, []string{"fast", "local"}),
+			want: "start=0/Create@n2 | 0:Starting"},
+		{name: "the volume's node lost the storage class", world: "ordered 1 volumes n1 n2 0:volume@n1",
+			change: classes("fast", []string{"local"}, []string{"fast", "local"}), want: "| 0:NoStorageClass"},
 		{name: "another machine under the node's name takes nothing", world: "ordered 1 n1",
 			change: func(w *World) { w.Nodes[0].Session.UID = "other" }, want: "| 0:NoNode"},
 		{name: "a life on another machine of the name is not ready", world: "ordered 1 n1 0:ready",
 			change: func(w *World) { w.Slots[0].Member.NodeUID = "other" }, want: "| 0:NodeSilent"},
 	})
+}
+
+// classes asks for a storage class, and gives the nodes theirs in order.
+func classes(class string, have ...[]string) func(*World) {
+	return func(w *World) {
+		w.Set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = &class
+		for i, c := range have {
+			w.Nodes[i].Facts = &spec.NodeFacts{Name: w.Nodes[i].Node.Name, Classes: c}
+		}
+	}
+}
+
+func TestAMissingStorageClassIsToldWithThoseKnown(t *testing.T) {
+	w := world(t, "ordered 1 volumes n1 n2")
+	classes("gold", []string{"local", "ssd"}, []string{"hdd", "local"})(&w)
+	p := Next(w)
+	want := "no node can take it: node n1 has no storage class gold; node n2 has no storage class gold; known storage classes are hdd, local, ssd"
+	if len(p.Blocked) != 1 || p.Blocked[0].Text != want {
+		t.Errorf("got %+v\nwant %s", p.Blocked, want)
+	}
 }
 
 func TestVolumes(t *testing.T) {

@@ -15,12 +15,14 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 		return nil, reason, text
 	}
 	var whys []string
+	classless := false
 	for i := range s.w.Nodes {
 		c := &s.w.Nodes[i]
 		if home != "" && c.Node.Name != home {
 			continue
 		}
-		why, word := whyNot(c)
+		why, word := s.whyNot(c)
+		classless = classless || why == BlockedNoClass
 		switch {
 		case why != "" && home != "":
 			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s", home, word)
@@ -37,6 +39,9 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 		return nil, BlockedNoNode, fmt.Sprintf("its volumes are on node %s, which is not known", home)
 	case len(whys) == 0:
 		return nil, BlockedNoNode, "no node has joined yet"
+	case classless:
+		return nil, BlockedNoClass, fmt.Sprintf("no node can take it: %s; known storage classes are %s",
+			strings.Join(whys, "; "), spec.KnownClasses(s.facts()))
 	}
 	return nil, BlockedNoNode, "no node can take it: " + strings.Join(whys, "; ")
 }
@@ -57,12 +62,26 @@ func (s *step) home(t *seat) (home spec.NodeName, reason, text string) {
 }
 
 // whyNot says why a node cannot take a new life, as a reason and in words; "": it can.
-func whyNot(n *Node) (reason, words string) {
+func (s *step) whyNot(n *Node) (reason, words string) {
 	switch {
 	case n.Session == nil || n.Session.UID != n.Node.UID:
 		return BlockedNodeSilent, "is silent"
 	case n.Node.Cordon:
 		return BlockedCordoned, "is cordoned"
 	}
+	for i := range s.w.Set.Spec.VolumeClaimTemplates {
+		if class := s.w.Set.Spec.VolumeClaimTemplates[i].Spec.Class(); !n.Facts.HasClass(class) {
+			return BlockedNoClass, "has no storage class " + class
+		}
+	}
 	return "", ""
+}
+
+// facts is what the nodes say of themselves.
+func (s *step) facts() []*spec.NodeFacts {
+	out := make([]*spec.NodeFacts, 0, len(s.w.Nodes))
+	for i := range s.w.Nodes {
+		out = append(out, s.w.Nodes[i].Facts)
+	}
+	return out
 }

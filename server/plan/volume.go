@@ -32,7 +32,7 @@ func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecor
 	}
 	rec.VolumeNumbers[name]++
 	return &spec.Volume{
-		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: classOf(c),
+		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
 		Node: node, SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now,
 	}
 }
@@ -43,19 +43,12 @@ func mismatch(v *spec.Volume, c *spec.ClaimTemplate) string {
 	switch {
 	case v.Fate != spec.FateKeep:
 		return fmt.Sprintf("is being given up (%s); a new one follows when it is gone", v.Fate)
-	case v.Class != classOf(c):
-		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or give the volume up", v.Class, classOf(c))
+	case v.Class != c.Spec.Class():
+		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or give the volume up", v.Class, c.Spec.Class())
 	case v.SizeBytes < sizeOf(c):
 		return fmt.Sprintf("has %d bytes, but %d are asked for; ask for at most what it has, or give the volume up", v.SizeBytes, sizeOf(c))
 	}
 	return ""
-}
-
-func classOf(c *spec.ClaimTemplate) string {
-	if c.Spec.StorageClassName == nil || *c.Spec.StorageClassName == "" {
-		return spec.LocalClass
-	}
-	return *c.Spec.StorageClassName
 }
 
 func sizeOf(c *spec.ClaimTemplate) int64 { return c.Spec.Resources.Requests["storage"].Value() }

@@ -4,26 +4,53 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
 )
 
-// seeds is how many scripts run; a script is found again by the name of its subtest.
-const seeds = 24
+// scripts is how many seeds run; STEAD_BOX_SEEDS=FROM-TO runs others. A script is
+// found again by the name of its subtest, though crashes land where the timing of
+// the machine puts them.
+const scripts = 24
+
+// seeds are the first and the last.
+func seeds(t *testing.T) (from, to uint64) {
+	t.Helper()
+	asked := os.Getenv("STEAD_BOX_SEEDS")
+	if asked == "" {
+		return 0, scripts - 1
+	}
+	if n, err := fmt.Sscanf(asked, "%d-%d", &from, &to); n != 2 {
+		t.Fatalf("STEAD_BOX_SEEDS=%q: write FROM-TO: %v", asked, err)
+	}
+	return from, to
+}
 
 // Users act, agents and servers crash at any call, before or after it has its effect;
 // the audit looks at every start. In the end the last wish is fulfilled, and every
 // identity has what it ever had.
 func TestAnyPartMayCrashAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(seeds) {
+	from, to := seeds(t)
+	var crashes atomic.Int64
+	t.Cleanup(func() {
+		if !t.Failed() && crashes.Load() < int64(to-from) {
+			t.Errorf("only %d crashes in %d scripts: they prove nothing", crashes.Load(), to-from+1)
+		}
+	})
+	for seed := from; seed <= to; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newScript(t, seed)
+			defer func() { crashes.Add(s.crashes.Load()) }()
 			for range 7 {
 				s.fault()
 				s.act()
@@ -73,7 +100,7 @@ func (s *script) node() *node {
 func (s *script) fault() {
 	for range 1 + s.rand.IntN(2) {
 		before := s.rand.IntN(2) == 0
-		switch kind := s.rand.IntN(8); {
+		switch kind := s.rand.IntN(10); {
 		case kind < 4:
 			n, call := s.node(), 1+s.rand.IntN(40)
 			s.say("agent of %s crashes at call %d, before its effect %v", n.name, call, before)
@@ -86,6 +113,13 @@ func (s *script) fault() {
 			n := s.node()
 			s.say("agent of %s restarts", n.name)
 			n.restart()
+		case kind < 8:
+			call := 1 + s.rand.IntN(8)
+			s.say("server stands still from commit %d until another leads", call)
+			s.standStillAt(call)
+		case kind < 9:
+			s.say("all watches break")
+			s.store.(*memstore.Store).Break()
 		default:
 			id := process(fmt.Sprintf("db-%d", s.rand.IntN(4)))
 			s.say("%s exits", id.ID)
@@ -94,6 +128,22 @@ func (s *script) fault() {
 			s.nodes["c"].host.Exit(id, runtime.Exit{Code: 1})
 		}
 	}
+}
+
+// standStillAt holds the server from its n-th commit from now on, until another one
+// leads; then it goes on beside that, with all that was under way.
+func (s *script) standStillAt(n int) {
+	old := s.current()
+	held := old.link.holdAt(func(store.Txn) bool { n--; return n == 0 })
+	s.later(func() {
+		select {
+		case <-s.ending:
+		case <-held:
+			next := s.startServer()
+			s.leads(next.name)
+			old.link.release()
+		}
+	})
 }
 
 // act does what a user may.
@@ -159,6 +209,7 @@ func (s *script) finish() {
 		n.crashAt(0, false) // never
 	}
 	s.crashServerAt(0, false)
+	s.current().link.holdAt(func(store.Txn) bool { return false })
 	if !s.there {
 		s.gone("db")
 		s.set.replicas = 4

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,8 @@ type cluster struct {
 	asked   *serverProcess   // by users and nodes
 	group   sync.WaitGroup   // of replacements
 	closed  bool
+	ending  chan struct{} // closed when the test ends
+	crashes atomic.Int64  // of agents and servers, by a fuse
 }
 
 // newCluster starts a server on s and an agent on each node.
@@ -66,7 +69,7 @@ func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
 	c := &cluster{
 		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{},
 		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
-		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}},
+		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}),
 	}
 	t.Cleanup(c.close)
 	c.startServer()
@@ -107,16 +110,14 @@ func onEtcd(t *testing.T) store.Store {
 func (c *cluster) close() {
 	c.mu.Lock()
 	c.closed = true
-	servers := c.servers
+	close(c.ending)
 	c.mu.Unlock()
-	for _, s := range servers {
-		s.link.release()
-	}
 	c.group.Wait()
 	for _, n := range c.nodes {
 		n.crash()
 	}
-	for _, s := range servers {
+	for _, s := range c.servers {
+		s.link.release()
 		s.cancel()
 		<-s.done
 		if err := s.conn.Close(); err != nil {
@@ -202,6 +203,7 @@ func (c *cluster) crashServerAt(n int, before bool) {
 	defer s.link.mu.Unlock()
 	s.link.fuse = &fuse{left: n, before: before, blow: func() {
 		s.crash()
+		c.crashes.Add(1)
 		c.later(func() { c.startServer() })
 	}}
 }
@@ -212,6 +214,22 @@ func (c *cluster) later(f func()) {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.group.Go(f)
+	}
+}
+
+// leads waits until the store names a server as leader, or the test ends. It may be
+// called from any goroutine.
+func (c *cluster) leads(name string) {
+	for {
+		_, kvs, err := c.store.Get(context.WithoutCancel(c.t.Context()), store.LeaderKey)
+		if err == nil && string(kvs[store.LeaderKey].Value) == name {
+			return
+		}
+		select {
+		case <-c.ending:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -126,5 +127,38 @@ func TestAMemberOfASilentNodeIsStoppedOnlyByItsAgent(t *testing.T) {
 	c.ready("db", 2)
 	if got := order(c.audit.starts()); !slices.Equal(got, []string{"db-0", "db-1", "db-1"}) {
 		t.Errorf("started %v", got)
+	}
+}
+
+// A process in D state survives SIGKILL: it is not gone, whatever was ordered.
+func TestAProcessThatDoesNotDieBlocksItsIdentity(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a")
+	host := c.nodes["a"].host
+	host.OnStart(func(m runtime.Container) fakert.Behaviour {
+		stuck := m.ID.ID.Ordinal == 1
+		return fakert.Behaviour{IgnoreTerm: stuck, Unkillable: stuck}
+	})
+	c.apply(shape{name: "db", replicas: 2, grace: 1})
+	c.ready("db", 2)
+	before := c.find("db-1").Token
+	c.scale("db", 1)
+	c.until("db-1 is stopping, and that is said", func() bool {
+		m := c.find("db-1")
+		return m.Phase == spec.PhaseStopping && m.Blocked != ""
+	})
+	c.scale("db", 2)
+	c.nodes["a"].restart()
+	c.throughout(2*ttl, "db-1 is not taken for dead", func() bool {
+		m := c.find("db-1")
+		return m.Token == before && m.Phase == spec.PhaseStopping && m.Blocked != "" && len(c.audit.starts()) == 2
+	})
+	host.OnStart(nil)
+	if !host.Exit(process("db-1"), runtime.Exit{Code: 137}) {
+		t.Fatal("db-1 had no process")
+	}
+	c.ready("db", 2)
+	if got := c.find("db-1").Token; got == before || len(c.audit.starts()) != 3 {
+		t.Errorf("token %s, was %s; starts %v", got, before, order(c.audit.starts()))
 	}
 }

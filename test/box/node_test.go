@@ -65,10 +65,25 @@ func (c *cluster) addNode(name spec.NodeName) *node {
 	return n
 }
 
-// start starts the agent. It may be called from any goroutine.
+// start starts the agent, which is down.
 func (n *node) start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.startLocked()
+}
+
+// startAfter starts the next agent after p, unless somebody else has done it or
+// wants it down.
+func (n *node) startAfter(p *agentProcess) {
+	<-p.done
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.agent == p {
+		n.startLocked()
+	}
+}
+
+func (n *node) startLocked() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(n.c.t.Context()))
 	p := &agentProcess{cancel: cancel, done: make(chan struct{})}
 	n.agent = p
@@ -169,10 +184,8 @@ func (n *node) crashAt(call int, before bool) {
 	defer p.mu.Unlock()
 	p.fuse = &fuse{left: call, before: before, blow: func() {
 		p.kill()
-		n.c.later(func() {
-			<-p.done
-			n.start()
-		})
+		n.c.crashes.Add(1)
+		n.c.later(func() { n.startAfter(p) })
 	}}
 }
 

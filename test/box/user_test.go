@@ -23,6 +23,7 @@ type shape struct {
 	volumes  bool
 	probed   bool   // it is ready when exec in it says so
 	pull     string // imagePullPolicy
+	grace    int    // terminationGracePeriodSeconds; 0: the default
 }
 
 const image = "example.local/db:1"
@@ -35,7 +36,11 @@ func (s shape) yaml() string {
 	}
 	fmt.Fprintf(b, "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %s}\nspec:\n", s.name)
 	fmt.Fprintf(b, "  replicas: %d\n  podManagementPolicy: %s\n  selector: {matchLabels: {app: %s}}\n", s.replicas, policy, s.name)
-	fmt.Fprintf(b, "  template:\n    metadata: {labels: {app: %s}}\n    spec:\n      containers:\n      - name: main\n        image: %s\n", s.name, image)
+	fmt.Fprintf(b, "  template:\n    metadata: {labels: {app: %s}}\n    spec:\n", s.name)
+	if s.grace > 0 {
+		fmt.Fprintf(b, "      terminationGracePeriodSeconds: %d\n", s.grace)
+	}
+	fmt.Fprintf(b, "      containers:\n      - name: main\n        image: %s\n", image)
 	if s.pull != "" {
 		fmt.Fprintf(b, "        imagePullPolicy: %s\n", s.pull)
 	}

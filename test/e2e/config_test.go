@@ -34,7 +34,7 @@ spec:
       containers:
       - name: show
         image: stead.local/tool:1
-        command: [/tool, show]
+        command: [/box, show]
         args: [--write, "/data/mine,/scratch/mine,/run/stead/mine", /data, /data/mine, /scratch/mine, /run/stead/mine,
                /conf/greeting.txt, /conf/colour, /keys/password, /run/stead/member.json, /run/stead/set.json,
                /run/stead/volume-new, /etc/hosts, /etc/resolv.conf, /etc/hostname]

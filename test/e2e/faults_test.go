@@ -55,12 +55,12 @@ func TestAMissingImageIsShownAndHealsWhenItIsLoaded(t *testing.T) {
 func TestBrokenCommandsAreToldAndBackedOff(t *testing.T) {
 	l := newLab(t)
 	l.startAll(l.toolArchive())
-	l.apply("missing", strings.ReplaceAll(lifeWith("command: [/tool, life]", "command: [/no-such-program]"), "life", "missing"))
+	l.apply("missing", strings.ReplaceAll(lifeWith("command: [/box, life]", "command: [/no-such-program]"), "life", "missing"))
 	m := l.waitCause("missing-0", "StartError")
 	if !strings.Contains(m.Status.Message, "/no-such-program") {
 		t.Errorf("the message does not name the command: %q", m.Status.Message)
 	}
-	l.apply("crash", strings.ReplaceAll(lifeWith("command: [/tool, life]", "command: [/tool, no-such-verb]"), "life", "crash"))
+	l.apply("crash", strings.ReplaceAll(lifeWith("command: [/box, life]", "command: [/box, no-such-verb]"), "life", "crash"))
 	m = l.waitCause("crash-0", "CrashLoop")
 	if !strings.Contains(m.Status.Message, "2") {
 		t.Errorf("the message does not tell the exit code: %q", m.Status.Message)

@@ -17,7 +17,7 @@ import (
 // Lab is one simulated host: a network namespace without a default route, a
 // containerd of its own, and the stead processes in it.
 type Lab struct {
-	t      *testing.T
+	t      testing.TB
 	Name   string // of the network namespace
 	Dir    string // short, for unix sockets
 	Socket string
@@ -32,14 +32,18 @@ type Lab struct {
 const gateway = "169.254.1.1"
 
 // newLab makes a host with a running containerd and registers its removal.
-func newLab(t *testing.T) *Lab {
+func newLab(t testing.TB) *Lab {
 	t.Helper()
 	needRoot(t)
+	sweepOnce.Do(func() { sweep(t) })
 	dir, err := os.MkdirTemp("", "stead-e2e-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &Lab{t: t, Dir: dir, Name: filepath.Base(dir), Socket: filepath.Join(dir, "api.sock")}
+	if err := os.WriteFile(l.path("owner"), fmt.Appendf(nil, "%d", os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(l.remove)
 	l.run("ip", "netns", "add", l.Name)
 	l.run("ip", "-n", l.Name, "link", "set", "lo", "up")
@@ -47,7 +51,7 @@ func newLab(t *testing.T) *Lab {
 	return l
 }
 
-func needRoot(t *testing.T) {
+func needRoot(t testing.TB) {
 	t.Helper()
 	if os.Getenv("STEAD_ROOT_TESTS") != "1" {
 		t.Skip("needs STEAD_ROOT_TESTS=1 (root, containerd): run make e2e")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/test/oci"
+	"github.com/stead-project/stead/agent/runtime/runtimetest"
 )
 
 const lifeSet = `
@@ -37,7 +37,7 @@ spec:
       - name: life
         image: stead.local/tool:1
         imagePullPolicy: Never
-        command: [/tool, life]
+        command: [/box, life]
         ports: [{name: probe, containerPort: 8080}]
         readinessProbe: {tcpSocket: {port: probe}, periodSeconds: 1}
         volumeMounts: [{name: data, mountPath: /data}]
@@ -46,7 +46,7 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
 `
 
-// toolArchive is an image that holds only the test tool.
+// toolArchive is an image that holds the test tool, as /box.
 func (l *Lab) toolArchive() string {
 	l.t.Helper()
 	program, err := os.ReadFile(toolBinary)
@@ -54,8 +54,8 @@ func (l *Lab) toolArchive() string {
 		l.t.Fatal(err)
 	}
 	archive := l.path("tool.tar")
-	err = oci.Write(archive, oci.Image{Name: "stead.local/tool:1", Files: map[string][]byte{"/tool": program}})
-	if err != nil {
+	image := runtimetest.Archive(l.t, "stead.local/tool:1", program, runtimetest.ImageConfig{})
+	if err := os.WriteFile(archive, image, 0o600); err != nil {
 		l.t.Fatal(err)
 	}
 	return archive

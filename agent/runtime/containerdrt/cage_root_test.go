@@ -76,7 +76,7 @@ func TestUsersAndCommandsThatCannotWork(t *testing.T) {
 		"an unknown user":            func(c *runtime.Container) { c.Image = "stead.test/nobody:1" },
 		"no command at all":          func(c *runtime.Container) { c.Command, c.Args = nil, nil },
 		"a command not in PATH":      func(c *runtime.Container) { c.Command = []string{"box"} },
-		"a command not executable":   func(c *runtime.Container) { c.Command = []string{"/data"} },
+		"a command not executable":   func(c *runtime.Container) { c.Command = []string{"/plain"} },
 		"a command that is a folder": func(c *runtime.Container) { c.Command = []string{"/etc"} },
 		"an unknown capability":      func(c *runtime.Container) { c.AddCapabilities = []string{"FLY"} },
 	} {

@@ -46,7 +46,7 @@ func Archive(t testing.TB, name string, box []byte, config ImageConfig) []byte {
 	t.Helper()
 	layer := tarball(t, []entry{
 		{"box", 0o755, box},
-		{"data", 0o644, []byte("plain")},
+		{"plain", 0o644, []byte("plain")},
 		{"tmp/", 0o1777, nil}, {"etc/", 0o755, nil}, {"home/app/", 0o755, nil},
 		{"etc/passwd", 0o644, []byte("root:x:0:0:root:/:/box\napp:x:1000:1001:app:/home/app:/box\n")},
 		{"etc/group", 0o644, []byte("root:x:0:\napp:x:1001:\nextra:x:2000:app\n")},

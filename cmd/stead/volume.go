@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+)
+
+func volumeCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "volume",
+		Short: "Look after the volumes of members",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError{errors.New("volume takes a verb; see 'stead volume --help'")}
+		},
+	}
+	list := &proto.ListRequest{Kind: "volume"}
+	ls := &cobra.Command{
+		Use:     "ls",
+		Short:   "List the volumes, also those that no member uses now",
+		Example: "  stead volume ls\n  stead volume ls -A --set etcd",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list.Namespace = c.namespace
+			show, err := newPrinter(cmd.OutOrStdout(), "wide", list.Kind, list.AllNamespaces)
+			if err != nil {
+				return err
+			}
+			return c.with(func(control proto.ControlClient) error {
+				return getObjects(cmd.Context(), control, list, "", show)
+			})
+		},
+	}
+	ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
+	ls.Flags().StringVar(&list.Set, "set", "", "only those of this set")
+	cmd.AddCommand(ls)
+	return cmd
+}

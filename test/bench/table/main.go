@@ -1,0 +1,81 @@
+// Command table runs the benchmarks of the tree, one package after the other, and
+// prints all figures in one table, each beside its floor of the same run:
+//
+//	go run ./test/bench/table
+//
+// Rows that need root and containerd are left out with a word without root. It
+// exits 1 when a benchmark fails or tells no more what a row wants of it. A missed
+// goal fails nothing: on a shared machine one run proves little.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// run is one `go test -bench`.
+type run struct {
+	pkg, bench, time string
+	root             bool
+}
+
+// runs take about two minutes together.
+var runs = []run{
+	{"./test/bench", ".", "5x", false},
+	{"./server/engine", "Ready/(ordered|parallel)100$", "3x", false},
+	{"./server/plan", "Next", "100ms", false},
+	{"./dnsd", ".", "500ms", false},
+	{"./agent/network", "Attach", "20x", true},
+	{"./agent/runtime/containerdrt", "Start", "20x", true},
+	{"./test/e2e", ".", "1x", true},
+}
+
+func main() {
+	began := time.Now()
+	root := os.Getuid() == 0
+	found, failed := figures{}, false
+	for _, r := range runs {
+		if r.root && !root {
+			fmt.Printf("%-30s needs root, left out\n", r.pkg)
+			continue
+		}
+		at := time.Now()
+		text, err := r.do()
+		found.read(text)
+		fmt.Printf("%-30s %s\n", r.pkg, time.Since(at).Round(time.Second))
+		if err != nil {
+			failed = true
+			fmt.Printf("FAIL: %v\n%s\n", err, text)
+		}
+	}
+	fmt.Println()
+	if err := print(os.Stdout, rows(), found); err != nil {
+		fmt.Fprintln(os.Stderr, "table:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("\n%s, in %s\n", began.UTC().Format("2006-01-02 15:04 UTC"), time.Since(began).Round(time.Second))
+	if gone := missing(rows(), found); root && len(gone) > 0 {
+		failed = true
+		fmt.Printf("FAIL: no benchmark told %s\n", strings.Join(gone, ", "))
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+// do runs it and returns what it printed.
+func (r run) do() ([]byte, error) {
+	cmd := exec.Command("go", "test", "-run", "^$", "-bench", r.bench, "-benchtime", r.time, "-timeout", "3m", r.pkg)
+	if r.root {
+		cmd.Env = append(os.Environ(), "STEAD_ROOT_TESTS=1")
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&out, os.Stderr)
+	err := cmd.Run()
+	return out.Bytes(), err
+}

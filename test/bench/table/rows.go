@@ -1,0 +1,126 @@
+package main
+
+import "fmt"
+
+// rows is the table, top to bottom. Goals are those of the design, for the sizes it
+// names; smaller sets stand without one.
+func rows() []row {
+	all := []row{{what: "store revisions a member, from wanted to ready"}}
+	all = append(all, revisions()...)
+	all = append(all, row{what: "time a member, beside one hop: a synced write, seen in a watch"})
+	all = append(all, hops()...)
+	all = append(all, containers()...)
+	all = append(all, atRest()...)
+	all = append(all, starts()...)
+	return append(all, parts()...)
+}
+
+var sizes = []int{1, 3, 10, 100}
+
+func revisions() (out []row) {
+	for _, policy := range []string{"OrderedReady", "Parallel"} {
+		for _, n := range sizes {
+			// Whatever is written in one transaction is one revision: two for a set in
+			// parallel, one a member where each waits for the one before.
+			r := row{what: fmt.Sprintf("%s, %d", policy, n), ours: cell{ready(policy, n), "revisions/member", 1, ""}}
+			switch {
+			case policy == "OrderedReady":
+				r.floor, r.goal = cell{factor: 1}, atMost(2.1, "")
+			case n == 100:
+				r.floor, r.goal = cell{factor: 0.01}, atMost(0.1, "")
+			default:
+				r.floor = cell{factor: 1 / float64(n)}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func hops() (out []row) {
+	policies := []struct {
+		name, engine string // of the policy, and of the engine's own benchmark
+		goal         goal
+	}{
+		{"OrderedReady", "Ready/ordered100", ratioAtMost(2.5)},
+		{"Parallel", "Ready/parallel100", ratioAtMost(0.4)},
+	}
+	for _, p := range policies {
+		for _, n := range sizes {
+			r := row{
+				what:  fmt.Sprintf("%s, %d", p.name, n),
+				ours:  cell{ready(p.name, n), "ms/set", 1 / float64(n), "ms"},
+				floor: cell{ready(p.name, n), "µs/hop", 0.001, "ms"},
+			}
+			if n == 100 {
+				r.goal = p.goal
+			}
+			out = append(out, r)
+		}
+		out = append(out, row{
+			what: p.name + ", 100, engine alone", ours: cell{p.engine, "hops/member", 1, "hops"},
+			floor: cell{factor: 1, label: "hop"}, goal: p.goal,
+		})
+	}
+	return out
+}
+
+func ready(policy string, n int) string { return fmt.Sprintf("Ready/%s/%d", policy, n) }
+
+func containers() []row {
+	bare := func(n float64) cell { return cell{"Start", "bare-ms", n, "ms"} }
+	set := func(policy string, n int) cell {
+		return cell{fmt.Sprintf("Members/Ready/%s/%d", policy, n), "ms/set", 1, "ms"}
+	}
+	return []row{
+		{what: "real containers, beside bare containerd create+start, one after the other"},
+		{what: "sandbox, create and start", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: bare(1), goal: ratioAtMost(1.1)},
+		{what: "network of a member", ours: cell{"Attach", "ns/op", 1e-6, "ms"}},
+		{what: "apply to ready, 1 member", ours: set("OrderedReady", 1), floor: bare(1)},
+		{what: "apply to ready, 3 OrderedReady", ours: set("OrderedReady", 3), floor: bare(3)},
+		{what: "apply to ready, 3 Parallel", ours: set("Parallel", 3), floor: bare(3)},
+	}
+}
+
+func atRest() []row {
+	const two, dev = "Members/Idle", "Dev/Idle"
+	return []row{
+		{what: "at rest with 3 members ready, over 10 s"},
+		{what: "server, resident", ours: cell{two, "server-MiB", 1, "MiB"}, goal: atMost(110, "MiB")},
+		{what: "server, of one core", ours: cell{two, "server-%cpu", 1, "%"}},
+		{what: "agent, resident", ours: cell{two, "agent-MiB", 1, "MiB"}},
+		{what: "agent, of one core", ours: cell{two, "agent-%cpu", 1, "%"}},
+		{what: "stead dev, resident", ours: cell{dev, "dev-MiB", 1, "MiB"}},
+		{what: "stead dev, of one core", ours: cell{dev, "dev-%cpu", 1, "%"}},
+		{what: "a logger, resident", ours: cell{two, "loggers-MiB", 1.0 / 3, "MiB"}},
+		{what: "a containerd shim, resident", ours: cell{two, "shims-MiB", 1.0 / 3, "MiB"}},
+	}
+}
+
+func starts() []row {
+	return []row{
+		{what: "start of stead dev, beside the start of etcd alone"},
+		{what: "cold, to the first answer", ours: cell{"Dev/Cold", "serving-ms", 1, "ms"}, floor: cell{"Dev/Cold", "etcd-ms", 1, "ms"}},
+		{what: "cold, to the first action", ours: cell{"Dev/Cold", "action-ms", 1, "ms"}, floor: cell{"Dev/Cold", "etcd-ms", 1, "ms"}, goal: atMost(1000, "ms")},
+		{what: "warm, to the first answer", ours: cell{"Dev/Warm", "serving-ms", 1, "ms"}, floor: cell{"Dev/Warm", "etcd-ms", 1, "ms"}},
+		{what: "warm, to the first action", ours: cell{"Dev/Warm", "action-ms", 1, "ms"}, floor: cell{"Dev/Warm", "etcd-ms", 1, "ms"}, goal: overAtMost(500, "ms")},
+	}
+}
+
+func parts() []row {
+	hop := cell{ready("OrderedReady", 100), "µs/hop", 1, "µs/hop"}
+	out := []row{{what: "one plan, beside one hop"}}
+	for _, n := range []int{3, 100, 1000, 10000} {
+		out = append(out, row{what: fmt.Sprintf("%d members, the last to start", n), ours: cell{fmt.Sprint("Next/last", n), "ns/op", 0.001, "µs"}, floor: hop})
+	}
+	answer := cell{"Answer/crowd-1.crowd.default.svc.cluster.local._A", "ns/op", 0.001, "µs"}
+	return append(out,
+		row{what: "DNS, beside a bare handler of the same library"},
+		row{
+			what: "answers a second, asker on the same cores", ours: cell{"Serve/stead", "answers/s", 0.001, "k/s"},
+			floor: cell{"Serve/bare", "answers/s", 0.001, "k/s"}, goal: atLeast(300, "k/s a core"),
+		},
+		row{what: "one answer without I/O", ours: answer},
+		row{what: "zone of 1,000 members built", ours: cell{"Build1000", "ns/op", 1e-6, "ms"}},
+	)
+}
