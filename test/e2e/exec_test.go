@@ -28,7 +28,7 @@ func TestCommandsRunInMembersAndTheirCodesAreOurs(t *testing.T) {
 	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
 
 	var out, errOut bytes.Buffer
-	cmd := l.steadCommand("exec", "life-1", "--", "/tool", "command", "code", "37")
+	cmd := l.steadCommand("exec", "life-1", "--", "/box", "command", "code", "37")
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	exit, ok := errors.AsType[*exec.ExitError](cmd.Run())
 	if !ok || exit.ExitCode() != 37 || out.String() != "to stdout\n" || errOut.String() != "to stderr\n" {
@@ -37,14 +37,14 @@ func TestCommandsRunInMembersAndTheirCodesAreOurs(t *testing.T) {
 
 	big := bytes.Repeat([]byte("0123456789abcde\n"), 1<<17) // 2 MiB: more than all buffers on the way
 	out.Reset()
-	cmd = l.steadCommand("exec", "-i", "life-2", "--", "/tool", "command", "cat")
+	cmd = l.steadCommand("exec", "-i", "life-2", "--", "/box", "command", "cat")
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(big), &out
 	if err := cmd.Run(); err != nil || !bytes.Equal(out.Bytes(), big) {
 		t.Errorf("cat: %v, %d bytes back of %d", err, out.Len(), len(big))
 	}
 
 	// What is killed here is killed there.
-	cmd = l.steadCommand("exec", "-i", "life-0", "--", "/tool", "command", "cat")
+	cmd = l.steadCommand("exec", "-i", "life-0", "--", "/box", "command", "cat")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -75,10 +75,10 @@ func TestCommandsRunInMembersAndTheirCodesAreOurs(t *testing.T) {
 		word string
 	}{
 		{[]string{"exec", "life-0", "--", "/no/such"}, 1, "/no/such"},
-		{[]string{"exec", "life-0", "-c", "x", "--", "/tool"}, 1, "it has life"},
-		{[]string{"exec", "life-9", "--", "/tool"}, 1, "there is no member life-9"},
-		{[]string{"exec", "life-0", "/tool"}, 2, "-- and a command"},
-		{[]string{"exec", "-t", "life-0", "--", "/tool"}, 2, "needs a terminal"},
+		{[]string{"exec", "life-0", "-c", "x", "--", "/box"}, 1, "it has life"},
+		{[]string{"exec", "life-9", "--", "/box"}, 1, "there is no member life-9"},
+		{[]string{"exec", "life-0", "/box"}, 2, "-- and a command"},
+		{[]string{"exec", "-t", "life-0", "--", "/box"}, 2, "needs a terminal"},
 	} {
 		text, err := l.trySteadFor(20*time.Second, c.args...)
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != c.code || !strings.Contains(text, c.word) {
@@ -170,7 +170,7 @@ func TestATerminalReachesIntoAMember(t *testing.T) {
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
-	cmd := l.steadCommand("exec", "-it", "life-0", "--", "/tool", "command", "tty")
+	cmd := l.steadCommand("exec", "-it", "life-0", "--", "/box", "command", "tty")
 	term := l.onTerminal(cmd, 93, 31)
 	term.shows("size 93 31")
 	term.keys("hello\r")
@@ -190,8 +190,9 @@ func TestATerminalReachesIntoAMember(t *testing.T) {
 func TestAHungContainerdRestartsNobody(t *testing.T) {
 	l := newLab(t)
 	l.startAll(l.toolArchive())
-	probe := "livenessProbe: {exec: {command: [/tool, command, code, '0']}, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 1}\n        "
-	l.apply("life", lifeWith("readinessProbe:", probe+"readinessProbe:"), "--wait", "--timeout", "2m")
+	probe := "{exec: {command: [/box, command, code, '0']}, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 1}"
+	l.apply("life", lifeWith("readinessProbe: {tcpSocket: {port: probe}, periodSeconds: 1}",
+		"readinessProbe: "+probe+"\n        livenessProbe: "+probe), "--wait", "--timeout", "2m")
 	before := []member{l.mustMember("life-0"), l.mustMember("life-1"), l.mustMember("life-2")}
 	if err := l.containerd.signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
