@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e bench test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e bench bench-dns test proto image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,11 @@ e2e: build $(GOTEST) image ## real containerd, real etcd members, dig (root)
 bench: build ## every figure beside its floor, in one table (root, about two minutes)
 	@$(GO) run ./test/bench/table
 
+# In a network namespace of its own, so that ports and packets meet nobody.
+bench-dns: ## dnsd beside bare miekg/dns, Knot and NSD (root, dnsperf, knot, nsd; a minute)
+	@$(GO) build -o .cache/bench-dns ./test/bench/dns
+	@unshare -n sh -c 'ip link set lo up && exec .cache/bench-dns $(BENCH_DNS)'
+
 test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)
 	$(call say,"setup")
 	@scripts/setup --dev
@@ -118,7 +123,8 @@ image: ## the container images of examples and tests, from Debian packages
 proto: ## generated code from proto/*.proto (needs protoc)
 	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler"; exit 1; }
 	@mkdir -p .cache/bin
-	@GOBIN=$(CURDIR)/.cache/bin $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+	@GOBIN=$(CURDIR)/.cache/bin $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go
+	@GOBIN=$(CURDIR)/.cache/bin $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 	@cd proto && PATH=$(CURDIR)/.cache/bin:$$PATH protoc --go_out=. --go_opt=paths=source_relative \
 	  --go-grpc_out=. --go-grpc_opt=paths=source_relative *.proto
 

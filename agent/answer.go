@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -25,7 +26,9 @@ const frameBytes = 256 << 10
 
 // The channels of frames.
 const (
+	channelIn      = 0
 	channelOut     = 1
+	channelErr     = 2
 	channelControl = 3
 )
 
@@ -35,26 +38,41 @@ type tunnel struct {
 	done   bool   // the server's direction ended
 	// heard is closed when the stream is over; nil: nobody listens yet.
 	heard chan struct{}
+
+	sending sync.Mutex // one at a time may send
 }
 
-// listen calls gone when the asker went away. Afterwards nothing can be read.
-func (t *tunnel) listen(gone func()) {
+// listen gives what the asker sends to take, and calls gone when it went away or
+// take fails. Afterwards nothing can be read.
+func (t *tunnel) listen(take func(*proto.Frame) error, gone func()) {
 	t.heard = make(chan struct{})
 	go func() {
 		defer close(t.heard)
 		defer gone()
 		for {
-			if _, err := t.stream.Recv(); err != nil {
+			f, err := t.stream.Recv()
+			if err != nil {
 				return
+			}
+			if take(f) != nil {
+				gone()
 			}
 		}
 	}()
 }
 
+func ignore(*proto.Frame) error { return nil }
+
+func (t *tunnel) send(f *proto.Frame) error {
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	return t.stream.Send(f)
+}
+
 // linger keeps the stream until the asker has read all and closed it.
 func (t *tunnel) linger() {
 	if t.heard == nil {
-		t.listen(func() {})
+		t.listen(ignore, func() {})
 	}
 	<-t.heard
 }
@@ -76,19 +94,23 @@ func (a *Agent) answer(ctx context.Context, client proto.NodesClient, ask *proto
 	last := &proto.Frame{Done: true, Channel: channelControl}
 	switch {
 	case ask.GetLogs() != nil:
-		t.listen(cancel) // ends a log that is followed
+		t.listen(ignore, cancel) // ends a log that is followed
 		err = a.answerLogs(ctx, t, ask.GetLogs())
 	case ask.GetImageLoad() != nil:
 		last.Data, err = a.loadImage(ctx, t)
 	case ask.GetImages() != nil:
 		last.Data, err = a.listImages(ctx)
+	case ask.GetExec() != nil:
+		var code int
+		code, err = a.exec(ctx, t, ask.GetExec())
+		last.ExitCode = int32(code)
 	default:
 		err = errors.New("this agent does not know the ask; it may be older than the server")
 	}
 	if err != nil {
 		last.Error, last.Code = err.Error(), int32(codeOf(err))
 	}
-	if stream.Send(last) != nil || stream.CloseSend() != nil {
+	if t.send(last) != nil || stream.CloseSend() != nil {
 		cancel() // the asker went away
 	}
 	t.linger()
@@ -102,6 +124,8 @@ func codeOf(err error) codes.Code {
 		return codes.Unavailable
 	case errors.Is(err, context.Canceled):
 		return codes.Canceled
+	case errors.Is(err, runtime.ErrNotRunning):
+		return codes.FailedPrecondition
 	case errors.Is(err, runtime.ErrBadSpec):
 		return codes.InvalidArgument
 	}
@@ -140,11 +164,20 @@ func (a *Agent) logDir(id spec.Identity, container string) (string, error) {
 	return found[0], nil
 }
 
-// Write sends data to the asker.
-func (t *tunnel) Write(p []byte) (int, error) {
+// Write sends data to the asker as output.
+func (t *tunnel) Write(p []byte) (int, error) { return channel{t, channelOut}.Write(p) }
+
+// channel is one kind of output of a tunnel.
+type channel struct {
+	t      *tunnel
+	number int32
+}
+
+// Write implements io.Writer.
+func (c channel) Write(p []byte) (int, error) {
 	for n := 0; n < len(p); {
 		piece := p[n:min(len(p), n+frameBytes)]
-		if err := t.stream.Send(&proto.Frame{Data: piece, Channel: channelOut}); err != nil {
+		if err := c.t.send(&proto.Frame{Data: piece, Channel: c.number}); err != nil {
 			return n, err
 		}
 		n += len(piece)

@@ -1025,6 +1025,7 @@ type Ask struct {
 	//	*Ask_Logs
 	//	*Ask_ImageLoad
 	//	*Ask_Images
+	//	*Ask_Exec
 	Kind          isAsk_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1101,6 +1102,15 @@ func (x *Ask) GetImages() *ImagesAsk {
 	return nil
 }
 
+func (x *Ask) GetExec() *ExecAsk {
+	if x != nil {
+		if x, ok := x.Kind.(*Ask_Exec); ok {
+			return x.Exec
+		}
+	}
+	return nil
+}
+
 type isAsk_Kind interface {
 	isAsk_Kind()
 }
@@ -1117,11 +1127,17 @@ type Ask_Images struct {
 	Images *ImagesAsk `protobuf:"bytes,4,opt,name=images,proto3,oneof"`
 }
 
+type Ask_Exec struct {
+	Exec *ExecAsk `protobuf:"bytes,5,opt,name=exec,proto3,oneof"`
+}
+
 func (*Ask_Logs) isAsk_Kind() {}
 
 func (*Ask_ImageLoad) isAsk_Kind() {}
 
 func (*Ask_Images) isAsk_Kind() {}
+
+func (*Ask_Exec) isAsk_Kind() {}
 
 type LogsAsk struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1291,6 +1307,89 @@ func (*ImagesAsk) Descriptor() ([]byte, []int) {
 	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
+// ExecAsk runs a command in a running container. Frames: channel 0 to the node is
+// the command's input, done its end; the node answers each with an empty one of
+// channel 0 when the command has taken it, and no further input may be sent before.
+// Channel 3 to the node is the terminal's new size. Channels 1 and 2 are its output;
+// the last frame (channel 3, done) has its exit code or an error. When the tunnel
+// ends before, the command is killed.
+type ExecAsk struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Member    *Identity              `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	Container string                 `protobuf:"bytes,2,opt,name=container,proto3" json:"container,omitempty"`
+	Command   []string               `protobuf:"bytes,3,rep,name=command,proto3" json:"command,omitempty"`
+	Stdin     bool                   `protobuf:"varint,4,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	// terminal: its size at first; without one there is none.
+	Terminal      *Size `protobuf:"bytes,5,opt,name=terminal,proto3" json:"terminal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecAsk) Reset() {
+	*x = ExecAsk{}
+	mi := &file_agent_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecAsk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecAsk) ProtoMessage() {}
+
+func (x *ExecAsk) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
+func (*ExecAsk) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ExecAsk) GetMember() *Identity {
+	if x != nil {
+		return x.Member
+	}
+	return nil
+}
+
+func (x *ExecAsk) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *ExecAsk) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *ExecAsk) GetStdin() bool {
+	if x != nil {
+		return x.Stdin
+	}
+	return false
+}
+
+func (x *ExecAsk) GetTerminal() *Size {
+	if x != nil {
+		return x.Terminal
+	}
+	return nil
+}
+
 var File_agent_proto protoreflect.FileDescriptor
 
 const file_agent_proto_rawDesc = "" +
@@ -1360,13 +1459,14 @@ const file_agent_proto_rawDesc = "" +
 	"\x04Ping\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x16\n" +
 	"\x04Pong\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\xae\x01\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\xd7\x01\n" +
 	"\x03Ask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04logs\x18\x02 \x01(\v2\x11.stead.v1.LogsAskH\x00R\x04logs\x127\n" +
 	"\n" +
 	"image_load\x18\x03 \x01(\v2\x16.stead.v1.ImageLoadAskH\x00R\timageLoad\x12-\n" +
-	"\x06images\x18\x04 \x01(\v2\x13.stead.v1.ImagesAskH\x00R\x06imagesB\x06\n" +
+	"\x06images\x18\x04 \x01(\v2\x13.stead.v1.ImagesAskH\x00R\x06images\x12'\n" +
+	"\x04exec\x18\x05 \x01(\v2\x11.stead.v1.ExecAskH\x00R\x04execB\x06\n" +
 	"\x04kind\"\xe5\x01\n" +
 	"\aLogsAsk\x12*\n" +
 	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x1c\n" +
@@ -1379,7 +1479,13 @@ const file_agent_proto_rawDesc = "" +
 	"timestamps\x18\a \x01(\bR\n" +
 	"timestamps\"\x0e\n" +
 	"\fImageLoadAsk\"\v\n" +
-	"\tImagesAsk2\x98\x01\n" +
+	"\tImagesAsk\"\xaf\x01\n" +
+	"\aExecAsk\x12*\n" +
+	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x1c\n" +
+	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\x18\n" +
+	"\acommand\x18\x03 \x03(\tR\acommand\x12\x14\n" +
+	"\x05stdin\x18\x04 \x01(\bR\x05stdin\x12*\n" +
+	"\bterminal\x18\x05 \x01(\v2\x0e.stead.v1.SizeR\bterminal2\x98\x01\n" +
 	"\x05Nodes\x12*\n" +
 	"\x04Join\x12\x0f.stead.v1.Hello\x1a\x11.stead.v1.Welcome\x123\n" +
 	"\aSession\x12\x12.stead.v1.FromNode\x1a\x10.stead.v1.ToNode(\x010\x01\x12.\n" +
@@ -1397,7 +1503,7 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),     // 0: stead.v1.FromNode
 	(*ToNode)(nil),       // 1: stead.v1.ToNode
@@ -1417,10 +1523,12 @@ var file_agent_proto_goTypes = []any{
 	(*LogsAsk)(nil),      // 15: stead.v1.LogsAsk
 	(*ImageLoadAsk)(nil), // 16: stead.v1.ImageLoadAsk
 	(*ImagesAsk)(nil),    // 17: stead.v1.ImagesAsk
-	(*Sequence)(nil),     // 18: stead.v1.Sequence
-	(*Identity)(nil),     // 19: stead.v1.Identity
-	(*Token)(nil),        // 20: stead.v1.Token
-	(*Frame)(nil),        // 21: stead.v1.Frame
+	(*ExecAsk)(nil),      // 18: stead.v1.ExecAsk
+	(*Sequence)(nil),     // 19: stead.v1.Sequence
+	(*Identity)(nil),     // 20: stead.v1.Identity
+	(*Token)(nil),        // 21: stead.v1.Token
+	(*Size)(nil),         // 22: stead.v1.Size
+	(*Frame)(nil),        // 23: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
@@ -1435,31 +1543,34 @@ var file_agent_proto_depIdxs = []int32{
 	13, // 9: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
 	14, // 10: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
 	3,  // 11: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	18, // 12: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	19, // 12: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
 	4,  // 13: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	19, // 14: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	20, // 15: stead.v1.Holding.token:type_name -> stead.v1.Token
-	18, // 16: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	20, // 14: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	21, // 15: stead.v1.Holding.token:type_name -> stead.v1.Token
+	19, // 16: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
 	4,  // 17: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	18, // 18: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	19, // 18: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
 	11, // 19: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	19, // 20: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	20, // 21: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	20, // 20: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	21, // 21: stead.v1.StoredReport.token:type_name -> stead.v1.Token
 	15, // 22: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
 	16, // 23: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
 	17, // 24: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	19, // 25: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	2,  // 26: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 27: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	21, // 28: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	5,  // 29: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	1,  // 30: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	21, // 31: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	29, // [29:32] is the sub-list for method output_type
-	26, // [26:29] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	18, // 25: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	20, // 26: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	20, // 27: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	22, // 28: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	2,  // 29: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 30: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	23, // 31: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	5,  // 32: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	1,  // 33: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	23, // 34: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	32, // [32:35] is the sub-list for method output_type
+	29, // [29:32] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -1487,6 +1598,7 @@ func file_agent_proto_init() {
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
+		(*Ask_Exec)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1494,7 +1606,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1210,6 +1210,142 @@ func (x *LogsRequest) GetTimestamps() bool {
 	return false
 }
 
+type ExecRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         *ExecStart             `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"` // in the first message
+	Frame         *Frame                 `protobuf:"bytes,2,opt,name=frame,proto3" json:"frame,omitempty"` // in the others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecRequest) Reset() {
+	*x = ExecRequest{}
+	mi := &file_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecRequest) ProtoMessage() {}
+
+func (x *ExecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
+func (*ExecRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ExecRequest) GetStart() *ExecStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetFrame() *Frame {
+	if x != nil {
+		return x.Frame
+	}
+	return nil
+}
+
+type ExecStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	Container     string                 `protobuf:"bytes,3,opt,name=container,proto3" json:"container,omitempty"` // "" : the only or first one
+	Command       []string               `protobuf:"bytes,4,rep,name=command,proto3" json:"command,omitempty"`
+	Stdin         bool                   `protobuf:"varint,5,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	Terminal      *Size                  `protobuf:"bytes,6,opt,name=terminal,proto3" json:"terminal,omitempty"` // absent: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecStart) Reset() {
+	*x = ExecStart{}
+	mi := &file_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecStart) ProtoMessage() {}
+
+func (x *ExecStart) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
+func (*ExecStart) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ExecStart) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ExecStart) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *ExecStart) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *ExecStart) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *ExecStart) GetStdin() bool {
+	if x != nil {
+		return x.Stdin
+	}
+	return false
+}
+
+func (x *ExecStart) GetTerminal() *Size {
+	if x != nil {
+		return x.Terminal
+	}
+	return nil
+}
+
 type LoadImageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1220,7 +1356,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1368,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1381,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -1271,7 +1407,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1419,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1432,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -1318,7 +1454,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1466,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1479,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -1383,7 +1519,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1531,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1544,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -1511,7 +1647,17 @@ const file_control_proto_rawDesc = "" +
 	"\x10since_unix_nanos\x18\a \x01(\x03R\x0esinceUnixNanos\x12\x1e\n" +
 	"\n" +
 	"timestamps\x18\b \x01(\bR\n" +
-	"timestamps\":\n" +
+	"timestamps\"_\n" +
+	"\vExecRequest\x12)\n" +
+	"\x05start\x18\x01 \x01(\v2\x13.stead.v1.ExecStartR\x05start\x12%\n" +
+	"\x05frame\x18\x02 \x01(\v2\x0f.stead.v1.FrameR\x05frame\"\xbb\x01\n" +
+	"\tExecStart\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x1c\n" +
+	"\tcontainer\x18\x03 \x01(\tR\tcontainer\x12\x18\n" +
+	"\acommand\x18\x04 \x03(\tR\acommand\x12\x14\n" +
+	"\x05stdin\x18\x05 \x01(\bR\x05stdin\x12*\n" +
+	"\bterminal\x18\x06 \x01(\v2\x0e.stead.v1.SizeR\bterminal\":\n" +
 	"\x10LoadImageRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"@\n" +
@@ -1524,7 +1670,7 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"size_bytes\x18\x04 \x01(\x03R\tsizeBytes\"#\n" +
 	"\rImagesRequest\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node2\x89\x05\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node2\xbd\x05\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -1534,7 +1680,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
-	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x12F\n" +
+	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
+	"\x04Exec\x12\x15.stead.v1.ExecRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x12F\n" +
 	"\tLoadImage\x12\x1a.stead.v1.LoadImageRequest\x1a\x1b.stead.v1.LoadImageResponse(\x01\x12>\n" +
 	"\x06Images\x12\x17.stead.v1.ImagesRequest\x1a\x1b.stead.v1.LoadImageResponseB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
@@ -1550,7 +1697,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),       // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),      // 1: stead.v1.InfoResponse
@@ -1571,11 +1718,14 @@ var file_control_proto_goTypes = []any{
 	(*ExplainResponse)(nil),   // 16: stead.v1.ExplainResponse
 	(*ExplainRow)(nil),        // 17: stead.v1.ExplainRow
 	(*LogsRequest)(nil),       // 18: stead.v1.LogsRequest
-	(*LoadImageRequest)(nil),  // 19: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil), // 20: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),         // 21: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),     // 22: stead.v1.ImagesRequest
-	(*Frame)(nil),             // 23: stead.v1.Frame
+	(*ExecRequest)(nil),       // 19: stead.v1.ExecRequest
+	(*ExecStart)(nil),         // 20: stead.v1.ExecStart
+	(*LoadImageRequest)(nil),  // 21: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil), // 22: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),         // 23: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),     // 24: stead.v1.ImagesRequest
+	(*Frame)(nil),             // 25: stead.v1.Frame
+	(*Size)(nil),              // 26: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -1583,34 +1733,39 @@ var file_control_proto_depIdxs = []int32{
 	7,  // 2: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	17, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
-	21, // 5: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	0,  // 6: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	3,  // 7: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	6,  // 8: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	8,  // 9: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	8,  // 10: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	11, // 11: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	13, // 12: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 13: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	18, // 14: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	19, // 15: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	22, // 16: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 17: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 18: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 19: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 20: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 21: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 22: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	14, // 23: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 24: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	23, // 25: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	20, // 26: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	20, // 27: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	17, // [17:28] is the sub-list for method output_type
-	6,  // [6:17] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	20, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
+	25, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	26, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	23, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	0,  // 9: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	3,  // 10: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	6,  // 11: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	8,  // 12: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	8,  // 13: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	11, // 14: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	13, // 15: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 16: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	18, // 17: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	19, // 18: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	21, // 19: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	24, // 20: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 21: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 22: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 23: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 24: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 25: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 26: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	14, // 27: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	16, // 28: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	25, // 29: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	25, // 30: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	22, // 31: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	22, // 32: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	21, // [21:33] is the sub-list for method output_type
+	9,  // [9:21] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -1626,7 +1781,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
 	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
 	Control_Logs_FullMethodName      = "/stead.v1.Control/Logs"
+	Control_Exec_FullMethodName      = "/stead.v1.Control/Exec"
 	Control_LoadImage_FullMethodName = "/stead.v1.Control/LoadImage"
 	Control_Images_FullMethodName    = "/stead.v1.Control/Images"
 )
@@ -59,6 +60,11 @@ type ControlClient interface {
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
 	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Frame], error)
+	// Exec runs a command in a member's container; the first message says which, the
+	// others are frames as told at ExecAsk. It ends with the frame of the exit code.
+	// Codes: NOT_FOUND; INVALID_ARGUMENT e.g. no such command; FAILED_PRECONDITION the
+	// container does not run; UNAVAILABLE the node is silent.
+	Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, Frame], error)
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).
 	LoadImage(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[LoadImageRequest, LoadImageResponse], error)
 	// Images lists the images of the nodes.
@@ -181,9 +187,22 @@ func (c *controlClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_LogsClient = grpc.ServerStreamingClient[Frame]
 
+func (c *controlClient) Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, Frame], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[2], Control_Exec_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExecRequest, Frame]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_ExecClient = grpc.BidiStreamingClient[ExecRequest, Frame]
+
 func (c *controlClient) LoadImage(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[LoadImageRequest, LoadImageResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[2], Control_LoadImage_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[3], Control_LoadImage_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -231,6 +250,11 @@ type ControlServer interface {
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
 	Logs(*LogsRequest, grpc.ServerStreamingServer[Frame]) error
+	// Exec runs a command in a member's container; the first message says which, the
+	// others are frames as told at ExecAsk. It ends with the frame of the exit code.
+	// Codes: NOT_FOUND; INVALID_ARGUMENT e.g. no such command; FAILED_PRECONDITION the
+	// container does not run; UNAVAILABLE the node is silent.
+	Exec(grpc.BidiStreamingServer[ExecRequest, Frame]) error
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).
 	LoadImage(grpc.ClientStreamingServer[LoadImageRequest, LoadImageResponse]) error
 	// Images lists the images of the nodes.
@@ -271,6 +295,9 @@ func (UnimplementedControlServer) Explain(context.Context, *ExplainRequest) (*Ex
 }
 func (UnimplementedControlServer) Logs(*LogsRequest, grpc.ServerStreamingServer[Frame]) error {
 	return status.Error(codes.Unimplemented, "method Logs not implemented")
+}
+func (UnimplementedControlServer) Exec(grpc.BidiStreamingServer[ExecRequest, Frame]) error {
+	return status.Error(codes.Unimplemented, "method Exec not implemented")
 }
 func (UnimplementedControlServer) LoadImage(grpc.ClientStreamingServer[LoadImageRequest, LoadImageResponse]) error {
 	return status.Error(codes.Unimplemented, "method LoadImage not implemented")
@@ -447,6 +474,13 @@ func _Control_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_LogsServer = grpc.ServerStreamingServer[Frame]
 
+func _Control_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ControlServer).Exec(&grpc.GenericServerStream[ExecRequest, Frame]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_ExecServer = grpc.BidiStreamingServer[ExecRequest, Frame]
+
 func _Control_LoadImage_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(ControlServer).LoadImage(&grpc.GenericServerStream[LoadImageRequest, LoadImageResponse]{ServerStream: stream})
 }
@@ -522,6 +556,12 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Logs",
 			Handler:       _Control_Logs_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Exec",
+			Handler:       _Control_Exec_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 		{
 			StreamName:    "LoadImage",

@@ -188,7 +188,7 @@ func (x *Sequence) GetRev() int64 {
 	return 0
 }
 
-// Frame is one piece of a tunnelled stream (logs, image archives, later exec).
+// Frame is one piece of a tunnelled stream (logs, image archives, exec).
 type Frame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ask names the request; set in the first frame that the node sends.
@@ -199,9 +199,12 @@ type Frame struct {
 	// done ends the sender's direction.
 	Done bool `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
 	// error ends the tunnel with a reason for people; code is a gRPC code.
-	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
-	Code          int32  `protobuf:"varint,6,opt,name=code,proto3" json:"code,omitempty"`
-	ExitCode      int32  `protobuf:"varint,7,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Code  int32  `protobuf:"varint,6,opt,name=code,proto3" json:"code,omitempty"`
+	// exit_code of a command, in its last frame.
+	ExitCode int32 `protobuf:"varint,7,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// size: the terminal has this size now.
+	Size          *Size `protobuf:"bytes,8,opt,name=size,proto3" json:"size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -285,6 +288,66 @@ func (x *Frame) GetExitCode() int32 {
 	return 0
 }
 
+func (x *Frame) GetSize() *Size {
+	if x != nil {
+		return x.Size
+	}
+	return nil
+}
+
+// Size of a terminal, in characters.
+type Size struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Columns       uint32                 `protobuf:"varint,1,opt,name=columns,proto3" json:"columns,omitempty"`
+	Rows          uint32                 `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Size) Reset() {
+	*x = Size{}
+	mi := &file_types_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Size) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Size) ProtoMessage() {}
+
+func (x *Size) ProtoReflect() protoreflect.Message {
+	mi := &file_types_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Size.ProtoReflect.Descriptor instead.
+func (*Size) Descriptor() ([]byte, []int) {
+	return file_types_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Size) GetColumns() uint32 {
+	if x != nil {
+		return x.Columns
+	}
+	return 0
+}
+
+func (x *Size) GetRows() uint32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
 var File_types_proto protoreflect.FileDescriptor
 
 const file_types_proto_rawDesc = "" +
@@ -299,7 +362,7 @@ const file_types_proto_rawDesc = "" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\"2\n" +
 	"\bSequence\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x10\n" +
-	"\x03rev\x18\x02 \x01(\x03R\x03rev\"\xa2\x01\n" +
+	"\x03rev\x18\x02 \x01(\x03R\x03rev\"\xc6\x01\n" +
 	"\x05Frame\x12\x10\n" +
 	"\x03ask\x18\x01 \x01(\tR\x03ask\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x18\n" +
@@ -307,7 +370,11 @@ const file_types_proto_rawDesc = "" +
 	"\x04done\x18\x04 \x01(\bR\x04done\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12\x12\n" +
 	"\x04code\x18\x06 \x01(\x05R\x04code\x12\x1b\n" +
-	"\texit_code\x18\a \x01(\x05R\bexitCodeB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
+	"\texit_code\x18\a \x01(\x05R\bexitCode\x12\"\n" +
+	"\x04size\x18\b \x01(\v2\x0e.stead.v1.SizeR\x04size\"4\n" +
+	"\x04Size\x12\x18\n" +
+	"\acolumns\x18\x01 \x01(\rR\acolumns\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\rR\x04rowsB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
 var (
 	file_types_proto_rawDescOnce sync.Once
@@ -321,19 +388,21 @@ func file_types_proto_rawDescGZIP() []byte {
 	return file_types_proto_rawDescData
 }
 
-var file_types_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_types_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_types_proto_goTypes = []any{
 	(*Identity)(nil), // 0: stead.v1.Identity
 	(*Token)(nil),    // 1: stead.v1.Token
 	(*Sequence)(nil), // 2: stead.v1.Sequence
 	(*Frame)(nil),    // 3: stead.v1.Frame
+	(*Size)(nil),     // 4: stead.v1.Size
 }
 var file_types_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	4, // 0: stead.v1.Frame.size:type_name -> stead.v1.Size
+	1, // [1:1] is the sub-list for method output_type
+	1, // [1:1] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_types_proto_init() }
@@ -347,7 +416,7 @@ func file_types_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_types_proto_rawDesc), len(file_types_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

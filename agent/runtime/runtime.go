@@ -131,9 +131,24 @@ type Image struct {
 // Exec is a command to run in a running container.
 type Exec struct {
 	Command []string
-	Stdout  io.Writer // nil: dropped
-	Stderr  io.Writer
+	// Stdin is read until its end, which the command sees, too; nil: there is none.
+	// A Read may still be under way when Exec returns: the caller ends it.
+	Stdin  io.Reader
+	Stdout io.Writer // nil: dropped
+	Stderr io.Writer
+	// Terminal gives the command one; all its output comes by Stdout then. nil: none.
+	Terminal *Terminal
 }
+
+// Terminal is a command's controlling terminal.
+type Terminal struct {
+	Size Size
+	// Resize brings its later sizes, while the command runs; nil: it keeps its size.
+	Resize <-chan Size
+}
+
+// Size of a terminal, in characters.
+type Size struct{ Columns, Rows uint16 }
 
 // Runtime runs containers. All methods are safe for concurrent use for different
 // identities; for one identity one caller (its worker) acts at a time. Each one
@@ -178,7 +193,10 @@ type Runtime interface {
 	// ended. ErrUnavailable: nothing is known, look again. ErrNotRunning: it was
 	// never started. ErrNotFound: there is no such container.
 	Wait(ctx context.Context, id ContainerID) (Exit, error)
-	// Exec runs a command and returns its exit code. ErrNotRunning.
+	// Exec runs a command and returns its exit code; when ctx ends first, the command
+	// is killed and ctx's error returned. ErrNotRunning; ErrBadSpec: e.g. no such
+	// command; ErrUnavailable (beside ctx's error, if that ended): whether it began, or
+	// still ran, is not known, which says nothing about the container.
 	Exec(ctx context.Context, id ContainerID, e Exec) (int, error)
 
 	// Empty sees with its own eyes (cgroups, not the daemon's word) whether no

@@ -50,6 +50,9 @@ func run(ctx context.Context, args []string) int {
 	if ctx.Err() != nil && status.Code(err) == codes.Canceled {
 		return exitRefused
 	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
 	fmt.Fprintln(os.Stderr, "stead: "+explainError(err))
 	var wrong usageError
 	switch {
@@ -93,7 +96,7 @@ Try it on one machine:
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
-		scaleCommand(c), deleteCommand(c), logsCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
+		scaleCommand(c), deleteCommand(c), logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
 	)
 	return root
 }

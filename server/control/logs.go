@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -18,7 +19,7 @@ import (
 
 // Logs implements proto.ControlServer.
 func (s *Server) Logs(r *proto.LogsRequest, stream proto.Control_LogsServer) error {
-	id, node, container, err := s.logTarget(r)
+	id, node, container, err := s.container(r.GetNamespace(), r.GetMember(), r.GetContainer())
 	if err != nil {
 		return err
 	}
@@ -65,10 +66,11 @@ func receive(t *dispatch.Tunnel) (*proto.Frame, error) {
 	return f, nil
 }
 
-// logTarget finds node and container of a request.
-func (s *Server) logTarget(r *proto.LogsRequest) (id spec.Identity, node spec.NodeName, container string, err error) {
-	ns := namespace(r.GetNamespace())
-	set, ordinal, err := spec.ParseMemberName(r.GetMember())
+// container finds the node of a member, and the container of a request; "" is the
+// only or first one.
+func (s *Server) container(inNamespace, member, name string) (id spec.Identity, node spec.NodeName, container string, err error) {
+	ns := namespace(inNamespace)
+	set, ordinal, err := spec.ParseMemberName(member)
 	if err != nil {
 		return id, "", "", status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -88,15 +90,13 @@ func (s *Server) logTarget(r *proto.LogsRequest) (id spec.Identity, node spec.No
 	})
 	switch {
 	case node == "":
-		return id, "", "", notFound(kindMember, ns, r.GetMember())
-	case r.GetContainer() == "" && len(names) > 0:
+		return id, "", "", notFound(kindMember, ns, member)
+	case name == "" && len(names) > 0:
 		return id, node, names[0], nil
 	}
-	for _, name := range names {
-		if name == r.GetContainer() {
-			return id, node, name, nil
-		}
+	if slices.Contains(names, name) {
+		return id, node, name, nil
 	}
 	return id, "", "", status.Error(codes.NotFound, fmt.Sprintf("%s has no container %q; it has %s",
-		r.GetMember(), r.GetContainer(), strings.Join(names, ", ")))
+		member, name, strings.Join(names, ", ")))
 }

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -145,5 +147,85 @@ func TestAnImageIsPassedOnToTheOnlyNode(t *testing.T) {
 	images, err := r.api.Images(r.ctx, &proto.ImagesRequest{})
 	if err != nil || len(images.GetImages()) != 1 || images.GetImages()[0].GetSizeBytes() != 7 {
 		t.Fatalf("got %v, %v", images, err)
+	}
+}
+
+func TestACommandGoesThroughTheNodesTunnel(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	r.live(0, true)
+	gone := make(chan struct{})
+	r.agent(func(ask *proto.Ask, tn proto.Nodes_TunnelClient) {
+		e := ask.GetExec()
+		switch e.GetCommand()[0] {
+		case "nope":
+			_ = tn.Send(&proto.Frame{Ask: ask.GetId(), Error: "no such command", Code: int32(codes.InvalidArgument), Done: true})
+		case "hang":
+			_ = tn.Send(&proto.Frame{Ask: ask.GetId(), Channel: 1, Data: []byte("hangs")})
+			for {
+				if _, err := tn.Recv(); err != nil {
+					close(gone)
+					return
+				}
+			}
+		default:
+			_ = tn.Send(&proto.Frame{Ask: ask.GetId()})
+			f, _ := tn.Recv()
+			text := fmt.Sprint(e.GetContainer(), e.GetCommand(), e.GetStdin(), e.GetTerminal().GetRows(), string(f.GetData()))
+			_ = tn.Send(&proto.Frame{Channel: 2, Data: []byte(text)})
+			_ = tn.Send(&proto.Frame{Channel: 3, Done: true, ExitCode: 9})
+		}
+	})
+	run := func(ctx context.Context, start *proto.ExecStart, frames ...*proto.Frame) (proto.Control_ExecClient, error) {
+		t.Helper()
+		s, err := r.api.Exec(ctx)
+		if err == nil {
+			err = s.Send(&proto.ExecRequest{Start: start})
+		}
+		for _, f := range frames {
+			_ = s.Send(&proto.ExecRequest{Frame: f})
+		}
+		return s, err
+	}
+	s, err := run(r.ctx, &proto.ExecStart{Member: "db-0", Command: []string{"a", "b"}, Stdin: true, Terminal: &proto.Size{Rows: 24}},
+		&proto.Frame{Data: []byte("in")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Recv(); err != nil || string(f.GetData()) != "main[a b] true 24in" || f.GetChannel() != 2 {
+		t.Fatalf("got %v, %v", f, err)
+	}
+	if f, err := s.Recv(); err != nil || f.GetExitCode() != 9 || !f.GetDone() {
+		t.Fatalf("got %v, %v", f, err)
+	}
+	for _, c := range []struct {
+		start *proto.ExecStart
+		code  codes.Code
+		word  string
+	}{
+		{&proto.ExecStart{Member: "db-0", Command: []string{"nope"}}, codes.InvalidArgument, "no such command"},
+		{&proto.ExecStart{Member: "db-0"}, codes.InvalidArgument, "name a command"},
+		{&proto.ExecStart{Member: "db-0", Container: "x", Command: []string{"a"}}, codes.NotFound, "it has main"},
+		{&proto.ExecStart{Member: "db-9", Command: []string{"a"}}, codes.NotFound, "db-9"},
+	} {
+		s, err := run(r.ctx, c.start)
+		if err == nil {
+			_, err = s.Recv()
+		}
+		refused(t, err, c.code, c.word)
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	s, err = run(ctx, &proto.ExecStart{Member: "db-0", Command: []string{"hang"}})
+	if err == nil {
+		_, err = s.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case <-gone:
+	case <-r.ctx.Done():
+		t.Fatal("the node did not hear that the person went away")
 	}
 }

@@ -59,7 +59,7 @@ func missing(w plan.World) int {
 // free lists up to n addresses in the order of preference.
 func (p *pool) free(v world.View, n int, now time.Time) []netip.Addr {
 	p.settle(v)
-	if n <= 0 {
+	if n <= 0 || strangersHold(v) {
 		return nil
 	}
 	used := v.Addresses()
@@ -162,4 +162,20 @@ func broadcast(p netip.Prefix) netip.Addr {
 		b[i/8] |= 1 << (7 - i%8)
 	}
 	return netip.AddrFrom4(b)
+}
+
+// strangersHold reports whether a node runs lives of identities that the store has
+// no address of: theirs might be any, so none is given (SAFETY S8, S17).
+func strangersHold(v world.View) bool {
+	for _, n := range v.Nodes() {
+		if n.Facts == nil {
+			continue
+		}
+		for _, stray := range n.Facts.Strays {
+			if id, _ := v.Identity(stray.ID); id == nil || !id.Address.IsValid() {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -106,3 +106,27 @@ func TestNewRefusesARangeWithoutAddresses(t *testing.T) {
 		t.Error("no range is taken")
 	}
 }
+
+func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
+	facts := func(strays ...spec.Stray) store.Op {
+		return store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Strays: strays}))
+	}
+	stray := spec.Stray{ID: member(7), Token: spec.Token{Epoch: 1, Number: 5}}
+	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})), facts(stray))
+	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Quarantine: time.Minute})
+	free := func() (n int) {
+		look(func(v world.View) { n = len(p.free(v, 1, time.Now())) })
+		return n
+	}
+	if free() != 0 {
+		t.Error("an address was given although a life of unknown address runs")
+	}
+	write(store.Put(store.IdentityKey(stray.ID), store.Encode(spec.IdentityRecord{ID: stray.ID, Address: netip.MustParseAddr("10.88.0.9")})), used("10.88.0.9"))
+	if free() != 1 {
+		t.Error("no address was given although the stray's own is known")
+	}
+	write(store.Del(store.IdentityKey(stray.ID)), facts())
+	if free() != 1 {
+		t.Error("no address was given although no stray is left")
+	}
+}

@@ -95,7 +95,8 @@ func removing(p plan.Plan) bool {
 // report adds the status when it differs, and warnings. What nobody waits for
 // (status, warnings, marks) is written with the next action, or alone when it has
 // waited for StatusDelay: a thousand members that become ready in a second are not
-// a thousand writes.
+// a thousand writes. Nor does each of a hundred starts in a row carry the status,
+// which has a row for each member: one in StatusDelay does.
 func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, events *ledger, t *turn, now time.Time) {
 	ref := w.Set.Ref
 	var u unit
@@ -106,22 +107,29 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}
 	events.write(&u, warnings(ref, w, p, now))
+	delay := l.statusDelay(len(w.Slots))
+	if len(u.Then) > 0 && urgent(p) && now.Sub(mem.statusAt) < delay {
+		mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before
+		t.sooner(mem.statusDue.Sub(now))
+		return
+	}
 	if len(u.Then) > 0 {
 		t.units = append(t.units, u)
 	}
-	if len(t.units) == 0 || urgent(p) {
-		mem.statusDue = time.Time{}
-		return
-	}
-	if mem.statusDue.IsZero() {
-		mem.statusDue = now.Add(l.statusDelay(len(w.Slots)))
-	}
-	if now.Before(mem.statusDue) {
-		t.sooner(mem.statusDue.Sub(now))
-		t.units = nil
-		return
+	if len(t.units) > 0 && !urgent(p) {
+		if mem.statusDue.IsZero() {
+			mem.statusDue = now.Add(delay)
+		}
+		if now.Before(mem.statusDue) {
+			t.sooner(mem.statusDue.Sub(now))
+			t.units = nil
+			return
+		}
 	}
 	mem.statusDue = time.Time{}
+	if len(u.Then) > 0 {
+		mem.statusAt = now
+	}
 }
 
 // urgent: the plan does something that a member waits for.

@@ -30,7 +30,7 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 	}
 	if !rec.Address.IsValid() {
 		if s.freeUsed == len(s.w.Free) {
-			return a, BlockedAddress, "no address is free for it; widen the range of members' addresses, or wait until freed ones have rested"
+			return a, BlockedAddress, "no address is free for it: none is given while a node runs lives that the store does not know, freed ones rest for a while, and the range of members' addresses may be used up"
 		}
 		rec.Address = s.w.Free[s.freeUsed]
 		s.freeUsed++

@@ -1,6 +1,7 @@
 package box
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,19 +9,16 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// everyoneExplained checks that each member that is not ready says why.
+// everyoneExplained waits until n members are shown and each that is not ready says
+// why: in the status, which follows after a moment, and in what explain says now.
 func (c *cluster) everyoneExplained(set string, n int) {
 	c.t.Helper()
-	rows := c.members(set)
-	if len(rows) != n {
-		c.t.Errorf("%d members are shown, want %d: %+v", len(rows), n, rows)
-	}
-	said := c.explain(set)
-	for _, m := range rows {
-		if !m.Ready && (m.Blocked == "" || !strings.Contains(said, m.Name+" waits: ")) {
-			c.t.Errorf("nobody says why %s waits: %+v, explain: %s", m.Name, m, said)
-		}
-	}
+	c.until("every member that waits says why", func() bool {
+		rows, said := c.members(set), c.explain(set)
+		return len(rows) == n && !slices.ContainsFunc(rows, func(m spec.MemberStatus) bool {
+			return !m.Ready && (m.Blocked == "" || !strings.Contains(said, m.Name+" waits: "))
+		})
+	})
 }
 
 func (c *cluster) condition(set, kind string) spec.Condition {
@@ -69,7 +67,6 @@ func TestWithoutANodeEveryMemberSaysSo(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, inMemory(t))
 	c.apply(shape{name: "db", replicas: 2, parallel: true})
-	c.until("the members are shown", func() bool { return len(c.members("db")) == 2 })
 	c.everyoneExplained("db", 2)
 	if got := c.explain("db-1"); !strings.Contains(got, "no node has joined yet") {
 		t.Errorf("explain: %q", got)
@@ -86,7 +83,6 @@ func TestASilentNodeIsNamed(t *testing.T) {
 	c.nodes["a"].crash()
 	c.scale("db", 3)
 	c.until("db-0 waits for its node", func() bool { return strings.Contains(c.find("db-0").Blocked, "node a is silent") })
-	c.until("db-2 is shown", func() bool { return len(c.members("db")) == 3 })
 	c.everyoneExplained("db", 3)
 	if got := c.condition("db", "Progressing"); got.Reason != "NodeSilent" || got.Status != "False" {
 		t.Errorf("condition: %+v", got)

@@ -143,7 +143,10 @@ func TestAProcessThatDoesNotDieBlocksItsIdentity(t *testing.T) {
 	c.ready("db", 2)
 	before := c.find("db-1").Token
 	c.scale("db", 1)
-	c.until("db-1 is stopping", func() bool { return c.find("db-1").Phase == spec.PhaseStopping })
+	c.until("db-1 is stopping, and that is said", func() bool {
+		m := c.find("db-1")
+		return m.Phase == spec.PhaseStopping && m.Blocked != ""
+	})
 	c.scale("db", 2)
 	c.nodes["a"].restart()
 	c.throughout(2*ttl, "db-1 is not taken for dead", func() bool {

@@ -66,7 +66,7 @@ func TestALifeThatTheStoreDoesNotKnowRunsOnAndBlocksItsIdentity(t *testing.T) {
 	db := shape{name: "db", replicas: 2, parallel: true}
 	c.apply(db)
 	c.ready("db", 2)
-	stray, token := c.host("db-0").name, c.find("db-0").Token
+	stray, other, token := c.host("db-0").name, c.host("db-1").name, c.find("db-0").Token
 	c.move(storeOf(t, c.clusterID(), 2)) // a new epoch: the lists of the old one are over
 	c.until("both lives are shown as strays", func() bool {
 		return len(c.strays("a"))+len(c.strays("b")) == 2 && slices.Contains(c.strays(stray), "db-0 "+token)
@@ -85,12 +85,18 @@ func TestALifeThatTheStoreDoesNotKnowRunsOnAndBlocksItsIdentity(t *testing.T) {
 	if got := c.condition("db", "Progressing"); got.Reason != "Stray" {
 		t.Errorf("condition: %+v", got)
 	}
-	c.nodes[stray].reboot() // now it is proven over
+	c.nodes[stray].reboot() // now it is proven over, but db-1's address is not known
 	c.nodes[stray].start()
-	c.until("db-0 lives anew", func() bool { m := c.find("db-0"); return m.Ready && m.Token != token })
+	c.until("db-0 waits for an address", func() bool { return strings.Contains(c.find("db-0").Blocked, "no address is free") })
 	if got := c.audit.running(member("db-1")); len(got) != 1 {
 		t.Errorf("db-1: %v runs", got)
 	}
+	c.nodes[other].reboot()
+	c.nodes[other].start()
+	c.until("both live anew", func() bool {
+		zero, one := c.find("db-0"), c.find("db-1")
+		return zero.Ready && one.Ready && zero.Token != token && zero.Address != one.Address
+	})
 }
 
 // An empty store, of whatever cluster, is no order to stop anything (SAFETY S2, S8).

@@ -35,11 +35,15 @@ const gateway = "169.254.1.1"
 func newLab(t testing.TB) *Lab {
 	t.Helper()
 	needRoot(t)
+	sweepOnce.Do(func() { sweep(t) })
 	dir, err := os.MkdirTemp("", "stead-e2e-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &Lab{t: t, Dir: dir, Name: filepath.Base(dir), Socket: filepath.Join(dir, "api.sock")}
+	if err := os.WriteFile(l.path("owner"), fmt.Appendf(nil, "%d", os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(l.remove)
 	l.run("ip", "netns", "add", l.Name)
 	l.run("ip", "-n", l.Name, "link", "set", "lo", "up")

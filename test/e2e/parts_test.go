@@ -91,13 +91,7 @@ func (l *Lab) remove() {
 		}
 	}
 	if l.agent != nil && l.containerd != nil {
-		if !alive(l.containerdSocket()) {
-			l.startContainerd()
-		}
-		args := append([]string{"--net=/run/netns/" + l.Name, steadBinary, "agent", "purge"}, l.agentFlags()...)
-		if out, err := l.try(time.Minute, "nsenter", args...); err != nil {
-			l.t.Errorf("purge: %v\n%s", err, out)
-		}
+		l.purge()
 	}
 	for _, p := range l.all {
 		if err := p.signal(syscall.SIGTERM); err != nil {
@@ -112,6 +106,17 @@ func (l *Lab) remove() {
 	}
 	if err := os.RemoveAll(l.Dir); err != nil {
 		l.t.Error(err)
+	}
+}
+
+// purge ends every member of the lab's node; containerd is started again if need be.
+func (l *Lab) purge() {
+	if !alive(l.containerdSocket()) {
+		l.startContainerd()
+	}
+	args := append([]string{"--net=/run/netns/" + l.Name, steadBinary, "agent", "purge"}, l.agentFlags()...)
+	if out, err := l.try(time.Minute, "nsenter", args...); err != nil {
+		l.t.Errorf("purge: %v\n%s", err, out)
 	}
 }
 

@@ -1,6 +1,7 @@
 package fakert_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,13 @@ func TestRuntimePromises(t *testing.T) {
 		case "stubborn":
 			<-ctx.Done()
 			return 0, ctx.Err()
+		case "exit":
+			return strconv.Atoi(e.Command[2])
+		case "cat":
+			_, err := io.Copy(e.Stdout, e.Stdin)
+			return 0, err
+		case "tty":
+			return 0, tty(e)
 		}
 		return 0, nil
 	})
@@ -56,6 +64,17 @@ func TestRuntimePromises(t *testing.T) {
 			Image:   "box:1",
 		}
 	})
+}
+
+// tty does what the box's verb does.
+func tty(e runtime.Exec) error {
+	size := e.Terminal.Size
+	fmt.Fprintln(e.Stdout, "size", size.Columns, size.Rows)
+	size = <-e.Terminal.Resize
+	for line := bufio.NewScanner(e.Stdin); line.Scan() && line.Text() != "end"; {
+		fmt.Fprintln(e.Stdout, "size", size.Columns, size.Rows)
+	}
+	return nil
 }
 
 var (

@@ -174,35 +174,6 @@ func testBadCommand(t *testing.T, m *member) {
 	}
 }
 
-func testExec(t *testing.T, m *member) {
-	_, err := m.Runtime.Exec(t.Context(), m.cid("none"), runtime.Exec{Command: []string{Box, "exit", "0"}})
-	wantKind(t, "Exec in none", err, runtime.ErrNotRunning)
-	id := m.started(t, "main", "run")
-	var out, errs bytes.Buffer
-	code, err := m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "hello"}, Stdout: &out, Stderr: &errs})
-	wantNil(t, "Exec echo", err)
-	if code != 0 || out.String() != "hello\n" || errs.Len() != 0 {
-		t.Errorf("Exec echo: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
-	out.Reset()
-	code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "fail", "no", "4"}, Stdout: &out, Stderr: &errs})
-	wantNil(t, "Exec fail", err)
-	if code != 4 || out.Len() != 0 || errs.String() != "no\n" {
-		t.Errorf("Exec fail: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
-	if code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "dropped"}}); err != nil || code != 0 {
-		t.Errorf("Exec without writers: code %d, %v", code, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err = m.Runtime.Exec(ctx, id, runtime.Exec{Command: []string{Box, "stubborn"}}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Exec beyond its context: %v", err)
-	}
-	if s := m.status(t, id); s.State != runtime.Running {
-		t.Errorf("Status after an ended exec: %+v", s)
-	}
-}
-
 func testKillAll(t *testing.T, m *member) {
 	if !m.empty(t) {
 		t.Error("an identity that never ran is not empty")

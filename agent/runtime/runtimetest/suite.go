@@ -22,6 +22,9 @@ import (
 //	exit N         exits with code N at once
 //	echo TEXT      prints TEXT and a newline to stdout, exits 0
 //	fail TEXT N    prints TEXT and a newline to stderr, exits N
+//	cat            copies stdin to stdout until its end, exits 0
+//	tty            prints "size COLUMNS ROWS" of its terminal, and again at each
+//	               line of stdin; exits 0 at the line "end"
 //	ready          exits 0 once the container's run or stubborn minds its signals
 type Subject struct {
 	Runtime runtime.Runtime
@@ -60,6 +63,8 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"a stubborn process ends by SIGKILL", testStubborn},
 		{"a command that is not there is a bad spec", testBadCommand},
 		{"exec returns code and output", testExec},
+		{"exec reads its input to the end", testExecInput},
+		{"exec has a terminal that can be resized", testExecTerminal},
 		{"empty and kill-all work on the identity alone", testKillAll},
 		{"remove kills what is left", testRemoveRunning},
 		{"a restarted agent finds everything by itself", testAgain},

@@ -2,12 +2,16 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -50,6 +54,18 @@ func main() {
 		_, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
 		check(err)
 		fmt.Println("forked")
+	case "cat": // stdin to stdout, until its end
+		_, err := io.Copy(os.Stdout, os.Stdin)
+		check(err)
+	case "tty": // prints the terminal's size, and again at each line of stdin
+		for line := bufio.NewScanner(os.Stdin); ; {
+			size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
+			check(err)
+			fmt.Println("size", size.Col, size.Row)
+			if !line.Scan() || line.Text() == "end" {
+				return
+			}
+		}
 	case "echo":
 		fmt.Println(args[1])
 	case "fail":

@@ -1,0 +1,79 @@
+package containerdrt_test
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/runtimetest"
+)
+
+// hang stops the daemon without ending it, and returns what lets it go on.
+func (h *host) hang() (goOn func()) {
+	h.t.Helper()
+	if err := h.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		h.t.Fatal(err)
+	}
+	goOn = func() { h.cmd.Process.Signal(syscall.SIGCONT) }
+	h.t.Cleanup(goOn) // before the host is closed
+	return goOn
+}
+
+// TestAHungDaemonIsNoWordAboutAContainer: a probe's command that the daemon did not
+// begin, or whose end it does not tell, has not failed.
+func TestAHungDaemonIsNoWordAboutAContainer(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c := h.container("run")
+	h.start(rt, c)
+	doubt := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want unavailable and the deadline", what, err)
+		}
+	}
+
+	// The daemon hangs once the command runs.
+	began, ctx := make(chan struct{}), t.Context()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := rt.Exec(ctx, c.ID, runtime.Exec{Command: []string{"/box", "chatty", "20"}, Stdout: &first{began: began}})
+		ended <- err
+	}()
+	<-began
+	goOn := h.hang()
+	doubt("a command that runs when the daemon hangs", <-ended)
+
+	// And it hangs before one begins.
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := rt.Exec(short, c.ID, runtime.Exec{Command: []string{"/box", "exit", "0"}})
+	doubt("a command that cannot begin", err)
+
+	goOn()
+	h.until("commands can be run again", func() bool {
+		code, err := rt.Exec(t.Context(), c.ID, runtime.Exec{Command: []string{"/box", "exit", "3"}})
+		return err == nil && code == 3
+	})
+}
+
+// first closes began at the first thing written to it.
+type first struct {
+	began chan struct{}
+	done  bool
+}
+
+func (f *first) Write(p []byte) (int, error) {
+	if !f.done {
+		f.done = true
+		close(f.began)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,119 @@
+package runtimetest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+func testExec(t *testing.T, m *member) {
+	_, err := m.Runtime.Exec(t.Context(), m.cid("none"), runtime.Exec{Command: []string{Box, "exit", "0"}})
+	wantKind(t, "Exec in none", err, runtime.ErrNotRunning)
+	id := m.started(t, "main", "run")
+	var out, errs bytes.Buffer
+	code, err := m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "hello"}, Stdout: &out, Stderr: &errs})
+	wantNil(t, "Exec echo", err)
+	if code != 0 || out.String() != "hello\n" || errs.Len() != 0 {
+		t.Errorf("Exec echo: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
+	}
+	out.Reset()
+	code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "fail", "no", "4"}, Stdout: &out, Stderr: &errs})
+	wantNil(t, "Exec fail", err)
+	if code != 4 || out.Len() != 0 || errs.String() != "no\n" {
+		t.Errorf("Exec fail: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
+	}
+	if code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "dropped"}}); err != nil || code != 0 {
+		t.Errorf("Exec without writers: code %d, %v", code, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err = m.Runtime.Exec(ctx, id, runtime.Exec{Command: []string{Box, "stubborn"}})
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, runtime.ErrUnavailable) {
+		t.Errorf("Exec beyond its context: %v, want its deadline and no doubt about the runtime", err)
+	}
+	if s := m.status(t, id); s.State != runtime.Running {
+		t.Errorf("Status after an ended exec: %+v", s)
+	}
+}
+
+func testExecInput(t *testing.T, m *member) {
+	id := m.started(t, "main", "run")
+	for what, text := range map[string]string{"some": "one\ntwo", "none": "", "much": strings.Repeat("0123456789abcdef", 1<<15)} {
+		var out, errs bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		code, err := m.Runtime.Exec(ctx, id, runtime.Exec{Command: []string{Box, "cat"}, Stdin: strings.NewReader(text), Stdout: &out, Stderr: &errs})
+		cancel()
+		if err != nil || code != 0 || out.String() != text || errs.Len() != 0 {
+			t.Errorf("Exec cat of %s: code %d, %v; %d bytes out of %d; stderr %q", what, code, err, out.Len(), len(text), errs.String())
+		}
+	}
+	in, _ := io.Pipe()
+	defer in.Close()
+	code, err := m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "exit", "5"}, Stdin: in})
+	if err != nil || code != 5 {
+		t.Errorf("Exec that does not read its input: code %d, %v", code, err)
+	}
+}
+
+func testExecTerminal(t *testing.T, m *member) {
+	id := m.started(t, "main", "run")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	in, typed := io.Pipe()
+	shown, out := io.Pipe()
+	resize := make(chan runtime.Size)
+	type result struct {
+		code int
+		err  error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		code, err := m.Runtime.Exec(ctx, id, runtime.Exec{
+			Command: []string{Box, "tty"}, Stdin: in, Stdout: out,
+			Terminal: &runtime.Terminal{Size: runtime.Size{Columns: 91, Rows: 17}, Resize: resize},
+		})
+		in.Close()
+		out.Close()
+		ended <- result{code, err}
+	}()
+	lines := bufio.NewScanner(shown)
+	want := func(size string) {
+		t.Helper()
+		for lines.Scan() {
+			if line := strings.TrimSpace(lines.Text()); strings.HasPrefix(line, "size") {
+				if line != size {
+					t.Errorf("the command sees %q, want %q", line, size)
+				}
+				return
+			}
+		}
+		t.Fatalf("the terminal says nothing more; want %q", size)
+	}
+	want("size 91 17")
+	select {
+	case resize <- runtime.Size{Columns: 120, Rows: 40}:
+	case <-ctx.Done():
+		t.Fatal("nobody takes the new size")
+	}
+	// The new size may come after the line that asks for it: ask until it is there.
+	for size := ""; size != "size 120 40"; {
+		if _, err := io.WriteString(typed, "again\n"); err != nil || !lines.Scan() {
+			t.Fatalf("the new size never came: %v", err)
+		}
+		size = strings.TrimSpace(lines.Text())
+	}
+	go func() { _, _ = io.Copy(io.Discard, shown) }() // ends when out is closed
+	if _, err := io.WriteString(typed, "end\n"); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-ended; r.err != nil || r.code != 0 {
+		t.Errorf("Exec with a terminal: %+v", r)
+	}
+}

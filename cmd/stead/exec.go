@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"google.golang.org/grpc"
+
+	"github.com/stead-project/stead/proto"
+)
+
+// inputBytes bounds the input that is sent in one message.
+const inputBytes = 64 << 10
+
+// The channels of frames.
+const (
+	channelIn      = 0
+	channelErr     = 2
+	channelControl = 3
+)
+
+// exitCode is the exit code of a command that ran for us; it becomes ours.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func execCommand(c *cli) *cobra.Command {
+	var (
+		start      proto.ExecStart
+		stdin, tty bool
+	)
+	cmd := &cobra.Command{
+		Use:   "exec [-i] [-t] MEMBER -- COMMAND...",
+		Short: "Run a command in a member's container",
+		Long: `Run a command in a member's container, as its user, in its directory and with its
+environment. Its exit code becomes that of stead; a code of stead's own comes with a
+message. When stead ends before the command does, the command is killed.`,
+		Example: `  stead exec etcd-0 -- etcdctl endpoint health
+  stead exec -it etcd-0 -- sh
+  stead exec -i etcd-0 -- etcdctl put greeting < greeting.txt`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
+				return usageError{errors.New("exec takes a member, -- and a command, as in 'stead exec db-0 -- ls /'")}
+			}
+			kind, name, err := parseTarget(args[:1], "member")
+			if err != nil {
+				return err
+			}
+			if kind != "member" {
+				return usageError{fmt.Errorf("commands run in members, not in a %s", kind)}
+			}
+			start.Namespace, start.Member, start.Command, start.Stdin = c.namespace, name, args[1:], stdin
+			return c.with(func(control proto.ControlClient) error {
+				run := execution{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), taken: make(chan struct{}, 1)}
+				if tty {
+					return run.onTerminal(cmd.Context(), control, &start)
+				}
+				return run.run(cmd.Context(), control, &start)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&start.Container, "container", "c", "", "the container; may be left out for the first one")
+	flags.BoolVarP(&stdin, "stdin", "i", false, "pass standard input on to the command")
+	flags.BoolVarP(&tty, "tty", "t", false, "give the command this terminal; its two outputs become one")
+	return cmd
+}
+
+// execution is one command that runs in a member for us.
+type execution struct {
+	in          io.Reader
+	out, errOut io.Writer
+	resize      <-chan os.Signal // rings when the terminal has another size; nil: never
+	screen      int              // the terminal's descriptor
+
+	sending sync.Mutex // one at a time may send
+	stream  grpc.BidiStreamingClient[proto.ExecRequest, proto.Frame]
+	taken   chan struct{} // rings when the command has taken the input sent last
+}
+
+// onTerminal runs a command on our own terminal. While it runs every key is the
+// command's, Ctrl-C, too.
+func (x *execution) onTerminal(ctx context.Context, control proto.ControlClient, start *proto.ExecStart) error {
+	screen, ok := x.out.(*os.File)
+	if !ok || !term.IsTerminal(int(screen.Fd())) {
+		return usageError{errors.New("-t needs a terminal, and the output is none; leave it out")}
+	}
+	x.screen = int(screen.Fd())
+	start.Terminal = x.size()
+	rings := make(chan os.Signal, 1)
+	signal.Notify(rings, syscall.SIGWINCH)
+	defer signal.Stop(rings)
+	x.resize = rings
+	if start.GetStdin() {
+		keys, ok := x.in.(*os.File)
+		if !ok || !term.IsTerminal(int(keys.Fd())) {
+			return usageError{errors.New("-t needs a terminal, and the input is none; leave it out, as in 'stead exec -i'")}
+		}
+		before, err := term.MakeRaw(int(keys.Fd()))
+		if err != nil {
+			return fmt.Errorf("prepare the terminal: %w", err)
+		}
+		defer func() { _ = term.Restore(int(keys.Fd()), before) }() // it is as it was, or gone
+	}
+	return x.run(ctx, control, start)
+}
+
+// size is that of the terminal; 0 where it cannot be told.
+func (x *execution) size() *proto.Size {
+	columns, rows, err := term.GetSize(x.screen)
+	if err != nil {
+		return &proto.Size{}
+	}
+	return &proto.Size{Columns: uint32(columns), Rows: uint32(rows)}
+}
+
+// run runs the command until it ends, and returns its exit code as an error unless
+// that is 0. The goroutines that read our input and the signals of our terminal may
+// outlive it: a read of a terminal cannot be ended. They end with the process.
+func (x *execution) run(ctx context.Context, control proto.ControlClient, start *proto.ExecStart) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if x.stream, err = control.Exec(ctx); err != nil {
+		return err
+	}
+	if err := x.send(&proto.ExecRequest{Start: start}); err != nil {
+		return err
+	}
+	if start.GetStdin() {
+		go x.passInput(ctx)
+	}
+	if x.resize != nil {
+		go x.passSizes(ctx)
+	}
+	for {
+		f, err := x.stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return errors.New("the server did not say how the command ended")
+		case err != nil:
+			return err
+		case f.GetDone() && f.GetExitCode() != 0:
+			return exitCode(f.GetExitCode())
+		case f.GetDone():
+			return nil
+		}
+		if err := x.show(f); err != nil {
+			return err
+		}
+	}
+}
+
+func (x *execution) show(f *proto.Frame) error {
+	to := x.out
+	switch f.GetChannel() {
+	case channelIn:
+		select {
+		case x.taken <- struct{}{}:
+		default: // one piece of input is under way at most
+		}
+		return nil
+	case channelErr:
+		to = x.errOut
+	}
+	_, err := to.Write(f.GetData())
+	return err
+}
+
+// send reports an error only to end the sending; why it failed is heard by Recv.
+func (x *execution) send(m *proto.ExecRequest) error {
+	x.sending.Lock()
+	defer x.sending.Unlock()
+	if err := x.stream.Send(m); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// passInput sends our input, each piece when the command has taken the one before.
+func (x *execution) passInput(ctx context.Context) {
+	buf := make([]byte, inputBytes)
+	for {
+		n, err := x.in.Read(buf)
+		if n > 0 {
+			if x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: channelIn, Data: buf[:n]}}) != nil {
+				return
+			}
+			select {
+			case <-x.taken:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			_ = x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: channelIn, Done: true}})
+			return
+		}
+	}
+}
+
+func (x *execution) passSizes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.resize:
+			if x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: channelControl, Size: x.size()}}) != nil {
+				return
+			}
+		}
+	}
+}

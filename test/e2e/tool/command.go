@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// command is what is run in a member: cat copies stdin to stdout; code exits with
+// the number given, after a line to each output; tty prints the terminal's size at
+// first and when it changes, echoes lines, tells of Ctrl-C and ends at the line "end".
+func command(_ context.Context, args []string) error {
+	switch verb := append(args, "")[0]; verb {
+	case "cat":
+		_, err := io.Copy(os.Stdout, os.Stdin)
+		return err
+	case "code":
+		code, err := strconv.Atoi(args[1])
+		fmt.Println("to stdout")
+		fmt.Fprintln(os.Stderr, "to stderr")
+		if err == nil {
+			os.Exit(code)
+		}
+		return err
+	case "tty":
+		return tty()
+	default:
+		return fmt.Errorf("no command %q", verb)
+	}
+}
+
+func tty() error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGINT)
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	size := func() error {
+		s, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
+		if err == nil {
+			fmt.Println("size", s.Col, s.Row)
+		}
+		return err
+	}
+	if err := size(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case sig := <-signals:
+			if sig == syscall.SIGINT {
+				fmt.Println("interrupted")
+			} else if err := size(); err != nil {
+				return err
+			}
+		case line, ok := <-lines:
+			if !ok || line == "end" {
+				os.Exit(42)
+			}
+			fmt.Println("line", line)
+		}
+	}
+}
