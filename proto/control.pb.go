@@ -1554,6 +1554,170 @@ func (x *ImagesRequest) GetNode() string {
 	return ""
 }
 
+type UndoRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	ToRevision    int64                  `protobuf:"varint,3,opt,name=to_revision,json=toRevision,proto3" json:"to_revision,omitempty"` // its number; 0: the one before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoRequest) Reset() {
+	*x = UndoRequest{}
+	mi := &file_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoRequest) ProtoMessage() {}
+
+func (x *UndoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
+func (*UndoRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *UndoRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *UndoRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UndoRequest) GetToRevision() int64 {
+	if x != nil {
+		return x.ToRevision
+	}
+	return 0
+}
+
+type RestartRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Set           string                 `protobuf:"bytes,2,opt,name=set,proto3" json:"set,omitempty"`       // all members of it; or
+	Member        string                 `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"` // one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartRequest) Reset() {
+	*x = RestartRequest{}
+	mi := &file_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartRequest) ProtoMessage() {}
+
+func (x *RestartRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
+func (*RestartRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RestartRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RestartRequest) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
+}
+
+func (x *RestartRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type EditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Effects       []string               `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"` // "restarts db-2, db-1, db-0 in this order, at most 1 down"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EditResponse) Reset() {
+	*x = EditResponse{}
+	mi := &file_control_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EditResponse) ProtoMessage() {}
+
+func (x *EditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
+func (*EditResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *EditResponse) GetEffects() []string {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -1670,14 +1834,27 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"size_bytes\x18\x04 \x01(\x03R\tsizeBytes\"#\n" +
 	"\rImagesRequest\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node2\xbd\x05\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"`\n" +
+	"\vUndoRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
+	"\vto_revision\x18\x03 \x01(\x03R\n" +
+	"toRevision\"X\n" +
+	"\x0eRestartRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
+	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
+	"\fEditResponse\x12\x18\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xb1\x06\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
 	"\x03Get\x12\x14.stead.v1.GetRequest\x1a\x10.stead.v1.Object\x125\n" +
 	"\x04List\x12\x15.stead.v1.ListRequest\x1a\x16.stead.v1.ListResponse\x126\n" +
 	"\x05Watch\x12\x15.stead.v1.ListRequest\x1a\x14.stead.v1.WatchEvent0\x01\x128\n" +
-	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x12;\n" +
+	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x125\n" +
+	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
 	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
@@ -1697,7 +1874,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),       // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),      // 1: stead.v1.InfoResponse
@@ -1724,8 +1901,11 @@ var file_control_proto_goTypes = []any{
 	(*LoadImageResponse)(nil), // 22: stead.v1.LoadImageResponse
 	(*ImageInfo)(nil),         // 23: stead.v1.ImageInfo
 	(*ImagesRequest)(nil),     // 24: stead.v1.ImagesRequest
-	(*Frame)(nil),             // 25: stead.v1.Frame
-	(*Size)(nil),              // 26: stead.v1.Size
+	(*UndoRequest)(nil),       // 25: stead.v1.UndoRequest
+	(*RestartRequest)(nil),    // 26: stead.v1.RestartRequest
+	(*EditResponse)(nil),      // 27: stead.v1.EditResponse
+	(*Frame)(nil),             // 28: stead.v1.Frame
+	(*Size)(nil),              // 29: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -1734,8 +1914,8 @@ var file_control_proto_depIdxs = []int32{
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	17, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	20, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	25, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	26, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	28, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	29, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	23, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
 	0,  // 9: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
 	3,  // 10: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
@@ -1743,26 +1923,30 @@ var file_control_proto_depIdxs = []int32{
 	8,  // 12: stead.v1.Control.List:input_type -> stead.v1.ListRequest
 	8,  // 13: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
 	11, // 14: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	13, // 15: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 16: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	18, // 17: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	19, // 18: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	21, // 19: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	24, // 20: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 21: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 22: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 23: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 24: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 25: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 26: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	14, // 27: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 28: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	25, // 29: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	25, // 30: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	22, // 31: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	22, // 32: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	21, // [21:33] is the sub-list for method output_type
-	9,  // [9:21] is the sub-list for method input_type
+	25, // 15: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	26, // 16: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	13, // 17: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 18: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	18, // 19: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	19, // 20: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	21, // 21: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	24, // 22: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 23: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 24: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 25: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 26: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 27: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 28: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	27, // 29: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	27, // 30: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	14, // 31: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	16, // 32: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	28, // 33: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	28, // 34: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	22, // 35: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	22, // 36: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	23, // [23:37] is the sub-list for method output_type
+	9,  // [9:23] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1781,7 +1965,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

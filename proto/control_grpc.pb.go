@@ -25,6 +25,8 @@ const (
 	Control_List_FullMethodName      = "/stead.v1.Control/List"
 	Control_Watch_FullMethodName     = "/stead.v1.Control/Watch"
 	Control_Scale_FullMethodName     = "/stead.v1.Control/Scale"
+	Control_Undo_FullMethodName      = "/stead.v1.Control/Undo"
+	Control_Restart_FullMethodName   = "/stead.v1.Control/Restart"
 	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
 	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
 	Control_Logs_FullMethodName      = "/stead.v1.Control/Logs"
@@ -54,6 +56,12 @@ type ControlClient interface {
 	Watch(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEvent], error)
 	// Scale sets replicas. Codes: NOT_FOUND; FAILED_PRECONDITION current_replicas differs.
 	Scale(ctx context.Context, in *ScaleRequest, opts ...grpc.CallOption) (*ScaleResponse, error)
+	// Undo makes a set's template that of an earlier revision. Codes: NOT_FOUND;
+	// INVALID_ARGUMENT; FAILED_PRECONDITION there is no earlier one, or the set is being deleted.
+	Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// Restart replaces the lives of all members of a set, as an update does, or that of
+	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
+	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -142,6 +150,26 @@ func (c *controlClient) Scale(ctx context.Context, in *ScaleRequest, opts ...grp
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ScaleResponse)
 	err := c.cc.Invoke(ctx, Control_Scale_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_Undo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_Restart_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +272,12 @@ type ControlServer interface {
 	Watch(*ListRequest, grpc.ServerStreamingServer[WatchEvent]) error
 	// Scale sets replicas. Codes: NOT_FOUND; FAILED_PRECONDITION current_replicas differs.
 	Scale(context.Context, *ScaleRequest) (*ScaleResponse, error)
+	// Undo makes a set's template that of an earlier revision. Codes: NOT_FOUND;
+	// INVALID_ARGUMENT; FAILED_PRECONDITION there is no earlier one, or the set is being deleted.
+	Undo(context.Context, *UndoRequest) (*EditResponse, error)
+	// Restart replaces the lives of all members of a set, as an update does, or that of
+	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
+	Restart(context.Context, *RestartRequest) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -286,6 +320,12 @@ func (UnimplementedControlServer) Watch(*ListRequest, grpc.ServerStreamingServer
 }
 func (UnimplementedControlServer) Scale(context.Context, *ScaleRequest) (*ScaleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Scale not implemented")
+}
+func (UnimplementedControlServer) Undo(context.Context, *UndoRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Undo not implemented")
+}
+func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -427,6 +467,42 @@ func _Control_Scale_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Undo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndoRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Undo(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Undo_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Undo(ctx, req.(*UndoRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_Restart_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestartRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Restart(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Restart_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Restart(ctx, req.(*RestartRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -532,6 +608,14 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Scale",
 			Handler:    _Control_Scale_Handler,
+		},
+		{
+			MethodName: "Undo",
+			Handler:    _Control_Undo_Handler,
+		},
+		{
+			MethodName: "Restart",
+			Handler:    _Control_Restart_Handler,
 		},
 		{
 			MethodName: "Delete",

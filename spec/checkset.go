@@ -55,7 +55,7 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 }
 
 func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
-	c.choice(path+".type", u.Type, []string{RollingUpdateStrategy}, OnDeleteStrategy, RecreateStrategy)
+	c.choice(path+".type", u.Type, []string{RollingUpdateStrategy, OnDeleteStrategy}, RecreateStrategy)
 	if u.ReplaceBroken != "" {
 		c.choice(path+".replaceBroken", u.ReplaceBroken, []string{ReplaceBrokenAlways, ReplaceBrokenNever})
 	}

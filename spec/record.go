@@ -268,6 +268,16 @@ type IdentityRecord struct {
 	VolumeReady map[ClaimName]int `json:"volumeReady,omitempty"`
 }
 
+// Request is requests/<ns>/<set>/<ordinal>: what a person asks of one life: its
+// restart. Written by control, removed by the engine in the transaction that acts;
+// one of another token is void.
+type Request struct {
+	ID    Identity `json:"id"`
+	Token Token    `json:"token"`
+	// At is for people only.
+	At time.Time `json:"at"`
+}
+
 // AddressRecord is addresses/<ip>: who holds an address, or since when it rests.
 type AddressRecord struct {
 	Address netip.Addr `json:"address"`

@@ -17,6 +17,7 @@ const (
 	KindMember       = "members"
 	KindReport       = "reports"
 	KindVolume       = "volumes"
+	KindRequest      = "requests"
 	KindEvent        = "events"
 	KindAddress      = "addresses"
 	KindIdentity     = "identities"
@@ -68,6 +69,9 @@ func ReportKey(id spec.Identity) string { return identityKey(KindReport, id) }
 // IdentityKey is identities/<ns>/<set>/<ordinal>.
 func IdentityKey(id spec.Identity) string { return identityKey(KindIdentity, id) }
 
+// RequestKey is requests/<ns>/<set>/<ordinal>.
+func RequestKey(id spec.Identity) string { return identityKey(KindRequest, id) }
+
 // VolumeKey is volumes/<ns>/<set>/<claim>/<ordinal>.
 func VolumeKey(id spec.Identity, c spec.ClaimName) string {
 	return refKey(KindVolume, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
@@ -117,7 +121,7 @@ func Kind(key string) (kind, rest string) {
 func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	kind, rest := Kind(key)
 	switch kind {
-	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindEvent:
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindRequest, KindEvent:
 	default:
 		return ref, false
 	}

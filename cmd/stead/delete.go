@@ -24,13 +24,16 @@ func deleteCommand(c *cli) *cobra.Command {
 		Use:   "delete KIND NAME",
 		Short: "Remove an object; a set's members are stopped in order, its volumes stay",
 		Example: `  stead delete set etcd --wait
-  stead delete configmap/etcd-entry`,
+  stead delete configmap/etcd-entry
+  stead delete pod etcd-1                 (another life follows: as stead restart etcd-1)`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "")
 			if err != nil {
 				return err
 			}
 			switch kind {
+			case "member": // what this means in Kubernetes: another life follows
+				return restartMember(cmd, c, name)
 			case "set", "service", "configmap", "secret":
 			default:
 				return usageError{fmt.Errorf("a %s cannot be deleted; sets, services, configmaps and secrets can", kind)}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -38,6 +39,7 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		"an image":               {newImage, []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}},
 		"two at once":            {with(newImage, "{rollingUpdate: {maxUnavailable: 70%}}"), []string{"restarts db-2, db-1, db-0 in this order, at most 2 down"}},
 		"a part":                 {with(newImage, "{rollingUpdate: {partition: 2}}"), []string{"restarts db-2", "the partition keeps db-1, db-0 as they are"}},
+		"on delete":              {with(newImage, "{type: OnDelete}"), []string{"db-2, db-1, db-0 move on when they are restarted (OnDelete)"}},
 		"the strategy alone":     {with(setYAML, "{rollingUpdate: {partition: 1}}"), nil},
 		"only who will be there": {strings.Replace(newImage, "replicas: 3", "replicas: 1", 1), []string{"scales db 3 → 1: stops db-2, db-1 in this order; volumes kept", "restarts db-0"}},
 	} {
@@ -66,4 +68,70 @@ func TestATemplateThatSharesItsHashWithAnotherIsRefused(t *testing.T) {
 	r.record(store.RevisionKey(s.Ref, h), spec.Revision{Ref: s.Ref, Hash: h, Number: 2, Template: s.Template()})
 	_, err := r.apply(newImage)
 	refused(t, err, codes.FailedPrecondition, "same hash", "revision 2")
+}
+
+func TestUndoAndRestart(t *testing.T) {
+	r := newRig(t)
+	r.running()
+	image := func() string { s, _ := r.set("db"); return s.Spec.Template.Spec.Containers[0].Image }
+	undo := func(to int64) error {
+		_, err := r.api.Undo(r.ctx, &proto.UndoRequest{Name: "db", ToRevision: to})
+		return err
+	}
+	refused(t, undo(0), codes.FailedPrecondition, "no earlier revision")
+	refused(t, undo(7), codes.NotFound, "no revision 7")
+	refused(t, undo(-1), codes.InvalidArgument)
+
+	r.mustApply(newImage)
+	out, err := r.api.Undo(r.ctx, &proto.UndoRequest{Name: "db"})
+	if err != nil || image() != "example.local/db:1" || len(out.GetEffects()) != 0 {
+		t.Fatalf("image %s, effects %q, %v; want the first, whom all members run still", image(), out.GetEffects(), err)
+	}
+	before := r.rev()
+	if err := undo(1); err != nil || r.rev() != before {
+		t.Fatalf("%v; want nothing written, for it is there already", err)
+	}
+
+	out, err = r.api.Restart(r.ctx, &proto.RestartRequest{Set: "db"})
+	if want := []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}; err != nil || !slices.Equal(out.GetEffects(), want) {
+		t.Fatalf("got %q, %v; want %q", out.GetEffects(), err, want)
+	}
+	s, _ := r.set("db")
+	marked := s.RestartedAt
+	if r.mustApply(setYAML); marked == "" {
+		t.Fatal("the set does not say when it was restarted")
+	}
+	if s, _ = r.set("db"); s.RestartedAt != marked {
+		t.Fatal("applying the file again took the restart back, which would restart all once more")
+	}
+	if err := undo(0); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ = r.set("db"); s.RestartedAt != "" || s.Spec.Template.Metadata.Annotations[spec.RestartedAtAnnotation] != "" {
+		t.Fatalf("got %+v; want the template as it was before the restart", s)
+	}
+}
+
+func TestAMemberIsAskedToRestartByItsToken(t *testing.T) {
+	r := newRig(t)
+	r.running()
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
+	restart := func(member string) error {
+		_, err := r.api.Restart(r.ctx, &proto.RestartRequest{Member: member})
+		return err
+	}
+	if err := restart("db-1"); err != nil {
+		t.Fatal(err)
+	}
+	_, kvs, err := r.store.Get(r.ctx, store.RequestKey(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := store.Decode[spec.Request](kvs[store.RequestKey(id)])
+	if want := (spec.Token{Epoch: 1, Number: 9}); err != nil || q.Token != want || q.ID != id {
+		t.Fatalf("got %+v, %v; want token %s", q, err, want)
+	}
+	refused(t, restart("db-9"), codes.FailedPrecondition, "no life")
+	refused(t, restart("db"), codes.InvalidArgument)
+	refused(t, restart(""), codes.InvalidArgument, "name the set or the member")
 }

@@ -139,6 +139,7 @@ func (u *unit) start(v world.View, a plan.Start) error {
 		return err
 	}
 	u.put(store.MemberKey(m.ID), m)
+	u.answer(v, m.ID)
 	u.put(store.IdentityKey(m.ID), a.Identity)
 	if report != 0 {
 		u.remove(store.ReportKey(m.ID))
@@ -161,6 +162,13 @@ func (u *unit) address(v world.View, a plan.Start) error {
 	return nil
 }
 
+// answer removes the request that was made of the life that ends or ended.
+func (u *unit) answer(v world.View, id spec.Identity) {
+	if rev := v.RequestRev(id); rev != 0 {
+		u.replace(store.RequestKey(id), rev)
+	}
+}
+
 func (u *unit) stop(v world.View, a plan.Stop) error {
 	m, rev := v.Member(a.ID)
 	if m == nil || m.Token != a.Token {
@@ -174,6 +182,7 @@ func (u *unit) stop(v world.View, a plan.Stop) error {
 		u.put(store.VolumeKey(a.ID, volume.Claim), volume)
 	}
 	u.put(store.MemberKey(a.ID), stopped)
+	u.answer(v, a.ID)
 	return nil
 }
 
@@ -189,6 +198,7 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	u.seen(store.IdentityKey(a.ID), identity)
 	u.replace(store.MemberKey(a.ID), member)
 	u.replace(store.ReportKey(a.ID), report)
+	u.answer(v, a.ID)
 	if id == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // image makes the set's template another one.
@@ -80,5 +81,46 @@ func TestAMemberThatWasRemovedForgetsWhatItRan(t *testing.T) {
 		})
 		c.set(2, image("b"), volumes)
 		c.until("b", on("b", 2))
+	})
+}
+
+func TestARequestIsAnsweredOnce(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		_, stop := c.engine("a", c.store)
+		defer stop()
+		c.set(2, image("a"))
+		c.until("a", on("a", 2))
+		var old spec.Token
+		c.cache.Look(func(v world.View) { m, _ := v.Member(member(1)); old = m.Token })
+		c.commit(store.Put(store.RequestKey(member(1)), store.Encode(spec.Request{ID: member(1), Token: old})))
+		c.until("another life", func(v world.View) bool {
+			m, _ := v.Member(member(1))
+			return m != nil && m.Token.Compare(old) > 0 && ready(2)(v)
+		})
+		c.cache.Look(func(v world.View) {
+			if rev := v.RequestRev(member(1)); rev != 0 {
+				t.Error("the request is still there")
+			}
+			if m, _ := v.Member(member(1)); m.Reason != spec.ReasonRestart {
+				t.Errorf("the life began for %s; want Restart", m.Reason)
+			}
+		})
+	})
+}
+
+func TestARequestForALifeThatIsOverIsVoid(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		_, stop := c.engine("a", c.store)
+		defer stop()
+		c.set(1, image("a"))
+		c.until("a", on("a", 1))
+		c.commit(store.Put(store.RequestKey(member(0)), store.Encode(spec.Request{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}})))
+		c.set(1, image("b"))
+		c.until("b", on("b", 1))
+		c.cache.Look(func(v world.View) {
+			if rev := v.RequestRev(member(0)); rev != 0 {
+				t.Error("the request is still there after the next life began")
+			}
+		})
 	})
 }

@@ -53,6 +53,8 @@ type Slot struct {
 	// Report is of Member's token, else nil (reports of another token are absent).
 	Report  *spec.Report
 	Volumes map[spec.ClaimName]*spec.Volume
+	// Request is a person's, for Member's token; else nil.
+	Request *spec.Request
 	// Strays are lives that a node says it runs and the store does not know.
 	Strays []NodeStray
 }

@@ -72,7 +72,7 @@ func (s *step) attend(t *seat) {
 		return
 	}
 	if s.full {
-		s.block(t, BlockedTurn, "a broken member is replaced first")
+		s.block(t, BlockedTurn, "another member is replaced first")
 		return
 	}
 	if len(t.strays) > 0 {

@@ -205,6 +205,8 @@ func (k *kit) slot(word string) {
 		report.Phase, report.Cause, report.Message = spec.PhaseFailed, "VolumeRefused", "another owner"
 	case "loop":
 		report.Phase, report.Cause, report.Message = spec.PhaseRunning, "CrashLoop", "exited with code 1"
+	case "restarted":
+		member.Goal, member.StopReason, report.Phase = spec.GoalStop, spec.ReasonRestart, spec.PhaseStopped
 	case "turning", "turned": // stopped for an update
 		member.Goal, member.StopReason, report.Phase = spec.GoalStop, spec.ReasonUpdate, spec.PhaseStopping
 		if state == "turned" {

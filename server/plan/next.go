@@ -35,8 +35,9 @@ func (s *step) decide() {
 // settle runs rules 2 to 7. Under OrderedReady the first that acts or waits ends the
 // step; under Parallel each rule runs, on its own members.
 func (s *step) settle() {
-	s.full = s.cure() && s.ordered() // rule 2
-	if !s.create() {                 // rules 3 and 4
+	cured := s.cure() // rule 2
+	s.full = (s.restart() || cured) && s.ordered()
+	if !s.create() { // rules 3 and 4
 		return
 	}
 	if s.shrink(spec.ReasonScaleDown) || !s.ordered() { // rule 5

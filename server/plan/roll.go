@@ -25,7 +25,7 @@ func (s *step) roll() {
 
 // queued: the member is well, and waits for its turn.
 func (s *step) queued(t *seat) bool {
-	return s.obsolete(t) && t.available && t.id.Ordinal >= s.lo+s.partition()
+	return s.obsolete(t) && t.available && !t.waits && t.id.Ordinal >= s.lo+s.partition()
 }
 
 // queue says of those who wait for their turn for whom they do.

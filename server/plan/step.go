@@ -36,12 +36,14 @@ type seat struct {
 	identity *spec.IdentityRecord
 	member   *spec.Member // nil: no life
 	report   *spec.Report // of this very life
+	request  *spec.Request
 	volumes  map[spec.ClaimName]*spec.Volume
 	strays   []NodeStray
 
 	live      bool // its node's session is that of the life's boot (SAFETY S15)
 	ready     bool
 	available bool // ready for the set's minReadySeconds
+	waits     bool // for its restart, and it was said
 	over      bool // the life is proven gone by a report of its token
 }
 
@@ -94,7 +96,7 @@ func newStep(w World) *step {
 func (s *step) look(slot *Slot) seat {
 	t := seat{
 		id: slot.ID, identity: slot.Identity, member: slot.Member, report: slot.Report,
-		volumes: slot.Volumes,
+		volumes: slot.Volumes, request: slot.Request,
 	}
 	for _, x := range slot.Strays {
 		if t.member == nil || x.Stray.Token != t.member.Token || x.Node != t.member.Node {

@@ -42,6 +42,8 @@ type View interface {
 	Member(id spec.Identity) (*spec.Member, store.Rev)
 	Report(id spec.Identity) (*spec.Report, store.Rev)
 	Identity(id spec.Identity) (*spec.IdentityRecord, store.Rev)
+	// RequestRev is the mod-revision of requests/…; 0: absent.
+	RequestRev(id spec.Identity) store.Rev
 	Status(ref spec.SetRef) (*spec.SetStatus, store.Rev)
 	Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev)
 	Volumes(ref spec.SetRef) []*spec.Volume

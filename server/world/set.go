@@ -31,6 +31,7 @@ type slot struct {
 	member   entry[spec.Member]
 	report   entry[spec.Report]
 	identity entry[spec.IdentityRecord]
+	request  entry[spec.Request]
 	volumes  map[spec.ClaimName]entry[spec.Volume]
 }
 
@@ -87,7 +88,7 @@ func (t *setState) dropIdleSet(s *state) {
 }
 
 func (l *slot) idle() bool {
-	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 &&
+	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 && l.request.mod == 0 &&
 		len(l.volumes) == 0 && len(l.view.Strays) == 0
 }
 
@@ -97,6 +98,9 @@ func (l *slot) refresh(s *state) {
 	v := plan.Slot{ID: l.view.ID, Identity: l.identity.record, Member: l.member.record}
 	if r := l.report.record; r != nil && v.Member != nil && r.Token == v.Member.Token {
 		v.Report = r
+	}
+	if r := l.request.record; r != nil && v.Member != nil && r.Token == v.Member.Token {
+		v.Request = r
 	}
 	if len(l.volumes) > 0 {
 		v.Volumes = make(map[spec.ClaimName]*spec.Volume, len(l.volumes))
@@ -159,6 +163,8 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 		l.report, err = decode(s, ev, func(r *spec.Report) string { return store.ReportKey(r.ID) })
 	case store.KindIdentity:
 		l.identity, err = decode(s, ev, func(r *spec.IdentityRecord) string { return store.IdentityKey(r.ID) })
+	case store.KindRequest:
+		l.request, err = decode(s, ev, func(r *spec.Request) string { return store.RequestKey(r.ID) })
 	case store.KindVolume:
 		var e entry[spec.Volume]
 		e, err = decode(s, ev, func(r *spec.Volume) string { return store.VolumeKey(r.ID, r.Claim) })

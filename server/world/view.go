@@ -101,6 +101,8 @@ func (s *state) Identity(id spec.Identity) (*spec.IdentityRecord, store.Rev) {
 	return l.identity.record, l.identity.mod
 }
 
+func (s *state) RequestRev(id spec.Identity) store.Rev { return s.lookup(id).request.mod }
+
 func (s *state) Status(ref spec.SetRef) (*spec.SetStatus, store.Rev) {
 	t := s.sets[ref]
 	if t == nil {

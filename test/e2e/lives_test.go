@@ -94,6 +94,7 @@ type member struct {
 		Message  string `json:"message"`
 		Blocked  string `json:"blocked"`
 		Phase    string `json:"phase"`
+		Revision string `json:"revision"`
 	} `json:"status"`
 }
 

@@ -112,5 +112,45 @@ func TestAnUpdateRollsInOrderAndABadOneIsLeftByTheFixedFileAlone(t *testing.T) {
 			t.Errorf("%s still has token %s", name, token)
 		}
 	}
+
+	t.Log("under OnDelete members move on when they are restarted by hand")
+	fourth := l.tokens()
+	byHand := strings.Replace(variant(toolImage, "e"), "replicas: 3", "replicas: 3\n  updateStrategy: {type: OnDelete}", 1)
+	if out := l.apply("life", byHand, "--wait"); !strings.Contains(out, "life-2, life-1, life-0 move on when they are restarted (OnDelete)") {
+		t.Errorf("apply says %q", out)
+	}
+	before := l.mustMember("life-1")
+	l.stead("delete", "pod", "life-1")
+	after := l.waitReady("life-1", &before)
+	if after.Status.Token == before.Status.Token || after.Status.Revision == before.Status.Revision {
+		t.Errorf("%+v after a restart, %+v before; want another life on another revision", after.Status, before.Status)
+	}
+	if now := l.tokens(); now["life-0"] != fourth["life-0"] || now["life-2"] != fourth["life-2"] {
+		t.Errorf("tokens %v; want those of %v but for life-1", now, fourth)
+	}
+
+	t.Log("rollout verbs: back, and a restart of all")
+	l.apply("life", variant(toolImage, "d"), "--wait")
+	if back := l.mustMember("life-1"); back.Status.Revision != before.Status.Revision {
+		t.Errorf("life-1 runs %s; want %s again", back.Status.Revision, before.Status.Revision)
+	}
+	old := l.tokens()
+	if out := l.stead("rollout", "restart", "life"); !strings.Contains(out, "restarts life-2, life-1, life-0 in this order") {
+		t.Errorf("restart says %q", out)
+	}
+	l.stead("rollout", "status", "life", "--timeout", "1m")
+	for name, token := range l.tokens() {
+		if old[name] == token {
+			t.Errorf("%s still has token %s", name, token)
+		}
+	}
+	l.stead("rollout", "undo", "life")
+	l.stead("rollout", "status", "life", "--timeout", "1m")
+	if got := l.mustMember("life-0"); got.Status.Revision != before.Status.Revision {
+		t.Errorf("life-0 runs %s after undo; want %s", got.Status.Revision, before.Status.Revision)
+	}
+	if out := l.stead("rollout", "history", "life"); !strings.Contains(out, before.Status.Revision+"   current") {
+		t.Errorf("history says %q; want %s as current", out, before.Status.Revision)
+	}
 	l.assertOneLife(heard, "life-0", "life-1", "life-2")
 }

@@ -1,0 +1,104 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Undo implements proto.ControlServer.
+func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditResponse, error) {
+	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
+	if r.GetToRevision() < 0 {
+		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of a revision", r.GetToRevision())
+	}
+	return s.retemplate(ctx, ref, func(set *spec.Set, stored []*spec.Revision) error {
+		now := spec.HashTemplate(set.Template())
+		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
+			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
+				set.SetTemplate(to.Template)
+				return nil
+			}
+		}
+		if r.GetToRevision() == 0 {
+			return status.Errorf(codes.FailedPrecondition, "set %s has no earlier revision", ref)
+		}
+		return status.Errorf(codes.NotFound, "set %s has no revision %d; see 'stead rollout history %s'", ref, r.GetToRevision(), ref.Name)
+	})
+}
+
+// Restart implements proto.ControlServer.
+func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.EditResponse, error) {
+	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetSet())}
+	if (r.GetSet() == "") == (r.GetMember() == "") {
+		return nil, status.Error(codes.InvalidArgument, "name the set or the member to restart")
+	}
+	if r.GetMember() != "" {
+		return s.restartMember(ctx, ref.Namespace, r.GetMember())
+	}
+	return s.retemplate(ctx, ref, func(set *spec.Set, _ []*spec.Revision) error {
+		set.RestartedAt = time.Now().UTC().Format(time.RFC3339Nano)
+		return nil
+	})
+}
+
+// retemplate changes what the members of a set run, and tells whom it restarts.
+func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, change func(*spec.Set, []*spec.Revision) error) (*proto.EditResponse, error) {
+	out := &proto.EditResponse{}
+	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
+		if set.Deleting {
+			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
+		}
+		before := spec.HashTemplate(set.Template())
+		var err error
+		s.cfg.World.Look(func(v world.View) {
+			if err = change(set, v.World(ref).Revisions); err == nil {
+				set.Generation++
+				out.Effects = updateEffects(updated(v, set))
+			}
+		})
+		return before != spec.HashTemplate(set.Template()), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// restartMember asks for the restart of one life. The engine answers it; a request
+// for a life that is over by then is void.
+func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member string) (*proto.EditResponse, error) {
+	set, ordinal, err := spec.ParseMemberName(member)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	id := spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
+	var life *spec.Member
+	var seen, asked store.Rev
+	s.cfg.World.Look(func(v world.View) {
+		life, seen = v.Member(id)
+		asked = v.RequestRev(id)
+	})
+	switch {
+	case life == nil:
+		return nil, status.Errorf(codes.FailedPrecondition, "%s has no life to restart; see 'stead explain %s'", member, member)
+	case life.Goal == spec.GoalStop:
+		return nil, status.Errorf(codes.FailedPrecondition, "%s is stopping already (%s)", member, life.StopReason)
+	}
+	rev, err := s.cfg.Store.Commit(ctx, store.Txn{
+		If:   []store.Guard{store.Seen(store.MemberKey(id), seen), store.Seen(store.RequestKey(id), asked)},
+		Then: []store.Op{store.Put(store.RequestKey(id), store.Encode(spec.Request{ID: id, Token: life.Token, At: time.Now().UTC()}))},
+	})
+	if err != nil {
+		return nil, writeError("member "+member, err)
+	}
+	s.seen(ctx, rev)
+	return &proto.EditResponse{}, nil
+}

@@ -1,0 +1,38 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// restart ends the lives that a person asked to restart, highest first, within the
+// budget that updates and restarts share: one that is available waits while as many
+// as may be are down; one that is down costs nothing. The next life runs what the
+// member is due; one that is not available moves on to its target, for its present
+// revision may be what is wrong. It reports whether it ended any.
+func (s *step) restart() (acted bool) {
+	for n := len(s.wanted) - 1; n >= 0; n-- {
+		t := &s.seats[s.wanted[n]]
+		switch {
+		case t.request == nil || t.member == nil || t.over || t.stopping():
+		case !t.available:
+			acted = true
+			s.end(t, s.restartReason(t), "a person asked for its restart")
+		case s.down() < s.budget():
+			acted = true
+			s.end(t, spec.ReasonRestart, "a person asked for its restart")
+		default:
+			s.block(t, BlockedTurn, fmt.Sprintf("its restart waits until fewer than %d members are down", s.budget()))
+			t.waits = true
+		}
+	}
+	return acted
+}
+
+func (s *step) restartReason(t *seat) spec.Reason {
+	if s.obsolete(t) {
+		return spec.ReasonUpdate
+	}
+	return spec.ReasonRestart
+}
