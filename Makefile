@@ -118,7 +118,7 @@ test: ## all of it: setup, check, race, conformance, box, e2e (root, under twent
 START := $(shell date +%s)
 
 image: ## the container images of examples and tests, from Debian packages
-	@$(GO) run ./scripts/debimage etcd box
+	@$(GO) run ./scripts/debimage etcd zookeeper box
 
 proto: ## generated code from proto/*.proto (needs protoc)
 	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler"; exit 1; }

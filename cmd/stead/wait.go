@@ -69,7 +69,21 @@ func settled(o object, s *spec.SetSpec, st *spec.SetStatus) bool {
 		want = int(*s.Replicas)
 	}
 	return st.ObservedGeneration >= o.Metadata.Generation &&
-		st.Replicas == want && st.AvailableReplicas == want && st.TerminatingReplicas == 0
+		st.Replicas == want && st.AvailableReplicas == want && st.TerminatingReplicas == 0 &&
+		st.UpdatedAvailableReplicas >= updatable(s, want)
+}
+
+// updatable is how many members an update reaches by itself: those at or above the
+// partition; under OnDelete none.
+func updatable(s *spec.SetSpec, want int) int {
+	u := s.UpdateStrategy
+	switch {
+	case u.Type == spec.OnDeleteStrategy:
+		return 0
+	case u.RollingUpdate != nil && u.RollingUpdate.Partition != nil:
+		return max(0, want-int(*u.RollingUpdate.Partition))
+	}
+	return want
 }
 
 // memberState is one member in one line: what it is, or what it waits for.
