@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e bench test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e bench bench-dns test proto image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,11 @@ e2e: build $(GOTEST) image ## real containerd, real etcd members, dig (root)
 bench: build ## every figure beside its floor, in one table (root, about two minutes)
 	@$(GO) run ./test/bench/table
 
+# In a network namespace of its own, so that ports and packets meet nobody.
+bench-dns: ## dnsd beside bare miekg/dns, Knot and NSD (root, dnsperf, knot, nsd; a minute)
+	@$(GO) build -o .cache/bench-dns ./test/bench/dns
+	@unshare -n sh -c 'ip link set lo up && exec .cache/bench-dns $(BENCH_DNS)'
+
 test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)
 	$(call say,"setup")
 	@scripts/setup --dev
@@ -113,7 +118,7 @@ test: ## all of it: setup, check, race, conformance, box, e2e (root, under twent
 START := $(shell date +%s)
 
 image: ## the container images of examples and tests, from Debian packages
-	@$(GO) run ./scripts/debimage etcd box
+	@$(GO) run ./scripts/debimage etcd zookeeper box
 
 proto: ## generated code from proto/*.proto (needs protoc)
 	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler"; exit 1; }

@@ -64,9 +64,12 @@ func reply(req *dns.Msg) *dns.Msg {
 // fill looks the question up.
 func (z *Zone) fill(m *dns.Msg) {
 	q := m.Question[0]
-	name := dns.CanonicalName(q.Name)
-	soa := z.authority(name)
-	if soa == nil {
+	name, ok := wireName(q.Name)
+	var top *origin
+	if ok {
+		top = z.authority([]byte(name))
+	}
+	if top == nil {
 		m.Rcode = dns.RcodeRefused
 		return
 	}
@@ -74,7 +77,7 @@ func (z *Zone) fill(m *dns.Msg) {
 	n := z.nodes[name]
 	if n == nil {
 		m.Rcode = dns.RcodeNameError
-		m.Ns = []dns.RR{soa}
+		m.Ns = []dns.RR{top.soa}
 		return
 	}
 	set := n.find(q.Qtype)
@@ -82,7 +85,7 @@ func (z *Zone) fill(m *dns.Msg) {
 		set = &n.sets[0] // one of them is enough (RFC 8482)
 	}
 	if set == nil {
-		m.Ns = []dns.RR{soa}
+		m.Ns = []dns.RR{top.soa}
 		return
 	}
 	m.Answer = spelled(set.rrs, q.Name)
@@ -113,7 +116,7 @@ func fit(m, req *dns.Msg, via Transport) {
 	if via == UDP {
 		limit = dns.MinMsgSize
 		if opt != nil {
-			limit = min(max(int(opt.UDPSize()), dns.MinMsgSize), maxUDP)
+			limit = udpLimit(opt.UDPSize())
 		}
 	}
 	if m.Len() <= limit {

@@ -1,21 +1,26 @@
 package dnsd
 
 import (
+	"fmt"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
+	"github.com/stead-project/stead/spec"
 )
 
-// BenchmarkAnswer is the cost of one answer without any I/O.
+var timed = []string{
+	"crowd-1.crowd.default.svc.cluster.local. A", "crowd.default.svc.cluster.local. A",
+	"_client._tcp.crowd.default.svc.cluster.local. SRV", "nobody.svc.cluster.local. A",
+}
+
+// BenchmarkAnswer is the cost of one answer by the library, without any I/O.
 func BenchmarkAnswer(b *testing.B) {
 	zone := Build(crowd(3))
-	for _, q := range []string{
-		"crowd-1.crowd.default.svc.cluster.local. A", "crowd.default.svc.cluster.local. A",
-		"_client._tcp.crowd.default.svc.cluster.local. SRV", "nobody.svc.cluster.local. A",
-	} {
+	for _, q := range timed {
 		req := ask(b, q)
 		b.Run(q, func(b *testing.B) {
 			b.ReportAllocs()
@@ -97,4 +102,45 @@ func load(b *testing.B, addr, question string) {
 		}
 	})
 	b.ReportMetric(float64(answered.Load())/b.Elapsed().Seconds(), "answers/s")
+}
+
+// BenchmarkRespond is the cost of one packed answer without any I/O.
+func BenchmarkRespond(b *testing.B) {
+	zone := Build(crowd(3))
+	for _, q := range timed {
+		wire, err := ask(b, q).Pack()
+		if err != nil {
+			b.Fatal(err)
+		}
+		buf := make([]byte, maxUDP)
+		b.Run(q, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				copy(buf, wire)
+				zone.respond(buf, len(wire))
+			}
+		})
+	}
+}
+
+// BenchmarkNext is one member of one set of 100 becoming ready, among 10 such sets.
+func BenchmarkNext(b *testing.B) {
+	s, addr := fixture(), netip.MustParseAddr("10.88.100.1")
+	for i := range 10 {
+		p := spec.Picture{Ref: spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("crowd", i))}}
+		p.Service = string(p.Ref.Name)
+		p.Names = []spec.DNSName{{Name: p.Service, Ports: []spec.ServicePort{{Name: "client", Port: 2379}}}}
+		for j := range 100 {
+			p.Peers = append(p.Peers, spec.Peer{Name: fmt.Sprint(p.Service, "-", j), Ordinal: j, Address: addr, Ready: true})
+			addr = addr.Next()
+		}
+		s.Pictures = append(s.Pictures, p)
+	}
+	zone := Build(s)
+	changed := &s.Pictures[len(s.Pictures)-1]
+	b.ReportAllocs()
+	for b.Loop() {
+		changed.Peers[0].Ready = !changed.Peers[0].Ready
+		zone = zone.Next(s)
+	}
 }

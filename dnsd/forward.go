@@ -3,8 +3,8 @@ package dnsd
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -155,21 +155,7 @@ func loops(upstream netip.AddrPort, listen []netip.AddrPort) bool {
 		if l.Addr() == upstream.Addr() || upstream.Addr().IsUnspecified() {
 			return true
 		}
-		if l.Addr().IsUnspecified() && ownAddress(upstream.Addr()) {
-			return true
-		}
-	}
-	return false
-}
-
-// ownAddress reports whether addr is this host's.
-func ownAddress(addr netip.Addr) bool {
-	if addr.IsLoopback() {
-		return true
-	}
-	own, _ := net.InterfaceAddrs() // unknown: the bound of what is under way ends a loop
-	for _, a := range own {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == addr {
+		if l.Addr().IsUnspecified() && (upstream.Addr().IsLoopback() || slices.Contains(hostAddresses(), upstream.Addr())) {
 			return true
 		}
 	}

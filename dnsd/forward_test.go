@@ -25,7 +25,11 @@ func upstream(t *testing.T, h dns.HandlerFunc) (string, *atomic.Int32) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	counted := dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) { asked.Add(1); h(w, r) })
-	for _, srv := range k.servers(counted) {
+	servers, err := k.servers(counted, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, srv := range servers {
 		go func() { done <- serve(ctx, srv) }()
 	}
 	t.Cleanup(func() {

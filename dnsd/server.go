@@ -21,6 +21,10 @@ type Config struct {
 	// as host:port or plain address (port 53). Those that are our own addresses are
 	// left out. None: such names are answered SERVFAIL at once.
 	Upstreams []string
+	// Members is the range of addresses whose questions for other names are
+	// forwarded, beside loopback's and this host's own; all others are REFUSED
+	// those, or strangers could ask in our name. Zero: no further range.
+	Members netip.Prefix
 	// UpstreamTimeout bounds one forwarded question over all upstreams; zero: 4s,
 	// below the 5 s after which resolvers ask again.
 	UpstreamTimeout time.Duration
@@ -38,6 +42,7 @@ type Server struct {
 	cfg     Config
 	zone    atomic.Pointer[Zone]
 	forward *forwarder // nil: no upstream
+	near    near       // whose questions are forwarded
 	sockets []*sockets
 }
 
@@ -61,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, near: near{members: cfg.Members, list: hostAddresses}}
 	if len(upstreams) > 0 {
 		s.forward = newForwarder(upstreams, cfg.UpstreamTimeout, cfg.MaxForwards)
 	}
@@ -127,10 +132,17 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	var servers []*dns.Server
 	for _, k := range s.sockets {
-		for _, srv := range k.servers(s.handler(ctx)) {
-			group.Go(func() error { return serve(ctx, srv) })
+		both, err := k.servers(s.handler(ctx), &s.zone)
+		if err != nil {
+			s.Close()
+			return err
 		}
+		servers = append(servers, both...)
+	}
+	for _, srv := range servers {
+		group.Go(func() error { return serve(ctx, srv) })
 	}
 	for _, k := range s.sockets {
 		s.cfg.Logger.Info("dns served", "addr", k.addr.String())
@@ -169,14 +181,14 @@ func (s *Server) handler(ctx context.Context) dns.HandlerFunc {
 			via = TCP
 		}
 		// The asker may be gone by now: there is nobody to tell.
-		_ = w.WriteMsg(s.answer(ctx, req, via))
+		_ = w.WriteMsg(s.answer(ctx, req, via, asker(w.RemoteAddr())))
 	}
 }
 
 // answer answers from the zone, or forwards what is not ours. Before the first
 // zone nothing is known, and nothing may be said of a name: "does not exist"
 // would be believed.
-func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport) *dns.Msg {
+func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport, from netip.Addr) *dns.Msg {
 	z := s.zone.Load()
 	m := reply(req)
 	switch {
@@ -188,6 +200,9 @@ func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport) *dns.M
 		return m
 	case z.Owns(req.Question[0].Name):
 		return z.Answer(req, via)
+	case !s.near.has(from):
+		m.Rcode = dns.RcodeRefused
+		return m
 	}
 	// Not REFUSED: glibc ends the search list at it, and musl waits for its time-out.
 	m.Rcode = dns.RcodeServerFailure

@@ -24,7 +24,9 @@ var anyPort = netip.MustParseAddrPort("127.0.0.1:0")
 // start runs a server on loopback until the test ends.
 func start(t testing.TB, cfg Config) (*Server, string) {
 	t.Helper()
-	cfg.Listen = []netip.AddrPort{anyPort}
+	if cfg.Listen == nil {
+		cfg.Listen = []netip.AddrPort{anyPort}
+	}
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

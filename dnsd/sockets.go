@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/miekg/dns"
@@ -15,7 +16,7 @@ import (
 // sockets are the UDP and TCP sockets of one address, on the same port.
 type sockets struct {
 	addr netip.AddrPort
-	udp  net.PacketConn
+	udp  *net.UDPConn
 	tcp  net.Listener
 }
 
@@ -51,7 +52,7 @@ func bindOnce(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets,
 	if err != nil {
 		return nil, errors.Join(err, udp.Close())
 	}
-	return &sockets{addr: bound, udp: udp, tcp: newLimited(tcp, maxConns)}, nil
+	return &sockets{addr: bound, udp: udp.(*net.UDPConn), tcp: newLimited(tcp, maxConns)}, nil
 }
 
 func (k *sockets) close() {
@@ -59,12 +60,22 @@ func (k *sockets) close() {
 	k.tcp.Close()
 }
 
-// servers are what serves the two sockets.
-func (k *sockets) servers(h dns.Handler) []*dns.Server {
-	return []*dns.Server{
-		{PacketConn: k.udp, Handler: h, UDPSize: maxUDP},
-		{Listener: k.tcp, Handler: h},
+// servers are what serves the two sockets. Usual questions over UDP are answered
+// from the zone (nil: none) as packed; h has the rest. On an unspecified address h
+// has all: there each answer must be told which address it comes from.
+func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone]) ([]*dns.Server, error) {
+	udp := net.PacketConn(k.udp)
+	if zone != nil && !k.addr.Addr().IsUnspecified() {
+		p, err := newPackedConn(k.udp, zone)
+		if err != nil {
+			return nil, fmt.Errorf("serve %s: %w", k.addr, err)
+		}
+		udp = p
 	}
+	return []*dns.Server{
+		{PacketConn: udp, Handler: h, UDPSize: maxUDP},
+		{Listener: k.tcp, Handler: h},
+	}, nil
 }
 
 // limited is a listener that holds at most so many connections open; further

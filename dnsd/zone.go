@@ -29,11 +29,49 @@ type Snapshot struct {
 	Pictures []spec.Picture
 }
 
-// Zone is all records of one Snapshot. It never changes and may be shared.
+// Zone is all records of one Snapshot. It never changes and may be shared, also
+// by parts: the zone of the next snapshot keeps the parts that are as they were.
+//
+// Names are kept as on the wire (a length before each label), in lower case.
 type Zone struct {
 	sequence spec.Sequence
-	origins  map[string]*dns.SOA // by canonical name: what this zone has authority over
-	nodes    map[string]*node    // by canonical name; empty ones are declared names without records
+	domain   string // canonical
+	parts    map[spec.SetRef]*part
+	origins  map[string]*origin // what this zone has authority over
+	nodes    map[string]*node   // declared names, also those without records
+}
+
+// origin is the top of what the zone has authority over.
+type origin struct {
+	soa  *dns.SOA
+	wire []byte // the same, as authority of a negative answer
+}
+
+// Sequence of the snapshot the zone was built from.
+func (z *Zone) Sequence() spec.Sequence { return z.sequence }
+
+// Owns reports whether name (in any spelling, with its final dot) lies in this
+// zone: its absence here means that it does not exist.
+func (z *Zone) Owns(name string) bool {
+	wire, ok := wireName(name)
+	return ok && z.authority([]byte(wire)) != nil
+}
+
+// authority finds the closest origin above a wire name, or nil.
+func (z *Zone) authority(name []byte) *origin {
+	for at := 0; name[at] != 0; at += 1 + int(name[at]) {
+		if o, ok := z.origins[string(name[at:])]; ok {
+			return o
+		}
+	}
+	return nil
+}
+
+// wireName is a name as on the wire, in lower case; false: it can be none.
+func wireName(name string) (string, bool) {
+	var buf [256]byte
+	end, err := dns.PackDomainName(dns.CanonicalName(name), buf[:255], 0, nil, false)
+	return string(buf[:end]), err == nil
 }
 
 // node is one name. It has few sets, so they are found by looking at each.
@@ -45,26 +83,8 @@ type node struct {
 type rrset struct {
 	kind  uint16
 	rrs   []dns.RR
-	extra []dns.RR
-}
-
-// Sequence of the snapshot the zone was built from.
-func (z *Zone) Sequence() spec.Sequence { return z.sequence }
-
-// Owns reports whether name (in any spelling, with its final dot) lies in this
-// zone: its absence here means that it does not exist.
-func (z *Zone) Owns(name string) bool {
-	return z.authority(dns.CanonicalName(name)) != nil
-}
-
-// authority finds the SOA of the closest origin above a canonical name, or nil.
-func (z *Zone) authority(name string) *dns.SOA {
-	for at, end := 0, false; !end; at, end = dns.NextLabel(name, at) {
-		if soa, ok := z.origins[name[at:]]; ok {
-			return soa
-		}
-	}
-	return nil
+	extra []dns.RR // none, or one for each of rrs
+	wire  []byte   // rrs and extra, to follow a question of this name; nil: not for UDP
 }
 
 // find returns the set of one type, or nil.
@@ -77,7 +97,8 @@ func (n *node) find(kind uint16) *rrset {
 	return nil
 }
 
-// add appends a record, and what goes with it.
+// add appends a record, and what goes with it. The node must be finished before
+// anyone else sees it.
 func (n *node) add(rr dns.RR, extra ...dns.RR) {
 	kind := rr.Header().Rrtype
 	set := n.find(kind)
@@ -87,4 +108,75 @@ func (n *node) add(rr dns.RR, extra ...dns.RR) {
 	}
 	set.rrs = append(set.rrs, rr)
 	set.extra = append(set.extra, extra...)
+}
+
+// finish drops records that are there twice and packs the rest.
+func (n *node) finish() {
+	for i := range n.sets {
+		n.sets[i].dedupe()
+		n.sets[i].pack()
+	}
+}
+
+// record identifies what must not be there twice in one set of records.
+type record struct {
+	addr netip.Addr
+	to   string
+	port uint16
+}
+
+func identify(rr dns.RR) record {
+	switch rr := rr.(type) {
+	case *dns.A:
+		addr, _ := netip.AddrFromSlice(rr.A)
+		return record{addr: addr}
+	case *dns.AAAA:
+		addr, _ := netip.AddrFromSlice(rr.AAAA)
+		return record{addr: addr}
+	case *dns.SRV:
+		return record{to: rr.Target, port: rr.Port}
+	case *dns.PTR:
+		return record{to: rr.Ptr}
+	}
+	return record{} // SOA, NS: one of each
+}
+
+func (s *rrset) dedupe() {
+	if len(s.rrs) < 2 {
+		return
+	}
+	seen := make(map[record]bool, len(s.rrs))
+	kept := 0
+	for i, rr := range s.rrs {
+		if r := identify(rr); !seen[r] {
+			seen[r] = true
+			s.rrs[kept] = rr
+			if len(s.extra) > 0 {
+				s.extra[kept] = s.extra[i]
+			}
+			kept++
+		}
+	}
+	s.rrs = s.rrs[:kept]
+	if len(s.extra) > 0 {
+		s.extra = s.extra[:kept]
+	}
+}
+
+// union is a new node with the records of both.
+func union(a, b *node) *node {
+	u := &node{}
+	for _, n := range []*node{a, b} {
+		for _, set := range n.sets {
+			for i, rr := range set.rrs {
+				if len(set.extra) > 0 {
+					u.add(rr, set.extra[i])
+				} else {
+					u.add(rr)
+				}
+			}
+		}
+	}
+	u.finish()
+	return u
 }

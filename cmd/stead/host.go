@@ -74,7 +74,8 @@ type host struct {
 	dns     *dnsd.Server
 	log     *slog.Logger
 
-	zone dnsd.Snapshot // what is answered from; see's alone
+	told dnsd.Snapshot // what is answered from; see's alone
+	zone *dnsd.Zone    // made from it; nil: not yet
 }
 
 // newHost makes the parts of a host for a cluster; nothing is changed on it yet.
@@ -98,7 +99,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 		return nil, err
 	}
 	name := "stead-" + id[:8] + "-" + o.Node
-	h := &host{log: log, zone: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
+	h := &host{log: log, told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
 	})
@@ -125,7 +126,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 		log.Warn("host's name servers not read; only members' names are answered", "err", err)
 	}
 	h.dns, err = dnsd.New(dnsd.Config{
-		Listen: []netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, Upstreams: upstreams, Logger: log,
+		Listen: []netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, Upstreams: upstreams, Members: cidr, Logger: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
@@ -151,13 +152,14 @@ func (h *host) prepare(ctx context.Context) error {
 
 // see takes all sets as last told, and answers from them.
 func (h *host) see(pictures []spec.Picture) {
-	h.zone.Pictures = pictures
+	h.told.Pictures = pictures
 	for _, p := range pictures {
-		if p.Sequence.Compare(h.zone.Sequence) > 0 {
-			h.zone.Sequence = p.Sequence
+		if p.Sequence.Compare(h.told.Sequence) > 0 {
+			h.told.Sequence = p.Sequence
 		}
 	}
-	h.dns.Swap(dnsd.Build(h.zone))
+	h.zone = h.zone.Next(h.told)
+	h.dns.Swap(h.zone)
 }
 
 // facts are what this node says of itself.

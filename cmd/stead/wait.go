@@ -71,11 +71,7 @@ func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, 
 	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *spec.SetStatus) (bool, error) {
 		found = true
 		told.members(st)
-		have := st.AvailableReplicas
-		if goal == forReady {
-			have = st.ReadyReplicas
-		}
-		return settled(o, s, st, have), nil
+		return settled(o, s, st, goal), nil
 	})
 	switch {
 	case err == nil:
@@ -127,15 +123,33 @@ func elapsed(since time.Time) string {
 	return fmt.Sprintf("%.1fs", time.Since(since).Seconds())
 }
 
-// settled reports whether everything the spec asks for has been reached; have members
-// are as they should be.
-func settled(o object, s *spec.SetSpec, st *spec.SetStatus, have int) bool {
+// settled reports whether everything the spec asks for has been reached, with all
+// members available, or at least ready.
+func settled(o object, s *spec.SetSpec, st *spec.SetStatus, goal string) bool {
+	have, updated := st.AvailableReplicas, st.UpdatedAvailableReplicas
+	if goal == forReady {
+		have, updated = st.ReadyReplicas, st.UpdatedReadyReplicas
+	}
 	want := 0
 	if s.Replicas != nil {
 		want = int(*s.Replicas)
 	}
 	return st.ObservedGeneration >= o.Metadata.Generation &&
-		st.Replicas == want && have == want && st.TerminatingReplicas == 0
+		st.Replicas == want && have == want && st.TerminatingReplicas == 0 &&
+		updated >= updatable(s, want)
+}
+
+// updatable is how many members an update reaches by itself: those at or above the
+// partition; under OnDelete none.
+func updatable(s *spec.SetSpec, want int) int {
+	u := s.UpdateStrategy
+	switch {
+	case u.Type == spec.OnDeleteStrategy:
+		return 0
+	case u.RollingUpdate != nil && u.RollingUpdate.Partition != nil:
+		return max(0, want-int(*u.RollingUpdate.Partition))
+	}
+	return want
 }
 
 // memberState is one member in one line: what it is, or what it waits for.

@@ -17,8 +17,8 @@ const steadVersion = "stead/v1"
 
 func showSet(s *spec.Set, st *spec.SetStatus) item {
 	version := "apps/v1"
-	if s.Spec.NodeLoss != nil {
-		version = steadVersion // a field that only Stead has
+	if s.Spec.SteadOnly() {
+		version = steadVersion
 	}
 	o := object{
 		APIVersion: version, Kind: "StatefulSet",

@@ -27,9 +27,9 @@ func (l *Lab) dig(args ...string) string {
 
 // startLoad starts a writer of acknowledged keys; the returned function stops it
 // and fails the test when an acknowledged key was lost.
-func (l *Lab) startLoad() (stop func()) {
+func (l *Lab) startLoad(flags ...string) (stop func()) {
 	l.t.Helper()
-	p := l.start("load", toolBinary, "load", "--endpoints", etcdEndpoints, "--dns", gateway+":53")
+	p := l.start("load", append([]string{toolBinary, "load", "--dns", gateway + ":53"}, flags...)...)
 	return func() {
 		l.t.Helper()
 		if err := p.signal(syscall.SIGTERM); err != nil {
@@ -79,7 +79,7 @@ func TestEtcdLosesNoAcknowledgedWriteThroughEveryFault(t *testing.T) {
 			t.Errorf("dig %s: %q, want %q", name, got, address[name])
 		}
 	}
-	stop := l.startLoad()
+	stop := l.startLoad("--endpoints", etcdEndpoints)
 
 	t.Log("a member is killed")
 	was := l.mustMember("etcd-1")

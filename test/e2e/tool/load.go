@@ -26,12 +26,21 @@ type result struct {
 	Unreadable int   `json:"unreadable"`       // not to be read at all at the end
 }
 
-// load writes unique keys to an etcd cluster by its members' names, remembers the
+// keys is a database under load, seen through one of its members at a time.
+type keys interface {
+	put(ctx context.Context, key, value string) error
+	// get reads what was acknowledged before it was called; "": absent.
+	get(ctx context.Context, key string) (string, error)
+	next() // turns to another member
+}
+
+// load writes unique keys to a database by its members' names, remembers the
 // acknowledged ones, and at its end (SIGTERM, or -for) reads each back with a
 // linearizable read. Only acknowledged writes count. Exit 1 when any is lost.
 func load(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	endpoints := flags.String("endpoints", "", "host:port,... of the members, by name")
+	kind := flags.String("kind", "etcd", "etcd or zookeeper")
 	dns := flags.String("dns", "169.254.1.1:53", "the name server")
 	span := flags.Duration("for", 10*time.Minute, "stop writing after this time at the latest")
 	prefix := flags.String("prefix", fmt.Sprintf("load-%d/", os.Getpid()), "prefix of the keys")
@@ -40,6 +49,12 @@ func load(ctx context.Context, args []string) error {
 		return err
 	}
 	names := strings.Split(*endpoints, ",")
+	open := func(first int) keys {
+		if *kind == "zookeeper" {
+			return newZookeeper(names, *dns, first)
+		}
+		return newEtcd(names, *dns, first)
+	}
 	writing, cancel := context.WithTimeout(ctx, *span)
 	defer cancel()
 	var (
@@ -52,7 +67,7 @@ func load(ctx context.Context, args []string) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			acked, part := write(writing, newEtcd(names, *dns, w), fmt.Sprintf("%s%d/", *prefix, w))
+			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w))
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, acked...)
@@ -62,7 +77,7 @@ func load(ctx context.Context, args []string) error {
 	}
 	wg.Wait()
 	sum.Acked = len(all)
-	verify(context.WithoutCancel(ctx), newEtcd(names, *dns, 0), all, &sum)
+	verify(context.WithoutCancel(ctx), open(0), all, &sum)
 	if err := json.NewEncoder(os.Stdout).Encode(sum); err != nil {
 		return err
 	}
@@ -72,7 +87,7 @@ func load(ctx context.Context, args []string) error {
 	return nil
 }
 
-func write(ctx context.Context, e *etcd, prefix string) (acked []string, r result) {
+func write(ctx context.Context, e keys, prefix string) (acked []string, r result) {
 	last := time.Now()
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprintf("%s%08d", prefix, n)
@@ -91,8 +106,8 @@ func write(ctx context.Context, e *etcd, prefix string) (acked []string, r resul
 }
 
 // verify reads each key back; it gives up after four unreadable keys.
-func verify(ctx context.Context, e *etcd, keys []string, r *result) {
-	for _, key := range keys {
+func verify(ctx context.Context, e keys, acked []string, r *result) {
+	for _, key := range acked {
 		var got string
 		var err error
 		for try := 0; try < 20; try++ {
@@ -121,14 +136,20 @@ type etcd struct {
 }
 
 func newEtcd(names []string, dns string, first int) *etcd {
-	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, network, dns)
-	}}
-	dialer := &net.Dialer{Timeout: time.Second, Resolver: resolver}
+	dialer := dialerBy(dns)
 	return &etcd{names: names, at: first % len(names), client: http.Client{
 		Timeout:   2 * time.Second,
 		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1},
+	}}
+}
+
+// dialerBy resolves names at a name server, at every connection.
+func dialerBy(dns string) *net.Dialer {
+	return &net.Dialer{Timeout: time.Second, Resolver: &net.Resolver{
+		PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, dns)
+		},
 	}}
 }
 

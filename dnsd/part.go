@@ -1,0 +1,169 @@
+package dnsd
+
+import (
+	"cmp"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+	"github.com/stead-project/stead/spec"
+)
+
+// part is the names of one set, as far as they come from it alone.
+type part struct {
+	// What the names were made from; nobody else holds these slices.
+	service string
+	peers   []spec.Peer
+	names   []spec.DNSName
+
+	nodes    map[string]*node // below the domain, by wire name
+	pointers map[string]*node // reverse names, by wire name
+}
+
+// of reports whether the part is what newPart would make of p, in the same domain.
+func (t *part) of(p spec.Picture) bool {
+	return t.service == p.Service && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
+}
+
+// newPart makes the names of a set and packs their answers.
+func newPart(p spec.Picture, domain string) *part {
+	t := &part{
+		service: p.Service, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
+		nodes: map[string]*node{}, pointers: map[string]*node{},
+	}
+	for i := range t.names {
+		t.names[i].Ports = slices.Clone(t.names[i].Ports)
+	}
+	base := "." + string(p.Ref.Namespace) + ".svc." + domain
+	members := t.members(base)
+	if isLabel(p.Service) {
+		declare(t.nodes, p.Service+base)
+	}
+	for _, n := range t.names {
+		if isLabel(n.Name) {
+			t.serve(n, n.Name+base, members)
+		}
+	}
+	for _, named := range []map[string]*node{t.nodes, t.pointers} {
+		for _, n := range named {
+			n.finish()
+		}
+	}
+	return t
+}
+
+type member struct {
+	name  string
+	addr  netip.Addr
+	ready bool
+}
+
+// members adds the members' own names and reverse names, and returns the members
+// that can be named.
+func (t *part) members(base string) []member {
+	members := make([]member, 0, len(t.peers))
+	for _, peer := range t.peers {
+		if !isLabel(peer.Name) || !isLabel(t.service) {
+			continue
+		}
+		m := member{name: peer.Name + "." + t.service + base, addr: peer.Address.Unmap(), ready: peer.Ready}
+		n := declare(t.nodes, m.name)
+		if n == nil {
+			continue
+		}
+		if m.addr.IsValid() {
+			n.add(addressRR(m.name, m.addr))
+			addPointer(t.pointers, m.addr, m.name)
+		}
+		members = append(members, m)
+	}
+	return members
+}
+
+// serve adds one service name with the members of the set: those that are ready,
+// or all that have an address.
+func (t *part) serve(service spec.DNSName, owner string, members []member) {
+	n := declare(t.nodes, owner)
+	if n == nil {
+		return
+	}
+	shown := make([]member, 0, len(members))
+	for _, m := range members {
+		if m.addr.IsValid() && (m.ready || service.PublishNotReady) {
+			shown = append(shown, m)
+			n.add(addressRR(owner, m.addr))
+		}
+	}
+	for _, port := range service.Ports {
+		proto := strings.ToLower(cmp.Or(port.Protocol, "TCP"))
+		if !isLabel(port.Name) || !isLabel(proto) || port.Port < 1 || port.Port > 65535 {
+			continue
+		}
+		name := "_" + port.Name + "._" + proto + "." + owner
+		n := declare(t.nodes, name)
+		if n == nil {
+			continue
+		}
+		for _, m := range shown {
+			n.add(&dns.SRV{Hdr: header(name, dns.TypeSRV), Weight: 100, Port: uint16(port.Port), Target: m.name},
+				addressRR(m.name, m.addr))
+		}
+	}
+}
+
+// declare returns the node of a name, made if need be; nil: it can be no name.
+func declare(nodes map[string]*node, name string) *node {
+	wire, ok := wireName(name)
+	if !ok {
+		return nil
+	}
+	if nodes[wire] == nil {
+		nodes[wire] = &node{}
+	}
+	return nodes[wire]
+}
+
+// addPointer adds the reverse record of an address.
+func addPointer(pointers map[string]*node, addr netip.Addr, to string) {
+	owner := reverseName(addr, addr.BitLen())
+	declare(pointers, owner).add(&dns.PTR{Hdr: header(owner, dns.TypePTR), Ptr: to})
+}
+
+func header(owner string, kind uint16) dns.RR_Header {
+	return dns.RR_Header{Name: owner, Rrtype: kind, Class: dns.ClassINET, Ttl: ttl}
+}
+
+func addressRR(owner string, addr netip.Addr) dns.RR {
+	if addr.Is4() {
+		return &dns.A{Hdr: header(owner, dns.TypeA), A: addr.AsSlice()}
+	}
+	return &dns.AAAA{Hdr: header(owner, dns.TypeAAAA), AAAA: addr.AsSlice()}
+}
+
+// isDomain reports whether s, canonical, is made of labels and leaves room for
+// the names below it.
+func isDomain(s string) bool {
+	s, dotted := strings.CutSuffix(s, ".")
+	for label := range strings.SplitSeq(s, ".") {
+		if !isLabel(label) {
+			return false
+		}
+	}
+	return dotted && len(s) <= 128
+}
+
+// isLabel reports whether s is one label of lower-case letters, digits, - and _.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
