@@ -15,7 +15,9 @@ import (
 )
 
 // lister is a server that lists db-0, db-1 and kv-0, or a set db.
-type lister struct{ proto.UnimplementedControlServer }
+type lister struct {
+	proto.UnimplementedControlServer
+}
 
 func (lister) List(_ context.Context, r *proto.ListRequest) (*proto.ListResponse, error) {
 	names := map[string]string{"member": "db-0 db-1 kv-0", "set": "db kv"}[r.GetKind()]
