@@ -41,8 +41,7 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 		c.label("spec.serviceName", s.ServiceName)
 	}
 	c.choice("spec.podManagementPolicy", string(s.PodManagementPolicy), []string{string(OrderedReady), string(Parallel)})
-	c.choice("spec.updateStrategy.type", s.UpdateStrategy.Type,
-		[]string{RollingUpdateStrategy}, OnDeleteStrategy, RecreateStrategy)
+	c.updateStrategy("spec.updateStrategy", &s.UpdateStrategy)
 	c.between("spec.revisionHistoryLimit", int64(*s.RevisionHistoryLimit), 0, math.MaxInt32)
 	c.between("spec.minReadySeconds", int64(s.MinReadySeconds), 0, maxSeconds)
 	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenScaled", s.Retention.WhenScaled)
@@ -53,6 +52,28 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 	claims := c.claims(s.VolumeClaimTemplates)
 	c.template(&s.Template, claims)
 	c.selector(s)
+}
+
+func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
+	c.choice(path+".type", u.Type, []string{RollingUpdateStrategy}, OnDeleteStrategy, RecreateStrategy)
+	if u.ReplaceBroken != "" {
+		c.choice(path+".replaceBroken", u.ReplaceBroken, []string{ReplaceBrokenAlways, ReplaceBrokenNever})
+	}
+	r := u.RollingUpdate
+	if r == nil {
+		return
+	}
+	path += ".rollingUpdate"
+	if u.Type != RollingUpdateStrategy {
+		c.fail(path, "changes nothing for the type "+u.Type, "remove it")
+		return
+	}
+	c.between(path+".partition", int64(*r.Partition), 0, math.MaxInt32)
+	most := int64(math.MaxInt32)
+	if r.MaxUnavailable.Percent {
+		most = 100
+	}
+	c.between(path+".maxUnavailable", int64(r.MaxUnavailable.Number), 1, most)
 }
 
 func (c *checks) retention(path string, r Retention) {

@@ -13,7 +13,7 @@ func SetManifest(s *Set) StatefulSet {
 	m := StatefulSet{APIVersion: "apps/v1", Kind: "StatefulSet", Spec: s.Spec, Metadata: ObjectMeta{
 		Name: string(s.Ref.Name), Namespace: s.Ref.Namespace, Labels: s.Labels, Annotations: s.Annotations}}
 	_, annotated := m.Metadata.Annotations[SteadAnnotation]
-	if annotated || m.Spec.NodeLoss != nil {
+	if annotated || m.Spec.SteadOnly() {
 		m.APIVersion = "stead/v1"
 		delete(m.Metadata.Annotations, SteadAnnotation)
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 )
@@ -18,7 +19,10 @@ type Set struct {
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	Spec            SetSpec           `json:"spec"`
-	Paused          bool              `json:"paused,omitempty"`
+	// RestartedAt is set by "rollout restart": it is part of what members run (see
+	// Template), so that a new value is a new revision; apply keeps it.
+	RestartedAt string `json:"restartedAt,omitempty"`
+	Paused      bool   `json:"paused,omitempty"`
 	// Deleting is set by control; the engine removes the record last.
 	Deleting bool `json:"deleting,omitempty"`
 	// CreatedAt is for people only; no decision reads it.
@@ -31,6 +35,35 @@ func (s *Set) Replicas() int {
 		return 0
 	}
 	return int(*s.Spec.Replicas)
+}
+
+// The annotations that concern revisions.
+const (
+	// RestartedAtAnnotation on a template tells when a restart of all was asked for.
+	RestartedAtAnnotation = "stead.dev/restartedAt"
+	// ChangeCauseAnnotation on a set says why its revision was made.
+	ChangeCauseAnnotation = "kubernetes.io/change-cause"
+)
+
+// Template is what members run: the spec's template, marked with RestartedAt. The
+// caller must not change it.
+func (s *Set) Template() Template {
+	t := s.Spec.Template
+	if s.RestartedAt != "" {
+		t.Metadata.Annotations = maps.Clone(t.Metadata.Annotations)
+		if t.Metadata.Annotations == nil {
+			t.Metadata.Annotations = map[string]string{}
+		}
+		t.Metadata.Annotations[RestartedAtAnnotation] = s.RestartedAt
+	}
+	return t
+}
+
+// SetTemplate makes members run t, as a revision holds it.
+func (s *Set) SetTemplate(t Template) {
+	s.Spec.Template = Clone(t)
+	s.RestartedAt = t.Metadata.Annotations[RestartedAtAnnotation]
+	delete(s.Spec.Template.Metadata.Annotations, RestartedAtAnnotation)
 }
 
 // Start is the lowest ordinal.
@@ -225,6 +258,10 @@ type IdentityRecord struct {
 	Due RevisionHash `json:"due,omitempty"`
 	// ReadyOnce names the set's uid under which a life of this identity was ready.
 	ReadyOnce UID `json:"readyOnce,omitempty"`
+	// ReadyToken is the newest life that was ready; AvailableOn the revision on which
+	// a life was available last.
+	ReadyToken  Token        `json:"readyToken,omitzero"`
+	AvailableOn RevisionHash `json:"availableOn,omitempty"`
 	// VolumeNumbers holds the last number given to a volume, by claim.
 	VolumeNumbers map[ClaimName]int `json:"volumeNumbers,omitempty"`
 	// VolumeReady holds the number of the volume on which a life was ready once, by claim.

@@ -60,6 +60,11 @@ type SetSpec struct {
 	Decommission            *LifecycleHandler `json:"decommission,omitempty" stead:"only,later"`
 }
 
+// SteadOnly reports whether a field is set that Kubernetes does not have.
+func (s *SetSpec) SteadOnly() bool {
+	return s.NodeLoss != nil || s.UpdateStrategy.ReplaceBroken != ""
+}
+
 // ManagementPolicy says whether members are created and stopped in order.
 type ManagementPolicy string
 
@@ -79,12 +84,14 @@ type Ordinals struct {
 
 // UpdateStrategy says how members reach a new template.
 type UpdateStrategy struct {
-	// Type is RollingUpdate (default), OnDelete or Recreate.
+	// Type is RollingUpdate (default), OnDelete or Recreate (not supported yet).
 	Type          string         `json:"type,omitempty"`
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
-	ReplaceBroken string         `json:"replaceBroken,omitempty" stead:"only,later"`
-	Metadata      string         `json:"metadata,omitempty" stead:"only,later"`
-	InPlace       string         `json:"inPlace,omitempty" stead:"only,later"`
+	// ReplaceBroken is Always (default) or Never: whether a member that is broken and
+	// out of date is replaced out of turn.
+	ReplaceBroken string `json:"replaceBroken,omitempty" stead:"only"`
+	Metadata      string `json:"metadata,omitempty" stead:"only,later"`
+	InPlace       string `json:"inPlace,omitempty" stead:"only,later"`
 }
 
 // The values of UpdateStrategy.Type.
@@ -94,12 +101,18 @@ const (
 	RecreateStrategy      = "Recreate"
 )
 
+// The values of UpdateStrategy.ReplaceBroken.
+const (
+	ReplaceBrokenAlways = "Always"
+	ReplaceBrokenNever  = "Never"
+)
+
 // RollingUpdate bounds a rolling update.
 type RollingUpdate struct {
-	// Partition keeps ordinals below it on the current revision; default 0.
-	Partition *int32 `json:"partition,omitempty" stead:"later,zero"`
+	// Partition is how many of the lowest ordinals keep the current revision; default 0.
+	Partition *int32 `json:"partition,omitempty"`
 	// MaxUnavailable is a number or percent (rounded down, at least 1); default 1.
-	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty" stead:"later,or=1"`
+	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty"`
 	OnFailure      string        `json:"onFailure,omitempty" stead:"only,later"`
 	Order          string        `json:"order,omitempty" stead:"only,later"`
 }

@@ -8,21 +8,23 @@ import (
 // SetStatus is the record status/<ns>/<set>; Kubernetes' names and meaning with
 // the corrections of SEMANTICS Part 1. Written only when something differs.
 type SetStatus struct {
-	ObservedGeneration       int64          `json:"observedGeneration"`
-	Replicas                 int            `json:"replicas"`
-	ReadyReplicas            int            `json:"readyReplicas"`
-	AvailableReplicas        int            `json:"availableReplicas"`
-	CurrentReplicas          int            `json:"currentReplicas"`
-	UpdatedReplicas          int            `json:"updatedReplicas"`
-	UpdatedReadyReplicas     int            `json:"updatedReadyReplicas"`
-	UpdatedAvailableReplicas int            `json:"updatedAvailableReplicas"`
-	TerminatingReplicas      int            `json:"terminatingReplicas"`
-	CurrentRevision          RevisionHash   `json:"currentRevision,omitempty"`
-	UpdateRevision           RevisionHash   `json:"updateRevision,omitempty"`
-	CollisionCount           int            `json:"collisionCount,omitempty"`
-	Bootstrapped             bool           `json:"bootstrapped,omitempty"`
-	Conditions               []Condition    `json:"conditions,omitempty"`
-	Members                  []MemberStatus `json:"members,omitempty"`
+	ObservedGeneration       int64        `json:"observedGeneration"`
+	Replicas                 int          `json:"replicas"`
+	ReadyReplicas            int          `json:"readyReplicas"`
+	AvailableReplicas        int          `json:"availableReplicas"`
+	CurrentReplicas          int          `json:"currentReplicas"`
+	UpdatedReplicas          int          `json:"updatedReplicas"`
+	UpdatedReadyReplicas     int          `json:"updatedReadyReplicas"`
+	UpdatedAvailableReplicas int          `json:"updatedAvailableReplicas"`
+	TerminatingReplicas      int          `json:"terminatingReplicas"`
+	CurrentRevision          RevisionHash `json:"currentRevision,omitempty"`
+	// CurrentCompleted: every member ran the current revision and was available, once.
+	CurrentCompleted bool           `json:"currentCompleted,omitempty"`
+	UpdateRevision   RevisionHash   `json:"updateRevision,omitempty"`
+	CollisionCount   int            `json:"collisionCount,omitempty"`
+	Bootstrapped     bool           `json:"bootstrapped,omitempty"`
+	Conditions       []Condition    `json:"conditions,omitempty"`
+	Members          []MemberStatus `json:"members,omitempty"`
 }
 
 // Condition is Available, Progressing, Stalled or Degraded.

@@ -20,15 +20,6 @@ func ValidateUpdate(old, next *SetSpec) []Problem {
 	return p.list
 }
 
-// TemplateChanged refuses a changed template, as long as there are no updates.
-func TemplateChanged(old, next *SetSpec) []Problem {
-	if SameTemplate(old.Template, next.Template) {
-		return nil
-	}
-	return []Problem{{Path: "spec.template", What: "changing the template of a running set is not supported yet",
-		Fix: "delete the set and create it anew; its volumes stay"}}
-}
-
 // claims compares by name, whatever the order.
 func (p *problemList) claims(old, next []ClaimTemplate) {
 	const path = "spec.volumeClaimTemplates"

@@ -62,20 +62,6 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-func TestTemplateChangedIsToldAtItsLine(t *testing.T) {
-	o := mustParse(t, read(t, "whole.yaml"))
-	old, next := &o.Sets[0].Spec, Clone(o.Sets[0].Spec)
-	if p := TemplateChanged(old, &next); p != nil {
-		t.Errorf("the same template: %v", p)
-	}
-	next.Template.Spec.Containers[0].Image = "other:1"
-	p := o.Locate("StatefulSet", "prod", "db", TemplateChanged(old, &next))
-	const want = "whole.yaml:59:3: spec.template: changing the template of a running set is not supported yet; delete the set and create it anew; its volumes stay"
-	if len(p) != 1 || p[0].String() != want {
-		t.Errorf("got %v, want %s", p, want)
-	}
-}
-
 func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 	o := mustParse(t, read(t, "whole.yaml"))
 	s := o.Sets[0]

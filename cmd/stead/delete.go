@@ -25,6 +25,7 @@ func deleteCommand(c *cli) *cobra.Command {
 		Short: "Remove an object; a set's members are stopped in order, its volumes stay",
 		Example: `  stead delete set etcd --wait
   stead delete configmap/etcd-entry`,
+		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "")
 			if err != nil {

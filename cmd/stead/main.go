@@ -96,7 +96,7 @@ Try it on one machine:
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
-		scaleCommand(c), deleteCommand(c), logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
+		scaleCommand(c), waitCommand(c), deleteCommand(c), logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
 	)
 	return root
 }

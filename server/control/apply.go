@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -171,11 +173,37 @@ func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader) e
 			e.applied.Effects = createEffects(&now, kept)
 			misfits = append(misfits, keptProblems(&now, kept)...)
 		}
+		if e.applied.GetOutcome() == configured {
+			w.Look(func(v world.View) {
+				ahead := updated(v, &now)
+				e.applied.Effects = append(e.applied.Effects, updateEffects(ahead)...)
+				misfits = append(misfits, collision(ahead)...)
+			})
+		}
 		d.edits = append(d.edits, e)
 		d.after.sets[ref] = now
 	}
 	if wrong := append(texts(problems), misfits...); len(wrong) > 0 {
 		return refuse(codes.FailedPrecondition, wrong)
+	}
+	return nil
+}
+
+// updated is the planner's world of a set as it would be with now.
+func updated(v world.View, now *spec.Set) plan.World {
+	w := v.World(now.Ref)
+	w.Set, w.TemplateHash = now, spec.HashTemplate(now.Template())
+	return w
+}
+
+// collision refuses a template that shares its hash with another revision: it would
+// be taken for that one. Chance alone makes this once in 2^40 templates.
+func collision(w plan.World) []string {
+	for _, r := range w.Revisions {
+		if r.Hash == w.TemplateHash && !spec.SameTemplate(r.Template, w.Set.Template()) {
+			return []string{fmt.Sprintf("set %s: the template has the same hash as its revision %d (%s), which is another; change an annotation of the template",
+				w.Set.Ref, r.Number, r.Hash)}
+		}
 	}
 	return nil
 }

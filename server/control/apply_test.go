@@ -121,7 +121,6 @@ func TestADryRunWritesNothing(t *testing.T) {
 }
 
 func TestOneWrongObjectStopsAll(t *testing.T) {
-	immutable := strings.Replace(setYAML, "example.local/db:1", "example.local/db:2", 1)
 	for name, c := range map[string]struct {
 		manifests []string
 		code      codes.Code
@@ -129,7 +128,8 @@ func TestOneWrongObjectStopsAll(t *testing.T) {
 	}{
 		"a misspelt field": {[]string{filesYAML, strings.Replace(setYAML, "image:", "imagee:", 1)}, codes.InvalidArgument,
 			[]string{"a.yaml:", "imagee", `did you mean "image"`}},
-		"a changed template": {[]string{filesYAML, immutable}, codes.FailedPrecondition, []string{"a.yaml:", "not supported yet"}},
+		"a strategy without sense": {[]string{filesYAML, strings.Replace(setYAML, "replicas: 3", "replicas: 3\n  updateStrategy: {rollingUpdate: {maxUnavailable: 0, partition: -1}}", 1)},
+			codes.InvalidArgument, []string{"a.yaml:", "maxUnavailable: 0 is out of range", "partition: -1 is out of range"}},
 		"a changed claim and service name": {[]string{filesYAML, strings.Replace(strings.Replace(setYAML, "1Gi", "2Gi", 1), "replicas: 3", "replicas: 3\n  serviceName: other", 1)},
 			codes.FailedPrecondition, []string{"growing", "serviceName"}},
 		"a translated port": {[]string{filesYAML, `

@@ -96,7 +96,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 	}
 	now.UID, now.InitialReplicas, now.CreatedAt = old.UID, old.InitialReplicas, old.CreatedAt
 	settleInitial(&now)
-	now.Paused, now.Generation = old.Paused, old.Generation
+	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	sameSpec := sameJSON(then.Spec, now.Spec)
 	if !sameSpec {
 		now.Generation++

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -21,6 +22,34 @@ func changeEffects(old, now *spec.Set) []string {
 		out = append(out, fmt.Sprintf("members count as available after %d s of being ready", now.Spec.MinReadySeconds))
 	}
 	return out
+}
+
+// updateEffects says whom the update of w's set restarts, or that it waits for people.
+func updateEffects(w plan.World) []string {
+	f := plan.Foretell(w)
+	var out []string
+	switch n := len(f.Restarts); {
+	case n == 1:
+		out = append(out, "restarts "+f.Restarts[0].MemberName())
+	case n > 1:
+		out = append(out, fmt.Sprintf("restarts %s in this order, at most %d down", memberNames(f.Restarts), f.AtMost))
+	}
+	switch {
+	case len(f.Kept) == 0:
+	case w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy:
+		out = append(out, memberNames(f.Kept)+" move on when they are restarted (OnDelete)")
+	default:
+		out = append(out, "the partition keeps "+memberNames(f.Kept)+" as they are")
+	}
+	return out
+}
+
+func memberNames(ids []spec.Identity) string {
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		names = append(names, id.MemberName())
+	}
+	return bounded(names)
 }
 
 // createEffects says what a new set does. kept are volumes that stand there from
@@ -92,5 +121,5 @@ func bounded(names []string) string {
 
 // changeProblems tells what of a running set may not change.
 func changeProblems(old, now *spec.Set) []spec.Problem {
-	return append(spec.ValidateUpdate(&old.Spec, &now.Spec), spec.TemplateChanged(&old.Spec, &now.Spec)...)
+	return spec.ValidateUpdate(&old.Spec, &now.Spec)
 }

@@ -61,6 +61,10 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 		switch a := a.(type) {
 		case plan.AddRevision:
 			add("", "records a revision", fmt.Sprintf("number %d, %s", a.Revision.Number, a.Revision.Hash))
+		case plan.RaiseRevision:
+			add("", "goes back to a revision", fmt.Sprintf("%s, now number %d", a.Revision.Hash, a.Revision.Number))
+		case plan.PruneRevision:
+			add("", "forgets a revision", fmt.Sprintf("number %d, %s: nobody needs it, and more are kept than revisionHistoryLimit", a.Number, a.Hash))
 		case plan.Start:
 			add(a.Member.ID.MemberName(), "starts on "+string(a.Member.Node), or(a.Text, string(a.Member.Reason)))
 		case plan.Stop:

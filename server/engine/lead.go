@@ -32,6 +32,7 @@ type memory struct {
 	statusDue time.Time     // when a differing status is written alone; zero: none differs
 	statusAt  time.Time     // when the status was last written
 	trials    trials
+	lapses    lapses
 }
 
 // eventLease is the lease of the events of this hour.
@@ -139,7 +140,7 @@ func (l *leader) wake(ref spec.SetRef, at time.Time) {
 func (l *leader) memory(ref spec.SetRef) *memory {
 	m := l.sets[ref]
 	if m == nil {
-		m = &memory{trials: trials{}}
+		m = &memory{trials: trials{}, lapses: lapses{}}
 		l.sets[ref] = m
 	}
 	return m

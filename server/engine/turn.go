@@ -66,6 +66,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
 	w.Free = l.pool.free(v, missing(w), now)
 	w.Rest = mem.trials.rests(w, now)
+	w.Unready = mem.lapses.unready(w, now)
 	p := plan.Next(w)
 	t.wake = p.Wake
 	_, set := v.Set(ref)
@@ -136,7 +137,7 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 func urgent(p plan.Plan) bool {
 	for _, a := range p.Actions {
 		switch a.(type) {
-		case plan.MarkReady, plan.MarkBootstrapped:
+		case plan.MarkReady, plan.MarkBootstrapped, plan.PruneRevision:
 		default:
 			return true
 		}

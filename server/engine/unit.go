@@ -30,7 +30,7 @@ const maxRevisions = 80
 
 // units turns the actions of a plan made on v into units, in their order. With a
 // new revision comes one unit of it and as many starts as fit; the others follow
-// at the next look, when the revision stands.
+// at the next look, when the revision stands. A raised revision goes alone.
 func units(v world.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, error) {
 	var list []unit
 	for _, a := range p.Actions {
@@ -41,8 +41,11 @@ func units(v world.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, e
 		list = append(list, u)
 	}
 	if len(list) > 1 {
-		if _, ok := list[0].action.(plan.AddRevision); ok {
+		switch list[0].action.(type) {
+		case plan.AddRevision:
 			return joinRevision(list), nil
+		case plan.RaiseRevision:
+			return list[:1], nil
 		}
 	}
 	return list, nil
@@ -74,6 +77,14 @@ func translate(v world.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 		key := store.RevisionKey(ref, a.Revision.Hash)
 		u.seen(key, 0)
 		u.put(key, a.Revision)
+	case plan.RaiseRevision:
+		key := store.RevisionKey(ref, a.Revision.Hash)
+		_, rev := v.Revision(ref, a.Revision.Hash)
+		u.seen(key, rev)
+		u.put(key, a.Revision)
+	case plan.PruneRevision:
+		_, rev := v.Revision(ref, a.Hash)
+		u.replace(store.RevisionKey(ref, a.Hash), rev)
 	case plan.Start:
 		err = u.start(v, a)
 	case plan.Stop:
@@ -178,7 +189,13 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	u.seen(store.IdentityKey(a.ID), identity)
 	u.replace(store.MemberKey(a.ID), member)
 	u.replace(store.ReportKey(a.ID), report)
-	if !a.FreeAddress || id == nil || !id.Address.IsValid() {
+	if id == nil {
+		return nil
+	}
+	kept := *id
+	kept.Due = "" // what it ran last is of no matter when it returns
+	u.put(store.IdentityKey(a.ID), kept)
+	if !a.FreeAddress || !id.Address.IsValid() {
 		return nil
 	}
 	ip := id.Address
@@ -188,7 +205,7 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	freed := now.UTC()
 	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
 	u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: a.ID, FreedAt: &freed})
-	u.put(store.IdentityKey(a.ID), spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken})
+	u.Then[len(u.Then)-2] = store.Put(store.IdentityKey(a.ID), store.Encode(spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}))
 	return nil
 }
 

@@ -36,6 +36,11 @@ func applyOne(w World, a Action) World {
 	switch a := a.(type) {
 	case AddRevision:
 		w.Revisions = append(slices.Clone(w.Revisions), &a.Revision)
+	case RaiseRevision:
+		w.Revisions = slices.DeleteFunc(slices.Clone(w.Revisions), func(r *spec.Revision) bool { return r.Hash == a.Revision.Hash })
+		w.Revisions = append(w.Revisions, &a.Revision)
+	case PruneRevision:
+		w.Revisions = slices.DeleteFunc(slices.Clone(w.Revisions), func(r *spec.Revision) bool { return r.Hash == a.Hash })
 	case Start:
 		s := slotOf(&w, a.Member.ID)
 		s.Member, s.Identity, s.Report = &a.Member, &a.Identity, nil
@@ -59,6 +64,9 @@ func applyOne(w World, a Action) World {
 	case Forget:
 		s := slotOf(&w, a.ID)
 		s.Member, s.Report = nil, nil
+		id := *s.Identity
+		id.Due = ""
+		s.Identity = &id
 		if a.FreeAddress {
 			w.Free = append(slices.Clone(w.Free), s.Identity.Address)
 			s.Identity = &spec.IdentityRecord{ID: a.ID, LastToken: s.Identity.LastToken}

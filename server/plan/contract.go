@@ -34,6 +34,9 @@ type World struct {
 	// identity: a life that is refused again and again must not spin. The engine
 	// measures it on its own monotonic clock; a new leader starts without any.
 	Rest map[spec.Identity]time.Duration
+	// Unready is how long a member that was ready in its present life has not been, by
+	// identity, as this leader measured it; a new leader starts again.
+	Unready map[spec.Identity]time.Duration
 	// Table asks for Status.Members; large sets are planned without.
 	Table bool
 	// VolumeID makes a fresh random id (seeded in tests).
@@ -89,12 +92,22 @@ type Blocked struct {
 }
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
-// AddRevision, Start, Stop, Forget, MarkReady, MarkBootstrapped,
-// RemoveSet.
+// AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
+// MarkBootstrapped, RemoveSet.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
 type AddRevision struct{ Revision spec.Revision }
+
+// RaiseRevision gives a stored revision a new number: the newest, for the set goes
+// back to it. Its name and template stay.
+type RaiseRevision struct{ Revision spec.Revision }
+
+// PruneRevision removes a revision that nobody needs.
+type PruneRevision struct {
+	Hash   spec.RevisionHash
+	Number int64
+}
 
 // Start begins a life: writes member, identity and new volumes, deletes the old report.
 type Start struct {
@@ -123,13 +136,13 @@ type Forget struct {
 	Token spec.Token
 	// Text tells the proof.
 	Text string
-	// FreeAddress: nothing of the identity remains; its address goes to quarantine
+	// The identity's due revision is forgotten with the life. FreeAddress: nothing of the identity remains; its address goes to quarantine
 	// and its identity record keeps only the last token.
 	FreeAddress bool
 }
 
-// MarkReady records that a life of the identity was ready once (IdentityRecord
-// ReadyOnce, VolumeReady).
+// MarkReady records what a life of the identity reached: that it was ready
+// (IdentityRecord ReadyOnce, ReadyToken, VolumeReady) and available (AvailableOn).
 type MarkReady struct{ Identity spec.IdentityRecord }
 
 // MarkBootstrapped records, for ever, that every initial member was ready once.
@@ -139,6 +152,8 @@ type MarkBootstrapped struct{}
 type RemoveSet struct{}
 
 func (AddRevision) action()      {}
+func (RaiseRevision) action()    {}
+func (PruneRevision) action()    {}
 func (Start) action()            {}
 func (Stop) action()             {}
 func (Forget) action()           {}

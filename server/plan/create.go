@@ -21,9 +21,18 @@ func (s *step) create() bool {
 		}
 		return true
 	}
+	var held string // by a broken member that yields to a higher one
 	for at, i := range s.wanted {
 		t := &s.seats[i]
-		if t.available {
+		switch {
+		case t.available:
+			continue
+		case s.yields(t, at):
+			s.tell(t)
+			held = fmt.Sprintf("waits for %s: %s", t.id.MemberName(), s.standing(t))
+			continue
+		case held != "" && t.vacant() && !s.turned(t):
+			s.block(t, BlockedPredecessor, held)
 			continue
 		}
 		s.attend(t)
@@ -41,6 +50,20 @@ func (s *step) create() bool {
 	return true
 }
 
+// yields: the member is broken and off its target, and rule 2 has taken a higher
+// one first, which returns on its target before this one is replaced in its turn.
+func (s *step) yields(t *seat, at int) bool {
+	if !s.replacesBroken() || s.broken(t) == "" {
+		return false
+	}
+	for _, j := range s.wanted[at+1:] {
+		if u := &s.seats[j]; s.turned(u) && !u.available {
+			return true
+		}
+	}
+	return false
+}
+
 // attend starts a life on a vacant seat if it can. It always says what a seat that
 // is not available waits for.
 func (s *step) attend(t *seat) {
@@ -48,12 +71,16 @@ func (s *step) attend(t *seat) {
 		s.tell(t)
 		return
 	}
+	if s.full {
+		s.block(t, BlockedTurn, "a broken member is replaced first")
+		return
+	}
 	if len(t.strays) > 0 {
 		x := t.strays[0]
 		s.block(t, BlockedStray, fmt.Sprintf("node %s runs a life of it (token %s) that the store does not know; a second one must not start", x.Node, x.Stray.Token))
 		return
 	}
-	if rest := s.w.Rest[t.id]; t.over && rest > 0 {
+	if rest := s.w.Rest[t.id]; t.over && rest > 0 && s.due(t) == t.member.Revision {
 		s.block(t, BlockedBackOff, "its last lives failed one after another; the next try follows after a while: "+s.cause(t))
 		s.wake(rest)
 		return

@@ -156,7 +156,7 @@ func TestRevisions(t *testing.T) {
 	if r.Hash != "h2" || r.Number != 2 || r.SetUID != "u1" || r.HashVersion != spec.HashVersion || r.ChangeCause != "why" || r.Template.Spec.RestartPolicy != "Always" {
 		t.Errorf("revision %+v; want the set's template as number 2", r)
 	}
-	if got := brief(p); got != "revision=h2 start=0/Create@n1 | 0:Starting" {
+	if got := brief(p); got != "revision=h2 start=0/Create@n1/h2 | 0:Starting" {
 		t.Errorf("got %s; want a start on it in the same step", got)
 	}
 	if got := p.Actions[1].(Start).Member.Revision; got != "h2" {

@@ -19,6 +19,11 @@ import (
 //	n1 n2~ n3!                    nodes: live, silent (~), cordoned (!)
 //	0:ready@n1 1:starting ...     members (node n1 unless said)
 //
+//	update=h2                     the set's template; the revisions h1 to it are stored
+//	current=h1 current=h1?        the current revision, completed or (?) never
+//	partition=N max=N|P% OnDelete history=N never (replaceBroken)
+//	0:ready@n2/h2 1:missing/h2?   their revision; (?) never available on it
+//
 // and the words of a member are: none (an identity without a life), volume (the
 // same, with its volume kept), assigned, starting, running, ready, missing (runs,
 // reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
@@ -58,6 +63,27 @@ func world(t testing.TB, line string) World {
 			set.UID = spec.UID(value)
 		case key == "deleting":
 			set.Deleting = true
+		case key == "update":
+			k.update(value)
+		case key == "current":
+			h, never := strings.CutSuffix(value, "?")
+			k.w.Status = &spec.SetStatus{CurrentRevision: spec.RevisionHash(h), CurrentCompleted: !never}
+		case key == "partition":
+			p := int32(n)
+			k.rolling().Partition = &p
+		case key == "max":
+			limit, err := spec.ParseIntOrPercent(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.rolling().MaxUnavailable = &limit
+		case key == "OnDelete":
+			set.Spec.UpdateStrategy.Type = spec.OnDeleteStrategy
+		case key == "never":
+			set.Spec.UpdateStrategy.ReplaceBroken = spec.ReplaceBrokenNever
+		case key == "history":
+			limit := int32(n)
+			set.Spec.RevisionHistoryLimit = &limit
 		case key == "fresh":
 			k.w.Bootstrapped = false
 		case key == "volumes":
@@ -89,6 +115,25 @@ func world(t testing.TB, line string) World {
 	return k.w
 }
 
+// update makes h the template's hash, and stores the revisions up to it.
+func (k *kit) update(h string) {
+	last, _ := strconv.Atoi(h[1:])
+	for n := len(k.w.Revisions) + 1; n <= last; n++ {
+		k.w.Revisions = append(k.w.Revisions, &spec.Revision{
+			Ref: k.w.Set.Ref, SetUID: "u1", Hash: spec.RevisionHash(fmt.Sprint("h", n)), Number: int64(n),
+		})
+	}
+	k.w.TemplateHash = spec.RevisionHash(h)
+}
+
+func (k *kit) rolling() *spec.RollingUpdate {
+	u := &k.w.Set.Spec.UpdateStrategy
+	if u.RollingUpdate == nil {
+		u.RollingUpdate = &spec.RollingUpdate{}
+	}
+	return u.RollingUpdate
+}
+
 func claim(name string, size int64) spec.ClaimTemplate {
 	return spec.ClaimTemplate{
 		Metadata: spec.ObjectMeta{Name: name},
@@ -111,6 +156,11 @@ func (k *kit) node(word string) {
 // slot reads one member's word, such as 0:ready@n2.
 func (k *kit) slot(word string) {
 	ord, state, _ := strings.Cut(word, ":")
+	state, revision, ok := strings.Cut(state, "/")
+	if !ok {
+		revision = "h1"
+	}
+	hash, never := strings.CutSuffix(revision, "?")
 	state, node, ok := strings.Cut(state, "@")
 	if !ok {
 		node = "n1"
@@ -122,10 +172,14 @@ func (k *kit) slot(word string) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
 	token := spec.Token{Epoch: 1, Number: int64(10 + n)}
 	slot := Slot{ID: id, Identity: &spec.IdentityRecord{
-		ID: id, LastToken: token, Due: "h1", Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(n)}), ReadyOnce: "u1",
+		ID: id, LastToken: token, Due: spec.RevisionHash(hash), Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(n)}),
+		ReadyOnce: "u1", ReadyToken: token, AvailableOn: spec.RevisionHash(hash),
 	}}
+	if never {
+		slot.Identity.AvailableOn = ""
+	}
 	member := &spec.Member{
-		ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: "h1",
+		ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: slot.Identity.Due,
 		Node: spec.NodeName(node), NodeUID: spec.UID("uid-" + node), Boot: "boot1", Address: slot.Identity.Address,
 	}
 	report := &spec.Report{ID: id, Token: token, Node: member.Node, Session: 5, Seq: 1, Phase: spec.PhaseRunning}
@@ -149,6 +203,13 @@ func (k *kit) slot(word string) {
 		report.Phase = spec.PhaseStopped
 	case "failed":
 		report.Phase, report.Cause, report.Message = spec.PhaseFailed, "VolumeRefused", "another owner"
+	case "loop":
+		report.Phase, report.Cause, report.Message = spec.PhaseRunning, "CrashLoop", "exited with code 1"
+	case "turning", "turned": // stopped for an update
+		member.Goal, member.StopReason, report.Phase = spec.GoalStop, spec.ReasonUpdate, spec.PhaseStopping
+		if state == "turned" {
+			report.Phase = spec.PhaseStopped
+		}
 	case "stopping", "stopped":
 		member.Goal, member.StopReason = spec.GoalStop, spec.ReasonScaleDown
 		report.Phase = spec.PhaseStopping
@@ -185,6 +246,13 @@ func brief(p Plan) string {
 			words = append(words, "revision="+string(a.Revision.Hash))
 		case Start:
 			words = append(words, fmt.Sprintf("start=%d/%s@%s", a.Member.ID.Ordinal, a.Member.Reason, a.Member.Node))
+			if a.Member.Revision != "h1" {
+				words[len(words)-1] += "/" + string(a.Member.Revision)
+			}
+		case RaiseRevision:
+			words = append(words, fmt.Sprintf("raise=%s/%d", a.Revision.Hash, a.Revision.Number))
+		case PruneRevision:
+			words = append(words, "prune="+string(a.Hash))
 		case Stop:
 			words = append(words, fmt.Sprintf("stop=%d/%s", a.ID.Ordinal, a.Reason))
 		case Forget:

@@ -6,8 +6,9 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// mark records, once each, that a member was ready under this set and on its
-// volumes, and that the set is bootstrapped. When a member becomes available the
+// mark records, once each, that a member was ready under this set, in this life and
+// on its volumes, on which revision it was available, and that the set is
+// bootstrapped. When a member becomes available the
 // next one starts in the same step, so that marks cost no revision of their own
 // on the way to ready.
 func (s *step) mark() {
@@ -31,7 +32,8 @@ func (s *step) firstReady(t *seat) bool {
 	if !t.ready || t.identity == nil {
 		return false
 	}
-	fresh := t.identity.ReadyOnce != s.w.Set.UID
+	fresh := t.identity.ReadyOnce != s.w.Set.UID || t.identity.ReadyToken != t.member.Token ||
+		t.available && t.identity.AvailableOn != t.member.Revision
 	for _, v := range t.member.Volumes {
 		fresh = fresh || t.identity.VolumeReady[v.Claim] != v.Number
 	}
@@ -41,7 +43,10 @@ func (s *step) firstReady(t *seat) bool {
 // marked is the identity's record with that written down.
 func (s *step) marked(t *seat) spec.IdentityRecord {
 	rec := *t.identity
-	rec.ReadyOnce = s.w.Set.UID
+	rec.ReadyOnce, rec.ReadyToken = s.w.Set.UID, t.member.Token
+	if t.available {
+		rec.AvailableOn = t.member.Revision
+	}
 	rec.VolumeReady = maps.Clone(rec.VolumeReady)
 	for _, v := range t.member.Volumes {
 		if rec.VolumeReady == nil {

@@ -25,9 +25,21 @@ func (s *step) decide() {
 	}
 	s.revise()
 	s.forgetSurplus()
-	if s.create() { // rules 3 and 4; rule 2 (broken and obsolete) comes before them
-		s.shrink(spec.ReasonScaleDown) // rule 5
-	}
-	// Rules 6 to 9 (paused, update, completion, deadline) follow here.
+	s.settle()
+	s.queue()
+	s.complete() // rule 8
+	s.prune()
 	s.mark()
+}
+
+// settle runs rules 2 to 7. Under OrderedReady the first that acts or waits ends the
+// step; under Parallel each rule runs, on its own members.
+func (s *step) settle() {
+	s.full = s.cure() && s.ordered() // rule 2
+	if !s.create() {                 // rules 3 and 4
+		return
+	}
+	if s.shrink(spec.ReasonScaleDown) || !s.ordered() { // rule 5
+		s.roll() // rule 7
+	}
 }

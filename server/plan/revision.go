@@ -1,22 +1,62 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import (
+	"slices"
 
-// revise stores the set's template as a revision when there is none of its hash.
+	"github.com/stead-project/stead/spec"
+)
+
+// revise gives the set's template its revision: the stored one of its hash, raised
+// to the newest number when it is an older one (a rollback), or a new one.
 func (s *step) revise() {
-	if s.template(s.update) != nil {
-		return
-	}
-	number := int64(0)
+	newest, old := int64(0), (*spec.Revision)(nil)
 	for _, r := range s.w.Revisions {
-		number = max(number, r.Number)
+		newest = max(newest, r.Number)
+		if r.Hash == s.update {
+			old = r
+		}
 	}
 	set := s.w.Set
-	s.fresh = &spec.Revision{
-		Ref: set.Ref, SetUID: set.UID, Hash: s.update, HashVersion: spec.HashVersion, Number: number + 1,
-		Template: set.Spec.Template, ChangeCause: set.Annotations["kubernetes.io/change-cause"], CreatedAt: s.w.Now,
+	switch {
+	case old == nil:
+		s.fresh = &spec.Revision{
+			Ref: set.Ref, SetUID: set.UID, Hash: s.update, HashVersion: spec.HashVersion, Number: newest + 1,
+			Template: set.Template(), ChangeCause: set.Annotations[spec.ChangeCauseAnnotation], CreatedAt: s.w.Now,
+		}
+		s.act(AddRevision{Revision: *s.fresh})
+	case old.Number < newest:
+		raised := *old
+		raised.Number = newest + 1
+		s.act(RaiseRevision{Revision: raised})
 	}
-	s.act(AddRevision{Revision: *s.fresh})
+}
+
+// prune removes the oldest revisions that nobody needs, beyond the limit. Needed
+// are the current one, the update's, and any that a member runs.
+func (s *step) prune() {
+	if len(s.w.Revisions) <= s.historyLimit() {
+		return
+	}
+	needed := map[spec.RevisionHash]bool{s.current: true, s.update: true}
+	for i := range s.seats {
+		if m := s.seats[i].member; m != nil { // it is due the same, or its target
+			needed[m.Revision] = true
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(s.w.Revisions), func(r *spec.Revision) bool { return needed[r.Hash] })
+	for _, r := range rest[:max(0, len(rest)-s.historyLimit())] { // ascending by number
+		s.act(PruneRevision{Hash: r.Hash, Number: r.Number})
+	}
+}
+
+// defaultHistory is how many revisions are kept beside the needed ones.
+const defaultHistory = 10
+
+func (s *step) historyLimit() int {
+	if n := s.w.Set.Spec.RevisionHistoryLimit; n != nil {
+		return int(*n)
+	}
+	return defaultHistory
 }
 
 // template is that of a revision that is stored or being added; nil: unknown.
@@ -32,11 +72,44 @@ func (s *step) template(h spec.RevisionHash) *spec.Template {
 	return nil
 }
 
-// due is the revision on which a missing member starts: what its ordinal last ran,
-// until its turn in a rollout comes. Never derived from counts.
-func (s *step) due(t *seat) spec.RevisionHash {
-	if t.identity != nil && t.identity.Due != "" && s.template(t.identity.Due) != nil {
-		return t.identity.Due
+// target is the revision on which an ordinal ends up: the update's, or the current
+// one below the partition.
+func (s *step) target(t *seat) spec.RevisionHash {
+	if t.id.Ordinal < s.lo+s.partition() {
+		return s.current
 	}
 	return s.update
+}
+
+// due is the revision on which the next life of an ordinal starts: what it ran
+// last, until its turn in a rollout comes; then its target. A member that dies in
+// the middle of a rollout does not jump the queue. Never derived from counts.
+func (s *step) due(t *seat) spec.RevisionHash {
+	target := s.target(t)
+	switch {
+	case t.identity == nil || t.identity.Due == "" || s.template(t.identity.Due) == nil:
+		return target // the first life, or one after a scale-down
+	case s.onDelete():
+		return target // a missing member moves on
+	case t.member != nil && t.member.StopReason == spec.ReasonUpdate:
+		return target // its turn came
+	case t.identity.Due != target && s.hopeless(t):
+		return target
+	}
+	return t.identity.Due
+}
+
+// hopeless: a life that is over had no chance on its revision, which is not its
+// target any more: the vacant form of rule 2.
+func (s *step) hopeless(t *seat) bool {
+	if !s.replacesBroken() {
+		return false
+	}
+	failed := t.report != nil && t.report.Phase == spec.PhaseFailed
+	return failed || s.abandoned(t.identity.Due) && t.identity.AvailableOn != t.identity.Due
+}
+
+// abandoned: the revision never was completed, and is not what the set goes to.
+func (s *step) abandoned(h spec.RevisionHash) bool {
+	return h != s.update && (h != s.current || !s.completed)
 }

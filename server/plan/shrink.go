@@ -23,8 +23,9 @@ func (s *step) forgetSurplus() {
 }
 
 // shrink stops members out of range (rules 1 and 5): highest first, each after the
-// one above is gone; Parallel: all at once. They need not be healthy.
-func (s *step) shrink(reason spec.Reason) {
+// one above is gone; Parallel: all at once. They need not be healthy. It reports
+// whether there is nobody left.
+func (s *step) shrink(reason spec.Reason) bool {
 	var above *seat // the highest that is not gone yet
 	for i := len(s.seats) - 1; i >= 0; i-- {
 		t := &s.seats[i]
@@ -43,19 +44,25 @@ func (s *step) shrink(reason spec.Reason) {
 			above = t
 		}
 	}
+	return above == nil
 }
 
-// stop ends a life. Volumes keep their fate: only Retain is supported, so that
-// none changes.
+// stop ends a life and says so.
 func (s *step) stop(t *seat, reason spec.Reason) {
+	s.end(t, reason, string(reason))
+	s.tell(t)
+}
+
+// end ends a life; why tells the reason in words. Volumes keep their fate: only
+// Retain is supported, so that none changes.
+func (s *step) end(t *seat, reason spec.Reason, why string) {
 	s.act(Stop{
 		ID: t.id, Token: t.member.Token, Reason: reason,
-		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, reason),
+		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),
 	})
 	member := *t.member
 	member.Goal, member.StopReason = spec.GoalStop, reason
 	t.member, t.ready, t.available = &member, false, false
-	s.tell(t)
 }
 
 // holdSurplus says that surplus members stay until the survivors are well.

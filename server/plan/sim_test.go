@@ -86,6 +86,7 @@ func (s *sim) plan(crash bool) (acted bool) {
 	p := Next(s.w)
 	explained(s.t, s.w, p)
 	s.ordered(p)
+	s.judgeUpdates(p)
 	actions := p.Actions
 	if crash && len(actions) > 0 {
 		actions = actions[:s.r.IntN(len(actions)+1)]
@@ -100,6 +101,9 @@ func (s *sim) plan(crash bool) (acted bool) {
 		case Stop:
 			s.orders = append(s.orders, *slotOf(&s.w, a.ID).Member)
 		}
+	}
+	if len(actions) == len(p.Actions) && s.w.Set != nil && !crash { // the status is written last
+		s.w.Status = &p.Status
 	}
 	return len(actions) > 0
 }
@@ -127,11 +131,14 @@ func (s *sim) ordered(p Plan) {
 		case Start:
 			disturbs++
 			for o := s.w.Set.Start(); o < a.Member.ID.Ordinal; o++ {
-				if !s.available(o) {
+				if !s.available(o) && !s.passes(a.Member, o, p) {
 					s.fail("db-%d starts while db-%d is not available", a.Member.ID.Ordinal, o)
 				}
 			}
 		case Stop:
+			if a.Reason == spec.ReasonUpdate {
+				continue // see judgeUpdates
+			}
 			disturbs++
 			for _, slot := range s.w.Slots {
 				if slot.ID.Ordinal > a.ID.Ordinal && slot.Member != nil && (slot.Report == nil || !slot.Report.Phase.Over()) {
@@ -199,7 +206,11 @@ func (s *sim) tell(i int) {
 	} else if h.running[m.ID] != m.Token {
 		return
 	}
-	if r.Ready = r.Phase == spec.PhaseRunning && h.ready[lifeOf(m)]; r.Ready {
+	bad := r.Phase == spec.PhaseRunning && s.bad(m.Revision)
+	if bad {
+		r.Cause, r.Message = "CrashLoop", "a bad revision"
+	}
+	if r.Ready = !bad && r.Phase == spec.PhaseRunning && h.ready[lifeOf(m)]; r.Ready {
 		r.ReadyFor = time.Hour
 	}
 	s.w.Rev++
@@ -233,7 +244,16 @@ func (s *sim) user() {
 	set := *s.w.Set
 	n := int32(s.r.IntN(5))
 	set.Spec.Replicas = &n
-	switch s.r.IntN(8) {
+	switch s.r.IntN(14) {
+	case 3, 4, 5, 6:
+		s.w.TemplateHash = spec.RevisionHash(fmt.Sprint("h", 1+s.r.IntN(4)))
+	case 7:
+		p, limit := int32(s.r.IntN(4)), spec.IntOrPercent{Number: int32(1 + s.r.IntN(2))}
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: &spec.RollingUpdate{Partition: &p, MaxUnavailable: &limit}}
+	case 8:
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.OnDeleteStrategy}
+	case 9:
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{}
 	case 0:
 		set.Spec.PodManagementPolicy = spec.Parallel
 	case 1:
@@ -274,8 +294,17 @@ func (s *sim) fault() {
 	}
 }
 
-// settle ends all faults and gives everybody time; then the set must be as asked.
+// settle ends all faults, also a bad template: it is fixed by another template
+// alone. It gives everybody time; then the set must be as asked.
 func (s *sim) settle() {
+	if s.w.Set != nil && s.bad(s.w.TemplateHash) {
+		s.w.TemplateHash = "h2"
+	}
+	if s.w.Set != nil {
+		set := *s.w.Set
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{}
+		s.w.Set = &set
+	}
 	for _, h := range s.hosts {
 		h.up = true
 	}
@@ -308,11 +337,11 @@ func (s *sim) done() bool {
 		return s.w.Set == nil && lives == 0
 	}
 	for o := range s.w.Set.Replicas() {
-		if !s.available(o) {
+		if !s.available(o) || s.slot(o).Member.Revision != s.w.TemplateHash {
 			return false
 		}
 	}
-	return lives == s.w.Set.Replicas()
+	return lives == s.w.Set.Replicas() && s.w.Status != nil && s.w.Status.CurrentRevision == s.w.TemplateHash
 }
 
 func TestSimulation(t *testing.T) {

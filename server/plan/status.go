@@ -16,6 +16,8 @@ const (
 	reasonComplete = "Complete"
 	reasonWorking  = "Working"
 	reasonDeleting = "Deleting"
+	reasonPart     = "Partitioned" // what is at or above the partition is done
+	reasonOnDelete = "OnDelete"    // members move on when they are restarted
 )
 
 // status counts what stands after the actions of this step (SEMANTICS, Status
@@ -23,7 +25,7 @@ const (
 func (s *step) status() spec.SetStatus {
 	st := spec.SetStatus{
 		ObservedGeneration: s.w.Set.Generation,
-		CurrentRevision:    s.current, UpdateRevision: s.update,
+		CurrentRevision:    s.current, CurrentCompleted: s.completed, UpdateRevision: s.update,
 		Bootstrapped: s.w.Bootstrapped,
 	}
 	if s.w.Status != nil {
@@ -93,6 +95,7 @@ func (s *step) progress() spec.Condition {
 		c.Status, c.Reason = "True", reasonDeleting
 	}
 	if len(s.plan.Blocked) == 0 {
+		s.halfway(&c)
 		return c
 	}
 	say := s.plan.Blocked[0]
@@ -109,11 +112,21 @@ func (s *step) progress() spec.Condition {
 	return c
 }
 
+// halfway says that nothing is under way though not all run the update revision.
+func (s *step) halfway(c *spec.Condition) {
+	if s.w.Set.Deleting || s.current == s.update {
+		return
+	}
+	if c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", s.lo+s.partition(), s.current); s.onDelete() {
+		c.Reason, c.Message = reasonOnDelete, fmt.Sprintf("members go to revision %s when they are restarted", s.update)
+	}
+}
+
 // UnderWay reports whether what a Blocked reason waits for comes by itself; anything
 // else may need a person.
 func UnderWay(reason string) bool {
 	switch reason {
-	case BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping:
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping:
 		return true
 	}
 	return false

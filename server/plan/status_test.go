@@ -9,7 +9,7 @@ import (
 func TestStatusCounts(t *testing.T) {
 	w := world(t, "parallel 6 min=5 n1 n2~ 0:ready 1:young 2:running 3:ready@n2 4:stopping 5:none 6:ready")
 	w.Revisions = append(w.Revisions, &spec.Revision{Hash: "h0"})
-	w.Status = &spec.SetStatus{CurrentRevision: "h0"}
+	w.Status = &spec.SetStatus{CurrentRevision: "h0", CurrentCompleted: true}
 	w.Slots[2].Member.Revision = "h0"
 	w.Free = nil
 	w.Slots[5].Strays = []NodeStray{{Node: "n1"}}
@@ -19,7 +19,7 @@ func TestStatusCounts(t *testing.T) {
 	want := spec.SetStatus{
 		ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 2, AvailableReplicas: 1, CurrentReplicas: 1, UpdatedReplicas: 3,
 		UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1, TerminatingReplicas: 2,
-		CurrentRevision: "h0", UpdateRevision: "h1", Bootstrapped: true,
+		CurrentRevision: "h0", CurrentCompleted: true, UpdateRevision: "h1", Bootstrapped: true,
 	}
 	if !equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -38,6 +38,9 @@ func TestConditions(t *testing.T) {
 		"waiting for a person":     {"ordered 2 n1 0:missing", "False NotAllAvailable", "False ImageMissing"},
 		"no node":                  {"ordered 2", "False NotAllAvailable", "False NoNode"},
 		"scaling down":             {"ordered 1 n1 0:ready 1:ready", "True AllAvailable", "True Working"},
+		"an update":                {"ordered 2 n1 update=h2 current=h1 0:ready 1:ready/h2", "False NotAllAvailable", "True Working"},
+		"partitioned":              {"ordered 2 n1 update=h2 current=h1 partition=1 0:ready 1:ready/h2", "True AllAvailable", "False Partitioned"},
+		"on delete":                {"ordered 2 n1 update=h2 current=h1 OnDelete 0:ready 1:ready", "True AllAvailable", "False OnDelete"},
 		"deleting":                 {"ordered 1 deleting n1 0:ready", "False Deleting", "True Deleting"},
 	}
 	for name, c := range cases {
@@ -58,7 +61,9 @@ func TestTheStatusOfAStepIsThatOfTheNextLook(t *testing.T) {
 	for _, line := range []string{
 		"ordered 3 n1", "parallel 3 n1", "ordered 3 n1 0:ready", "ordered 2 volumes n1 0:over 1:ready",
 		"ordered 1 n1 0:ready 1:ready 2:ready", "ordered 1 n1 0:ready 1:stopped", "parallel 2 deleting n1 0:ready 1:stopped",
-		"ordered 1 n1 0:ready", "ordered 2 n1 0:missing",
+		"ordered 1 n1 0:ready", "ordered 2 n1 0:missing", "ordered 2 n1 update=h2 current=h1 0:ready 1:ready",
+		"ordered 2 n1 update=h2 current=h1 0:ready/h2 1:ready/h2", "ordered 2 n1 update=h1 0:missing/h2? 1:none",
+		"parallel 3 n1 update=h3 current=h1 max=2 history=0 0:ready 1:loop/h2? 2:turned",
 	} {
 		w := world(t, line+" fresh")
 		never(&w)

@@ -16,15 +16,18 @@ type step struct {
 	// seats holds every ordinal in range and every other one that has a record,
 	// ascending. Rules that act change the seat, so that status tells what stands
 	// after the actions.
-	seats    []seat
-	lo, hi   int            // the range of ordinals wanted: lo..hi-1
-	wanted   []int          // indexes of the seats in range
-	blocked  map[int]string // text of Blocked by ordinal; only with World.Table
-	current  spec.RevisionHash
-	update   spec.RevisionHash
-	fresh    *spec.Revision // the revision being added by this very step
-	freeUsed int            // how many of World.Free were given in this step
-	spread   map[spec.NodeName]int
+	seats   []seat
+	lo, hi  int            // the range of ordinals wanted: lo..hi-1
+	wanted  []int          // indexes of the seats in range
+	blocked map[int]string // text of Blocked by ordinal; only with World.Table
+	current spec.RevisionHash
+	update  spec.RevisionHash
+	// completed: every member ran the current revision and was available, once.
+	completed bool
+	fresh     *spec.Revision // the revision being added by this very step
+	full      bool           // this step disturbs nobody more: it only says who waits
+	freeUsed  int            // how many of World.Free were given in this step
+	spread    map[spec.NodeName]int
 }
 
 // seat is one ordinal and what is known of its life.
@@ -61,7 +64,7 @@ func newStep(w World) *step {
 	}
 	s.current = s.update
 	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
-		s.current = w.Status.CurrentRevision
+		s.current, s.completed = w.Status.CurrentRevision, w.Status.CurrentCompleted
 	}
 	s.seats = make([]seat, 0, max(s.hi-s.lo, len(w.Slots)))
 	next := s.lo

@@ -124,7 +124,7 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 		t.set, err = decode(s, ev, func(r *spec.Set) string { return store.SetKey(r.Ref) })
 		t.hash = ""
 		if t.set.record != nil {
-			t.hash = spec.HashTemplate(t.set.record.Spec.Template)
+			t.hash = spec.HashTemplate(t.set.record.Template())
 		}
 	case store.KindStatus: // the record does not name its set
 		t.status, err = decode(s, ev, func(*spec.SetStatus) string { return ev.Key })

@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// unready has a member of the world unready since so long, in a life that was ready.
+func unready(ordinal int, since time.Duration) func(*World) {
+	return func(w *World) {
+		w.Unready = map[spec.Identity]time.Duration{{Namespace: "default", Set: "db", Ordinal: ordinal}: since}
+	}
+}
+
+func TestCureOrdered(t *testing.T) {
+	check(t, []rule{
+		{name: "the forced-rollback wedge: a fixed file alone cures it", world: "ordered 3 n1 update=h3 current=h1 0:ready 1:ready 2:missing/h2?",
+			want: "stop=2/Update | 2:Stopping 1:WaitingForTurn 0:WaitingForTurn"},
+		{name: "and so does a rollback", world: "ordered 3 n1 update=h1 current=h1 0:ready 1:ready 2:missing/h2?",
+			want: "stop=2/Update | 2:Stopping"},
+		{name: "it returns on its target", world: "ordered 3 n1 update=h3 current=h1 0:ready 1:ready 2:turned/h2?",
+			want: "start=2/Update@n1/h3 | 2:Starting 1:WaitingForTurn 0:WaitingForTurn"},
+		{name: "also when the very first revision was bad", world: "ordered 3 n1 update=h2 current=h1? 0:missing/h1?",
+			want: "stop=0/Update | 0:Stopping 1:WaitingForPredecessor 2:WaitingForPredecessor"},
+		{name: "one that only never was ready on an abandoned revision", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:running/h2?",
+			want: "stop=1/Update | 1:Stopping 0:WaitingForTurn"},
+		{name: "a starting one on the completed revision is not broken", world: "ordered 2 n1 update=h2 current=h1 0:ready 1:starting",
+			want: "| 1:Starting 0:WaitingForTurn"},
+		{name: "one that was available on the abandoned revision is not broken", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:running/h2",
+			want: "| 1:NotReady 0:WaitingForTurn"},
+		{name: "a crash loop on the completed revision is", world: "ordered 2 n1 update=h2 current=h1 0:loop 1:ready",
+			want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
+		{name: "what its volume lacks is no cause of its template", world: "ordered 1 n1 update=h2 current=h1 0:running",
+			change: func(w *World) { w.Slots[0].Report.Cause, w.Slots[0].Report.Message = "VolumeRefused", "x" }, want: "| 0:VolumeRefused"},
+		{name: "broken on its target it waits for another file", world: "ordered 1 n1 0:missing", want: "| 0:ImageMissing"},
+		{name: "a silent node's is not judged", world: "ordered 2 n1 n2~ update=h3 current=h1 0:ready 1:missing@n2/h2?", want: "| 1:NodeSilent 0:WaitingForTurn"},
+		{name: "highest first", world: "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:loop",
+			want: "stop=2/Update | 0:CrashLoop 1:CrashLoop 2:Stopping"},
+		{name: "it returns before those below are replaced", world: "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:turned",
+			want: "start=2/Update@n1/h2 | 0:CrashLoop 1:CrashLoop 2:Starting"},
+		{name: "the next waits until it is available", world: "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:starting/h2",
+			want: "| 0:CrashLoop 1:CrashLoop 2:Starting"},
+		{name: "and follows then", world: "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:ready/h2",
+			want: "stop=1/Update | 0:CrashLoop 1:Stopping"},
+		{name: "a dead one between does not wedge them", world: "ordered 3 n1 update=h2 current=h1 0:loop 1:over 2:turned",
+			want: "start=2/Update@n1/h2 | 0:CrashLoop 1:WaitingForPredecessor 2:Starting"},
+		{name: "ready before, unready too long", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
+			change: unready(0, 30*time.Second), want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
+		{name: "unready for less is not broken yet", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
+			change: unready(0, 29*time.Second), want: "| 0:NotReady 1:WaitingForTurn"},
+		{name: "below the partition only back to the current one", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:missing/h2?",
+			want: "stop=1/Update | 1:Stopping"},
+		{name: "a member on the current one below the partition is on its target", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:loop",
+			want: "| 1:CrashLoop"},
+		{name: "Never opts out", world: "ordered 2 never n1 update=h3 current=h1 0:ready 1:missing/h2?", want: "| 1:ImageMissing 0:WaitingForTurn"},
+		{name: "a refused life is not tried again on an old revision", world: "ordered 2 n1 update=h2 current=h1 0:ready 1:failed",
+			want: "start=1/Replace@n1/h2 | 1:Starting 0:WaitingForTurn"},
+		{name: "nor one that ended without a chance on an abandoned one", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:over/h2?",
+			want: "start=1/Replace@n1/h3 | 1:Starting 0:WaitingForTurn"},
+		{name: "the rest after failures on another revision does not hold it", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:turned/h2?",
+			change: func(w *World) { w.Rest = map[spec.Identity]time.Duration{w.Slots[1].ID: time.Minute} }, want: "start=1/Update@n1/h3 | 1:Starting 0:WaitingForTurn"},
+		{name: "one that stops already is not ended again", world: "ordered 1 n1 update=h3 current=h1 0:stopping/h2?", want: "| 0:Stopping"},
+		{name: "one is disturbed at a time", world: "ordered 2 n1 update=h3 current=h1 0:over 1:missing/h2?",
+			want: "stop=1/Update | 0:WaitingForTurn 1:Stopping"},
+		{name: "surplus waits", world: "ordered 1 n1 update=h3 current=h1 0:missing/h2? 1:ready",
+			want: "stop=0/Update | 0:Stopping 1:WaitingForSurvivors"},
+	})
+}
+
+func TestCureParallel(t *testing.T) {
+	check(t, []rule{
+		{name: "all broken ones at once, before the healthy", world: "parallel 4 n1 update=h3 current=h1 0:missing/h2? 1:ready 2:loop 3:missing/h2?",
+			want: "stop=3/Update stop=2/Update stop=0/Update | 0:Stopping 2:Stopping 3:Stopping 1:WaitingForTurn"},
+		{name: "it costs nothing from the budget, but is waited for", world: "parallel 2 n1 update=h2 current=h1 0:loop 1:ready",
+			want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
+		{name: "nor one that is left broken", world: "parallel 2 never n1 update=h2 current=h1 0:loop 1:ready",
+			want: "stop=1/Update | 0:CrashLoop 1:Stopping"},
+		{name: "one whose node is silent costs", world: "parallel 2 n1 n2~ update=h2 current=h1 0:loop@n2 1:ready",
+			want: "| 0:NodeSilent 1:WaitingForTurn"},
+	})
+}
+
+func TestABrokenMemberIsLookedAtAgainWhenItsTimeComes(t *testing.T) {
+	w := world(t, "ordered 2 n1 update=h2 current=h1 0:running 1:ready")
+	unready(0, 10*time.Second)(&w)
+	if got := Next(w).Wake; got != 20*time.Second {
+		t.Errorf("wakes after %s; want 20s", got)
+	}
+}

@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestForetell(t *testing.T) {
+	cases := map[string]struct{ world, want string }{
+		"from the highest down":        {"ordered 3 n1 update=h2 current=h1 0:ready 1:ready 2:ready", "restarts 2 1 0, at most 1, keeps"},
+		"with a budget":                {"ordered 4 max=50% n1 update=h2 current=h1 0:ready 1:ready 2:ready 3:ready", "restarts 3 2 1 0, at most 2, keeps"},
+		"broken ones first":            {"parallel 3 n1 update=h3 current=h1 0:missing/h2? 1:ready 2:ready", "restarts 0 2 1, at most 1, keeps"},
+		"down to the partition":        {"ordered 3 partition=2 n1 update=h2 current=h1 0:ready 1:ready 2:ready", "restarts 2, at most 1, keeps 1 0"},
+		"nobody on delete":             {"ordered 2 OnDelete n1 update=h2 current=h1 0:ready 1:ready", "restarts, at most 1, keeps 1 0"},
+		"not who is there already":     {"ordered 2 n1 update=h1 current=h1 0:ready 1:ready/h2", "restarts 1, at most 1, keeps"},
+		"not surplus or unborn":        {"ordered 2 n1 update=h2 current=h1 0:ready 2:ready", "restarts 0, at most 1, keeps"},
+		"nobody when nothing is new":   {"ordered 2 n1 0:ready 1:ready", "restarts, at most 1, keeps"},
+		"nobody of a set that is gone": {"ordered 2 deleting n1 update=h2 current=h1 0:ready 1:ready", "restarts, at most 1, keeps"},
+	}
+	for name, c := range cases {
+		f := Foretell(world(t, c.world))
+		got := "restarts"
+		for _, id := range f.Restarts {
+			got += fmt.Sprint(" ", id.Ordinal)
+		}
+		got += fmt.Sprintf(", at most %d, keeps", f.AtMost)
+		for _, id := range f.Kept {
+			got += fmt.Sprint(" ", id.Ordinal)
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s; want %s", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// roll is rule 7 for RollingUpdate: members off their target are replaced from the
+// highest down to the partition, as many at once as the budget allows; the next
+// batch follows when all of this one are available. OnDelete does nothing by itself.
+func (s *step) roll() {
+	if s.onDelete() || s.underWay() {
+		return
+	}
+	room := s.budget() - s.down()
+	for n := len(s.wanted) - 1; n >= 0 && room > 0; n-- {
+		if t := &s.seats[s.wanted[n]]; s.queued(t) {
+			room--
+			s.end(t, spec.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.member.Revision, s.target(t)))
+			s.tell(t)
+		}
+	}
+}
+
+// queued: the member is well, and waits for its turn.
+func (s *step) queued(t *seat) bool {
+	return s.obsolete(t) && t.available && t.id.Ordinal >= s.lo+s.partition()
+}
+
+// queue says of those who wait for their turn for whom they do.
+func (s *step) queue() {
+	if s.onDelete() {
+		return
+	}
+	text := "its turn in the update comes when the surplus members are gone"
+	for n := len(s.wanted) - 1; n >= 0; n-- {
+		if t := &s.seats[s.wanted[n]]; !t.available {
+			text = fmt.Sprintf("its turn in the update comes when %s is available", t.id.MemberName())
+			break
+		}
+	}
+	for n := len(s.wanted) - 1; n >= 0; n-- {
+		if t := &s.seats[s.wanted[n]]; s.queued(t) {
+			s.block(t, BlockedTurn, text)
+		}
+	}
+}
+
+// down counts the members that the budget pays for: all that are not available,
+// but those that are broken and off their target.
+func (s *step) down() int {
+	n := 0
+	for _, i := range s.wanted {
+		if t := &s.seats[i]; !t.available && s.broken(t) == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// underWay: a member of the present batch is not available yet.
+func (s *step) underWay() bool {
+	for _, i := range s.wanted {
+		t := &s.seats[i]
+		if t.id.Ordinal >= s.lo+s.partition() && s.turned(t) && !t.available {
+			return true
+		}
+	}
+	return false
+}
+
+// complete is rule 8: every member runs the update revision and is available, for
+// every strategy. Until then the last completed revision stays the current one.
+func (s *step) complete() {
+	for _, i := range s.wanted {
+		if t := &s.seats[i]; !t.available || t.member.Revision != s.update {
+			return
+		}
+	}
+	s.current, s.completed = s.update, true
+}

@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The simulation's view of updates: it judges each plan by its own reading of the
+// rules, from what is stored and not from the planner's seats.
+
+// bad: members of this revision crash, whatever is done.
+func (s *sim) bad(h spec.RevisionHash) bool { return h == "h3" }
+
+// targetOf is where an ordinal of the present set ends up.
+func (s *sim) targetOf(ordinal int, p Plan) spec.RevisionHash {
+	r := s.w.Set.Spec.UpdateStrategy.RollingUpdate
+	if r != nil && r.Partition != nil && ordinal < s.w.Set.Start()+int(*r.Partition) {
+		return s.currentBefore()
+	}
+	return s.w.TemplateHash
+}
+
+// slot is what is stored of an ordinal.
+func (s *sim) slot(ordinal int) Slot {
+	for _, slot := range s.w.Slots {
+		if slot.ID.Ordinal == ordinal {
+			return slot
+		}
+	}
+	return Slot{}
+}
+
+func (s *sim) currentBefore() spec.RevisionHash {
+	if s.w.Status != nil {
+		for _, r := range s.w.Revisions {
+			if r.Hash == s.w.Status.CurrentRevision {
+				return r.Hash
+			}
+		}
+	}
+	return s.w.TemplateHash
+}
+
+// judgeUpdates checks a plan: no healthy member on its target is ended, the budget
+// is kept, under OnDelete nobody is, and each start is on the revision it is due.
+func (s *sim) judgeUpdates(p Plan) {
+	if s.w.Set == nil || s.w.Set.Deleting {
+		return
+	}
+	u := s.w.Set.Spec.UpdateStrategy
+	limit, down, ended := 1, 0, 0
+	if u.RollingUpdate != nil && u.RollingUpdate.MaxUnavailable != nil {
+		limit = int(u.RollingUpdate.MaxUnavailable.Number)
+	}
+	for o := range s.w.Set.Replicas() {
+		if !s.available(o) && !s.hopelessAt(o, p) {
+			down++
+		}
+	}
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case Stop:
+			if a.Reason != spec.ReasonUpdate {
+				continue
+			}
+			m := s.slot(a.ID.Ordinal).Member
+			if u.Type == spec.OnDeleteStrategy || m.Revision == s.targetOf(a.ID.Ordinal, p) {
+				s.fail("%s is ended for an update on revision %s", a.ID, m.Revision)
+			}
+			if s.available(a.ID.Ordinal) {
+				ended++
+				s.highestFirst(a.ID.Ordinal, p)
+			}
+		case Start:
+			s.judgeStart(a, p)
+		}
+	}
+	if ended > 0 && ended+down > limit {
+		s.fail("%d members are down and %d more are ended; the budget is %d: %s", down, ended, limit, brief(p))
+	}
+}
+
+// highestFirst: no member above is well and left on an old revision.
+func (s *sim) highestFirst(ordinal int, p Plan) {
+	for o := ordinal + 1; o < s.w.Set.Start()+s.w.Set.Replicas(); o++ {
+		if !s.available(o) || !s.hopelessAt(o, p) {
+			continue
+		}
+		if !slices.ContainsFunc(p.Actions, func(a Action) bool { stop, ok := a.(Stop); return ok && stop.ID.Ordinal == o }) {
+			s.fail("db-%d is updated before db-%d: %s", ordinal, o, brief(p))
+		}
+	}
+}
+
+// hopelessAt: the member runs and is off its target: it may be broken.
+func (s *sim) hopelessAt(ordinal int, p Plan) bool {
+	slot := s.slot(ordinal)
+	m := slot.Member
+	return m != nil && m.Goal == spec.GoalRun && (slot.Report == nil || !slot.Report.Phase.Over()) && m.Revision != s.targetOf(ordinal, p)
+}
+
+// judgeStart: the life before and how it ended say on which revision the next is.
+func (s *sim) judgeStart(a Start, p Plan) {
+	slot := s.slot(a.Member.ID.Ordinal)
+	target, before := s.targetOf(a.Member.ID.Ordinal, p), slot.Member
+	onTarget := before == nil || before.StopReason == spec.ReasonUpdate || s.w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy
+	failed := before != nil && slot.Report.Phase == spec.PhaseFailed
+	abandoned := before != nil && slot.Identity.AvailableOn != before.Revision
+	switch {
+	case onTarget && a.Member.Revision != target:
+		s.fail("%s starts on %s; its target is %s", a.Member.ID, a.Member.Revision, target)
+	case !onTarget && a.Member.Revision != before.Revision && !(a.Member.Revision == target && (failed || abandoned)):
+		s.fail("%s starts on %s, though it died on %s before its turn", a.Member.ID, a.Member.Revision, before.Revision)
+	}
+}
+
+// passes: under OrderedReady a member may start before lower ones are available only
+// on its target, and past those alone that may be broken.
+func (s *sim) passes(m spec.Member, below int, p Plan) bool {
+	return m.Revision == s.targetOf(m.ID.Ordinal, p) && (s.hopelessAt(below, p) || s.vacantAt(below))
+}
+
+func (s *sim) vacantAt(ordinal int) bool {
+	slot := s.slot(ordinal)
+	return slot.Member == nil || slot.Report != nil && slot.Report.Phase.Over()
+}
