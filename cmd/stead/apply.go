@@ -162,7 +162,7 @@ func waitApplied(ctx context.Context, control proto.ControlClient, done *proto.A
 			continue
 		}
 		ref := spec.SetRef{Namespace: spec.Namespace(a.GetNamespace()), Name: spec.SetName(a.GetName())}
-		if err := waitSet(ctx, control, ref, out); err != nil {
+		if err := waitSet(ctx, control, ref, forAvailable, out); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,8 @@ func deleteCommand(c *cli) *cobra.Command {
 		Short: "Remove an object; a set's members are stopped in order, its volumes stay",
 		Example: `  stead delete set etcd --wait
   stead delete configmap/etcd-entry
-  stead delete pod etcd-1                 (another life follows: as stead restart etcd-1)`,
+  stead delete pod etcd-1`,
+		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "")
 			if err != nil {

@@ -18,6 +18,7 @@ func describeCommand(c *cli) *cobra.Command {
 		Short: "Show a set or member with all that belongs to it",
 		Example: `  stead describe set etcd
   stead describe member/etcd-0`,
+		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "")
 			if err != nil {

@@ -46,6 +46,7 @@ message. When stead ends before the command does, the command is killed.`,
 		Example: `  stead exec etcd-0 -- etcdctl endpoint health
   stead exec -it etcd-0 -- sh
   stead exec -i etcd-0 -- etcdctl put greeting < greeting.txt`,
+		ValidArgsFunction: c.completeNames("member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
 				return usageError{errors.New("exec takes a member, -- and a command, as in 'stead exec db-0 -- ls /'")}

@@ -16,7 +16,8 @@ func explainCommand(c *cli) *cobra.Command {
 take now, and for every member that waits the reason.`,
 		Example: `  stead explain etcd
   stead explain etcd-2`,
-		Args: exactly(1, "the name of a set or member"),
+		Args:              exactly(1, "the name of a set or member"),
+		ValidArgsFunction: c.completeNames("set", "member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())

@@ -27,6 +27,7 @@ nodes, services (svc), configmaps (cm), secrets, events, revisions.`,
   stead get members -o wide -A
   stead get set etcd -o yaml
   stead get members -w`,
+		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
 				return usageError{errors.New("get takes a kind and perhaps a name, as in 'stead get members'")}

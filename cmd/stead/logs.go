@@ -22,6 +22,7 @@ func logsCommand(c *cli) *cobra.Command {
 		Example: `  stead logs etcd-0
   stead logs etcd-0 -f --tail 20
   stead logs etcd-0 --previous      (the run before the last restart)`,
+		ValidArgsFunction: c.completeNames("member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "member")
 			if err != nil {

@@ -96,7 +96,8 @@ Try it on one machine:
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
-		scaleCommand(c), rolloutCommand(c), restartCommand(c), deleteCommand(c), logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
+		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
+		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
 	)
 	return root
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,8 +18,9 @@ func rolloutCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Follow an update of a set, go back, or restart its members",
-		Args:  exactly(1, "a verb: status, history, undo or restart"),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(*cobra.Command, []string) error {
+			return usageError{errors.New("rollout takes a verb: status, history, undo or restart")}
+		},
 	}
 	cmd.AddCommand(rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutRestart(c))
 	return cmd
@@ -36,9 +38,10 @@ func rolloutSet(args []string) (string, error) {
 func rolloutStatus(c *cli) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:     "status SET",
-		Short:   "Wait until the update is done, showing who waits for what",
-		Example: `  stead rollout status etcd --timeout 5m`,
+		Use:               "status SET",
+		Short:             "Wait until the update is done, showing who waits for what",
+		Example:           `  stead rollout status etcd --timeout 5m`,
+		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := rolloutSet(args)
 			if err != nil {
@@ -47,7 +50,7 @@ func rolloutStatus(c *cli) *cobra.Command {
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 				defer cancel()
-				return waitSet(ctx, control, spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, cmd.OutOrStdout())
+				return waitSet(ctx, control, spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, forAvailable, cmd.OutOrStdout())
 			})
 		},
 	}
@@ -57,9 +60,10 @@ func rolloutStatus(c *cli) *cobra.Command {
 
 func rolloutHistory(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:     "history SET",
-		Short:   "List the revisions of a set, the newest last",
-		Example: `  stead rollout history etcd`,
+		Use:               "history SET",
+		Short:             "List the revisions of a set, the newest last",
+		Example:           `  stead rollout history etcd`,
+		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := rolloutSet(args)
 			if err != nil {
@@ -81,6 +85,7 @@ func rolloutUndo(c *cli) *cobra.Command {
 		Short: "Go back to the revision before, or to the one of that number",
 		Example: `  stead rollout undo etcd
   stead rollout undo etcd --to-revision 2`,
+		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := rolloutSet(args)
 			if err != nil {
@@ -100,9 +105,10 @@ func rolloutUndo(c *cli) *cobra.Command {
 
 func rolloutRestart(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:     "restart SET",
-		Short:   "Replace the lives of all members, as an update does",
-		Example: `  stead rollout restart etcd`,
+		Use:               "restart SET",
+		Short:             "Replace the lives of all members, as an update does",
+		Example:           `  stead rollout restart etcd`,
+		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := rolloutSet(args)
 			if err != nil {
@@ -125,7 +131,8 @@ func restartCommand(c *cli) *cobra.Command {
 		Long: `Replace the life of one member, when the set's maxUnavailable allows it. Under the
 strategy OnDelete it returns on the newest revision; otherwise an available member
 returns on the revision it runs, and one that is down on the one it is to run.`,
-		Example: `  stead restart etcd-1`,
+		Example:           `  stead restart etcd-1`,
+		ValidArgsFunction: c.completeNames("member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "member")
 			if err != nil {

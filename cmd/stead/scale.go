@@ -25,6 +25,7 @@ func scaleCommand(c *cli) *cobra.Command {
 from the end; volumes of members that go are kept.`,
 		Example: `  stead scale etcd --replicas 5 --wait
   stead scale set/etcd --replicas 3 --current-replicas 5`,
+		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "set")
 			if err != nil {
@@ -57,7 +58,7 @@ from the end; volumes of members that go are kept.`,
 				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
 				defer stop()
 				ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
-				return waitSet(waitCtx, control, ref, cmd.OutOrStdout())
+				return waitSet(waitCtx, control, ref, forAvailable, cmd.OutOrStdout())
 			})
 		},
 	}

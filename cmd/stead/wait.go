@@ -7,70 +7,136 @@ import (
 	"io"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
 
-// waitSet blocks until the set is as its spec says, printing each change of what
-// its members do and wait for. errNotInTime when ctx's deadline passes first.
-func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer) error {
-	began := time.Now()
-	said := map[string]string{}
-	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *spec.SetStatus) (bool, error) {
-		for _, m := range st.Members {
-			if line := memberState(m); said[m.Name] != line {
-				said[m.Name] = line
-				fmt.Fprintf(out, "%6s  %s  %s\n", elapsed(began), m.Name, line)
+// what can be waited for.
+const (
+	forAvailable = "available"
+	forReady     = "ready"
+	forDeleted   = "deleted"
+)
+
+func waitCommand(c *cli) *cobra.Command {
+	var (
+		goal    string
+		timeout time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "wait SET",
+		Short: "Wait until a set is available, ready or gone, showing who waits for what",
+		Long: `Wait until every member of a set is ready, is available (ready for minReadySeconds), or
+until the set is deleted. Whatever a member does or waits for is shown when it changes.
+Exit code 3 when the time is over.`,
+		Example: `  stead wait set/etcd
+  stead wait etcd --for ready --timeout 1m
+  stead wait set/etcd --for deleted`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, err := parseTarget(args, "set")
+			if err != nil {
+				return err
 			}
-		}
-		return settled(o, s, st), nil
+			if kind != "set" {
+				return usageError{fmt.Errorf("sets can be waited for, a %s cannot", kind)}
+			}
+			ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+				defer cancel()
+				switch goal {
+				case forAvailable, forReady:
+					return waitSet(ctx, control, ref, goal, cmd.OutOrStdout())
+				case forDeleted:
+					return waitGone(ctx, control, ref, cmd.OutOrStdout())
+				}
+				return usageError{fmt.Errorf("--for %q: write %s, %s or %s", goal, forAvailable, forReady, forDeleted)}
+			})
+		},
+		ValidArgsFunction: c.completeNames("set"),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&goal, "for", forAvailable, "available, ready or deleted")
+	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; exit code 3 when it is over")
+	return cmd
+}
+
+// waitSet blocks until the set is as its spec says and its members are available, or
+// at least ready, printing each change of what its members do and wait for.
+// errNotInTime when ctx's deadline passes first.
+func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, goal string, out io.Writer) error {
+	told, found := teller{out: out, began: time.Now(), said: map[string]string{}}, false
+	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *spec.SetStatus) (bool, error) {
+		found = true
+		told.members(st)
+		return settled(o, s, st, goal), nil
 	})
 	switch {
 	case err == nil:
-		fmt.Fprintf(out, "%6s  %s is available\n", elapsed(began), ref)
+		told.line(ref, "is "+goal)
 		return nil
-	case errors.Is(err, errSetGone):
+	case errors.Is(err, errSetGone) && found:
 		return fmt.Errorf("set %s was deleted while waiting for it", ref)
+	case errors.Is(err, errSetGone):
+		return fmt.Errorf("there is no set %s in namespace %s", ref.Name, ref.Namespace)
 	}
 	return err
 }
 
 // waitGone blocks until the set no longer exists.
 func waitGone(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer) error {
-	began := time.Now()
-	said := map[string]string{}
+	told := teller{out: out, began: time.Now(), said: map[string]string{}}
 	err := watchSet(ctx, control, ref, func(_ object, _ *spec.SetSpec, st *spec.SetStatus) (bool, error) {
-		for _, m := range st.Members {
-			if line := memberState(m); said[m.Name] != line {
-				said[m.Name] = line
-				fmt.Fprintf(out, "%6s  %s  %s\n", elapsed(began), m.Name, line)
-			}
-		}
+		told.members(st)
 		return false, nil
 	})
 	if errors.Is(err, errSetGone) {
-		fmt.Fprintf(out, "%6s  %s is gone\n", elapsed(began), ref)
+		told.line(ref, "is gone")
 		return nil
 	}
 	return err
+}
+
+// teller prints what changed, with the time since it began.
+type teller struct {
+	out   io.Writer
+	began time.Time
+	said  map[string]string
+}
+
+func (t teller) line(who any, what string) {
+	fmt.Fprintf(t.out, "%6s  %s  %s\n", elapsed(t.began), who, what)
+}
+
+func (t teller) members(st *spec.SetStatus) {
+	for _, m := range st.Members {
+		if line := memberState(m); t.said[m.Name] != line {
+			t.said[m.Name] = line
+			t.line(m.Name, line)
+		}
+	}
 }
 
 func elapsed(since time.Time) string {
 	return fmt.Sprintf("%.1fs", time.Since(since).Seconds())
 }
 
-// settled reports whether everything the spec asks for has been reached.
-func settled(o object, s *spec.SetSpec, st *spec.SetStatus) bool {
+// settled reports whether everything the spec asks for has been reached, with all
+// members available, or at least ready.
+func settled(o object, s *spec.SetSpec, st *spec.SetStatus, goal string) bool {
+	have, updated := st.AvailableReplicas, st.UpdatedAvailableReplicas
+	if goal == forReady {
+		have, updated = st.ReadyReplicas, st.UpdatedReadyReplicas
+	}
 	want := 0
 	if s.Replicas != nil {
 		want = int(*s.Replicas)
 	}
 	return st.ObservedGeneration >= o.Metadata.Generation &&
-		st.Replicas == want && st.AvailableReplicas == want && st.TerminatingReplicas == 0 &&
-		st.UpdatedAvailableReplicas >= updatable(s, want)
+		st.Replicas == want && have == want && st.TerminatingReplicas == 0 &&
+		updated >= updatable(s, want)
 }
 
 // updatable is how many members an update reaches by itself: those at or above the
@@ -101,67 +167,4 @@ func memberState(m spec.MemberStatus) string {
 		return "waits"
 	}
 	return "not ready yet (" + string(m.Phase) + ")"
-}
-
-var errSetGone = errors.New("set is gone")
-
-// watchSet calls see with every picture of the set until it says done. errSetGone
-// when the set does not exist (any more). A lost server is waited for.
-func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
-	see func(object, *spec.SetSpec, *spec.SetStatus) (bool, error)) error {
-	for {
-		err := watchSetOnce(ctx, control, ref, see)
-		if ctx.Err() != nil {
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("wait for %s: %w; see 'stead describe set %s -n %s'", ref, errNotInTime, ref.Name, ref.Namespace)
-			}
-			return ctx.Err()
-		}
-		if status.Code(err) != codes.Unavailable {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
-}
-
-func watchSetOnce(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
-	see func(object, *spec.SetSpec, *spec.SetStatus) (bool, error)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := control.Watch(ctx, &proto.ListRequest{Kind: "set", Namespace: string(ref.Namespace)})
-	if err != nil {
-		return err
-	}
-	found := false
-	for {
-		ev, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		if ev.GetSynced() {
-			if !found {
-				return errSetGone
-			}
-			continue
-		}
-		if ev.GetObject().GetName() != string(ref.Name) {
-			continue
-		}
-		if ev.GetGone() {
-			return errSetGone
-		}
-		found = true
-		var s spec.SetSpec
-		var st spec.SetStatus
-		o, err := decode(ev.GetObject(), &s, &st)
-		if err != nil {
-			return err
-		}
-		if done, err := see(o, &s, &st); done || err != nil {
-			return err
-		}
-	}
 }

@@ -76,6 +76,21 @@ type query struct {
 	selector *spec.LabelSelector
 }
 
+// mayHold reports whether what q asks for can be the set ref or belong to it.
+func (q query) mayHold(ref spec.SetRef) bool {
+	if q.ns != "" && ref.Namespace != q.ns || q.set != "" && ref.Name != q.set {
+		return false
+	}
+	switch {
+	case q.name == "":
+		return true
+	case q.kind == kindSet:
+		return q.name == string(ref.Name)
+	}
+	set, _, err := spec.ParseMemberName(q.name)
+	return err == nil && set == ref.Name
+}
+
 // choose keeps what q asks for, sorted by namespace and name.
 func (q query) choose(items []item) []item {
 	out := items[:0:0]

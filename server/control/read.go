@@ -71,7 +71,8 @@ func (s *Server) read(ctx context.Context, q query) ([]item, error) {
 	var items []item
 	switch q.kind {
 	case kindSet, kindMember, kindNode:
-		s.cfg.World.Look(func(v world.View) { items = fromWorld(v, q) })
+		rows := s.rows(q)
+		s.cfg.World.Look(func(v world.View) { items = fromWorld(v, q, rows) })
 	default:
 		var err error
 		if items, err = s.fromStore(ctx, q); err != nil {
@@ -81,7 +82,31 @@ func (s *Server) read(ctx context.Context, q query) ([]item, error) {
 	return q.choose(items), nil
 }
 
-func fromWorld(v world.View, q query) (items []item) {
+// rows are the members' lines of sets too large to store them with their status, as
+// the planner makes them. They are made for members, and for a set that is asked for
+// by its name.
+func (s *Server) rows(q query) map[spec.SetRef][]spec.MemberStatus {
+	if q.kind != kindMember && (q.kind != kindSet || q.name == "" && q.set == "") {
+		return nil
+	}
+	var large []spec.SetRef
+	s.cfg.World.Look(func(v world.View) {
+		for _, ref := range v.Sets() {
+			if st, _ := v.Status(ref); q.mayHold(ref) && (st == nil || len(st.Members) == 0) {
+				large = append(large, ref)
+			}
+		}
+	})
+	rows := map[spec.SetRef][]spec.MemberStatus{}
+	for _, ref := range large {
+		if p, ok := s.cfg.Planner.Explain(ref); ok {
+			rows[ref] = p.Status.Members
+		}
+	}
+	return rows
+}
+
+func fromWorld(v world.View, q query, rows map[spec.SetRef][]spec.MemberStatus) (items []item) {
 	if q.kind == kindNode {
 		for _, n := range v.Nodes() {
 			if n.Node != nil {
@@ -91,18 +116,32 @@ func fromWorld(v world.View, q query) (items []item) {
 		return items
 	}
 	for _, ref := range v.Sets() {
-		if (q.ns != "" && ref.Namespace != q.ns) || (q.set != "" && ref.Name != q.set) {
+		if !q.mayHold(ref) {
 			continue
 		}
+		st, _ := v.Status(ref)
+		st = withRows(st, rows[ref])
 		if q.kind == kindMember {
-			items = append(items, showMembers(v, ref)...)
+			items = append(items, showMembers(v, ref, st)...)
 			continue
 		}
 		set, _ := v.Set(ref)
-		st, _ := v.Status(ref)
 		items = append(items, showSet(set, st))
 	}
 	return items
+}
+
+// withRows is a status with the rows given, if there are any.
+func withRows(st *spec.SetStatus, rows []spec.MemberStatus) *spec.SetStatus {
+	if len(rows) == 0 {
+		return st
+	}
+	var with spec.SetStatus
+	if st != nil {
+		with = *st
+	}
+	with.Members = rows
+	return &with
 }
 
 // fromStore reads a kind that is shown as it is stored. A record that cannot be

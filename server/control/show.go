@@ -40,12 +40,12 @@ type memberShown struct {
 	Report *spec.Report `json:"report,omitempty"`
 }
 
-// showMembers shows every member that lives or is waited for.
-func showMembers(v world.View, ref spec.SetRef) []item {
+// showMembers shows every member that lives or is waited for; st has their rows.
+func showMembers(v world.View, ref spec.SetRef, st *spec.SetStatus) []item {
 	w := v.World(ref)
 	rows := map[int]spec.MemberStatus{}
-	if w.Status != nil {
-		for _, row := range w.Status.Members {
+	if st != nil {
+		for _, row := range st.Members {
 			rows[row.Ordinal] = row
 		}
 	}

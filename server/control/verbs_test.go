@@ -120,6 +120,41 @@ func TestAMemberThatWaitsIsShown(t *testing.T) {
 	}
 }
 
+// TestWaitingMembersOfALargeSetAreShown: their status stores no rows.
+func TestWaitingMembersOfALargeSetAreShown(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	r.mustApply(strings.ReplaceAll(setYAML, "{name: db}", "{name: other}"))
+	s, _ := r.set("db")
+	r.record(store.StatusKey(s.Ref), spec.SetStatus{Replicas: 150})
+	r.plan.Status.Members = []spec.MemberStatus{{Name: "db-149", Ordinal: 149, Blocked: "waits for db-148"}}
+	has := func(o *proto.Object, err error) {
+		t.Helper()
+		if err != nil || !strings.Contains(string(o.GetJson()), "waits for db-148") {
+			t.Errorf("got %s, %v", o.GetJson(), err)
+		}
+	}
+	has(r.api.Get(r.ctx, &proto.GetRequest{Kind: "member", Name: "db-149"}))
+	o, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "set", Name: "db"})
+	has(o, err)
+	if !strings.Contains(string(o.GetJson()), `"replicas":150`) {
+		t.Errorf("the stored status is lost: %s", o.GetJson())
+	}
+	if got := r.list(&proto.ListRequest{Kind: "member", Set: "db"}); !slices.Equal(got, []string{"default/db-149"}) {
+		t.Errorf("got %v", got)
+	}
+	w, err := r.api.Watch(r.ctx, &proto.ListRequest{Kind: "set", Set: "db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := w.Recv()
+	has(ev.GetObject(), err)
+	all, err := r.api.List(r.ctx, &proto.ListRequest{Kind: "set"})
+	if err != nil || len(all.GetObjects()) != 2 || strings.Contains(string(all.GetObjects()[0].GetJson()), "waits for") {
+		t.Errorf("a list of sets holds rows: %v, %v", all, err)
+	}
+}
+
 func TestAWatchTellsWhatIsThereThenWhatDiffers(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)

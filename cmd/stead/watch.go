@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+var errSetGone = errors.New("set is gone")
+
+// watchSet calls see with every picture of the set until it says done. errSetGone
+// when the set does not exist (any more). A lost server is waited for.
+func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
+	see func(object, *spec.SetSpec, *spec.SetStatus) (bool, error)) error {
+	for {
+		err := watchSetOnce(ctx, control, ref, see)
+		if ctx.Err() != nil {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("wait for %s: %w; see 'stead describe set %s -n %s'", ref, errNotInTime, ref.Name, ref.Namespace)
+			}
+			return ctx.Err()
+		}
+		if status.Code(err) != codes.Unavailable {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+func watchSetOnce(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
+	see func(object, *spec.SetSpec, *spec.SetStatus) (bool, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := control.Watch(ctx, &proto.ListRequest{Kind: "set", Namespace: string(ref.Namespace), Set: string(ref.Name)})
+	if err != nil {
+		return err
+	}
+	found := false
+	for {
+		ev, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if ev.GetSynced() {
+			if !found {
+				return errSetGone
+			}
+			continue
+		}
+		if ev.GetObject().GetName() != string(ref.Name) {
+			continue
+		}
+		if ev.GetGone() {
+			return errSetGone
+		}
+		found = true
+		var s spec.SetSpec
+		var st spec.SetStatus
+		o, err := decode(ev.GetObject(), &s, &st)
+		if err != nil {
+			return err
+		}
+		if done, err := see(o, &s, &st); done || err != nil {
+			return err
+		}
+	}
+}
