@@ -75,6 +75,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.begin = func(w *worker.Worker) { group.Go(func() { w.Run(ctx) }) }
 	a.adopt(ctx)
 	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
+	group.Go(func() { a.repair(ctx) })
 	a.sessions(ctx)
 	return nil
 }

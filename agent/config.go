@@ -39,6 +39,12 @@ type Config struct {
 	// Pictures takes all sets as last told, at start and after each change, from one
 	// goroutine at a time; it must not block nor change them. Optional.
 	Pictures func([]spec.Picture)
+	// Repair puts back what is missing of the host's own part of the network; called
+	// with each repair of the members' links. It must end with its context. Optional.
+	Repair func(context.Context) error
+	// Changed receives when links, addresses or routes of the host went, so that
+	// repair need not wait. Optional; never closed.
+	Changed <-chan struct{}
 	// Clock is the time since boot, which goes on while the agent is away; default
 	// CLOCK_BOOTTIME.
 	Clock func() time.Duration
@@ -59,6 +65,9 @@ type Tuning struct {
 	Soon, Later time.Duration // 300ms, 1s
 	// Keep is how often changed pictures are written down for the next agent.
 	Keep time.Duration // 250ms
+	// Repair is how often the network is looked after; Settle how long a change of it
+	// is left to come to an end before.
+	Repair, Settle time.Duration // 10s, 500ms
 }
 
 func (c Config) filled() (Config, error) {
@@ -91,6 +100,7 @@ func (t Tuning) filled() Tuning {
 	}{
 		{&t.RetryFirst, 100 * time.Millisecond}, {&t.RetryMost, 5 * time.Second}, {&t.Answer, 15 * time.Second},
 		{&t.Soon, 300 * time.Millisecond}, {&t.Later, time.Second}, {&t.Keep, 250 * time.Millisecond},
+		{&t.Repair, 10 * time.Second}, {&t.Settle, 500 * time.Millisecond},
 	} {
 		if *d.at == 0 {
 			*d.at = d.to

@@ -61,6 +61,20 @@ func Open(root string, name spec.NodeName) (*Home, error) {
 	return h, nil
 }
 
+// Peek tells who the node at root is and to which cluster it belongs ("": to none
+// yet), also while an agent uses the root. It changes nothing.
+func Peek(root string) (name spec.NodeName, cluster, cidr string, err error) {
+	var doc nodeDoc
+	b, err := os.ReadFile((&Home{root: root}).nodePath())
+	if err == nil {
+		err = json.Unmarshal(b, &doc)
+	}
+	if err != nil {
+		return "", "", "", fmt.Errorf("look at the agent's root: %w", err)
+	}
+	return doc.Name, doc.Cluster, doc.CIDR, nil
+}
+
 // takeLock also leaves our pid in the file, for whoever is refused.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

@@ -11,6 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// waitingBytes of questions may wait for us in the kernel, some thousand of them.
+// One that is lost is asked again only after seconds.
+const waitingBytes = 1 << 20
+
 // batch is how many datagrams one system call reads or writes at most.
 const batch = 64
 
@@ -51,6 +55,9 @@ func newPackedConn(udp *net.UDPConn, zone *atomic.Pointer[Zone]) (*packedConn, e
 	if err != nil {
 		return nil, err
 	}
+	if err := raw.Control(widen); err != nil {
+		return nil, err
+	}
 	c := &packedConn{UDPConn: udp, raw: raw, zone: zone}
 	c.receive = func(fd uintptr) bool {
 		n, errno := transfer(unix.SYS_RECVMMSG, fd, c.in[:])
@@ -63,6 +70,13 @@ func newPackedConn(udp *net.UDPConn, zone *atomic.Pointer[Zone]) (*packedConn, e
 		return errno != unix.EAGAIN
 	}
 	return c, nil
+}
+
+// widen makes room for what waits, or as much as the kernel grants without root.
+func widen(fd uintptr) {
+	if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, waitingBytes) != nil {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, waitingBytes)
+	}
 }
 
 // transfer is recvmmsg or sendmmsg; it does not block.

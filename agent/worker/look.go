@@ -125,6 +125,9 @@ func (w *Worker) takeKicks() {
 	if k.containers {
 		w.dirty = true
 	}
+	if k.repair && w.prepared.network && w.anyStarted() {
+		w.prepared.network, w.prepared.files = false, false
+	}
 	if k.files && w.renew.IsZero() {
 		w.renew = w.wrote.Add(w.c.Tuning.Renew)
 	}

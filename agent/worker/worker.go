@@ -55,6 +55,7 @@ type kicks struct {
 	containers bool // something may have happened to a container
 	files      bool // a picture, ConfigMap or Secret changed
 	images     bool // an image came
+	repair     bool // link and files are to be looked after
 	health     map[string]probe.Health
 }
 
@@ -146,6 +147,15 @@ func (w *Worker) ImagesChanged() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kicks.images = true
+	w.nudge()
+}
+
+// Repair puts back what somebody may have taken from the member's link and files.
+// It does nothing for what stands, and nothing while no container runs.
+func (w *Worker) Repair() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kicks.repair = true
 	w.nudge()
 }
 

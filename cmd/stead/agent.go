@@ -58,7 +58,7 @@ members running; the next one on the same --root takes them up again, and
 		},
 	}
 	agentFlags(purge, &p)
-	cmd.AddCommand(purge)
+	cmd.AddCommand(purge, checkCommand())
 	return cmd
 }
 
@@ -100,12 +100,14 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
 		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
 		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Logger: log,
+		Repair: h.network.Setup, Changed: h.changed,
 	})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.dns.Run(ctx) })
+	group.Go(func() error { h.network.Watch(ctx, h.changed); return nil })
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()

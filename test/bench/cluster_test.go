@@ -31,17 +31,21 @@ type cluster struct {
 	ctx   context.Context // of everything in it
 	store store.Store
 	api   proto.ControlClient
+	see   func([]spec.Picture) // takes what the agent was told of all sets; nil: nobody
 }
 
 // newCluster starts one whose node is connected; it ends with the benchmark.
-func newCluster(b *testing.B) *cluster {
+func newCluster(b *testing.B) *cluster { return newClusterSeen(b, nil) }
+
+// newClusterSeen is newCluster for one who sees the pictures of the sets.
+func newClusterSeen(b *testing.B, see func([]spec.Picture)) *cluster {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "stead-b") // short, for the socket's sake
 	must(b, err)
 	b.Cleanup(func() { must(b, os.RemoveAll(dir)) })
 	// Not the benchmark's own context: that one ends before the clean-up begins.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	c := &cluster{b: b, ctx: ctx, store: openStore(b, filepath.Join(dir, "etcd"))}
+	c := &cluster{b: b, ctx: ctx, store: openStore(b, filepath.Join(dir, "etcd")), see: see}
 	b.Cleanup(cancel)
 	s, err := server.New(server.Config{
 		Store: c.store, StoreName: "embedded etcd", Name: "s1", Version: "bench",
@@ -90,7 +94,7 @@ func (c *cluster) startAgent(dir, socket string) {
 	host := fakert.New()
 	a, err := agent.New(agent.Config{
 		Home: home, RunDir: c.runDir(), Dial: dial, Boot: facts.Boot, Facts: facts,
-		Runtime: host, Network: host, Volumes: host, Logger: slog.New(slog.DiscardHandler),
+		Runtime: host, Network: host, Volumes: host, Pictures: c.see, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(c.b, err)
 	c.background("agent", a.Run)

@@ -21,7 +21,7 @@ spec:
       containers:
       - name: main
         image: stead.local/tool:1
-        command: [/tool, show]
+        command: [/box, show]
         args: [--write, /data/mine, /data/mine]
         volumeMounts: [{name: data, mountPath: /data}]
   volumeClaimTemplates:

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// repairSet runs two members, so that one can reach the other.
+var repairSet = strings.NewReplacer("NAME", "net", "CLASS", "local", "replicas: 1", "replicas: 2").Replace(classSet)
+
+func TestWhatSomebodyTakesFromTheNetworkComesBack(t *testing.T) {
+	l := newLab(t)
+	l.startAll(l.toolArchive())
+	l.apply("net", repairSet, "--wait", "--timeout", "1m")
+	was := l.mustMember("net-1")
+	check := func() (string, error) {
+		args := append([]string{steadBinary, "agent", "check"}, l.agentFlags()...)
+		return l.inside(10*time.Second, args[0], args[1:]...)
+	}
+	resolv := l.path("run/etc/default/net-1/resolv.conf")
+	if _, err := os.Stat(resolv); err != nil {
+		t.Fatal(err)
+	}
+	whole := func() error {
+		if out, err := check(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if out, err := l.inside(5*time.Second, "ip", "route", "get", was.Status.Address); err != nil || !strings.Contains(out, " dev st") {
+			return fmt.Errorf("no way to the member: %v %s", err, out)
+		}
+		out, err := l.inside(5*time.Second, "dig", "@"+gateway, "+short", "+time=1", "+tries=1", "net-1.net.default.svc.cluster.local")
+		if err != nil || strings.TrimSpace(out) != was.Status.Address {
+			return fmt.Errorf("DNS answers %q, %v", out, err)
+		}
+		_, err = os.Stat(resolv)
+		return err
+	}
+	l.eventually(10*time.Second, "all stands", whole)
+	for _, harm := range []string{
+		"ip route flush proto 83",
+		"ip route flush table main",
+		"ip addr flush dev lo scope link",
+		"nft flush ruleset",
+		"ip link set $(ip -o link | grep -o 'st[0-9a-f]\\{10\\}' | head -1) down",
+		"for l in $(ip -o link | grep -o 'st[0-9a-f]\\{10\\}'); do ip link del $l; done",
+		"rm " + resolv,
+	} {
+		t.Run(harm, func(t *testing.T) {
+			if out, err := l.inside(10*time.Second, "bash", "-c", harm); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			l.eventually(25*time.Second, "it comes back", whole)
+		})
+	}
+	if now := l.mustMember("net-1"); now.Status.Token != was.Status.Token || now.Status.Restarts != was.Status.Restarts || !now.Status.Ready {
+		t.Errorf("a repair touched the member: %+v, was %+v", now.Status, was.Status)
+	}
+}
+
+func TestCheckNamesWhatIsMissing(t *testing.T) {
+	l := newLab(t)
+	l.startAll()
+	if err := l.agent.signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"agent", "check"}, l.agentFlags()...)
+	if out, err := l.inside(10*time.Second, steadBinary, args...); err != nil {
+		t.Fatalf("all stands: %v\n%s", err, out)
+	}
+	if out, err := l.inside(10*time.Second, "bash", "-c", "nft flush ruleset; ip route flush proto 83"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := l.inside(10*time.Second, steadBinary, args...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("check ends with %v, want code 1", err)
+	}
+	for _, want := range []string{"route ", "nft "} {
+		if line := lineWith(out, want); !strings.HasSuffix(strings.TrimSpace(line), " no") {
+			t.Errorf("check says %q of %s in\n%s", line, want, out)
+		}
+	}
+	if line := lineWith(out, "address "); !strings.HasSuffix(strings.TrimSpace(line), " yes") {
+		t.Errorf("check says %q of the address", line)
+	}
+}
