@@ -17,9 +17,12 @@ func logsCommand(c *cli) *cobra.Command {
 		since time.Duration
 	)
 	cmd := &cobra.Command{
-		Use:   "logs MEMBER",
-		Short: "Show what a member's container wrote",
+		Use:   "logs MEMBER|set/NAME",
+		Short: "Show what a member's container wrote, or those of all members of a set",
+		Long: `Show what a member's container wrote. For a set each line begins with its member; with
+-f those members are followed that have a life now.`,
 		Example: `  stead logs etcd-0
+  stead logs set/etcd -f --tail 5
   stead logs etcd-0 -f --tail 20
   stead logs etcd-0 --previous      (the run before the last restart)`,
 		ValidArgsFunction: c.completeNames("member"),
@@ -28,14 +31,17 @@ func logsCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if kind != "member" {
-				return usageError{fmt.Errorf("logs are a member's, not a %s's", kind)}
+			if kind != "member" && kind != "set" {
+				return usageError{fmt.Errorf("logs are a member's or a set's, not a %s's", kind)}
 			}
 			req.Namespace, req.Member = c.namespace, name
 			if since > 0 {
 				req.SinceUnixNanos = time.Now().Add(-since).UnixNano()
 			}
 			return c.with(func(control proto.ControlClient) error {
+				if kind == "set" {
+					return setLogs(cmd.Context(), control, &req, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				}
 				stream, err := control.Logs(cmd.Context(), &req)
 				if err != nil {
 					return err

@@ -90,3 +90,19 @@ func TestASilentNodeIsNamed(t *testing.T) {
 	c.nodes["a"].start()
 	c.ready("db", 3)
 }
+
+// A set too large to store its members' rows with its status shows them all the same.
+func TestEveryMemberOfALargeSetSaysWhyItWaits(t *testing.T) {
+	t.Parallel()
+	const n = 130
+	c := newCluster(t, inMemory(t), "a")
+	c.apply(shape{name: "db", replicas: n, pull: "Never"})
+	c.until("db-0 says what is missing", func() bool { return c.find("db-0").Cause == "ImageMissing" })
+	c.everyoneExplained("db", n)
+	if rows := c.sets()["db"].Members; len(rows) != 0 {
+		t.Errorf("its status stores %d rows: the set is not large", len(rows))
+	}
+	if m := c.find("db-129"); !strings.Contains(m.Blocked, "waits for db-0") {
+		t.Errorf("db-129: %+v", m)
+	}
+}
