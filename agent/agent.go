@@ -24,6 +24,7 @@ type Agent struct {
 	book    files.Book
 	gallery *gallery
 	outbox  *outbox
+	contact contact
 	seq     atomic.Int64
 	newest  spec.Sequence // of accepted wanted lists; the session's alone
 

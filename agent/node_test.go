@@ -27,6 +27,7 @@ type node struct {
 	mu     sync.Mutex
 
 	home   *Home
+	agent  *Agent
 	cancel context.CancelFunc
 	done   chan error
 }
@@ -54,7 +55,7 @@ func (n *node) run() {
 	})
 	must(n.t, err)
 	ctx, cancel := context.WithCancel(n.t.Context())
-	n.home, n.cancel, n.done = home, cancel, make(chan error, 1)
+	n.home, n.agent, n.cancel, n.done = home, a, cancel, make(chan error, 1)
 	go func() { n.done <- a.Run(ctx) }()
 }
 

@@ -73,6 +73,8 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),
 	}
+	a.contact.began(s.ttl)
+	defer a.contact.ended()
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
@@ -217,6 +219,7 @@ func (s *session) receive(ctx context.Context, group *sync.WaitGroup) error {
 			s.mu.Lock()
 			s.pong = time.Now()
 			s.mu.Unlock()
+			s.a.contact.answered()
 		case msg.GetWanted() != nil:
 			err = s.a.takeWanted(msg.GetWanted())
 		case msg.GetPictures() != nil:

@@ -20,8 +20,8 @@ import (
 // lookTime bounds what a scrape waits for the store.
 const lookTime = 2 * time.Second
 
-// checkMetrics accepts unix:///path and loopback addresses: there is no TLS yet.
-func checkMetrics(where string) error {
+// CheckMetrics accepts nothing, unix:///path and loopback addresses: there is no TLS yet.
+func CheckMetrics(where string) error {
 	if where == "" || strings.HasPrefix(where, "unix:///") {
 		return nil
 	}
@@ -42,20 +42,30 @@ func (s *Server) serveMetrics(d *dispatch.Server) func(context.Context) error {
 		if err := s.cfg.Registry.Register(&gauges{s, d, ctx}); err != nil {
 			return err
 		}
-		lis, err := listenMetrics(s.cfg.Metrics)
-		if err != nil {
-			return err
-		}
-		mux := http.NewServeMux()
-		mux.Handle("/metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{}))
-		mux.HandleFunc("/healthz", s.healthz)
-		h := &http.Server{Handler: mux, ReadHeaderTimeout: lookTime, WriteTimeout: 5 * lookTime}
-		defer context.AfterFunc(ctx, func() { h.Close() })()
-		if err := h.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve metrics: %w", err)
-		}
+		return ServeMetrics(ctx, s.cfg.Metrics, s.cfg.Registry, s.healthz)
+	}
+}
+
+// ServeMetrics answers /metrics and /healthz at where (see CheckMetrics; "": nowhere)
+// until ctx ends. It returns nil then, and the first error otherwise.
+func ServeMetrics(ctx context.Context, where string, registry *prometheus.Registry, healthz http.HandlerFunc) error {
+	if where == "" {
+		<-ctx.Done()
 		return nil
 	}
+	lis, err := listenMetrics(where)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/healthz", healthz)
+	h := &http.Server{Handler: mux, ReadHeaderTimeout: lookTime, WriteTimeout: 5 * lookTime}
+	defer context.AfterFunc(ctx, func() { h.Close() })()
+	if err := h.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	return nil
 }
 
 func listenMetrics(where string) (net.Listener, error) {

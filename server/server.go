@@ -106,7 +106,7 @@ func (c *Config) Check() error {
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("a session of %s cannot be kept; at least 1s", c.SessionTTL)
 	}
-	return checkMetrics(c.Metrics)
+	return CheckMetrics(c.Metrics)
 }
 
 // Server is one process's control plane.

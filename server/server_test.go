@@ -302,7 +302,7 @@ func TestMetricsAndHealth(t *testing.T) {
 		t.Fatalf("got %s", got)
 	}
 	for _, bad := range []string{"0.0.0.0:9000", ":9000", "192.0.2.1:9000", "localhost", "unix://x"} {
-		if err := checkMetrics(bad); err == nil {
+		if err := CheckMetrics(bad); err == nil {
 			t.Fatalf("%q was taken", bad)
 		}
 	}

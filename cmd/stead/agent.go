@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -16,6 +18,7 @@ import (
 	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -45,6 +48,7 @@ members running; the next one on the same --root takes them up again, and
 		},
 	}
 	agentFlags(cmd, &o)
+	cmd.Flags().StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
 	logFlag(cmd.Flags(), &level)
 	var p hostOptions
 	purge := &cobra.Command{
@@ -108,9 +112,20 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.dns.Run(ctx) })
 	group.Go(func() error { h.network.Watch(ctx, h.changed); return nil })
+	group.Go(func() error { return serveAgentMetrics(ctx, o.Metrics, a) })
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()
+}
+
+// serveAgentMetrics tells of the agent until ctx ends. An agent without a server is
+// healthy: its members run on.
+func serveAgentMetrics(ctx context.Context, where string, a *agent.Agent) error {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(a); err != nil {
+		return err
+	}
+	return server.ServeMetrics(ctx, where, registry, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 }
 
 // prepareHost sets up the network, and goes on trying unless the host's own

@@ -21,6 +21,7 @@ func (o *devOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.host.Root, "root", "/var/lib/stead", "directory on disk for everything: store, ledger, volumes, logs")
 	o.server.flags(cmd.Flags())
 	o.host.flags(cmd.Flags())
+	cmd.Flags().StringVar(&o.host.Metrics, "agent-metrics", "", "like --metrics, for the agent (default: nowhere)")
 	logFlag(cmd.Flags(), &o.level)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -30,6 +31,7 @@ type hostOptions struct {
 	Gateway    string            // the members' gateway and DNS address, on lo
 	BootID     string            // file that holds the kernel's boot id
 	MTU        int               // of the members' links
+	Metrics    string            // where the agent's are served; "": nowhere
 	Classes    map[string]string // directory by storage class
 }
 
@@ -55,6 +57,9 @@ func (o *hostOptions) check() error {
 	}
 	if !spec.ValidSubdomain(o.Node) {
 		return usageError{fmt.Errorf("--node %q is no name: lower-case letters, digits, '-' and '.'", o.Node)}
+	}
+	if err := server.CheckMetrics(o.Metrics); err != nil {
+		return usageError{err}
 	}
 	for _, dir := range []*string{&o.Root, &o.RunDir} {
 		abs, err := filepath.Abs(*dir)

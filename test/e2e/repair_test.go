@@ -65,7 +65,12 @@ func TestWhatSomebodyTakesFromTheNetworkComesBack(t *testing.T) {
 
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	l := newLab(t)
-	l.startAll()
+	l.startServer()
+	l.startAgent("--metrics", "unix://"+l.path("agent.sock"))
+	if out, err := l.inside(10*time.Second, "curl", "-sf", "--unix-socket", l.path("agent.sock"), "http://agent/metrics"); err != nil ||
+		!strings.Contains(out, "\nstead_agent_session_margin_seconds ") {
+		t.Errorf("metrics of the agent: %v\n%s", err, out)
+	}
 	if err := l.agent.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
