@@ -40,6 +40,7 @@ type tunnel struct {
 	heard chan struct{}
 
 	sending sync.Mutex // one at a time may send
+	closed  bool       // nothing more may be sent
 }
 
 // listen gives what the asker sends to take, and calls gone when it went away or
@@ -66,7 +67,18 @@ func ignore(*proto.Frame) error { return nil }
 func (t *tunnel) send(f *proto.Frame) error {
 	t.sending.Lock()
 	defer t.sending.Unlock()
+	if t.closed {
+		return io.ErrClosedPipe
+	}
 	return t.stream.Send(f)
+}
+
+// close sends the last frame.
+func (t *tunnel) close(last *proto.Frame) error {
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	t.closed = true
+	return errors.Join(t.stream.Send(last), t.stream.CloseSend())
 }
 
 // linger keeps the stream until the asker has read all and closed it.
@@ -110,7 +122,7 @@ func (a *Agent) answer(ctx context.Context, client proto.NodesClient, ask *proto
 	if err != nil {
 		last.Error, last.Code = err.Error(), int32(codeOf(err))
 	}
-	if t.send(last) != nil || stream.CloseSend() != nil {
+	if t.close(last) != nil {
 		cancel() // the asker went away
 	}
 	t.linger()

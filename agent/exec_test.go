@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc/codes"
 
@@ -110,6 +111,31 @@ func TestACommandInWhatDoesNotRunIsRefused(t *testing.T) {
 		tunnel := n.ask(&proto.ExecAsk{Command: []string{"a"}})
 		f, err := tunnel.Recv()
 		if err != nil || !f.GetDone() || codes.Code(f.GetCode()) != codes.FailedPrecondition || f.GetError() == "" {
+			t.Errorf("got %v, %v", f, err)
+		}
+	})
+}
+
+func TestNothingIsSentAfterTheLastFrame(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		late := make(chan io.Reader, 1)
+		n.host.OnExec(func(_ context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
+			late <- io.TeeReader(e.Stdin, e.Stdout)
+			return 6, nil
+		})
+		tunnel := n.ask(&proto.ExecAsk{Command: []string{"a"}, Stdin: true})
+		stdin := <-late
+		synctest.Wait() // the last frame is sent
+		must(t, tunnel.Send(&proto.Frame{Channel: channelIn, Data: []byte("x")}))
+		synctest.Wait()
+		for range 20 { // as a pipe that was being filled when the command ended
+			if _, err := stdin.Read(make([]byte, 8)); err != nil {
+				break
+			}
+		}
+		if f, err := tunnel.Recv(); err != nil || !f.GetDone() || f.GetExitCode() != 6 {
 			t.Errorf("got %v, %v", f, err)
 		}
 	})
