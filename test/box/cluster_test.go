@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	t     *testing.T
 	dir   string
+	lease time.Duration // of sessions and leaders
 	log   *slog.Logger
 	audit *audit
 	nodes map[spec.NodeName]*node
@@ -62,12 +63,19 @@ type cluster struct {
 // newCluster starts a server on s and an agent on each node.
 func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
 	t.Helper()
+	return newCalmCluster(t, s, ttl, nodes...)
+}
+
+// newCalmCluster is newCluster with sessions and terms of another length: where a
+// test counts writes, a slow machine must not end one.
+func newCalmCluster(t *testing.T, s store.Store, lease time.Duration, nodes ...spec.NodeName) *cluster {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "box") // short: it holds sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{
-		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{},
+		t: t, dir: dir, lease: lease, store: s, nodes: map[spec.NodeName]*node{},
 		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
 		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}),
 	}
@@ -150,7 +158,7 @@ func (c *cluster) startServer() *serverProcess {
 	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{})}
 	srv, err := server.New(server.Config{
 		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
-		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: ttl, LeaderTTL: ttl,
+		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: c.lease, LeaderTTL: c.lease,
 		Logger: c.log.With("server", name),
 	})
 	if err == nil {

@@ -2,6 +2,7 @@ package box
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -44,7 +45,7 @@ func TestWhatAMemberCostsTheStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, s.open(t), "a", "b")
+			c := newCalmCluster(t, s.open(t), time.Minute, "a", "b")
 			s.set.replicas = members
 			c.apply(s.set)
 			c.ready("db", members)
