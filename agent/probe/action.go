@@ -37,6 +37,8 @@ func (p *Prober) execute(ctx context.Context, id runtime.ContainerID, command []
 		return success
 	case ctx.Err() != nil && !errors.Is(err, runtime.ErrUnavailable):
 		return failure("not done within %v", timeout)
+	case errors.Is(err, runtime.ErrBadSpec): // e.g. there is no such program: that is the container's
+		return Result{Outcome: Failure, Cause: "the command cannot be started", Detail: err.Error()}
 	case err != nil:
 		return Result{Outcome: Unknown, Cause: "the command could not be run", Detail: err.Error()}
 	}

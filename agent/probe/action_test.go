@@ -141,6 +141,7 @@ func TestExecKeepsTheFirstLineOfAFailure(t *testing.T) {
 		{"zero is success", 0, nil, "fine", success},
 		{"the first line tells why", 3, nil, "\n no quorum\xff \nmore", Result{Failure, "exit code 3", "no quorum?"}},
 		{"much output is cut", 1, nil, strings.Repeat("x", 1<<20), Result{Failure, "exit code 1", strings.Repeat("x", 200)}},
+		{"a command that is not there is a failure", 0, runtime.ErrBadSpec, "", Result{Failure, "the command cannot be started", runtime.ErrBadSpec.Error()}},
 		{"an error of the runtime is unknown", 0, errors.New("no such file"), "", Result{Unknown, "the command could not be run", "no such file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
