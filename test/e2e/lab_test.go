@@ -124,10 +124,12 @@ func (l *Lab) eventually(limit time.Duration, what string, f func() error) {
 // logs is the end of what the lab's processes wrote, for failures.
 func (l *Lab) logs() string {
 	var out strings.Builder
-	for _, p := range []*process{l.server, l.agent, l.containerd} {
-		if p != nil {
+	said := map[string]bool{}
+	for _, p := range l.all {
+		if !said[p.log] {
 			fmt.Fprintf(&out, "--- %s ---\n%s\n", p.name, p.tail(40))
 		}
+		said[p.log] = true
 	}
 	return out.String()
 }

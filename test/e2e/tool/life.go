@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -107,14 +108,40 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
+// tell sends one line to the witness, and tries again until it was taken.
 func tell(ctx context.Context, addr, line string) {
-	var d net.Dialer
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
+	for ctx.Err() == nil {
+		err := tellOnce(ctx, addr, line)
+		if err == nil {
+			return
+		}
+		fmt.Fprintln(os.Stderr, "tell the witness:", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(beat):
+		}
+	}
+}
+
+// tellOnce returns nil when the witness has read the line: it answers with its end.
+func tellOnce(ctx context.Context, addr, line string) error {
+	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return
+		return err
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, line)
+	if _, err := fmt.Fprint(conn, line); err != nil {
+		return err
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, conn)
+	return err
 }
