@@ -58,6 +58,19 @@ func rolloutStatus(c *cli) *cobra.Command {
 	return cmd
 }
 
+// onSet calls do, bounded as every call, with the set that args name.
+func (c *cli) onSet(cmd *cobra.Command, args []string, do func(context.Context, proto.ControlClient, string) error) error {
+	name, err := rolloutSet(args)
+	if err != nil {
+		return err
+	}
+	return c.with(func(control proto.ControlClient) error {
+		ctx, cancel := call(cmd.Context())
+		defer cancel()
+		return do(ctx, control, name)
+	})
+}
+
 func rolloutHistory(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:               "history SET",
@@ -65,13 +78,7 @@ func rolloutHistory(c *cli) *cobra.Command {
 		Example:           `  stead rollout history etcd`,
 		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := rolloutSet(args)
-			if err != nil {
-				return err
-			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
+			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				return printHistory(ctx, cmd, control, c.namespace, name)
 			})
 		},
@@ -87,13 +94,7 @@ func rolloutUndo(c *cli) *cobra.Command {
   stead rollout undo etcd --to-revision 2`,
 		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := rolloutSet(args)
-			if err != nil {
-				return err
-			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
+			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Undo(ctx, &proto.UndoRequest{Namespace: c.namespace, Name: name, ToRevision: to})
 				return printEdit(cmd, done, err, "set "+name+" goes back")
 			})
@@ -110,13 +111,7 @@ func rolloutRestart(c *cli) *cobra.Command {
 		Example:           `  stead rollout restart etcd`,
 		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := rolloutSet(args)
-			if err != nil {
-				return err
-			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
+			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Set: name})
 				return printEdit(cmd, done, err, "set "+name+" restarts")
 			})

@@ -79,7 +79,7 @@ func (c *checker) add(rel string, line int, format string, args ...any) {
 var (
 	generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 	// Machine paths: somebody's home or workplace. Words of unfinished work.
-	machinePath = regexp.MustCompile(`"(/ho` + `me/[a-z]|/Users/|/work/main|/root/)`)
+	machinePath = regexp.MustCompile(`"(/ho` + `me/[a-z]|/Users/|/wo` + `rk/|/root/)`)
 	unfinished  = regexp.MustCompile(`\b(` + "TO" + `DO|FIX` + `ME|XX` + `X)\b`)
 )
 
