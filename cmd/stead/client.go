@@ -10,19 +10,14 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server"
 )
 
-const (
-	defaultSocket = "/run/stead/stead.sock"
-	// callTimeout bounds every unary call of the command line.
-	callTimeout = 30 * time.Second
-	// messageBytes is the largest message either side accepts.
-	messageBytes = 64 << 20
-)
+// callTimeout bounds every unary call of the command line.
+const callTimeout = 30 * time.Second
 
 // cli is what all verbs of people share.
 type cli struct {
@@ -34,17 +29,16 @@ func serverDefault() string {
 	if s := os.Getenv("STEAD_SERVER"); s != "" {
 		return s
 	}
-	return "unix://" + defaultSocket
+	return "unix://" + server.DefaultSocket
 }
 
 // dial connects to the server; only unix sockets, until there is TLS.
-func dial(server string) (*grpc.ClientConn, error) {
-	if !strings.HasPrefix(server, "unix://") {
-		return nil, usageError{fmt.Errorf("--server %q: only unix:///path is supported yet", server)}
+func dial(address string) (*grpc.ClientConn, error) {
+	socket, ok := strings.CutPrefix(address, "unix://")
+	if !ok {
+		return nil, usageError{fmt.Errorf("--server %q: only unix:///path is supported yet", address)}
 	}
-	return grpc.NewClient(server,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(messageBytes), grpc.MaxCallSendMsgSize(messageBytes)))
+	return server.Dial(socket)
 }
 
 // with calls f with a connected client.

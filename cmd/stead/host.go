@@ -40,7 +40,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Node, "node", "", "name of this node (default: the host's name)")
 	f.StringVar(&o.Containerd, "containerd", "/run/containerd/containerd.sock", "containerd's socket; it is used as it is")
 	f.StringVar(&o.Gateway, "gateway", network.DefaultGateway, "address of gateway and DNS for members, put on lo")
-	f.StringVar(&o.BootID, "boot-id", "/proc/sys/kernel/random/boot_id", "file that holds the boot id of this host")
+	f.StringVar(&o.BootID, "boot-id", agent.BootIDFile, "file that holds the boot id of this host")
 	f.StringToStringVar(&o.Classes, "storage-class", nil,
 		"a storage class and its directory on this host: ssd=/mnt/ssd (repeatable; local is in --root unless named)")
 	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
@@ -170,13 +170,13 @@ func (h *host) see(pictures []spec.Picture) {
 
 // facts are what this node says of itself.
 func facts(o hostOptions) (spec.NodeFacts, error) {
-	boot, err := os.ReadFile(o.BootID)
+	boot, err := agent.BootID(o.BootID)
 	if err != nil {
-		return spec.NodeFacts{}, fmt.Errorf("read boot id: %w", err)
+		return spec.NodeFacts{}, err
 	}
 	memory, err := memoryBytes()
 	return spec.NodeFacts{
-		Name: spec.NodeName(o.Node), Boot: spec.BootID(strings.TrimSpace(string(boot))),
+		Name: spec.NodeName(o.Node), Boot: boot,
 		Classes:   volume.ClassNames(o.Classes),
 		CPUMillis: int64(goruntime.NumCPU()) * 1000, MemoryBytes: memory, Version: version,
 	}, err

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
@@ -16,17 +15,14 @@ import (
 const steadVersion = "stead/v1"
 
 func showSet(s *spec.Set, st *spec.SetStatus) item {
-	version := "apps/v1"
-	if s.Spec.SteadOnly() {
-		version = steadVersion
-	}
+	m := spec.SetManifest(s)
 	o := object{
-		APIVersion: version, Kind: "StatefulSet",
+		APIVersion: m.APIVersion, Kind: m.Kind,
 		Metadata: meta{
-			Name: string(s.Ref.Name), Namespace: s.Ref.Namespace, Labels: s.Labels, Annotations: s.Annotations,
+			Name: m.Metadata.Name, Namespace: m.Metadata.Namespace, Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
 			UID: string(s.UID), Generation: s.Generation, CreationTimestamp: s.CreatedAt,
 		},
-		Spec: s.Spec,
+		Spec: m.Spec,
 	}
 	if st != nil {
 		o.Status = st
@@ -171,25 +167,19 @@ type filesShown struct {
 }
 
 func showConfig(c spec.ConfigRecord) item {
-	text, binary, keys := map[string]string{}, map[string]spec.Bytes{}, []keyInfo{}
+	m, keys := spec.ConfigMapManifest(&c), []keyInfo{}
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
-		content := c.Files[name]
-		keys = append(keys, keyInfo{name, len(content)})
-		if utf8.Valid(content) {
-			text[name] = string(content)
-		} else {
-			binary[name] = content
-		}
+		keys = append(keys, keyInfo{name, len(c.Files[name])})
 	}
 	o := object{
-		APIVersion: "v1", Kind: "ConfigMap", Status: filesShown{keys},
+		APIVersion: m.APIVersion, Kind: m.Kind, Status: filesShown{keys},
 		Metadata: meta{Name: c.Name, Namespace: c.Namespace, Labels: c.Labels, Generation: c.Generation},
 	}
-	if len(text) > 0 {
-		o.Data = text
+	if m.Data != nil {
+		o.Data = m.Data
 	}
-	if len(binary) > 0 {
-		o.BinaryData = binary
+	if m.BinaryData != nil {
+		o.BinaryData = m.BinaryData
 	}
 	return item{kind: kindConfigMap, body: o}
 }
