@@ -1,20 +1,22 @@
 package spec
 
 import (
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
 
 // SetManifest is the manifest of a stored set: Parse of it gives the same spec. It
 // is apps/v1, or stead/v1 when it has a field that Kubernetes does not have; then
-// the annotation that may have brought the field is left out.
+// the annotation that may have brought the field is left out. It shares s's maps and
+// slices: for showing, not for changing.
 func SetManifest(s *Set) StatefulSet {
-	s = Clone(s)
 	m := StatefulSet{APIVersion: "apps/v1", Kind: "StatefulSet", Spec: s.Spec, Metadata: ObjectMeta{
 		Name: string(s.Ref.Name), Namespace: s.Ref.Namespace, Labels: s.Labels, Annotations: s.Annotations}}
 	_, annotated := m.Metadata.Annotations[SteadAnnotation]
 	if annotated || m.Spec.SteadOnly() {
 		m.APIVersion = "stead/v1"
+		m.Metadata.Annotations = maps.Clone(m.Metadata.Annotations)
 		delete(m.Metadata.Annotations, SteadAnnotation)
 	}
 	return m
@@ -28,9 +30,8 @@ func ServiceManifest(r *ServiceRecord) Service {
 }
 
 // ConfigMapManifest is the manifest of stored files: what is text stands in data,
-// the rest in binaryData.
+// the rest in binaryData. It shares r's bytes.
 func ConfigMapManifest(r *ConfigRecord) ConfigMap {
-	r = Clone(r)
 	m := ConfigMap{APIVersion: "v1", Kind: "ConfigMap",
 		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 	for name, content := range r.Files {
