@@ -22,9 +22,8 @@ func SetManifest(s *Set) StatefulSet {
 	return m
 }
 
-// ServiceManifest is the manifest of a stored service.
+// ServiceManifest is the manifest of a stored service. It shares r's maps and slices.
 func ServiceManifest(r *ServiceRecord) Service {
-	r = Clone(r)
 	return Service{APIVersion: "v1", Kind: "Service", Spec: r.Spec,
 		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 }

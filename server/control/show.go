@@ -155,8 +155,9 @@ func showEvent(e spec.Event, name string) item {
 }
 
 func showService(s spec.ServiceRecord) item {
+	m := spec.ServiceManifest(&s)
 	return item{kind: kindService, body: object{
-		APIVersion: "v1", Kind: "Service", Spec: s.Spec,
+		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
 		Metadata: meta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
 	}}
 }
