@@ -111,6 +111,7 @@ type ConfigMap struct {
 	Metadata   ObjectMeta        `json:"metadata"`
 	Data       map[string]string `json:"data,omitempty"`
 	BinaryData map[string]Bytes  `json:"binaryData,omitempty"`
+	Status     any               `json:"status,omitempty" stead:"ignored"` // as get shows it
 	Immutable  *bool             `json:"immutable,omitempty" stead:"later,zero"`
 }
 

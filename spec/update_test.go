@@ -89,6 +89,14 @@ func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 	}
 }
 
+func TestAConfigMapIsTakenBackAsGetShowsIt(t *testing.T) {
+	shown := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, uid: x, generation: 2}\ndata: {a: b}\nstatus: {keys: [{name: a, sizeBytes: 1}]}\n"
+	o, problems, _ := Parse([]Source{{Name: "shown", Content: []byte(shown)}}, Options{})
+	if len(problems) > 0 || string(o.ConfigMaps[0].Files()["a"]) != "b" {
+		t.Errorf("got %+v, %v", o.ConfigMaps, problems)
+	}
+}
+
 func TestAPrintedSecretHasNoValuesAndIsNotTakenBack(t *testing.T) {
 	doc, err := ToYAML(SecretManifest(&SecretRecord{Namespace: "default", Name: "s", Keys: []string{"key"}, Sealed: Bytes("sealed")}))
 	if err != nil {
