@@ -134,6 +134,12 @@ type Store interface {
 	Revoke(ctx context.Context, id LeaseID) error
 	// Status tells size and health, for metrics.
 	Status(ctx context.Context) (Status, error)
+	// Shrink drops all history, lets every server of the store give the space of it back
+	// to its disk, and ends an alarm for want of space once there is room again. It is
+	// for the whole store, also what others keep in it; reads and writes may wait for
+	// it for seconds, and watches that lag get ErrCompacted. Errors: ErrNoSpace what is
+	// stored alone fills the quota, so nothing can be written still; ErrUnavailable.
+	Shrink(ctx context.Context) error
 	// Close releases connections. Watches end.
 	Close() error
 }
@@ -143,6 +149,12 @@ type Status struct {
 	Rev        Rev
 	SizeBytes  int64
 	QuotaBytes int64 // 0: unknown
-	Alarm      string
-	Version    string
+	// Alarm is what the store complains of, in its own words; empty: nothing. While it
+	// holds NoSpaceAlarm every write fails with ErrNoSpace, but reads, deletions and
+	// renewals of leases go on.
+	Alarm   string
+	Version string
 }
+
+// NoSpaceAlarm is in Status.Alarm while the quota is used up.
+const NoSpaceAlarm = "NOSPACE"

@@ -3,9 +3,8 @@
 // on disk (fsync), so the process may be killed at any moment.
 //
 // The data file keeps its largest size: compaction frees pages for reuse, only a
-// defragmentation (etcdutl defrag, while the server is down) gives them back to
-// the filesystem. With the history kept here it stays at a small multiple of the
-// live data.
+// defragmentation (etcdstore's Shrink) gives them back to the filesystem. With the
+// history kept here it stays at a small multiple of the live data.
 package etcdembed
 
 import (
@@ -99,6 +98,7 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 		return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, err)
 	}
 	e := &Embedded{etcd: etcd, client: v3client.New(etcd.Server), lock: lock}
+	e.client.Maintenance = maintenance{e.client.Maintenance, etcd.Server}
 	select {
 	case <-etcd.Server.ReadyNotify():
 		logs.speakUp()
