@@ -19,20 +19,22 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Control_Info_FullMethodName      = "/stead.v1.Control/Info"
-	Control_Apply_FullMethodName     = "/stead.v1.Control/Apply"
-	Control_Get_FullMethodName       = "/stead.v1.Control/Get"
-	Control_List_FullMethodName      = "/stead.v1.Control/List"
-	Control_Watch_FullMethodName     = "/stead.v1.Control/Watch"
-	Control_Scale_FullMethodName     = "/stead.v1.Control/Scale"
-	Control_Undo_FullMethodName      = "/stead.v1.Control/Undo"
-	Control_Restart_FullMethodName   = "/stead.v1.Control/Restart"
-	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
-	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
-	Control_Logs_FullMethodName      = "/stead.v1.Control/Logs"
-	Control_Exec_FullMethodName      = "/stead.v1.Control/Exec"
-	Control_LoadImage_FullMethodName = "/stead.v1.Control/LoadImage"
-	Control_Images_FullMethodName    = "/stead.v1.Control/Images"
+	Control_Info_FullMethodName        = "/stead.v1.Control/Info"
+	Control_Apply_FullMethodName       = "/stead.v1.Control/Apply"
+	Control_Get_FullMethodName         = "/stead.v1.Control/Get"
+	Control_List_FullMethodName        = "/stead.v1.Control/List"
+	Control_Watch_FullMethodName       = "/stead.v1.Control/Watch"
+	Control_Scale_FullMethodName       = "/stead.v1.Control/Scale"
+	Control_Undo_FullMethodName        = "/stead.v1.Control/Undo"
+	Control_Pause_FullMethodName       = "/stead.v1.Control/Pause"
+	Control_Restart_FullMethodName     = "/stead.v1.Control/Restart"
+	Control_ShrinkStore_FullMethodName = "/stead.v1.Control/ShrinkStore"
+	Control_Delete_FullMethodName      = "/stead.v1.Control/Delete"
+	Control_Explain_FullMethodName     = "/stead.v1.Control/Explain"
+	Control_Logs_FullMethodName        = "/stead.v1.Control/Logs"
+	Control_Exec_FullMethodName        = "/stead.v1.Control/Exec"
+	Control_LoadImage_FullMethodName   = "/stead.v1.Control/LoadImage"
+	Control_Images_FullMethodName      = "/stead.v1.Control/Images"
 )
 
 // ControlClient is the client API for Control service.
@@ -59,9 +61,15 @@ type ControlClient interface {
 	// Undo makes a set's template that of an earlier revision. Codes: NOT_FOUND;
 	// INVALID_ARGUMENT; FAILED_PRECONDITION there is no earlier one, or the set is being deleted.
 	Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// Pause holds back the update of a set, or lets it go on. Effects say whom the update
+	// then restarts. Codes: NOT_FOUND; FAILED_PRECONDITION the set is being deleted.
+	Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// ShrinkStore drops the store's history and gives its space back, which ends the alarm
+	// NOSPACE. Codes: RESOURCE_EXHAUSTED what is stored alone fills the quota.
+	ShrinkStore(ctx context.Context, in *ShrinkStoreRequest, opts ...grpc.CallOption) (*ShrinkStoreResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -166,10 +174,30 @@ func (c *controlClient) Undo(ctx context.Context, in *UndoRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *controlClient) Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_Pause_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EditResponse)
 	err := c.cc.Invoke(ctx, Control_Restart_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) ShrinkStore(ctx context.Context, in *ShrinkStoreRequest, opts ...grpc.CallOption) (*ShrinkStoreResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ShrinkStoreResponse)
+	err := c.cc.Invoke(ctx, Control_ShrinkStore_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -275,9 +303,15 @@ type ControlServer interface {
 	// Undo makes a set's template that of an earlier revision. Codes: NOT_FOUND;
 	// INVALID_ARGUMENT; FAILED_PRECONDITION there is no earlier one, or the set is being deleted.
 	Undo(context.Context, *UndoRequest) (*EditResponse, error)
+	// Pause holds back the update of a set, or lets it go on. Effects say whom the update
+	// then restarts. Codes: NOT_FOUND; FAILED_PRECONDITION the set is being deleted.
+	Pause(context.Context, *PauseRequest) (*EditResponse, error)
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(context.Context, *RestartRequest) (*EditResponse, error)
+	// ShrinkStore drops the store's history and gives its space back, which ends the alarm
+	// NOSPACE. Codes: RESOURCE_EXHAUSTED what is stored alone fills the quota.
+	ShrinkStore(context.Context, *ShrinkStoreRequest) (*ShrinkStoreResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -324,8 +358,14 @@ func (UnimplementedControlServer) Scale(context.Context, *ScaleRequest) (*ScaleR
 func (UnimplementedControlServer) Undo(context.Context, *UndoRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Undo not implemented")
 }
+func (UnimplementedControlServer) Pause(context.Context, *PauseRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Pause not implemented")
+}
 func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
+}
+func (UnimplementedControlServer) ShrinkStore(context.Context, *ShrinkStoreRequest) (*ShrinkStoreResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ShrinkStore not implemented")
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -485,6 +525,24 @@ func _Control_Undo_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Pause_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Pause(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Pause_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Pause(ctx, req.(*PauseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Restart_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RestartRequest)
 	if err := dec(in); err != nil {
@@ -499,6 +557,24 @@ func _Control_Restart_Handler(srv interface{}, ctx context.Context, dec func(int
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ControlServer).Restart(ctx, req.(*RestartRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_ShrinkStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ShrinkStoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).ShrinkStore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_ShrinkStore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).ShrinkStore(ctx, req.(*ShrinkStoreRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -614,8 +690,16 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Control_Undo_Handler,
 		},
 		{
+			MethodName: "Pause",
+			Handler:    _Control_Pause_Handler,
+		},
+		{
 			MethodName: "Restart",
 			Handler:    _Control_Restart_Handler,
+		},
+		{
+			MethodName: "ShrinkStore",
+			Handler:    _Control_ShrinkStore_Handler,
 		},
 		{
 			MethodName: "Delete",
