@@ -19,6 +19,9 @@ func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
+	if errors.Is(err, store.ErrNoSpace) {
+		return status.Error(codes.ResourceExhausted, "the store is full ("+store.NoSpaceAlarm+"): nothing can be written; see 'stead status'")
+	}
 	for _, k := range []struct {
 		kind error
 		code codes.Code
@@ -28,7 +31,6 @@ func toStatus(err error) error {
 		{store.ErrUnavailable, codes.Unavailable},
 		{store.ErrLeaseGone, codes.Aborted},
 		{store.ErrCompacted, codes.Unavailable},
-		{store.ErrNoSpace, codes.ResourceExhausted},
 		{store.ErrTooLarge, codes.InvalidArgument},
 		{context.DeadlineExceeded, codes.DeadlineExceeded},
 		{context.Canceled, codes.Canceled},

@@ -97,7 +97,7 @@ Try it on one machine:
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
-		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
+		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), statusCommand(c), storeCommand(c), versionCommand(c),
 	)
 	return root
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store/etcdembed"
 	"github.com/stead-project/stead/store/etcdstore"
 )
@@ -20,12 +21,14 @@ import (
 // storeOptions choose the store; flags mirror the fields.
 type storeOptions struct {
 	Endpoints []string // none: the embedded etcd
+	Quota     string   // of the embedded etcd's data file, as 2Gi
 	CA        string   // files for TLS to external endpoints
 	Cert, Key string
 }
 
 func (o *storeOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Endpoints, "etcd-endpoints", nil, "external etcd (default: the embedded one), https://host:2379,...")
+	f.StringVar(&o.Quota, "store-quota", "2Gi", "how large the embedded etcd's data may grow before it takes no more, 4Mi to 8Gi")
 	f.StringVar(&o.CA, "etcd-cacert", "", "file with the certificates that signed the endpoints'")
 	f.StringVar(&o.Cert, "etcd-cert", "", "file with our client certificate")
 	f.StringVar(&o.Key, "etcd-key", "", "file with its key")
@@ -58,7 +61,11 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		}
 		return &openedStore{Store: s}, nil
 	}
-	e, err := etcdembed.Start(ctx, etcdembed.Config{Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log})
+	quota, err := o.quotaBytes()
+	if err != nil {
+		return nil, err
+	}
+	e, err := etcdembed.Start(ctx, etcdembed.Config{Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log, QuotaBytes: quota})
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +74,22 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		return nil, errors.Join(err, e.Close())
 	}
 	return &openedStore{Store: s, embedded: e}, nil
+}
+
+// The bounds of --store-quota: below, there is no room for one object and the repair;
+// above, etcd advises against it.
+const leastQuota, mostQuota = 4 << 20, 8 << 30
+
+func (o *storeOptions) quotaBytes() (int64, error) {
+	q, err := spec.ParseQuantity(o.Quota)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("--store-quota: %w", err)}
+	}
+	bytes := q.Milli / 1000
+	if bytes < leastQuota || bytes > mostQuota {
+		return 0, usageError{fmt.Errorf("--store-quota %s: write 4Mi to 8Gi", o.Quota)}
+	}
+	return bytes, nil
 }
 
 func (o *storeOptions) tls() (*tls.Config, error) {
