@@ -1724,102 +1724,6 @@ func (x *PauseRequest) GetPaused() bool {
 	return false
 }
 
-type ShrinkStoreRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ShrinkStoreRequest) Reset() {
-	*x = ShrinkStoreRequest{}
-	mi := &file_control_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ShrinkStoreRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ShrinkStoreRequest) ProtoMessage() {}
-
-func (x *ShrinkStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ShrinkStoreRequest.ProtoReflect.Descriptor instead.
-func (*ShrinkStoreRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
-}
-
-type ShrinkStoreResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	BeforeBytes   int64                  `protobuf:"varint,1,opt,name=before_bytes,json=beforeBytes,proto3" json:"before_bytes,omitempty"`
-	AfterBytes    int64                  `protobuf:"varint,2,opt,name=after_bytes,json=afterBytes,proto3" json:"after_bytes,omitempty"`
-	QuotaBytes    int64                  `protobuf:"varint,3,opt,name=quota_bytes,json=quotaBytes,proto3" json:"quota_bytes,omitempty"` // 0: not known
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ShrinkStoreResponse) Reset() {
-	*x = ShrinkStoreResponse{}
-	mi := &file_control_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ShrinkStoreResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ShrinkStoreResponse) ProtoMessage() {}
-
-func (x *ShrinkStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ShrinkStoreResponse.ProtoReflect.Descriptor instead.
-func (*ShrinkStoreResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *ShrinkStoreResponse) GetBeforeBytes() int64 {
-	if x != nil {
-		return x.BeforeBytes
-	}
-	return 0
-}
-
-func (x *ShrinkStoreResponse) GetAfterBytes() int64 {
-	if x != nil {
-		return x.AfterBytes
-	}
-	return 0
-}
-
-func (x *ShrinkStoreResponse) GetQuotaBytes() int64 {
-	if x != nil {
-		return x.QuotaBytes
-	}
-	return 0
-}
-
 type RestartRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1831,7 +1735,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1747,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1760,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -1889,7 +1793,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +1805,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +1818,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2057,20 +1961,13 @@ const file_control_proto_rawDesc = "" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
-	"\x06paused\x18\x03 \x01(\bR\x06paused\"\x14\n" +
-	"\x12ShrinkStoreRequest\"z\n" +
-	"\x13ShrinkStoreResponse\x12!\n" +
-	"\fbefore_bytes\x18\x01 \x01(\x03R\vbeforeBytes\x12\x1f\n" +
-	"\vafter_bytes\x18\x02 \x01(\x03R\n" +
-	"afterBytes\x12\x1f\n" +
-	"\vquota_bytes\x18\x03 \x01(\x03R\n" +
-	"quotaBytes\"X\n" +
+	"\x06paused\x18\x03 \x01(\bR\x06paused\"X\n" +
 	"\x0eRestartRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xb6\a\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xea\x06\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -2080,8 +1977,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x125\n" +
 	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
 	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
-	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12J\n" +
-	"\vShrinkStore\x12\x1c.stead.v1.ShrinkStoreRequest\x1a\x1d.stead.v1.ShrinkStoreResponse\x12;\n" +
+	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
 	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
@@ -2101,41 +1997,39 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_control_proto_goTypes = []any{
-	(*InfoRequest)(nil),         // 0: stead.v1.InfoRequest
-	(*InfoResponse)(nil),        // 1: stead.v1.InfoResponse
-	(*File)(nil),                // 2: stead.v1.File
-	(*ApplyRequest)(nil),        // 3: stead.v1.ApplyRequest
-	(*ApplyResponse)(nil),       // 4: stead.v1.ApplyResponse
-	(*Applied)(nil),             // 5: stead.v1.Applied
-	(*GetRequest)(nil),          // 6: stead.v1.GetRequest
-	(*Object)(nil),              // 7: stead.v1.Object
-	(*ListRequest)(nil),         // 8: stead.v1.ListRequest
-	(*ListResponse)(nil),        // 9: stead.v1.ListResponse
-	(*WatchEvent)(nil),          // 10: stead.v1.WatchEvent
-	(*ScaleRequest)(nil),        // 11: stead.v1.ScaleRequest
-	(*ScaleResponse)(nil),       // 12: stead.v1.ScaleResponse
-	(*DeleteRequest)(nil),       // 13: stead.v1.DeleteRequest
-	(*DeleteResponse)(nil),      // 14: stead.v1.DeleteResponse
-	(*ExplainRequest)(nil),      // 15: stead.v1.ExplainRequest
-	(*ExplainResponse)(nil),     // 16: stead.v1.ExplainResponse
-	(*ExplainRow)(nil),          // 17: stead.v1.ExplainRow
-	(*LogsRequest)(nil),         // 18: stead.v1.LogsRequest
-	(*ExecRequest)(nil),         // 19: stead.v1.ExecRequest
-	(*ExecStart)(nil),           // 20: stead.v1.ExecStart
-	(*LoadImageRequest)(nil),    // 21: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil),   // 22: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),           // 23: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),       // 24: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),         // 25: stead.v1.UndoRequest
-	(*PauseRequest)(nil),        // 26: stead.v1.PauseRequest
-	(*ShrinkStoreRequest)(nil),  // 27: stead.v1.ShrinkStoreRequest
-	(*ShrinkStoreResponse)(nil), // 28: stead.v1.ShrinkStoreResponse
-	(*RestartRequest)(nil),      // 29: stead.v1.RestartRequest
-	(*EditResponse)(nil),        // 30: stead.v1.EditResponse
-	(*Frame)(nil),               // 31: stead.v1.Frame
-	(*Size)(nil),                // 32: stead.v1.Size
+	(*InfoRequest)(nil),       // 0: stead.v1.InfoRequest
+	(*InfoResponse)(nil),      // 1: stead.v1.InfoResponse
+	(*File)(nil),              // 2: stead.v1.File
+	(*ApplyRequest)(nil),      // 3: stead.v1.ApplyRequest
+	(*ApplyResponse)(nil),     // 4: stead.v1.ApplyResponse
+	(*Applied)(nil),           // 5: stead.v1.Applied
+	(*GetRequest)(nil),        // 6: stead.v1.GetRequest
+	(*Object)(nil),            // 7: stead.v1.Object
+	(*ListRequest)(nil),       // 8: stead.v1.ListRequest
+	(*ListResponse)(nil),      // 9: stead.v1.ListResponse
+	(*WatchEvent)(nil),        // 10: stead.v1.WatchEvent
+	(*ScaleRequest)(nil),      // 11: stead.v1.ScaleRequest
+	(*ScaleResponse)(nil),     // 12: stead.v1.ScaleResponse
+	(*DeleteRequest)(nil),     // 13: stead.v1.DeleteRequest
+	(*DeleteResponse)(nil),    // 14: stead.v1.DeleteResponse
+	(*ExplainRequest)(nil),    // 15: stead.v1.ExplainRequest
+	(*ExplainResponse)(nil),   // 16: stead.v1.ExplainResponse
+	(*ExplainRow)(nil),        // 17: stead.v1.ExplainRow
+	(*LogsRequest)(nil),       // 18: stead.v1.LogsRequest
+	(*ExecRequest)(nil),       // 19: stead.v1.ExecRequest
+	(*ExecStart)(nil),         // 20: stead.v1.ExecStart
+	(*LoadImageRequest)(nil),  // 21: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil), // 22: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),         // 23: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),     // 24: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),       // 25: stead.v1.UndoRequest
+	(*PauseRequest)(nil),      // 26: stead.v1.PauseRequest
+	(*RestartRequest)(nil),    // 27: stead.v1.RestartRequest
+	(*EditResponse)(nil),      // 28: stead.v1.EditResponse
+	(*Frame)(nil),             // 29: stead.v1.Frame
+	(*Size)(nil),              // 30: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -2144,8 +2038,8 @@ var file_control_proto_depIdxs = []int32{
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	17, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	20, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	31, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	32, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	29, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	30, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	23, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
 	0,  // 9: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
 	3,  // 10: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
@@ -2155,32 +2049,30 @@ var file_control_proto_depIdxs = []int32{
 	11, // 14: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
 	25, // 15: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
 	26, // 16: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	29, // 17: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	27, // 18: stead.v1.Control.ShrinkStore:input_type -> stead.v1.ShrinkStoreRequest
-	13, // 19: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 20: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	18, // 21: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	19, // 22: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	21, // 23: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	24, // 24: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 25: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 26: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 27: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 28: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 29: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 30: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	30, // 31: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	30, // 32: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	30, // 33: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	28, // 34: stead.v1.Control.ShrinkStore:output_type -> stead.v1.ShrinkStoreResponse
-	14, // 35: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 36: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	31, // 37: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	31, // 38: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	22, // 39: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	22, // 40: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	25, // [25:41] is the sub-list for method output_type
-	9,  // [9:25] is the sub-list for method input_type
+	27, // 17: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	13, // 18: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 19: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	18, // 20: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	19, // 21: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	21, // 22: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	24, // 23: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 24: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 25: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 26: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 27: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 28: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 29: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	28, // 30: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	28, // 31: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	28, // 32: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	14, // 33: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	16, // 34: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	29, // 35: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	29, // 36: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	22, // 37: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	22, // 38: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	24, // [24:39] is the sub-list for method output_type
+	9,  // [9:24] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -2199,7 +2091,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

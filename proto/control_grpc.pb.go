@@ -19,22 +19,21 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Control_Info_FullMethodName        = "/stead.v1.Control/Info"
-	Control_Apply_FullMethodName       = "/stead.v1.Control/Apply"
-	Control_Get_FullMethodName         = "/stead.v1.Control/Get"
-	Control_List_FullMethodName        = "/stead.v1.Control/List"
-	Control_Watch_FullMethodName       = "/stead.v1.Control/Watch"
-	Control_Scale_FullMethodName       = "/stead.v1.Control/Scale"
-	Control_Undo_FullMethodName        = "/stead.v1.Control/Undo"
-	Control_Pause_FullMethodName       = "/stead.v1.Control/Pause"
-	Control_Restart_FullMethodName     = "/stead.v1.Control/Restart"
-	Control_ShrinkStore_FullMethodName = "/stead.v1.Control/ShrinkStore"
-	Control_Delete_FullMethodName      = "/stead.v1.Control/Delete"
-	Control_Explain_FullMethodName     = "/stead.v1.Control/Explain"
-	Control_Logs_FullMethodName        = "/stead.v1.Control/Logs"
-	Control_Exec_FullMethodName        = "/stead.v1.Control/Exec"
-	Control_LoadImage_FullMethodName   = "/stead.v1.Control/LoadImage"
-	Control_Images_FullMethodName      = "/stead.v1.Control/Images"
+	Control_Info_FullMethodName      = "/stead.v1.Control/Info"
+	Control_Apply_FullMethodName     = "/stead.v1.Control/Apply"
+	Control_Get_FullMethodName       = "/stead.v1.Control/Get"
+	Control_List_FullMethodName      = "/stead.v1.Control/List"
+	Control_Watch_FullMethodName     = "/stead.v1.Control/Watch"
+	Control_Scale_FullMethodName     = "/stead.v1.Control/Scale"
+	Control_Undo_FullMethodName      = "/stead.v1.Control/Undo"
+	Control_Pause_FullMethodName     = "/stead.v1.Control/Pause"
+	Control_Restart_FullMethodName   = "/stead.v1.Control/Restart"
+	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
+	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
+	Control_Logs_FullMethodName      = "/stead.v1.Control/Logs"
+	Control_Exec_FullMethodName      = "/stead.v1.Control/Exec"
+	Control_LoadImage_FullMethodName = "/stead.v1.Control/LoadImage"
+	Control_Images_FullMethodName    = "/stead.v1.Control/Images"
 )
 
 // ControlClient is the client API for Control service.
@@ -67,9 +66,6 @@ type ControlClient interface {
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error)
-	// ShrinkStore drops the store's history and gives its space back, which ends the alarm
-	// NOSPACE. Codes: RESOURCE_EXHAUSTED what is stored alone fills the quota.
-	ShrinkStore(ctx context.Context, in *ShrinkStoreRequest, opts ...grpc.CallOption) (*ShrinkStoreResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -194,16 +190,6 @@ func (c *controlClient) Restart(ctx context.Context, in *RestartRequest, opts ..
 	return out, nil
 }
 
-func (c *controlClient) ShrinkStore(ctx context.Context, in *ShrinkStoreRequest, opts ...grpc.CallOption) (*ShrinkStoreResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ShrinkStoreResponse)
-	err := c.cc.Invoke(ctx, Control_ShrinkStore_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *controlClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteResponse)
@@ -309,9 +295,6 @@ type ControlServer interface {
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(context.Context, *RestartRequest) (*EditResponse, error)
-	// ShrinkStore drops the store's history and gives its space back, which ends the alarm
-	// NOSPACE. Codes: RESOURCE_EXHAUSTED what is stored alone fills the quota.
-	ShrinkStore(context.Context, *ShrinkStoreRequest) (*ShrinkStoreResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -363,9 +346,6 @@ func (UnimplementedControlServer) Pause(context.Context, *PauseRequest) (*EditRe
 }
 func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
-}
-func (UnimplementedControlServer) ShrinkStore(context.Context, *ShrinkStoreRequest) (*ShrinkStoreResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ShrinkStore not implemented")
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -561,24 +541,6 @@ func _Control_Restart_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Control_ShrinkStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ShrinkStoreRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ControlServer).ShrinkStore(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Control_ShrinkStore_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ControlServer).ShrinkStore(ctx, req.(*ShrinkStoreRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -696,10 +658,6 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Restart",
 			Handler:    _Control_Restart_Handler,
-		},
-		{
-			MethodName: "ShrinkStore",
-			Handler:    _Control_ShrinkStore_Handler,
 		},
 		{
 			MethodName: "Delete",

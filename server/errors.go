@@ -10,6 +10,10 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
+// fullHint says to a person what a full store means and what to do.
+const fullHint = "; nothing was written, and what runs goes on: delete ConfigMaps, Secrets or sets that are not needed, " +
+	"or start the server with a larger --store-quota-bytes (of an external etcd: compact, defragment and disarm it)"
+
 // toStatus gives an error its gRPC code; one that has a code keeps it. The client's
 // side reads codes only.
 func toStatus(err error) error {
@@ -20,7 +24,7 @@ func toStatus(err error) error {
 		return err
 	}
 	if errors.Is(err, store.ErrNoSpace) {
-		return status.Error(codes.ResourceExhausted, "the store is full ("+store.NoSpaceAlarm+"): nothing can be written; see 'stead status'")
+		return status.Error(codes.ResourceExhausted, err.Error()+fullHint)
 	}
 	for _, k := range []struct {
 		kind error

@@ -10,17 +10,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
-
-	"github.com/stead-project/stead/proto"
 )
 
 // MaxMessageBytes bounds one message in either direction.
 const MaxMessageBytes = 64 << 20
 
 const (
-	// callTime bounds a call that is no stream; shrinkTime the one that copies the store.
-	callTime   = 30 * time.Second
-	shrinkTime = 2 * time.Minute
+	// callTime bounds a call that is no stream.
+	callTime = 30 * time.Second
 	// stopTime bounds how long calls may still take when the server stops.
 	stopTime = 5 * time.Second
 )
@@ -39,11 +36,7 @@ func newGRPC(ctx context.Context, log *slog.Logger) *grpc.Server {
 
 func unary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, call grpc.UnaryHandler) (out any, err error) {
-		bound := callTime
-		if info.FullMethod == proto.Control_ShrinkStore_FullMethodName {
-			bound = shrinkTime
-		}
-		ctx, cancel := context.WithTimeout(ctx, bound)
+		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
 		defer rescue(log, info.FullMethod, &err)
 		out, err = call(ctx, req)

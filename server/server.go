@@ -34,9 +34,6 @@ type Config struct {
 	// embedded, or its endpoints.
 	Store     store.Store
 	StoreName string
-	// StoreOwned: nobody else keeps anything in the store, so that the server may make
-	// it give space back by itself.
-	StoreOwned bool
 	// Name of this server: who leads, who holds a session. Unique in the cluster.
 	Name    string
 	Version string
@@ -177,8 +174,6 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}
-	spaceEnd := g.start(s.keepSpace)
-	defer spaceEnd()
 	engineEnd := g.start(s.engine.Run)
 	defer engineEnd()
 	metricsEnd := g.start(s.serveMetrics(d))

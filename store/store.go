@@ -134,12 +134,6 @@ type Store interface {
 	Revoke(ctx context.Context, id LeaseID) error
 	// Status tells size and health, for metrics.
 	Status(ctx context.Context) (Status, error)
-	// Shrink drops all history, lets every server of the store give the space of it back
-	// to its disk, and ends an alarm for want of space once there is room again. It is
-	// for the whole store, also what others keep in it; reads and writes may wait for
-	// it for seconds, and watches that lag get ErrCompacted. Errors: ErrNoSpace what is
-	// stored alone fills the quota, so nothing can be written still; ErrUnavailable.
-	Shrink(ctx context.Context) error
 	// Close releases connections. Watches end.
 	Close() error
 }

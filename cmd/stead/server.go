@@ -85,7 +85,7 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 			err = closing
 		}
 	}()
-	config.Store, config.StoreOwned = opened.Store, opened.embedded != nil
+	config.Store = opened.Store
 	s, err := server.New(config)
 	if err != nil {
 		return err

@@ -78,9 +78,9 @@ func sayStore(out io.Writer, i *proto.InfoResponse) {
 	switch alarm := i.GetStoreAlarm(); {
 	case strings.Contains(alarm, store.NoSpaceAlarm):
 		fact(out, "alarm", `%s: the store is full; members run on, but nothing can be changed, healed or reported.
-         A server gives the space of history back by itself; 'stead store compact' does it now.
-         If that does not help: delete ConfigMaps and Secrets that are not needed, or
-         restart the server with a larger --store-quota.`, store.NoSpaceAlarm)
+         Delete ConfigMaps and Secrets that are not needed, or start the server with
+         a larger --store-quota-bytes; the rest the server does by itself within seconds.
+         Of an external etcd: compact, defragment and disarm it.`, store.NoSpaceAlarm)
 	case alarm != "":
 		fact(out, "alarm", "%s", alarm)
 	}
@@ -176,4 +176,12 @@ func conditionText(st *spec.SetStatus) string {
 		}
 	}
 	return text
+}
+
+// ofQuota says how large the store may grow; nothing where that is not known.
+func ofQuota(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return " of " + bytesText(bytes)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store/etcdembed"
 	"github.com/stead-project/stead/store/etcdstore"
 )
@@ -21,17 +20,18 @@ import (
 // storeOptions choose the store; flags mirror the fields.
 type storeOptions struct {
 	Endpoints []string // none: the embedded etcd
-	Quota     string   // of the embedded etcd's data file, as 2Gi
 	CA        string   // files for TLS to external endpoints
 	Cert, Key string
+	// QuotaBytes bounds the embedded store's data file; 0: 2 GiB.
+	QuotaBytes int64
 }
 
 func (o *storeOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Endpoints, "etcd-endpoints", nil, "external etcd (default: the embedded one), https://host:2379,...")
-	f.StringVar(&o.Quota, "store-quota", "2Gi", "how large the embedded etcd's data may grow before it takes no more, 4Mi to 8Gi")
 	f.StringVar(&o.CA, "etcd-cacert", "", "file with the certificates that signed the endpoints'")
 	f.StringVar(&o.Cert, "etcd-cert", "", "file with our client certificate")
 	f.StringVar(&o.Key, "etcd-key", "", "file with its key")
+	f.Int64Var(&o.QuotaBytes, "store-quota-bytes", 0, "most bytes of the embedded store's data file; writes are refused above (default 2 GiB)")
 }
 
 // about names the store for people.
@@ -61,11 +61,9 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		}
 		return &openedStore{Store: s}, nil
 	}
-	quota, err := o.quotaBytes()
-	if err != nil {
-		return nil, err
-	}
-	e, err := etcdembed.Start(ctx, etcdembed.Config{Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log, QuotaBytes: quota})
+	e, err := etcdembed.Start(ctx, etcdembed.Config{
+		Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log, QuotaBytes: o.QuotaBytes,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -74,22 +72,6 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		return nil, errors.Join(err, e.Close())
 	}
 	return &openedStore{Store: s, embedded: e}, nil
-}
-
-// The bounds of --store-quota: below, there is no room for one object and the repair;
-// above, etcd advises against it.
-const leastQuota, mostQuota = 4 << 20, 8 << 30
-
-func (o *storeOptions) quotaBytes() (int64, error) {
-	q, err := spec.ParseQuantity(o.Quota)
-	if err != nil {
-		return 0, usageError{fmt.Errorf("--store-quota: %w", err)}
-	}
-	bytes := q.Milli / 1000
-	if bytes < leastQuota || bytes > mostQuota {
-		return 0, usageError{fmt.Errorf("--store-quota %s: write 4Mi to 8Gi", o.Quota)}
-	}
-	return bytes, nil
 }
 
 func (o *storeOptions) tls() (*tls.Config, error) {

@@ -36,6 +36,8 @@ func updateEffects(w plan.World) []string {
 	}
 	switch {
 	case len(f.Kept) == 0:
+	case w.Set.Paused:
+		out = append(out, memberNames(f.Kept)+" stay as they are until the rollout is resumed")
 	case w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy:
 		out = append(out, memberNames(f.Kept)+" move on when they are restarted (OnDelete)")
 	default:

@@ -2,15 +2,10 @@ package control
 
 import (
 	"context"
-	"errors"
 	"slices"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/world"
-	"github.com/stead-project/stead/store"
 )
 
 // Info implements proto.ControlServer. It answers also while the store is full.
@@ -47,25 +42,4 @@ func servers(self, leader string, v world.View) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// ShrinkStore implements proto.ControlServer.
-func (s *Server) ShrinkStore(ctx context.Context, _ *proto.ShrinkStoreRequest) (*proto.ShrinkStoreResponse, error) {
-	before, err := s.cfg.Store.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = s.cfg.Store.Shrink(ctx)
-	if errors.Is(err, store.ErrNoSpace) {
-		return nil, status.Errorf(codes.ResourceExhausted,
-			"what is stored alone fills the store (%s), so nothing can be changed still; delete what is not needed (ConfigMaps, Secrets), or give it more room: restart the server with a larger --store-quota", store.NoSpaceAlarm)
-	}
-	if err != nil {
-		return nil, err
-	}
-	after, err := s.cfg.Store.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &proto.ShrinkStoreResponse{BeforeBytes: before.SizeBytes, AfterBytes: after.SizeBytes, QuotaBytes: after.QuotaBytes}, nil
 }

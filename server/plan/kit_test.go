@@ -21,7 +21,7 @@ import (
 //
 //	update=h2                     the set's template; the revisions h1 to it are stored
 //	current=h1 current=h1?        the current revision, completed or (?) never
-//	partition=N max=N|P% OnDelete history=N never (replaceBroken)
+//	partition=N max=N|P% OnDelete history=N never (replaceBroken) paused
 //	0:ready@n2/h2 1:missing/h2?   their revision; (?) never available on it
 //
 // and the words of a member are: none (an identity without a life), volume (the
@@ -77,6 +77,8 @@ func world(t testing.TB, line string) World {
 				t.Fatal(err)
 			}
 			k.rolling().MaxUnavailable = &limit
+		case key == "paused":
+			set.Paused = true
 		case key == "OnDelete":
 			set.Spec.UpdateStrategy.Type = spec.OnDeleteStrategy
 		case key == "never":

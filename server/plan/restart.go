@@ -31,7 +31,7 @@ func (s *step) restart() (acted bool) {
 }
 
 func (s *step) restartReason(t *seat) spec.Reason {
-	if s.obsolete(t) {
+	if s.obsolete(t) && !s.held(t) {
 		return spec.ReasonUpdate
 	}
 	return spec.ReasonRestart

@@ -31,6 +31,11 @@ func (s *sim) slot(ordinal int) Slot {
 	return Slot{}
 }
 
+// heldAt: the pause keeps the ordinal from its target.
+func (s *sim) heldAt(ordinal int, p Plan) bool {
+	return s.w.Set.Paused && s.targetOf(ordinal, p) != s.currentBefore()
+}
+
 func (s *sim) currentBefore() spec.RevisionHash {
 	if s.w.Status != nil {
 		for _, r := range s.w.Revisions {
@@ -65,7 +70,7 @@ func (s *sim) judgeUpdates(p Plan) {
 				continue
 			}
 			m := s.slot(a.ID.Ordinal).Member
-			if u.Type == spec.OnDeleteStrategy || m.Revision == s.targetOf(a.ID.Ordinal, p) {
+			if u.Type == spec.OnDeleteStrategy || m.Revision == s.targetOf(a.ID.Ordinal, p) || s.heldAt(a.ID.Ordinal, p) {
 				s.fail("%s is ended for an update on revision %s", a.ID, m.Revision)
 			}
 			if s.available(a.ID.Ordinal) {
@@ -104,6 +109,12 @@ func (s *sim) hopelessAt(ordinal int, p Plan) bool {
 func (s *sim) judgeStart(a Start, p Plan) {
 	slot := s.slot(a.Member.ID.Ordinal)
 	target, before := s.targetOf(a.Member.ID.Ordinal, p), slot.Member
+	if s.heldAt(a.Member.ID.Ordinal, p) {
+		if ran := slot.Identity; a.Member.Revision != s.currentBefore() && (ran == nil || a.Member.Revision != ran.Due) {
+			s.fail("%s starts on %s while the rollout is paused", a.Member.ID, a.Member.Revision)
+		}
+		return
+	}
 	onTarget := before == nil || before.StopReason == spec.ReasonUpdate || s.w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy
 	failed := before != nil && slot.Report.Phase == spec.PhaseFailed
 	abandoned := before != nil && slot.Identity.AvailableOn != before.Revision

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -44,6 +45,43 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 		return nil
 	}
 	return fmt.Errorf("revoke lease %d: %w", id, readError(err))
+}
+
+// Status implements store.Store: that of the first endpoint which answers.
+func (s *Store) Status(ctx context.Context) (store.Status, error) {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	endpoints := s.client.Endpoints()
+	if len(endpoints) == 0 {
+		endpoints = []string{""} // in-process
+	}
+	var errs []error
+	for _, endpoint := range endpoints {
+		resp, err := s.client.Status(ctx, endpoint)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return store.Status{
+			Rev:        store.Rev(resp.Header.Revision),
+			SizeBytes:  resp.DbSize,
+			QuotaBytes: resp.DbSizeQuota,
+			Alarm:      strings.Join(resp.Errors, "; "),
+			Version:    resp.Version,
+		}, nil
+	}
+	return store.Status{}, fmt.Errorf("status: %w", readError(errors.Join(errs...)))
+}
+
+// Compact forgets the history before rev, of the whole server and not only of the
+// store's prefix. A server compacts by itself; this is for tests and maintenance.
+func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	if _, err := s.client.Compact(ctx, int64(rev)); err != nil {
+		return fmt.Errorf("compact %d: %w", rev, readError(err))
+	}
+	return nil
 }
 
 // Close implements store.Store: calls and watches end, and the connection if the

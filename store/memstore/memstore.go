@@ -226,21 +226,6 @@ func (s *Store) Status(ctx context.Context) (store.Status, error) {
 	return st, nil
 }
 
-// Shrink implements store.Store: only the history goes.
-func (s *Store) Shrink(ctx context.Context) error {
-	err := s.do(ctx, Call{Method: "Shrink"}, func() error {
-		if s.rev > s.compacted {
-			s.compact(s.rev)
-			s.wake()
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("shrink: %w", err)
-	}
-	return nil
-}
-
 // Close implements store.Store: watches end, timers stop, every later call fails
 // with store.ErrUnavailable. Repeated calls do nothing.
 func (s *Store) Close() error {

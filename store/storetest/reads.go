@@ -136,21 +136,6 @@ var reads = []promise{
 			t.Fatalf("got %+v, error %v", st, err)
 		}
 	}},
-	{"shrinking keeps what is stored, also when it is done twice", func(t *testing.T, h *harness) {
-		h.put(t, "k", "old")
-		rev := h.put(t, "k", "value")
-		for range 2 {
-			if err := h.Shrink(h.ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if kv, _ := h.get(t, "k"); string(kv.Value) != "value" || kv.Mod != rev {
-			t.Errorf("got %+v, want what was written at %d", kv, rev)
-		}
-		if next := h.put(t, "k", "next"); next <= rev {
-			t.Errorf("the revision went from %d to %d", rev, next)
-		}
-	}},
 }
 
 // spoil changes values that reads returned.
