@@ -25,7 +25,7 @@ func TestARunThatPassedNothingIsAFailure(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	p := piece{tells: []string{"acts:"}}
 	for text, want := range map[string]bool{
-		"testing: warning: no tests to run\nPASS\n":            false,
+		"testing: warning: no tests to run\nPASS\n":               false,
 		"    x_test.go:1: acts: map[a:1]\n--- PASS: TestX (1s)\n": true,
 	} {
 		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
