@@ -83,11 +83,11 @@ func causeOf(kind step.Kind, err error) string {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return step.CauseRuntimeUnavailable
 	}
+	if errors.Is(err, runtime.ErrImageMissing) {
+		return causeImageMissing // also of a container that is made anew
+	}
 	switch kind {
 	case step.EnsureImage:
-		if errors.Is(err, runtime.ErrImageMissing) {
-			return causeImageMissing
-		}
 		return causeImagePull
 	case step.EnsureVolumes:
 		return causeVolume
