@@ -31,6 +31,8 @@ func updateEffects(w plan.World) []string {
 	switch n := len(f.Restarts); {
 	case n == 1:
 		out = append(out, "restarts "+f.Restarts[0].MemberName())
+	case n > 1 && w.Set.Spec.UpdateStrategy.Type == spec.RecreateStrategy:
+		out = append(out, fmt.Sprintf("stops %s all at once, then starts them again (Recreate)", memberNames(f.Restarts)))
 	case n > 1:
 		out = append(out, fmt.Sprintf("restarts %s in this order, at most %d down", memberNames(f.Restarts), f.AtMost))
 	}

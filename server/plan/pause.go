@@ -9,10 +9,17 @@ import "github.com/stead-project/stead/spec"
 
 func (s *step) paused() bool { return s.w.Set.Paused }
 
-// held: the pause keeps the member from its target, which is not the current revision.
+// held: the pause keeps the member from its target, which is not the current revision;
+// or Recreate does.
 func (s *step) held(t *seat) bool {
-	return s.paused() && s.target(t) != s.current
+	if s.recreates() {
+		return s.apart
+	}
+	return s.stays(t)
 }
+
+// stays: its target is for the time after the pause.
+func (s *step) stays(t *seat) bool { return s.paused() && s.target(t) != s.current }
 
 // heldOn is the revision on which a member that is held returns: what it ran last; one
 // that never ran begins on the current one.

@@ -91,7 +91,7 @@ func (s *step) due(t *seat) spec.RevisionHash {
 		return s.heldOn(t)
 	case !s.ran(t):
 		return target // the first life, or one after a scale-down
-	case s.onDelete():
+	case s.onDelete() || s.recreates():
 		return target // a missing member moves on
 	case t.member != nil && t.member.StopReason == spec.ReasonUpdate:
 		return target // its turn came

@@ -10,10 +10,10 @@ import (
 // highest down to the partition, as many at once as the budget allows; the next
 // batch follows when all of this one are available. OnDelete does nothing by itself.
 func (s *step) roll() {
-	if s.onDelete() || s.paused() || s.underWay() {
+	if s.onDelete() || s.recreates() || s.paused() || s.underWay() {
 		return
 	}
-	room := s.budget() - s.down()
+	room := min(s.budget()-s.down(), s.spare())
 	for n := len(s.wanted) - 1; n >= 0 && room > 0; n-- {
 		if t := &s.seats[s.wanted[n]]; s.queued(t) {
 			room--
@@ -33,15 +33,25 @@ func (s *step) queue() {
 	if s.onDelete() {
 		return
 	}
-	reason, text := BlockedTurn, s.turnComes()
-	if s.paused() {
-		reason, text = BlockedPaused, "the rollout is paused; its turn in the update comes after it is resumed"
-	}
+	reason, text := s.holdsUp()
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		if t := &s.seats[s.wanted[n]]; s.queued(t) {
 			s.block(t, reason, text)
 		}
 	}
+}
+
+// holdsUp says what those who are well wait for.
+func (s *step) holdsUp() (reason, text string) {
+	switch {
+	case s.paused():
+		return BlockedPaused, "the rollout is paused; its turn in the update comes after it is resumed"
+	case s.untimely != "":
+		return BlockedTurn, s.untimely
+	case s.floored():
+		return BlockedFloor, "its turn in the update does not come: " + s.floorText()
+	}
+	return BlockedTurn, s.turnComes()
 }
 
 // turnComes says when the next turn in an update comes.
