@@ -10,7 +10,8 @@ import (
 )
 
 // harm is a member in trouble: memory N uses that many MiB and waits; disk FILE
-// appends to a file, forever, and says when that begins to fail and to work again.
+// appends to a file, until the disk is full quickly, and says when that begins to
+// fail and to work again.
 func harm(ctx context.Context, args []string) error {
 	if len(args) != 2 {
 		return errors.New("want memory MIB, or disk FILE")
@@ -39,11 +40,15 @@ func useMemory(ctx context.Context, mib string) error {
 }
 
 func useDisk(ctx context.Context, path string) error {
-	block, said := make([]byte, 64<<10), "nothing"
+	const most, least = 64 << 10, 1 << 10
+	block, pause, said := make([]byte, most), 10*time.Millisecond, "nothing"
 	for ctx.Err() == nil {
 		now := "wrote"
-		if err := appendTo(path, block); err != nil {
-			now = err.Error()
+		if err := appendTo(path, block); err != nil && len(block) > least {
+			block = block[:len(block)/2] // what is left may be less than a block
+			continue
+		} else if err != nil { // from now on it needs little of what others make room for
+			now, pause = err.Error(), time.Second
 		}
 		if now != said {
 			fmt.Println(now)
@@ -51,7 +56,7 @@ func useDisk(ctx context.Context, path string) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 	return nil
