@@ -80,12 +80,13 @@ func option(argv []string, name string) string {
 
 func (r *Runtime) isLogger(dir string) bool { return slices.Contains(argvOf(dir), r.cfg.Logger) }
 
-func (r *Runtime) loggersOf(dirs []string, shim int) []int {
+// loggersOf are the logger's processes below a shim: one is a child of the other.
+func (r *Runtime) loggersOf(dirs []string, parent int) []int {
 	var out []int
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && parentOf(dir) == shim && r.isLogger(dir) {
-			out = append(out, pid)
+		if err == nil && parentOf(dir) == parent && r.isLogger(dir) {
+			out = append(append(out, pid), r.loggersOf(dirs, pid)...)
 		}
 	}
 	return out
