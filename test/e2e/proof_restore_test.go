@@ -12,8 +12,8 @@ import (
 
 // What docs/OPERATIONS.md says under "Back up and restore", step by step.
 
-// mark writes a file into a member's volume, as a database writes its data.
-func (l *Lab) mark(name, text string) {
+// leaveMark writes a file into a member's volume, as a database writes its data.
+func (l *Lab) leaveMark(name, text string) {
 	l.t.Helper()
 	if err := os.WriteFile(l.marked(name), []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
@@ -65,7 +65,7 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 	addresses := l.addresses()
 	want := map[string]string{"life-0": "a", "life-1": "b", "life-2": "c"}
 	for name, text := range want {
-		l.mark(name, text)
+		l.leaveMark(name, text)
 	}
 
 	t.Log("everything is ended and copied")
@@ -79,7 +79,7 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 		t.Errorf("addresses are %v, were %v", got, addresses)
 	}
 	l.wantMarks(want)
-	l.mark("life-0", "later")
+	l.leaveMark("life-0", "later")
 	l.stead("restart", "life-1")
 	l.stead("scale", "life", "--replicas", "4", "--wait", "--timeout", "1m")
 
@@ -133,7 +133,7 @@ func TestDataOutlivesALostStore(t *testing.T) {
 	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
 	want := map[string]string{"life-0": "a", "life-1": "b", "life-2": "c"}
 	for name, text := range want {
-		l.mark(name, text)
+		l.leaveMark(name, text)
 	}
 
 	t.Log("the store is lost: members run on, and their node serves no other cluster")
