@@ -93,7 +93,7 @@ func (p *publisher) known() []spec.SetRef {
 	return refs
 }
 
-// dirty is what to draw again. A node that moved touches every set: the believer
+// dirty is what to draw again. A node that moved touches every set: plan.Believe
 // counts all nodes.
 func (p *publisher) dirty(v world.View, ch world.Changes, known []spec.SetRef) map[spec.SetRef]bool {
 	refs := map[spec.SetRef]bool{}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -78,9 +79,13 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	for i := range t.units {
 		events.write(&t.units[i], notes(ref, &t.units[i], now))
 	}
-	if !removing(p) {
-		l.report(v, w, p, mem, events, &t, now)
+	if removing(p) {
+		return t
 	}
+	if u, ok := telling(v, ref, w, now); ok {
+		t.units = slices.Insert(t.units, 0, u)
+	}
+	l.report(v, w, p, mem, events, &t, now)
 	return t
 }
 
@@ -94,7 +99,7 @@ func removing(p plan.Plan) bool {
 }
 
 // report adds the status when it differs, and warnings. What nobody waits for
-// (status, warnings, marks) is written with the next action, or alone when it has
+// (status, warnings, marks, history) is written with the next action, or alone when it has
 // waited for StatusDelay: a thousand members that become ready in a second are not
 // a thousand writes. Nor does each of a hundred starts in a row carry the status,
 // which has a row for each member: one in StatusDelay does.

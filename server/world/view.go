@@ -64,7 +64,7 @@ func (s *state) brokenOf(ref spec.SetRef) []string {
 	var keys []string
 	for key := range s.broken {
 		if of, ok := store.RefOfKey(key); ok && of == ref {
-			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus {
+			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindHistory {
 				keys = append(keys, key)
 			}
 		}
@@ -237,6 +237,22 @@ func (s *state) EventNames(ref spec.SetRef) map[string]*spec.Event {
 		}
 	}
 	return names
+}
+
+func (s *state) History(ref spec.SetRef) History {
+	t := s.sets[ref]
+	if t == nil {
+		return History{}
+	}
+	h := History{Base: t.base.record, BaseRev: t.base.mod, PageRevs: make(map[int64]store.Rev, len(t.pages))}
+	for page, e := range t.pages {
+		h.PageRevs[page] = e.mod
+		if e.record != nil {
+			h.Pages = append(h.Pages, e.record)
+		}
+	}
+	slices.SortFunc(h.Pages, func(a, b *spec.HistoryPage) int { return cmp.Compare(a.Page, b.Page) })
+	return h
 }
 
 func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses }
