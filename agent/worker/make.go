@@ -128,7 +128,14 @@ func (w *Worker) writeFiles() error {
 	}
 	if picture, ok := w.c.Picture(w.id.Ref()); ok {
 		picture.Bootstrapped = picture.Bootstrapped || life.Bootstrapped
-		if err := files.WriteSet(w.place, &picture); err != nil {
+		// The history is looked at after the picture, so that it is never behind it.
+		if err := files.WriteEvents(w.place, w.c.History(w.id.Ref())); err != nil {
+			return err
+		}
+		if err := files.WriteSet(w.place, &picture, files.Uptime(w.c.Confirmed())); err != nil {
+			return err
+		}
+		if err := files.WriteConfirmed(w.place, files.Uptime(w.c.Confirmed())); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,11 @@ func (p *publisher) round(ch world.Changes) {
 	p.world.Look(func(v world.View) {
 		seq = sequence(v)
 		for ref := range p.dirty(v, ch, known) {
-			drawn = append(drawn, Picture(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain))
+			pic := Picture(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain)
+			if !pic.Gone {
+				pic.Told = v.LastChange(ref)
+			}
+			drawn = append(drawn, pic)
 		}
 	})
 	p.mu.Lock()

@@ -63,6 +63,8 @@ type View interface {
 	EventNames(ref spec.SetRef) map[string]*spec.Event
 	// History is what is stored of the set's history.
 	History(ref spec.SetRef) History
+	// LastChange names the newest change of the set's history; zero: there is none.
+	LastChange(ref spec.SetRef) spec.ChangeID
 	// Addresses holds all address records by the address's text; an unreadable one
 	// stands there without identity: it is not free.
 	Addresses() map[string]*spec.AddressRecord

@@ -25,6 +25,7 @@ type setState struct {
 	events    map[string]entry[spec.Event]
 	base      entry[spec.HistoryBase]
 	pages     map[int64]entry[spec.HistoryPage]
+	pageList  []*spec.HistoryPage // ascending; replaced whole
 }
 
 // slot is what is stored of one identity, and the planner's view of it.
@@ -166,6 +167,7 @@ func (s *state) applyHistory(t *setState, name string, ev store.Event) (err erro
 	var e entry[spec.HistoryPage]
 	e, err = decode(s, ev, func(r *spec.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
 	keep(t.pages, page, e)
+	t.pageList = t.sortPages()
 	return err
 }
 

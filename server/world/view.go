@@ -247,12 +247,26 @@ func (s *state) History(ref spec.SetRef) History {
 	h := History{Base: t.base.record, BaseRev: t.base.mod, PageRevs: make(map[int64]store.Rev, len(t.pages))}
 	for page, e := range t.pages {
 		h.PageRevs[page] = e.mod
-		if e.record != nil {
-			h.Pages = append(h.Pages, e.record)
+	}
+	h.Pages = t.pageList
+	return h
+}
+
+func (t *setState) sortPages() []*spec.HistoryPage {
+	var list []*spec.HistoryPage
+	for _, page := range slices.Sorted(maps.Keys(t.pages)) {
+		if r := t.pages[page].record; r != nil {
+			list = append(list, r)
 		}
 	}
-	slices.SortFunc(h.Pages, func(a, b *spec.HistoryPage) int { return cmp.Compare(a.Page, b.Page) })
-	return h
+	return list
+}
+
+func (s *state) LastChange(ref spec.SetRef) (last spec.ChangeID) {
+	if t := s.sets[ref]; t != nil && len(t.pageList) > 0 {
+		last = spec.LastChange(t.pageList[len(t.pageList)-1].Changes)
+	}
+	return last
 }
 
 func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses }
