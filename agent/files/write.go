@@ -67,11 +67,11 @@ func WriteVolumeNew(p Place, content []byte) error {
 
 // WriteSet writes set.json and, once it is true, bootstrapped. A picture with a
 // lower sequence than the one written is ignored; bootstrapped is never removed, and
-// confirmed never goes back. Of a picture that was written the file is left alone,
-// however much confirmed moved.
+// neither confirmed nor the event named ever goes back. Of a picture that was written
+// the file is left alone, however much confirmed moved.
 func WriteSet(p Place, picture *spec.Picture, confirmed Uptime) error {
 	var old setDoc
-	known := false
+	var known bool
 	if b, err := os.ReadFile(filepath.Join(p.Stead, SetFile)); err == nil {
 		known = json.Unmarshal(b, &old) == nil
 		if known && old.Sequence.Compare(picture.Sequence) > 0 {
@@ -81,12 +81,16 @@ func WriteSet(p Place, picture *spec.Picture, confirmed Uptime) error {
 	if known && (old.Sequence == picture.Sequence || old.ConfirmedUntil > confirmed) {
 		confirmed = old.ConfirmedUntil
 	}
+	next := *picture
+	if old.Event.Compare(next.Told) > 0 {
+		next.Told = old.Event // what an older picture included, this one does
+	}
 	if picture.Bootstrapped {
 		if err := Put(p.Stead, BootstrappedFile, []byte("1\n"), 0o444); err != nil {
 			return err
 		}
 	}
-	doc, err := Set(picture, confirmed)
+	doc, err := Set(&next, confirmed)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,9 @@ import (
 // so that a step writes few bytes of either.
 const pageSize = 16
 
+// beginDelay is how many StatusDelays the begin of a life may wait to be told.
+const beginDelay = 10
+
 // full: the next change begins another page.
 func full(p *spec.HistoryPage, members int) bool {
 	n := len(p.Changes)
@@ -22,18 +25,21 @@ func full(p *spec.HistoryPage, members int) bool {
 }
 
 // telling makes the write that tells what became of the set since its history was
-// last written; ok is false when nothing did. It stands before the actions of its
+// last written; ok is false when nothing did, begins true when lives began and no
+// more. It stands before the actions of its
 // step: what takes a fact away is never written before the fact was told.
-func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit, ok bool) {
+func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit, begins, ok bool) {
 	h := v.History(ref)
 	told, open, next := resume(h, w)
 	before := told
 	before.Members = slices.Clone(told.Members)
 	changes := plan.Tell(w, &told)
 	if len(changes) == 0 {
-		return unit{}, false
+		return unit{}, false, false
 	}
+	begins = true
 	for i := range changes {
+		begins = begins && (changes[i].Kind == spec.ChangeJoined || changes[i].Kind == spec.ChangeReturned)
 		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, next+int64(i), now.UTC()
 	}
 	base := store.HistoryBaseKey(ref)
@@ -56,7 +62,7 @@ func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 	for _, old := range outOfWindow(h, page) {
 		u.remove(store.HistoryPageKey(ref, old))
 	}
-	return u, true
+	return u, begins, true
 }
 
 // resume is what the stored history has told, its open page, and the next number.

@@ -82,9 +82,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	if removing(p) {
 		return t
 	}
-	if u, ok := telling(v, ref, w, now); ok {
-		t.units = slices.Insert(t.units, 0, u)
-	}
+	l.tell(v, w, mem, &t, now)
 	l.report(v, w, p, mem, events, &t, now)
 	return t
 }
@@ -96,6 +94,26 @@ func removing(p plan.Plan) bool {
 		}
 	}
 	return false
+}
+
+// tell puts what became of the set before the actions. That lives began, and nothing
+// else, is told alone only after a while: with the next action, or that they are ready,
+// it costs no revision of its own.
+func (l *leader) tell(v world.View, w plan.World, mem *memory, t *turn, now time.Time) {
+	u, begins, ok := telling(v, w.Set.Ref, w, now)
+	alone := ok && begins && len(t.units) == 0
+	switch {
+	case !alone:
+		mem.tellDue = time.Time{}
+	case mem.tellDue.IsZero():
+		mem.tellDue = now.Add(beginDelay * l.cfg.StatusDelay)
+	}
+	switch {
+	case alone && now.Before(mem.tellDue):
+		t.sooner(mem.tellDue.Sub(now))
+	case ok:
+		t.units = slices.Insert(t.units, 0, u)
+	}
 }
 
 // report adds the status when it differs, and warnings. What nobody waits for
