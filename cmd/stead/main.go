@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,36 +30,42 @@ const (
 // usageError is a wrong use of the command line.
 type usageError struct{ error }
 
-// errNotInTime is returned by verbs that waited and ran out of time.
-var errNotInTime = errors.New("not finished in time")
+// What verbs that waited return: they ran out of time, or Ctrl-C ended them.
+var (
+	errNotInTime = errors.New("not finished in time")
+	errLeft      = errors.New("not finished, and left alone")
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
 // run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string) int {
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil && status.Code(err) == codes.Canceled {
-		return exitRefused
+	if ctx.Err() != nil && (status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled)) {
+		fmt.Fprintln(errOut, "stead: interrupted; what the server has taken up goes on")
+		return exitTimedOut
 	}
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	fmt.Fprintln(os.Stderr, "stead: "+explainError(err))
+	fmt.Fprintln(errOut, "stead: "+explainError(err))
 	var wrong usageError
 	switch {
 	case errors.As(err, &wrong):
 		return exitUsage
-	case errors.Is(err, errNotInTime):
+	case errors.Is(err, errNotInTime), errors.Is(err, errLeft):
 		return exitTimedOut
 	}
 	return exitRefused
@@ -97,7 +104,7 @@ Try it on one machine:
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
-		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
+		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), statusCommand(c), versionCommand(c),
 	)
 	return root
 }

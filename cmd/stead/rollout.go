@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,10 +18,10 @@ func rolloutCommand(c *cli) *cobra.Command {
 		Use:   "rollout",
 		Short: "Follow an update of a set, go back, or restart its members",
 		RunE: func(*cobra.Command, []string) error {
-			return usageError{errors.New("rollout takes a verb: status, history, undo or restart")}
+			return usageError{errors.New("rollout takes a verb: status, history, undo, pause, resume or restart")}
 		},
 	}
-	cmd.AddCommand(rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutRestart(c))
+	cmd.AddCommand(rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutPause(c, true), rolloutPause(c, false), rolloutRestart(c))
 	return cmd
 }
 
@@ -33,29 +32,6 @@ func rolloutSet(args []string) (string, error) {
 		err = usageError{fmt.Errorf("only sets roll out, not a %s", kind)}
 	}
 	return name, err
-}
-
-func rolloutStatus(c *cli) *cobra.Command {
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:               "status SET",
-		Short:             "Wait until the update is done, showing who waits for what",
-		Example:           `  stead rollout status etcd --timeout 5m`,
-		ValidArgsFunction: c.completeNames("set"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := rolloutSet(args)
-			if err != nil {
-				return err
-			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-				defer cancel()
-				return waitSet(ctx, control, spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, forAvailable, cmd.OutOrStdout())
-			})
-		},
-	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; exit code 3 when it is over")
-	return cmd
 }
 
 // onSet calls do, bounded as every call, with the set that args name.
@@ -102,6 +78,26 @@ func rolloutUndo(c *cli) *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the one before")
 	return cmd
+}
+
+// rolloutPause is the verb pause, or resume.
+func rolloutPause(c *cli, paused bool) *cobra.Command {
+	use, short, said := "pause", "Hold back the update of a set; scaling and healing go on", "paused"
+	if !paused {
+		use, short, said = "resume", "Let the update of a paused set go on", "resumed"
+	}
+	return &cobra.Command{
+		Use:               use + " SET",
+		Short:             short,
+		Example:           "  stead rollout " + use + " etcd",
+		ValidArgsFunction: c.completeNames("set"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
+				done, err := control.Pause(ctx, &proto.PauseRequest{Namespace: c.namespace, Name: name, Paused: paused})
+				return printEdit(cmd, done, err, "set "+name+" "+said)
+			})
+		},
+	}
 }
 
 func rolloutRestart(c *cli) *cobra.Command {
