@@ -142,8 +142,9 @@ func (t *Told) Find(ordinal int) (int, bool) {
 
 // Add takes a change as told. The members must not be shared.
 func (t *Told) Add(c *Change) {
-	t.Replicas = c.Replicas
 	switch c.Kind {
+	case ChangeReplicas:
+		t.Replicas = c.Replicas
 	case ChangeUpdateBegan:
 		t.Update, t.Updating = c.Revision, true
 	case ChangeUpdateEnded:

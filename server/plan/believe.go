@@ -19,7 +19,7 @@ func Believe(nodes []Node) func(*Slot) bool {
 			silent++
 			continue
 		}
-		live[n.Facts.Name] = n.Session
+		live[n.Node.Name] = n.Session
 	}
 	return func(slot *Slot) bool {
 		m, r := slot.Member, slot.Report
