@@ -25,8 +25,8 @@ func Tell(w World, told *spec.Told) []spec.Change {
 			t.life(&w.Slots[i])
 		}
 	}
-	if st := w.Status; told.Updating && st != nil && st.CurrentCompleted && st.CurrentRevision == w.TemplateHash {
-		t.add(spec.Change{Kind: spec.ChangeUpdateEnded, Ordinal: spec.NoOrdinal, Revision: w.TemplateHash})
+	if told.Updating && t.updated() {
+		t.add(spec.Change{Kind: spec.ChangeUpdateEnded, Ordinal: spec.NoOrdinal, Revision: t.aim()})
 	}
 	return t.changes
 }
@@ -125,9 +125,31 @@ func (t *teller) wanted() {
 	if t.told.Replicas != t.w.Set.Replicas() && !t.w.Set.Deleting {
 		t.add(spec.Change{Kind: spec.ChangeReplicas, Ordinal: spec.NoOrdinal})
 	}
-	if t.told.Update != t.w.TemplateHash {
-		t.add(spec.Change{Kind: spec.ChangeUpdateBegan, Ordinal: spec.NoOrdinal, Revision: t.w.TemplateHash})
+	if aim := t.aim(); t.told.Update != aim {
+		c := spec.Change{Kind: spec.ChangeUpdateBegan, Ordinal: spec.NoOrdinal, Revision: aim}
+		if aim != t.w.TemplateHash {
+			c.Reason = spec.OnFailureRollback
+		}
+		t.add(c)
 	}
+}
+
+// aim is the revision where members go: the template's, or the one completed last when
+// that was given up.
+func (t *teller) aim() spec.RevisionHash {
+	if st := t.w.Status; st != nil && st.RolledBackFrom == t.w.TemplateHash {
+		return st.CurrentRevision
+	}
+	return t.w.TemplateHash
+}
+
+// updated: every member was available on aim, as the stored status says.
+func (t *teller) updated() bool {
+	st, n := t.w.Status, t.w.Set.Replicas()
+	if st == nil || !st.CurrentCompleted || st.CurrentRevision != t.aim() {
+		return false
+	}
+	return t.aim() == t.w.TemplateHash || st.CurrentReplicas == n && st.AvailableReplicas == n
 }
 
 // life tells of a life's begin, and whether the member is ready.

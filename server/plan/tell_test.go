@@ -68,6 +68,14 @@ func TestTell(t *testing.T) {
 			want: "Left:2/Failed ReplicasChanged:4 UpdateBegan:h2 Joined:3/Create UpdateEnded:h2"},
 		{name: "an update that is not completed", before: "ordered 1 n1 update=h1 current=h1 0:ready", now: "ordered 1 n1 update=h2 current=h2? 0:ready", want: "UpdateBegan:h2"},
 		{name: "a rollback is an update", before: "ordered 1 n1 update=h2 current=h1 0:ready", now: "ordered 1 n1 update=h1 current=h1? 0:ready", want: "UpdateBegan:h1"},
+		{name: "one that was given up goes back", before: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2", now: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2",
+			change: func(w *World) {
+				w.Status.RolledBackFrom, w.Status.CurrentReplicas, w.Status.AvailableReplicas = "h2", 1, 1
+			}, want: "UpdateBegan:h1"},
+		{name: "and has gone back", before: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2", now: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2",
+			change: func(w *World) {
+				w.Status.RolledBackFrom, w.Status.CurrentReplicas, w.Status.AvailableReplicas = "h2", 2, 2
+			}, want: "UpdateBegan:h1 UpdateEnded:h1"},
 		{name: "a record that cannot be read is no proof", before: "ordered 1 n1 0:ready 1:ready", now: "ordered 1 n1 0:ready 1:none",
 			change: func(w *World) { w.Broken = []string{"members/default/db/1"} }, want: ""},
 	} {
