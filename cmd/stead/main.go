@@ -102,7 +102,7 @@ Try it on one machine:
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of the objects")
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
-		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
+		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), statusCommand(c), versionCommand(c),
 	)
