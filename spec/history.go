@@ -118,9 +118,9 @@ type HistoryPage struct {
 	Changes []Change `json:"changes"`
 }
 
-// Changes is the newest HistoryWindow changes of the pages, which are ascending. The
+// NewestChanges is the newest HistoryWindow changes of the pages, which are ascending. The
 // result is the caller's.
-func Changes(pages []*HistoryPage) []Change {
+func NewestChanges(pages []*HistoryPage) []Change {
 	var all []Change
 	for _, p := range pages {
 		all = append(all, p.Changes...)

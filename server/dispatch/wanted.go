@@ -70,7 +70,7 @@ func (t *told) nextHistories(v world.View, at seat) []spec.History {
 		if last.Compare(t.changes[ref]) <= 0 {
 			continue
 		}
-		changes := spec.ChangesAfter(spec.Changes(v.History(ref).Pages), t.changes[ref])
+		changes := spec.ChangesAfter(spec.NewestChanges(v.History(ref).Pages), t.changes[ref])
 		t.changes[ref] = last
 		out = append(out, spec.History{Ref: ref, Changes: changes})
 	}

@@ -112,7 +112,7 @@ func (h *tale) member(rev store.Rev, identity string, ev store.Event) {
 
 // told lists the set's stored changes as kind, ordinal and reason.
 func told(v world.View) (list []string) {
-	for _, c := range spec.Changes(v.History(db).Pages) {
+	for _, c := range spec.NewestChanges(v.History(db).Pages) {
 		word := fmt.Sprintf("%s %d", c.Kind, c.Ordinal)
 		if c.Ordinal == spec.NoOrdinal {
 			word = fmt.Sprintf("%s %d", c.Kind, c.Replicas)
@@ -157,7 +157,7 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 		c.until("a later second member joins again", has("Left 1 ScaleDown", "ReplicasChanged 2", "Joined 1 Create", "Ready 1"))
 		var last int64
 		c.cache.Look(func(v world.View) {
-			for i, ch := range spec.Changes(v.History(db).Pages) {
+			for i, ch := range spec.NewestChanges(v.History(db).Pages) {
 				if ch.Number != int64(i+1) || ch.Epoch != 1 {
 					t.Errorf("change %d has the number %d.%d", i+1, ch.Epoch, ch.Number)
 				}
@@ -172,7 +172,7 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 		c.set(1, func(s *spec.Set) { s.UID, s.Deleting = "u2", false })
 		c.until("another set of the name", has("Joined 0 Create", "Ready 0"))
 		c.cache.Look(func(v world.View) {
-			if first := spec.Changes(v.History(db).Pages)[0]; first.Number <= last {
+			if first := spec.NewestChanges(v.History(db).Pages)[0]; first.Number <= last {
 				t.Errorf("the next set's first change has the number %d; the last set's went on after %d", first.Number, last)
 			}
 		})
@@ -197,7 +197,7 @@ func TestTheHistoryIsBoundedAndSmallToWrite(t *testing.T) {
 					t.Errorf("page %d has %d changes", p.Page, len(p.Changes))
 				}
 			}
-			if got := len(spec.Changes(h.Pages)); got != spec.HistoryWindow || all > spec.HistoryWindow+2*pageSize {
+			if got := len(spec.NewestChanges(h.Pages)); got != spec.HistoryWindow || all > spec.HistoryWindow+2*pageSize {
 				t.Errorf("%d of %d changes are shown; want %d, and no more than a page beside", got, all, spec.HistoryWindow)
 			}
 		})
@@ -215,18 +215,18 @@ func TestMoreChangesAtOnceThanAreKeptLeaveAGap(t *testing.T) {
 		c.set(n, parallel)
 		c.until("all told", func(v world.View) bool {
 			h := v.History(db)
-			return h.Base != nil && spec.LastChange(spec.Changes(h.Pages)).Number == n
+			return h.Base != nil && spec.LastChange(spec.NewestChanges(h.Pages)).Number == n
 		})
 		for i := range n {
 			c.node.behave(i, "")
 		}
 		c.until("all ready", ready(n))
 		c.until("all told once", func(v world.View) bool {
-			return spec.LastChange(spec.Changes(v.History(db).Pages)).Number == 2*n
+			return spec.LastChange(spec.NewestChanges(v.History(db).Pages)).Number == 2*n
 		})
 		time.Sleep(time.Minute)
 		c.cache.Look(func(v world.View) {
-			if got := spec.LastChange(spec.Changes(v.History(db).Pages)).Number; got != 2*n {
+			if got := spec.LastChange(spec.NewestChanges(v.History(db).Pages)).Number; got != 2*n {
 				t.Errorf("the last number is %d, want %d", got, 2*n)
 			}
 		})
@@ -248,7 +248,7 @@ func TestAHistoryThatCannotBeReadIsBegunAnewWithHigherNumbers(t *testing.T) {
 				c.set(3)
 				c.until("told anew", has("Joined 0 Create", "Joined 1 Create", "Ready 1", "Joined 2 ScaleUp"))
 				c.cache.Look(func(v world.View) {
-					if first := spec.Changes(v.History(db).Pages)[0]; first.Number <= 4 && broken == store.HistoryPageKey(db, 0) {
+					if first := spec.NewestChanges(v.History(db).Pages)[0]; first.Number <= 4 && broken == store.HistoryPageKey(db, 0) {
 						t.Errorf("it begins with number %d, which was given before", first.Number)
 					}
 				})

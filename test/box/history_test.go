@@ -126,7 +126,7 @@ func (c *cluster) stored(set spec.SetName) []spec.Change {
 			}
 		}
 	}
-	return spec.Changes(pages)
+	return spec.NewestChanges(pages)
 }
 
 // finish waits until every member that lives is shown all of it, and checks that
