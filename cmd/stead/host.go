@@ -11,6 +11,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -150,6 +151,9 @@ func (h *host) prepare(ctx context.Context) error {
 	}
 	h.warn()
 	_, err := h.dns.Listen(ctx)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; stop it, or give members another --gateway", err)
+	}
 	return err
 }
 
