@@ -29,3 +29,5 @@ func TestAWatchGoesOnUntilCtrlC(t *testing.T) {
 }
 
 func TestDiffAndDryRunSayWhatApplyWouldDo(t *testing.T) { newCluster(t, nil).play("diff.txt") }
+
+func TestDescribeAndHistoryAnswerTheOperator(t *testing.T) { newCluster(t, nil).play("describe.txt") }

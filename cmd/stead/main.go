@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
 )
 
 // version is set by the linker (-X main.version).
@@ -46,6 +49,7 @@ func main() {
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
+	ctx = metadata.AppendToOutgoingContext(ctx, proto.UserKey, userName())
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,7 +80,7 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	misfits, err := d.sets(o, kvs, s.cfg.World)
+	misfits, err := d.sets(o, kvs, s.cfg.World, user(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (d *draft) services(o *spec.Objects, kvs map[string]store.KV) error {
 }
 
 // sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader) ([]string, error) {
+func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader, by string) ([]string, error) {
 	var problems []spec.Problem
 	var misfits []string
 	for _, m := range o.Sets {
@@ -171,7 +172,7 @@ func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader) (
 		if err != nil {
 			return nil, err
 		}
-		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC()})
+		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC(), by}, o.Seen(ref))
 		if err != nil {
 			return nil, err
 		}
@@ -230,6 +231,9 @@ func (s *Server) write(ctx context.Context, edits []edit) error {
 		return nil
 	}
 	rev, err := s.cfg.Store.Commit(ctx, txn)
+	if errors.Is(err, store.ErrConflict) {
+		return s.clash(ctx, edits, err)
+	}
 	if err != nil {
 		return writeError("one of the objects", err)
 	}

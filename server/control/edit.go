@@ -49,10 +49,11 @@ func finish(kind string, ns spec.Namespace, name, key string, kv store.KV, same 
 	return e
 }
 
-// birth is what a new set gets beside its spec.
+// birth is what a new set gets beside its spec, and who edits an old one.
 type birth struct {
 	uid spec.UID
 	now time.Time // for people
+	by  string    // for people
 }
 
 // before decodes the object as it was; nil when it is new.
@@ -69,7 +70,7 @@ func before[T any](kv store.KV) (*T, error) {
 
 // setEdit makes the set of m, or makes it equal to m. Without replicas in m the
 // present number stays. problems tell what may not change.
-func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.Problem, error) {
+func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit, spec.Set, []spec.Problem, error) {
 	old, err := before[spec.Set](kv)
 	if err != nil {
 		return edit{}, spec.Set{}, nil, err
@@ -86,6 +87,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 			now.Spec.Replicas = &one
 		}
 		settleInitial(&now)
+		now.Edits = []spec.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
 		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
 		e.docs.after = spec.SetManifest(&now)
 		return e, now, nil, nil
@@ -99,14 +101,19 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 	settleInitial(&now)
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	sameSpec := sameJSON(then.Spec, now.Spec)
+	now.Edits = old.Edits
 	if !sameSpec {
 		now.Generation++
+		note(&now, &then, spec.Edit{Verb: "apply", By: b.by, At: b.now})
 	}
 	same := sameSpec && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
 	e.applied.Effects = changeEffects(&then, &now)
 	e.docs = documents{spec.SetManifest(&then), spec.SetManifest(&now)}
 	problems := changeProblems(&then, &now)
+	if p, stale := staleProblem(old, read); stale && !same {
+		problems = append(problems, p)
+	}
 	if old.Deleting {
 		problems = []spec.Problem{{What: "set " + now.Ref.String() + " is being deleted", Fix: "wait until it is gone and apply again"}}
 	}
