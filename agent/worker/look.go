@@ -125,6 +125,11 @@ func (w *Worker) takeKicks() {
 	if k.containers {
 		w.dirty = true
 	}
+	if k.confirmed && w.prepared.files {
+		if err := files.WriteConfirmed(w.place, files.Uptime(w.c.Confirmed())); err != nil {
+			w.log.Warn("confirmation not written", "err", err)
+		}
+	}
 	if k.repair && w.prepared.network && w.anyStarted() {
 		w.prepared.network, w.prepared.files = false, false
 	}
