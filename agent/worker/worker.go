@@ -27,6 +27,7 @@ type Worker struct {
 	told     map[spec.Token]bool      // ends that were reported
 	kicks    kicks
 	last     *spec.Report
+	lastMin  int32              // the life's MinReadySeconds at that report
 	cancelOp context.CancelFunc // of an operation that a Stop may break off
 
 	// What follows belongs to the goroutine of Run.
@@ -105,6 +106,7 @@ func (w *Worker) Tell(life spec.Life) {
 	token := life.Member.Token
 	switch c := token.Compare(w.orders.Token); {
 	case c < 0:
+		w.answerOld(token)
 		return
 	case c == 0 && w.orders.Goal == spec.GoalStop && life.Member.Goal != spec.GoalStop:
 		life.Member.Goal = spec.GoalStop
