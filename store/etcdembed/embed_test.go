@@ -167,7 +167,7 @@ func listeners(t *testing.T) string {
 
 func TestAQuotaThatIsUsedUpIsNoSpace(t *testing.T) {
 	const quota, size = 8 << 20, 1 << 20
-	_, s := begin(t, etcdembed.Config{Dir: t.TempDir(), NoFsync: true, QuotaBytes: quota})
+	_, s := begin(t, etcdembed.Config{Dir: t.TempDir(), NoFsync: true, QuotaBytes: quota, LookAfter: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// etcd learns how much it has written only when it commits, by time: how many
