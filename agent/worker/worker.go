@@ -161,6 +161,15 @@ func (w *Worker) Repair() {
 	w.nudge()
 }
 
+// Pending is a life that this worker was told to run and has not opened yet; false:
+// there is none.
+func (w *Worker) Pending() (spec.Token, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.orders.Token
+	return t, w.orders.Goal == spec.GoalRun && w.orders.Over.Compare(t) < 0 && t.Compare(w.c.Ledger.Look(w.id).Newest) > 0
+}
+
 // Last is the newest report of the life dealt with; false: there was none.
 func (w *Worker) Last() (spec.Report, bool) {
 	w.mu.Lock()

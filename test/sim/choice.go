@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,8 +67,13 @@ type dealer struct {
 	calm  bool
 }
 
-func newDealer(seed uint64) *dealer {
-	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: weights}
+func newDealer(seed uint64, often []string) *dealer {
+	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: slices.Clone(weights)}
+	for i, w := range d.table {
+		if slices.Contains(often, w.kind) {
+			d.table[i].calm, d.table[i].stormy = 4*w.calm+12, 4*w.stormy+12
+		}
+	}
 	d.calm = d.r.IntN(3) == 0
 	for _, w := range d.table {
 		d.total += d.of(w)
@@ -90,4 +96,14 @@ func (d *dealer) next() Choice {
 		}
 	}
 	panic("the weights do not add up")
+}
+
+// IsFault tells whether a count is of something that went wrong.
+func IsFault(count string) bool {
+	switch count {
+	case "crash-server", "crash-between", "unknown", "hang-server", "crash-agent", "reboot", "power-off", "cut", "break",
+		"sick", "cordon", "slow-op", "restore", "land", "conflict", "hello refused":
+		return true
+	}
+	return strings.HasPrefix(count, "fault: ")
 }

@@ -13,6 +13,7 @@ import (
 type door struct {
 	store.Store
 	w       *World
+	s       *server
 	dead    bool
 	crashIn int // commits until the server dies; 0: it does not
 	after   bool
@@ -47,12 +48,27 @@ func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 }
 
 func (d *door) write(ctx context.Context, t store.Txn) (store.Rev, error) {
+	deposed := d.deposed(t)
 	rev, err := d.Store.Commit(ctx, t)
 	if err != nil {
 		d.w.did("conflict")
+	} else if deposed && len(t.Then) > 0 {
+		d.w.fail("leader", "%s writes %s, and does not lead", d.s.name, t.Then[0].Key)
 	}
 	d.w.look()
 	return rev, err
+}
+
+// deposed: the transaction writes what only a leader writes, and another one leads.
+func (d *door) deposed(t store.Txn) bool {
+	for _, op := range t.Then {
+		switch kind, _ := store.Kind(op.Key); kind {
+		case store.KindMember, store.KindIdentity, store.KindStatus, store.KindRevision:
+			_, kvs, err := d.Store.Get(d.w.ctx, store.LeaderKey)
+			return err == nil && kvs[store.LeaderKey].Create != d.s.lead.Created
+		}
+	}
+	return false
 }
 
 // Get implements store.Store.

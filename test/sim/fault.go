@@ -106,7 +106,7 @@ func (n *node) setCut(cut bool) bool {
 }
 
 func (w *World) breakSession() bool {
-	x := w.someSession()
+	x := w.some(anySession)
 	if x == nil {
 		return false
 	}
@@ -165,10 +165,9 @@ func (w *World) backup() bool {
 	return true
 }
 
-// restore puts an older store in the place of this one, with a new epoch, as SAFETY
-// S8 asks: nothing is decided until every node has said hello to the new store.
+// restore puts an older store in the place of this one, with a new epoch (SAFETY S8).
 func (w *World) restore() bool {
-	if len(w.backups) == 0 || w.holds() {
+	if len(w.backups) == 0 {
 		return false
 	}
 	b := w.backups[w.r.IntN(len(w.backups))]
@@ -193,31 +192,25 @@ func (w *World) restore() bool {
 		w.commit(ops...)
 	}
 	w.backups = nil
-	for _, n := range w.nodes {
-		w.waiting[n.name] = !w.plant.RestoreAtOnce
-	}
 	for _, s := range w.servers {
 		s.start()
 	}
 	return true
 }
 
-// holds: after a restore a node has not said hello yet.
-func (w *World) holds() bool {
-	for _, waits := range w.waiting {
-		if waits {
-			return true
-		}
-	}
-	return false
-}
-
 // resolve is the operator's part after a restore: a life that the store does not
 // know is ended by hand.
 func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
+	for _, id := range slices.Clone(n.agent.ids) {
+		if token, ok := n.agent.workers[id].pending(); ok && !known(id, token) {
+			n.w.note("the operator ends %s %s on %s", id.MemberName(), token, n.name)
+			n.agent.workers[id].over(token)
+		}
+	}
 	for _, e := range n.agent.led.Entries() {
 		if !e.Open.IsZero() && !known(e.ID, e.Open) {
 			n.w.note("the operator ends %s %s on %s", e.ID.MemberName(), e.Open, n.name)
+			n.w.judge.resolved[life{e.ID, e.Open}] = true
 			n.worker(e.ID).over(e.Open)
 		}
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +127,7 @@ func (x *worker) open() error {
 
 // start begins the process now, or late: then the agent gave up on it meanwhile.
 func (x *worker) start(p *place) string {
-	if p.landing == nil && x.n.w.chance(10) && !x.n.w.judge.settling {
+	if p.landing == nil && x.n.w.chance(8) && !x.n.w.judge.settling {
 		p.landing = &landing{p.serial, x.token}
 		x.n.w.did("fault: start lands late")
 		return "StartError"
@@ -138,7 +140,7 @@ func (x *worker) start(p *place) string {
 // land has a start take effect that nobody waits for any more.
 func (w *World) land() bool {
 	for _, n := range w.nodes {
-		for _, id := range n.stands() {
+		for _, id := range slices.SortedFunc(maps.Keys(n.places), compareIdentity) {
 			p := n.places[id]
 			l := p.landing
 			if l == nil {
@@ -162,11 +164,17 @@ func (w *World) land() bool {
 func (x *worker) finish(p *place, kind step.Kind) string {
 	switch kind {
 	case step.SignalStop:
+		x.asksToEnd(p)
 		x.state.signalled, x.stopAt = true, x.n.w.clock.Add(x.grace())
+		if x.n.w.plant.ToldTooEarly {
+			x.n.agent.seq++
+			x.n.agent.put(spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: spec.PhaseStopped, Seq: x.n.agent.seq})
+		}
 		if !p.alive.IsZero() {
 			p.exits = x.n.w.clock.Add(time.Duration(x.n.w.r.IntN(int(1500*x.grace()/time.Second+1))) * time.Millisecond)
 		}
 	case step.KillAll:
+		x.asksToEnd(p)
 		if p.hangs > 0 && !p.alive.IsZero() {
 			p.hangs--
 			return "StopError"
@@ -198,6 +206,12 @@ func (x *worker) finish(p *place, kind step.Kind) string {
 		panic("the worker does not know the operation " + string(kind))
 	}
 	return ""
+}
+
+func (x *worker) asksToEnd(p *place) {
+	if !p.alive.IsZero() {
+		x.n.w.judge.ending(x.n, x.id, p.alive)
+	}
 }
 
 func (x *worker) reportOver() {

@@ -17,6 +17,9 @@ type judge struct {
 	first    map[life]run                 // where and in which boot a life was first started
 	over     map[life]bool                // a store was told that it is over
 	ends     map[life]bool                // this store was told so
+	stopped  map[life]bool                // a store ever asked for its end
+	newest   map[spec.Identity]spec.Token // ever, of any store
+	resolved map[life]bool                // an operator ended it by hand
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
@@ -43,6 +46,7 @@ type volumeKey struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
+		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, held: map[volumeKey]spec.VolumeID{},
 	}
@@ -75,6 +79,15 @@ func (j *judge) started(p *place, token spec.Token) {
 func (j *judge) ended(l life) {
 	if j.alive[l.id].token == l.token {
 		delete(j.alive, l.id)
+	}
+}
+
+// ending judges that a process which an agent ends was asked to end: by name, or because
+// the identity has had a newer life.
+func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
+	l := life{id, token}
+	if !j.stopped[l] && !j.resolved[l] && j.newest[id].Compare(token) <= 0 {
+		j.w.fail("absence", "%s ends %s %s, and nobody asked for it", n.name, id, token)
 	}
 }
 
@@ -129,10 +142,19 @@ func (j *judge) member(v world.View, e store.Event) {
 	if old, _ := v.Member(m.ID); old != nil && old.Token != m.Token && !j.proven(old) {
 		j.w.fail("proof", "%s gets %s, and nothing proves that %s is over", m.ID, m.Token, old.Token)
 	}
+	if held := v.Addresses()[m.Address.String()]; held != nil && held.FreedAt == nil && held.ID != m.ID {
+		j.w.fail("addresses", "%s gets the address %s of %s", m.ID, m.Address, held.ID)
+	}
 	if rec, _ := v.Identity(m.ID); rec != nil && rec.Address.IsValid() && rec.Address != m.Address {
 		j.w.fail("addresses", "%s gets the address %s; it has %s", m.ID, m.Address, rec.Address)
 	}
 	j.lasts[m.ID], j.goals[l] = m.Token, m.Goal
+	if m.Token.Compare(j.newest[m.ID]) > 0 {
+		j.newest[m.ID] = m.Token
+	}
+	if m.Goal == spec.GoalStop {
+		j.stopped[l] = true
+	}
 }
 
 // forgotten: a life that is forgotten was proven over.

@@ -19,7 +19,7 @@ func (c *court) order() {
 			starts++
 			c.begins(a.Member)
 		case plan.Stop:
-			if a.Reason == spec.ReasonScaleDown || a.Reason == spec.ReasonDelete {
+			if a.Reason == spec.ReasonDelete || a.Reason == spec.ReasonScaleDown && !c.recreates() {
 				stops++
 				c.leaves(a)
 			}
@@ -61,9 +61,11 @@ func (c *court) leaves(a plan.Stop) {
 // right is ended, the budget is kept, the highest go first, and each new life runs
 // the revision that is due.
 func (c *court) updates() {
-	down, ended := 0, 0
+	down, ended, well := 0, 0, 0
 	for _, o := range c.wanted {
-		if !c.available(o) && !c.obsolete(o) {
+		if c.available(o) {
+			well++
+		} else if !c.obsolete(o) {
 			down++
 		}
 	}
@@ -77,7 +79,10 @@ func (c *court) updates() {
 			c.due(a.Member)
 		}
 	}
-	if ended > 0 && ended+down > c.budget() {
+	if ended > 0 && well-ended < c.floor() {
+		c.fail("floor", "%d members are available and %d of them are ended; %d must stay", well, ended, c.floor())
+	}
+	if ended > 0 && ended+down > c.budget() && !c.recreates() {
 		c.fail("budget", "%d members are down and %d more are ended, of at most %d", down, ended, c.budget())
 	}
 }
@@ -107,10 +112,10 @@ func (c *court) disturbs(a plan.Stop) bool {
 			c.fail("churn", "%s is restarted, and nobody asked for it", a.ID)
 		}
 	case spec.ReasonUpdate:
-		if s.Member.Revision == c.target(o) || u.Type == spec.OnDeleteStrategy && s.Request == nil {
+		if s.Member.Revision == c.target(o) || c.held(o) || u.Type == spec.OnDeleteStrategy && s.Request == nil {
 			c.fail("churn", "%s is ended for an update on revision %s", a.ID, s.Member.Revision)
 		}
-		if s.Request == nil && c.available(o) {
+		if s.Request == nil && c.available(o) && !c.recreates() {
 			c.highestFirst(o)
 		}
 	default:
@@ -142,6 +147,16 @@ func (c *court) stopped(o int) bool {
 // that dies before its turn returns on what it ran, unless that never worked.
 func (c *court) due(m spec.Member) {
 	s, target := c.slot(m.ID.Ordinal), c.target(m.ID.Ordinal)
+	if c.recreates() {
+		c.apart(m)
+		return
+	}
+	if c.held(m.ID.Ordinal) {
+		if m.Revision != c.current() && (s.Identity == nil || m.Revision != s.Identity.Due) {
+			c.fail("due", "%s begins on %s while the rollout is paused", m.ID, m.Revision)
+		}
+		return
+	}
 	if s.Member == nil || s.Member.StopReason == spec.ReasonUpdate || c.x.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy {
 		if m.Revision != target {
 			c.fail("due", "%s begins on %s; its target is %s", m.ID, m.Revision, target)
@@ -153,6 +168,28 @@ func (c *court) due(m spec.Member) {
 	forgotten := c.x.Revisions == nil || !c.stored(s.Member.Revision)
 	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten)) {
 		c.fail("due", "%s begins on %s, though it ran %s and its turn did not come", m.ID, m.Revision, s.Member.Revision)
+	}
+}
+
+// apart: under Recreate members of two revisions do not run beside each other, but for
+// those that did before.
+func (c *court) apart(m spec.Member) {
+	others, same := 0, 0
+	for o, s := range c.slots {
+		switch {
+		case c.vacant(o):
+		case s.Member.Revision != m.Revision:
+			others++
+		default:
+			same++
+		}
+	}
+	ran := c.slot(m.ID.Ordinal).Identity != nil && c.slot(m.ID.Ordinal).Identity.Due == m.Revision
+	if others > 0 && same == 0 && !ran && m.Revision == c.x.TemplateHash && c.current() != m.Revision {
+		c.fail("due", "%s begins on %s while %d members of other revisions live", m.ID, m.Revision, others)
+	}
+	if others == 0 && same == 0 && m.Revision != c.x.TemplateHash && !c.x.Set.Paused {
+		c.fail("due", "%s begins on %s, though no other runs it", m.ID, m.Revision)
 	}
 }
 

@@ -51,6 +51,9 @@ func (c *court) fail(judge, format string, args ...any) {
 	for _, a := range c.p.Actions {
 		text += "; " + actionName(a)
 	}
+	for _, b := range c.p.Blocked {
+		text += "; " + b.ID.MemberName() + " " + b.Reason
+	}
 	c.w.fail(judge, "%s", text)
 }
 

@@ -84,16 +84,15 @@ func (n *node) session() *session {
 // startAgent begins the agent's process: it adopts what stands here and what the
 // ledger says is open or not told.
 func (n *node) startAgent() {
+	if n.w.plant.ForgetfulAgent {
+		n.disk.now, n.disk.safe = nil, nil
+	}
 	led, err := ledger.OpenDisk(n.disk, n.boot())
 	if err != nil {
 		if errors.Is(err, ledger.ErrCorrupt) {
 			n.w.fail("ledger", "%s: %v", n.name, err)
 		}
 		return // its disk failed; it is started again
-	}
-	if n.w.plant.ForgetfulAgent {
-		n.disk.now, n.disk.safe = nil, nil
-		led, _ = ledger.OpenDisk(n.disk, n.boot())
 	}
 	n.agent = &agent{led: led, workers: map[spec.Identity]*worker{}, letters: map[life]*letter{}, seq: led.Starts() << 32}
 	for _, id := range n.stands() {
@@ -219,18 +218,18 @@ func (w *World) startAgent() bool {
 	return true
 }
 
+// work has the first worker of a node that has something to do do some of it.
 func (w *World) work() bool {
 	n := w.someNode()
 	if n.agent == nil || len(n.agent.ids) == 0 {
 		return false
 	}
-	x := n.agent.workers[n.agent.ids[w.r.IntN(len(n.agent.ids))]]
-	acted := false
-	for range 1 + w.r.IntN(10) {
-		if !x.step() {
-			break
+	workers, ids := n.agent.workers, n.agent.ids
+	at, most := w.r.IntN(len(ids)), 1+w.r.IntN(10)
+	for i := range ids {
+		if workers[ids[(at+i)%len(ids)]].steps(most) > 0 {
+			return true
 		}
-		acted = true
 	}
-	return acted
+	return false
 }

@@ -13,17 +13,28 @@ import (
 type Plant struct {
 	// Name is how it is called in tests and files of runs.
 	Name string
+	// Judges names those of which one must find it.
+	Judges string
+	// Rare: it takes hundreds of seeds; the unit tests replay a kept run instead.
+	Rare bool
+	// Blind names judges that do not look, so that others have to.
+	Blind string
+	// Often are kinds of choices that are drawn more often than otherwise.
+	Often []string
 
 	// Of hosts and agents.
 	ForgetfulAgent   bool // a restarted agent has an empty ledger (S1)
 	AbsenceIsAnOrder bool // what a whole list does not name is stopped (S2)
 	AgentsGoBack     bool // lists of an older time are taken (S8)
+	DeafToOldTokens  bool // an order for an older token than the last is not answered
+	AvailableOnce    bool // availability is not told anew when its time was changed
+	ToldTooEarly     bool // an end is told when the process was only asked to end
 	LateStartLands   bool // a start lands though its container was removed
 
 	// Of the store and its restore.
-	RestoreKeepsEpoch bool   // tokens are used again (S8)
-	RestoreAtOnce     bool   // it is decided before the nodes have said what they run (S8)
-	Unguarded         string // guards of keys that begin so are left out of every transaction (S7)
+	RestoreKeepsEpoch bool // tokens are used again (S8)
+	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
+	Unguarded []string
 
 	// Of the planner: what it is shown, and what it is made to say.
 	See func(w *plan.World)
@@ -46,8 +57,10 @@ func (p Plant) plan(w plan.World, x plan.Plan) plan.Plan {
 }
 
 func (p Plant) txn(t store.Txn) store.Txn {
-	if p.Unguarded != "" {
-		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool { return strings.HasPrefix(g.Key, p.Unguarded) })
+	if len(p.Unguarded) > 0 {
+		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool {
+			return slices.ContainsFunc(p.Unguarded, func(key string) bool { return strings.HasPrefix(g.Key, key) })
+		})
 	}
 	return t
 }
@@ -64,6 +77,3 @@ func PlantNamed(name string) (Plant, bool) {
 	}
 	return Plant{}, false
 }
-
-// Plants are all there are.
-var Plants = []Plant{}

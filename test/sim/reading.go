@@ -109,6 +109,31 @@ func (r *reading) obsolete(o int) bool {
 	return m != nil && m.Goal == spec.GoalRun && !r.vacant(o) && m.Revision != r.target(o)
 }
 
+// held: a paused rollout keeps the ordinal from its target.
+func (r *reading) held(o int) bool { return r.x.Set.Paused && r.target(o) != r.current() }
+
+func (r *reading) recreates() bool { return r.x.Set.Spec.UpdateStrategy.Type == spec.RecreateStrategy }
+
+// floor is how many members must stay available through all that is done of choice.
+func (r *reading) floor() int {
+	d, n := r.x.Set.Spec.Disruption, len(r.wanted)
+	up := func(v *spec.IntOrPercent) int {
+		if v.Percent {
+			return (n*int(v.Number) + 99) / 100
+		}
+		return int(v.Number)
+	}
+	switch {
+	case d == nil:
+		return 0
+	case d.MinAvailable != nil:
+		return up(d.MinAvailable)
+	case d.MaxUnavailable != nil:
+		return max(0, n-up(d.MaxUnavailable))
+	}
+	return 0
+}
+
 func (r *reading) ordered() bool { return r.x.Set.Spec.PodManagementPolicy != spec.Parallel }
 
 // budget is how many members may be down for an update or a restart.

@@ -54,7 +54,7 @@ func (r reader) Wait(ctx context.Context, rev store.Rev) error {
 func (s *server) start() {
 	w := s.w
 	s.up, s.hung, s.term = true, false, nil
-	s.door = &door{Store: w.mem, w: w}
+	s.door = &door{Store: w.mem, w: w, s: s}
 	s.cache = world.New(s.door, discard)
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
 	if err == nil {
@@ -157,7 +157,7 @@ func (w *World) turn() bool {
 			}
 		}
 	}
-	if !s.up || s.term == nil || w.holds() {
+	if !s.up || s.term == nil {
 		return false
 	}
 	s.turn(w.someRef())

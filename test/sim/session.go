@@ -49,7 +49,6 @@ func (n *node) connect(s *server) bool {
 		return false
 	}
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
-	delete(n.w.waiting, n.name)
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
 	n.agent.sess = x
 	for _, id := range n.agent.ids {
@@ -69,6 +68,11 @@ func (n *node) hello() *proto.Hello {
 		panic(err)
 	}
 	inventory := &proto.Inventory{}
+	for _, id := range n.agent.ids {
+		if token, ok := n.agent.workers[id].pending(); ok {
+			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(id), Token: wire.Token(token)})
+		}
+	}
 	for _, e := range n.agent.led.Entries() {
 		if !e.Open.IsZero() {
 			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(e.ID), Token: wire.Token(e.Open)})
@@ -129,18 +133,24 @@ func (w *World) connect() bool {
 	return ok
 }
 
-// someSession is that of any node whose network is up; nil: it has none.
-func (w *World) someSession() *session {
-	n := w.someNode()
-	if x := n.session(); x != nil && !n.cut {
-		return x
+// some picks one of the sessions for which ok holds, of nodes whose network is up; nil:
+// there is none.
+func (w *World) some(ok func(*session) bool) *session {
+	at := w.r.IntN(len(w.nodes))
+	for i := range w.nodes {
+		n := w.nodes[(at+i)%len(w.nodes)]
+		if x := n.session(); x != nil && !n.cut && ok(x) {
+			return x
+		}
 	}
 	return nil
 }
 
+func anySession(*session) bool { return true }
+
 func (w *World) tell() bool {
-	x := w.someSession()
-	return x != nil && !x.s.hung && x.tell()
+	x := w.some(func(x *session) bool { return !x.s.hung })
+	return x != nil && x.tell()
 }
 
 func (x *session) tell() bool {
@@ -157,8 +167,8 @@ func (x *session) tell() bool {
 }
 
 func (w *World) receive() bool {
-	x := w.someSession()
-	if x == nil || len(x.down) == 0 {
+	x := w.some(func(x *session) bool { return len(x.down) > 0 })
+	if x == nil {
 		return false
 	}
 	for range 1 + w.r.IntN(len(x.down)) {
@@ -228,8 +238,7 @@ func (n *node) obeyAbsence(lives []spec.Life) {
 }
 
 func (w *World) send() bool {
-	x := w.someSession()
-	return x != nil && x.send()
+	return w.some((*session).send) != nil
 }
 
 func (x *session) send() bool {
@@ -249,8 +258,8 @@ func (x *session) send() bool {
 }
 
 func (w *World) take() bool {
-	x := w.someSession()
-	if x == nil || len(x.up) == 0 || x.s.hung {
+	x := w.some(func(x *session) bool { return len(x.up) > 0 && !x.s.hung })
+	if x == nil {
 		return false
 	}
 	x.take(1 + w.r.IntN(len(x.up)))

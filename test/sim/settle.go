@@ -75,7 +75,7 @@ func (w *World) mend(ref spec.SetRef) {
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
 		r.Partition = nil
 	}
-	set.Paused = false
+	set.Paused, set.Spec.Disruption = false, nil
 	set.Generation++
 	w.putSet(set, rev)
 }
@@ -102,7 +102,7 @@ func (w *World) round(n int) {
 		if !led {
 			led = s.campaign()
 		}
-		if s.term != nil && !w.holds() {
+		if s.term != nil {
 			for _, ref := range w.refs {
 				w.Steps++
 				s.turn(ref)
@@ -124,9 +124,7 @@ func (w *World) exchange(n *node) {
 	if n.session() == nil {
 		n.connect(w.servers[w.r.IntN(len(w.servers))])
 	}
-	if !w.holds() {
-		n.resolve(w.known)
-	}
+	n.resolve(w.known)
 	if x := n.session(); x != nil {
 		w.Steps++
 		x.s.feedTo(w.latest())
@@ -138,12 +136,7 @@ func (w *World) exchange(n *node) {
 		}
 	}
 	for _, id := range slices.Clone(n.agent.ids) {
-		for range 40 {
-			if !n.agent.workers[id].step() {
-				break
-			}
-			w.Steps++
-		}
+		w.Steps += n.agent.workers[id].steps(40)
 	}
 	if x := n.session(); x != nil {
 		x.send()
@@ -196,7 +189,7 @@ func lacking(x plan.World) string {
 			return r.name(o) + " is not available on the asked revision: " + told(x)
 		}
 	}
-	if x.Status == nil || x.Status.CurrentRevision != x.TemplateHash || !x.Status.CurrentCompleted {
+	if x.Status == nil || x.Status.CurrentRevision != x.TemplateHash || !x.Status.CurrentCompleted && lives > 0 {
 		return "the update is not complete: " + told(x)
 	}
 	return ""

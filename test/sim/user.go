@@ -71,6 +71,12 @@ func brief(s *spec.Set) string {
 			text += ", at most " + r.MaxUnavailable.String()
 		}
 	}
+	if s.Paused {
+		text += ", paused"
+	}
+	if s.Spec.Disruption != nil {
+		text += ", with a floor"
+	}
 	if s.Deleting {
 		text += ", deleting"
 	}
@@ -108,7 +114,7 @@ func (w *World) user() bool {
 func (w *World) edit(set *spec.Set) {
 	u := &set.Spec.UpdateStrategy
 	for again := true; again; again = w.chance(3) {
-		switch w.r.IntN(16) {
+		switch w.r.IntN(20) {
 		case 0, 1, 2:
 			n := int32(w.r.IntN(6))
 			set.Spec.Replicas = &n
@@ -143,14 +149,33 @@ func (w *World) edit(set *spec.Set) {
 			if w.chance(3) {
 				set.Deleting = true
 			}
+		case 16, 17:
+			set.Paused = !set.Paused && w.chance(2)
+		case 18:
+			*u = spec.UpdateStrategy{Type: spec.RecreateStrategy}
+		case 19:
+			set.Spec.Disruption = w.floor()
 		}
 	}
 }
 
-func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
-	if u.Type == spec.OnDeleteStrategy {
-		u.Type = ""
+// floor is how many members must stay, or none of it.
+func (w *World) floor() *spec.Disruption {
+	limit := &spec.IntOrPercent{Number: int32(w.r.IntN(4))}
+	if w.chance(3) {
+		limit = &spec.IntOrPercent{Number: int32(10 * w.r.IntN(11)), Percent: true}
 	}
+	switch w.r.IntN(3) {
+	case 0:
+		return &spec.Disruption{MinAvailable: limit}
+	case 1:
+		return &spec.Disruption{MaxUnavailable: limit}
+	}
+	return nil
+}
+
+func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
+	u.Type = ""
 	if u.RollingUpdate == nil {
 		u.RollingUpdate = &spec.RollingUpdate{}
 	}

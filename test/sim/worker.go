@@ -56,7 +56,7 @@ func (x *worker) tell(l spec.Life) {
 	token := l.Member.Token
 	switch c := token.Compare(x.orders.Token); {
 	case c < 0:
-		if x.n.agent.led.Look(x.id).Spent(token) {
+		if x.n.agent.led.Look(x.id).Spent(token) && !x.n.w.plant.DeafToOldTokens {
 			x.n.agent.seq++
 			x.n.agent.put(spec.Report{ID: x.id, Token: token, Node: x.n.name, Phase: spec.PhaseStopped, Seq: x.n.agent.seq})
 		}
@@ -69,12 +69,28 @@ func (x *worker) tell(l spec.Life) {
 	delete(x.told, token)
 }
 
+// pending is a life that is to run here and is not open yet.
+func (x *worker) pending() (spec.Token, bool) {
+	t := x.orders.Token
+	return t, x.orders.Goal == spec.GoalRun && x.orders.Over.Compare(t) < 0 && t.Compare(x.n.agent.led.Look(x.id).Newest) > 0
+}
+
 // over tells that the identity has a newer token than the given one.
 func (x *worker) over(token spec.Token) {
 	if token.Compare(x.orders.Over) > 0 {
 		x.orders.Over = token
 	}
 	delete(x.told, token)
+}
+
+// steps performs at most n operations, and tells how many there were.
+func (x *worker) steps(n int) int {
+	for i := range n {
+		if !x.step() {
+			return i
+		}
+	}
+	return n
 }
 
 // step asks for the next operation and performs it; false: there was none.
@@ -270,7 +286,7 @@ func (x *worker) report(op step.Op) {
 func (x *worker) news(r spec.Report) bool {
 	if x.life != nil && r.Ready {
 		enough := time.Duration(x.life.MinReadySeconds) * time.Second
-		if r.ReadyFor >= enough && (x.last.ReadyFor < enough || x.lastMin != x.life.MinReadySeconds) {
+		if r.ReadyFor >= enough && (x.last.ReadyFor < enough || x.lastMin != x.life.MinReadySeconds && !x.n.w.plant.AvailableOnce) {
 			return true
 		}
 	}
