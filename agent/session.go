@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -73,6 +74,7 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	s := &session{
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),
+		pings: map[int64]time.Duration{},
 	}
 	a.contact.began(s.ttl)
 	defer a.contact.ended()
@@ -160,8 +162,9 @@ type session struct {
 	id     spec.SessionID
 	ttl    time.Duration
 
-	mu   sync.Mutex
-	pong time.Time
+	mu    sync.Mutex
+	pong  time.Time
+	pings map[int64]time.Duration // when those without an answer were sent, on Clock
 }
 
 // send sends reports as they come due, and pings; it returns when ctx ends, the
@@ -187,11 +190,33 @@ func (s *session) send(ctx context.Context) error {
 			if s.silent() {
 				return errSilent
 			}
+			s.asked(n)
 			if err := s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Ping{Ping: &proto.Ping{Id: n}}}); err != nil {
 				return err
 			}
 			n++
 		}
+	}
+}
+
+func (s *session) asked(ping int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pings[ping] = s.a.c.Clock()
+}
+
+// answered takes a pong. What the members are shown is confirmed for a TTL from the
+// moment its ping was sent: until then no server can have ended this session, and so
+// counted the node's members otherwise (SAFETY S5).
+func (s *session) answered(p *proto.Pong) {
+	s.mu.Lock()
+	s.pong = time.Now()
+	sent, known := s.pings[p.GetId()]
+	maps.DeleteFunc(s.pings, func(id int64, _ time.Duration) bool { return id <= p.GetId() })
+	s.mu.Unlock()
+	s.a.contact.answered()
+	if known && p.GetCurrent() {
+		s.a.confirm(sent + s.ttl)
 	}
 }
 
@@ -224,10 +249,7 @@ func (s *session) receive(ctx context.Context, group *sync.WaitGroup) error {
 		}
 		switch {
 		case msg.GetPong() != nil:
-			s.mu.Lock()
-			s.pong = time.Now()
-			s.mu.Unlock()
-			s.a.contact.answered()
+			s.answered(msg.GetPong())
 		case msg.GetWanted() != nil:
 			err = s.a.takeWanted(msg.GetWanted())
 		case msg.GetPictures() != nil:

@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
 )
 
 // version is set by the linker (-X main.version).
@@ -30,8 +33,11 @@ const (
 // usageError is a wrong use of the command line.
 type usageError struct{ error }
 
-// errNotInTime is returned by verbs that waited and ran out of time.
-var errNotInTime = errors.New("not finished in time")
+// What verbs that waited return: they ran out of time, or Ctrl-C ended them.
+var (
+	errNotInTime = errors.New("not finished in time")
+	errLeft      = errors.New("not finished, and left alone")
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -43,6 +49,7 @@ func main() {
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
+	ctx = metadata.AppendToOutgoingContext(ctx, proto.UserKey, userName())
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -50,8 +57,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil && status.Code(err) == codes.Canceled {
-		return exitRefused
+	if ctx.Err() != nil && (status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled)) {
+		fmt.Fprintln(errOut, "stead: interrupted; what the server has taken up goes on")
+		return exitTimedOut
 	}
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
@@ -61,7 +69,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	switch {
 	case errors.As(err, &wrong):
 		return exitUsage
-	case errors.Is(err, errNotInTime):
+	case errors.Is(err, errNotInTime), errors.Is(err, errLeft):
 		return exitTimedOut
 	}
 	return exitRefused
@@ -98,7 +106,7 @@ Try it on one machine:
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of the objects")
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
-		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
+		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), statusCommand(c), versionCommand(c),
 	)

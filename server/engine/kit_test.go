@@ -32,6 +32,8 @@ type cluster struct {
 	poll  time.Duration   // how often until looks
 	cache *world.Cache    // the test's own eyes and the node's
 	node  *node
+	// garbled: the test wrote nonsense into a history.
+	garbled bool
 }
 
 // inCluster runs f in a bubble of its own time with a fresh cluster, and checks
@@ -58,7 +60,7 @@ func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) 
 		}
 		f(c)
 		stop()
-		oneLife(t, watch)
+		oneLife(t, watch, c.garbled)
 		watch.Close()
 		_ = mem.Close()
 	})
@@ -160,7 +162,7 @@ func (c *cluster) until(what string, cond func(v world.View) bool) {
 	}
 	c.cache.Look(func(v world.View) {
 		st, _ := v.Status(db)
-		c.t.Fatalf("%s: did not come within an hour; status %s", what, store.Encode(st))
+		c.t.Fatalf("%s: did not come within an hour; history %q, status %s", what, told(v), store.Encode(st))
 	})
 }
 
@@ -189,6 +191,7 @@ type node struct {
 	name spec.NodeName
 	mu   sync.Mutex
 	act  map[int]string
+	bad  spec.RevisionHash // never ready, whoever runs it
 	seq  int64
 }
 
@@ -256,8 +259,10 @@ func (n *node) news(v world.View, id spec.Identity) (u store.Txn, ok bool) {
 		next.Phase, next.Ready = spec.PhaseStopped, false
 	case n.act[id.Ordinal] == "refuse":
 		next.Phase, next.Ready, next.Cause = spec.PhaseFailed, false, "VolumeRefused"
-	case r != nil && r.Ready:
+	case r != nil && (r.Ready || m.Revision == n.bad):
 		return u, false
+	case m.Revision == n.bad:
+		next.Ready, next.Cause, next.Message = false, "CrashLoop", "a bad revision"
 	}
 	n.seq++
 	next.Seq = n.seq

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -67,7 +68,9 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w.Free = l.pool.free(v, missing(w), now)
 	w.Rest = mem.trials.rests(w, now)
 	w.Unready = mem.lapses.unready(w, now)
+	w.Reached, w.Standstill = mem.standstill.reached, mem.standstill.measure(now)
 	p := l.cfg.Next(w)
+	mem.standstill.note(p, now)
 	t.wake = p.Wake
 	_, set := v.Set(ref)
 	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
@@ -78,9 +81,11 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	for i := range t.units {
 		events.write(&t.units[i], notes(ref, &t.units[i], now))
 	}
-	if !removing(p) {
-		l.report(v, w, p, mem, events, &t, now)
+	if removing(p) {
+		return t
 	}
+	l.tell(v, w, mem, &t, now)
+	l.report(v, w, p, mem, events, &t, now)
 	return t
 }
 
@@ -93,8 +98,28 @@ func removing(p plan.Plan) bool {
 	return false
 }
 
+// tell puts what became of the set before the actions. That lives began, and nothing
+// else, is told alone only after a while: with the next action, or that they are ready,
+// it costs no revision of its own.
+func (l *leader) tell(v world.View, w plan.World, mem *memory, t *turn, now time.Time) {
+	u, begins, ok := telling(v, w.Set.Ref, w, now)
+	alone := ok && begins && len(t.units) == 0
+	switch {
+	case !alone:
+		mem.tellDue = time.Time{}
+	case mem.tellDue.IsZero():
+		mem.tellDue = now.Add(beginDelay * l.cfg.StatusDelay)
+	}
+	switch {
+	case alone && now.Before(mem.tellDue):
+		t.sooner(mem.tellDue.Sub(now))
+	case ok:
+		t.units = slices.Insert(t.units, 0, u)
+	}
+}
+
 // report adds the status when it differs, and warnings. What nobody waits for
-// (status, warnings, marks) is written with the next action, or alone when it has
+// (status, warnings, marks, history) is written with the next action, or alone when it has
 // waited for StatusDelay: a thousand members that become ready in a second are not
 // a thousand writes. Nor does each of a hundred starts in a row carry the status,
 // which has a row for each member: one in StatusDelay does.
@@ -107,7 +132,7 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 		u.seen(store.StatusKey(ref), rev)
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}
-	events.write(&u, warnings(ref, w, p, now))
+	events.write(&u, append(rolloutNotes(ref, p, now), warnings(ref, w, p, now)...))
 	delay := l.statusDelay(len(w.Slots))
 	if len(u.Then) > 0 && urgent(p) && now.Sub(mem.statusAt) < delay {
 		mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before

@@ -28,6 +28,7 @@ func (s *step) decide() {
 	s.settle()
 	s.queue()
 	s.complete() // rule 8
+	s.deadline() // rule 9
 	s.prune()
 	s.mark()
 }

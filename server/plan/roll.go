@@ -91,7 +91,7 @@ func (s *step) underWay() bool {
 // every strategy. Until then the last completed revision stays the current one. A set
 // without members goes to its update revision at once, which proves nothing of it.
 func (s *step) complete() {
-	if s.paused() {
+	if s.paused() || s.rolledBack() {
 		return
 	}
 	for _, i := range s.wanted {

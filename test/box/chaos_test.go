@@ -64,6 +64,7 @@ func TestAnyPartMayCrashAtAnyMoment(t *testing.T) {
 // script is one seed's cluster and what its user wants of it.
 type script struct {
 	*cluster
+	readers *readers
 	rand    *rand.Rand
 	set     shape
 	there   bool
@@ -78,6 +79,7 @@ func newScript(t *testing.T, seed uint64) *script {
 		rand:    rand.New(rand.NewPCG(seed, 1)),
 		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{},
 	}
+	s.readers = newReaders(s.cluster)
 	s.set = shape{name: "db", replicas: 3, volumes: true, parallel: seed%2 == 1}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -217,6 +219,7 @@ func (s *script) finish() {
 	}
 	s.ready("db", s.set.replicas)
 	s.remember()
+	s.readers.finish(s.set.replicas)
 	if got := s.stopsLeft(); len(got) > 0 {
 		s.t.Errorf("told to stop and not gone: %v", got)
 	}
