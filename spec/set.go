@@ -72,7 +72,7 @@ type SetSpec struct {
 func (s *SetSpec) SteadOnly() bool {
 	u := s.UpdateStrategy
 	return s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
-		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
+		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" || u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
 }
 
 // minDeadline is the default of ProgressDeadlineSeconds for members that count as
@@ -105,8 +105,10 @@ type UpdateStrategy struct {
 	// ReplaceBroken is Always (default) or Never: whether a member that is broken and
 	// out of date is replaced out of turn.
 	ReplaceBroken string `json:"replaceBroken,omitempty" stead:"only"`
-	Metadata      string `json:"metadata,omitempty" stead:"only,later"`
-	InPlace       string `json:"inPlace,omitempty" stead:"only,later"`
+	// Metadata is Restart (default) or Live: whether a change of the template's annotations
+	// restarts members. Labels are always live. What a variable shows never is.
+	Metadata string `json:"metadata,omitempty" stead:"only"`
+	InPlace  string `json:"inPlace,omitempty" stead:"only,later"`
 }
 
 // The values of UpdateStrategy.Type.
