@@ -18,15 +18,16 @@ import (
 
 // Agent is one node's agent.
 type Agent struct {
-	c       Config
-	log     *slog.Logger
-	ledger  *ledger.Ledger
-	book    files.Book
-	gallery *gallery
-	outbox  *outbox
-	contact contact
-	seq     atomic.Int64
-	newest  spec.Sequence // of accepted wanted lists; the session's alone
+	c         Config
+	log       *slog.Logger
+	ledger    *ledger.Ledger
+	book      files.Book
+	gallery   *gallery
+	outbox    *outbox
+	reclaimer *reclaimer
+	contact   contact
+	seq       atomic.Int64
+	newest    spec.Sequence // of accepted wanted lists; the session's alone
 
 	mu      sync.Mutex
 	workers map[spec.Identity]*worker.Worker
@@ -42,11 +43,13 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{
+	a := &Agent{
 		c: c, log: c.Logger.With("node", string(c.Home.Name())),
 		outbox:  newOutbox(c.Tuning.Soon, c.Tuning.Later),
 		workers: map[spec.Identity]*worker.Worker{},
-	}, nil
+	}
+	a.reclaimer = newReclaimer(a)
+	return a, nil
 }
 
 // Run takes up what stands on this host and serves until ctx ends; it returns nil
@@ -77,6 +80,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.adopt(ctx)
 	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
 	group.Go(func() { a.repair(ctx) })
+	group.Go(func() { a.reclaimer.run(ctx) })
 	a.sessions(ctx)
 	return nil
 }

@@ -79,7 +79,8 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	defer group.Wait()
 	defer cancel(nil)
 	a.outbox.again(a.lastReports())
-	group.Go(func() { cancel(s.send(ctx)) })
+	trash := a.reclaimer.begin(ctx)
+	group.Go(func() { cancel(s.send(ctx, trash)) })
 	err = s.receive(ctx, &group)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -156,15 +157,27 @@ type session struct {
 	pong time.Time
 }
 
-// send sends reports as they come due, and pings; it returns when ctx ends, the
+// send sends what lies in the trash, then reports as they come due, and pings; it returns when ctx ends, the
 // stream is broken, or the server has not answered a ping for a whole TTL.
-func (s *session) send(ctx context.Context) error {
+func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
+	if err := s.sendVolumes(trash); err != nil {
+		return err
+	}
 	ping := time.NewTicker(max(s.ttl/5, time.Millisecond))
 	defer ping.Stop()
 	for n := int64(1); ; {
 		due, next := s.a.outbox.take()
 		if err := s.sendReports(due); err != nil {
 			return err
+		}
+		if said := s.a.reclaimer.take(); len(said) > 0 {
+			docs, err := wire.Documents(said)
+			if err == nil {
+				err = s.sendVolumes(&proto.VolumeReports{ReportsJson: docs})
+			}
+			if err != nil {
+				return err
+			}
 		}
 		var later <-chan time.Time
 		if next > 0 {
@@ -185,6 +198,13 @@ func (s *session) send(ctx context.Context) error {
 			n++
 		}
 	}
+}
+
+func (s *session) sendVolumes(said *proto.VolumeReports) error {
+	if said == nil {
+		return nil
+	}
+	return s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: said}})
 }
 
 func (s *session) silent() bool {

@@ -17,6 +17,7 @@ const (
 	KindMember       = "members"
 	KindReport       = "reports"
 	KindVolume       = "volumes"
+	KindVolumeReport = "volumereports"
 	KindRequest      = "requests"
 	KindEvent        = "events"
 	KindAddress      = "addresses"
@@ -77,6 +78,11 @@ func VolumeKey(id spec.Identity, c spec.ClaimName) string {
 	return refKey(KindVolume, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
 }
 
+// VolumeReportKey is volumereports/<ns>/<set>/<claim>/<ordinal>/<volume id>.
+func VolumeReportKey(id spec.Identity, c spec.ClaimName, v spec.VolumeID) string {
+	return refKey(KindVolumeReport, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal) + "/" + string(v)
+}
+
 // EventKey is events/<ns>/<set>/<name>.
 func EventKey(r spec.SetRef, name string) string { return refKey(KindEvent, r) + "/" + name }
 
@@ -117,11 +123,11 @@ func Kind(key string) (kind, rest string) {
 }
 
 // RefOfKey is the set a key of sets, status, revisions, members, reports,
-// identities, volumes or events belongs to; ok is false for other keys.
+// identities, volumes, volumereports, requests or events belongs to; ok is false for other keys.
 func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	kind, rest := Kind(key)
 	switch kind {
-	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindRequest, KindEvent:
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindEvent:
 	default:
 		return ref, false
 	}

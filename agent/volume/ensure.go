@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
@@ -41,7 +40,7 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	defer root.Close()
 	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
 		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
-	place := filepath.Join(string(id.Namespace), string(id.Set), string(vol.Claim)+"-"+strconv.Itoa(id.Ordinal))
+	place := placeOf(id, vol.Claim)
 	if err := claim(root, place, want, fresh); err != nil {
 		return "", err
 	}

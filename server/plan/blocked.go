@@ -20,6 +20,7 @@ const (
 	BlockedAddress     = "NoAddress"
 	BlockedStray       = "Stray"
 	BlockedVolume      = "VolumeMismatch"
+	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up; a new one follows
 	BlockedBackOff     = "BackOff"
 	BlockedUnreadable  = "Unreadable"
 	BlockedStarting    = "Starting"

@@ -18,15 +18,21 @@ func (s *step) forgetSurplus() {
 			ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0,
 			Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
 		})
-		t.member, t.report, t.over = nil, nil, false
+		t.member, t.report, t.over, t.forgotten = nil, nil, false, true
 	}
 }
 
 // shrink stops members out of range (rules 1 and 5): highest first, each after the
-// one above is gone; Parallel: all at once. They need not be healthy. It reports
-// whether there is nobody left.
+// one above is gone; Parallel: all at once. They need not be healthy. What becomes of
+// the volumes of all of them is recorded before the first stops. It reports whether
+// there is nobody left.
 func (s *step) shrink(reason spec.Reason) bool {
 	var above *seat // the highest that is not gone yet
+	fates := s.fates()
+	held := len(fates) > maxFates && s.ordered()
+	if held {
+		s.setVolumes(fates, "the fate of the volumes of members that go")
+	}
 	for i := len(s.seats) - 1; i >= 0; i-- {
 		t := &s.seats[i]
 		if s.inRange(t) || t.member == nil {
@@ -35,29 +41,35 @@ func (s *step) shrink(reason spec.Reason) bool {
 		switch {
 		case t.stopping():
 			s.tell(t)
+		case held:
+			s.block(t, BlockedTurn, "what becomes of the volumes of all members that go is recorded first")
 		case above != nil && s.ordered():
 			s.block(t, BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
+		case s.ordered():
+			s.end(t, reason, string(reason), fates...)
+			s.tell(t)
+			fates = nil
 		default:
-			s.stop(t, reason)
+			own, others := split(fates, t.id)
+			s.end(t, reason, string(reason), own...)
+			s.tell(t)
+			fates = others
 		}
 		if above == nil {
 			above = t
 		}
 	}
+	if !held {
+		s.setVolumes(fates, "the policy for volumes of members that go has changed")
+	}
 	return above == nil
 }
 
-// stop ends a life and says so.
-func (s *step) stop(t *seat, reason spec.Reason) {
-	s.end(t, reason, string(reason))
-	s.tell(t)
-}
-
-// end ends a life; why tells the reason in words. Volumes keep their fate: only
-// Retain is supported, so that none changes.
-func (s *step) end(t *seat, reason spec.Reason, why string) {
+// end ends a life, and records the fates of volumes with it; why tells the reason in
+// words.
+func (s *step) end(t *seat, reason spec.Reason, why string, fates ...spec.Volume) {
 	s.act(Stop{
-		ID: t.id, Token: t.member.Token, Reason: reason,
+		ID: t.id, Token: t.member.Token, Reason: reason, Volumes: fates,
 		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),
 	})
 	member := *t.member

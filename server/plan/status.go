@@ -126,7 +126,7 @@ func (s *step) halfway(c *spec.Condition) {
 // else may need a person.
 func UnderWay(reason string) bool {
 	switch reason {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping:
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
 		return true
 	}
 	return false
