@@ -92,7 +92,7 @@ func TestForward(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, addr := start(t, Config{Upstreams: tt.upstreams, UpstreamTimeout: 400 * time.Millisecond})
+			s, addr := start(t, Config{Upstreams: tt.upstreams, UpstreamTimeout: 2 * time.Second})
 			s.Swap(Build(fixture()))
 			req := ask(t, "eXample.org. A")
 			if tt.edns {
@@ -127,7 +127,7 @@ func TestOurNamesAreNeverForwarded(t *testing.T) {
 func TestASilentUpstreamDelaysOnlyTheFirstQuestion(t *testing.T) {
 	deaf, asked := upstream(t, silent)
 	good, _ := upstream(t, says(dns.RcodeSuccess, 1))
-	s, addr := start(t, Config{Upstreams: []string{deaf, good}, UpstreamTimeout: 400 * time.Millisecond})
+	s, addr := start(t, Config{Upstreams: []string{deaf, good}, UpstreamTimeout: 2 * time.Second})
 	s.Swap(Build(fixture()))
 	for range 5 {
 		if m := exchange(t, "udp", addr, ask(t, "example.org. A")); len(m.Answer) != 1 {
@@ -155,7 +155,7 @@ func TestForwardsAreBounded(t *testing.T) {
 	if _, err := c.Write(wire); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); asked.Load() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); asked.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the first question was never forwarded")
 		}
@@ -164,7 +164,7 @@ func TestForwardsAreBounded(t *testing.T) {
 	if m := exchange(t, "udp", addr, ask(t, "example.org. A")); m.Rcode != dns.RcodeServerFailure {
 		t.Errorf("got %v, want SERVFAIL", m)
 	}
-	if took := time.Since(began); took > 9*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v, want at once", took)
 	}
 }

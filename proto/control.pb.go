@@ -58,18 +58,22 @@ func (*InfoRequest) Descriptor() ([]byte, []int) {
 }
 
 type InfoResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	Cluster       string                 `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	Domain        string                 `protobuf:"bytes,3,opt,name=domain,proto3" json:"domain,omitempty"`
-	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`
-	Server        string                 `protobuf:"bytes,5,opt,name=server,proto3" json:"server,omitempty"`
-	Epoch         int64                  `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Store         string                 `protobuf:"bytes,7,opt,name=store,proto3" json:"store,omitempty"` // embedded, or the endpoints
-	StoreBytes    int64                  `protobuf:"varint,8,opt,name=store_bytes,json=storeBytes,proto3" json:"store_bytes,omitempty"`
-	Cidr          string                 `protobuf:"bytes,9,opt,name=cidr,proto3" json:"cidr,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Version         string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Cluster         string                 `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Domain          string                 `protobuf:"bytes,3,opt,name=domain,proto3" json:"domain,omitempty"`
+	Leader          string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`
+	Server          string                 `protobuf:"bytes,5,opt,name=server,proto3" json:"server,omitempty"`
+	Epoch           int64                  `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Store           string                 `protobuf:"bytes,7,opt,name=store,proto3" json:"store,omitempty"` // embedded, or the endpoints
+	StoreBytes      int64                  `protobuf:"varint,8,opt,name=store_bytes,json=storeBytes,proto3" json:"store_bytes,omitempty"`
+	Cidr            string                 `protobuf:"bytes,9,opt,name=cidr,proto3" json:"cidr,omitempty"`
+	StoreQuotaBytes int64                  `protobuf:"varint,10,opt,name=store_quota_bytes,json=storeQuotaBytes,proto3" json:"store_quota_bytes,omitempty"` // 0: not known
+	StoreAlarm      string                 `protobuf:"bytes,11,opt,name=store_alarm,json=storeAlarm,proto3" json:"store_alarm,omitempty"`                   // as the store says it; holds NOSPACE while it is full
+	StoreVersion    string                 `protobuf:"bytes,12,opt,name=store_version,json=storeVersion,proto3" json:"store_version,omitempty"`
+	Servers         []string               `protobuf:"bytes,13,rep,name=servers,proto3" json:"servers,omitempty"` // this one, the leader, and those that hold nodes' sessions
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *InfoResponse) Reset() {
@@ -163,6 +167,34 @@ func (x *InfoResponse) GetCidr() string {
 		return x.Cidr
 	}
 	return ""
+}
+
+func (x *InfoResponse) GetStoreQuotaBytes() int64 {
+	if x != nil {
+		return x.StoreQuotaBytes
+	}
+	return 0
+}
+
+func (x *InfoResponse) GetStoreAlarm() string {
+	if x != nil {
+		return x.StoreAlarm
+	}
+	return ""
+}
+
+func (x *InfoResponse) GetStoreVersion() string {
+	if x != nil {
+		return x.StoreVersion
+	}
+	return ""
+}
+
+func (x *InfoResponse) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
 }
 
 type File struct {
@@ -338,12 +370,16 @@ func (x *ApplyResponse) GetWarnings() []string {
 }
 
 type Applied struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged
-	Effects       []string               `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // "creates db-0, db-1, db-2 in this order"
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Kind      string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Outcome   string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged
+	Effects   []string               `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // "creates db-0, db-1, db-2 in this order"
+	// Of a dry run: the object as it is stored (empty: absent) and as it would be, in
+	// manifest shape. The values of Secrets are covered.
+	Before        []byte `protobuf:"bytes,6,opt,name=before,proto3" json:"before,omitempty"`
+	After         []byte `protobuf:"bytes,7,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -409,6 +445,20 @@ func (x *Applied) GetOutcome() string {
 func (x *Applied) GetEffects() []string {
 	if x != nil {
 		return x.Effects
+	}
+	return nil
+}
+
+func (x *Applied) GetBefore() []byte {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *Applied) GetAfter() []byte {
+	if x != nil {
+		return x.After
 	}
 	return nil
 }
@@ -1614,6 +1664,66 @@ func (x *UndoRequest) GetToRevision() int64 {
 	return 0
 }
 
+type PauseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Paused        bool                   `protobuf:"varint,3,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRequest) Reset() {
+	*x = PauseRequest{}
+	mi := &file_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRequest) ProtoMessage() {}
+
+func (x *PauseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
+func (*PauseRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *PauseRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PauseRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PauseRequest) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
 type RestartRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1625,7 +1735,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1747,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1760,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -1683,7 +1793,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1805,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1818,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -1723,7 +1833,7 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\bstead.v1\x1a\vtypes.proto\"\r\n" +
-	"\vInfoRequest\"\xeb\x01\n" +
+	"\vInfoRequest\"\xf7\x02\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x16\n" +
@@ -1734,7 +1844,13 @@ const file_control_proto_rawDesc = "" +
 	"\x05store\x18\a \x01(\tR\x05store\x12\x1f\n" +
 	"\vstore_bytes\x18\b \x01(\x03R\n" +
 	"storeBytes\x12\x12\n" +
-	"\x04cidr\x18\t \x01(\tR\x04cidr\"4\n" +
+	"\x04cidr\x18\t \x01(\tR\x04cidr\x12*\n" +
+	"\x11store_quota_bytes\x18\n" +
+	" \x01(\x03R\x0fstoreQuotaBytes\x12\x1f\n" +
+	"\vstore_alarm\x18\v \x01(\tR\n" +
+	"storeAlarm\x12#\n" +
+	"\rstore_version\x18\f \x01(\tR\fstoreVersion\x12\x18\n" +
+	"\aservers\x18\r \x03(\tR\aservers\"4\n" +
 	"\x04File\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\"\x96\x01\n" +
@@ -1745,13 +1861,15 @@ const file_control_proto_rawDesc = "" +
 	"\x10skip_unsupported\x18\x04 \x01(\bR\x0fskipUnsupported\"X\n" +
 	"\rApplyResponse\x12+\n" +
 	"\aapplied\x18\x01 \x03(\v2\x11.stead.v1.AppliedR\aapplied\x12\x1a\n" +
-	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\x83\x01\n" +
+	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\xb1\x01\n" +
 	"\aApplied\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12\x18\n" +
-	"\aeffects\x18\x05 \x03(\tR\aeffects\"R\n" +
+	"\aeffects\x18\x05 \x03(\tR\aeffects\x12\x16\n" +
+	"\x06before\x18\x06 \x01(\fR\x06before\x12\x14\n" +
+	"\x05after\x18\a \x01(\fR\x05after\"R\n" +
 	"\n" +
 	"GetRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
@@ -1840,12 +1958,16 @@ const file_control_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
 	"\vto_revision\x18\x03 \x01(\x03R\n" +
 	"toRevision\"X\n" +
+	"\fPauseRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06paused\x18\x03 \x01(\bR\x06paused\"X\n" +
 	"\x0eRestartRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xb1\x06\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xea\x06\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -1853,7 +1975,8 @@ const file_control_proto_rawDesc = "" +
 	"\x04List\x12\x15.stead.v1.ListRequest\x1a\x16.stead.v1.ListResponse\x126\n" +
 	"\x05Watch\x12\x15.stead.v1.ListRequest\x1a\x14.stead.v1.WatchEvent0\x01\x128\n" +
 	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x125\n" +
-	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
+	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
@@ -1874,7 +1997,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),       // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),      // 1: stead.v1.InfoResponse
@@ -1902,10 +2025,11 @@ var file_control_proto_goTypes = []any{
 	(*ImageInfo)(nil),         // 23: stead.v1.ImageInfo
 	(*ImagesRequest)(nil),     // 24: stead.v1.ImagesRequest
 	(*UndoRequest)(nil),       // 25: stead.v1.UndoRequest
-	(*RestartRequest)(nil),    // 26: stead.v1.RestartRequest
-	(*EditResponse)(nil),      // 27: stead.v1.EditResponse
-	(*Frame)(nil),             // 28: stead.v1.Frame
-	(*Size)(nil),              // 29: stead.v1.Size
+	(*PauseRequest)(nil),      // 26: stead.v1.PauseRequest
+	(*RestartRequest)(nil),    // 27: stead.v1.RestartRequest
+	(*EditResponse)(nil),      // 28: stead.v1.EditResponse
+	(*Frame)(nil),             // 29: stead.v1.Frame
+	(*Size)(nil),              // 30: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -1914,8 +2038,8 @@ var file_control_proto_depIdxs = []int32{
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	17, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	20, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	28, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	29, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	29, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	30, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	23, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
 	0,  // 9: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
 	3,  // 10: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
@@ -1924,29 +2048,31 @@ var file_control_proto_depIdxs = []int32{
 	8,  // 13: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
 	11, // 14: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
 	25, // 15: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	26, // 16: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	13, // 17: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 18: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	18, // 19: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	19, // 20: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	21, // 21: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	24, // 22: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 23: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 24: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 25: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 26: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 27: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 28: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	27, // 29: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	27, // 30: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	14, // 31: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 32: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	28, // 33: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	28, // 34: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	22, // 35: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	22, // 36: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	23, // [23:37] is the sub-list for method output_type
-	9,  // [9:23] is the sub-list for method input_type
+	26, // 16: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	27, // 17: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	13, // 18: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 19: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	18, // 20: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	19, // 21: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	21, // 22: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	24, // 23: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 24: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 25: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 26: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 27: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 28: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 29: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	28, // 30: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	28, // 31: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	28, // 32: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	14, // 33: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	16, // 34: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	29, // 35: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	29, // 36: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	22, // 37: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	22, // 38: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	24, // [24:39] is the sub-list for method output_type
+	9,  // [9:24] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1965,7 +2091,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	Control_Watch_FullMethodName     = "/stead.v1.Control/Watch"
 	Control_Scale_FullMethodName     = "/stead.v1.Control/Scale"
 	Control_Undo_FullMethodName      = "/stead.v1.Control/Undo"
+	Control_Pause_FullMethodName     = "/stead.v1.Control/Pause"
 	Control_Restart_FullMethodName   = "/stead.v1.Control/Restart"
 	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
 	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
@@ -59,6 +60,9 @@ type ControlClient interface {
 	// Undo makes a set's template that of an earlier revision. Codes: NOT_FOUND;
 	// INVALID_ARGUMENT; FAILED_PRECONDITION there is no earlier one, or the set is being deleted.
 	Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// Pause holds back the update of a set, or lets it go on. Effects say whom the update
+	// then restarts. Codes: NOT_FOUND; FAILED_PRECONDITION the set is being deleted.
+	Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error)
@@ -160,6 +164,16 @@ func (c *controlClient) Undo(ctx context.Context, in *UndoRequest, opts ...grpc.
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EditResponse)
 	err := c.cc.Invoke(ctx, Control_Undo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_Pause_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -275,6 +289,9 @@ type ControlServer interface {
 	// Undo makes a set's template that of an earlier revision. Codes: NOT_FOUND;
 	// INVALID_ARGUMENT; FAILED_PRECONDITION there is no earlier one, or the set is being deleted.
 	Undo(context.Context, *UndoRequest) (*EditResponse, error)
+	// Pause holds back the update of a set, or lets it go on. Effects say whom the update
+	// then restarts. Codes: NOT_FOUND; FAILED_PRECONDITION the set is being deleted.
+	Pause(context.Context, *PauseRequest) (*EditResponse, error)
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(context.Context, *RestartRequest) (*EditResponse, error)
@@ -323,6 +340,9 @@ func (UnimplementedControlServer) Scale(context.Context, *ScaleRequest) (*ScaleR
 }
 func (UnimplementedControlServer) Undo(context.Context, *UndoRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Undo not implemented")
+}
+func (UnimplementedControlServer) Pause(context.Context, *PauseRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Pause not implemented")
 }
 func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
@@ -485,6 +505,24 @@ func _Control_Undo_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Pause_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Pause(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Pause_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Pause(ctx, req.(*PauseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Restart_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RestartRequest)
 	if err := dec(in); err != nil {
@@ -612,6 +650,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Undo",
 			Handler:    _Control_Undo_Handler,
+		},
+		{
+			MethodName: "Pause",
+			Handler:    _Control_Pause_Handler,
 		},
 		{
 			MethodName: "Restart",

@@ -10,6 +10,10 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
+// fullHint says to a person what a full store means and what to do.
+const fullHint = "; nothing was written, and what runs goes on: delete ConfigMaps, Secrets or sets that are not needed, " +
+	"or start the server with a larger --store-quota-bytes (of an external etcd: compact, defragment and disarm it)"
+
 // toStatus gives an error its gRPC code; one that has a code keeps it. The client's
 // side reads codes only.
 func toStatus(err error) error {
@@ -18,6 +22,9 @@ func toStatus(err error) error {
 	}
 	if _, ok := status.FromError(err); ok {
 		return err
+	}
+	if errors.Is(err, store.ErrNoSpace) {
+		return status.Error(codes.ResourceExhausted, err.Error()+fullHint)
 	}
 	for _, k := range []struct {
 		kind error
@@ -28,7 +35,6 @@ func toStatus(err error) error {
 		{store.ErrUnavailable, codes.Unavailable},
 		{store.ErrLeaseGone, codes.Aborted},
 		{store.ErrCompacted, codes.Unavailable},
-		{store.ErrNoSpace, codes.ResourceExhausted},
 		{store.ErrTooLarge, codes.InvalidArgument},
 		{context.DeadlineExceeded, codes.DeadlineExceeded},
 		{context.Canceled, codes.Canceled},

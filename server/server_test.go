@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 type syncBuffer struct {
 	mu sync.Mutex

@@ -53,13 +53,14 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 	if s.NodeLoss != nil {
 		c.choice("spec.nodeLoss.policy", s.NodeLoss.Policy, []string{NodeLossHold}, NodeLossReplace)
 	}
+	c.disruption("spec.disruption", s.Disruption)
 	claims := c.claims(s.VolumeClaimTemplates)
 	c.template(&s.Template, claims)
 	c.selector(s)
 }
 
 func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
-	c.choice(path+".type", u.Type, []string{RollingUpdateStrategy, OnDeleteStrategy}, RecreateStrategy)
+	c.choice(path+".type", u.Type, []string{RollingUpdateStrategy, OnDeleteStrategy, RecreateStrategy})
 	if u.ReplaceBroken != "" {
 		c.choice(path+".replaceBroken", u.ReplaceBroken, []string{ReplaceBrokenAlways, ReplaceBrokenNever})
 	}
@@ -78,6 +79,26 @@ func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
 		most = 100
 	}
 	c.between(path+".maxUnavailable", int64(r.MaxUnavailable.Number), 1, most)
+}
+
+// disruption has exactly one of its two fields.
+func (c *checks) disruption(path string, d *Disruption) {
+	if d == nil {
+		return
+	}
+	if (d.MinAvailable == nil) == (d.MaxUnavailable == nil) {
+		c.fail(path, "needs one of minAvailable and maxUnavailable", "")
+		return
+	}
+	for name, v := range map[string]*IntOrPercent{"minAvailable": d.MinAvailable, "maxUnavailable": d.MaxUnavailable} {
+		most := int64(math.MaxInt32)
+		if v != nil && v.Percent {
+			most = 100
+		}
+		if v != nil {
+			c.between(path+"."+name, int64(v.Number), 0, most)
+		}
+	}
 }
 
 func (c *checks) retention(path string, r Retention) {
@@ -144,7 +165,7 @@ func (c *checks) claims(claims []ClaimTemplate) map[string]bool {
 		c.choice(path+".kind", t.Kind, []string{"PersistentVolumeClaim"})
 		c.claim(path+".spec", &t.Spec)
 		if after := t.Trash(); after < 0 || after > maxTrash {
-			c.fail(path+".reclaim.after", after.String()+" is out of range", "write 0s to "+Duration{maxTrash}.String())
+			c.fail(path+".reclaim.after", Duration{after}.String()+" is out of range", "write 0s to "+Duration{maxTrash}.String())
 		}
 	}
 	return seen

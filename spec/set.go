@@ -57,18 +57,19 @@ type SetSpec struct {
 	Ordinals        *Ordinals        `json:"ordinals,omitempty"`
 	Retention       *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
-	NodeLoss                *NodeLoss         `json:"nodeLoss,omitempty" stead:"only"`
-	ProgressDeadlineSeconds *int32            `json:"progressDeadlineSeconds,omitempty" stead:"only,later"`
-	Disruption              *Disruption       `json:"disruption,omitempty" stead:"only,later"`
-	Members                 []MemberOverride  `json:"members,omitempty" stead:"only,later"`
-	OnConfigChange          any               `json:"onConfigChange,omitempty" stead:"only,later"`
-	Decommission            *LifecycleHandler `json:"decommission,omitempty" stead:"only,later"`
+	NodeLoss                *NodeLoss `json:"nodeLoss,omitempty" stead:"only"`
+	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds,omitempty" stead:"only,later"`
+	// Disruption bounds how many members updates and restarts may take down.
+	Disruption     *Disruption       `json:"disruption,omitempty" stead:"only"`
+	Members        []MemberOverride  `json:"members,omitempty" stead:"only,later"`
+	OnConfigChange any               `json:"onConfigChange,omitempty" stead:"only,later"`
+	Decommission   *LifecycleHandler `json:"decommission,omitempty" stead:"only,later"`
 }
 
 // SteadOnly reports whether a field is set that Kubernetes does not have.
 func (s *SetSpec) SteadOnly() bool {
 	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
-	return s.NodeLoss != nil || s.UpdateStrategy.ReplaceBroken != "" || reclaim
+	return s.NodeLoss != nil || s.UpdateStrategy.ReplaceBroken != "" || s.Disruption != nil || reclaim
 }
 
 // ManagementPolicy says whether members are created and stopped in order.
@@ -90,7 +91,8 @@ type Ordinals struct {
 
 // UpdateStrategy says how members reach a new template.
 type UpdateStrategy struct {
-	// Type is RollingUpdate (default), OnDelete or Recreate (not supported yet).
+	// Type is RollingUpdate (default), OnDelete (members move on when they are
+	// restarted) or Recreate (all stop, then all start).
 	Type          string         `json:"type,omitempty"`
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 	// ReplaceBroken is Always (default) or Never: whether a member that is broken and
@@ -152,10 +154,24 @@ const (
 	NodeLossReplace = "Replace"
 )
 
-// Disruption is the set's disruption floor (a PodDisruptionBudget).
+// Disruption is the set's disruption floor, as a PodDisruptionBudget has it: one of
+// the two is given. Percentages are rounded up.
 type Disruption struct {
-	MinAvailable   *IntOrPercent `json:"minAvailable,omitempty"`
+	// MinAvailable is how many members must stay available.
+	MinAvailable *IntOrPercent `json:"minAvailable,omitempty"`
+	// MaxUnavailable is how many members may be unavailable.
 	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty"`
+}
+
+// Floor is how many of so many members must stay available.
+func (d *Disruption) Floor(members int) int {
+	switch {
+	case d.MinAvailable != nil:
+		return d.MinAvailable.ScaledUp(members)
+	case d.MaxUnavailable != nil:
+		return max(0, members-d.MaxUnavailable.ScaledUp(members))
+	}
+	return 0
 }
 
 // MemberOverride are differences of some members from the template.

@@ -48,6 +48,14 @@ func (v IntOrPercent) ScaledDown(total int) int {
 	return int(int64(total) * int64(v.Number) / 100)
 }
 
+// ScaledUp is the number itself, or that percentage of total rounded up.
+func (v IntOrPercent) ScaledUp(total int) int {
+	if !v.Percent {
+		return int(v.Number)
+	}
+	return int((int64(total)*int64(v.Number) + 99) / 100)
+}
+
 // String is "3" or "25%".
 func (v IntOrPercent) String() string {
 	s := strconv.Itoa(int(v.Number))

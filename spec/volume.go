@@ -15,6 +15,8 @@ const (
 	// FateReclaiming: its node is told to move it to the trash.
 	FateReclaiming VolumeFate = "Reclaiming"
 	FateGone       VolumeFate = "Gone"
+	// FateTrashed is shown of what has no record any more and lies in the trash of a node.
+	FateTrashed VolumeFate = "Trashed"
 )
 
 // DefaultTrash is how long a volume that was given up stays in the trash of its node.

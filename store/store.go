@@ -143,6 +143,12 @@ type Status struct {
 	Rev        Rev
 	SizeBytes  int64
 	QuotaBytes int64 // 0: unknown
-	Alarm      string
-	Version    string
+	// Alarm is what the store complains of, in its own words; empty: nothing. While it
+	// holds NoSpaceAlarm every write fails with ErrNoSpace, but reads, deletions and
+	// renewals of leases go on.
+	Alarm   string
+	Version string
 }
+
+// NoSpaceAlarm is in Status.Alarm while the quota is used up.
+const NoSpaceAlarm = "NOSPACE"

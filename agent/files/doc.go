@@ -13,7 +13,8 @@
 //	bootstrapped        exists (content "1") once every initial member was ready once;
 //	                    never goes away
 //	volume-new          one line "<claim> first" or "<claim> replaced" for each volume
-//	                    that was never ready once; absent when there is none
+//	                    on which the member was never ready when its containers were
+//	                    started; absent when there is none
 //	termination-reason  one word (ScaleDown, Delete, Replace, Update, Restart), written
 //	                    before the stop signal
 //

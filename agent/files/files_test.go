@@ -63,6 +63,7 @@ func read(t *testing.T, elem ...string) string {
 func TestMemberFilesSayWhoTheMemberIs(t *testing.T) {
 	p := At(t.TempDir(), life().Member.ID)
 	must(t, WriteMember(p, life(), host))
+	must(t, WriteVolumeNew(p, VolumeNew(life())))
 	equal(t, "member.json", read(t, p.Stead, MemberFile), `{"name":"db-2","namespace":"prod","set":"db","ordinal":2,`+
 		`"uid":"`+UID(life())+`","token":"1.42","fqdn":"db-2.db-svc.prod.svc.cluster.local","address":"10.88.0.7",`+
 		`"node":"n1","service":"db-svc","domain":"cluster.local","revision":"r1","reason":"Create",`+
@@ -76,7 +77,7 @@ func TestMemberFilesSayWhoTheMemberIs(t *testing.T) {
 
 	l := life()
 	l.FreshVolumes = nil
-	must(t, WriteMember(p, l, host))
+	must(t, WriteVolumeNew(p, VolumeNew(l)))
 	if _, err := os.Stat(filepath.Join(p.Stead, VolumeNewFile)); !os.IsNotExist(err) {
 		t.Errorf("volume-new without new volumes: got %v, want it absent", err)
 	}

@@ -39,8 +39,8 @@ func Put(dir, name string, content []byte, mode os.FileMode) error {
 	return nil
 }
 
-// WriteMember writes what is constant for the life: member.json, volume-new,
-// hosts, resolv.conf, hostname.
+// WriteMember writes what is constant for the life: member.json, hosts, resolv.conf,
+// hostname.
 func WriteMember(p Place, l *spec.Life, n Node) error {
 	member, err := Member(l)
 	if err != nil {
@@ -54,10 +54,11 @@ func WriteMember(p Place, l *spec.Life, n Node) error {
 			return err
 		}
 	}
-	return WriteVolumeNew(p, VolumeNew(l))
+	return nil
 }
 
-// WriteVolumeNew writes volume-new, or removes it when content is nil.
+// WriteVolumeNew writes volume-new, which may change between two starts of a container
+// (see VolumeNew), or removes it when content is nil.
 func WriteVolumeNew(p Place, content []byte) error {
 	if content != nil {
 		return Put(p.Stead, VolumeNewFile, content, 0o444)

@@ -3,11 +3,8 @@ package ledger
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -55,8 +52,8 @@ func decode(line []byte) (record, bool) {
 // read returns the records of the file and the length of its good part. Only the
 // last record may be bad, and only in a way that a crash leaves behind: without
 // its newline, or with blocks that were never written (zeros).
-func read(path string) (int64, []record, error) {
-	all, err := os.ReadFile(path)
+func read(d Disk) (int64, []record, error) {
+	all, err := d.Read()
 	if err != nil {
 		return 0, nil, fmt.Errorf("read ledger: %w", err)
 	}
@@ -73,7 +70,7 @@ func read(path string) (int64, []record, error) {
 		if len(rest) == 0 && (!whole || bytes.IndexByte(line, 0) >= 0) {
 			break
 		}
-		return 0, nil, fmt.Errorf("%w: %s: record %d: nothing can be started safely; restore the file, or let this machine join as a new node", ErrCorrupt, path, n)
+		return 0, nil, fmt.Errorf("%w: %s: record %d: nothing can be started safely; restore the file, or let this machine join as a new node", ErrCorrupt, d.Name(), n)
 	}
 	return int64(good), recs, nil
 }
@@ -165,28 +162,18 @@ func (l *Ledger) compact() error {
 		}
 		buf = append(buf, b...)
 	}
-	next := l.path + ".new"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("compact ledger: %w", err)
+	replaced, err := l.file.Replace(buf)
+	if replaced { // from here on the new content is the ledger, whatever fails
+		l.size, l.records = int64(len(buf)), len(live)
 	}
-	if _, err = f.Write(buf); err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = os.Rename(next, l.path)
-	}
-	if err != nil {
-		return fmt.Errorf("compact ledger: %w", errors.Join(err, f.Close()))
-	}
-	// From here on the new file is the ledger, whatever fails.
-	old := l.file
-	l.file, l.size, l.records = f, int64(len(buf)), len(live)
-	if err := syncDir(l.path); err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case replaced:
 		l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
-		return errors.Join(l.broken, old.Close())
+		return l.broken
 	}
-	return old.Close()
+	return fmt.Errorf("compact ledger: %w", err)
 }
 
 // snapshot is the shortest list of records that means the present state.
@@ -202,15 +189,4 @@ func (l *Ledger) snapshot() []record {
 		}
 	}
 	return recs
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("sync the ledger's directory: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync the ledger's directory: %w", err)
-	}
-	return nil
 }

@@ -62,11 +62,10 @@ func (e Entry) Spent(t spec.Token) bool {
 // Ledger is an open ledger. Its methods are safe for concurrent use; those that
 // write return when the record is on disk.
 type Ledger struct {
-	path string
 	boot spec.BootID
 
 	mu      sync.Mutex
-	file    *os.File
+	file    Disk
 	size    int64 // bytes known to be good
 	records int   // records in the file
 	starts  int64
@@ -93,27 +92,32 @@ func Create(path string) error {
 // with ErrLost or ErrCorrupt. One process may have it open: the caller holds the
 // lock of the agent's root.
 func Open(path string, boot spec.BootID) (*Ledger, error) {
-	if boot == "" {
-		return nil, errors.New("open ledger: the boot id is empty")
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := openHostFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s: which tokens were started on this node is unknown, so this machine must join as a new node", ErrLost, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
-	l := &Ledger{path: path, boot: boot, file: f, entries: map[spec.Identity]*Entry{},
-		boots: map[spec.Identity]spec.BootID{}}
+	return OpenDisk(f, boot)
+}
+
+// OpenDisk is Open with the ledger on d, which is there and is the ledger's from now
+// on: it is closed with it, or at once when this fails.
+func OpenDisk(d Disk, boot spec.BootID) (*Ledger, error) {
+	if boot == "" {
+		return nil, errors.Join(errors.New("open ledger: the boot id is empty"), d.Close())
+	}
+	l := &Ledger{boot: boot, file: d, entries: map[spec.Identity]*Entry{}, boots: map[spec.Identity]spec.BootID{}}
 	if err := l.load(); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, d.Close())
 	}
 	return l, nil
 }
 
 // load replays the file and brings it up to this boot.
 func (l *Ledger) load() error {
-	good, recs, err := read(l.path)
+	good, recs, err := read(l.file)
 	if err != nil {
 		return err
 	}

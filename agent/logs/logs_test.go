@@ -201,7 +201,7 @@ func TestFollowGoesThroughRotationsToTheEndOfTheRun(t *testing.T) {
 	out := &watched{}
 	out.more.L = &out.mu
 	done := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go func() { done <- Read(ctx, c.Dir, Options{Tail: 10, Follow: true}, out) }()
 	out.until(10)

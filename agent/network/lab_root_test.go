@@ -138,12 +138,12 @@ func echo(t *testing.T, path string, addr netip.Addr) {
 // dial connects from inside a namespace to addr:7 and returns what echo says.
 func dial(path string, addr netip.Addr) (from string, err error) {
 	err = within(path, func() error {
-		c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(addr, 7).String(), 3*time.Second)
+		c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(addr, 7).String(), 20*time.Second)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(3 * time.Second))
+		c.SetDeadline(time.Now().Add(20 * time.Second))
 		b, err := io.ReadAll(c)
 		from = string(b)
 		return err

@@ -46,6 +46,11 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 // start starts a created container. One that cannot be started is like one that
 // ended: it is made anew after its back-off.
 func (w *Worker) start(ctx context.Context, id runtime.ContainerID, b *box) error {
+	if w.state.ReadyOnce { // those that run keep it, see writeFiles
+		if err := files.WriteVolumeNew(w.place, nil); err != nil {
+			return err
+		}
+	}
 	err := w.c.Runtime.Start(ctx, id)
 	w.dirty = true
 	if err == nil {
@@ -119,12 +124,16 @@ func (w *Worker) attach(ctx context.Context) error {
 // since the life began leaves the old files in place and is told as a cause.
 func (w *Worker) writeFiles() error {
 	w.wrote = time.Now()
-	life := *w.life
-	if w.state.ReadyOnce {
-		life.FreshVolumes = nil
-	}
-	if err := files.WriteMember(w.place, &life, w.c.Node); err != nil {
+	life := w.life
+	if err := files.WriteMember(w.place, life, w.c.Node); err != nil {
 		return err
+	}
+	// A container that runs keeps volume-new as it found it: without a probe a member
+	// is ready, and its volume old, before its program has read a line.
+	if !w.state.ReadyOnce && !w.anyStarted() {
+		if err := files.WriteVolumeNew(w.place, files.VolumeNew(life)); err != nil {
+			return err
+		}
 	}
 	if picture, ok := w.c.Picture(w.id.Ref()); ok {
 		picture.Bootstrapped = picture.Bootstrapped || life.Bootstrapped
@@ -132,7 +141,7 @@ func (w *Worker) writeFiles() error {
 			return err
 		}
 	}
-	media, err := files.MediaOf(&life, w.c.Find)
+	media, err := files.MediaOf(life, w.c.Find)
 	if err != nil {
 		return err
 	}

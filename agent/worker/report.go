@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
@@ -93,9 +92,6 @@ func (w *Worker) updateReady() {
 	w.state.Ready = ready
 	if ready {
 		w.state.ReadySince, w.state.ReadyOnce = w.c.Clock(), true
-		if err := files.WriteVolumeNew(w.place, nil); err != nil {
-			w.prepared.files = false
-		}
 	}
 	w.saveState()
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -192,27 +193,35 @@ func TestALifeIsStartedAndReported(t *testing.T) {
 		if n.steadFile(files.MemberFile) == "" || n.steadFile(files.SetFile) == "" {
 			t.Fatal("member.json or set.json is missing")
 		}
-		if got := n.steadFile(files.VolumeNewFile); got != "" {
-			t.Fatalf("volume-new once ready: got %q, want it gone", got)
-		}
 	})
 }
 
-func TestVolumeNewIsThereWhenTheContainerStarts(t *testing.T) {
+// A container finds volume-new however late its program looks, for the member may be
+// ready by then; one that starts after the member was ready once does not.
+func TestVolumeNewStaysForTheContainersThatStartedWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		seen := ""
+		var seen []string
 		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
 			if c.Op == "Start" {
-				seen = n.steadFile(files.VolumeNewFile)
+				seen = append(seen, n.steadFile(files.VolumeNewFile))
 			}
 			return nil
 		})
 		n.run()
 		n.w.Tell(life(5, spec.GoalRun))
 		n.wantReady()
-		if seen != "data first\n" {
-			t.Fatalf("got %q", seen)
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.FreshVolumes = nil })) // the server knows it, too
+		n.w.FilesChanged()
+		time.Sleep(time.Minute) // until it was written again
+		if got := n.steadFile(files.VolumeNewFile); got != "data first\n" {
+			t.Errorf("once ready: %q", got)
+		}
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		time.Sleep(time.Minute) // more than the first back-off, on the bubble's clock
+		n.wantStarts(tok(5), 2)
+		if want := []string{"data first\n", ""}; !slices.Equal(seen, want) {
+			t.Errorf("the containers found %q, want %q", seen, want)
 		}
 	})
 }
@@ -294,7 +303,7 @@ func TestCrashesBackOffInPlace(t *testing.T) {
 		}
 		time.Sleep(11 * time.Minute) // a long run is forgiven
 		n.host.Exit(cid, runtime.Exit{Code: 1})
-		n.wantReady()
+		time.Sleep(time.Minute) // more than the first back-off, on the bubble's clock
 		n.wantStarts(tok(5), len(want)+2)
 	})
 }

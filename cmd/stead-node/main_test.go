@@ -57,7 +57,7 @@ func shim(t *testing.T, cfg logs.Config) (*exec.Cmd, *os.File, *os.File) {
 	ends[0].Close()
 	ends[2].Close()
 	ends[5].Close()
-	if err := ends[4].SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := ends[4].SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ends[4].Read(make([]byte, 1)); err != io.EOF {

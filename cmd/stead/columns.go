@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
@@ -27,7 +28,7 @@ var columns = map[string]column{
 	},
 	"volume": {
 		head: []string{"NAME", "MEMBER", "CLAIM", "CLASS", "SIZE", "NODE", "FATE", "AGE"},
-		wide: []string{"ID", "NUMBER"},
+		wide: []string{"ID", "NUMBER", "USER", "WHY"},
 		row:  volumeRow,
 	},
 	"node": {
@@ -95,12 +96,30 @@ func memberRow(p *proto.Object) (cells, wide []any, err error) {
 
 func volumeRow(p *proto.Object) (cells, wide []any, err error) {
 	var v spec.Volume
-	o, err := decode(p, &v, nil)
+	var st struct {
+		User string             `json:"user"`
+		Said *spec.VolumeReport `json:"said"`
+	}
+	o, err := decode(p, &v, &st)
 	if err != nil {
 		return nil, nil, err
 	}
 	return []any{o.Metadata.Name, v.ID.MemberName(), v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
-		[]any{v.UID, v.Number}, nil
+		[]any{v.UID, v.Number, st.User, volumeNote(st.Said)}, nil
+}
+
+// volumeNote says what a volume waits for that is given up.
+func volumeNote(said *spec.VolumeReport) string {
+	switch {
+	case said == nil:
+		return ""
+	case said.State == spec.VolumeTrashed:
+		left := max(0, said.Left.Duration-time.Since(said.At)).Round(time.Second)
+		return "erased in about " + left.String()
+	case said.Cause != "":
+		return said.Cause + ": " + said.Message
+	}
+	return string(said.State)
 }
 
 func nodeRow(p *proto.Object) (cells, wide []any, err error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func example(t *testing.T, server string, words []string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if code := run(ctx, append([]string{"--server", server}, words...)); code == exitUsage {
+	if code := run(ctx, append([]string{"--server", server}, words...), io.Discard, io.Discard); code == exitUsage {
 		t.Error("it is a wrong use")
 	}
 }

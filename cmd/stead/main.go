@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -34,15 +35,17 @@ var errNotInTime = errors.New("not finished in time")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
 // run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string) int {
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -53,7 +56,7 @@ func run(ctx context.Context, args []string) int {
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	fmt.Fprintln(os.Stderr, "stead: "+explainError(err))
+	fmt.Fprintln(errOut, "stead: "+explainError(err))
 	var wrong usageError
 	switch {
 	case errors.As(err, &wrong):
@@ -97,7 +100,7 @@ Try it on one machine:
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
-		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), versionCommand(c),
+		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), statusCommand(c), versionCommand(c),
 	)
 	return root
 }

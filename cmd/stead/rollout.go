@@ -19,10 +19,10 @@ func rolloutCommand(c *cli) *cobra.Command {
 		Use:   "rollout",
 		Short: "Follow an update of a set, go back, or restart its members",
 		RunE: func(*cobra.Command, []string) error {
-			return usageError{errors.New("rollout takes a verb: status, history, undo or restart")}
+			return usageError{errors.New("rollout takes a verb: status, history, undo, pause, resume or restart")}
 		},
 	}
-	cmd.AddCommand(rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutRestart(c))
+	cmd.AddCommand(rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutPause(c, true), rolloutPause(c, false), rolloutRestart(c))
 	return cmd
 }
 
@@ -102,6 +102,26 @@ func rolloutUndo(c *cli) *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the one before")
 	return cmd
+}
+
+// rolloutPause is the verb pause, or resume.
+func rolloutPause(c *cli, paused bool) *cobra.Command {
+	use, short, said := "pause", "Hold back the update of a set; scaling and healing go on", "paused"
+	if !paused {
+		use, short, said = "resume", "Let the update of a paused set go on", "resumed"
+	}
+	return &cobra.Command{
+		Use:               use + " SET",
+		Short:             short,
+		Example:           "  stead rollout " + use + " etcd",
+		ValidArgsFunction: c.completeNames("set"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
+				done, err := control.Pause(ctx, &proto.PauseRequest{Namespace: c.namespace, Name: name, Paused: paused})
+				return printEdit(cmd, done, err, "set "+name+" "+said)
+			})
+		},
+	}
 }
 
 func rolloutRestart(c *cli) *cobra.Command {

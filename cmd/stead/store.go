@@ -22,6 +22,8 @@ type storeOptions struct {
 	Endpoints []string // none: the embedded etcd
 	CA        string   // files for TLS to external endpoints
 	Cert, Key string
+	// QuotaBytes bounds the embedded store's data file; 0: 2 GiB.
+	QuotaBytes int64
 }
 
 func (o *storeOptions) flags(f *pflag.FlagSet) {
@@ -29,6 +31,7 @@ func (o *storeOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.CA, "etcd-cacert", "", "file with the certificates that signed the endpoints'")
 	f.StringVar(&o.Cert, "etcd-cert", "", "file with our client certificate")
 	f.StringVar(&o.Key, "etcd-key", "", "file with its key")
+	f.Int64Var(&o.QuotaBytes, "store-quota-bytes", 0, "most bytes of the embedded store's data file; writes are refused above (default 2 GiB)")
 }
 
 // about names the store for people.
@@ -58,7 +61,9 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		}
 		return &openedStore{Store: s}, nil
 	}
-	e, err := etcdembed.Start(ctx, etcdembed.Config{Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log})
+	e, err := etcdembed.Start(ctx, etcdembed.Config{
+		Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log, QuotaBytes: o.QuotaBytes,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -71,25 +71,6 @@ func (s *Server) seen(ctx context.Context, rev store.Rev) {
 	}
 }
 
-// Info implements proto.ControlServer.
-func (s *Server) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoResponse, error) {
-	about := s.cfg.About
-	out := &proto.InfoResponse{
-		Version: about.GetVersion(), Domain: about.GetDomain(), Server: about.GetServer(),
-		Store: about.GetStore(), Cidr: about.GetCidr(),
-	}
-	s.cfg.World.Look(func(v world.View) {
-		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()
-		out.Leader, _ = v.Leader()
-	})
-	st, err := s.cfg.Store.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out.StoreBytes = st.SizeBytes
-	return out, nil
-}
-
 // namespace is ns, or the default one.
 func namespace(ns string) spec.Namespace {
 	if ns == "" {

@@ -31,11 +31,15 @@ func updateEffects(w plan.World) []string {
 	switch n := len(f.Restarts); {
 	case n == 1:
 		out = append(out, "restarts "+f.Restarts[0].MemberName())
+	case n > 1 && w.Set.Spec.UpdateStrategy.Type == spec.RecreateStrategy:
+		out = append(out, fmt.Sprintf("stops %s all at once, then starts them again (Recreate)", memberNames(f.Restarts)))
 	case n > 1:
 		out = append(out, fmt.Sprintf("restarts %s in this order, at most %d down", memberNames(f.Restarts), f.AtMost))
 	}
 	switch {
 	case len(f.Kept) == 0:
+	case w.Set.Paused:
+		out = append(out, memberNames(f.Kept)+" stay as they are until the rollout is resumed")
 	case w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy:
 		out = append(out, memberNames(f.Kept)+" move on when they are restarted (OnDelete)")
 	default:

@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // rig is the people's and the nodes' API over memory.
 type rig struct {

@@ -34,6 +34,30 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 	})
 }
 
+// Pause implements proto.ControlServer.
+func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditResponse, error) {
+	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
+	out := &proto.EditResponse{}
+	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
+		if set.Deleting {
+			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
+		}
+		changed := set.Paused != r.GetPaused()
+		set.Paused = r.GetPaused()
+		if changed {
+			set.Generation++
+		}
+		if !set.Paused {
+			s.cfg.World.Look(func(v world.View) { out.Effects = updateEffects(updated(v, set)) })
+		}
+		return changed, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Restart implements proto.ControlServer.
 func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.EditResponse, error) {
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetSet())}

@@ -40,6 +40,7 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		"two at once":            {with(newImage, "{rollingUpdate: {maxUnavailable: 70%}}"), []string{"restarts db-2, db-1, db-0 in this order, at most 2 down"}},
 		"a part":                 {with(newImage, "{rollingUpdate: {partition: 2}}"), []string{"restarts db-2", "the partition keeps db-1, db-0 as they are"}},
 		"on delete":              {with(newImage, "{type: OnDelete}"), []string{"db-2, db-1, db-0 move on when they are restarted (OnDelete)"}},
+		"all at once":            {with(newImage, "{type: Recreate}"), []string{"stops db-2, db-1, db-0 all at once, then starts them again (Recreate)"}},
 		"the strategy alone":     {with(setYAML, "{rollingUpdate: {partition: 1}}"), nil},
 		"only who will be there": {strings.Replace(newImage, "replicas: 3", "replicas: 1", 1), []string{"scales db 3 → 1: stops db-2, db-1 in this order; volumes kept", "restarts db-0"}},
 	} {
@@ -134,4 +135,53 @@ func TestAMemberIsAskedToRestartByItsToken(t *testing.T) {
 	refused(t, restart("db-9"), codes.FailedPrecondition, "no life")
 	refused(t, restart("db"), codes.InvalidArgument)
 	refused(t, restart(""), codes.InvalidArgument, "name the set or the member")
+}
+
+func TestAPausedRolloutIsHeldAndResumedAsASpecIsEdited(t *testing.T) {
+	r := newRig(t)
+	r.running()
+	pause := func(paused bool) []string {
+		t.Helper()
+		out, err := r.api.Pause(r.ctx, &proto.PauseRequest{Name: "db", Paused: paused})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.GetEffects()
+	}
+	pause(true)
+	s, _ := r.set("db")
+	if !s.Paused || s.Generation != 2 {
+		t.Fatalf("got %+v, want it paused by its second edit", s)
+	}
+	before := r.rev()
+	if pause(true); r.rev() != before {
+		t.Fatal("pausing what is paused wrote something")
+	}
+	out, err := r.apply(newImage)
+	if want := []string{"db-2, db-1, db-0 stay as they are until the rollout is resumed"}; err != nil || !slices.Equal(out.GetApplied()[0].GetEffects(), want) {
+		t.Fatalf("got %q, %v; want %q", out.GetApplied(), err, want)
+	}
+	if want := []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}; !slices.Equal(pause(false), want) {
+		t.Fatalf("want %q", want)
+	}
+	if s, _ := r.set("db"); s.Paused || s.Generation != 4 {
+		t.Fatalf("got %+v, want it to go on by its fourth edit", s)
+	}
+	_, err = r.api.Pause(r.ctx, &proto.PauseRequest{Name: "nope"})
+	refused(t, err, codes.NotFound)
+	s.Deleting = true
+	r.record(store.SetKey(s.Ref), s)
+	_, err = r.api.Pause(r.ctx, &proto.PauseRequest{Name: "db"})
+	refused(t, err, codes.FailedPrecondition, "being deleted")
+}
+
+func TestInfoNamesTheServersThatTheStoreTellsOf(t *testing.T) {
+	r := newRig(t)
+	r.put(store.LeaderKey, []byte("s2"))
+	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1, Server: "s3"})
+	i, err := r.api.Info(r.ctx, &proto.InfoRequest{})
+	if err != nil || !slices.Equal(i.GetServers(), []string{"s1", "s2", "s3"}) || i.GetLeader() != "s2" || i.GetStoreVersion() != "memory" {
+		t.Fatalf("got %v, %v", i, err)
+	}
 }

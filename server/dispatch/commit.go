@@ -1,9 +1,11 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,6 +144,9 @@ func (c *committer) round(ctx context.Context) (left []unit) {
 				}
 			}
 		}
+	})
+	slices.SortFunc(units, func(a, b unit) int { // in one order, so that a simulation can be repeated
+		return cmp.Or(cmp.Compare(a.se.node, b.se.node), compareLives(a.life(), b.life()))
 	})
 	return c.commit(ctx, units)
 }

@@ -42,7 +42,11 @@ type Config struct {
 	StatusDelay time.Duration
 	// VolumeID makes ids of new volumes; default: 32 random hex digits.
 	VolumeID func() spec.VolumeID
-	Logger   *slog.Logger
+	// Next decides and Now is the clock; a simulation wraps the one and owns the other.
+	// Default: plan.Next and time.Now.
+	Next   func(plan.World) plan.Plan
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Engine leads or waits to lead; see Run.
@@ -71,6 +75,12 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.VolumeID == nil {
 		cfg.VolumeID = func() spec.VolumeID { return spec.VolumeID(randomID()) }
 	}
+	if cfg.Next == nil {
+		cfg.Next = plan.Next
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -94,9 +104,9 @@ func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
 		if found = w.Set != nil; !found {
 			return
 		}
-		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, time.Now().UTC()
+		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, e.cfg.Now().UTC()
 		w.Free = newPool(e.cfg).free(v, missing(w), w.Now)
-		p = plan.Next(w)
+		p = e.cfg.Next(w)
 	})
 	return p, found
 }

@@ -65,11 +65,12 @@ func volumeNote(ref spec.SetRef, id spec.Identity, v spec.VolumeID, fate, text s
 	}
 }
 
-// warnings are the events of members that wait for what does not come by itself.
+// warnings are the events of members that wait for what does not come by itself, nor
+// because a person paused the rollout.
 func warnings(ref spec.SetRef, w plan.World, p plan.Plan, now time.Time) []note {
 	var list []note
 	for _, b := range p.Blocked {
-		if plan.UnderWay(b.Reason) || len(list) == eventsAStep {
+		if plan.UnderWay(b.Reason) || b.Reason == plan.BlockedPaused || len(list) == eventsAStep {
 			continue
 		}
 		list = append(list, note{

@@ -43,21 +43,18 @@ type eventLease struct {
 
 // lead works until ctx ends, which it does when the leadership is over.
 func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
-	l := &leader{
-		Engine: e, term: term, pool: newPool(e.cfg),
-		dirty: map[spec.SetRef]bool{}, wakes: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*memory{},
-	}
+	l := e.leader(term)
 	if err := e.cfg.World.Wait(ctx, term.Created); err != nil {
 		return nil // the term ended before the cache had seen its begin
 	}
 	sub := e.cfg.World.Subscribe()
 	defer sub.Close()
-	e.cfg.World.Look(func(v world.View) { l.pool.notice(v.Addresses(), time.Now()) })
+	l.begin()
 	e.log.Info("leadership begun", "revision", int64(term.Created))
 	defer e.log.Info("leadership ended", "revision", int64(term.Created))
 	for l.await(ctx, sub) {
 		l.take(sub.Take())
-		l.ring(time.Now())
+		l.ring(e.cfg.Now())
 		if len(l.queue) > 0 {
 			ref := l.queue[0]
 			l.queue = l.queue[1:]
@@ -67,6 +64,19 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 		}
 	}
 	return nil
+}
+
+// leader is a term without any memory.
+func (e *Engine) leader(term store.Leadership) *leader {
+	return &leader{
+		Engine: e, term: term, pool: newPool(e.cfg),
+		dirty: map[spec.SetRef]bool{}, wakes: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*memory{},
+	}
+}
+
+// begin starts the waits of the term: addresses at rest rest anew.
+func (l *leader) begin() {
+	l.cfg.World.Look(func(v world.View) { l.pool.notice(v.Addresses(), l.cfg.Now()) })
 }
 
 // await blocks until there is something to do; false: ctx ended.

@@ -34,7 +34,7 @@ type turn struct {
 
 // turn looks at a set at one revision, plans, and commits.
 func (l *leader) turn(ctx context.Context, ref spec.SetRef) {
-	mem, now := l.memory(ref), time.Now()
+	mem, now := l.memory(ref), l.cfg.Now()
 	var t turn
 	l.cfg.World.Look(func(v world.View) { t = l.look(v, ref, mem, now) })
 	switch {
@@ -67,7 +67,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w.Free = l.pool.free(v, missing(w), now)
 	w.Rest = mem.trials.rests(w, now)
 	w.Unready = mem.lapses.unready(w, now)
-	p := plan.Next(w)
+	p := l.cfg.Next(w)
 	t.wake = p.Wake
 	_, set := v.Set(ref)
 	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
@@ -208,7 +208,7 @@ func (l *leader) done(ref spec.SetRef, mem *memory, u *unit, rev store.Rev) {
 	if a, ok := u.action.(plan.Start); ok {
 		starts = []plan.Start{a}
 	}
-	now := time.Now()
+	now := l.cfg.Now()
 	for _, a := range starts {
 		if a.NewAddress {
 			l.pool.given[a.Member.Address] = rev
@@ -231,5 +231,5 @@ func (l *leader) done(ref spec.SetRef, mem *memory, u *unit, rev store.Rev) {
 // pause looks at the set again after a while that doubles with each failure.
 func (l *leader) pause(ref spec.SetRef, mem *memory) {
 	mem.failed = min(max(2*mem.failed, firstPause), lastPause)
-	l.wake(ref, time.Now().Add(mem.failed))
+	l.wake(ref, l.cfg.Now().Add(mem.failed))
 }

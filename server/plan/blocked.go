@@ -12,6 +12,8 @@ const (
 	BlockedSuccessor   = "WaitingForSuccessor"   // it stops after the one above it is gone
 	BlockedSurvivors   = "WaitingForSurvivors"   // surplus stays until the survivors are available
 	BlockedTurn        = "WaitingForTurn"        // it is well, and updated after others
+	BlockedPaused      = "Paused"                // it is well, and updated after the rollout is resumed
+	BlockedFloor       = "DisruptionFloor"       // it is well, and fewer than the floor would be left
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
 	BlockedNoNode      = "NoNode"

@@ -26,7 +26,7 @@ func (s *step) cure() (acted bool) {
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		t := &s.seats[s.wanted[n]]
 		switch why := s.broken(t); {
-		case why != "":
+		case why != "" && !s.held(t):
 			s.end(t, spec.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
 			if acted = true; s.ordered() {
 				return true

@@ -64,33 +64,27 @@ func trash(c *spec.ClaimTemplate) *spec.Duration {
 	return &spec.Duration{Duration: c.Trash()}
 }
 
-// fates are the volumes of all members that go whose fate is not recorded yet as it
-// is to be, highest member first.
-func (s *step) fates() (out []spec.Volume) {
-	for i := len(s.seats) - 1; i >= 0; i-- {
-		t := &s.seats[i]
-		if s.inRange(t) || t.member == nil {
-			continue
-		}
-		for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
-			if v, changed := s.decided(t.volumes[claim], s.fate(t.volumes[claim])); changed {
-				out = append(out, v)
-			}
+// undecided are the volumes of a member that goes whose fate is not recorded yet as it
+// is to be. Whoever asks records them: they are told once.
+func (s *step) undecided(t *seat) (out []spec.Volume) {
+	if s.inRange(t) || t.member == nil || t.decided {
+		return nil
+	}
+	t.decided = true
+	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		if v, changed := s.decided(t.volumes[claim], s.fate(t.volumes[claim])); changed {
+			out = append(out, v)
 		}
 	}
 	return out
 }
 
-// split separates the volumes of one identity from the others.
-func split(volumes []spec.Volume, id spec.Identity) (own, others []spec.Volume) {
-	for _, v := range volumes {
-		if v.ID == id {
-			own = append(own, v)
-		} else {
-			others = append(others, v)
-		}
+// fates are those of all members that go, highest first.
+func (s *step) fates() (out []spec.Volume) {
+	for i := len(s.seats) - 1; i >= 0; i-- {
+		out = append(out, s.undecided(&s.seats[i])...)
 	}
-	return own, others
+	return out
 }
 
 // setVolumes records them, in as many actions as it takes.

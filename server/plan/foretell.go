@@ -6,10 +6,10 @@ import "github.com/stead-project/stead/spec"
 type Foretold struct {
 	// Restarts are the members that are replaced, in the order of their turns.
 	Restarts []spec.Identity
-	// AtMost is how many of them are down at once.
+	// AtMost is how many of them are down at once; all of them under Recreate.
 	AtMost int
 	// Kept are members off the update revision that stay as they are: below the
-	// partition, or all of them under OnDelete.
+	// partition, or all of them under OnDelete, or while the rollout is paused.
 	Kept []spec.Identity
 }
 
@@ -24,7 +24,7 @@ func Foretell(w World) Foretold {
 		t := &s.seats[s.wanted[n]]
 		switch {
 		case t.member == nil || t.member.Revision == s.update && !s.obsolete(t):
-		case s.onDelete() || !s.obsolete(t) || t.id.Ordinal < s.lo+s.partition() && s.broken(t) == "":
+		case s.onDelete() || s.stays(t) || !s.obsolete(t) || t.id.Ordinal < s.lo+s.partition() && s.broken(t) == "":
 			f.Kept = append(f.Kept, t.id)
 		case s.replacesBroken() && s.broken(t) != "":
 			f.Restarts = append(f.Restarts, t.id)
@@ -33,5 +33,8 @@ func Foretell(w World) Foretold {
 		}
 	}
 	f.Restarts = append(f.Restarts, turns...)
+	if s.recreates() {
+		f.AtMost = len(f.Restarts)
+	}
 	return f
 }

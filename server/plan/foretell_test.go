@@ -14,6 +14,8 @@ func TestForetell(t *testing.T) {
 		"nobody on delete":             {"ordered 2 OnDelete n1 update=h2 current=h1 0:ready 1:ready", "restarts, at most 1, keeps 1 0"},
 		"not who is there already":     {"ordered 2 n1 update=h1 current=h1 0:ready 1:ready/h2", "restarts 1, at most 1, keeps"},
 		"not surplus or unborn":        {"ordered 2 n1 update=h2 current=h1 0:ready 2:ready", "restarts 0, at most 1, keeps"},
+		"all at once":                  {"ordered 3 Recreate n1 update=h2 current=h1 0:loop 1:ready 2:ready", "restarts 0 2 1, at most 3, keeps"},
+		"nobody while paused":          {"ordered 2 paused n1 update=h2 current=h1 0:ready 1:ready", "restarts, at most 1, keeps 1 0"},
 		"nobody when nothing is new":   {"ordered 2 n1 0:ready 1:ready", "restarts, at most 1, keeps"},
 		"nobody of a set that is gone": {"ordered 2 deleting n1 update=h2 current=h1 0:ready 1:ready", "restarts, at most 1, keeps"},
 	}

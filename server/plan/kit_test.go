@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -21,7 +20,8 @@ import (
 //
 //	update=h2                     the set's template; the revisions h1 to it are stored
 //	current=h1 current=h1?        the current revision, completed or (?) never
-//	partition=N max=N|P% OnDelete history=N never (replaceBroken)
+//	partition=N max=N|P% OnDelete history=N never (replaceBroken) paused
+//	Recreate floor=N|P% (disruption.minAvailable)
 //	0:ready@n2/h2 1:missing/h2?   their revision; (?) never available on it
 //
 // and the words of a member are: none (an identity without a life), volume (the
@@ -96,6 +96,16 @@ func world(t testing.TB, line string) World {
 				t.Fatal(err)
 			}
 			k.rolling().MaxUnavailable = &limit
+		case key == "paused":
+			set.Paused = true
+		case key == "Recreate":
+			set.Spec.UpdateStrategy.Type = spec.RecreateStrategy
+		case key == "floor": // minAvailable
+			limit, err := spec.ParseIntOrPercent(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set.Spec.Disruption = &spec.Disruption{MinAvailable: &limit}
 		case key == "OnDelete":
 			set.Spec.UpdateStrategy.Type = spec.OnDeleteStrategy
 		case key == "never":
@@ -268,135 +278,4 @@ func (k *kit) slot(word string) {
 	}
 	slot.Member, slot.Report = member, report
 	k.w.Slots = append(k.w.Slots, slot)
-}
-
-// brief writes a plan as words: what it does, then who waits and why.
-func brief(p Plan) string {
-	var words []string
-	for _, a := range p.Actions {
-		switch a := a.(type) {
-		case AddRevision:
-			words = append(words, "revision="+string(a.Revision.Hash))
-		case Start:
-			words = append(words, fmt.Sprintf("start=%d/%s@%s", a.Member.ID.Ordinal, a.Member.Reason, a.Member.Node))
-			if a.Member.Revision != "h1" {
-				words[len(words)-1] += "/" + string(a.Member.Revision)
-			}
-		case RaiseRevision:
-			words = append(words, fmt.Sprintf("raise=%s/%d", a.Revision.Hash, a.Revision.Number))
-		case PruneRevision:
-			words = append(words, "prune="+string(a.Hash))
-		case Stop:
-			words = append(words, fmt.Sprintf("stop=%d/%s", a.ID.Ordinal, a.Reason))
-			if len(a.Volumes) > 0 {
-				words[len(words)-1] += "+" + fates(a.Volumes)
-			}
-		case Forget:
-			words = append(words, fmt.Sprintf("forget=%d", a.ID.Ordinal))
-			if a.FreeAddress {
-				words[len(words)-1] += "+address"
-			}
-		case MarkReady:
-			words = append(words, fmt.Sprintf("ready=%d", a.Identity.ID.Ordinal))
-		case MarkBootstrapped:
-			words = append(words, "bootstrapped")
-		case SetVolumes:
-			words = append(words, "set="+fates(a.Volumes))
-		case DropVolume:
-			words = append(words, fmt.Sprintf("drop=%d", a.ID.Ordinal))
-			if a.FreeAddress {
-				words[len(words)-1] += "+address"
-			}
-		case RemoveSet:
-			words = append(words, "remove")
-		default:
-			words = append(words, fmt.Sprintf("%T", a))
-		}
-	}
-	words = append(words, "|")
-	for _, b := range p.Blocked {
-		words = append(words, fmt.Sprintf("%d:%s", b.ID.Ordinal, b.Reason))
-	}
-	return strings.Join(words, " ")
-}
-
-// fates are volumes with their new fate: 2/Delete,1/Keep.
-func fates(volumes []spec.Volume) string {
-	var words []string
-	for _, v := range volumes {
-		words = append(words, fmt.Sprintf("%d/%s", v.ID.Ordinal, v.Fate))
-	}
-	return strings.Join(words, ",")
-}
-
-// check plans each world and compares the brief. What holds for every plan is
-// checked, too: a reason on each action, a sentence for each member that waits.
-func check(t *testing.T, cases []rule) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			w := world(t, c.world)
-			if c.change != nil {
-				c.change(&w)
-			}
-			before := fmt.Sprintf("%+v", string(encode(t, w)))
-			p := Next(w)
-			if got := brief(p); got != c.want {
-				t.Errorf("world %s\ngot  %s\nwant %s", c.world, got, c.want)
-			}
-			if after := fmt.Sprintf("%+v", string(encode(t, w))); before != after {
-				t.Errorf("Next changed the world it was given\nbefore %s\nafter  %s", before, after)
-			}
-			explained(t, w, p)
-		})
-	}
-}
-
-type rule struct {
-	name, world, want string
-	change            func(*World)
-}
-
-// explained fails when an action has no reason or a waiting member no sentence.
-func explained(t *testing.T, w World, p Plan) {
-	t.Helper()
-	told := map[int]bool{}
-	for _, b := range p.Blocked {
-		if b.Reason == "" || b.Text == "" || told[b.ID.Ordinal] {
-			t.Errorf("blocked %+v; want one word and one sentence, once", b)
-		}
-		told[b.ID.Ordinal] = true
-	}
-	for _, a := range p.Actions {
-		switch a := a.(type) {
-		case Start:
-			if a.Text == "" || a.Member.Reason == "" || a.Member.Token.IsZero() || a.Identity.LastToken != a.Member.Token {
-				t.Errorf("start %+v; want text, reason and one token", a)
-			}
-		case Stop:
-			if a.Text == "" || a.Reason == "" || a.Token.IsZero() {
-				t.Errorf("stop %+v; want text, reason and token", a)
-			}
-		case Forget:
-			if a.Text == "" || a.Token.IsZero() {
-				t.Errorf("forget %+v; want text and token", a)
-			}
-		}
-	}
-	for _, m := range p.Status.Members {
-		in := w.Set != nil && m.Ordinal >= w.Set.Start() && m.Ordinal < w.Set.Start()+w.Set.Replicas()
-		if in && !w.Set.Deleting && !m.Ready && m.Blocked == "" {
-			t.Errorf("member %s is not ready and nothing says why", m.Name)
-		}
-	}
-}
-
-// encode is all of a world that Next must not change.
-func encode(t *testing.T, w World) []byte {
-	t.Helper()
-	b, err := json.Marshal([]any{w.Set, w.Status, w.Revisions, w.Slots, w.Nodes, w.Free})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

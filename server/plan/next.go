@@ -37,6 +37,9 @@ func (s *step) decide() {
 // settle runs rules 2 to 7. Under OrderedReady the first that acts or waits ends the
 // step; under Parallel each rule runs, on its own members.
 func (s *step) settle() {
+	if s.recreate() { // rule 7 for Recreate, which waits for nobody's health
+		return
+	}
 	cured := s.cure() // rule 2
 	s.full = (s.restart() || cured) && s.ordered()
 	if !s.create() { // rules 3 and 4

@@ -19,9 +19,12 @@ func (s *step) restart() (acted bool) {
 		case !t.available:
 			acted = true
 			s.end(t, s.restartReason(t), "a person asked for its restart")
-		case s.down() < s.budget():
+		case s.down() < s.budget() && s.spare() > 0:
 			acted = true
 			s.end(t, spec.ReasonRestart, "a person asked for its restart")
+		case s.floored():
+			s.block(t, BlockedFloor, "its restart waits: "+s.floorText())
+			t.waits = true
 		default:
 			s.block(t, BlockedTurn, fmt.Sprintf("its restart waits until fewer than %d members are down", s.budget()))
 			t.waits = true
@@ -31,7 +34,7 @@ func (s *step) restart() (acted bool) {
 }
 
 func (s *step) restartReason(t *seat) spec.Reason {
-	if s.obsolete(t) {
+	if s.obsolete(t) && !s.held(t) {
 		return spec.ReasonUpdate
 	}
 	return spec.ReasonRestart

@@ -87,9 +87,11 @@ func (s *step) target(t *seat) spec.RevisionHash {
 func (s *step) due(t *seat) spec.RevisionHash {
 	target := s.target(t)
 	switch {
-	case t.identity == nil || t.identity.Due == "" || s.template(t.identity.Due) == nil:
+	case s.held(t):
+		return s.heldOn(t)
+	case !s.ran(t):
 		return target // the first life, or one after a scale-down
-	case s.onDelete():
+	case s.onDelete() || s.recreates():
 		return target // a missing member moves on
 	case t.member != nil && t.member.StopReason == spec.ReasonUpdate:
 		return target // its turn came

@@ -10,10 +10,10 @@ import (
 // highest down to the partition, as many at once as the budget allows; the next
 // batch follows when all of this one are available. OnDelete does nothing by itself.
 func (s *step) roll() {
-	if s.onDelete() || s.underWay() {
+	if s.onDelete() || s.recreates() || s.paused() || s.underWay() {
 		return
 	}
-	room := s.budget() - s.down()
+	room := min(s.budget()-s.down(), s.spare())
 	for n := len(s.wanted) - 1; n >= 0 && room > 0; n-- {
 		if t := &s.seats[s.wanted[n]]; s.queued(t) {
 			room--
@@ -33,18 +33,35 @@ func (s *step) queue() {
 	if s.onDelete() {
 		return
 	}
-	text := "its turn in the update comes when the surplus members are gone"
-	for n := len(s.wanted) - 1; n >= 0; n-- {
-		if t := &s.seats[s.wanted[n]]; !t.available {
-			text = fmt.Sprintf("its turn in the update comes when %s is available", t.id.MemberName())
-			break
-		}
-	}
+	reason, text := s.holdsUp()
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		if t := &s.seats[s.wanted[n]]; s.queued(t) {
-			s.block(t, BlockedTurn, text)
+			s.block(t, reason, text)
 		}
 	}
+}
+
+// holdsUp says what those who are well wait for.
+func (s *step) holdsUp() (reason, text string) {
+	switch {
+	case s.paused():
+		return BlockedPaused, "the rollout is paused; its turn in the update comes after it is resumed"
+	case s.untimely != "":
+		return BlockedTurn, s.untimely
+	case s.floored():
+		return BlockedFloor, "its turn in the update does not come: " + s.floorText()
+	}
+	return BlockedTurn, s.turnComes()
+}
+
+// turnComes says when the next turn in an update comes.
+func (s *step) turnComes() string {
+	for n := len(s.wanted) - 1; n >= 0; n-- {
+		if t := &s.seats[s.wanted[n]]; !t.available {
+			return fmt.Sprintf("its turn in the update comes when %s is available", t.id.MemberName())
+		}
+	}
+	return "its turn in the update comes when the surplus members are gone"
 }
 
 // down counts the members that the budget pays for: all that are not available,
@@ -73,6 +90,9 @@ func (s *step) underWay() bool {
 // complete is rule 8: every member runs the update revision and is available, for
 // every strategy. Until then the last completed revision stays the current one.
 func (s *step) complete() {
+	if s.paused() {
+		return
+	}
 	for _, i := range s.wanted {
 		if t := &s.seats[i]; !t.available || t.member.Revision != s.update {
 			return

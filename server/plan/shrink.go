@@ -27,12 +27,12 @@ func (s *step) forgetSurplus() {
 // the volumes of all of them is recorded before the first stops. It reports whether
 // there is nobody left.
 func (s *step) shrink(reason spec.Reason) bool {
-	var above *seat // the highest that is not gone yet
-	fates := s.fates()
-	held := len(fates) > maxFates && s.ordered()
-	if held {
-		s.setVolumes(fates, "the fate of the volumes of members that go")
+	var above *seat         // the highest that is not gone yet
+	var fates []spec.Volume // for the first stop
+	if s.ordered() {
+		fates = s.fates()
 	}
+	held := len(fates) > maxFates
 	for i := len(s.seats) - 1; i >= 0; i-- {
 		t := &s.seats[i]
 		if s.inRange(t) || t.member == nil {
@@ -45,29 +45,23 @@ func (s *step) shrink(reason spec.Reason) bool {
 			s.block(t, BlockedTurn, "what becomes of the volumes of all members that go is recorded first")
 		case above != nil && s.ordered():
 			s.block(t, BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
-		case s.ordered():
+		default:
 			s.end(t, reason, string(reason), fates...)
 			s.tell(t)
 			fates = nil
-		default:
-			own, others := split(fates, t.id)
-			s.end(t, reason, string(reason), own...)
-			s.tell(t)
-			fates = others
 		}
 		if above == nil {
 			above = t
 		}
 	}
-	if !held {
-		s.setVolumes(fates, "the policy for volumes of members that go has changed")
-	}
+	s.setVolumes(append(fates, s.fates()...), "what becomes of the volumes of members that go")
 	return above == nil
 }
 
-// end ends a life, and records the fates of volumes with it; why tells the reason in
-// words.
+// end ends a life; why tells the reason in words. With it goes the record of what
+// becomes of its volumes, if it is not wanted any more, and of others.
 func (s *step) end(t *seat, reason spec.Reason, why string, fates ...spec.Volume) {
+	fates = append(fates, s.undecided(t)...)
 	s.act(Stop{
 		ID: t.id, Token: t.member.Token, Reason: reason, Volumes: fates,
 		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),

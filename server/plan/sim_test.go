@@ -136,7 +136,7 @@ func (s *sim) ordered(p Plan) {
 				}
 			}
 		case Stop:
-			if a.Reason == spec.ReasonUpdate {
+			if a.Reason == spec.ReasonUpdate || s.recreates() {
 				continue // see judgeUpdates
 			}
 			disturbs++
@@ -244,7 +244,7 @@ func (s *sim) user() {
 	set := *s.w.Set
 	n := int32(s.r.IntN(5))
 	set.Spec.Replicas = &n
-	switch s.r.IntN(14) {
+	switch s.r.IntN(18) {
 	case 3, 4, 5, 6:
 		s.w.TemplateHash = spec.RevisionHash(fmt.Sprint("h", 1+s.r.IntN(4)))
 	case 7:
@@ -260,6 +260,10 @@ func (s *sim) user() {
 		set.Spec.PodManagementPolicy = spec.OrderedReady
 	case 2:
 		set.Deleting = true
+	case 10, 11:
+		set.Paused = !set.Paused
+	case 12, 13:
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
 	}
 	s.w.Set = &set
 }
@@ -302,7 +306,7 @@ func (s *sim) settle() {
 	}
 	if s.w.Set != nil {
 		set := *s.w.Set
-		set.Spec.UpdateStrategy = spec.UpdateStrategy{}
+		set.Spec.UpdateStrategy, set.Paused = spec.UpdateStrategy{}, false
 		s.w.Set = &set
 	}
 	for _, h := range s.hosts {

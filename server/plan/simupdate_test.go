@@ -31,6 +31,11 @@ func (s *sim) slot(ordinal int) Slot {
 	return Slot{}
 }
 
+// heldAt: the pause keeps the ordinal from its target.
+func (s *sim) heldAt(ordinal int, p Plan) bool {
+	return s.w.Set.Paused && s.targetOf(ordinal, p) != s.currentBefore()
+}
+
 func (s *sim) currentBefore() spec.RevisionHash {
 	if s.w.Status != nil {
 		for _, r := range s.w.Revisions {
@@ -65,10 +70,10 @@ func (s *sim) judgeUpdates(p Plan) {
 				continue
 			}
 			m := s.slot(a.ID.Ordinal).Member
-			if u.Type == spec.OnDeleteStrategy || m.Revision == s.targetOf(a.ID.Ordinal, p) {
+			if u.Type == spec.OnDeleteStrategy || m.Revision == s.targetOf(a.ID.Ordinal, p) || s.heldAt(a.ID.Ordinal, p) {
 				s.fail("%s is ended for an update on revision %s", a.ID, m.Revision)
 			}
-			if s.available(a.ID.Ordinal) {
+			if s.available(a.ID.Ordinal) && !s.recreates() {
 				ended++
 				s.highestFirst(a.ID.Ordinal, p)
 			}
@@ -102,8 +107,18 @@ func (s *sim) hopelessAt(ordinal int, p Plan) bool {
 
 // judgeStart: the life before and how it ended say on which revision the next is.
 func (s *sim) judgeStart(a Start, p Plan) {
+	if s.recreates() {
+		s.judgeApart(a)
+		return
+	}
 	slot := s.slot(a.Member.ID.Ordinal)
 	target, before := s.targetOf(a.Member.ID.Ordinal, p), slot.Member
+	if s.heldAt(a.Member.ID.Ordinal, p) {
+		if ran := slot.Identity; a.Member.Revision != s.currentBefore() && (ran == nil || a.Member.Revision != ran.Due) {
+			s.fail("%s starts on %s while the rollout is paused", a.Member.ID, a.Member.Revision)
+		}
+		return
+	}
 	onTarget := before == nil || before.StopReason == spec.ReasonUpdate || s.w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy
 	failed := before != nil && slot.Report.Phase == spec.PhaseFailed
 	abandoned := before != nil && slot.Identity.AvailableOn != before.Revision
@@ -124,4 +139,25 @@ func (s *sim) passes(m spec.Member, below int, p Plan) bool {
 func (s *sim) vacantAt(ordinal int) bool {
 	slot := s.slot(ordinal)
 	return slot.Member == nil || slot.Report != nil && slot.Report.Phase.Over()
+}
+
+func (s *sim) recreates() bool {
+	return !s.w.Set.Deleting && s.w.Set.Spec.UpdateStrategy.Type == spec.RecreateStrategy
+}
+
+// judgeApart: under Recreate nobody starts on the update revision while a member of
+// another one lives, nor on another one after all were down, but for a pause.
+func (s *sim) judgeApart(a Start) {
+	others := 0
+	for _, slot := range s.w.Slots {
+		if m := slot.Member; m != nil && (slot.Report == nil || !slot.Report.Phase.Over()) && m.Revision != s.w.TemplateHash {
+			others++
+		}
+	}
+	switch updated := a.Member.Revision == s.w.TemplateHash; {
+	case updated && others > 0 && s.currentBefore() != s.w.TemplateHash && (s.slot(a.Member.ID.Ordinal).Identity == nil || s.slot(a.Member.ID.Ordinal).Identity.Due != s.w.TemplateHash):
+		s.fail("%s starts on %s while %d members of other revisions live", a.Member.ID, a.Member.Revision, others)
+	case !updated && others == 0 && !s.w.Set.Paused:
+		s.fail("%s starts on %s, though no other runs it", a.Member.ID, a.Member.Revision)
+	}
 }

@@ -25,9 +25,14 @@ type step struct {
 	// completed: every member ran the current revision and was available, once.
 	completed bool
 	fresh     *spec.Revision // the revision being added by this very step
-	full      bool           // this step disturbs nobody more: it only says who waits
-	freeUsed  int            // how many of World.Free were given in this step
-	spread    map[spec.NodeName]int
+	// Recreate: members of two revisions do not run beside each other. A member keeps
+	// what it ran while others of another revision live, and, while the rollout is
+	// paused, until one runs the update revision.
+	apart    bool
+	untimely string // why not all members go down now, though they should
+	full     bool   // this step disturbs nobody more: it only says who waits
+	freeUsed int    // how many of World.Free were given in this step
+	spread   map[spec.NodeName]int
 }
 
 // seat is one ordinal and what is known of its life.
@@ -47,6 +52,7 @@ type seat struct {
 	waits     bool // for its restart, and it was said
 	over      bool // the life is proven gone by a report of its token
 	forgotten bool // and its record goes in this very step
+	decided   bool // the fate of its volumes is as it is to be, or recorded in this very step
 	kept      bool // its volumes are kept after all, which is recorded in this very step
 }
 

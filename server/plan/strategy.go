@@ -6,9 +6,11 @@ func (s *step) strategy() *spec.UpdateStrategy { return &s.w.Set.Spec.UpdateStra
 
 func (s *step) onDelete() bool { return s.strategy().Type == spec.OnDeleteStrategy }
 
+func (s *step) recreates() bool { return s.strategy().Type == spec.RecreateStrategy }
+
 // partition is how many of the lowest ordinals keep the current revision.
 func (s *step) partition() int {
-	if r := s.strategy().RollingUpdate; !s.onDelete() && r != nil && r.Partition != nil {
+	if r := s.strategy().RollingUpdate; r != nil && r.Partition != nil {
 		return int(*r.Partition)
 	}
 	return 0
@@ -21,7 +23,7 @@ func (s *step) budget() int {
 	if r == nil || r.MaxUnavailable == nil {
 		return 1
 	}
-	return max(1, r.MaxUnavailable.ScaledDown(s.hi-s.lo))
+	return max(1, r.MaxUnavailable.ScaledDown(len(s.wanted)))
 }
 
 // replacesBroken: rule 2 is in force.

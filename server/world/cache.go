@@ -79,7 +79,7 @@ func (c *Cache) follow(ctx context.Context) (loaded bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := c.load(rev, kvs); err != nil {
+	if err := c.Load(rev, kvs); err != nil {
 		return false, err
 	}
 	w, err := c.store.Watch(ctx, "", rev)
@@ -92,14 +92,15 @@ func (c *Cache) follow(ctx context.Context) (loaded bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		if err := c.apply(b); err != nil {
+		if err := c.Apply(b); err != nil {
 			return true, err
 		}
 	}
 }
 
-// load replaces all by a snapshot.
-func (c *Cache) load(rev store.Rev, kvs []store.KV) error {
+// Load replaces all by a snapshot. Run calls it; a simulation, which owns the order
+// of things, calls it and Apply instead of Run. An error is ErrWentBack.
+func (c *Cache) Load(rev store.Rev, kvs []store.KV) error {
 	fresh := newState(rev)
 	for _, kv := range kvs {
 		if err := fresh.apply(store.Event{KV: kv}, nil); err != nil {
@@ -117,8 +118,8 @@ func (c *Cache) load(rev store.Rev, kvs []store.KV) error {
 	return nil
 }
 
-// apply takes over one batch; batches already contained are dropped.
-func (c *Cache) apply(b store.Batch) error {
+// Apply takes over one batch; batches already contained are dropped. See Load.
+func (c *Cache) Apply(b store.Batch) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b.Rev <= c.state.rev {

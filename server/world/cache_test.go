@@ -47,7 +47,7 @@ func start(t *testing.T, s store.Store) (*Cache, chan error) {
 
 func wait(t *testing.T, c *Cache, rev store.Rev) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := c.Wait(ctx, rev); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestAfterALostWatchTheCacheIsLoadedAnew(t *testing.T) {
 		select {
 		case <-sub.C():
 			seen = sub.Take()
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no Changes with All after the watch was lost")
 		}
 	}
@@ -176,7 +176,7 @@ func TestAStoreThatWentBackEndsTheCache(t *testing.T) {
 			}
 			change(restored)
 			sw := &switched{old}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			c := New(sw, slog.New(slog.DiscardHandler))
 			loadedOnce, err := c.follow(expired(t, c))
@@ -211,7 +211,7 @@ func TestAnEpochThatFallsWhileWatchedEndsTheCache(t *testing.T) {
 		if !errors.Is(err, ErrWentBack) {
 			t.Errorf("Run: %v; want ErrWentBack", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the cache goes on in an older epoch")
 	}
 }

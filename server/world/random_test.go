@@ -106,7 +106,7 @@ func TestFollowingEqualsLoading(t *testing.T) {
 		}
 		wait(t, c, at)
 		loaded := New(s, log)
-		if err := loaded.load(at, kvs); err != nil {
+		if err := loaded.Load(at, kvs); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := pictureOf(c), pictureOf(loaded); !reflect.DeepEqual(got, want) {

@@ -2,10 +2,10 @@
 // network address: the store reaches it by direct calls. What it acknowledges is
 // on disk (fsync), so the process may be killed at any moment.
 //
-// The data file keeps its largest size: compaction frees pages for reuse, only a
-// defragmentation (etcdutl defrag, while the server is down) gives them back to
-// the filesystem. With the history kept here it stays at a small multiple of the
-// live data.
+// The data file keeps its largest size, a small multiple of the live data:
+// compaction frees pages for reuse, only a defragmentation gives them back. When
+// the quota is reached, writes are refused; then all history is forgotten, the file
+// defragmented, and writes taken again, by itself (space.go).
 package etcdembed
 
 import (
@@ -36,7 +36,8 @@ type Config struct {
 	Name string
 	// Logger gets etcd's warnings and errors; nil: dropped.
 	Logger *slog.Logger
-	// QuotaBytes bounds the data file; above it writes fail with store.ErrNoSpace.
+	// QuotaBytes bounds the data file; above it writes fail with store.ErrNoSpace,
+	// until space could be freed.
 	// Default 2 GiB.
 	QuotaBytes int64
 	// KeepRevisions is how much history watches may need; older revisions are
@@ -46,6 +47,9 @@ type Config struct {
 	// replaced) on which clients such as etcdctl are served; its directory must be
 	// closed to others. Empty: none.
 	Socket string
+	// LookAfter is how often it is looked whether writes are refused for want of
+	// space; default 5s.
+	LookAfter time.Duration
 	// NoFsync risks the data at a power failure. For tests and benchmarks only.
 	NoFsync bool
 }
@@ -66,6 +70,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.KeepRevisions <= 0 {
 		c.KeepRevisions = 10_000
 	}
+	if c.LookAfter <= 0 {
+		c.LookAfter = 5 * time.Second
+	}
 	return c, nil
 }
 
@@ -74,8 +81,11 @@ const closeLimit = 10 * time.Second
 
 // Embedded is a running etcd member.
 type Embedded struct {
+	config Config
 	etcd   *embed.Etcd
 	client *clientv3.Client
+	end    context.CancelFunc // of group
+	group  sync.WaitGroup
 	lock   *os.File
 	once   sync.Once
 	err    error
@@ -98,10 +108,13 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, err)
 	}
-	e := &Embedded{etcd: etcd, client: v3client.New(etcd.Server), lock: lock}
+	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), lock: lock}
+	var keeping context.Context
+	keeping, e.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
 	select {
 	case <-etcd.Server.ReadyNotify():
 		logs.speakUp()
+		e.group.Go(func() { e.keepSpace(keeping) })
 		return e, nil
 	case err = <-etcd.Err():
 	case <-etcd.Server.StopNotify():
@@ -158,10 +171,12 @@ func (e *Embedded) Err() <-chan error { return e.etcd.Err() }
 // stays locked until the process ends. Repeated calls return the first outcome.
 func (e *Embedded) Close() error {
 	e.once.Do(func() {
+		e.end()
 		_ = e.client.Close() // its only error is that its context ended
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
+			e.group.Wait()
 			e.etcd.Close()
 		}()
 		select {

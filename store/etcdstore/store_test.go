@@ -19,7 +19,7 @@ import (
 
 func embedded(t *testing.T, socket string) *etcdembed.Embedded {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	e, err := etcdembed.Start(ctx, etcdembed.Config{Dir: t.TempDir(), Socket: socket, NoFsync: true})
 	if err != nil {
@@ -119,7 +119,7 @@ func unavailable(t *testing.T, s *etcdstore.Store) {
 		if err := c.call(); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
-		if took := time.Since(begun); took > 3*time.Second {
+		if took := time.Since(begun); took > 20*time.Second {
 			t.Errorf("%s took %v with a time-out of 200ms", name, took)
 		}
 	}

@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stead-project/stead/store"
@@ -128,4 +129,12 @@ func (s *Store) breakWatches() {
 		w.signal()
 		delete(s.watches, w)
 	}
+}
+
+// Since returns the batches after revision from, one a revision: a watch that never
+// blocks, for a simulation that owns the order of things. They must not be changed.
+func (s *Store) Since(from store.Rev) []store.Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.since(from))
 }

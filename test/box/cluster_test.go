@@ -27,7 +27,7 @@ import (
 
 const (
 	// patience bounds every wait of a test.
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	// ttl is that of the nodes' sessions and of the leader: the least there is.
 	ttl = time.Second
 )

@@ -2,7 +2,10 @@ package box
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stead-project/stead/spec"
@@ -111,33 +114,42 @@ func TestVolumesStayOrGoByThePolicy(t *testing.T) {
 	}
 }
 
-// What stands in another's place is never touched, and is told.
+// What stands in another's place is never touched, and is told; the member waits.
 func TestAVolumeThatIsNotTheOneIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, inMemory(t), "a")
-	set := shape{name: "db", replicas: 2, volumes: true, scaled: spec.Delete, deleted: spec.Retain, trash: "1h"}
-	c.apply(set)
+	c.apply(shape{name: "db", replicas: 2, volumes: true, scaled: spec.Delete, deleted: spec.Retain, trash: "1h"})
 	c.ready("db", 2)
-	host := c.nodes["a"].host
-	was := c.standing()["db-1"]
+	host, was := c.nodes["a"].host, c.standing()["db-1"]
 	c.scale("db", 1)
-	c.until("it lies in the trash", func() bool { return c.trashed() == 1 && len(c.volumes("db")) == 2 && c.stand() == 1 })
-	if found, err := host.Trash(t.Context()); err != nil || found[0].Volume != was {
-		t.Errorf("the trash holds %v, error %v; want %s", found, err, was)
-	}
+	c.until("it lies in the trash and is shown there", func() bool {
+		return slices.ContainsFunc(c.volumes("db"), func(v spec.Volume) bool { return v.UID == was && v.Fate == spec.FateTrashed })
+	})
 	c.scale("db", 2)
 	c.ready("db", 2)
-	life, _ := host.Container(process("db-1"))
-	_ = life
-	host.DropVolumes(member("db-1"), "data")
+	next := c.standing()["db-1"]
+	if next == was || next == "" {
+		t.Fatalf("db-1 has the volume %q, had %s; want another", next, was)
+	}
+	fact := filepath.Join(c.nodes["a"].root, "run/boot-1/members/default/db-1/volume-new")
+	if got, err := os.ReadFile(fact); err != nil || string(got) != "data replaced\n" {
+		t.Errorf("volume-new says %q, error %v", got, err)
+	}
 	host.PutVolume(member("db-1"), "data", "anothers")
 	c.scale("db", 1)
 	c.until("the refusal is told", func() bool {
-		return slices.Contains(host.Volumes(), "anothers") && slices.ContainsFunc(c.volumes("db"), func(v spec.Volume) bool { return v.Fate == spec.FateReclaiming })
+		return strings.Contains(c.explain("db"), "refuses") && slices.ContainsFunc(c.volumes("db"), func(v spec.Volume) bool {
+			return v.UID == next && v.Fate == spec.FateReclaiming
+		})
 	})
 	c.scale("db", 2)
-	c.until("the member waits and says why", func() bool { return c.find("db-1").Blocked != "" })
-	host.DropVolumes(member("db-1"), "data")
-	host.PutVolume(member("db-1"), "data", c.reclaiming("db-1"))
+	c.until("the member waits and says why", func() bool { return strings.Contains(c.find("db-1").Blocked, "refuses") })
+	if !slices.Contains(host.Volumes(), "anothers") {
+		t.Error("what is another's was touched")
+	}
+	host.PutVolume(member("db-1"), "data", next)
 	c.ready("db", 2)
+	if got := c.standing()["db-1"]; got == next || got == "" {
+		t.Errorf("db-1 has the volume %q, had %s; want another", got, next)
+	}
 }

@@ -44,7 +44,7 @@ func TestVolumesLieInTheDirectoryOfTheirStorageClass(t *testing.T) {
 	l.apply("fast", of("fast", "ssd"), "--wait", "--timeout", "1m")
 	l.apply("plain", of("plain", "gp3"), "--wait", "--timeout", "1m")
 	for _, file := range []string{ssd + "/default/fast/data-0/data/mine", l.path("agent/volumes/default/plain/data-0/data/mine")} {
-		l.eventually(10*time.Second, "the member writes to its volume", func() error {
+		l.eventually(time.Minute, "the member writes to its volume", func() error {
 			_, err := os.Stat(file)
 			return err
 		})

@@ -76,7 +76,7 @@ func TestAMemberSeesItsConfigSecretsIdentityAndLimits(t *testing.T) {
 	l.apply("show", showSet, "--wait", "--timeout", "1m")
 	m := l.mustMember("show-0").Status
 	var s shown
-	l.eventually(20*time.Second, "the member shows itself", func() error {
+	l.eventually(time.Minute, "the member shows itself", func() error {
 		return json.Unmarshal([]byte(l.stead("logs", "show-0", "--tail", "1")), &s)
 	})
 	for name, want := range map[string]string{

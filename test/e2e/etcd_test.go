@@ -32,8 +32,13 @@ func (l *Lab) startLoad(flags ...string) (stop func()) {
 	p := l.start("load", append([]string{toolBinary, "load", "--dns", gateway + ":53"}, flags...)...)
 	return func() {
 		l.t.Helper()
-		if err := p.signal(syscall.SIGTERM); err != nil {
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			l.t.Fatal(err)
+		}
+		select {
+		case <-p.done:
+		case <-time.After(10 * time.Minute): // every key is read back, which takes its time
+			l.t.Fatal("the load does not end")
 		}
 		line := p.tail(2)
 		var sum struct{ Acked, Errors, Lost, Unreadable int }

@@ -61,12 +61,12 @@ func TestCommandsRunInMembersAndTheirCodesAreOurs(t *testing.T) {
 			return nil
 		}
 	}
-	l.eventually(20*time.Second, "the command runs", processes(2))
+	l.eventually(time.Minute, "the command runs", processes(2))
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	l.eventually(20*time.Second, "the command is killed", processes(1))
+	l.eventually(time.Minute, "the command is killed", processes(1))
 
 	before := l.mustMember("life-0").Status.Token
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func (t *terminal) keys(text string) {
 
 func (t *terminal) shows(text string) {
 	t.l.t.Helper()
-	t.l.eventually(20*time.Second, "the terminal shows "+text, func() error {
+	t.l.eventually(time.Minute, "the terminal shows "+text, func() error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if !strings.Contains(t.screen.String(), text) {

@@ -179,7 +179,7 @@ func (p *process) signal(sig syscall.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		_ = p.cmd.Process.Kill()
 		<-p.done
 		return fmt.Errorf("%s did not end within 30s of %v", p.name, sig)

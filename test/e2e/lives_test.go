@@ -65,7 +65,7 @@ func (l *Lab) toolArchive() string {
 func (l *Lab) startWitness() (file string) {
 	file = l.path("witness.log")
 	l.start("witness", toolBinary, "witness", "--file", file)
-	l.eventually(10*time.Second, "the witness listens", func() error {
+	l.eventually(time.Minute, "the witness listens", func() error {
 		_, err := os.Stat(file)
 		return err
 	})
@@ -247,7 +247,7 @@ func TestTheWitnessHearsADeliberateDoubleRun(t *testing.T) {
 				"--member", about, "--lock", lock, "--listen", "")
 		}
 	}
-	l.eventually(20*time.Second, "both are heard", func() error {
+	l.eventually(time.Minute, "both are heard", func() error {
 		wrong, _, err := checkLives(heard)
 		if err != nil {
 			return err

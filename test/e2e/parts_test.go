@@ -27,7 +27,7 @@ func (l *Lab) startContainerd() {
 		l.t.Fatal(err)
 	}
 	l.containerd = l.start("containerd", "containerd", "--config", config, "--log-level", "warn")
-	l.eventually(20*time.Second, "containerd answers", func() error {
+	l.eventually(time.Minute, "containerd answers", func() error {
 		_, err := l.try(2*time.Second, "ctr", "--address", l.containerdSocket(), "version")
 		return err
 	})
@@ -40,7 +40,7 @@ func (l *Lab) startServer(flags ...string) {
 	l.t.Helper()
 	argv := append([]string{steadBinary, "server", "--data-dir", l.path("server"), "--socket", l.Socket}, flags...)
 	l.server = l.start("server", argv...)
-	l.eventually(30*time.Second, "the server answers", func() error {
+	l.eventually(time.Minute, "the server answers", func() error {
 		out, err := l.trySteadFor(3*time.Second, "version")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -60,7 +60,7 @@ func (l *Lab) startAgent(flags ...string) {
 	l.t.Helper()
 	argv := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
 	l.agent = l.start("agent", append(argv, flags...)...)
-	l.eventually(30*time.Second, "the node connects", func() error {
+	l.eventually(time.Minute, "the node connects", func() error {
 		out, err := l.trySteadFor(3*time.Second, "get", "nodes")
 		if err != nil || !strings.Contains(out, " Ready ") {
 			return fmt.Errorf("%v: %s", err, out)

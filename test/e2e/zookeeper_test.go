@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,13 +16,14 @@ func zookeeperName(i int) string {
 	return fmt.Sprintf("zookeeper-%d.zookeeper.default.svc.cluster.local", i)
 }
 
-// inMember runs a script with the member's files and network, as root.
+// inMember runs a script with the files and network of ZooKeeper's container, as root.
 func (l *Lab) inMember(name, script string) (string, error) {
-	pids := l.pidsOf(name)
-	if len(pids) == 0 {
-		return "", fmt.Errorf("no process of %s", name)
+	for _, pid := range l.pidsOf(name) {
+		if container, _, first := l.process(pid, name); first && container == "zookeeper" {
+			return l.try(30*time.Second, "nsenter", "-t", strconv.Itoa(pid), "-m", "-n", "-p", "bash", "-c", script)
+		}
 	}
-	return l.try(30*time.Second, "nsenter", "-t", strconv.Itoa(pids[0]), "-m", "-n", "-p", "bash", "-c", script)
+	return "", fmt.Errorf("no process of %s", name)
 }
 
 // voters counts the members that have a vote, as the leader's configuration says.
@@ -64,7 +64,7 @@ END`, id))
 	}
 }
 
-func TestZooKeeperLosesNoAcknowledgedWriteThroughEveryFault(t *testing.T) {
+func TestZooKeeperLosesNoAcknowledgedWriteThroughAKillAndScaling(t *testing.T) {
 	l := newLab(t)
 	if _, err := os.Stat(zookeeperArchive); err != nil {
 		t.Fatalf("no ZooKeeper image: %v; run make image", err)
@@ -72,11 +72,7 @@ func TestZooKeeperLosesNoAcknowledgedWriteThroughEveryFault(t *testing.T) {
 	l.startAll(zookeeperArchive)
 	l.stead("apply", "-f", "../../examples/zookeeper.yaml", "--wait", "--timeout", "2m")
 	l.waitVoters(3)
-	var endpoints []string
-	for i := range 3 {
-		endpoints = append(endpoints, zookeeperName(i)+":2181")
-	}
-	stop := l.startLoad("--kind", "zookeeper", "--endpoints", strings.Join(endpoints, ","))
+	stop := l.startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints())
 
 	t.Log("a member is killed")
 	was := l.mustMember("zookeeper-2")
@@ -87,40 +83,6 @@ func TestZooKeeperLosesNoAcknowledgedWriteThroughEveryFault(t *testing.T) {
 		t.Logf("scale to %d", n)
 		l.stead("scale", "zookeeper", "--replicas", fmt.Sprint(n), "--wait", "--timeout", "3m")
 		l.waitVoters(n)
-	}
-
-	t.Log("a disk is wiped: the member keeps away until its vote is taken back, then copies the data")
-	disk := l.path("agent/volumes/default/zookeeper/data-1/data/zookeeper")
-	if _, err := os.Stat(filepath.Join(disk, "version-2")); err != nil {
-		t.Fatal(err)
-	}
-	was = l.mustMember("zookeeper-1")
-	if err := os.RemoveAll(disk); err != nil { // before the next run can look at it
-		t.Fatal(err)
-	}
-	l.killMember("zookeeper-1")
-	l.eventually(time.Minute, "the member says why it does not start", func() error {
-		out, err := l.trySteadFor(5*time.Second, "logs", "zookeeper-1", "--tail", "3")
-		if err == nil && !strings.Contains(out, "refused: the disk is empty, but was used before") {
-			err = fmt.Errorf("%s", out)
-		}
-		return err
-	})
-	l.takeOut(2)
-	l.waitReady("zookeeper-1", &was)
-	l.waitVoters(3)
-
-	t.Log("all are killed at once")
-	before := map[string]member{}
-	for i := range 3 {
-		name := fmt.Sprintf("zookeeper-%d", i)
-		before[name] = l.mustMember(name)
-	}
-	for name := range before {
-		l.killMember(name)
-	}
-	for name, was := range before {
-		l.waitReady(name, &was)
 	}
 	stop()
 }

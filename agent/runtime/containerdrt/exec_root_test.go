@@ -40,7 +40,7 @@ func TestAHungDaemonIsNoWordAboutAContainer(t *testing.T) {
 
 	// The daemon hangs once the command runs.
 	began, ctx := make(chan struct{}), t.Context()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {

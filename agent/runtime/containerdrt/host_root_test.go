@@ -108,7 +108,7 @@ func (h *host) open() *containerdrt.Runtime {
 
 func (h *host) until(what string, ok func() bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			h.t.Fatalf("not in time: %s", what)
 		}
@@ -160,7 +160,7 @@ func (h *host) leftovers() []string {
 		}
 		return nil
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		ps := h.processes()
 		if len(ps) == 0 || time.Now().After(deadline) {
 			return append(left, ps...)

@@ -77,6 +77,11 @@ func (h *Host) Erase(ctx context.Context, _ string, id spec.VolumeID) error {
 	return nil
 }
 
+// PutVolume puts a volume into a place, whatever stands there, as a person may.
+func (h *Host) PutVolume(id spec.Identity, claim spec.ClaimName, v spec.VolumeID) {
+	h.with(func() { h.volumes[placeOf(id, claim)] = v })
+}
+
 // Volumes lists the volumes that stand in their places.
 func (h *Host) Volumes() (ids []spec.VolumeID) {
 	h.with(func() {

@@ -45,6 +45,7 @@ func load(ctx context.Context, args []string) error {
 	span := flags.Duration("for", 10*time.Minute, "stop writing after this time at the latest")
 	prefix := flags.String("prefix", fmt.Sprintf("load-%d/", os.Getpid()), "prefix of the keys")
 	writers := flags.Int("writers", 2, "concurrent writers")
+	pause := flags.Duration("pause", 0, "between two writes of one writer")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func load(ctx context.Context, args []string) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w))
+			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w), *pause)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, acked...)
@@ -77,7 +78,7 @@ func load(ctx context.Context, args []string) error {
 	}
 	wg.Wait()
 	sum.Acked = len(all)
-	verify(context.WithoutCancel(ctx), open(0), all, &sum)
+	verifyAll(context.WithoutCancel(ctx), open, all, &sum)
 	if err := json.NewEncoder(os.Stdout).Encode(sum); err != nil {
 		return err
 	}
@@ -87,14 +88,16 @@ func load(ctx context.Context, args []string) error {
 	return nil
 }
 
-func write(ctx context.Context, e keys, prefix string) (acked []string, r result) {
+func write(ctx context.Context, e keys, prefix string, pause time.Duration) (acked []string, r result) {
 	last := time.Now()
 	for n := 0; ctx.Err() == nil; n++ {
+		time.Sleep(pause)
 		key := fmt.Sprintf("%s%08d", prefix, n)
 		if err := e.put(ctx, key, key); err != nil {
 			if ctx.Err() == nil {
 				r.Errors++
 				e.next()
+				time.Sleep(20 * time.Millisecond) // while nobody answers, others need the processor
 			}
 			continue
 		}
@@ -103,6 +106,24 @@ func write(ctx context.Context, e keys, prefix string) (acked []string, r result
 		last = time.Now()
 	}
 	return acked, r
+}
+
+// readers read back at the same time.
+const readers = 4
+
+// verifyAll reads each key back and adds what it found to sum.
+func verifyAll(ctx context.Context, open func(int) keys, acked []string, sum *result) {
+	parts := make([]result, readers)
+	var wg sync.WaitGroup
+	for i := range readers {
+		share := acked[len(acked)*i/readers : len(acked)*(i+1)/readers]
+		wg.Go(func() { verify(ctx, open(i), share, &parts[i]) })
+	}
+	wg.Wait()
+	for _, p := range parts {
+		sum.Lost += p.Lost
+		sum.Unreadable += p.Unreadable
+	}
 }
 
 // verify reads each key back; it gives up after four unreadable keys.

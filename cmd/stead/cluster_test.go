@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/cmd/stead/script"
+	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// patience bounds what a test waits for: it is for hanging, not for speed.
+const patience = 2 * time.Minute
+
+// cluster is a server and one node, host-a, in this process: real but for the store,
+// which is in memory, and the machine, which does at once what it is told.
+type cluster struct {
+	t      *testing.T
+	store  *memstore.Store
+	host   *fakert.Host
+	socket string
+}
+
+// newCluster starts one; keep, if given, is the store as the server shall see it.
+func newCluster(t *testing.T, keep func(store.Store) store.Store) *cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "stead-cli-") // short, because socket paths have a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, store: memstore.New(), host: fakert.New(), socket: filepath.Join(dir, "s")}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	var seen store.Store = c.store
+	if keep != nil {
+		seen = keep(c.store)
+	}
+	srv, err := server.New(server.Config{
+		Store: seen, StoreName: "memory", Name: "server-a", Version: "test", Socket: c.socket,
+		KeyFile: filepath.Join(dir, "secret.key"), Logger: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var group sync.WaitGroup
+	part := func(name string, run func(context.Context) error) {
+		group.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				t.Errorf("%s ended: %v", name, err)
+			}
+		})
+	}
+	part("the server", srv.Run)
+	part("the agent", func(ctx context.Context) error { return c.node(ctx, dir, srv, log) })
+	t.Cleanup(func() {
+		cancel()
+		group.Wait()
+		c.store.Close()
+		os.RemoveAll(dir)
+	})
+	c.until("the node is there", func() bool {
+		code, out := c.stead("get", "nodes")
+		return code == exitDone && bytes.Contains([]byte(out), []byte("Ready"))
+	})
+	return c
+}
+
+// node is the agent of host-a until ctx ends.
+func (c *cluster) node(ctx context.Context, dir string, srv *server.Server, log *slog.Logger) (err error) {
+	home, err := agent.Open(filepath.Join(dir, "agent"), "host-a")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, home.Close()) }()
+	dial := func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }
+	facts := spec.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
+	if err := home.Join(ctx, dial, "boot-1", facts, log); err != nil {
+		return err
+	}
+	a, err := agent.New(agent.Config{
+		Home: home, RunDir: filepath.Join(dir, "run"), Dial: dial, Runtime: c.host, Network: c.host, Volumes: c.host,
+		Boot: "boot-1", Facts: facts, Logger: log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
+	})
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+// stead runs a command line to its end and returns its exit code and all it printed.
+func (c *cluster) stead(args ...string) (int, string) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	var out lines
+	code := run(ctx, append([]string{"--server", "unix://" + c.socket}, args...), &out, &out)
+	return code, out.String()
+}
+
+// lines is what was printed, by several goroutines.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (c *cluster) until(what string, done func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// play runs the script of this name in testdata.
+func (c *cluster) play(name string) {
+	c.t.Helper()
+	steps, err := script.Read(filepath.Join("testdata", name))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, s := range steps {
+		if wrong := s.Judge(c.stead(s.Args...)); wrong != "" {
+			c.t.Error(wrong)
+		}
+	}
+}

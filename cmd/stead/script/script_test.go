@@ -1,0 +1,43 @@
+package script
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAStepIsJudgedByCodeAndWordsOfOneLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	if err := os.WriteFile(path, []byte("# a remark\n$ stead get sets\ndb 3\n! gone\n? 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := Read(path)
+	if err != nil || len(steps) != 1 {
+		t.Fatalf("got %+v, %v", steps, err)
+	}
+	for _, c := range []struct {
+		code int
+		text string
+		want string // in what is wrong; empty: nothing is
+	}{
+		{2, "x\ndb of 3\n", ""},
+		{2, "db\n3\n", `no line with "db 3"`},
+		{2, "3 db\n", `no line with "db 3"`},
+		{2, "db 3\ngone", `a line with "gone"`},
+		{1, "db 3\n", "exit code 1, want 2"},
+	} {
+		got := steps[0].Judge(c.code, c.text)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%d %q: got %q, want %q", c.code, c.text, got, c.want)
+		}
+	}
+	for _, bad := range []string{"", "words first\n", "$ rm x\n", "$\n", "$ stead x\n? y\n"} {
+		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(path); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// shownLines bounds what status says of the members of one set.
+const shownLines = 5
+
+func statusCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show on one screen whether all is well: servers, store, nodes, and sets that are not as they should be",
+		Long: `Show on one screen whether all is well: the servers and who leads, how full the store
+is and what it complains of, the nodes without a session, and every set, of all
+namespaces, that is not as it should be, with what its members wait for. It answers also
+while the store is full. The exit code tells only whether there was an answer.`,
+		Example: `  stead status`,
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := call(cmd.Context())
+				defer cancel()
+				return overview(ctx, control, cmd.OutOrStdout())
+			})
+		},
+	}
+}
+
+func overview(ctx context.Context, control proto.ControlClient, out io.Writer) error {
+	info, err := control.Info(ctx, &proto.InfoRequest{})
+	if err != nil {
+		return err
+	}
+	nodes, err := control.List(ctx, &proto.ListRequest{Kind: "node"})
+	if err != nil {
+		return err
+	}
+	sets, err := control.List(ctx, &proto.ListRequest{Kind: "set", AllNamespaces: true})
+	if err != nil {
+		return err
+	}
+	sayServers(out, info)
+	sayStore(out, info)
+	if err := sayNodes(out, nodes.GetObjects()); err != nil {
+		return err
+	}
+	return saySets(ctx, control, out, sets.GetObjects())
+}
+
+// fact prints one aligned line; a long text is the reader's terminal's to wrap.
+func fact(out io.Writer, name, format string, args ...any) {
+	fmt.Fprintf(out, "%-8s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+func sayServers(out io.Writer, i *proto.InfoResponse) {
+	fact(out, "cluster", "%s (epoch %d)", i.GetCluster(), i.GetEpoch())
+	leader := "leader " + i.GetLeader()
+	if i.GetLeader() == "" {
+		leader = "nobody leads: no set is looked after until a server can write to the store"
+	}
+	fact(out, "servers", "%s (answered by %s, %s); %s",
+		strings.Join(i.GetServers(), ", "), i.GetServer(), i.GetVersion(), leader)
+}
+
+func sayStore(out io.Writer, i *proto.InfoResponse) {
+	fact(out, "store", "%s %s: %s%s used", i.GetStore(), i.GetStoreVersion(), bytesText(i.GetStoreBytes()), ofQuota(i.GetStoreQuotaBytes()))
+	switch alarm := i.GetStoreAlarm(); {
+	case strings.Contains(alarm, store.NoSpaceAlarm):
+		fact(out, "alarm", `%s: the store is full; members run on, but nothing can be changed, healed or reported.
+         Delete ConfigMaps and Secrets that are not needed, or start the server with
+         a larger --store-quota-bytes; the rest the server does by itself within seconds.
+         Of an external etcd: compact, defragment and disarm it.`, store.NoSpaceAlarm)
+	case alarm != "":
+		fact(out, "alarm", "%s", alarm)
+	}
+}
+
+func sayNodes(out io.Writer, nodes []*proto.Object) error {
+	var silent []string
+	for _, p := range nodes {
+		var st struct {
+			State string `json:"state"`
+		}
+		if _, err := decode(p, nil, &st); err != nil {
+			return err
+		}
+		if st.State != "Ready" {
+			silent = append(silent, p.GetName())
+		}
+	}
+	text := fmt.Sprintf("%d of %d have a session", len(nodes)-len(silent), len(nodes))
+	switch {
+	case len(nodes) == 0:
+		text = "none yet; start 'stead agent' on a host"
+	case len(silent) > 0:
+		text += "; silent, which proves nothing about their members: " + strings.Join(silent, ", ")
+	}
+	fact(out, "nodes", "%s", text)
+	return nil
+}
+
+// saySets tells of the sets that are not as they should be.
+func saySets(ctx context.Context, control proto.ControlClient, out io.Writer, sets []*proto.Object) error {
+	var wrong []*proto.Object
+	for _, p := range sets {
+		var s spec.SetSpec
+		var st spec.SetStatus
+		o, err := decode(p, &s, &st)
+		if err != nil {
+			return err
+		}
+		if !settled(o, &s, &st, forAvailable) {
+			wrong = append(wrong, p)
+		}
+	}
+	fact(out, "sets", "%d of %d are as they should be", len(sets)-len(wrong), len(sets))
+	for _, p := range wrong {
+		// Asked for by its name, a large set tells of its members, too.
+		one, err := control.Get(ctx, &proto.GetRequest{Kind: "set", Namespace: p.GetNamespace(), Name: p.GetName()})
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if err := saySet(out, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saySet says of one set what is wrong.
+func saySet(out io.Writer, p *proto.Object) error {
+	var s spec.SetSpec
+	var st spec.SetStatus
+	o, err := decode(p, &s, &st)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), conditionText(&st))
+	waiting := slices.DeleteFunc(st.Members, func(m spec.MemberStatus) bool {
+		return m.Ready && m.Blocked == "" && m.Goal != spec.GoalStop
+	})
+	for _, m := range waiting[:min(len(waiting), shownLines)] {
+		fmt.Fprintf(out, "  %-12s %s\n", m.Name, memberState(m))
+	}
+	if more := len(waiting) - shownLines; more > 0 {
+		fmt.Fprintf(out, "  and %d more; see 'stead describe set %s -n %s'\n", more, o.Metadata.Name, o.Metadata.Namespace)
+	}
+	return nil
+}
+
+// replicasOf is the number of members wanted.
+func replicasOf(s *spec.SetSpec) int {
+	if s.Replicas == nil {
+		return 0
+	}
+	return int(*s.Replicas)
+}
+
+// conditionText are the conditions that say more than that members are missing.
+func conditionText(st *spec.SetStatus) string {
+	text := ""
+	for _, c := range st.Conditions {
+		if c.Type != "Available" && c.Reason != "" {
+			text += fmt.Sprintf("; %s: %s", c.Type, c.Reason)
+		}
+	}
+	return text
+}
+
+// ofQuota says how large the store may grow; nothing where that is not known.
+func ofQuota(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return " of " + bytesText(bytes)
+}

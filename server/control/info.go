@@ -1,0 +1,45 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/world"
+)
+
+// Info implements proto.ControlServer. It answers also while the store is full.
+func (s *Server) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoResponse, error) {
+	about := s.cfg.About
+	out := &proto.InfoResponse{
+		Version: about.GetVersion(), Domain: about.GetDomain(), Server: about.GetServer(),
+		Store: about.GetStore(), Cidr: about.GetCidr(),
+	}
+	s.cfg.World.Look(func(v world.View) {
+		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()
+		out.Leader, _ = v.Leader()
+		out.Servers = servers(out.Server, out.Leader, v)
+	})
+	st, err := s.cfg.Store.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.StoreBytes, out.StoreQuotaBytes = st.SizeBytes, st.QuotaBytes
+	out.StoreAlarm, out.StoreVersion = st.Alarm, st.Version
+	return out, nil
+}
+
+// servers are those that the store tells of, and the one that answers.
+func servers(self, leader string, v world.View) []string {
+	names := []string{self}
+	if leader != "" {
+		names = append(names, leader)
+	}
+	for _, n := range v.Nodes() {
+		if n.Session != nil && n.Session.Server != "" {
+			names = append(names, n.Session.Server)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

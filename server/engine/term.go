@@ -1,0 +1,23 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Term is one leadership worked by hand: for a simulation, which owns order and
+// time. Run does the same by itself; the two are not to be mixed.
+type Term struct{ l *leader }
+
+// Begin begins a term that was won. The cache must show the term's creation.
+func (e *Engine) Begin(term store.Leadership) *Term {
+	l := e.leader(term)
+	l.begin()
+	return &Term{l}
+}
+
+// Turn looks at a set once, plans, and commits, in the caller's goroutine. It tells
+// nobody when to look again: look whenever it may matter.
+func (t *Term) Turn(ctx context.Context, ref spec.SetRef) { t.l.turn(ctx, ref) }

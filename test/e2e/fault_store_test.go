@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fillStore applies ConfigMaps until the store is full of live data, which the
+// server says, and returns how many it took and the refusal that people saw.
+func (l *Lab) fillStore() (taken int, refusal string) {
+	l.t.Helper()
+	file := l.path("big.yaml")
+	l.eventually(2*time.Minute, "the store is full of live data", func() error {
+		text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big-%d}\ndata: {big: %s}\n", taken, strings.Repeat("x", 250<<10))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		out, err := l.trySteadFor(time.Minute, "apply", "-f", file)
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && strings.Contains(l.server.tail(20), "live data takes") {
+			if refusal = out; exit.ExitCode() != 1 {
+				l.t.Errorf("apply to a full store ends with code %d", exit.ExitCode())
+			}
+			return nil
+		}
+		if err == nil {
+			taken++
+		}
+		return fmt.Errorf("%d are taken: %v %s", taken, err, out)
+	})
+	return taken, refusal
+}
+
+func TestAFullStoreRefusesWritesAndHealsWhenSomethingIsDeleted(t *testing.T) {
+	l := newLab(t)
+	l.startServer("--store-quota-bytes", "8388608", "--session-ttl", "3s")
+	l.startAgent()
+	l.stead("image", "load", l.toolArchive())
+	heard := l.startWitness()
+	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
+	was := l.mustMember("life-0")
+	pids := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-1"), l.pidsOf("life-2"))
+
+	taken, refusal := l.fillStore()
+	for _, want := range []string{"store is out of space", "nothing was written", "--store-quota-bytes"} {
+		if !strings.Contains(refusal, want) {
+			t.Errorf("the refusal does not say %q: %s", want, refusal)
+		}
+	}
+	if out, err := l.trySteadFor(time.Minute, "scale", "life", "--replicas", "2"); err == nil || !strings.Contains(out, "out of space") {
+		t.Errorf("scale of a full store: %v, %s", err, out)
+	}
+
+	t.Log("server and agent are killed while the store is full: members run on, reads go on")
+	for _, p := range []*process{l.agent, l.server} {
+		if err := p.signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.startServer("--store-quota-bytes", "8388608", "--session-ttl", "3s")
+	argv := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
+	l.agent = l.start("agent", argv...)
+	if out := l.stead("get", "members"); !strings.Contains(out, "life-2") {
+		t.Errorf("members are not shown:\n%s", out)
+	}
+	l.eventually(time.Minute, "the node's agent says that the store is full", func() error {
+		if log := l.agent.tail(200); !strings.Contains(log, "out of space") {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-1"), l.pidsOf("life-2")); now != pids {
+		t.Errorf("processes changed from %s to %s", pids, now)
+	}
+
+	t.Log("the documented step: delete what is not needed")
+	for i := range taken {
+		l.stead("delete", "configmap", fmt.Sprint("big-", i))
+	}
+	l.eventually(time.Minute, "the store takes writes again", func() error {
+		out, err := l.trySteadFor(time.Minute, "scale", "life", "--replicas", "4")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	l.waitReady("life-3", nil)
+	now := l.waitReady("life-0", nil)
+	if now.Status.Token != was.Status.Token || now.Status.Restarts != was.Status.Restarts {
+		t.Errorf("life-0 is %+v, was %+v", now.Status, was.Status)
+	}
+	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-1"), l.pidsOf("life-2")); now != pids {
+		t.Errorf("processes changed from %s to %s", pids, now)
+	}
+	l.assertOneLife(heard, "life-0", "life-1", "life-2", "life-3")
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// piece is one test of the tree with a long form.
+type piece struct {
+	name, what string
+	pkg, test  string
+	// env makes the test's long form of a seed and the time that is left.
+	env func(seed uint64, left time.Duration) []string
+	// repeats: a run has an end of its own, and another one follows with the next
+	// seed until the time is over.
+	repeats bool
+	// tells are the words by which lines of the output are found that tell what
+	// was done.
+	tells []string
+}
+
+// byChance is the long form of tests that use soakFor (test/e2e).
+func byChance(seed uint64, left time.Duration) []string {
+	return []string{"STEAD_ROOT_TESTS=1", "STEAD_SOAK=" + left.String(), fmt.Sprint("STEAD_SOAK_SEED=", seed)}
+}
+
+// boxSeeds is how many scripts of test/box make one run.
+const boxSeeds = 48
+
+var pieces = []piece{
+	{
+		name: "etcd", what: "etcd under load: updates good and bad, lost disks, kills, scaling, by chance",
+		pkg: "./test/e2e", test: "^TestEtcdLosesNothingThroughUpdatesAndLostDisks$", env: byChance,
+		tells: []string{"soak for", "acts:", "load:"},
+	},
+	{
+		name: "zookeeper", what: "the same with ZooKeeper",
+		pkg: "./test/e2e", test: "^TestZooKeeperLosesNothingThroughUpdatesAndLostDisks$", env: byChance,
+		tells: []string{"soak for", "acts:", "load:"},
+	},
+	{
+		name: "box", what: "a cluster in one process: agents and servers crash at any call",
+		pkg: "./test/box", test: "^TestAnyPartMayCrashAtAnyMoment$", repeats: true,
+		env: func(seed uint64, _ time.Duration) []string {
+			return []string{fmt.Sprintf("STEAD_BOX_SEEDS=%d-%d", seed*boxSeeds, seed*boxSeeds+boxSeeds-1)}
+		},
+	},
+}
+
+// once runs the test, all its output into log.
+func (p piece) once(ctx context.Context, log *os.File, seed uint64, left time.Duration) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout", (left + grace).Round(time.Second).String(),
+		"-run", p.test, p.pkg)
+	cmd.Env = append(os.Environ(), p.env(seed, left)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// All of it, not go alone. What a lab leaves behind the next one takes away.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = time.Minute
+	return cmd.Run()
+}
+
+// told finds what the runs told, and fails when a test did not run.
+func (p piece) told(path string) (found []string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	passed := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "--- PASS") {
+			passed++
+		}
+		for _, word := range p.tells {
+			if at := strings.Index(line, word); at >= 0 {
+				found = append(found, strings.TrimSpace(line[at:]))
+			}
+		}
+	}
+	if passed == 0 {
+		err = fmt.Errorf("no test passed; see %s", path)
+	}
+	if p.repeats {
+		found = append(found, fmt.Sprintf("%d runs passed", passed))
+	}
+	return found, err
+}
