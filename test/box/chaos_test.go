@@ -69,6 +69,7 @@ type script struct {
 	there   bool
 	owned   map[string]netip.Addr // address of every member there ever was
 	volumes map[string]spec.VolumeID
+	mayGo   map[string]bool // members whose volume some policy let go since they were last seen
 	said    []string // for the log of a test that fails
 }
 
@@ -76,9 +77,12 @@ func newScript(t *testing.T, seed uint64) *script {
 	s := &script{
 		cluster: newCluster(t, inMemory(t), "a", "b", "c"),
 		rand:    rand.New(rand.NewPCG(seed, 1)),
-		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{},
+		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{}, mayGo: map[string]bool{},
 	}
 	s.set = shape{name: "db", replicas: 3, volumes: true, parallel: seed%2 == 1}
+	if seed%3 == 0 { // the policy for volumes is edited, too
+		s.set.scaled, s.set.deleted, s.set.trash = spec.Retain, spec.Retain, "0s"
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d, parallel %v:\n%s", seed, s.set.parallel, strings.Join(s.said, "\n"))
@@ -148,8 +152,15 @@ func (s *script) standStillAt(n int) {
 
 // act does what a user may.
 func (s *script) act() {
+	defer s.letGo()
 	replicas := s.rand.IntN(5)
 	switch {
+	case s.there && s.set.trash != "" && s.rand.IntN(3) == 0:
+		policies := []spec.Retention{spec.Retain, spec.Delete}
+		s.set.scaled, s.set.deleted = policies[s.rand.IntN(2)], policies[s.rand.IntN(2)]
+		s.set.replicas = replicas
+		s.say("apply %d, volumes %s when scaled, %s when deleted", replicas, s.set.scaled, s.set.deleted)
+		s.apply(s.set)
 	case !s.there:
 		s.set.replicas = replicas
 		s.say("apply %d", replicas)
@@ -164,6 +175,18 @@ func (s *script) act() {
 		s.set.replicas = replicas
 		s.say("scale to %d", replicas)
 		s.scale("db", replicas)
+	}
+}
+
+// letGo notes whose volume may go from now on.
+func (s *script) letGo() {
+	for name := range s.volumes {
+		out := member(name).Ordinal >= s.set.replicas
+		switch {
+		case s.there && out && s.set.scaled == spec.Delete,
+			!s.there && (s.set.deleted == spec.Delete || out && s.set.scaled == spec.Delete):
+			s.mayGo[name] = true
+		}
 	}
 }
 
@@ -184,21 +207,54 @@ func (s *script) settle() {
 func (s *script) remember() {
 	s.t.Helper()
 	for _, m := range s.members("db") {
-		if was, known := s.owned[m.Name]; known && was != m.Address {
+		if was, known := s.owned[m.Name]; known && was != m.Address && !s.mayGo[m.Name] {
 			s.t.Errorf("%s has the address %s, had %s", m.Name, m.Address, was)
 		}
 		s.owned[m.Name] = m.Address
 	}
+	left := map[string]bool{}
 	for _, v := range s.cluster.volumes("db") {
+		if v.Fate == spec.FateTrashed {
+			continue
+		}
 		name := v.ID.MemberName()
-		if was, known := s.volumes[name]; known && was != v.UID {
+		left[name] = true
+		if was, known := s.volumes[name]; known && was != v.UID && !s.mayGo[name] {
 			s.t.Errorf("%s has the volume %s, had %s", name, v.UID, was)
 		}
 		s.volumes[name] = v.UID
+		if member(name).Ordinal < s.set.replicas {
+			delete(s.mayGo, name) // it is ready with this one
+		}
 	}
-	if have := len(s.cluster.volumes("db")); have < len(s.volumes) {
-		s.t.Errorf("%d volumes are left of %d", have, len(s.volumes))
+	for name := range s.volumes {
+		if left[name] {
+			continue
+		}
+		if !s.mayGo[name] {
+			s.t.Errorf("the volume %s of %s is lost", s.volumes[name], name)
+		}
+		delete(s.volumes, name)
 	}
+}
+
+// tidy: what was given up is gone, and all that stands is known.
+func (s *script) tidy() bool {
+	if s.trashed() > 0 {
+		return false
+	}
+	known := map[spec.VolumeID]bool{}
+	for _, v := range s.cluster.volumes("db") {
+		known[v.UID] = v.Fate == spec.FateKeep
+	}
+	for _, n := range s.nodes {
+		for _, id := range n.host.Volumes() {
+			if !known[id] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // finish ends the faults and checks that the last wish is fulfilled.
@@ -214,9 +270,11 @@ func (s *script) finish() {
 		s.gone("db")
 		s.set.replicas = 4
 		s.apply(s.set)
+		s.there = true
 	}
 	s.ready("db", s.set.replicas)
 	s.remember()
+	s.until("what was given up is gone, and nothing else", s.tidy)
 	if got := s.stopsLeft(); len(got) > 0 {
 		s.t.Errorf("told to stop and not gone: %v", got)
 	}
