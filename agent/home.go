@@ -86,11 +86,9 @@ func takeLock(path string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %s is locked by process %s; stop it, or give this agent another --root",
 			ErrTaken, filepath.Dir(path), strings.TrimSpace(string(by))), f.Close())
 	}
-	if err := f.Truncate(0); err == nil {
-		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
-		if err == nil {
-			return f, nil
-		}
+	// In place: the block that is there is ours also when the disk is full.
+	if n, err := fmt.Fprintf(f, "%d\n", os.Getpid()); err == nil && f.Truncate(int64(n)) == nil {
+		return f, nil
 	}
 	return nil, errors.Join(fmt.Errorf("lock the agent's root: %s cannot be written", path), f.Close())
 }

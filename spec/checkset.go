@@ -48,6 +48,9 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 	c.updateStrategy("spec.updateStrategy", &s.UpdateStrategy)
 	c.between("spec.revisionHistoryLimit", int64(*s.RevisionHistoryLimit), 0, math.MaxInt32)
 	c.between("spec.minReadySeconds", int64(s.MinReadySeconds), 0, maxSeconds)
+	if d := s.ProgressDeadlineSeconds; d != nil {
+		c.between("spec.progressDeadlineSeconds", int64(*d), int64(s.MinReadySeconds)+1, maxSeconds)
+	}
 	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenScaled", s.Retention.WhenScaled)
 	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", s.Retention.WhenDeleted)
 	if s.NodeLoss != nil {
@@ -74,6 +77,9 @@ func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
 		return
 	}
 	c.between(path+".partition", int64(*r.Partition), 0, math.MaxInt32)
+	if r.OnFailure != "" {
+		c.choice(path+".onFailure", r.OnFailure, []string{OnFailureHalt, OnFailureRollback})
+	}
 	most := int64(math.MaxInt32)
 	if r.MaxUnavailable.Percent {
 		most = 100

@@ -57,8 +57,11 @@ type SetSpec struct {
 	Ordinals        *Ordinals        `json:"ordinals,omitempty"`
 	Retention       *RetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
-	NodeLoss                *NodeLoss `json:"nodeLoss,omitempty" stead:"only"`
-	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds,omitempty" stead:"only,later"`
+	NodeLoss *NodeLoss `json:"nodeLoss,omitempty" stead:"only"`
+	// ProgressDeadlineSeconds is how long a rollout may go on without a member that
+	// becomes available; then the set is Stalled. The time that a startup probe allows
+	// comes on top. More than minReadySeconds; default 600, or minReadySeconds + 600.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty" stead:"only"`
 	// Disruption bounds how many members updates and restarts may take down.
 	Disruption     *Disruption       `json:"disruption,omitempty" stead:"only"`
 	Members        []MemberOverride  `json:"members,omitempty" stead:"only,later"`
@@ -68,8 +71,22 @@ type SetSpec struct {
 
 // SteadOnly reports whether a field is set that Kubernetes does not have.
 func (s *SetSpec) SteadOnly() bool {
+	u := s.UpdateStrategy
 	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
-	return s.NodeLoss != nil || s.UpdateStrategy.ReplaceBroken != "" || s.Disruption != nil || reclaim
+	return reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
+		u.ReplaceBroken != "" || u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
+}
+
+// minDeadline is the default of ProgressDeadlineSeconds for members that count as
+// available as soon as they are ready.
+const minDeadline = 600
+
+// ProgressDeadline is ProgressDeadlineSeconds or its default.
+func (s *SetSpec) ProgressDeadline() time.Duration {
+	if s.ProgressDeadlineSeconds != nil {
+		return time.Duration(*s.ProgressDeadlineSeconds) * time.Second
+	}
+	return time.Duration(int64(s.MinReadySeconds)+minDeadline) * time.Second
 }
 
 // ManagementPolicy says whether members are created and stopped in order.
@@ -121,9 +138,17 @@ type RollingUpdate struct {
 	Partition *int32 `json:"partition,omitempty"`
 	// MaxUnavailable is a number or percent (rounded down, at least 1); default 1.
 	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty"`
-	OnFailure      string        `json:"onFailure,omitempty" stead:"only,later"`
-	Order          string        `json:"order,omitempty" stead:"only,later"`
+	// OnFailure is Halt (default) or Rollback: what a rollout that is Stalled does.
+	// Rollback goes to the last completed revision, once, until the template changes.
+	OnFailure string `json:"onFailure,omitempty" stead:"only"`
+	Order     string `json:"order,omitempty" stead:"only,later"`
 }
+
+// The values of RollingUpdate.OnFailure.
+const (
+	OnFailureHalt     = "Halt"
+	OnFailureRollback = "Rollback"
+)
 
 // RetentionPolicy says what becomes of volumes: Retain (default) or Delete.
 type RetentionPolicy struct {

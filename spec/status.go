@@ -19,12 +19,15 @@ type SetStatus struct {
 	TerminatingReplicas      int          `json:"terminatingReplicas"`
 	CurrentRevision          RevisionHash `json:"currentRevision,omitempty"`
 	// CurrentCompleted: every member ran the current revision and was available, once.
-	CurrentCompleted bool           `json:"currentCompleted,omitempty"`
-	UpdateRevision   RevisionHash   `json:"updateRevision,omitempty"`
-	CollisionCount   int            `json:"collisionCount,omitempty"`
-	Bootstrapped     bool           `json:"bootstrapped,omitempty"`
-	Conditions       []Condition    `json:"conditions,omitempty"`
-	Members          []MemberStatus `json:"members,omitempty"`
+	CurrentCompleted bool         `json:"currentCompleted,omitempty"`
+	UpdateRevision   RevisionHash `json:"updateRevision,omitempty"`
+	// RolledBackFrom is the update revision when it was given up (onFailure: Rollback):
+	// the members go to the current revision until the template changes.
+	RolledBackFrom RevisionHash   `json:"rolledBackFrom,omitempty"`
+	CollisionCount int            `json:"collisionCount,omitempty"`
+	Bootstrapped   bool           `json:"bootstrapped,omitempty"`
+	Conditions     []Condition    `json:"conditions,omitempty"`
+	Members        []MemberStatus `json:"members,omitempty"`
 }
 
 // Condition is Available, Progressing, Stalled or Degraded.

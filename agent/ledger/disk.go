@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // Disk is where a ledger lies: a file of the host or, in a simulation, memory that
@@ -26,18 +28,45 @@ type Disk interface {
 	Close() error
 }
 
-// hostFile is a Disk in the host's filesystem.
+// hostFile is a Disk in the host's filesystem. It holds blocks beyond its end, so
+// that ends of lives can be recorded, and an agent started, while members have
+// filled the disk.
 type hostFile struct {
 	path string
 	*os.File
+	held int64 // blocks are ours up to here, as far as we know
 }
+
+// holdBytes is how far ahead blocks are held: some thousand records.
+const holdBytes = 256 << 10
 
 func openHostFile(path string) (*hostFile, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &hostFile{path, f}, nil
+	return &hostFile{path: path, File: f}, nil
+}
+
+// WriteAt implements Disk.
+func (h *hostFile) WriteAt(p []byte, at int64) (int, error) {
+	n, err := h.File.WriteAt(p, at)
+	if end := at + int64(n); err == nil && end+holdBytes/2 > h.held {
+		// Where the filesystem cannot, or is full already, there is nothing to hold.
+		if unix.Fallocate(int(h.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, end+holdBytes) == nil {
+			h.held = end + holdBytes
+		}
+	}
+	return n, err
+}
+
+// Truncate implements Disk. It gives up what is held, unless nothing changes.
+func (h *hostFile) Truncate(size int64) error {
+	if at, err := h.Stat(); err == nil && at.Size() == size {
+		return nil
+	}
+	h.held = 0
+	return h.File.Truncate(size)
 }
 
 func (h *hostFile) Read() ([]byte, error) {
@@ -57,10 +86,10 @@ func (h *hostFile) Replace(content []byte) (replaced bool, err error) {
 		err = os.Rename(next, h.path)
 	}
 	if err != nil {
-		return false, errors.Join(err, f.Close())
+		return false, errors.Join(err, f.Close(), os.Remove(next))
 	}
 	old := h.File
-	h.File = f
+	h.File, h.held = f, 0
 	return true, errors.Join(syncDir(h.path), old.Close())
 }
 

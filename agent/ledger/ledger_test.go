@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -208,6 +211,28 @@ func TestNothingIsAcknowledgedAfterAFailedWrite(t *testing.T) {
 	}
 	if err := l.OpenToken(ident(1), tok(6)); !errors.Is(err, ErrBroken) {
 		t.Fatalf("got %v, want ErrBroken", err)
+	}
+}
+
+func TestRoomForWhatFollowsIsHeldOnTheDisk(t *testing.T) {
+	path := fresh(t)
+	probe, err := os.Create(filepath.Join(t.TempDir(), "probe"))
+	must(t, err)
+	defer probe.Close()
+	if err := unix.Fallocate(int(probe.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 1); err != nil {
+		t.Skip("needs a filesystem that can hold blocks:", err)
+	}
+	for range 2 { // also by the agent after
+		l := open(t, path, "b1")
+		for n := range 100 {
+			must(t, l.OpenToken(ident(n), tok(5)))
+			var st syscall.Stat_t
+			must(t, syscall.Stat(path, &st))
+			if held := st.Blocks * 512; held < st.Size+holdBytes/2 {
+				t.Fatalf("%d bytes are held for %d", held, st.Size)
+			}
+		}
+		must(t, l.Close())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
@@ -38,6 +39,14 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 		return "", err
 	}
 	defer root.Close()
+	path, err := v.ensureIn(ctx, root, id, vol, fresh, fsGroup)
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("the disk of %s is full: %w", root.Name(), err)
+	}
+	return path, err
+}
+
+func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
 	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
 		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
 	place := placeOf(id, vol.Claim)

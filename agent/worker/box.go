@@ -110,7 +110,7 @@ func endCause(b *box, st runtime.Status) ending {
 	case st.State == runtime.Lost || st.Exit.Unknown:
 		return ending{"Lost", fmt.Sprintf("container %s ended and nobody saw how", name)}
 	case st.Exit.OOM:
-		return ending{"OOMKilled", fmt.Sprintf("container %s used more memory than its limit and was killed by the kernel", name)}
+		return ending{"OOMKilled", fmt.Sprintf("container %s used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less", name)}
 	}
 	return ending{"Exited", fmt.Sprintf("container %s exited with code %d", name, st.Exit.Code)}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
@@ -58,6 +59,9 @@ func (w *Worker) settle(op step.Op, err error) {
 	}
 	h.until = time.Now().Add(delay(first, most, h.count))
 	cause, message := causeOf(op.Kind, err), err.Error()
+	if errors.Is(err, syscall.ENOSPC) {
+		message += "; free space there: it is tried again by itself"
+	}
 	if cause != h.cause || message != h.message {
 		w.log.Warn("operation failed", "token", w.token, "reason", cause, "err", err)
 	}
@@ -83,11 +87,11 @@ func causeOf(kind step.Kind, err error) string {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return step.CauseRuntimeUnavailable
 	}
+	if errors.Is(err, runtime.ErrImageMissing) {
+		return causeImageMissing // also of a container that is made anew
+	}
 	switch kind {
 	case step.EnsureImage:
-		if errors.Is(err, runtime.ErrImageMissing) {
-			return causeImageMissing
-		}
 		return causeImagePull
 	case step.EnsureVolumes:
 		return causeVolume

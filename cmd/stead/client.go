@@ -14,6 +14,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/spec"
 )
 
 // callTimeout bounds every unary call of the command line.
@@ -107,4 +108,11 @@ func decode(o *proto.Object, spec, status any) (object, error) {
 		}
 	}
 	return out, nil
+}
+
+// setStatus is what the server shows of a set beside its spec.
+type setStatus struct {
+	spec.SetStatus
+	Paused   bool `json:"paused"`
+	Deleting bool `json:"deleting"`
 }

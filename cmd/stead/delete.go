@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -63,11 +62,7 @@ func deleteCommand(c *cli) *cobra.Command {
 				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
 				defer stop()
 				ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
-				err = waitGone(waitCtx, control, ref, cmd.OutOrStdout())
-				if errors.Is(err, context.Canceled) {
-					return errors.New("stopped waiting; the set goes on being deleted")
-				}
-				return err
+				return waitGone(waitCtx, control, ref, cmd.OutOrStdout())
 			})
 		},
 	}

@@ -61,14 +61,10 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 	if err != nil {
 		return err
 	}
-	want := int32(0)
-	if s.Replicas != nil {
-		want = *s.Replicas
-	}
 	d.fields(
 		"Set", o.Metadata.Namespace+"/"+o.Metadata.Name,
 		"Created", age(o.Metadata.CreationTimestamp)+" ago, generation "+fmt.Sprint(o.Metadata.Generation),
-		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d ending", want, st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
+		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d ending", replicasOf(&s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
 		"Policy", fmt.Sprintf("%s, %s", s.PodManagementPolicy, s.UpdateStrategy.Type),
 		"Service", s.ServiceName,
 		"Revision", fmt.Sprintf("current %s, update %s", st.CurrentRevision, st.UpdateRevision),

@@ -13,10 +13,10 @@ var kinds = map[string][]string{
 	"volume":    {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
 	"node":      {"nodes", "no"},
 	"service":   {"services", "svc"},
-	"configmap": {"configmaps", "cm"},
+	"configmap": {"configmaps", "cm", "config", "configs"},
 	"secret":    {"secrets"},
 	"event":     {"events", "ev"},
-	"revision":  {"revisions", "controllerrevision", "controllerrevisions"},
+	"revision":  {"revisions", "rev", "controllerrevision", "controllerrevisions"},
 }
 
 // parseKind finds the kind a word names.

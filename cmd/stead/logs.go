@@ -38,7 +38,7 @@ func logsCommand(c *cli) *cobra.Command {
 			if since > 0 {
 				req.SinceUnixNanos = time.Now().Add(-since).UnixNano()
 			}
-			return c.with(func(control proto.ControlClient) error {
+			err = c.with(func(control proto.ControlClient) error {
 				if kind == "set" {
 					return setLogs(cmd.Context(), control, &req, cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}
@@ -48,6 +48,10 @@ func logsCommand(c *cli) *cobra.Command {
 				}
 				return copyLogs(stream, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})
+			if req.Follow && cmd.Context().Err() != nil {
+				return nil // Ctrl-C is how it ends
+			}
+			return err
 		},
 	}
 	flags := cmd.Flags()

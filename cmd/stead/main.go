@@ -30,8 +30,11 @@ const (
 // usageError is a wrong use of the command line.
 type usageError struct{ error }
 
-// errNotInTime is returned by verbs that waited and ran out of time.
-var errNotInTime = errors.New("not finished in time")
+// What verbs that waited return: they ran out of time, or Ctrl-C ended them.
+var (
+	errNotInTime = errors.New("not finished in time")
+	errLeft      = errors.New("not finished, and left alone")
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,8 +53,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil && status.Code(err) == codes.Canceled {
-		return exitRefused
+	if ctx.Err() != nil && (status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled)) {
+		fmt.Fprintln(errOut, "stead: interrupted; what the server has taken up goes on")
+		return exitTimedOut
 	}
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
@@ -61,7 +65,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	switch {
 	case errors.As(err, &wrong):
 		return exitUsage
-	case errors.Is(err, errNotInTime):
+	case errors.Is(err, errNotInTime), errors.Is(err, errLeft):
 		return exitTimedOut
 	}
 	return exitRefused

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,29 +32,6 @@ func rolloutSet(args []string) (string, error) {
 		err = usageError{fmt.Errorf("only sets roll out, not a %s", kind)}
 	}
 	return name, err
-}
-
-func rolloutStatus(c *cli) *cobra.Command {
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:               "status SET",
-		Short:             "Wait until the update is done, showing who waits for what",
-		Example:           `  stead rollout status etcd --timeout 5m`,
-		ValidArgsFunction: c.completeNames("set"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := rolloutSet(args)
-			if err != nil {
-				return err
-			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-				defer cancel()
-				return waitSet(ctx, control, spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, forAvailable, cmd.OutOrStdout())
-			})
-		},
-	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; exit code 3 when it is over")
-	return cmd
 }
 
 // onSet calls do, bounded as every call, with the set that args name.

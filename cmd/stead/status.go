@@ -115,7 +115,7 @@ func saySets(ctx context.Context, control proto.ControlClient, out io.Writer, se
 	var wrong []*proto.Object
 	for _, p := range sets {
 		var s spec.SetSpec
-		var st spec.SetStatus
+		var st setStatus
 		o, err := decode(p, &s, &st)
 		if err != nil {
 			return err
@@ -141,12 +141,12 @@ func saySets(ctx context.Context, control proto.ControlClient, out io.Writer, se
 // saySet says of one set what is wrong.
 func saySet(out io.Writer, p *proto.Object) error {
 	var s spec.SetSpec
-	var st spec.SetStatus
+	var st setStatus
 	o, err := decode(p, &s, &st)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), conditionText(&st))
+	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), conditionText(&st.SetStatus))
 	waiting := slices.DeleteFunc(st.Members, func(m spec.MemberStatus) bool {
 		return m.Ready && m.Blocked == "" && m.Goal != spec.GoalStop
 	})

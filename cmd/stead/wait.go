@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,18 +66,32 @@ Exit code 3 when the time is over.`,
 
 // waitSet blocks until the set is as its spec says and its members are available, or
 // at least ready, printing each change of what its members do and wait for.
-// errNotInTime when ctx's deadline passes first.
+// errNotInTime when ctx's deadline passes first, errLeft when it is ended.
 func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, goal string, out io.Writer) error {
-	told, found := teller{out: out, began: time.Now(), said: map[string]string{}}, false
-	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *spec.SetStatus) (bool, error) {
+	return followSet(ctx, control, ref, out, func(o object, s *spec.SetSpec, st *setStatus) (string, error) {
+		if !settled(o, s, st, goal) {
+			return "", nil
+		}
+		return "is " + goal, nil
+	})
+}
+
+// followSet prints what the members of a set do and wait for until judge says how it
+// ended, in the words that end the sentence "default/db ...", or that it never will.
+func followSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer,
+	judge func(object, *spec.SetSpec, *setStatus) (string, error)) error {
+	told, found := newTeller(out), false
+	defer told.beat()()
+	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *setStatus) (bool, error) {
 		found = true
-		told.members(st)
-		return settled(o, s, st, goal), nil
+		told.members(s, st)
+		end, err := judge(o, s, st)
+		if end != "" {
+			told.line(ref, end)
+		}
+		return end != "", err
 	})
 	switch {
-	case err == nil:
-		told.line(ref, "is "+goal)
-		return nil
 	case errors.Is(err, errSetGone) && found:
 		return fmt.Errorf("set %s was deleted while waiting for it", ref)
 	case errors.Is(err, errSetGone):
@@ -87,9 +102,10 @@ func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, 
 
 // waitGone blocks until the set no longer exists.
 func waitGone(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer) error {
-	told := teller{out: out, began: time.Now(), said: map[string]string{}}
-	err := watchSet(ctx, control, ref, func(_ object, _ *spec.SetSpec, st *spec.SetStatus) (bool, error) {
-		told.members(st)
+	told := newTeller(out)
+	defer told.beat()()
+	err := watchSet(ctx, control, ref, func(_ object, s *spec.SetSpec, st *setStatus) (bool, error) {
+		told.members(s, st)
 		return false, nil
 	})
 	if errors.Is(err, errSetGone) {
@@ -99,24 +115,77 @@ func waitGone(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
 	return err
 }
 
+// stillEvery is after how much silence a wait says that it goes on.
+const stillEvery = 20 * time.Second
+
 // teller prints what changed, with the time since it began.
 type teller struct {
-	out   io.Writer
 	began time.Time
-	said  map[string]string
+	every time.Duration // of silence
+
+	mu     sync.Mutex
+	out    io.Writer
+	said   map[string]string
+	last   time.Time // when something was said
+	stands string    // how it stands, for who waits in silence
 }
 
-func (t teller) line(who any, what string) {
+func newTeller(out io.Writer) *teller {
+	now := time.Now()
+	return &teller{out: out, began: now, last: now, every: stillEvery, said: map[string]string{}}
+}
+
+func (t *teller) line(who any, what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.say(who, what)
+}
+
+// say prints a line; mu is held.
+func (t *teller) say(who any, what string) {
+	t.last = time.Now()
 	fmt.Fprintf(t.out, "%6s  %s  %s\n", elapsed(t.began), who, what)
 }
 
-func (t teller) members(st *spec.SetStatus) {
+func (t *teller) members(s *spec.SetSpec, st *setStatus) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	waits := ""
 	for _, m := range st.Members {
-		if line := memberState(m); t.said[m.Name] != line {
+		line := memberState(m)
+		if t.said[m.Name] != line {
 			t.said[m.Name] = line
-			t.line(m.Name, line)
+			t.say(m.Name, line)
+		}
+		if waits == "" && (!m.Ready || m.Blocked != "") {
+			waits = "; " + m.Name + " " + line
 		}
 	}
+	t.stands = fmt.Sprintf("%d of %d available%s", st.AvailableReplicas, replicasOf(s), waits)
+}
+
+// beat says after each span of silence how it stands, until the returned function ends
+// it.
+func (t *teller) beat() (stop func()) {
+	quit := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		ticker := time.NewTicker(t.every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+			}
+			t.mu.Lock()
+			if time.Since(t.last) >= t.every {
+				t.say("still waiting:", firstOf(t.stands, "no answer yet"))
+			}
+			t.mu.Unlock()
+		}
+	})
+	return func() { close(quit); group.Wait() }
 }
 
 func elapsed(since time.Time) string {
@@ -125,15 +194,12 @@ func elapsed(since time.Time) string {
 
 // settled reports whether everything the spec asks for has been reached, with all
 // members available, or at least ready.
-func settled(o object, s *spec.SetSpec, st *spec.SetStatus, goal string) bool {
+func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
 	have, updated := st.AvailableReplicas, st.UpdatedAvailableReplicas
 	if goal == forReady {
 		have, updated = st.ReadyReplicas, st.UpdatedReadyReplicas
 	}
-	want := 0
-	if s.Replicas != nil {
-		want = int(*s.Replicas)
-	}
+	want := replicasOf(s)
 	return st.ObservedGeneration >= o.Metadata.Generation &&
 		st.Replicas == want && have == want && st.TerminatingReplicas == 0 &&
 		updated >= updatable(s, want)

@@ -18,14 +18,15 @@ var errSetGone = errors.New("set is gone")
 // watchSet calls see with every picture of the set until it says done. errSetGone
 // when the set does not exist (any more). A lost server is waited for.
 func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
-	see func(object, *spec.SetSpec, *spec.SetStatus) (bool, error)) error {
+	see func(object, *spec.SetSpec, *setStatus) (bool, error)) error {
 	for {
 		err := watchSetOnce(ctx, control, ref, see)
 		if ctx.Err() != nil {
+			why := errLeft
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("wait for %s: %w; see 'stead describe set %s -n %s'", ref, errNotInTime, ref.Name, ref.Namespace)
+				why = errNotInTime
 			}
-			return ctx.Err()
+			return fmt.Errorf("wait for %s: %w; what was ordered goes on, see 'stead describe set %s -n %s'", ref, why, ref.Name, ref.Namespace)
 		}
 		if status.Code(err) != codes.Unavailable {
 			return err
@@ -38,7 +39,7 @@ func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
 }
 
 func watchSetOnce(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
-	see func(object, *spec.SetSpec, *spec.SetStatus) (bool, error)) error {
+	see func(object, *spec.SetSpec, *setStatus) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := control.Watch(ctx, &proto.ListRequest{Kind: "set", Namespace: string(ref.Namespace), Set: string(ref.Name)})
@@ -65,7 +66,7 @@ func watchSetOnce(ctx context.Context, control proto.ControlClient, ref spec.Set
 		}
 		found = true
 		var s spec.SetSpec
-		var st spec.SetStatus
+		var st setStatus
 		o, err := decode(ev.GetObject(), &s, &st)
 		if err != nil {
 			return err

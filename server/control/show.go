@@ -24,10 +24,18 @@ func showSet(s *spec.Set, st *spec.SetStatus) item {
 		},
 		Spec: m.Spec,
 	}
-	if st != nil {
-		o.Status = st
+	if st == nil {
+		st = &spec.SetStatus{}
 	}
+	o.Status = setShown{st, s.Paused, s.Deleting}
 	return item{kind: kindSet, set: s.Ref.Name, body: o}
+}
+
+// setShown is a set's status: what was seen, and what people ordered beside the spec.
+type setShown struct {
+	*spec.SetStatus
+	Paused   bool `json:"paused,omitempty"`
+	Deleting bool `json:"deleting,omitempty"`
 }
 
 // memberShown is a member's status: its row of the set's table, and its report.

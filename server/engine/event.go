@@ -81,6 +81,24 @@ func warnings(ref spec.SetRef, w plan.World, p plan.Plan, now time.Time) []note 
 	return list
 }
 
+// rolloutNotes are the events of a rollout that stands still, and of one that is given up
+// for it.
+func rolloutNotes(ref spec.SetRef, p plan.Plan, now time.Time) (list []note) {
+	at := fmt.Sprintf("%s-%d", p.Reached.Aim, p.Reached.Arrived)
+	add := func(name, reason, text string) {
+		list = append(list, note{name, spec.Event{Ref: ref, Type: "Warning", Reason: reason, Message: text, Count: 1, At: now.UTC()}})
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == plan.ConditionStalled && c.Status == "True" {
+			add("stalled-"+at, c.Reason, c.Message)
+		}
+	}
+	if from := p.Status.RolledBackFrom; from != "" {
+		add("back-"+string(from), "RolledBack", fmt.Sprintf("revision %s did not become available in time; the members go back to %s until the template changes", from, p.Status.CurrentRevision))
+	}
+	return list
+}
+
 func tokenOf(w plan.World, id spec.Identity) spec.Token {
 	for i := range w.Slots {
 		if w.Slots[i].ID == id && w.Slots[i].Member != nil {

@@ -192,6 +192,7 @@ type node struct {
 	name spec.NodeName
 	mu   sync.Mutex
 	act  map[int]string
+	bad  spec.RevisionHash // never ready, whoever runs it
 	seq  int64
 }
 
@@ -277,8 +278,10 @@ func (n *node) news(v world.View, id spec.Identity) (u store.Txn, ok bool) {
 		next.Phase, next.Ready = spec.PhaseStopped, false
 	case n.act[id.Ordinal] == "refuse":
 		next.Phase, next.Ready, next.Cause = spec.PhaseFailed, false, "VolumeRefused"
-	case r != nil && r.Ready:
+	case r != nil && (r.Ready || m.Revision == n.bad):
 		return u, false
+	case m.Revision == n.bad:
+		next.Ready, next.Cause, next.Message = false, "CrashLoop", "a bad revision"
 	}
 	n.seq++
 	next.Seq = n.seq

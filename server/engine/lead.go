@@ -27,12 +27,13 @@ type leader struct {
 
 // memory is what a term remembers of one set.
 type memory struct {
-	notBefore store.Rev     // the cache shows the last commit from here on
-	failed    time.Duration // the pause after the last failure; 0: none
-	statusDue time.Time     // when a differing status is written alone; zero: none differs
-	statusAt  time.Time     // when the status was last written
-	trials    trials
-	lapses    lapses
+	notBefore  store.Rev     // the cache shows the last commit from here on
+	failed     time.Duration // the pause after the last failure; 0: none
+	statusDue  time.Time     // when a differing status is written alone; zero: none differs
+	statusAt   time.Time     // when the status was last written
+	trials     trials
+	lapses     lapses
+	standstill standstill
 }
 
 // eventLease is the lease of the events of this hour.

@@ -67,7 +67,9 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w.Free = l.pool.free(v, missing(w), now)
 	w.Rest = mem.trials.rests(w, now)
 	w.Unready = mem.lapses.unready(w, now)
+	w.Reached, w.Standstill = mem.standstill.reached, mem.standstill.measure(now)
 	p := l.cfg.Next(w)
+	mem.standstill.note(p, now)
 	t.wake = p.Wake
 	_, set := v.Set(ref)
 	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
@@ -120,7 +122,7 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 		u.seen(store.StatusKey(ref), rev)
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}
-	events.write(&u, warnings(ref, w, p, now))
+	events.write(&u, append(rolloutNotes(ref, p, now), warnings(ref, w, p, now)...))
 	delay := l.statusDelay(len(w.Slots))
 	if len(u.Then) > 0 && urgent(p) && now.Sub(mem.statusAt) < delay {
 		mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before

@@ -37,6 +37,10 @@ type World struct {
 	// Unready is how long a member that was ready in its present life has not been, by
 	// identity, as this leader measured it; a new leader starts again.
 	Unready map[spec.Identity]time.Duration
+	// Standstill is how long the rollout has not come beyond Reached, as this leader
+	// counted it while Plan.Clock; a new leader starts again.
+	Standstill time.Duration
+	Reached    Progress
 	// Table asks for Status.Members; large sets are planned without.
 	Table bool
 	// VolumeID makes a fresh random id (seeded in tests).
@@ -94,6 +98,10 @@ type Plan struct {
 	// Status is the status that should stand after the actions; the engine writes
 	// it when it differs from the stored one. Members is filled if World.Table.
 	Status spec.SetStatus
+	// Reached is how far the rollout has come; Clock: the time until it comes further
+	// counts (rule 9).
+	Reached Progress
+	Clock   bool
 	// Wake asks to be called again after this time though nothing changed; 0: never.
 	Wake time.Duration
 }

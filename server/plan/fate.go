@@ -110,11 +110,11 @@ func (s *step) keep() {
 	}
 }
 
-// giveUp moves on what is to go (SAFETY S11): a volume that nobody can use any more is
+// release moves on what is to go (SAFETY S11): a volume that nobody can use any more is
 // reclaimed, and its record goes when its node has said that nothing stands in its
 // place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
 // recorded.
-func (s *step) giveUp() (given bool) {
+func (s *step) release() (given bool) {
 	for i := range s.seats {
 		t := &s.seats[i]
 		given = s.reclaim(t) || given
@@ -214,7 +214,7 @@ func remains(w World) Plan {
 	w.Set, w.Table = &spec.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
 	s := newStep(w)
 	if !s.unreadable() {
-		s.giveUp()
+		s.release()
 	}
 	return s.plan
 }

@@ -21,6 +21,8 @@ import (
 //	update=h2                     the set's template; the revisions h1 to it are stored
 //	current=h1 current=h1?        the current revision, completed or (?) never
 //	partition=N max=N|P% OnDelete history=N never (replaceBroken) paused
+//	deadline=SECONDS rollback (onFailure) still=SECONDS (no progress for so long)
+//	back=h2 (rolled back from it)
 //	Recreate floor=N|P% (disruption.minAvailable)
 //	0:ready@n2/h2 1:missing/h2?   their revision; (?) never available on it
 //
@@ -49,7 +51,7 @@ func world(t testing.TB, line string) World {
 		Rev: 100, Epoch: 1, Set: set, TemplateHash: "h1", Table: true, Bootstrapped: true,
 		Revisions: []*spec.Revision{{Ref: set.Ref, SetUID: "u1", Hash: "h1", Number: 1}},
 	}}
-	initial := -1
+	initial, still := -1, time.Duration(0)
 	for _, word := range strings.Fields(line) {
 		key, value, _ := strings.Cut(word, "=")
 		if strings.Contains(key, ":") {
@@ -98,6 +100,15 @@ func world(t testing.TB, line string) World {
 			k.rolling().MaxUnavailable = &limit
 		case key == "paused":
 			set.Paused = true
+		case key == "deadline":
+			limit := int32(n)
+			set.Spec.ProgressDeadlineSeconds = &limit
+		case key == "still":
+			still = time.Duration(n) * time.Second
+		case key == "rollback":
+			k.rolling().OnFailure = spec.OnFailureRollback
+		case key == "back":
+			k.w.Status.RolledBackFrom = spec.RevisionHash(value)
 		case key == "Recreate":
 			set.Spec.UpdateStrategy.Type = spec.RecreateStrategy
 		case key == "floor": // minAvailable
@@ -133,6 +144,9 @@ func world(t testing.TB, line string) World {
 	}
 	for i := range 20 {
 		k.w.Free = append(k.w.Free, netip.AddrFrom4([4]byte{10, 88, 1, byte(i)}))
+	}
+	if still > 0 {
+		k.w.Reached, k.w.Standstill = Next(k.w).Reached, still
 	}
 	volumes := 0
 	k.w.VolumeID = func() spec.VolumeID {

@@ -27,9 +27,10 @@ func (s *step) decide() {
 	s.forgetSurplus()
 	s.keep()
 	s.settle()
-	s.giveUp()
+	s.release()
 	s.queue()
 	s.complete() // rule 8
+	s.deadline() // rule 9
 	s.prune()
 	s.mark()
 }

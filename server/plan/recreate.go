@@ -26,7 +26,7 @@ func (s *step) recreate() bool {
 	}
 	for n := len(old) - 1; n >= 0; n-- {
 		t := old[n]
-		switch why := fmt.Sprintf("all members stop, then all start on revision %s", s.update); {
+		switch why := fmt.Sprintf("all members stop, then all start on revision %s", s.aim); {
 		case t.stopping():
 		case s.inRange(t):
 			s.end(t, spec.ReasonUpdate, why)
@@ -40,7 +40,7 @@ func (s *step) recreate() bool {
 // others are the lives of other revisions than the update's, and how many of them go.
 func (s *step) others() (old []*seat, going int) {
 	for i := range s.seats {
-		if t := &s.seats[i]; !t.vacant() && t.member.Revision != s.update {
+		if t := &s.seats[i]; !t.vacant() && t.member.Revision != s.aim {
 			old = append(old, t)
 			going += one(t.stopping())
 		}

@@ -11,7 +11,7 @@ func (s *step) remove() {
 	for i := range s.seats {
 		lives = lives || s.seats[i].member != nil
 	}
-	given := s.giveUp()
+	given := s.release()
 	if !lives {
 		if !given {
 			s.act(RemoveSet{})

@@ -73,12 +73,12 @@ func (s *step) template(h spec.RevisionHash) *spec.Template {
 }
 
 // target is the revision on which an ordinal ends up: the update's, or the current
-// one below the partition.
+// one below the partition or after a rollback.
 func (s *step) target(t *seat) spec.RevisionHash {
 	if t.id.Ordinal < s.lo+s.partition() {
 		return s.current
 	}
-	return s.update
+	return s.aim
 }
 
 // due is the revision on which the next life of an ordinal starts: what it ran
@@ -113,5 +113,5 @@ func (s *step) hopeless(t *seat) bool {
 
 // abandoned: the revision never was completed, and is not what the set goes to.
 func (s *step) abandoned(h spec.RevisionHash) bool {
-	return h != s.update && (h != s.current || !s.completed)
+	return h != s.aim && (h != s.current || !s.completed)
 }

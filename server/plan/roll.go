@@ -90,7 +90,7 @@ func (s *step) underWay() bool {
 // complete is rule 8: every member runs the update revision and is available, for
 // every strategy. Until then the last completed revision stays the current one.
 func (s *step) complete() {
-	if s.paused() {
+	if s.paused() || s.rolledBack() {
 		return
 	}
 	for _, i := range s.wanted {

@@ -24,6 +24,7 @@ type sim struct {
 	volumes map[string]spec.VolumeID
 	uids    int
 	starts  int
+	backs   int // templates given up
 }
 
 // host is a node with its agent: the ledger rules of SAFETY S1 and S4.
@@ -87,6 +88,7 @@ func (s *sim) plan(crash bool) (acted bool) {
 	explained(s.t, s.w, p)
 	s.ordered(p)
 	s.judgeUpdates(p)
+	s.judgeBack(p)
 	actions := p.Actions
 	if crash && len(actions) > 0 {
 		actions = actions[:s.r.IntN(len(actions)+1)]
@@ -229,75 +231,6 @@ func (h *host) reboot() {
 	}
 }
 
-// user edits the set, or makes it anew once it is gone.
-func (s *sim) user() {
-	if s.w.Set == nil {
-		s.uids++
-		n := int32(s.r.IntN(4))
-		s.w.Set = &spec.Set{
-			Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: spec.UID(fmt.Sprint("again", s.uids)), InitialReplicas: int(n),
-			Spec: spec.SetSpec{Replicas: &n, VolumeClaimTemplates: []spec.ClaimTemplate{claim("data", 10)}},
-		}
-		s.w.Bootstrapped = false
-		return
-	}
-	set := *s.w.Set
-	n := int32(s.r.IntN(5))
-	set.Spec.Replicas = &n
-	switch s.r.IntN(18) {
-	case 3, 4, 5, 6:
-		s.w.TemplateHash = spec.RevisionHash(fmt.Sprint("h", 1+s.r.IntN(4)))
-	case 7:
-		p, limit := int32(s.r.IntN(4)), spec.IntOrPercent{Number: int32(1 + s.r.IntN(2))}
-		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: &spec.RollingUpdate{Partition: &p, MaxUnavailable: &limit}}
-	case 8:
-		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.OnDeleteStrategy}
-	case 9:
-		set.Spec.UpdateStrategy = spec.UpdateStrategy{}
-	case 0:
-		set.Spec.PodManagementPolicy = spec.Parallel
-	case 1:
-		set.Spec.PodManagementPolicy = spec.OrderedReady
-	case 2:
-		set.Deleting = true
-	case 10, 11:
-		set.Paused = !set.Paused
-	case 12, 13:
-		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
-	}
-	s.w.Set = &set
-}
-
-// fault is one thing that happens.
-func (s *sim) fault() {
-	h := s.hosts[s.r.IntN(len(s.hosts))]
-	switch s.r.IntN(20) {
-	case 0:
-		h.up = !h.up
-		s.sessions()
-	case 1:
-		h.reboot()
-		s.sessions()
-	case 2:
-		s.user()
-	case 3, 4, 5, 6:
-		if len(s.orders) > 0 {
-			s.obey(s.orders[len(s.orders)-1-s.r.IntN(min(len(s.orders), 6))])
-		}
-	case 7, 8, 9, 10:
-		for ordinal := range 6 { // in one order, or a seed would not come again
-			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
-			h.ready[life{id, h.running[id]}] = s.r.IntN(4) > 0
-		}
-	case 11, 12, 13, 14:
-		if len(s.w.Slots) > 0 {
-			s.tell(s.r.IntN(len(s.w.Slots)))
-		}
-	default:
-		s.plan(s.r.IntN(3) == 0)
-	}
-}
-
 // settle ends all faults, also a bad template: it is fixed by another template
 // alone. It gives everybody time; then the set must be as asked.
 func (s *sim) settle() {
@@ -308,6 +241,9 @@ func (s *sim) settle() {
 		set := *s.w.Set
 		set.Spec.UpdateStrategy, set.Paused = spec.UpdateStrategy{}, false
 		s.w.Set = &set
+	}
+	if s.w.Standstill = 0; s.w.Status != nil && s.w.Status.RolledBackFrom == s.w.TemplateHash {
+		s.w.TemplateHash = spec.RevisionHash("again-" + string(s.w.TemplateHash))
 	}
 	for _, h := range s.hosts {
 		h.up = true
@@ -349,9 +285,9 @@ func (s *sim) done() bool {
 }
 
 func TestSimulation(t *testing.T) {
-	runs, starts := uint64(300), 0
+	runs, starts, backs := uint64(1000), 0, 0
 	if testing.Short() {
-		runs = 30
+		runs = 100
 	}
 	for seed := range runs {
 		s := newSim(t, seed)
@@ -362,6 +298,10 @@ func TestSimulation(t *testing.T) {
 			}
 		}
 		starts += s.starts
+		backs += s.backs
+	}
+	if backs < int(runs)/20 {
+		t.Errorf("%d templates were given up in %d runs; the simulation does too little", backs, runs)
 	}
 	if starts < int(runs)*10 {
 		t.Errorf("%d lives in %d runs; the simulation does too little", starts, runs)

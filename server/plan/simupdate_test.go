@@ -14,6 +14,9 @@ func (s *sim) bad(h spec.RevisionHash) bool { return h == "h3" }
 
 // targetOf is where an ordinal of the present set ends up.
 func (s *sim) targetOf(ordinal int, p Plan) spec.RevisionHash {
+	if s.w.Status != nil && s.w.Status.RolledBackFrom == s.w.TemplateHash {
+		return s.currentBefore()
+	}
 	r := s.w.Set.Spec.UpdateStrategy.RollingUpdate
 	if r != nil && r.Partition != nil && ordinal < s.w.Set.Start()+int(*r.Partition) {
 		return s.currentBefore()
@@ -29,6 +32,23 @@ func (s *sim) slot(ordinal int) Slot {
 		}
 	}
 	return Slot{}
+}
+
+// judgeBack: a template is given up only after a standstill, for a completed one, and is
+// not current while it is.
+func (s *sim) judgeBack(p Plan) {
+	before := spec.SetStatus{}
+	if s.w.Status != nil {
+		before = *s.w.Status
+	}
+	given := p.Status.RolledBackFrom
+	switch {
+	case given == "" || given == before.RolledBackFrom && given == s.w.TemplateHash && p.Status.CurrentRevision == before.CurrentRevision:
+	case given == before.RolledBackFrom || s.w.Standstill == 0 || !before.CurrentCompleted || given != s.w.TemplateHash || len(p.Actions) > 0 && s.w.Set.Paused:
+		s.fail("revision %s is given up after %s; before: %+v", given, s.w.Standstill, before)
+	}
+	s.w.Reached = p.Reached
+	s.backs += one(given != "" && given != before.RolledBackFrom)
 }
 
 // heldAt: the pause keeps the ordinal from its target.
@@ -108,7 +128,7 @@ func (s *sim) hopelessAt(ordinal int, p Plan) bool {
 // judgeStart: the life before and how it ended say on which revision the next is.
 func (s *sim) judgeStart(a Start, p Plan) {
 	if s.recreates() {
-		s.judgeApart(a)
+		s.judgeApart(a, p)
 		return
 	}
 	slot := s.slot(a.Member.ID.Ordinal)
@@ -147,15 +167,16 @@ func (s *sim) recreates() bool {
 
 // judgeApart: under Recreate nobody starts on the update revision while a member of
 // another one lives, nor on another one after all were down, but for a pause.
-func (s *sim) judgeApart(a Start) {
+func (s *sim) judgeApart(a Start, p Plan) {
+	aim := s.targetOf(a.Member.ID.Ordinal, p)
 	others := 0
 	for _, slot := range s.w.Slots {
-		if m := slot.Member; m != nil && (slot.Report == nil || !slot.Report.Phase.Over()) && m.Revision != s.w.TemplateHash {
+		if m := slot.Member; m != nil && (slot.Report == nil || !slot.Report.Phase.Over()) && m.Revision != aim {
 			others++
 		}
 	}
-	switch updated := a.Member.Revision == s.w.TemplateHash; {
-	case updated && others > 0 && s.currentBefore() != s.w.TemplateHash && (s.slot(a.Member.ID.Ordinal).Identity == nil || s.slot(a.Member.ID.Ordinal).Identity.Due != s.w.TemplateHash):
+	switch updated := a.Member.Revision == aim; {
+	case updated && others > 0 && s.currentBefore() != aim && (s.slot(a.Member.ID.Ordinal).Identity == nil || s.slot(a.Member.ID.Ordinal).Identity.Due != aim):
 		s.fail("%s starts on %s while %d members of other revisions live", a.Member.ID, a.Member.Revision, others)
 	case !updated && others == 0 && !s.w.Set.Paused:
 		s.fail("%s starts on %s, though no other runs it", a.Member.ID, a.Member.Revision)

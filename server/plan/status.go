@@ -1,24 +1,6 @@
 package plan
 
-import (
-	"fmt"
-
-	"github.com/stead-project/stead/spec"
-)
-
-// The conditions and the reasons of theirs that are not those of Blocked.
-const (
-	ConditionAvailable   = "Available"
-	ConditionProgressing = "Progressing"
-
-	reasonAll      = "AllAvailable"
-	reasonNotAll   = "NotAllAvailable"
-	reasonComplete = "Complete"
-	reasonWorking  = "Working"
-	reasonDeleting = "Deleting"
-	reasonPart     = "Partitioned" // what is at or above the partition is done
-	reasonOnDelete = "OnDelete"    // members move on when they are restarted
-)
+import "github.com/stead-project/stead/spec"
 
 // status counts what stands after the actions of this step (SEMANTICS, Status
 // fields): a member that is told to stop counts only as terminating.
@@ -31,10 +13,13 @@ func (s *step) status() spec.SetStatus {
 	if s.w.Status != nil {
 		st.CollisionCount = s.w.Status.CollisionCount
 	}
+	if s.giveUp || s.rolledBack() {
+		st.RolledBackFrom = s.update
+	}
 	for i := range s.seats {
 		s.count(&st, &s.seats[i])
 	}
-	st.Conditions = []spec.Condition{s.availability(), s.progress()}
+	st.Conditions = s.conditions()
 	if s.w.Table {
 		for i := range s.seats {
 			if t := &s.seats[i]; t.member != nil || s.inRange(t) {
@@ -69,67 +54,6 @@ func one(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// availability: every member that is wanted is available.
-func (s *step) availability() spec.Condition {
-	want, have := s.hi-s.lo, 0
-	for _, i := range s.wanted {
-		have += one(s.seats[i].available)
-	}
-	c := spec.Condition{Type: ConditionAvailable, Status: "True", Reason: reasonAll, Message: fmt.Sprintf("%d of %d members are available", have, want)}
-	if have < want {
-		c.Status, c.Reason = "False", reasonNotAll
-	}
-	if s.w.Set.Deleting {
-		c.Status, c.Reason, c.Message = "False", reasonDeleting, "the set is being deleted"
-	}
-	return c
-}
-
-// progress: True while work is under way, False when it is complete or when the
-// first member that waits does so for something that does not come by itself.
-func (s *step) progress() spec.Condition {
-	c := spec.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
-	if s.w.Set.Deleting {
-		c.Status, c.Reason = "True", reasonDeleting
-	}
-	if len(s.plan.Blocked) == 0 {
-		s.halfway(&c)
-		return c
-	}
-	say := s.plan.Blocked[0]
-	if !s.w.Set.Deleting {
-		c.Status, c.Reason = "True", reasonWorking
-	}
-	for _, b := range s.plan.Blocked {
-		if !UnderWay(b.Reason) {
-			c.Status, c.Reason, say = "False", b.Reason, b
-			break
-		}
-	}
-	c.Message = say.ID.MemberName() + ": " + say.Text
-	return c
-}
-
-// halfway says that nothing is under way though not all run the update revision.
-func (s *step) halfway(c *spec.Condition) {
-	if s.w.Set.Deleting || s.current == s.update {
-		return
-	}
-	if c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", s.lo+s.partition(), s.current); s.onDelete() {
-		c.Reason, c.Message = reasonOnDelete, fmt.Sprintf("members go to revision %s when they are restarted", s.update)
-	}
-}
-
-// UnderWay reports whether what a Blocked reason waits for comes by itself; anything
-// else may need a person.
-func UnderWay(reason string) bool {
-	switch reason {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
-		return true
-	}
-	return false
 }
 
 // row is the member's line in the table.

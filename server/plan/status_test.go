@@ -30,31 +30,6 @@ func equal(a, b spec.SetStatus) bool {
 	return string(encodeStatus(a)) == string(encodeStatus(b))
 }
 
-func TestConditions(t *testing.T) {
-	cases := map[string]struct{ world, available, progressing string }{
-		"complete":                 {"ordered 1 n1 0:ready", "True AllAvailable", "False Complete"},
-		"the last mark is no work": {"ordered 1 fresh n1 0:ready", "True AllAvailable", "False Complete"},
-		"under way":                {"ordered 2 n1 0:ready", "False NotAllAvailable", "True Working"},
-		"waiting for a person":     {"ordered 2 n1 0:missing", "False NotAllAvailable", "False ImageMissing"},
-		"no node":                  {"ordered 2", "False NotAllAvailable", "False NoNode"},
-		"scaling down":             {"ordered 1 n1 0:ready 1:ready", "True AllAvailable", "True Working"},
-		"an update":                {"ordered 2 n1 update=h2 current=h1 0:ready 1:ready/h2", "False NotAllAvailable", "True Working"},
-		"partitioned":              {"ordered 2 n1 update=h2 current=h1 partition=1 0:ready 1:ready/h2", "True AllAvailable", "False Partitioned"},
-		"on delete":                {"ordered 2 n1 update=h2 current=h1 OnDelete 0:ready 1:ready", "True AllAvailable", "False OnDelete"},
-		"deleting":                 {"ordered 1 deleting n1 0:ready", "False Deleting", "True Deleting"},
-	}
-	for name, c := range cases {
-		st := Next(world(t, c.world)).Status
-		got := [2]string{}
-		for i, x := range st.Conditions {
-			got[i] = x.Status + " " + x.Reason
-		}
-		if got != [2]string{c.available, c.progressing} {
-			t.Errorf("%s: got %q; want %s, %s", name, got, c.available, c.progressing)
-		}
-	}
-}
-
 // A status written with an action must stand after it, or each action would cost
 // a second write.
 func TestTheStatusOfAStepIsThatOfTheNextLook(t *testing.T) {

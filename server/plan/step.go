@@ -22,8 +22,12 @@ type step struct {
 	blocked map[int]string // text of Blocked by ordinal; only with World.Table
 	current spec.RevisionHash
 	update  spec.RevisionHash
+	// aim is where members go: the update revision, or after a rollback the current one.
+	aim spec.RevisionHash
 	// completed: every member ran the current revision and was available, once.
 	completed bool
+	stalled   string         // rule 9: why and where the rollout stands still
+	giveUp    bool           // rule 9: from the next step on the set goes back
 	fresh     *spec.Revision // the revision being added by this very step
 	// Recreate: members of two revisions do not run beside each other. A member keeps
 	// what it ran while others of another revision live, and, while the rollout is
@@ -76,6 +80,9 @@ func newStep(w World) *step {
 	s.current = s.update
 	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
 		s.current, s.completed = w.Status.CurrentRevision, w.Status.CurrentCompleted
+	}
+	if s.aim = s.update; w.Status != nil && w.Status.RolledBackFrom == s.update {
+		s.aim = s.current
 	}
 	s.seats = make([]seat, 0, max(s.hi-s.lo, len(w.Slots)))
 	next := s.lo
@@ -135,6 +142,12 @@ func (s *step) node(name spec.NodeName) *Node {
 		return nil
 	}
 	return &s.w.Nodes[i]
+}
+
+// seatOf finds the seat of an ordinal that has one.
+func (s *step) seatOf(ordinal int) *seat {
+	i, _ := slices.BinarySearchFunc(s.seats, ordinal, func(t seat, o int) int { return t.id.Ordinal - o })
+	return &s.seats[i]
 }
 
 // inRange: the set wants a member of this ordinal.

@@ -63,7 +63,12 @@ func (r *Runtime) findImage(ctx context.Context, ref string) (containerd.Image, 
 		if err != nil {
 			return nil, r.kind(ctx, fmt.Sprintf("image %q", ref), err)
 		}
-		return img, r.unpack(ctx, img)
+		if err := r.unpack(ctx, img); errors.Is(err, runtime.ErrNotFound) {
+			return nil, fmt.Errorf("image %q: %w: its name is there, its content is not: %w", ref, runtime.ErrImageMissing, err)
+		} else if err != nil {
+			return nil, err
+		}
+		return img, nil
 	}
 	return nil, fmt.Errorf("image %q: %w", ref, runtime.ErrImageMissing)
 }

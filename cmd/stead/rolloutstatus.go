@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+func rolloutStatus(c *cli) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "status SET",
+		Short: "Wait until the update is done, showing who waits for what",
+		Long: `Wait until the update of a set is done. With a partition it is done when the members
+at or above it are; under OnDelete it is with those that were restarted. Exit code 1 when
+it will not go on by itself: the rollout is paused, it is stalled, or the set is deleted;
+3 when the time is over.`,
+		Example: `  stead rollout status etcd --timeout 5m`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := rolloutSet(args)
+			if err != nil {
+				return err
+			}
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+				defer cancel()
+				ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
+				return followSet(ctx, control, ref, cmd.OutOrStdout(), rolloutEnd)
+			})
+		},
+		ValidArgsFunction: c.completeNames("set"),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; exit code 3 when it is over")
+	return cmd
+}
+
+// rolloutEnd says how an update ended, or why it will not; empty while it goes on.
+func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
+	name := o.Metadata.Name
+	if st.Deleting {
+		return "", fmt.Errorf("set %s is being deleted", name)
+	}
+	if st.ObservedGeneration < o.Metadata.Generation {
+		return "", nil // what is known is about an older spec
+	}
+	for _, c := range st.Conditions {
+		switch {
+		case c.Type == "Stalled" && c.Status == "True":
+			return "", fmt.Errorf("the update of set %s is stalled (%s): %s; apply what is right, or go back with 'stead rollout undo %s'", name, c.Reason, c.Message, name)
+		case c.Type == "Progressing" && c.Reason == "Paused":
+			return "", fmt.Errorf("the rollout of set %s is paused: %d of %d members run revision %s; go on with 'stead rollout resume %s'",
+				name, st.UpdatedReplicas, replicasOf(s), st.UpdateRevision, name)
+		}
+	}
+	if !settled(o, s, st, forAvailable) {
+		return "", nil
+	}
+	rest := st.Replicas - st.UpdatedReplicas
+	switch {
+	case rest == 0:
+		return "is updated and available on revision " + string(st.UpdateRevision), nil
+	case s.UpdateStrategy.Type == spec.OnDeleteStrategy:
+		return fmt.Sprintf("is available; %d of %d members run revision %s, the others go to it when they are restarted (OnDelete)",
+			st.UpdatedReplicas, st.Replicas, st.UpdateRevision), nil
+	}
+	return fmt.Sprintf("is partitioned: %d of %d members run revision %s and are available, the partition keeps the others on %s",
+		st.UpdatedReplicas, st.Replicas, st.UpdateRevision, st.CurrentRevision), nil
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+// shownText bounds a sentence in a table; -o wide shows all of it.
+const shownText = 72
+
+func setRow(p *proto.Object) (cells, wide []any, err error) {
+	var s spec.SetSpec
+	var st spec.SetStatus
+	o, err := decode(p, &s, &st)
+	if err != nil {
+		return nil, nil, err
+	}
+	strategy := s.UpdateStrategy.Type
+	if r := s.UpdateStrategy.RollingUpdate; strategy == spec.RollingUpdateStrategy && r != nil && r.Partition != nil && *r.Partition > 0 {
+		strategy += fmt.Sprintf("/%d", *r.Partition)
+	}
+	return []any{o.Metadata.Name, fmt.Sprintf("%d/%d", st.ReadyReplicas, replicasOf(&s)), st.UpdatedReplicas, st.AvailableReplicas,
+			strategy, st.UpdateRevision, setState(&st), age(o.Metadata.CreationTimestamp)},
+		[]any{s.ServiceName, s.PodManagementPolicy, st.CurrentRevision, images(&s.Template), selectorText(s.Selector)}, nil
+}
+
+// setState is the state of a set in one word: that of the first condition which is
+// not as it should be.
+func setState(st *spec.SetStatus) string {
+	state := "Available"
+	if len(st.Conditions) == 0 {
+		state = "New"
+	}
+	for _, c := range st.Conditions {
+		switch {
+		case c.Type == "Available" && c.Status != "True" && state == "Available":
+			state = firstOf(c.Reason, "NotAvailable")
+		case c.Type == "Stalled" && c.Status == "True":
+			state = c.Type
+		case c.Type == "Progressing" && c.Status == "False" && c.Reason != "" && c.Reason != "Complete" && state == "Available":
+			state = c.Reason
+		}
+	}
+	return state
+}
+
+func memberRow(p *proto.Object) (cells, wide []any, err error) {
+	var m spec.Member
+	var st struct {
+		spec.MemberStatus
+		Report *spec.Report `json:"report"`
+	}
+	if _, err := decode(p, &m, &st); err != nil {
+		return nil, nil, err
+	}
+	ready := "no"
+	if st.Ready {
+		ready = "yes"
+	}
+	phase := firstOf(string(st.Phase), "Waiting")
+	if st.Goal == spec.GoalStop && !st.Phase.Over() {
+		phase = string(spec.PhaseStopping)
+	}
+	address := ""
+	if st.Address.IsValid() {
+		address = st.Address.String()
+	}
+	var images []string
+	blocked := st.Blocked
+	if st.Report != nil {
+		for _, c := range st.Report.Containers {
+			images = append(images, c.Image)
+		}
+	}
+	if blocked == "" && st.Cause != "" {
+		blocked = st.Cause + ": " + st.Message
+	}
+	return []any{st.Name, ready, phase, st.Restarts, age(st.BeganAt), st.Node, address, st.Revision, sentence(blocked)},
+		[]any{st.Token, m.Reason, strings.Join(images, ",")}, nil
+}
+
+func volumeRow(p *proto.Object) (cells, wide []any, err error) {
+	var v spec.Volume
+	var st struct {
+		User string             `json:"user"`
+		Said *spec.VolumeReport `json:"said"`
+	}
+	o, err := decode(p, &v, &st)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []any{o.Metadata.Name, v.ID.MemberName(), v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
+		[]any{v.UID, v.Number, st.User, volumeNote(st.Said)}, nil
+}
+
+func nodeRow(p *proto.Object) (cells, wide []any, err error) {
+	var n spec.Node
+	var st struct {
+		spec.NodeFacts
+		State string `json:"state"`
+	}
+	o, err := decode(p, &n, &st)
+	if err != nil {
+		return nil, nil, err
+	}
+	state := st.State
+	if n.Cordon {
+		state += ",Cordoned"
+	}
+	return []any{o.Metadata.Name, state, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
+		[]any{st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot}, nil
+}
+
+func serviceRow(p *proto.Object) (cells, wide []any, err error) {
+	var s spec.ServiceSpec
+	o, err := decode(p, &s, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var ports []string
+	for _, q := range s.Ports {
+		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s:%d/%s", q.Name, q.Port, q.Protocol), ":"))
+	}
+	notReady := "left out"
+	if s.PublishNotReadyAddresses {
+		notReady = "published"
+	}
+	return []any{o.Metadata.Name, strings.Join(ports, ","), notReady, pairs(s.Selector)}, []any{pairs(o.Metadata.Labels)}, nil
+}
+
+func filesRow(p *proto.Object) (cells, wide []any, err error) {
+	var st struct {
+		Keys []struct {
+			Name string `json:"name"`
+		} `json:"keys"`
+	}
+	o, err := decode(p, nil, &st)
+	if err != nil {
+		return nil, nil, err
+	}
+	var keys []string
+	for _, k := range st.Keys {
+		keys = append(keys, k.Name)
+	}
+	return []any{o.Metadata.Name, strings.Join(sorted(keys), ",")}, []any{o.Metadata.Generation, pairs(o.Metadata.Labels)}, nil
+}
+
+func eventRow(p *proto.Object) (cells, wide []any, err error) {
+	var e spec.Event
+	if _, err := decode(p, &e, nil); err != nil {
+		return nil, nil, err
+	}
+	return []any{age(e.At), e.Type, e.Reason, firstOf(e.Member, string(e.Ref.Name)), e.Count, e.Message}, nil, nil
+}
+
+func revisionRow(p *proto.Object) (cells, wide []any, err error) {
+	var r spec.Revision
+	if _, err := decode(p, &r, nil); err != nil {
+		return nil, nil, err
+	}
+	return []any{r.Hash, r.Ref.Name, r.Number, r.ChangeCause, age(r.CreatedAt)}, []any{images(&r.Template)}, nil
+}
+
+// sentence is a text that a narrow table cuts off.
+type sentence string
+
+// narrow cuts s where a table without -o wide shows it.
+func (s sentence) narrow() string {
+	if r := []rune(string(s)); len(r) > shownText {
+		return string(r[:shownText-1]) + "…"
+	}
+	return string(s)
+}
+
+// images are those of a template's containers.
+func images(t *spec.Template) string {
+	var out []string
+	for _, c := range t.Spec.Containers {
+		out = append(out, c.Image)
+	}
+	return strings.Join(out, ",")
+}
+
+// pairs writes labels as k=v, sorted.
+func pairs(labels map[string]string) string {
+	var out []string
+	for k, v := range labels {
+		out = append(out, k+"="+v)
+	}
+	return strings.Join(sorted(out), ",")
+}
+
+func selectorText(s *spec.LabelSelector) string {
+	if s == nil {
+		return ""
+	}
+	text := pairs(s.MatchLabels)
+	for _, e := range s.MatchExpressions {
+		text += fmt.Sprintf(",%s %s (%s)", e.Key, e.Operator, strings.Join(e.Values, ","))
+	}
+	return strings.TrimPrefix(text, ",")
+}

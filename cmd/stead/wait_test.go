@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+func TestRolloutStatusSaysHowAnUpdateEndsOrWhyItDoesNot(t *testing.T) {
+	newCluster(t, nil).play("rollout.txt")
+}
+
+// stuck is a cluster whose set db is never ready.
+func stuck(t *testing.T) *cluster {
+	c := newCluster(t, nil)
+	c.host.OnPull(func(ref, _ string) error { return runtime.ErrImageMissing })
+	if code, out := c.stead("apply", "-f", "testdata/db.yaml"); code != exitDone {
+		t.Fatal(out)
+	}
+	return c
+}
+
+func TestAWaitThatIsOverSaysWhatGoesOn(t *testing.T) {
+	c := stuck(t)
+	for _, line := range []string{
+		"wait db", "wait set/db --for ready", "wait db --for deleted", "rollout status db",
+		"apply -f testdata/db.yaml --wait", "scale db --replicas 2 --wait",
+	} {
+		code, out := c.stead(append(strings.Fields(line), "--timeout", "50ms")...)
+		if code != exitTimedOut || !strings.Contains(out, "not finished in time; what was ordered goes on, see 'stead describe set db -n default'") {
+			t.Errorf("%s: exit code %d\n%s", line, code, out)
+		}
+	}
+}
+
+func TestCtrlCEndsAWaitWithALineOfWhatGoesOn(t *testing.T) {
+	c := stuck(t)
+	for _, line := range []string{"wait db", "rollout status db", "apply -f testdata/db.yaml --wait", "scale db --replicas 2 --wait"} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		var out lines
+		code := make(chan int, 1)
+		go func() {
+			code <- run(ctx, append([]string{"--server", "unix://" + c.socket}, strings.Fields(line)...), &out, &out)
+		}()
+		c.until(line+" waits", func() bool { return strings.Contains(out.String(), "  db-0  ") })
+		interrupt()
+		if got := <-code; got != exitTimedOut || !strings.Contains(out.String(), "left alone; what was ordered goes on") {
+			t.Errorf("%s: exit code %d\n%s", line, got, &out)
+		}
+	}
+}
+
+func TestALongWaitSaysThatItGoesOn(t *testing.T) {
+	var out lines
+	told := newTeller(&out)
+	told.every = time.Millisecond
+	three := int32(3)
+	told.members(&spec.SetSpec{Replicas: &three}, &setStatus{SetStatus: spec.SetStatus{
+		AvailableReplicas: 2, Members: []spec.MemberStatus{{Name: "db-2", Blocked: "it is starting"}},
+	}})
+	stop := told.beat()
+	for deadline := time.Now().Add(patience); !strings.Contains(out.String(), "still waiting:"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is silent")
+		}
+	}
+	stop()
+	said := out.String()
+	if !strings.Contains(said, "still waiting:  2 of 3 available; db-2 waits: it is starting") {
+		t.Errorf("got %q", said)
+	}
+}
+
+func TestARolloutThatWillNotEndIsTold(t *testing.T) {
+	three := int32(3)
+	done := spec.SetStatus{
+		ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: 3, UpdatedAvailableReplicas: 3, UpdateRevision: "r2",
+	}
+	with := func(change func(*setStatus)) *setStatus {
+		st := setStatus{SetStatus: done}
+		change(&st)
+		return &st
+	}
+	for name, c := range map[string]struct {
+		st       *setStatus
+		end, err string
+	}{
+		"all is done":         {with(func(*setStatus) {}), "is updated and available on revision r2", ""},
+		"an older generation": {with(func(st *setStatus) { st.ObservedGeneration = 1 }), "", ""},
+		"one is missing":      {with(func(st *setStatus) { st.AvailableReplicas = 2 }), "", ""},
+		"being deleted":       {with(func(st *setStatus) { st.Deleting = true }), "", "set db is being deleted"},
+		"stalled": {with(func(st *setStatus) {
+			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
+		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply what is right, or go back"},
+		"not stalled any more": {with(func(st *setStatus) {
+			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "False"}}
+		}), "is updated and available on revision r2", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object{Metadata: objectMeta{Name: "db", Generation: 2}}
+			end, err := rolloutEnd(o, &spec.SetSpec{Replicas: &three}, c.st)
+			if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got %q, %v", end, err)
+			}
+		})
+	}
+}

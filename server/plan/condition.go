@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// The conditions and the reasons of theirs that are not those of Blocked.
+const (
+	ConditionAvailable   = "Available"
+	ConditionProgressing = "Progressing"
+	ConditionStalled     = "Stalled"
+	ConditionDegraded    = "Degraded"
+
+	reasonAll        = "AllAvailable"
+	reasonNotAll     = "NotAllAvailable"
+	reasonComplete   = "Complete"
+	reasonWorking    = "Working"
+	reasonDeleting   = "Deleting"
+	reasonPart       = "Partitioned" // what is at or above the partition is done
+	reasonOnDelete   = "OnDelete"    // members move on when they are restarted
+	reasonDeadline   = "ProgressDeadlineExceeded"
+	reasonRolledBack = "RolledBack" // the template was given up after the deadline
+	reasonWell       = "AsExpected"
+)
+
+// conditions are Available, Progressing, Stalled and Degraded, in this order.
+func (s *step) conditions() []spec.Condition {
+	return []spec.Condition{s.availability(), s.progress(), s.standstill(), s.degraded()}
+}
+
+// availability: every member that is wanted is available.
+func (s *step) availability() spec.Condition {
+	want, have := len(s.wanted), 0
+	for _, i := range s.wanted {
+		have += one(s.seats[i].available)
+	}
+	c := spec.Condition{Type: ConditionAvailable, Status: "True", Reason: reasonAll, Message: fmt.Sprintf("%d of %d members are available", have, want)}
+	if have < want {
+		c.Status, c.Reason = "False", reasonNotAll
+	}
+	if s.w.Set.Deleting {
+		c.Status, c.Reason, c.Message = "False", reasonDeleting, "the set is being deleted"
+	}
+	return c
+}
+
+// progress: True while work is under way, False when it is complete or when the
+// first member that waits does so for something that does not come by itself.
+func (s *step) progress() spec.Condition {
+	c := spec.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
+	if s.w.Set.Deleting {
+		c.Status, c.Reason = "True", reasonDeleting
+	}
+	if len(s.plan.Blocked) == 0 {
+		s.halfway(&c)
+		return c
+	}
+	say := s.plan.Blocked[0]
+	if !s.w.Set.Deleting {
+		c.Status, c.Reason = "True", reasonWorking
+	}
+	for _, b := range s.plan.Blocked {
+		if !UnderWay(b.Reason) {
+			c.Status, c.Reason, say = "False", b.Reason, b
+			break
+		}
+	}
+	c.Message = say.ID.MemberName() + ": " + say.Text
+	return c
+}
+
+// halfway says that nothing is under way though not all run the update revision.
+func (s *step) halfway(c *spec.Condition) {
+	if s.w.Set.Deleting || s.current == s.update {
+		return
+	}
+	switch {
+	case s.rolledBack():
+		c.Reason, c.Message = reasonRolledBack, s.backText()
+	case s.onDelete():
+		c.Reason, c.Message = reasonOnDelete, fmt.Sprintf("members go to revision %s when they are restarted", s.update)
+	default:
+		c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", s.lo+s.partition(), s.current)
+	}
+}
+
+func (s *step) backText() string {
+	return fmt.Sprintf("revision %s did not become available in time; the members go back to %s until the template changes", s.update, s.current)
+}
+
+// standstill: no member became available for too long (rule 9).
+func (s *step) standstill() spec.Condition {
+	if s.stalled == "" {
+		return spec.Condition{Type: ConditionStalled, Status: "False", Reason: reasonWell}
+	}
+	return spec.Condition{Type: ConditionStalled, Status: "True", Reason: reasonDeadline, Message: s.stalled}
+}
+
+// degraded: a member that is wanted lacks something that does not come by itself, or
+// was ready in this very life and is not. Who starts, or was taken down to be replaced,
+// is as expected.
+func (s *step) degraded() spec.Condition {
+	c := spec.Condition{Type: ConditionDegraded, Status: "False", Reason: reasonWell}
+	for i := range s.plan.Blocked {
+		b := &s.plan.Blocked[i]
+		t := s.seatOf(b.ID.Ordinal)
+		lost := t.member != nil && !t.vacant() && !t.stopping() && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
+		if !s.inRange(t) || t.available || UnderWay(b.Reason) && !lost {
+			continue
+		}
+		c.Status, c.Reason, c.Message = "True", b.Reason, b.ID.MemberName()+": "+b.Text
+		return c
+	}
+	return c
+}
+
+// UnderWay reports whether what a Blocked reason waits for comes by itself; anything
+// else may need a person.
+func UnderWay(reason string) bool {
+	switch reason {
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Progress is how far a rollout has come. The engine keeps it beside its clock, which
+// begins anew with all that is beyond it.
+type Progress struct {
+	// Aim is the revision to which the members go.
+	Aim spec.RevisionHash
+	// Arrived counts the members that were available on Aim; Newest is the newest life
+	// of a member that was available. One that only becomes available again is none.
+	Arrived int
+	Newest  spec.Token
+}
+
+// Beyond reports whether p is progress over old.
+func (p Progress) Beyond(old Progress) bool {
+	return p.Aim != old.Aim || p.Arrived > old.Arrived || p.Newest.Compare(old.Newest) > 0
+}
+
+// deadline is rule 9: when no member became available for too long during a rollout,
+// the set is stalled, and says at whom and why. The time is the engine's, which counts
+// it while Plan.Clock; it stands while the rollout is paused, or waits for nobody, as
+// when the part above the partition is done. A set that is to roll back then goes back
+// to the revision completed last, once: see rolledBack.
+func (s *step) deadline() {
+	s.plan.Reached = s.reached()
+	still := s.w.Standstill
+	if s.plan.Reached.Beyond(s.w.Reached) {
+		still = 0
+	}
+	b := s.awaited()
+	if b == nil || s.paused() || !s.rolling() {
+		return
+	}
+	s.plan.Clock = true
+	if limit := s.w.Set.Spec.ProgressDeadline() + s.allowance(); still < limit {
+		s.wake(limit - still)
+		return
+	}
+	s.stalled = fmt.Sprintf("no member became available for %d s; %s: %s",
+		int(s.w.Set.Spec.ProgressDeadline().Seconds()), b.ID.MemberName(), b.Text)
+	s.giveUp = s.mayGoBack()
+}
+
+// rolling: the update is not complete.
+func (s *step) rolling() bool { return s.current != s.update || !s.completed }
+
+// reached is how far the rollout came; a life that was the newest once stays it.
+func (s *step) reached() Progress {
+	p := Progress{Aim: s.aim, Newest: s.w.Reached.Newest}
+	for _, i := range s.wanted {
+		t := &s.seats[i]
+		if t.available && t.member.Token.Compare(p.Newest) > 0 {
+			p.Newest = t.member.Token
+		}
+		p.Arrived += one(t.available && t.member.Revision == s.aim || t.identity != nil && t.identity.AvailableOn == s.aim)
+	}
+	return p
+}
+
+// awaited is the member for whom the rollout waits: one whose turn came, else one that
+// waits for something else than other members, else any; nil: nobody waits.
+func (s *step) awaited() (first *Blocked) {
+	for i := range s.plan.Blocked {
+		b := &s.plan.Blocked[i]
+		t := s.seatOf(b.ID.Ordinal)
+		switch {
+		case !s.inRange(t):
+		case !forOthers(b.Reason) && s.turned(t):
+			return b
+		case first == nil || forOthers(first.Reason) && !forOthers(b.Reason):
+			first = b
+		}
+	}
+	return first
+}
+
+// forOthers: the reason is that other members come first.
+func forOthers(reason string) bool {
+	return reason == BlockedTurn || reason == BlockedPredecessor
+}
+
+// allowance is the time that a startup probe gives a member on top of the deadline.
+func (s *step) allowance() (most time.Duration) {
+	tpl := s.template(s.aim)
+	for i := range tpl.Spec.Containers {
+		if p := tpl.Spec.Containers[i].StartupProbe; p != nil {
+			seconds := int64(p.InitialDelaySeconds) + int64(p.PeriodSeconds)*int64(p.FailureThreshold)
+			most = max(most, time.Duration(seconds)*time.Second)
+		}
+	}
+	return most
+}
+
+// mayGoBack: the set asks for it, and there is a completed revision to go back to. What
+// went back already stays so.
+func (s *step) mayGoBack() bool {
+	r := s.strategy().RollingUpdate
+	return r != nil && r.OnFailure == spec.OnFailureRollback && s.completed
+}
+
+// rolledBack: the template was given up. The members go to the current revision until
+// there is another template. It is believed only from the stored status: what is decided
+// is written before anybody acts on it, so that every leader acts alike.
+func (s *step) rolledBack() bool { return s.aim != s.update }

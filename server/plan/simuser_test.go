@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// user edits the set, or makes it anew once it is gone.
+func (s *sim) user() {
+	if s.w.Set == nil {
+		s.uids++
+		n := int32(s.r.IntN(4))
+		s.w.Set = &spec.Set{
+			Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: spec.UID(fmt.Sprint("again", s.uids)), InitialReplicas: int(n),
+			Spec: spec.SetSpec{Replicas: &n, VolumeClaimTemplates: []spec.ClaimTemplate{claim("data", 10)}},
+		}
+		s.w.Bootstrapped = false
+		return
+	}
+	set := *s.w.Set
+	n := int32(s.r.IntN(5))
+	set.Spec.Replicas = &n
+	switch s.r.IntN(18) {
+	case 3, 4, 5, 6:
+		s.w.TemplateHash = spec.RevisionHash(fmt.Sprint("h", 1+s.r.IntN(4)))
+	case 7, 14, 15:
+		p, limit := int32(s.r.IntN(4)), spec.IntOrPercent{Number: int32(1 + s.r.IntN(2))}
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: &spec.RollingUpdate{Partition: &p, MaxUnavailable: &limit}}
+		if s.r.IntN(3) > 0 {
+			set.Spec.UpdateStrategy.RollingUpdate.OnFailure = spec.OnFailureRollback
+		}
+	case 8:
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.OnDeleteStrategy}
+	case 9:
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{}
+	case 0:
+		set.Spec.PodManagementPolicy = spec.Parallel
+	case 1:
+		set.Spec.PodManagementPolicy = spec.OrderedReady
+	case 2:
+		set.Deleting = true
+	case 10, 11:
+		set.Paused = !set.Paused
+	case 12, 13:
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
+	}
+	s.w.Set = &set
+}
+
+// fault is one thing that happens.
+func (s *sim) fault() {
+	h := s.hosts[s.r.IntN(len(s.hosts))]
+	switch s.r.IntN(21) {
+	case 0:
+		h.up = !h.up
+		s.sessions()
+	case 1:
+		h.reboot()
+		s.sessions()
+	case 2:
+		s.user()
+	case 20: // a long time without progress, or none
+		s.w.Standstill = time.Hour - s.w.Standstill
+	case 3, 4, 5, 6:
+		if len(s.orders) > 0 {
+			s.obey(s.orders[len(s.orders)-1-s.r.IntN(min(len(s.orders), 6))])
+		}
+	case 7, 8, 9, 10:
+		for ordinal := range 6 { // in one order, or a seed would not come again
+			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
+			h.ready[life{id, h.running[id]}] = s.r.IntN(4) > 0
+		}
+	case 11, 12, 13, 14:
+		if len(s.w.Slots) > 0 {
+			s.tell(s.r.IntN(len(s.w.Slots)))
+		}
+	default:
+		s.plan(s.r.IntN(3) == 0)
+	}
+}

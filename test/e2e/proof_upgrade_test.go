@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// otherStead builds the program with another version and another stead-node in it.
+func (l *Lab) otherStead() string {
+	l.t.Helper()
+	const embedded = "cmd/stead/embed/stead-node"
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	node, err := os.ReadFile(filepath.Join(root, embedded))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	other := l.path("stead-node.other")
+	if err := os.WriteFile(other, append(node, "other"...), 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, embedded): other}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	file, out := l.path("overlay.json"), l.path("stead.other")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	build := exec.CommandContext(l.t.Context(), "go", "build", "-overlay", file, "-ldflags", "-s -w -X main.version=other", "-o", out, "./cmd/stead")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if text, err := build.CombinedOutput(); err != nil {
+		l.t.Fatalf("build another stead: %v\n%s", err, text)
+	}
+	return out
+}
+
+// startUnit starts a unit's command with another program, and flags as its options.
+func (l *Lab) startUnit(unit, program string, flags ...string) *process {
+	l.t.Helper()
+	text, err := os.ReadFile("../../deploy/" + unit)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if command, found := strings.CutPrefix(strings.TrimSpace(line), "ExecStart="); found {
+			argv := strings.Fields(command)
+			if len(argv) != 3 || argv[0] != "/usr/local/bin/stead" || !strings.HasPrefix(argv[2], "$STEAD_") {
+				l.t.Fatalf("%s: %q is no program, verb and options", unit, command)
+			}
+			name := fmt.Sprint(strings.TrimSuffix(unit, ".service"), ".", len(l.all)) // a log of its own
+			return l.start(name, append([]string{program, argv[1]}, flags...)...)
+		}
+	}
+	l.t.Fatalf("%s starts nothing", unit)
+	return nil
+}
+
+// stopUnits ends the main processes as systemd does with KillMode=process.
+func (l *Lab) stopUnits() {
+	l.t.Helper()
+	for _, p := range []*process{l.agent, l.server} {
+		if err := p.signal(syscall.SIGTERM); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	l.agent, l.server = nil, nil
+}
+
+// waitVersion waits until a server of that version answers and the agent started last
+// has a session with it.
+func (l *Lab) waitVersion(version string) {
+	l.t.Helper()
+	l.eventually(time.Minute, "a server of version "+version+" has the node", func() error {
+		out, err := l.trySteadFor(5*time.Second, "version")
+		log, err2 := os.ReadFile(l.agent.log)
+		if err != nil || err2 != nil {
+			return fmt.Errorf("%v: %s; %v", err, out, err2)
+		}
+		if server := out[strings.Index(out, "server")+1:]; !strings.Contains(server, version) || !strings.Contains(string(log), "session began") {
+			return fmt.Errorf("version: %s; the agent: %s", out, log)
+		}
+		return nil
+	})
+}
+
+// ownVersion is that of the program under test.
+func (l *Lab) ownVersion() string {
+	l.t.Helper()
+	out, _ := l.trySteadFor(10*time.Second, "version") // no server runs yet: an error
+	fields := strings.Fields(out)
+	if len(fields) < 2 || fields[0] != "client" {
+		l.t.Fatalf("version tells %q", out)
+	}
+	return fields[1]
+}
+
+// loggers are the paths of the loggers' programs that run in the lab.
+func (l *Lab) loggers() (paths []string) {
+	l.t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, file := range all {
+		cmdline, err := os.ReadFile(file)
+		if path, _, _ := strings.Cut(string(cmdline), "\x00"); err == nil && strings.HasPrefix(path, l.path("agent/bin")) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// An upgrade is another program behind the same unit. Members do not notice, whichever
+// way it goes, and neither when one process becomes two.
+func TestAnUpgradeTouchesNoMember(t *testing.T) {
+	l := newLab(t)
+	other := l.otherStead()
+	ours := l.ownVersion()
+	heard := l.startWitness()
+	pair := func(program string) {
+		l.server = l.startUnit("stead-server.service", program, "--data-dir", l.path("server"), "--socket", l.Socket)
+		l.agent = l.startUnit("stead-agent.service", program, append(l.agentFlags(), "--server", "unix://"+l.Socket)...)
+	}
+	single := func(program string) {
+		l.agent = l.startUnit("stead.service", program, "--root", l.Dir, "--run-dir", l.path("run"), "--socket", l.Socket,
+			"--node", l.nodeName(), "--containerd", l.containerdSocket())
+	}
+	pair(steadBinary)
+	l.waitVersion(ours)
+	l.stead("image", "load", l.toolArchive())
+	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
+	names := []string{"life-0", "life-1", "life-2"}
+	stand := func() (all []string) {
+		for _, name := range names {
+			m := l.waitReady(name, nil)
+			all = append(all, fmt.Sprint(m.Status.Token, m.Status.Address, m.Status.Revision, l.begun(name)))
+		}
+		return all
+	}
+	was, old := stand(), l.loggers()
+	if len(old) != 1 {
+		t.Fatalf("loggers %v; want one program", old)
+	}
+	for _, step := range []struct {
+		what, version string
+		start         func()
+	}{
+		{"upgraded", "other", func() { pair(other) }},
+		{"one process instead of two", "other", func() { single(other) }},
+		{"and the old program again", ours, func() { pair(steadBinary) }},
+		{"upgraded for good", "other", func() { pair(other) }},
+	} {
+		t.Log(step.what)
+		l.stopUnits()
+		step.start()
+		l.waitVersion(step.version)
+		if now := stand(); !slices.Equal(now, was) {
+			t.Errorf("members were %v and are %v", was, now)
+		}
+	}
+	t.Log("lives of before and after: logs, a new life, an end")
+	if out := l.stead("logs", "life-1"); !strings.Contains(out, "life of default/life-1 with token") {
+		t.Errorf("logs of a life of before: %q", out)
+	}
+	before := l.mustMember("life-0")
+	l.stead("restart", "life-0")
+	l.waitReady("life-0", &before)
+	if now := l.loggers(); len(now) != 2 || !slices.Contains(now, old[0]) {
+		t.Errorf("loggers are %v, were %v; want the old one beside a new one", now, old)
+	}
+	if now := stand(); now[0] == was[0] || now[1] != was[1] || now[2] != was[2] {
+		t.Errorf("members are %v, were %v; want another life-0 only", now, was)
+	}
+	l.stead("scale", "life", "--replicas", "2", "--wait", "--timeout", "1m")
+	l.assertOneLife(heard, names...)
+}
