@@ -19,6 +19,9 @@ const (
 	FateTrashed VolumeFate = "Trashed"
 )
 
+// Going reports whether the volume is to go, as far as was decided.
+func (f VolumeFate) Going() bool { return f == FateDelete || f == FateReclaiming }
+
 // DefaultTrash is how long a volume that was given up stays in the trash of its node.
 const DefaultTrash = 24 * time.Hour
 

@@ -63,16 +63,24 @@ func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 	if n := now.Replicas(); n > 0 {
 		out = append(out, "creates "+members(now, now.Start(), now.Start()+n-1, false))
 	}
-	var back []string
+	var back, going []string
 	for _, v := range kept {
-		if v.Fate != spec.FateGone && slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool {
+		name := string(v.Claim) + " of " + v.ID.MemberName()
+		switch asked := slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool {
 			return c.Metadata.Name == string(v.Claim)
-		}) {
-			back = append(back, string(v.Claim)+" of "+v.ID.MemberName())
+		}); {
+		case !asked:
+		case v.Fate == spec.FateReclaiming:
+			going = append(going, name)
+		default:
+			back = append(back, name)
 		}
 	}
 	if len(back) > 0 {
 		out = append(out, "takes back the kept volumes "+bounded(back))
+	}
+	if len(going) > 0 {
+		out = append(out, "waits until the volumes "+bounded(going)+" are given up, then makes new ones")
 	}
 	return out
 }
@@ -88,9 +96,31 @@ func scaleEffect(old, now *spec.Set) string {
 	case now.Replicas() > old.Replicas():
 		return head + "creates " + members(now, last+1, end, false)
 	case now.Replicas() < old.Replicas():
-		return head + "stops " + members(now, end+1, last, true) + "; volumes kept"
+		return head + "stops " + members(now, end+1, last, true) + "; " + volumesOf(now)
 	}
 	return ""
+}
+
+// volumesOf says what becomes of the volumes of members that a scale down stops.
+func volumesOf(set *spec.Set) string {
+	if p := set.Spec.Retention; p == nil || p.WhenScaled != spec.Delete || len(set.Spec.VolumeClaimTemplates) == 0 {
+		return "volumes kept"
+	}
+	return "their volumes are given up, and erased " + trashText(set)
+}
+
+// trashText says when what is given up is erased: "data after 24h, log at once".
+func trashText(set *spec.Set) string {
+	var parts []string
+	for i := range set.Spec.VolumeClaimTemplates {
+		c := &set.Spec.VolumeClaimTemplates[i]
+		when := "after " + spec.Duration{Duration: c.Trash()}.String()
+		if c.Trash() == 0 {
+			when = "at once"
+		}
+		parts = append(parts, c.Metadata.Name+" "+when)
+	}
+	return "(" + bounded(parts) + ")"
 }
 
 // members names db-<from> to db-<to>, or the other way round when down.

@@ -116,7 +116,7 @@ func (s *state) Remains() []spec.SetRef {
 // givesUp: a volume of it is being given up.
 func (l *slot) givesUp() bool {
 	for _, e := range l.volumes {
-		if e.record != nil && e.record.Fate != spec.FateKeep {
+		if e.record != nil && e.record.Fate.Going() {
 			return true
 		}
 	}
