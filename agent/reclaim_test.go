@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
@@ -78,6 +80,33 @@ func TestAVolumeIsGivenUpOnlyWhenNothingOfItsMemberIsLeft(t *testing.T) {
 		n.kill()
 		n.run()
 		n.wantSaid(spec.VolumeTrashed, "") // told again in the next session
+	})
+}
+
+func TestAVolumeOfALifeBetweenTwoStartsIsNotGivenUp(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Exits: true, Code: 1} })
+		n.host.PutVolume(db0, "data", vol)
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		time.Sleep(time.Hour) // it starts only now and then
+		n.script.say(ordered(t, 11, giveUp))
+		synctest.Wait()
+		if got := n.said(); got.State != spec.VolumeRefused || !slices.Contains(n.host.Volumes(), vol) {
+			t.Fatalf("said %+v; want it refused", got)
+		}
+	})
+}
+
+func TestAVolumeIsNotGivenUpWhileAProcessNobodyKnowsRuns(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.PutVolume(db0, "data", vol)
+		_, err := n.host.EnsureSandbox(t.Context(), db0, tok(5), "db-0")
+		must(t, err)
+		n.host.AddImage("img:1")
+		must(t, n.host.Create(t.Context(), runtime.Container{ID: cid, Token: tok(5), Image: "img:1"}))
+		must(t, n.host.Start(t.Context(), cid))
+		n.script.say(ordered(t, 11, giveUp))
+		n.wantSaid(spec.VolumeRefused, "VolumeOccupied")
 	})
 }
 

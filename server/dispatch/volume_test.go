@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +94,16 @@ func TestATrashThatIsToldWholeReplacesWhatWasSaid(t *testing.T) {
 		t.Error("what another node said was forgotten")
 	}
 	n.order("mine", spec.FateGone) // the store knows no such volume
+	r.record(store.VolumeKey(ident(1), "data"), spec.Volume{ID: ident(1), Claim: "data", UID: "next", Node: "n1", Fate: spec.FateKeep})
+	n.say(false, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "before", State: spec.VolumeTrashed},
+		spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "next", State: spec.VolumeTrashed})
+	n.order("before", spec.FateGone) // another has its place
+	r.until("both are stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(1), "data", "next")); return ok })
+	for _, m := range n.hold {
+		if orders, _ := wire.ToDocuments[spec.VolumeOrder](m.GetWanted().GetVolumesJson()); slices.ContainsFunc(orders, func(o spec.VolumeOrder) bool { return o.Volume == "next" }) {
+			t.Errorf("told %+v; want no order about a volume that is kept", orders)
+		}
+	}
 }
 
 func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {

@@ -60,6 +60,14 @@ func TestMoreFatesThanOneTransactionHoldsAreRecordedFirst(t *testing.T) {
 
 func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 	check(t, []rule{
+		{name: "what is being given up is not decided again", world: "ordered 1 volumes n1 0:ready 1:stopping=Reclaiming",
+			want: "| 1:Stopping"},
+		{name: "the address goes with the last volume", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
+			change: func(w *World) {
+				log := *w.Slots[1].Volumes["data"]
+				log.Claim, log.Fate = "log", spec.FateKeep
+				w.Slots[1].Volumes["log"] = &log
+			}, want: "drop=1 | 1:VolumeReclaiming"},
 		{name: "while its member stops it stays", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:stopping=Delete",
 			want: "| 1:Stopping"},
 		{name: "silence is no proof", world: "ordered 1 volumes whenScaled=Delete n1 n2~ 0:ready 1:stopping@n2=Delete",
