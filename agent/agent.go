@@ -26,6 +26,8 @@ type Agent struct {
 	outbox    *outbox
 	reclaimer *reclaimer
 	contact   contact
+	// confirmed is the moment, on Clock, until which pictures and histories are.
+	confirmed atomic.Int64
 	seq       atomic.Int64
 	newest    spec.Sequence // of accepted wanted lists; the session's alone
 
@@ -89,8 +91,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 func (a *Agent) share() {
 	a.shared = &worker.Config{
 		Runtime: a.c.Runtime, Network: a.c.Network, Volumes: a.c.Volumes, Ledger: a.ledger,
-		Prober: a.c.Prober, Find: a.book.Find, Picture: a.gallery.find,
-		Report: a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },
+		Prober: a.c.Prober, Find: a.book.Find, Picture: a.gallery.find, History: a.gallery.history,
+		Confirmed: func() time.Duration { return time.Duration(a.confirmed.Load()) },
+		Report:    a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
 		Boot: a.c.Boot,
 		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker.Filled(), Logger: a.log,

@@ -16,23 +16,31 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// gallery holds the newest picture of every set, and keeps it on tmpfs so that DNS
-// answers after a restart of the agent while no server is there.
+// gallery holds the newest picture of every set and the histories that were told, and
+// keeps them on tmpfs so that DNS answers, and members are shown the same, after a
+// restart of the agent while no server is there.
 type gallery struct {
 	path string
 	log  *slog.Logger
 
 	mu       sync.Mutex
 	pictures map[spec.SetRef]spec.Picture
-	newest   spec.Sequence // of a full telling
+	changes  map[spec.SetRef][]spec.Change // ascending; replaced whole
+	newest   spec.Sequence                 // of a full telling
 	moved    chan struct{}
 }
 
 // newGallery reads what an agent before this one kept.
 func newGallery(runDir string, log *slog.Logger) *gallery {
 	g := &gallery{
-		path: filepath.Join(runDir, "pictures.json"), log: log,
+		path: filepath.Join(runDir, "pictures.json"), log: log, changes: map[spec.SetRef][]spec.Change{},
 		pictures: map[spec.SetRef]spec.Picture{}, moved: make(chan struct{}, 1),
+	}
+	var histories []spec.History
+	if err := readJSON(g.historiesPath(), &histories); err == nil {
+		for _, h := range histories {
+			g.changes[h.Ref] = h.Changes
+		}
 	}
 	b, err := os.ReadFile(g.path)
 	if err != nil {
@@ -69,6 +77,7 @@ func (g *gallery) put(seq spec.Sequence, full bool, told []spec.Picture) []spec.
 		changed = append(changed, p.Ref)
 		if p.Gone {
 			delete(g.pictures, p.Ref)
+			delete(g.changes, p.Ref)
 			continue
 		}
 		g.pictures[p.Ref] = p
@@ -77,6 +86,7 @@ func (g *gallery) put(seq spec.Sequence, full bool, told []spec.Picture) []spec.
 		for ref := range g.pictures {
 			if !named[ref] {
 				delete(g.pictures, ref)
+				delete(g.changes, ref)
 				changed = append(changed, ref)
 			}
 		}
@@ -86,6 +96,31 @@ func (g *gallery) put(seq spec.Sequence, full bool, told []spec.Picture) []spec.
 	default:
 	}
 	return changed
+}
+
+// add takes what was told of histories and returns the sets of which something was
+// new. Numbers only grow; what was told before is left out.
+func (g *gallery) add(told []spec.History) []spec.SetRef {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var changed []spec.SetRef
+	for _, h := range told {
+		had := g.changes[h.Ref]
+		fresh := spec.ChangesAfter(h.Changes, spec.LastChange(had))
+		if len(fresh) == 0 {
+			continue
+		}
+		all := append(slices.Clip(had), fresh...)
+		g.changes[h.Ref] = slices.Clone(all[max(0, len(all)-spec.HistoryWindow):])
+		changed = append(changed, h.Ref)
+	}
+	return changed
+}
+
+func (g *gallery) history(ref spec.SetRef) []spec.Change {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changes[ref]
 }
 
 func (g *gallery) find(ref spec.SetRef) (spec.Picture, bool) {
@@ -124,10 +159,29 @@ func (g *gallery) keep(ctx context.Context, every time.Duration) {
 	}
 }
 
+func (g *gallery) historiesPath() string {
+	return filepath.Join(filepath.Dir(g.path), "histories.json")
+}
+
+// save writes histories first, so that they are never behind the pictures.
 func (g *gallery) save() error {
-	b, err := json.Marshal(g.all())
+	pictures := g.all()
+	g.mu.Lock()
+	histories := make([]spec.History, 0, len(g.changes))
+	for ref, changes := range g.changes {
+		histories = append(histories, spec.History{Ref: ref, Changes: changes})
+	}
+	g.mu.Unlock()
+	if err := keepJSON(g.historiesPath(), histories); err != nil {
+		return err
+	}
+	return keepJSON(g.path, pictures)
+}
+
+func keepJSON(path string, list any) error {
+	b, err := json.Marshal(list)
 	if err != nil {
 		return err
 	}
-	return files.Put(filepath.Dir(g.path), filepath.Base(g.path), b, 0o600)
+	return files.Put(filepath.Dir(path), filepath.Base(path), b, 0o600)
 }

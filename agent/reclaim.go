@@ -248,3 +248,22 @@ func (a *Agent) takeVolumes(w *proto.Wanted) {
 	}
 	a.reclaimer.tell(w.GetFull(), orders)
 }
+
+// sendSaid sends what was said of volumes.
+func (s *session) sendSaid(said []spec.VolumeReport) error {
+	if len(said) == 0 {
+		return nil
+	}
+	docs, err := wire.Documents(said)
+	if err != nil {
+		return err
+	}
+	return s.sendVolumes(&proto.VolumeReports{ReportsJson: docs})
+}
+
+func (s *session) sendVolumes(said *proto.VolumeReports) error {
+	if said == nil {
+		return nil
+	}
+	return s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: said}})
+}

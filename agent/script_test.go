@@ -35,6 +35,7 @@ type script struct {
 	mu      sync.Mutex
 	cluster string
 	mute    bool // answers no ping
+	behind  bool // has not told all that was committed before a ping
 	deaf    bool // stores no report
 	hellos  []*proto.Hello
 	reports []spec.Report
@@ -118,7 +119,7 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := msg.GetPing(); p != nil && !s.mute {
-		out <- &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: p.Id}}}
+		out <- &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: p.Id, Current: !s.behind}}}
 	}
 	if v := msg.GetVolumes(); v != nil {
 		s.trash = append(s.trash, v)

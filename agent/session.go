@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -72,6 +73,7 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	s := &session{
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),
+		pings: map[int64]time.Duration{},
 	}
 	a.contact.began(s.ttl)
 	defer a.contact.ended()
@@ -153,12 +155,14 @@ type session struct {
 	id     spec.SessionID
 	ttl    time.Duration
 
-	mu   sync.Mutex
-	pong time.Time
+	mu    sync.Mutex
+	pong  time.Time
+	pings map[int64]time.Duration // when those without an answer were sent, on Clock
 }
 
-// send sends what lies in the trash, then reports as they come due, and pings; it returns when ctx ends, the
-// stream is broken, or the server has not answered a ping for a whole TTL.
+// send sends what lies in the trash, then reports as they come due, and pings; it
+// returns when ctx ends, the stream is broken, or the server has not answered a ping
+// for a whole TTL.
 func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
 	if err := s.sendVolumes(trash); err != nil {
 		return err
@@ -170,14 +174,8 @@ func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
 		if err := s.sendReports(due); err != nil {
 			return err
 		}
-		if said := s.a.reclaimer.take(); len(said) > 0 {
-			docs, err := wire.Documents(said)
-			if err == nil {
-				err = s.sendVolumes(&proto.VolumeReports{ReportsJson: docs})
-			}
-			if err != nil {
-				return err
-			}
+		if err := s.sendSaid(s.a.reclaimer.take()); err != nil {
+			return err
 		}
 		var later <-chan time.Time
 		if next > 0 {
@@ -192,6 +190,7 @@ func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
 			if s.silent() {
 				return errSilent
 			}
+			s.asked(n)
 			if err := s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Ping{Ping: &proto.Ping{Id: n}}}); err != nil {
 				return err
 			}
@@ -200,11 +199,25 @@ func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
 	}
 }
 
-func (s *session) sendVolumes(said *proto.VolumeReports) error {
-	if said == nil {
-		return nil
+func (s *session) asked(ping int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pings[ping] = s.a.c.Clock()
+}
+
+// answered takes a pong. What the members are shown is confirmed for a TTL from the
+// moment its ping was sent: until then no server can have ended this session, and so
+// counted the node's members otherwise (SAFETY S5).
+func (s *session) answered(p *proto.Pong) {
+	s.mu.Lock()
+	s.pong = time.Now()
+	sent, known := s.pings[p.GetId()]
+	maps.DeleteFunc(s.pings, func(id int64, _ time.Duration) bool { return id <= p.GetId() })
+	s.mu.Unlock()
+	s.a.contact.answered()
+	if known && p.GetCurrent() {
+		s.a.confirm(sent + s.ttl)
 	}
-	return s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: said}})
 }
 
 func (s *session) silent() bool {
@@ -236,10 +249,7 @@ func (s *session) receive(ctx context.Context, group *sync.WaitGroup) error {
 		}
 		switch {
 		case msg.GetPong() != nil:
-			s.mu.Lock()
-			s.pong = time.Now()
-			s.mu.Unlock()
-			s.a.contact.answered()
+			s.answered(msg.GetPong())
 		case msg.GetWanted() != nil:
 			err = s.a.takeWanted(msg.GetWanted())
 		case msg.GetPictures() != nil:

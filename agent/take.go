@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/worker"
@@ -80,20 +81,39 @@ func (a *Agent) takePictures(p *proto.Pictures) error {
 	if err != nil {
 		return err
 	}
+	histories, err := wire.ToDocuments[spec.History](p.GetHistoriesJson())
+	if err != nil {
+		return err
+	}
 	changed := map[spec.SetRef]bool{}
-	for _, ref := range a.gallery.put(wire.ToSequence(p.GetSequence()), p.GetFull(), told) {
+	for _, ref := range a.gallery.add(histories) { // first: they are never behind the pictures
 		changed[ref] = true
+	}
+	drawn := a.gallery.put(wire.ToSequence(p.GetSequence()), p.GetFull(), told)
+	for _, ref := range drawn {
+		changed[ref] = true
+	}
+	if len(drawn) > 0 {
+		a.c.Pictures(a.gallery.all())
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	a.c.Pictures(a.gallery.all())
 	a.each(func(id spec.Identity, w *worker.Worker) {
 		if changed[id.Ref()] {
 			w.FilesChanged()
 		}
 	})
 	return nil
+}
+
+// confirm moves on the moment until which pictures and histories are confirmed.
+func (a *Agent) confirm(until time.Duration) {
+	if until <= time.Duration(a.confirmed.Load()) {
+		return
+	}
+	a.confirmed.Store(int64(until)) // the session's receiver alone writes
+	a.each(func(_ spec.Identity, w *worker.Worker) { w.Confirmed() })
 }
 
 func (a *Agent) takeFiles(f *proto.FilesUpdate) error {

@@ -680,10 +680,13 @@ func (x *Wanted) GetVolumesJson() [][]byte {
 
 // Pictures are sets as seen now, for DNS and set.json.
 type Pictures struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      *Sequence              `protobuf:"bytes,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Full          bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
-	PicturesJson  [][]byte               `protobuf:"bytes,3,rep,name=pictures_json,json=picturesJson,proto3" json:"pictures_json,omitempty"` // spec.Picture
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Sequence     *Sequence              `protobuf:"bytes,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Full         bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
+	PicturesJson [][]byte               `protobuf:"bytes,3,rep,name=pictures_json,json=picturesJson,proto3" json:"pictures_json,omitempty"` // spec.Picture
+	// Changes of the sets that have members on the node, after those told before; they
+	// are never behind the pictures.
+	HistoriesJson [][]byte `protobuf:"bytes,4,rep,name=histories_json,json=historiesJson,proto3" json:"histories_json,omitempty"` // spec.History
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -735,6 +738,13 @@ func (x *Pictures) GetFull() bool {
 func (x *Pictures) GetPicturesJson() [][]byte {
 	if x != nil {
 		return x.PicturesJson
+	}
+	return nil
+}
+
+func (x *Pictures) GetHistoriesJson() [][]byte {
+	if x != nil {
+		return x.HistoriesJson
 	}
 	return nil
 }
@@ -1052,8 +1062,11 @@ func (x *Ping) GetId() int64 {
 }
 
 type Pong struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Pictures and histories told before this pong include all that was committed before
+	// the ping came.
+	Current       bool `protobuf:"varint,2,opt,name=current,proto3" json:"current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1093,6 +1106,13 @@ func (x *Pong) GetId() int64 {
 		return x.Id
 	}
 	return 0
+}
+
+func (x *Pong) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
 }
 
 // Ask has the node open a Tunnel.
@@ -1519,11 +1539,12 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"lives_json\x18\x03 \x03(\fR\tlivesJson\x12%\n" +
 	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\x12!\n" +
-	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"s\n" +
+	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\x9a\x01\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
-	"\rpictures_json\x18\x03 \x03(\fR\fpicturesJson\"@\n" +
+	"\rpictures_json\x18\x03 \x03(\fR\fpicturesJson\x12%\n" +
+	"\x0ehistories_json\x18\x04 \x03(\fR\rhistoriesJson\"@\n" +
 	"\vFilesUpdate\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +
@@ -1541,9 +1562,10 @@ const file_agent_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x03R\x03seq\x12\x14\n" +
 	"\x05stale\x18\x04 \x01(\bR\x05stale\"\x16\n" +
 	"\x04Ping\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x16\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"0\n" +
 	"\x04Pong\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\xd7\x01\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
+	"\acurrent\x18\x02 \x01(\bR\acurrent\"\xd7\x01\n" +
 	"\x03Ask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04logs\x18\x02 \x01(\v2\x11.stead.v1.LogsAskH\x00R\x04logs\x127\n" +

@@ -46,8 +46,9 @@ type ControlClient interface {
 	// Info tells versions, cluster and leadership.
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
 	// Apply makes objects equal to manifests, all or nothing.
-	// Codes: INVALID_ARGUMENT with one problem a line; ABORTED the object changed
-	// meanwhile; FAILED_PRECONDITION an immutable field or a set being deleted.
+	// Codes: INVALID_ARGUMENT with one problem a line; ABORTED objects changed meanwhile,
+	// by whom; FAILED_PRECONDITION an immutable field, a set being deleted, or a file made
+	// of an older generation of the set.
 	Apply(ctx context.Context, in *ApplyRequest, opts ...grpc.CallOption) (*ApplyResponse, error)
 	// Get returns one object. Codes: NOT_FOUND, INVALID_ARGUMENT unknown kind.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Object, error)
@@ -275,8 +276,9 @@ type ControlServer interface {
 	// Info tells versions, cluster and leadership.
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)
 	// Apply makes objects equal to manifests, all or nothing.
-	// Codes: INVALID_ARGUMENT with one problem a line; ABORTED the object changed
-	// meanwhile; FAILED_PRECONDITION an immutable field or a set being deleted.
+	// Codes: INVALID_ARGUMENT with one problem a line; ABORTED objects changed meanwhile,
+	// by whom; FAILED_PRECONDITION an immutable field, a set being deleted, or a file made
+	// of an older generation of the set.
 	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
 	// Get returns one object. Codes: NOT_FOUND, INVALID_ARGUMENT unknown kind.
 	Get(context.Context, *GetRequest) (*Object, error)

@@ -32,30 +32,23 @@ func CheckMetrics(where string) error {
 	return nil
 }
 
-// serveMetrics returns the part of the server that answers /metrics and /healthz.
-func (s *Server) serveMetrics(d *dispatch.Server) func(context.Context) error {
+// serveMetrics returns the part of the server that answers /metrics and /healthz on
+// lis; nil: nothing does.
+func (s *Server) serveMetrics(lis net.Listener, d *dispatch.Server) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if s.cfg.Metrics == "" {
-			<-ctx.Done()
-			return nil
-		}
 		if err := s.cfg.Registry.Register(&gauges{s, d, ctx}); err != nil {
 			return err
 		}
-		return ServeMetrics(ctx, s.cfg.Metrics, s.cfg.Registry, s.healthz)
+		return ServeMetrics(ctx, lis, s.cfg.Registry, s.healthz)
 	}
 }
 
-// ServeMetrics answers /metrics and /healthz at where (see CheckMetrics; "": nowhere)
+// ServeMetrics answers /metrics and /healthz on lis (nil: nowhere), which it closes,
 // until ctx ends. It returns nil then, and the first error otherwise.
-func ServeMetrics(ctx context.Context, where string, registry *prometheus.Registry, healthz http.HandlerFunc) error {
-	if where == "" {
+func ServeMetrics(ctx context.Context, lis net.Listener, registry *prometheus.Registry, healthz http.HandlerFunc) error {
+	if lis == nil {
 		<-ctx.Done()
 		return nil
-	}
-	lis, err := listenMetrics(where)
-	if err != nil {
-		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -68,11 +61,23 @@ func ServeMetrics(ctx context.Context, where string, registry *prometheus.Regist
 	return nil
 }
 
-func listenMetrics(where string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(where, "unix://"); ok {
-		return listen(path)
+// ListenMetrics opens where (see CheckMetrics; "": nil), before anything is changed
+// by a program that could not tell of it.
+func ListenMetrics(where string) (lis net.Listener, err error) {
+	switch path, isPath := strings.CutPrefix(where, "unix://"); {
+	case where == "":
+		return nil, nil
+	case isPath:
+		var l *socket
+		if l, err = listen(path); err == nil {
+			return l, nil
+		}
+	default:
+		if lis, err = net.Listen("tcp", where); err == nil {
+			return lis, nil
+		}
 	}
-	return net.Listen("tcp", where)
+	return nil, fmt.Errorf("serve metrics: %w; stop what is there, or give --metrics another address", err)
 }
 
 // healthz is 200 while the store answers.

@@ -157,6 +157,13 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("run server: %w", err)
 	}
 	defer lis.Close()
+	metrics, err := ListenMetrics(s.cfg.Metrics)
+	if err != nil {
+		return fmt.Errorf("run server: %w", err)
+	}
+	if metrics != nil {
+		defer metrics.Close()
+	}
 	if err := s.init(ctx); err != nil {
 		return ended(ctx, err)
 	}
@@ -176,7 +183,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	engineEnd := g.start(s.engine.Run)
 	defer engineEnd()
-	metricsEnd := g.start(s.serveMetrics(d))
+	metricsEnd := g.start(s.serveMetrics(metrics, d))
 	defer metricsEnd()
 	apiEnd := g.start(func(ctx context.Context) error { return s.serve(ctx, lis, d, c) })
 	defer apiEnd()

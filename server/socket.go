@@ -45,6 +45,9 @@ func listen(path string) (*socket, error) {
 
 // bind makes the socket in a directory of its own and moves it to path.
 func bind(dir, path string) (*net.UnixListener, error) {
+	if err := vacant(path); err != nil {
+		return nil, err
+	}
 	private, err := os.MkdirTemp(dir, ".s") // 0700
 	if err != nil {
 		return nil, err
@@ -60,6 +63,24 @@ func bind(dir, path string) (*net.UnixListener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// vacant refuses a path at which something stands that no dead server left.
+func vacant(path string) error {
+	there, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case there.Mode().Type() != os.ModeSocket:
+		return errors.New("what stands there is no socket; move it away, or choose another path")
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil // nobody answers: a socket left behind
+	}
+	return errors.Join(errors.New("another program answers there; stop it, or choose another path"), conn.Close())
 }
 
 // Close ends the listener and lets the path go. gRPC closes it too; only the first

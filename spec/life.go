@@ -54,6 +54,8 @@ type Picture struct {
 	Service         string    `json:"service"` // governing
 	Peers           []Peer    `json:"peers"`   // ordinal order; every identity with an address
 	Names           []DNSName `json:"names"`   // services that select the set, governing included
+	// Told is the last change of the set's history that the picture includes.
+	Told ChangeID `json:"told,omitzero"`
 	// Gone: the set no longer exists; all else is empty but Ref and Sequence.
 	Gone bool `json:"gone,omitempty"`
 }

@@ -33,7 +33,18 @@ type Objects struct {
 	Secrets    []Secret
 
 	positions map[objectKey]*position
+	seen      map[SetRef]SeenSet
 }
+
+// SeenSet is which set, and which generation of it, a manifest was made of, as get
+// shows them in metadata. Zero: it does not say.
+type SeenSet struct {
+	UID        UID
+	Generation int64
+}
+
+// Seen tells what the set ref of o was made of.
+func (o *Objects) Seen(ref SetRef) SeenSet { return o.seen[ref] }
 
 type objectKey struct {
 	kind      string
@@ -59,7 +70,7 @@ func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 		opts.Namespace = DefaultNamespace
 	}
 	p := &parser{opts: opts}
-	p.out.positions = map[objectKey]*position{}
+	p.out.positions, p.out.seen = map[objectKey]*position{}, map[SetRef]SeenSet{}
 	var problems, warnings []Problem
 	for _, f := range files {
 		p.problems, p.warnings = nil, nil
@@ -157,7 +168,10 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		d.steadAnnotation(doc, root, s)
 		fillSet(s)
 		meta, check = &s.Metadata, func(c *checks) { c.statefulSet(s) }
-		add = func() { p.out.Sets = append(p.out.Sets, *s) }
+		add = func() {
+			p.out.Sets = append(p.out.Sets, *s)
+			p.out.seen[SetRef{s.Metadata.Namespace, SetName(s.Metadata.Name)}] = d.seenSet(root)
+		}
 	case "Service":
 		s := &Service{}
 		read(s)

@@ -27,6 +27,19 @@ type Set struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// CreatedAt is for people only; no decision reads it.
 	CreatedAt time.Time `json:"createdAt"`
+	// Edits are the last ones that made a generation, the newest last; for people only.
+	Edits []Edit `json:"edits,omitempty"`
+}
+
+// Edit tells who made a generation of a set, and of what.
+type Edit struct {
+	Generation int64 `json:"generation"`
+	// Verb is what was done: apply, scale, undo, ...; By the user, as the client says.
+	Verb string `json:"verb"`
+	By   string `json:"by,omitempty"`
+	// Changes are some of the fields: "spec.replicas 3 → 5".
+	Changes []string  `json:"changes,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // Replicas is the number of members wanted (0 when unset).

@@ -28,11 +28,13 @@ type ObjectMeta struct {
 	CreationTimestamp          any `json:"creationTimestamp,omitempty" stead:"ignored"`
 	DeletionTimestamp          any `json:"deletionTimestamp,omitempty" stead:"ignored"`
 	DeletionGracePeriodSeconds any `json:"deletionGracePeriodSeconds,omitempty" stead:"ignored"`
-	Generation                 any `json:"generation,omitempty" stead:"ignored"`
-	ManagedFields              any `json:"managedFields,omitempty" stead:"ignored"`
-	ResourceVersion            any `json:"resourceVersion,omitempty" stead:"ignored"`
-	SelfLink                   any `json:"selfLink,omitempty" stead:"ignored"`
-	UID                        any `json:"uid,omitempty" stead:"ignored"`
+	// Generation and UID of a set, as get shows them: if both are given and the set was
+	// changed since, apply refuses. Elsewhere, or of another cluster, they say nothing.
+	Generation      any `json:"generation,omitempty" stead:"ignored"`
+	ManagedFields   any `json:"managedFields,omitempty" stead:"ignored"`
+	ResourceVersion any `json:"resourceVersion,omitempty" stead:"ignored"`
+	SelfLink        any `json:"selfLink,omitempty" stead:"ignored"`
+	UID             any `json:"uid,omitempty" stead:"ignored"`
 }
 
 // SetSpec is what a set should be. Defaults are SEMANTICS K2, filled by Default.

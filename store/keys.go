@@ -20,6 +20,7 @@ const (
 	KindVolumeReport = "volumereports"
 	KindRequest      = "requests"
 	KindEvent        = "events"
+	KindHistory      = "history"
 	KindAddress      = "addresses"
 	KindIdentity     = "identities"
 	KindStatus       = "status"
@@ -86,6 +87,17 @@ func VolumeReportKey(id spec.Identity, c spec.ClaimName, v spec.VolumeID) string
 // EventKey is events/<ns>/<set>/<name>.
 func EventKey(r spec.SetRef, name string) string { return refKey(KindEvent, r) + "/" + name }
 
+// HistoryBase is the last element of the key of a history's base.
+const HistoryBase = "base"
+
+// HistoryBaseKey is history/<ns>/<set>/base.
+func HistoryBaseKey(r spec.SetRef) string { return refKey(KindHistory, r) + "/" + HistoryBase }
+
+// HistoryPageKey is history/<ns>/<set>/<page>.
+func HistoryPageKey(r spec.SetRef, page int64) string {
+	return refKey(KindHistory, r) + "/" + strconv.FormatInt(page, 10)
+}
+
 // AddressKey is addresses/<ip>.
 func AddressKey(a netip.Addr) string { return KindAddress + "/" + a.String() }
 
@@ -123,11 +135,11 @@ func Kind(key string) (kind, rest string) {
 }
 
 // RefOfKey is the set a key of sets, status, revisions, members, reports,
-// identities, volumes, volumereports, requests or events belongs to; ok is false for other keys.
+// identities, volumes, volumereports, requests, events or history belongs to; ok is false for other keys.
 func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	kind, rest := Kind(key)
 	switch kind {
-	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindEvent:
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindEvent, KindHistory:
 	default:
 		return ref, false
 	}

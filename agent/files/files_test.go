@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -97,22 +99,68 @@ func TestSetNeverGoesBack(t *testing.T) {
 	p := At(t.TempDir(), life().Member.ID)
 	picture := func(epoch, rev int64, replicas int, bootstrapped bool) *spec.Picture {
 		return &spec.Picture{
-			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
+			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Told: spec.ChangeID{Epoch: 1, Number: 7}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
 			Generation: 3, Replicas: replicas, InitialReplicas: 2, Bootstrapped: bootstrapped,
 			Peers: []spec.Peer{{Name: "db-1", Ordinal: 1}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
 		}
 	}
-	must(t, WriteSet(p, picture(1, 10, 3, true)))
+	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(90*time.Second+129*time.Millisecond)))
 	first := read(t, p.Stead, SetFile)
-	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"namespace":"prod",`+
+	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"event":{"epoch":1,"number":7},"confirmedUntil":90.12,"namespace":"prod",`+
 		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false}]}`+"\n")
-	must(t, WriteSet(p, picture(1, 9, 5, false)))
+	must(t, WriteSet(p, picture(1, 9, 5, false), uptime(time.Hour)))
 	equal(t, "after an older picture", read(t, p.Stead, SetFile), first)
-	must(t, WriteSet(p, picture(2, 1, 5, false)))
+	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(time.Hour)))
+	equal(t, "after the same picture, confirmed anew", read(t, p.Stead, SetFile), first)
+	must(t, WriteSet(p, picture(2, 1, 5, false), 0)) // an agent that was not answered yet
+	if got := read(t, p.Stead, SetFile); !strings.Contains(got, `"confirmedUntil":90.12,`) {
+		t.Errorf("confirmedUntil went back: %s", got)
+	}
 	if got := read(t, p.Stead, SetFile); got == first {
 		t.Errorf("a picture of a later epoch was ignored: %s", got)
 	}
 	equal(t, "bootstrapped after a picture that does not say so", read(t, p.Stead, BootstrappedFile), "1\n")
+}
+
+func uptime(d time.Duration) Uptime { return Uptime(d) }
+
+func TestEventsNeverGoBack(t *testing.T) {
+	p := At(t.TempDir(), life().Member.ID)
+	must(t, WriteEvents(p, nil))
+	absent := func(name string) {
+		t.Helper()
+		if _, err := os.Stat(filepath.Join(p.Stead, name)); !os.IsNotExist(err) {
+			t.Errorf("%s: got %v, want it absent", name, err)
+		}
+	}
+	absent(EventsFile)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ready := func(epoch, number int64) spec.Change {
+		return spec.Change{Epoch: epoch, Number: number, Kind: spec.ChangeReady, Member: "db-0", Token: "1.42", Revision: "r1", Replicas: 3, At: at}
+	}
+	wanted := spec.Change{Epoch: 1, Number: 3, Kind: spec.ChangeReplicas, Ordinal: spec.NoOrdinal, Replicas: 3, At: at}
+	must(t, WriteEvents(p, []spec.Change{ready(1, 2), wanted}))
+	first := `{"epoch":1,"number":2,"kind":"Ready","member":"db-0","ordinal":0,"token":"1.42","revision":"r1","replicas":3,"at":"2026-01-02T03:04:05Z"}` + "\n" +
+		`{"epoch":1,"number":3,"kind":"ReplicasChanged","ordinal":-1,"replicas":3,"at":"2026-01-02T03:04:05Z"}` + "\n"
+	equal(t, "events", read(t, p.Stead, EventsFile), first)
+	must(t, WriteEvents(p, []spec.Change{ready(1, 2)}))
+	must(t, WriteEvents(p, nil))
+	equal(t, "events after an older history", read(t, p.Stead, EventsFile), first)
+	must(t, WriteEvents(p, []spec.Change{ready(2, 1)}))
+	if got := read(t, p.Stead, EventsFile); !strings.HasPrefix(got, `{"epoch":2,"number":1,`) {
+		t.Errorf("a later epoch was ignored: %s", got)
+	}
+
+	must(t, WriteConfirmed(p, 0))
+	absent(ConfirmedFile)
+	must(t, WriteConfirmed(p, uptime(100*time.Second)))
+	must(t, WriteConfirmed(p, uptime(99*time.Second)))
+	equal(t, "confirmed", read(t, p.Stead, ConfirmedFile), "100.00\n")
+	must(t, WriteConfirmed(p, uptime(101*time.Second+59*time.Millisecond)))
+	equal(t, "confirmed", read(t, p.Stead, ConfirmedFile), "101.05\n")
+	must(t, Clean(p))
+	must(t, WriteConfirmed(p, uptime(200*time.Second)))
+	absent("")
 }
 
 func TestEnv(t *testing.T) {

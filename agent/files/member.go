@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -103,23 +105,66 @@ func address(l *spec.Life) string {
 
 // setDoc is the form of set.json.
 type setDoc struct {
-	Set          spec.SetName   `json:"set"`
-	Replicas     int            `json:"replicas"`
-	Initial      int            `json:"initialReplicas"`
-	Generation   int64          `json:"generation"`
-	Bootstrapped bool           `json:"bootstrapped"`
-	Sequence     spec.Sequence  `json:"sequence"`
-	Namespace    spec.Namespace `json:"namespace"`
-	Peers        []spec.Peer    `json:"peers"`
+	Set          spec.SetName  `json:"set"`
+	Replicas     int           `json:"replicas"`
+	Initial      int           `json:"initialReplicas"`
+	Generation   int64         `json:"generation"`
+	Bootstrapped bool          `json:"bootstrapped"`
+	Sequence     spec.Sequence `json:"sequence"`
+	// Event is the last event that is included.
+	Event          spec.ChangeID  `json:"event"`
+	ConfirmedUntil Uptime         `json:"confirmedUntil"`
+	Namespace      spec.Namespace `json:"namespace"`
+	Peers          []spec.Peer    `json:"peers"`
+}
+
+// Uptime is a moment on the boot-time clock, as the first number in /proc/uptime: in
+// seconds, rounded down to hundredths.
+type Uptime time.Duration
+
+const hundredth = Uptime(10 * time.Millisecond)
+
+func (u Uptime) String() string {
+	return fmt.Sprintf("%d.%02d", u/(100*hundredth), u/hundredth%100)
+}
+
+// MarshalJSON writes a number of seconds.
+func (u Uptime) MarshalJSON() ([]byte, error) { return []byte(u.String()), nil }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *Uptime) UnmarshalJSON(b []byte) error {
+	whole, part, _ := strings.Cut(string(b), ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || len(part) != 2 {
+		return fmt.Errorf("%q is no uptime; want seconds with two decimals", b)
+	}
+	n, err := strconv.ParseUint(part, 10, 8)
+	if err != nil {
+		return fmt.Errorf("%q is no uptime: %w", b, err)
+	}
+	*u = Uptime(seconds)*100*hundredth + Uptime(n)*hundredth
+	return nil
+}
+
+// Events is the content of the file events: one change a line, oldest first.
+func Events(changes []spec.Change) ([]byte, error) {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
+	for i := range changes {
+		if err := lines.Encode(&changes[i]); err != nil {
+			return nil, fmt.Errorf("encode %s: %w", EventsFile, err)
+		}
+	}
+	return b.Bytes(), nil
 }
 
 // Set is the content of set.json: one line.
-func Set(p *spec.Picture) ([]byte, error) {
+func Set(p *spec.Picture, confirmed Uptime) ([]byte, error) {
 	peers := slices.Clone(p.Peers)
 	slices.SortFunc(peers, func(a, b spec.Peer) int { return a.Ordinal - b.Ordinal })
 	b, err := json.Marshal(setDoc{
 		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas, Generation: p.Generation,
-		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Peers: append([]spec.Peer{}, peers...),
+		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]spec.Peer{}, peers...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", SetFile, err)

@@ -13,6 +13,8 @@ const SteadDir = "/run/stead"
 const (
 	MemberFile       = "member.json"
 	SetFile          = "set.json"
+	EventsFile       = "events"
+	ConfirmedFile    = "confirmed"
 	BootstrappedFile = "bootstrapped"
 	VolumeNewFile    = "volume-new"
 	TerminationFile  = "termination-reason"

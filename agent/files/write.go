@@ -67,24 +67,72 @@ func WriteVolumeNew(p Place, content []byte) error {
 }
 
 // WriteSet writes set.json and, once it is true, bootstrapped. A picture with a
-// lower sequence than the one written is ignored; bootstrapped is never removed.
-func WriteSet(p Place, picture *spec.Picture) error {
+// lower sequence than the one written is ignored; bootstrapped is never removed, and
+// neither confirmed nor the event named ever goes back. Of a picture that was written
+// the file is left alone, however much confirmed moved.
+func WriteSet(p Place, picture *spec.Picture, confirmed Uptime) error {
 	var old setDoc
+	var known bool
 	if b, err := os.ReadFile(filepath.Join(p.Stead, SetFile)); err == nil {
-		if err := json.Unmarshal(b, &old); err == nil && old.Sequence.Compare(picture.Sequence) > 0 {
+		known = json.Unmarshal(b, &old) == nil
+		if known && old.Sequence.Compare(picture.Sequence) > 0 {
 			return nil
 		}
+	}
+	if known && (old.Sequence == picture.Sequence || old.ConfirmedUntil > confirmed) {
+		confirmed = old.ConfirmedUntil
+	}
+	next := *picture
+	if old.Event.Compare(next.Told) > 0 {
+		next.Told = old.Event // what an older picture included, this one does
 	}
 	if picture.Bootstrapped {
 		if err := Put(p.Stead, BootstrappedFile, []byte("1\n"), 0o444); err != nil {
 			return err
 		}
 	}
-	doc, err := Set(picture)
+	doc, err := Set(&next, confirmed)
 	if err != nil {
 		return err
 	}
 	return Put(p.Stead, SetFile, doc, 0o444)
+}
+
+// WriteEvents writes what became of the set, unless the file is newer. It is written
+// before set.json, which names an event in it.
+func WriteEvents(p Place, changes []spec.Change) error {
+	if old, err := os.ReadFile(filepath.Join(p.Stead, EventsFile)); err == nil {
+		lines := bytes.Split(bytes.TrimSuffix(old, []byte("\n")), []byte("\n"))
+		var last spec.Change
+		err := json.Unmarshal(lines[len(lines)-1], &last)
+		if err == nil && last.ID().Compare(spec.LastChange(changes)) > 0 {
+			return nil
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	doc, err := Events(changes)
+	if err != nil {
+		return err
+	}
+	return Put(p.Stead, EventsFile, doc, 0o444)
+}
+
+// WriteConfirmed says until when set.json and events are confirmed to be what stands;
+// it never goes back. It makes no directory: that of a member which is gone stays gone.
+func WriteConfirmed(p Place, until Uptime) error {
+	target := filepath.Join(p.Stead, ConfirmedFile)
+	if b, err := os.ReadFile(target); err == nil {
+		var old Uptime
+		if err := old.UnmarshalJSON(bytes.TrimSpace(b)); err == nil && old >= until {
+			return nil
+		}
+	}
+	if _, err := os.Stat(p.Stead); until == 0 || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return Put(p.Stead, ConfirmedFile, []byte(until.String()+"\n"), 0o444)
 }
 
 // WriteTermination tells the member why it is about to be asked to stop.

@@ -7,7 +7,7 @@
 //	<epoch>.<number>.<attempt>/     one run: token of the life, restart in place
 //	    0.log                       written now
 //	    1.log 2.log …               older and older
-//	    lock                        held (flock) while the run's logger lives
+//	    lock                        held (flock) while the run's writer lives
 //
 // The newest two runs are kept, so `logs --previous` shows the run before the
 // last restart, also when a new life began since. A line is

@@ -248,3 +248,30 @@ func TestLossIsToldOnceWritingWorksAgain(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestAWriterGoesOnWhereAnotherWasKilled(t *testing.T) {
+	c := config(t, "1.2.0", 0, 0)
+	killed := NewWriter(c)
+	killed.Copy("stdout", strings.NewReader("one\n"))
+	out := &watched{}
+	out.more.L = &out.mu
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() { done <- Read(ctx, c.Dir, Options{Tail: -1, Follow: true}, out) }()
+	out.until(1)
+	if _, err := killed.file.Write([]byte("2026-01-01T00:00:00Z stdout half a li")); err != nil {
+		t.Fatal(err)
+	}
+	killed.Close() // as its death does, this lets go of the lock
+	next := NewWriter(c)
+	next.Note("began anew")
+	next.Copy("stdout", strings.NewReader("two\n"))
+	next.Close()
+	if err := <-done; err != nil {
+		t.Fatalf("Read ended with %v, want nil at the end of the run", err)
+	}
+	if got, want := out.buf.String(), "one\nhalf a li\nstead-node logger: began anew\ntwo\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

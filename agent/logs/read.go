@@ -14,6 +14,10 @@ import (
 // pollEvery is how often a follower looks for more.
 const pollEvery = 150 * time.Millisecond
 
+// endLooks is how often in a row a run must look ended: a writer that was killed is
+// soon followed by another.
+const endLooks = 8
+
 // Options say what Read shows.
 type Options struct {
 	// Tail is how many of the last lines to begin with; negative: all of them.
@@ -46,9 +50,13 @@ func Read(ctx context.Context, dir string, o Options, w io.Writer) error {
 	if err := r.seek(); err != nil {
 		return err
 	}
-	for {
+	for quiet := 0; ; {
 		// Ended is asked before the last look, so that nothing is left behind.
-		over := !o.Follow || ended(run)
+		quiet++
+		if !ended(run) {
+			quiet = 0
+		}
+		over := !o.Follow || quiet == endLooks
 		if err := r.drain(ctx); err != nil || over {
 			return err
 		}

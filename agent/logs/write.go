@@ -61,6 +61,14 @@ func (w *Writer) Copy(stream string, r io.Reader) error {
 	}
 }
 
+// Note writes a line of our own.
+func (w *Writer) Note(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line(time.Now().UTC(), "stderr", []byte("stead-node logger: "+text))
+	w.flush()
+}
+
 // Close ends the run: readers that follow it see its end.
 func (w *Writer) Close() {
 	w.mu.Lock()
@@ -188,17 +196,32 @@ func (w *Writer) open() error {
 		}
 		w.lock = lock
 	}
-	f, err := os.OpenFile(fileName(w.dir, 0), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	f, err := os.OpenFile(fileName(w.dir, 0), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o640)
 	if err != nil {
 		return err
 	}
-	st, err := f.Stat()
+	size, err := endLine(f)
 	if err != nil {
 		f.Close()
 		return err
 	}
-	w.file, w.size = f, st.Size()
+	w.file, w.size = f, size
 	return nil
+}
+
+// endLine ends a line that a writer before this one left unfinished, and returns the
+// file's size.
+func endLine(f *os.File) (int64, error) {
+	st, err := f.Stat()
+	if err != nil || st.Size() == 0 {
+		return 0, err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, st.Size()-1); err != nil || last[0] == '\n' {
+		return st.Size(), err
+	}
+	_, err = f.Write([]byte("\n"))
+	return st.Size() + 1, err
 }
 
 // takeLock makes a lock file that is held from the moment it can be seen.

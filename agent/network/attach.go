@@ -39,7 +39,7 @@ func (n *Network) attach(ctx context.Context, id spec.Identity, path string, add
 		return fmt.Errorf("open network namespace %s: %w", path, err)
 	}
 	defer ns.Close()
-	own, err := netns.GetFromPath(cmp.Or(n.cfg.NetNS, "/proc/self/ns/net"))
+	own, err := netns.GetFromPath(cmp.Or(n.cfg.NetNS, "/proc/thread-self/ns/net"))
 	if err != nil {
 		return fmt.Errorf("open the host's network namespace: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -35,16 +34,13 @@ func namespace(t testing.TB) string {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends here
+	err := within("/proc/thread-self/ns/net", func() error { // on a thread that ends here
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
+			return err
 		}
-		done <- unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
-	}()
-	if err := <-done; err != nil {
+		return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
+	})
+	if err != nil {
 		t.Fatalf("make a network namespace: %v", err)
 	}
 	t.Cleanup(func() { unpin(t, path) })

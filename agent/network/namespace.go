@@ -23,6 +23,12 @@ func within(path string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread cannot end, and /proc/self would show its namespace.
+			done <- within(path, f) // on another one, for this one is held
+			runtime.UnlockOSThread()
+			return
+		}
 		ns, err := netns.GetFromPath(path)
 		if err != nil {
 			done <- fmt.Errorf("open network namespace %s: %w", path, err)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,4 +199,26 @@ func TestTwoNodesOfOneNamespaceLeaveEachOtherAlone(t *testing.T) {
 	must(t, second.Teardown(t.Context()))
 	same(t, "the first node after the second has gone", before, picture(t, h))
 	reaches(t, h, addrA, n.cfg.Gateway)
+}
+
+func TestNoNamespaceIsEnteredOnTheMainThread(t *testing.T) {
+	needsRoot(t)
+	const threads = 50 // at once, so that the main one would be among them
+	var here, all sync.WaitGroup
+	here.Add(threads)
+	for range threads {
+		all.Go(func() {
+			if err := within("/proc/thread-self/ns/net", func() error {
+				if unix.Gettid() == unix.Getpid() {
+					t.Error("the main thread is in a foreign namespace for ever")
+				}
+				here.Done()
+				here.Wait()
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -104,6 +104,9 @@ type Status struct {
 	Token   spec.Token
 	Attempt int
 	State   State
+	// Loaded, when Created: its process is there and waits for Start, which was broken
+	// off by a crash.
+	Loaded  bool
 	Exit    Exit // when Exited
 	Started time.Time
 	Labels  map[string]string

@@ -1,5 +1,7 @@
 package step
 
+import "slices"
+
 // Next returns the one operation that is to be done now.
 func Next(w Wanted, s Seen) Op {
 	switch s.Standing {
@@ -88,7 +90,7 @@ func container(s Seen, c Container) Op {
 	if op, ok := surroundings(s); ok {
 		return op
 	}
-	if !s.anyRunning() && !s.Empty {
+	if !s.anyRunning() && !s.Empty && !s.loaded() {
 		return wait(CauseProcessLeft, "processes of this member are still there although no container runs")
 	}
 	if c.State == Absent {
@@ -205,6 +207,12 @@ func (s Seen) hold(op Op) Op {
 func (s Seen) anyRunning() bool { return s.any(Running) }
 
 func (s Seen) anyLost() bool { return s.any(Lost) }
+
+// loaded reports that processes may be there because a container waits for its
+// start, which a crash broke off; what is lost may have some, too.
+func (s Seen) loaded() bool {
+	return !s.anyLost() && slices.ContainsFunc(s.Containers, func(c Container) bool { return c.State == Created && c.Loaded })
+}
 
 func (s Seen) any(state State) bool {
 	for _, c := range s.Containers {

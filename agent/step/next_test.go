@@ -58,6 +58,11 @@ func TestNext(t *testing.T) {
 		{"then it is started", run, ended(Created, true, true), Op{Kind: StartContainer, Container: "db"}},
 		{"a created container is not started without network", run, with(ended(Created, true, true), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},
 		{"nothing is started while processes are left", run, ended(Created, true, false), wait(CauseProcessLeft, "processes of this member are still there although no container runs")},
+		{"a start that a crash broke off goes on", run, with(ended(Created, true, false), func(s *Seen) { s.Containers[0].Loaded = true }), Op{Kind: StartContainer, Container: "db"}},
+		{"but not beside a container that is lost", run, with(ended(Created, true, false), func(s *Seen) {
+			s.Containers[0].Loaded = true
+			s.Containers = append(s.Containers, Container{Name: "side", State: Lost, Due: true})
+		}), wait(CauseProcessLeft, "processes of this member are still there although no container runs")},
 		{"a running life needs nothing", run, alive(), Op{Kind: Nothing}},
 		{"a running life gets its files renewed", run, with(alive(), func(s *Seen) { s.Files = false }), Op{Kind: WriteFiles}},
 		{"a running life gets its network repaired", run, with(alive(), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},

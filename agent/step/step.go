@@ -81,6 +81,8 @@ const (
 type Container struct {
 	Name  string
 	State State
+	// Loaded, when Created: its own process is there, and waits to be started.
+	Loaded bool
 	// Image: it is present.
 	Image bool
 	// Due: the back-off after its last end is over. Cause and Message tell of that end.

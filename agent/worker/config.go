@@ -24,6 +24,10 @@ type Config struct {
 	Find files.Lookup
 	// Picture is the newest picture of a set; false: none was told yet.
 	Picture func(spec.SetRef) (spec.Picture, bool)
+	// History is the newest changes of a set, oldest first; it must not be changed.
+	History func(spec.SetRef) []spec.Change
+	// Confirmed is until when, on Clock, pictures and histories are confirmed.
+	Confirmed func() time.Duration
 	// Report takes what was seen of a life; it must not block.
 	Report func(spec.Report)
 	// Seq gives the next sequence of a report; it grows also over a restart of the agent.

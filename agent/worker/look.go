@@ -125,6 +125,11 @@ func (w *Worker) takeKicks() {
 	if k.containers {
 		w.dirty = true
 	}
+	if k.confirmed && w.prepared.files {
+		if err := files.WriteConfirmed(w.place, files.Uptime(w.c.Confirmed())); err != nil {
+			w.log.Warn("confirmation not written", "err", err)
+		}
+	}
 	if k.repair && w.prepared.network && w.anyStarted() {
 		w.prepared.network, w.prepared.files = false, false
 	}
@@ -210,7 +215,7 @@ func (w *Worker) seenContainers() []step.Container {
 	for _, name := range names {
 		b := w.box(name)
 		out = append(out, step.Container{
-			Name: name, State: b.seen, Image: b.image, Due: !now.Before(b.due),
+			Name: name, State: b.seen, Loaded: b.seen == step.Created && b.status.Loaded, Image: b.image, Due: !now.Before(b.due),
 			Cause: b.Cause, Message: b.waitMessage(now), Unhealthy: b.unhealthy,
 			Ending: !b.deadline.IsZero(), Overdue: !b.deadline.IsZero() && !now.Before(b.deadline),
 		})

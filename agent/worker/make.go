@@ -137,7 +137,7 @@ func (w *Worker) writeFiles() error {
 	}
 	if picture, ok := w.c.Picture(w.id.Ref()); ok {
 		picture.Bootstrapped = picture.Bootstrapped || life.Bootstrapped
-		if err := files.WriteSet(w.place, &picture); err != nil {
+		if err := w.writeSet(&picture); err != nil {
 			return err
 		}
 	}
@@ -156,4 +156,20 @@ func (w *Worker) writeFiles() error {
 	}
 	w.prepared.files = true
 	return nil
+}
+
+// writeSet shows the member its set. A node hears of a set's history once it has a
+// member of it, which may be after the picture.
+func (w *Worker) writeSet(picture *spec.Picture) error {
+	changes, confirmed := w.c.History(w.id.Ref()), files.Uptime(w.c.Confirmed())
+	if last := spec.LastChange(changes); last.Compare(picture.Told) < 0 {
+		picture.Told = last
+	}
+	if err := files.WriteEvents(w.place, changes); err != nil {
+		return err
+	}
+	if err := files.WriteSet(w.place, picture, confirmed); err != nil {
+		return err
+	}
+	return files.WriteConfirmed(w.place, confirmed)
 }

@@ -53,7 +53,8 @@ type Worker struct {
 // kicks are what others noticed since the worker last looked.
 type kicks struct {
 	containers bool // something may have happened to a container
-	files      bool // a picture, ConfigMap or Secret changed
+	files      bool // a picture, history, ConfigMap or Secret changed
+	confirmed  bool // what the files say was confirmed anew
 	images     bool // an image came
 	repair     bool // link and files are to be looked after
 	health     map[string]probe.Health
@@ -134,7 +135,15 @@ func (w *Worker) Over(token spec.Token) {
 	w.nudge()
 }
 
-// FilesChanged tells that a picture, ConfigMap or Secret may have changed.
+// Confirmed tells that Config.Confirmed moved on.
+func (w *Worker) Confirmed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kicks.confirmed = true
+	w.nudge()
+}
+
+// FilesChanged tells that a picture, history, ConfigMap or Secret may have changed.
 func (w *Worker) FilesChanged() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -62,6 +62,8 @@ func (n *node) run() {
 	starts, seq := l.Starts(), int64(0)
 	c := &Config{
 		Runtime: n.host, Network: n.host, Volumes: n.host, Ledger: l, Prober: n.prober, Find: n.book.Find,
+		History:   func(spec.SetRef) []spec.Change { return nil },
+		Confirmed: func() time.Duration { return 0 },
 		Picture: func(ref spec.SetRef) (spec.Picture, bool) {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -1,6 +1,6 @@
 // Command stead-node is the part of Stead that must outlive it: the logger of a
 // container, started by containerd's shim. It links the standard library only, so
-// that one process a container costs next to nothing, and stays at a versioned
+// that two processes a container cost next to nothing, and stays at a versioned
 // path, because a logger that ends kills its container.
 //
 //	stead-node logger CONFIG   copy fd 3 (stdout) and fd 4 (stderr) to log files
@@ -12,7 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
+	"slices"
 	"syscall"
 
 	"github.com/stead-project/stead/agent/logs"
@@ -30,42 +30,36 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case len(args) == 1 && args[0] == "version":
 		fmt.Fprintln(stdout, version)
 		return 0
-	case len(args) == 2 && args[0] == "logger":
-		return logger(args[1], stderr)
+	case len(args) == 2 && slices.Contains([]string{"logger", "keeper", "writer", "again"}, args[0]):
+		return logger(args[0], args[1], stderr)
 	}
 	fmt.Fprintln(stderr, "usage: stead-node logger CONFIG | version")
 	return 2
 }
 
 // logger runs until both streams have ended. The shim gives it the container's
-// stdout as fd 3 and stderr as fd 4, and waits until fd 5 is closed.
-func logger(arg string, stderr io.Writer) int {
+// stdout as fd 3 and stderr as fd 4, and waits until fd 5 is closed. To a half that
+// the other half started, fd 5 is the socket between them.
+func logger(role, arg string, stderr io.Writer) int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	cfg, err := logs.ParseConfig(arg)
 	if err != nil {
 		fmt.Fprintln(stderr, "stead-node logger:", err)
 		return 2
 	}
-	// Before the disk is touched: while fd 5 is open the container's start hangs.
+	h := &half{cfg: cfg, arg: arg, first: role != "again", tell: stderr}
+	h.streams = [2]*os.File{os.NewFile(3, "stdout"), os.NewFile(4, "stderr")}
+	if role != "logger" {
+		peer := os.NewFile(5, "peer")
+		if role == "keeper" {
+			return h.keep(peer)
+		}
+		return h.write(peer)
+	}
+	// Before anything is started: while fd 5 is open the container's start hangs.
 	if err := syscall.Close(5); err != nil {
 		fmt.Fprintln(stderr, "stead-node logger: close fd 5:", err)
 		return 2
 	}
-	w := logs.NewWriter(cfg)
-	defer w.Close()
-	streams := [...]string{"stdout", "stderr"}
-	failed := make([]error, len(streams))
-	var group sync.WaitGroup
-	for i, name := range streams {
-		in := os.NewFile(uintptr(3+i), name)
-		group.Go(func() { failed[i] = w.Copy(name, in) })
-	}
-	group.Wait()
-	for _, err := range failed {
-		if err != nil {
-			fmt.Fprintln(stderr, "stead-node logger:", err)
-			return 1
-		}
-	}
-	return 0
+	return h.keep(nil)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -96,6 +97,13 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		return err
 	}
 	defer h.runtime.Close()
+	metrics, err := server.ListenMetrics(o.Metrics)
+	if err != nil {
+		return err
+	}
+	if metrics != nil {
+		defer metrics.Close()
+	}
 	if err := prepareHost(ctx, h, log); err != nil {
 		return err
 	}
@@ -112,20 +120,20 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.dns.Run(ctx) })
 	group.Go(func() error { h.network.Watch(ctx, h.changed); return nil })
-	group.Go(func() error { return serveAgentMetrics(ctx, o.Metrics, a) })
+	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a) })
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()
 }
 
-// serveAgentMetrics tells of the agent until ctx ends. An agent without a server is
-// healthy: its members run on.
-func serveAgentMetrics(ctx context.Context, where string, a *agent.Agent) error {
+// serveAgentMetrics tells of the agent on lis (nil: nowhere) until ctx ends. An agent
+// without a server is healthy: its members run on.
+func serveAgentMetrics(ctx context.Context, lis net.Listener, a *agent.Agent) error {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(a); err != nil {
 		return err
 	}
-	return server.ServeMetrics(ctx, where, registry, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	return server.ServeMetrics(ctx, lis, registry, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 }
 
 // prepareHost sets up the network, and goes on trying unless the host's own

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
@@ -36,9 +37,6 @@ func applyCommand(c *cli) *cobra.Command {
 		Example: applyCmdExample,
 		Args:    exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(files) == 0 {
-				return usageError{errors.New("apply needs a manifest: -f FILE, -f DIRECTORY or -f - for standard input")}
-			}
 			read, err := readManifests(files, cmd.InOrStdin())
 			if err != nil {
 				return err
@@ -61,16 +59,24 @@ func applyCommand(c *cli) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - (may be repeated)")
-	flags.BoolVar(&dryRun, "dry-run", false, "say what would be done and do nothing")
-	flags.BoolVar(&skip, "skip-unsupported", false, "leave out objects of kinds that Stead does not run")
+	manifestFlags(flags, &files, &skip)
+	flags.BoolVar(&dryRun, "dry-run", false, "say what would be done and do nothing; 'stead diff' also shows what differs")
 	flags.BoolVar(&wait, "wait", false, "wait until every member of the applied sets is available, showing who waits for what")
 	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits; exit code 3 when it is over")
 	return cmd
 }
 
+// manifestFlags name the manifests of a verb.
+func manifestFlags(flags *pflag.FlagSet, files *[]string, skip *bool) {
+	flags.StringArrayVarP(files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - (may be repeated)")
+	flags.BoolVar(skip, "skip-unsupported", false, "leave out objects of kinds that Stead does not run")
+}
+
 // readManifests reads every file once; a directory stands for the manifests in it.
 func readManifests(names []string, stdin io.Reader) ([]*proto.File, error) {
+	if len(names) == 0 {
+		return nil, usageError{errors.New("a manifest is needed: -f FILE, -f DIRECTORY or -f - for standard input")}
+	}
 	var out []*proto.File
 	for _, name := range names {
 		if name == "-" {
@@ -139,9 +145,7 @@ func manifestPaths(name string) ([]string, error) {
 }
 
 func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool) {
-	for _, w := range done.GetWarnings() {
-		fmt.Fprintln(errOut, "warning: "+w)
-	}
+	sayWarnings(errOut, done)
 	suffix := ""
 	if dryRun {
 		suffix = " (dry run)"
@@ -151,6 +155,12 @@ func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool)
 		for _, e := range a.GetEffects() {
 			fmt.Fprintln(out, "  "+e)
 		}
+	}
+}
+
+func sayWarnings(errOut io.Writer, done *proto.ApplyResponse) {
+	for _, w := range done.GetWarnings() {
+		fmt.Fprintln(errOut, "warning: "+w)
 	}
 }
 

@@ -113,6 +113,17 @@ func decode(o *proto.Object, spec, status any) (object, error) {
 // setStatus is what the server shows of a set beside its spec.
 type setStatus struct {
 	spec.SetStatus
-	Paused   bool `json:"paused"`
-	Deleting bool `json:"deleting"`
+	Paused   bool        `json:"paused"`
+	Deleting bool        `json:"deleting"`
+	Edits    []spec.Edit `json:"edits"`
+}
+
+// userName is for whom this runs: whoever called sudo, else the user.
+func userName() string {
+	for _, name := range []string{os.Getenv("SUDO_USER"), os.Getenv("USER"), os.Getenv("LOGNAME")} {
+		if name != "" {
+			return name
+		}
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,15 +57,16 @@ type describer struct {
 
 func (d describer) set(ctx context.Context, got *proto.Object) error {
 	var s spec.SetSpec
-	var st spec.SetStatus
+	var st setStatus
 	o, err := decode(got, &s, &st)
 	if err != nil {
 		return err
 	}
 	d.fields(
-		"Set", o.Metadata.Namespace+"/"+o.Metadata.Name,
+		"Set", o.Metadata.Namespace+"/"+o.Metadata.Name+ordered(&st),
 		"Created", age(o.Metadata.CreationTimestamp)+" ago, generation "+fmt.Sprint(o.Metadata.Generation),
 		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d ending", replicasOf(&s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
+		"Update", fmt.Sprintf("%d on the newest revision, %d of them available", st.UpdatedReplicas, st.UpdatedAvailableReplicas),
 		"Policy", fmt.Sprintf("%s, %s", s.PodManagementPolicy, s.UpdateStrategy.Type),
 		"Service", s.ServiceName,
 		"Revision", fmt.Sprintf("current %s, update %s", st.CurrentRevision, st.UpdateRevision),
@@ -73,18 +75,53 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 	for _, c := range st.Conditions {
 		fmt.Fprintf(d.out, "%-13s %s %s %s\n", c.Type+":", c.Status, c.Reason, c.Message)
 	}
-	if err := d.list(ctx, "member", o.Metadata.Name, "Members", nil); err != nil {
+	if err := d.rows(&st); err != nil {
 		return err
 	}
-	for _, m := range st.Members {
-		if m.Blocked != "" || m.Cause != "" {
-			fmt.Fprintf(d.out, "  %s: %s\n", m.Name, memberState(m))
-		}
+	if err := d.edits(&st); err != nil {
+		return err
 	}
 	if err := d.list(ctx, "volume", o.Metadata.Name, "Volumes", nil); err != nil {
 		return err
 	}
 	return d.list(ctx, "event", o.Metadata.Name, "Events", nil)
+}
+
+// ordered says what people ordered of a set beside its spec.
+func ordered(st *setStatus) string {
+	switch {
+	case st.Deleting:
+		return " (being deleted)"
+	case st.Paused:
+		return " (its rollout is paused)"
+	}
+	return ""
+}
+
+// rows is the table of members; who waits says for what.
+func (d describer) rows(st *setStatus) error {
+	if len(st.Members) == 0 {
+		return nil
+	}
+	fmt.Fprintln(d.out, "\nMembers:")
+	t := newTable(d.out, "NAME", "READY", "PHASE", "RESTARTS", "NODE", "REVISION", "BLOCKED")
+	for _, m := range st.Members {
+		t.row(m.Name, yesNo(m.Ready), phaseText(m), m.Restarts, m.Node, m.Revision, blockedText(m))
+	}
+	return t.flush()
+}
+
+// edits are who changed the spec last.
+func (d describer) edits(st *setStatus) error {
+	if len(st.Edits) == 0 {
+		return nil
+	}
+	fmt.Fprintln(d.out, "\nEdits:")
+	t := newTable(d.out, "GENERATION", "AGE", "VERB", "BY", "CHANGES")
+	for _, e := range st.Edits[max(0, len(st.Edits)-shownLines):] {
+		t.row(e.Generation, age(e.At), e.Verb, e.By, strings.Join(e.Changes, ", "))
+	}
+	return t.flush()
 }
 
 func (d describer) member(ctx context.Context, got *proto.Object) error {
@@ -108,11 +145,16 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 	d.fields(
 		"Member", o.Metadata.Namespace+"/"+o.Metadata.Name,
 		"State", memberState(st.MemberStatus),
+		"Phase", phaseText(st.MemberStatus)+", ready: "+yesNo(st.Ready),
+		"Blocked", blockedText(st.MemberStatus),
 		"Node", string(st.Node),
-		"Address", fmt.Sprint(st.Address),
+		"Address", addressText(st.MemberStatus),
 		"Revision", string(st.Revision),
-		"Life", fmt.Sprintf("token %s, begun for %s %s ago", st.Token, m.Reason, age(st.BeganAt)),
+		"Life", lifeText(&m, &st.MemberStatus),
 	)
+	if m.StopReason != "" {
+		fmt.Fprintf(d.out, "%-13s it is being stopped for %s\n", "Ending:", m.StopReason)
+	}
 	for _, v := range m.Volumes {
 		fmt.Fprintf(d.out, "%-13s %s: %s of class %s (id %s)\n", "Volume:", v.Claim, bytesText(v.SizeBytes), v.Class, v.ID)
 	}
@@ -135,6 +177,13 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		_, err := decode(p, &e, nil)
 		return err == nil && e.Member == o.Metadata.Name
 	})
+}
+
+func lifeText(m *spec.Member, st *spec.MemberStatus) string {
+	if st.Token == "" {
+		return "none now"
+	}
+	return fmt.Sprintf("token %s, begun for %s %s ago", st.Token, m.Reason, age(st.BeganAt))
 }
 
 // fields prints aligned "Name: value" lines.

@@ -27,3 +27,7 @@ func TestAWatchGoesOnUntilCtrlC(t *testing.T) {
 		t.Errorf("exit code %d\n%s", got, &out)
 	}
 }
+
+func TestDiffAndDryRunSayWhatApplyWouldDo(t *testing.T) { newCluster(t, nil).play("diff.txt") }
+
+func TestDescribeAndHistoryAnswerTheOperator(t *testing.T) { newCluster(t, nil).play("describe.txt") }

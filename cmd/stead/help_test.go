@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -76,7 +75,9 @@ func example(t *testing.T, server string, words []string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if code := run(ctx, append([]string{"--server", server}, words...), io.Discard, io.Discard); code == exitUsage {
-		t.Error("it is a wrong use")
+	var out lines
+	if code := run(ctx, append([]string{"--server", server}, words...), &out, &out); code == exitUsage &&
+		!strings.Contains(out.String(), "no server answers") && !strings.Contains(out.String(), "no such file") {
+		t.Errorf("it is a wrong use: %s", &out)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -157,6 +158,9 @@ func (h *host) prepare(ctx context.Context) error {
 		}
 	}
 	_, err := h.dns.Listen(ctx)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; stop it, or give members another --gateway", err)
+	}
 	return err
 }
 

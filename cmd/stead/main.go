@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
 )
 
 // version is set by the linker (-X main.version).
@@ -46,6 +49,7 @@ func main() {
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
+	ctx = metadata.AppendToOutgoingContext(ctx, proto.UserKey, userName())
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -102,7 +106,7 @@ Try it on one machine:
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of the objects")
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
-		applyCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
+		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), statusCommand(c), versionCommand(c),
 	)

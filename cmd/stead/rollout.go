@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
 )
 
 func rolloutCommand(c *cli) *cobra.Command {
@@ -45,20 +42,6 @@ func (c *cli) onSet(cmd *cobra.Command, args []string, do func(context.Context, 
 		defer cancel()
 		return do(ctx, control, name)
 	})
-}
-
-func rolloutHistory(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:               "history SET",
-		Short:             "List the revisions of a set, the newest last",
-		Example:           `  stead rollout history etcd`,
-		ValidArgsFunction: c.completeNames("set"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
-				return printHistory(ctx, cmd, control, c.namespace, name)
-			})
-		},
-	}
 }
 
 func rolloutUndo(c *cli) *cobra.Command {
@@ -155,42 +138,4 @@ func printEdit(cmd *cobra.Command, done *proto.EditResponse, err error, said str
 		fmt.Fprintln(cmd.OutOrStdout(), "  "+e)
 	}
 	return nil
-}
-
-// printHistory lists the revisions by number, and marks the current one and the update's.
-func printHistory(ctx context.Context, cmd *cobra.Command, control proto.ControlClient, namespace, name string) error {
-	set, err := control.Get(ctx, &proto.GetRequest{Kind: "set", Namespace: namespace, Name: name})
-	if err != nil {
-		return err
-	}
-	var st spec.SetStatus
-	if _, err := decode(set, nil, &st); err != nil {
-		return err
-	}
-	list, err := control.List(ctx, &proto.ListRequest{Kind: "revision", Namespace: namespace, Set: name})
-	if err != nil {
-		return err
-	}
-	revisions := make([]spec.Revision, len(list.GetObjects()))
-	for i, o := range list.GetObjects() {
-		if _, err := decode(o, &revisions[i], nil); err != nil {
-			return err
-		}
-	}
-	slices.SortFunc(revisions, func(a, b spec.Revision) int { return cmp.Compare(a.Number, b.Number) })
-	t := newTable(cmd.OutOrStdout(), "REVISION", "NAME", "STATE", "CAUSE", "AGE")
-	for _, r := range revisions {
-		state := ""
-		switch r.Hash {
-		case st.UpdateRevision:
-			state = "update"
-		case st.CurrentRevision:
-			state = "current"
-		}
-		if r.Hash == st.UpdateRevision && r.Hash == st.CurrentRevision {
-			state = "current"
-		}
-		t.row(r.Number, r.Hash, state, r.ChangeCause, age(r.CreatedAt))
-	}
-	return t.flush()
 }

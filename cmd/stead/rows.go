@@ -56,30 +56,46 @@ func memberRow(p *proto.Object) (cells, wide []any, err error) {
 	if _, err := decode(p, &m, &st); err != nil {
 		return nil, nil, err
 	}
-	ready := "no"
-	if st.Ready {
-		ready = "yes"
-	}
-	phase := firstOf(string(st.Phase), "Waiting")
-	if st.Goal == spec.GoalStop && !st.Phase.Over() {
-		phase = string(spec.PhaseStopping)
-	}
-	address := ""
-	if st.Address.IsValid() {
-		address = st.Address.String()
-	}
 	var images []string
-	blocked := st.Blocked
 	if st.Report != nil {
 		for _, c := range st.Report.Containers {
 			images = append(images, c.Image)
 		}
 	}
-	if blocked == "" && st.Cause != "" {
-		blocked = st.Cause + ": " + st.Message
+	row := st.MemberStatus
+	return []any{row.Name, yesNo(row.Ready), phaseText(row), row.Restarts, age(row.BeganAt), row.Node, addressText(row), row.Revision,
+			sentence(blockedText(row))},
+		[]any{row.Token, m.Reason, strings.Join(images, ",")}, nil
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
 	}
-	return []any{st.Name, ready, phase, st.Restarts, age(st.BeganAt), st.Node, address, st.Revision, sentence(blocked)},
-		[]any{st.Token, m.Reason, strings.Join(images, ",")}, nil
+	return "no"
+}
+
+// phaseText is the phase of a member's life; Waiting where it has none.
+func phaseText(m spec.MemberStatus) string {
+	if m.Goal == spec.GoalStop && !m.Phase.Over() {
+		return string(spec.PhaseStopping)
+	}
+	return firstOf(string(m.Phase), "Waiting")
+}
+
+func addressText(m spec.MemberStatus) string {
+	if !m.Address.IsValid() {
+		return ""
+	}
+	return m.Address.String()
+}
+
+// blockedText says what a member waits for, or what is wrong with it.
+func blockedText(m spec.MemberStatus) string {
+	if m.Blocked == "" && m.Cause != "" {
+		return m.Cause + ": " + m.Message
+	}
+	return m.Blocked
 }
 
 func volumeRow(p *proto.Object) (cells, wide []any, err error) {

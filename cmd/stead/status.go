@@ -171,7 +171,11 @@ func replicasOf(s *spec.SetSpec) int {
 func conditionText(st *spec.SetStatus) string {
 	text := ""
 	for _, c := range st.Conditions {
-		if c.Type != "Available" && c.Reason != "" {
+		trouble := c.Status == "True"
+		if c.Type == "Progressing" {
+			trouble = c.Reason != "" && c.Reason != "Complete"
+		}
+		if trouble && c.Type != "Available" {
 			text += fmt.Sprintf("; %s: %s", c.Type, c.Reason)
 		}
 	}

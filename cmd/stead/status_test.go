@@ -41,6 +41,9 @@ func TestStatusSaysWhichSetsAreNotWellAndWhy(t *testing.T) {
 		_, out = c.stead("status")
 		return strings.Contains(out, "ImageMissing")
 	})
+	if strings.Contains(out, "AsExpected") {
+		t.Errorf("it tells of what is well:\n%s", out)
+	}
 	for _, want := range []string{"sets     0 of 1 are as they should be", "default/db: 0 of 3 ready", "Progressing: ImageMissing", "  db-0 ", "  db-2         waits: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)

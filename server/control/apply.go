@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,10 +47,16 @@ func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 	for _, e := range a.edits {
 		out.Applied = append(out.Applied, e.applied)
 	}
-	if r.GetDryRun() {
-		return out, nil
+	if !r.GetDryRun() {
+		return out, s.write(ctx, a.edits)
 	}
-	return out, s.write(ctx, a.edits)
+	for _, e := range a.edits {
+		e.applied.After = store.Encode(e.docs.after)
+		if e.docs.before != nil {
+			e.applied.Before = store.Encode(e.docs.before)
+		}
+	}
+	return out, nil
 }
 
 // draft is an apply, ready to be written.
@@ -73,7 +80,8 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	if err := d.sets(o, kvs, s.cfg.World); err != nil {
+	misfits, err := d.sets(o, kvs, s.cfg.World, user(ctx))
+	if err != nil {
 		return nil, err
 	}
 	var problems []string
@@ -82,7 +90,11 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 		problems, warnings = d.after.ports(v)
 		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v))
 	})
-	if problems = append(problems, tooLarge(d.edits)...); len(problems) > 0 {
+	problems = append(problems, tooLarge(d.edits)...)
+	switch {
+	case len(misfits) > 0:
+		return nil, refuse(codes.FailedPrecondition, append(misfits, problems...))
+	case len(problems) > 0:
 		return nil, refuse(codes.InvalidArgument, problems)
 	}
 	return d, nil
@@ -150,18 +162,19 @@ func (d *draft) services(o *spec.Objects, kvs map[string]store.KV) error {
 	return nil
 }
 
-func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader) error {
+// sets decides about the sets; problems tell why what is there does not allow it.
+func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader, by string) ([]string, error) {
 	var problems []spec.Problem
 	var misfits []string
 	for _, m := range o.Sets {
 		ref := refOf(m)
 		uid, err := newUID()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC()})
+		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC(), by}, o.Seen(ref))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
 		if e.applied.GetOutcome() == created {
@@ -183,10 +196,7 @@ func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader) e
 		d.edits = append(d.edits, e)
 		d.after.sets[ref] = now
 	}
-	if wrong := append(texts(problems), misfits...); len(wrong) > 0 {
-		return refuse(codes.FailedPrecondition, wrong)
-	}
-	return nil
+	return append(texts(problems), misfits...), nil
 }
 
 // updated is the planner's world of a set as it would be with now.
@@ -221,6 +231,9 @@ func (s *Server) write(ctx context.Context, edits []edit) error {
 		return nil
 	}
 	rev, err := s.cfg.Store.Commit(ctx, txn)
+	if errors.Is(err, store.ErrConflict) {
+		return s.clash(ctx, edits, err)
+	}
 	if err != nil {
 		return writeError("one of the objects", err)
 	}

@@ -29,7 +29,11 @@ type edit struct {
 	key     string
 	seen    store.Rev // of the object as it was read; 0: absent
 	value   []byte    // nil when unchanged
+	docs    documents
 }
+
+// documents are the object before (nil: absent) and after, as manifests; for people.
+type documents struct{ before, after any }
 
 // finish fills in what follows from before and after.
 func finish(kind string, ns spec.Namespace, name, key string, kv store.KV, same bool, record any) edit {
@@ -45,10 +49,11 @@ func finish(kind string, ns spec.Namespace, name, key string, kv store.KV, same 
 	return e
 }
 
-// birth is what a new set gets beside its spec.
+// birth is what a new set gets beside its spec, and who edits an old one.
 type birth struct {
 	uid spec.UID
 	now time.Time // for people
+	by  string    // for people
 }
 
 // before decodes the object as it was; nil when it is new.
@@ -65,7 +70,7 @@ func before[T any](kv store.KV) (*T, error) {
 
 // setEdit makes the set of m, or makes it equal to m. Without replicas in m the
 // present number stays. problems tell what may not change.
-func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.Problem, error) {
+func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit, spec.Set, []spec.Problem, error) {
 	old, err := before[spec.Set](kv)
 	if err != nil {
 		return edit{}, spec.Set{}, nil, err
@@ -82,12 +87,10 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 			now.Spec.Replicas = &one
 		}
 		settleInitial(&now)
+		now.Edits = []spec.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
 		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
+		e.docs.after = spec.SetManifest(&now)
 		return e, now, nil, nil
-	}
-	if old.Deleting {
-		return edit{}, now, nil, status.Errorf(codes.FailedPrecondition,
-			"set %s is being deleted; wait until it is gone and apply again", now.Ref)
 	}
 	then := spec.Clone(*old)
 	spec.Default(&then.Spec) // written by an older version, it may lack defaults
@@ -98,13 +101,23 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth) (edit, spec.Set, []spec.P
 	settleInitial(&now)
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	sameSpec := sameJSON(then.Spec, now.Spec)
+	now.Edits = old.Edits
 	if !sameSpec {
 		now.Generation++
+		note(&now, &then, spec.Edit{Verb: "apply", By: b.by, At: b.now})
 	}
 	same := sameSpec && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
 	e.applied.Effects = changeEffects(&then, &now)
-	return e, now, changeProblems(&then, &now), nil
+	e.docs = documents{spec.SetManifest(&then), spec.SetManifest(&now)}
+	problems := changeProblems(&then, &now)
+	if p, stale := staleProblem(old, read); stale && !same {
+		problems = append(problems, p)
+	}
+	if old.Deleting {
+		problems = []spec.Problem{{What: "set " + now.Ref.String() + " is being deleted", Fix: "wait until it is gone and apply again"}}
+	}
+	return e, now, problems, nil
 }
 
 // settleInitial makes the first members a set ever has its initial ones: those who
@@ -126,13 +139,16 @@ func serviceEdit(m spec.Service, kv store.KV) (edit, spec.ServiceRecord, error) 
 	now := spec.ServiceRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
 	}
-	same := false
+	same, docs := false, documents{after: spec.ServiceManifest(&now)}
 	if old != nil {
 		sameSpec := sameJSON(old.Spec, now.Spec)
 		now.Generation = next(old.Generation, sameSpec)
 		same = sameSpec && maps.Equal(old.Labels, now.Labels)
+		docs.before = spec.ServiceManifest(old)
 	}
-	return finish(kindService, now.Namespace, now.Name, store.ServiceKey(now.Namespace, now.Name), kv, same, now), now, nil
+	e := finish(kindService, now.Namespace, now.Name, store.ServiceKey(now.Namespace, now.Name), kv, same, now)
+	e.docs = docs
+	return e, now, nil
 }
 
 func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
@@ -148,13 +164,16 @@ func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
 		now.Files[name] = spec.Bytes(text)
 	}
 	maps.Copy(now.Files, m.BinaryData)
-	same := false
+	same, docs := false, documents{after: spec.ConfigMapManifest(&now)}
 	if old != nil {
 		sameFiles := equalFiles(old.Files, now.Files)
 		now.Generation = next(old.Generation, sameFiles)
 		same = sameFiles && maps.Equal(old.Labels, now.Labels)
+		docs.before = spec.ConfigMapManifest(old)
 	}
-	return finish(kindConfigMap, now.Namespace, now.Name, store.ConfigKey(now.Namespace, now.Name), kv, same, now), nil
+	e := finish(kindConfigMap, now.Namespace, now.Name, store.ConfigKey(now.Namespace, now.Name), kv, same, now)
+	e.docs = docs
+	return e, nil
 }
 
 // secretEdit seals the files of m. An old Secret that does not open is replaced.
@@ -174,9 +193,10 @@ func secretEdit(m spec.Secret, kv store.KV, key *seal.Key) (edit, error) {
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
 		Type: m.Type, Keys: slices.Sorted(maps.Keys(files)),
 	}
-	same := false
+	same, docs := false, documents{after: covered(&now, nil, files, "after")}
 	if old != nil {
 		present, err := key.Open(old)
+		docs = documents{covered(old, files, present, "before"), covered(&now, present, files, "after")}
 		sameFiles := err == nil && old.Type == now.Type && equalFiles(present, files)
 		now.Generation = next(old.Generation, sameFiles)
 		same = sameFiles && maps.Equal(old.Labels, now.Labels)
@@ -184,7 +204,23 @@ func secretEdit(m spec.Secret, kv store.KV, key *seal.Key) (edit, error) {
 	if now.Sealed, err = key.Seal(now.Namespace, now.Name, files); err != nil {
 		return edit{}, err
 	}
-	return finish(kindSecret, now.Namespace, now.Name, store.SecretKey(now.Namespace, now.Name), kv, same, now), nil
+	e := finish(kindSecret, now.Namespace, now.Name, store.SecretKey(now.Namespace, now.Name), kv, same, now)
+	e.docs = docs
+	return e, nil
+}
+
+// covered is a Secret as a difference may show it: of each value only whether it is
+// that of the other side.
+func covered(r *spec.SecretRecord, other, own map[string][]byte, side string) spec.Secret {
+	out := spec.Secret{APIVersion: "v1", Kind: "Secret", Type: r.Type, StringData: map[string]string{},
+		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+	for _, name := range r.Keys {
+		out.StringData[name] = "***"
+		if value, known := other[name]; !known || !bytes.Equal(value, own[name]) {
+			out.StringData[name] = "*** (" + side + ")"
+		}
+	}
+	return out
 }
 
 func next(generation int64, same bool) int64 {

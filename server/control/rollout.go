@@ -19,7 +19,7 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 	if r.GetToRevision() < 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of a revision", r.GetToRevision())
 	}
-	return s.retemplate(ctx, ref, func(set *spec.Set, stored []*spec.Revision) error {
+	return s.retemplate(ctx, ref, "undo", func(set *spec.Set, stored []*spec.Revision) error {
 		now := spec.HashTemplate(set.Template())
 		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
 			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
@@ -46,6 +46,7 @@ func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditR
 		set.Paused = r.GetPaused()
 		if changed {
 			set.Generation++
+			edited(ctx, set, set, map[bool]string{true: "pause", false: "resume"}[set.Paused])
 		}
 		if !set.Paused {
 			s.cfg.World.Look(func(v world.View) { out.Effects = updateEffects(updated(v, set)) })
@@ -67,24 +68,25 @@ func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.E
 	if r.GetMember() != "" {
 		return s.restartMember(ctx, ref.Namespace, r.GetMember())
 	}
-	return s.retemplate(ctx, ref, func(set *spec.Set, _ []*spec.Revision) error {
+	return s.retemplate(ctx, ref, "restart", func(set *spec.Set, _ []*spec.Revision) error {
 		set.RestartedAt = time.Now().UTC().Format(time.RFC3339Nano)
 		return nil
 	})
 }
 
 // retemplate changes what the members of a set run, and tells whom it restarts.
-func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, change func(*spec.Set, []*spec.Revision) error) (*proto.EditResponse, error) {
+func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*spec.Set, []*spec.Revision) error) (*proto.EditResponse, error) {
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
 		if set.Deleting {
 			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
 		}
-		before := spec.HashTemplate(set.Template())
+		before, old := spec.HashTemplate(set.Template()), spec.Clone(*set)
 		var err error
 		s.cfg.World.Look(func(v world.View) {
 			if err = change(set, v.World(ref).Revisions); err == nil {
 				set.Generation++
+				edited(ctx, set, &old, verb)
 				out.Effects = updateEffects(updated(v, set))
 			}
 		})

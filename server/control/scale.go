@@ -44,6 +44,7 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 		set.Spec.Replicas = &replicas
 		settleInitial(set)
 		set.Generation++
+		edited(ctx, set, &old, "scale")
 		out.Effects = []string{scaleEffect(&old, set)}
 		return true, nil
 	})

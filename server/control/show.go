@@ -27,15 +27,16 @@ func showSet(s *spec.Set, st *spec.SetStatus) item {
 	if st == nil {
 		st = &spec.SetStatus{}
 	}
-	o.Status = setShown{st, s.Paused, s.Deleting}
+	o.Status = setShown{st, s.Paused, s.Deleting, s.Edits}
 	return item{kind: kindSet, set: s.Ref.Name, body: o}
 }
 
 // setShown is a set's status: what was seen, and what people ordered beside the spec.
 type setShown struct {
 	*spec.SetStatus
-	Paused   bool `json:"paused,omitempty"`
-	Deleting bool `json:"deleting,omitempty"`
+	Paused   bool        `json:"paused,omitempty"`
+	Deleting bool        `json:"deleting,omitempty"`
+	Edits    []spec.Edit `json:"edits,omitempty"`
 }
 
 // memberShown is a member's status: its row of the set's table, and its report.

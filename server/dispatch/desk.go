@@ -41,7 +41,8 @@ func (d *Desk) Tell() error {
 	if _, err := d.se.tell(d.stream, d.told, all); err != nil {
 		return err
 	}
-	return d.se.flush(d.stream)
+	_, err := d.se.flush(d.stream)
+	return err
 }
 
 // Close ends the session; its key is left to its lease.

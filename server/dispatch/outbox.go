@@ -4,10 +4,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // life names one life; also what a node holds.
@@ -16,13 +18,24 @@ type life = spec.Stray
 // maxAsks bounds the asks that wait to be sent to one node.
 const maxAsks = 64
 
+// pong answers a ping. read is the revision of the linearizable read that the answer
+// rests on: a node that was told all up to it is up to date as of the ping.
+type pong struct {
+	id    int64
+	read  store.Rev
+	since time.Time
+}
+
+// pongTime is how long a pong waits for what is to be told before it.
+const pongTime = 100 * time.Millisecond
+
 // outbox gathers the small answers to one node until its session sends them. It
 // is bounded by its nature: the newest pong, one answer a life, maxAsks asks.
 type outbox struct {
 	wake chan struct{} // holds one when there is something
 
 	mu     sync.Mutex
-	pong   int64 // 0: none
+	pong   pong // id 0: none
 	stored map[life]*proto.StoredReport
 	asks   []*proto.Ask
 }
@@ -38,9 +51,9 @@ func (o *outbox) ring() {
 	}
 }
 
-func (o *outbox) addPong(id int64) {
+func (o *outbox) addPong(id int64, read store.Rev) {
 	o.mu.Lock()
-	o.pong = id
+	o.pong = pong{id, read, time.Now()}
 	o.mu.Unlock()
 	o.ring()
 }
@@ -64,14 +77,18 @@ func (o *outbox) addAsk(a *proto.Ask) bool {
 	return true
 }
 
-// take empties the outbox. The pong goes first: a deadline may hang on it.
-func (o *outbox) take() []*proto.ToNode {
+// take empties the outbox. The pong goes first: a deadline may hang on it. A node that
+// was not told all up to the pong's read waits for that a moment; again is when to
+// take again then (0: no need).
+func (o *outbox) take(told store.Rev) (out []*proto.ToNode, again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var out []*proto.ToNode
-	if o.pong != 0 {
-		out = append(out, &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: o.pong}}})
-		o.pong = 0
+	if o.pong.id != 0 {
+		current := told >= o.pong.read
+		if again = pongTime - time.Since(o.pong.since); current || again <= 0 {
+			out = append(out, &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: o.pong.id, Current: current}}})
+			o.pong, again = pong{}, 0
+		}
 	}
 	if len(o.stored) > 0 {
 		reports := slices.Collect(maps.Values(o.stored))
@@ -82,5 +99,5 @@ func (o *outbox) take() []*proto.ToNode {
 		out = append(out, &proto.ToNode{Kind: &proto.ToNode_Ask{Ask: a}})
 	}
 	o.asks = nil
-	return out
+	return out, again
 }

@@ -22,8 +22,9 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 	p.Replicas, p.InitialReplicas = w.Set.Replicas(), w.Set.InitialReplicas
 	p.Bootstrapped = w.Bootstrapped
 	p.Service = governing(w.Set)
-	believe := believer(w.Nodes)
-	for _, slot := range w.Slots {
+	believe := plan.Believe(w.Nodes)
+	for i := range w.Slots {
+		slot := &w.Slots[i]
 		addr := addressOf(slot)
 		if !addr.IsValid() || (slot.Member == nil && !inRange(w.Set, slot.ID.Ordinal)) {
 			continue
@@ -48,7 +49,7 @@ func inRange(set *spec.Set, ordinal int) bool {
 }
 
 // addressOf prefers the life's own address, and is invalid when there is none.
-func addressOf(slot plan.Slot) (addr netip.Addr) {
+func addressOf(slot *plan.Slot) (addr netip.Addr) {
 	if slot.Member != nil && slot.Member.Address.IsValid() {
 		return slot.Member.Address
 	}
@@ -56,36 +57,6 @@ func addressOf(slot plan.Slot) (addr netip.Addr) {
 		return slot.Identity.Address
 	}
 	return addr
-}
-
-// believer tells whether a member counts as ready: its report says so, nobody
-// wants it stopped, and its node has a live session of the boot it runs in
-// (SAFETY S15). While more than half of the nodes are silent at once the last
-// reports are believed: it is more likely us than them, and DNS keeps its answer.
-func believer(nodes []plan.Node) func(plan.Slot) bool {
-	live := map[spec.NodeName]*spec.Session{}
-	known, silent := 0, 0
-	for _, n := range nodes {
-		if n.Facts == nil {
-			continue
-		}
-		known++
-		if n.Session == nil {
-			silent++
-			continue
-		}
-		live[n.Facts.Name] = n.Session
-	}
-	return func(slot plan.Slot) bool {
-		m, r := slot.Member, slot.Report
-		if m == nil || r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != spec.GoalRun {
-			return false
-		}
-		if s := live[m.Node]; s != nil {
-			return s.Boot == m.Boot && s.UID == m.NodeUID
-		}
-		return 2*silent > known
-	}
 }
 
 // names are the services that select the set, sorted, and the governing one,

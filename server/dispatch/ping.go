@@ -74,13 +74,13 @@ func (p *pinger) round(ctx context.Context, pings map[*session]int64) {
 		for i, se := range part {
 			keys[i] = store.SessionKey(se.node)
 		}
-		_, kvs, err := p.store.Get(ctx, keys...)
+		rev, kvs, err := p.store.Get(ctx, keys...)
 		if err != nil {
 			return // no evidence, no pong
 		}
 		for i, se := range part {
 			if kv, ok := kvs[keys[i]]; ok && se.owns(kv) {
-				se.out.addPong(pings[se])
+				se.out.addPong(pings[se], rev)
 			} else {
 				se.cancel(errOver)
 			}

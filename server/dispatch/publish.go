@@ -69,7 +69,11 @@ func (p *publisher) round(ch world.Changes) {
 	p.world.Look(func(v world.View) {
 		seq = sequence(v)
 		for ref := range p.dirty(v, ch, known) {
-			drawn = append(drawn, Picture(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain))
+			pic := Picture(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain)
+			if !pic.Gone {
+				pic.Told = v.LastChange(ref)
+			}
+			drawn = append(drawn, pic)
 		}
 	})
 	p.mu.Lock()
@@ -93,7 +97,7 @@ func (p *publisher) known() []spec.SetRef {
 	return refs
 }
 
-// dirty is what to draw again. A node that moved touches every set: the believer
+// dirty is what to draw again. A node that moved touches every set: plan.Believe
 // counts all nodes.
 func (p *publisher) dirty(v world.View, ch world.Changes, known []spec.SetRef) map[spec.SetRef]bool {
 	refs := map[spec.SetRef]bool{}

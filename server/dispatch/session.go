@@ -32,6 +32,7 @@ type session struct {
 	rev   store.Rev // mod-revision of the session key: it changes when another session takes over
 	epoch int64
 	facts spec.NodeFacts // as stored, but for strays not yet written; run's own
+	told  store.Rev      // up to here pictures and histories were told; run's own
 
 	ctx    context.Context // ends with the session; its cause is what the stream returns
 	cancel context.CancelCauseFunc
@@ -135,7 +136,11 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 		if again {
 			retry.Reset(retryTime)
 		}
-		if all, err = se.await(stream, sub, moved, retry.C); err != nil {
+		pong, err := se.flush(stream)
+		if err != nil {
+			return err
+		}
+		if all, err = se.await(stream, sub, moved, retry.C, pong); err != nil {
 			return over(err)
 		}
 	}
@@ -143,9 +148,13 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 
 // await sends small answers until there is more to tell; all asks to tell
 // everything. Its error ends the session.
-func (se *session) await(stream proto.Nodes_SessionServer, sub world.Subscription, moved <-chan struct{}, retry <-chan time.Time) (all bool, err error) {
+func (se *session) await(stream proto.Nodes_SessionServer, sub world.Subscription, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (all bool, err error) {
 	for {
 		select {
+		case <-pong: // it waited long enough
+			if pong, err = se.flush(stream); err != nil {
+				return false, err
+			}
 		case <-se.ctx.Done():
 			return false, context.Cause(se.ctx)
 		case <-sub.C():
@@ -155,7 +164,7 @@ func (se *session) await(stream proto.Nodes_SessionServer, sub world.Subscriptio
 		case <-retry:
 			return false, nil
 		case <-se.out.wake:
-			if err := se.flush(stream); err != nil {
+			if pong, err = se.flush(stream); err != nil {
 				return false, err
 			}
 			if se.hasMoved() {
@@ -179,11 +188,16 @@ func over(cause error) error {
 	return cause
 }
 
-func (se *session) flush(stream proto.Nodes_SessionServer) error {
-	for _, msg := range se.out.take() {
+// flush sends the small answers. One that waits is sent when the channel receives.
+func (se *session) flush(stream proto.Nodes_SessionServer) (again <-chan time.Time, err error) {
+	out, wait := se.out.take(se.told)
+	for _, msg := range out {
 		if err := stream.Send(msg); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	if wait > 0 {
+		again = time.After(wait)
+	}
+	return again, nil
 }

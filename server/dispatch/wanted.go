@@ -30,6 +30,8 @@ type told struct {
 	orders map[spec.VolumeID]spec.VolumeOrder
 	// pictures is the publisher's version up to which pictures were told.
 	pictures uint64
+	// changes is the last change told of each set that has a member at the seat.
+	changes map[spec.SetRef]spec.ChangeID
 }
 
 // toldLife is what of a life may differ from one telling to the next.
@@ -51,7 +53,31 @@ func (a toldLife) same(b toldLife) bool {
 func newTold() *told {
 	return &told{
 		lives: map[spec.Identity]toldLife{}, over: map[life]bool{}, files: map[FileRef]store.Rev{},
+		changes: map[spec.SetRef]spec.ChangeID{},
 	}
+}
+
+// nextHistories returns what became of the sets that have a member at the seat since
+// that was told, and takes it as told.
+func (t *told) nextHistories(v world.View, at seat) []spec.History {
+	var out []spec.History
+	here := map[spec.SetRef]bool{}
+	for _, id := range v.MembersOn(at.node) { // sorted: a set's members stand together
+		ref := id.Ref()
+		if here[ref] {
+			continue
+		}
+		here[ref] = true
+		last := v.LastChange(ref)
+		if last.Compare(t.changes[ref]) <= 0 {
+			continue
+		}
+		changes := spec.ChangesAfter(spec.NewestChanges(v.History(ref).Pages), t.changes[ref])
+		t.changes[ref] = last
+		out = append(out, spec.History{Ref: ref, Changes: changes})
+	}
+	maps.DeleteFunc(t.changes, func(ref spec.SetRef, _ spec.ChangeID) bool { return !here[ref] })
+	return out
 }
 
 // nextLives returns the lives at the seat that differ from what was told, in order,

@@ -11,11 +11,11 @@ import (
 )
 
 // oneLife replays the history of the store.
-func oneLife(t *testing.T, w store.Watch) {
+func oneLife(t *testing.T, w store.Watch, garbled bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { synctest.Wait(); cancel() }()
-	var h history
+	h, tale := history{}, newTale()
 	for {
 		b, err := w.Next(ctx)
 		if err != nil {
@@ -24,8 +24,12 @@ func oneLife(t *testing.T, w store.Watch) {
 		for _, ev := range b.Events {
 			h.event(b.Rev, ev)
 		}
+		tale.batch(b)
 	}
-	for _, fault := range h.faults {
+	if garbled { // a history was made unreadable on purpose
+		tale.faults = nil
+	}
+	for _, fault := range append(h.faults, tale.faults...) {
 		t.Error(fault)
 	}
 }

@@ -32,6 +32,8 @@ type cluster struct {
 	poll  time.Duration   // how often until looks
 	cache *world.Cache    // the test's own eyes and the node's
 	node  *node
+	// garbled: the test wrote nonsense into a history.
+	garbled bool
 }
 
 // inCluster runs f in a bubble of its own time with a fresh cluster, and checks
@@ -58,7 +60,7 @@ func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) 
 		}
 		f(c)
 		stop()
-		oneLife(t, watch)
+		oneLife(t, watch, c.garbled)
 		watch.Close()
 		_ = mem.Close()
 	})
@@ -163,7 +165,7 @@ func (c *cluster) until(what string, cond func(v world.View) bool) {
 	}
 	c.cache.Look(func(v world.View) {
 		st, _ := v.Status(db)
-		c.t.Fatalf("%s: did not come within an hour; status %s", what, store.Encode(st))
+		c.t.Fatalf("%s: did not come within an hour; history %q, status %s", what, told(v), store.Encode(st))
 	})
 }
 

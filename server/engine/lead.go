@@ -31,6 +31,7 @@ type memory struct {
 	failed     time.Duration // the pause after the last failure; 0: none
 	statusDue  time.Time     // when a differing status is written alone; zero: none differs
 	statusAt   time.Time     // when the status was last written
+	tellDue    time.Time     // when lives that began are told alone; zero: none is to be
 	trials     trials
 	lapses     lapses
 	standstill standstill

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -80,9 +81,11 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	for i := range t.units {
 		events.write(&t.units[i], notes(ref, &t.units[i], now))
 	}
-	if !removing(p) {
-		l.report(v, w, p, mem, events, &t, now)
+	if removing(p) {
+		return t
 	}
+	l.tell(v, w, mem, &t, now)
+	l.report(v, w, p, mem, events, &t, now)
 	return t
 }
 
@@ -108,8 +111,28 @@ func removing(p plan.Plan) bool {
 	return false
 }
 
+// tell puts what became of the set before the actions. That lives began, and nothing
+// else, is told alone only after a while: with the next action, or that they are ready,
+// it costs no revision of its own.
+func (l *leader) tell(v world.View, w plan.World, mem *memory, t *turn, now time.Time) {
+	u, begins, ok := telling(v, w.Set.Ref, w, now)
+	alone := ok && begins && len(t.units) == 0
+	switch {
+	case !alone:
+		mem.tellDue = time.Time{}
+	case mem.tellDue.IsZero():
+		mem.tellDue = now.Add(beginDelay * l.cfg.StatusDelay)
+	}
+	switch {
+	case alone && now.Before(mem.tellDue):
+		t.sooner(mem.tellDue.Sub(now))
+	case ok:
+		t.units = slices.Insert(t.units, 0, u)
+	}
+}
+
 // report adds the status when it differs, and warnings. What nobody waits for
-// (status, warnings, marks) is written with the next action, or alone when it has
+// (status, warnings, marks, history) is written with the next action, or alone when it has
 // waited for StatusDelay: a thousand members that become ready in a second are not
 // a thousand writes. Nor does each of a hundred starts in a row carry the status,
 // which has a row for each member: one in StatusDelay does.

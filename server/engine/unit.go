@@ -247,5 +247,6 @@ func (u *unit) removeSet(v world.View, ref spec.SetRef) {
 	if v.Bootstrapped(set.UID) { // a uid is never used again
 		u.remove(store.BootstrappedKey(set.UID))
 	}
+	u.closeHistory(v, ref)
 	u.remove(store.SetKey(ref))
 }

@@ -72,12 +72,26 @@ type View interface {
 	Events(ref spec.SetRef) []*spec.Event
 	// EventNames holds the same by the last element of their keys.
 	EventNames(ref spec.SetRef) map[string]*spec.Event
+	// History is what is stored of the set's history.
+	History(ref spec.SetRef) History
+	// LastChange names the newest change of the set's history; zero: there is none.
+	LastChange(ref spec.SetRef) spec.ChangeID
 	// Addresses holds all address records by the address's text; an unreadable one
 	// stands there without identity: it is not free.
 	Addresses() map[string]*spec.AddressRecord
 	// AddressRev is the mod-revision of addresses/<ip>; 0: absent.
 	AddressRev(ip string) store.Rev
 	Bootstrapped(uid spec.UID) bool
+}
+
+// History is a set's history as it is stored: records are shared and must not be
+// changed. Pages are ascending; an unreadable base or page is left out.
+type History struct {
+	Base    *spec.HistoryBase // nil: none
+	BaseRev store.Rev         // also of an unreadable one
+	Pages   []*spec.HistoryPage
+	// PageRevs holds the mod-revision of every page there is, by its number.
+	PageRevs map[int64]store.Rev
 }
 
 // Subscription gathers what changed since it was last asked; never loses a wake-up.

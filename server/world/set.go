@@ -23,6 +23,9 @@ type setState struct {
 	byNumber  []*spec.Revision // ascending; replaced whole
 	slots     []*slot          // ascending by ordinal
 	events    map[string]entry[spec.Event]
+	base      entry[spec.HistoryBase]
+	pages     map[int64]entry[spec.HistoryPage]
+	pageList  []*spec.HistoryPage // ascending; replaced whole
 }
 
 // slot is what is stored of one identity, and the planner's view of it.
@@ -44,6 +47,7 @@ func (s *state) set(ref spec.SetRef) *setState {
 			ref:       ref,
 			revisions: map[spec.RevisionHash]entry[spec.Revision]{},
 			events:    map[string]entry[spec.Event]{},
+			pages:     map[int64]entry[spec.HistoryPage]{},
 		}
 		s.sets[ref] = t
 	}
@@ -86,7 +90,8 @@ func (t *setState) dropIdle(s *state, id spec.Identity) {
 }
 
 func (t *setState) dropIdleSet(s *state) {
-	if t.set.mod == 0 && t.status.mod == 0 && len(t.revisions)+len(t.slots)+len(t.events) == 0 {
+	if t.set.mod == 0 && t.status.mod == 0 && t.base.mod == 0 &&
+		len(t.revisions)+len(t.slots)+len(t.events)+len(t.pages) == 0 {
 		delete(s.sets, t.ref)
 	}
 }
@@ -149,9 +154,28 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 		var e entry[spec.Event]
 		e, err = decode(s, ev, func(*spec.Event) string { return ev.Key })
 		keep(t.events, strings.Join(parts, "/"), e)
+	case store.KindHistory:
+		return s.applyHistory(t, strings.Join(parts, "/"), ev)
 	default:
 		return s.applyMember(t, kind, parts, ev)
 	}
+	return err
+}
+
+// applyHistory takes over the base or a page of a set's history.
+func (s *state) applyHistory(t *setState, name string, ev store.Event) (err error) {
+	if name == store.HistoryBase {
+		t.base, err = decode(s, ev, func(r *spec.HistoryBase) string { return store.HistoryBaseKey(r.Ref) })
+		return err
+	}
+	page, err := strconv.ParseInt(name, 10, 64)
+	if err != nil || strconv.FormatInt(page, 10) != name {
+		return fmt.Errorf("decode %s: %q is no page", ev.Key, name)
+	}
+	var e entry[spec.HistoryPage]
+	e, err = decode(s, ev, func(r *spec.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
+	keep(t.pages, page, e)
+	t.pageList = t.sortPages()
 	return err
 }
 

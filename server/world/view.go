@@ -66,7 +66,7 @@ func (s *state) brokenOf(ref spec.SetRef) []string {
 	var keys []string
 	for key := range s.broken {
 		if of, ok := store.RefOfKey(key); ok && of == ref {
-			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindVolumeReport {
+			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindHistory && kind != store.KindVolumeReport {
 				keys = append(keys, key)
 			}
 		}
@@ -239,6 +239,36 @@ func (s *state) EventNames(ref spec.SetRef) map[string]*spec.Event {
 		}
 	}
 	return names
+}
+
+func (s *state) History(ref spec.SetRef) History {
+	t := s.sets[ref]
+	if t == nil {
+		return History{}
+	}
+	h := History{Base: t.base.record, BaseRev: t.base.mod, PageRevs: make(map[int64]store.Rev, len(t.pages))}
+	for page, e := range t.pages {
+		h.PageRevs[page] = e.mod
+	}
+	h.Pages = t.pageList
+	return h
+}
+
+func (t *setState) sortPages() []*spec.HistoryPage {
+	var list []*spec.HistoryPage
+	for _, page := range slices.Sorted(maps.Keys(t.pages)) {
+		if r := t.pages[page].record; r != nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (s *state) LastChange(ref spec.SetRef) (last spec.ChangeID) {
+	if t := s.sets[ref]; t != nil && len(t.pageList) > 0 {
+		last = spec.LastChange(t.pageList[len(t.pageList)-1].Changes)
+	}
+	return last
 }
 
 func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses }

@@ -64,13 +64,14 @@ func TestAnyPartMayCrashAtAnyMoment(t *testing.T) {
 // script is one seed's cluster and what its user wants of it.
 type script struct {
 	*cluster
+	readers *readers
 	rand    *rand.Rand
 	set     shape
 	there   bool
 	owned   map[string]netip.Addr // address of every member there ever was
 	volumes map[string]spec.VolumeID
 	mayGo   map[string]bool // members whose volume some policy let go since they were last seen
-	said    []string // for the log of a test that fails
+	said    []string        // for the log of a test that fails
 }
 
 func newScript(t *testing.T, seed uint64) *script {
@@ -79,6 +80,7 @@ func newScript(t *testing.T, seed uint64) *script {
 		rand:    rand.New(rand.NewPCG(seed, 1)),
 		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{}, mayGo: map[string]bool{},
 	}
+	s.readers = newReaders(s.cluster)
 	s.set = shape{name: "db", replicas: 3, volumes: true, parallel: seed%2 == 1}
 	if seed%3 == 0 { // the policy for volumes is edited, too
 		s.set.scaled, s.set.deleted, s.set.trash = spec.Retain, spec.Retain, "0s"
@@ -178,18 +180,6 @@ func (s *script) act() {
 	}
 }
 
-// letGo notes whose volume may go from now on.
-func (s *script) letGo() {
-	for name := range s.volumes {
-		out := member(name).Ordinal >= s.set.replicas
-		switch {
-		case s.there && out && s.set.scaled == spec.Delete,
-			!s.there && (s.set.deleted == spec.Delete || out && s.set.scaled == spec.Delete):
-			s.mayGo[name] = true
-		}
-	}
-}
-
 // settle waits, two times of three, until the wish is fulfilled.
 func (s *script) settle() {
 	if s.rand.IntN(3) == 0 {
@@ -238,25 +228,6 @@ func (s *script) remember() {
 	}
 }
 
-// tidy: what was given up is gone, and all that stands is known.
-func (s *script) tidy() bool {
-	if s.trashed() > 0 {
-		return false
-	}
-	known := map[spec.VolumeID]bool{}
-	for _, v := range s.cluster.volumes("db") {
-		known[v.UID] = v.Fate == spec.FateKeep
-	}
-	for _, n := range s.nodes {
-		for _, id := range n.host.Volumes() {
-			if !known[id] {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // finish ends the faults and checks that the last wish is fulfilled.
 func (s *script) finish() {
 	s.t.Helper()
@@ -275,6 +246,7 @@ func (s *script) finish() {
 	s.ready("db", s.set.replicas)
 	s.remember()
 	s.until("what was given up is gone, and nothing else", s.tidy)
+	s.readers.finish(s.set.replicas)
 	if got := s.stopsLeft(); len(got) > 0 {
 		s.t.Errorf("told to stop and not gone: %v", got)
 	}

@@ -153,3 +153,34 @@ func TestAVolumeThatIsNotTheOneIsNotGivenUp(t *testing.T) {
 		t.Errorf("db-1 has the volume %q, had %s; want another", got, next)
 	}
 }
+
+// letGo notes whose volume may go from now on.
+func (s *script) letGo() {
+	for name := range s.volumes {
+		out := member(name).Ordinal >= s.set.replicas
+		switch {
+		case s.there && out && s.set.scaled == spec.Delete,
+			!s.there && (s.set.deleted == spec.Delete || out && s.set.scaled == spec.Delete):
+			s.mayGo[name] = true
+		}
+	}
+}
+
+// tidy: what was given up is gone, and all that stands is known.
+func (s *script) tidy() bool {
+	if s.trashed() > 0 {
+		return false
+	}
+	known := map[spec.VolumeID]bool{}
+	for _, v := range s.cluster.volumes("db") {
+		known[v.UID] = v.Fate == spec.FateKeep
+	}
+	for _, n := range s.nodes {
+		for _, id := range n.host.Volumes() {
+			if !known[id] {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -157,11 +157,18 @@ func (l *Lab) pidsOf(member string) (pids []int) {
 			continue
 		}
 		cgroup, err := os.ReadFile("/proc/" + e.Name() + "/cgroup")
-		if err == nil && strings.Contains(string(cgroup), "-"+l.nodeName()+"/default."+member+"/") {
+		if err == nil && strings.Contains(string(cgroup), "-"+l.nodeName()+"/default."+member+"/") && !zombie(pid) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// zombie reports that a process has ended, and only nobody has taken note of it yet:
+// that takes time when its shim was killed.
+func zombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
 // assertOneLife fails the test when the witness heard two lives of one identity

@@ -146,7 +146,7 @@ func (r *Runtime) newTask(ctx context.Context, c containerd.Container, id runtim
 		// One pair only: the shim shuffles several.
 		out = cio.BinaryIO(r.cfg.Logger, map[string]string{"logger": log})
 	}
-	task, err := c.NewTask(ctx, out)
+	task, err := r.createTask(ctx, c, out)
 	if err != nil {
 		if class(err) != runtime.ErrUnavailable && ctx.Err() == nil {
 			err = errors.Join(err, r.unmark(ctx, c))

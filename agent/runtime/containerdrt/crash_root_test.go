@@ -3,11 +3,14 @@ package containerdrt_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
@@ -45,8 +48,8 @@ func TestStartGoesOnWhereACrashLeftIt(t *testing.T) {
 	if _, err := direct.NewTask(ctx, cio.NullIO); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Created {
-		t.Errorf("a task that was not started: %+v, %v; want Created", s, err)
+	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Created || !s.Loaded {
+		t.Errorf("a task that was not started: %+v, %v; want Created and loaded", s, err)
 	}
 	if empty, err := rt.Empty(t.Context(), db0); err != nil || empty {
 		t.Errorf("Empty with a process that waits for its start: %v, %v", empty, err)
@@ -115,5 +118,44 @@ func TestProcessesInTheCgroupForbidAStart(t *testing.T) {
 	}
 	if err := rt.Start(t.Context(), c.ID); err != nil {
 		t.Errorf("Start after KillAll: %v", err)
+	}
+}
+
+func TestABundleThatTheDaemonLeftIsClearedAway(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c := h.container("run")
+	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	// As after a shim that died while the daemon's clean-up was killed.
+	bundle := filepath.Join(h.dir, "state", "io.containerd.runtime.v2.task", h.cfg.Namespace, "default.db-0.main")
+	root := filepath.Join(bundle, "rootfs")
+	if err := os.MkdirAll(root, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	precious := filepath.Join(h.dir, "precious")
+	if err := os.Mkdir(precious, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(precious, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(precious, root, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Start(t.Context(), c.ID); err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Running {
+		t.Errorf("status: %+v, %v; want Running", s, err)
+	}
+	if _, err := os.Stat(filepath.Join(precious, "file")); err != nil {
+		t.Errorf("what was mounted there is gone: %v", err)
 	}
 }

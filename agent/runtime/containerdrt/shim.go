@@ -43,13 +43,32 @@ func (r *Runtime) reapShims(id string) error {
 
 func procDir(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) }
 
-// isShim reports whether a process is a shim of ours for the container.
+// isShim reports whether a process is a shim of ours for the container. What the
+// daemon runs to start a shim, or to clear away after one that died, is none.
 func (r *Runtime) isShim(dir, id string) bool {
+	argv := r.shimArgs(dir, id)
+	return argv != nil && argv[len(argv)-1] != "start" && argv[len(argv)-1] != "delete"
+}
+
+// clearing reports whether the daemon is just clearing away after a shim of the
+// container that died. Killed, it would leave the bundle for ever.
+func (r *Runtime) clearing(id string) (bool, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		argv := r.shimArgs(dir, id)
+		return argv != nil && argv[len(argv)-1] == "delete"
+	}), err
+}
+
+// shimArgs is the command line of a process that runs the shim's program for a
+// container of ours; nil: it does not.
+func (r *Runtime) shimArgs(dir, id string) []string {
 	argv := argvOf(dir)
-	if len(argv) == 0 || !strings.HasPrefix(filepath.Base(argv[0]), "containerd-shim-runc-") {
-		return false
+	if len(argv) == 0 || !strings.HasPrefix(filepath.Base(argv[0]), "containerd-shim-runc-") ||
+		option(argv, "-namespace") != r.cfg.Namespace || id != "" && option(argv, "-id") != id {
+		return nil
 	}
-	return option(argv, "-namespace") == r.cfg.Namespace && (id == "" || option(argv, "-id") == id)
+	return argv
 }
 
 func option(argv []string, name string) string {
@@ -61,12 +80,13 @@ func option(argv []string, name string) string {
 
 func (r *Runtime) isLogger(dir string) bool { return slices.Contains(argvOf(dir), r.cfg.Logger) }
 
-func (r *Runtime) loggersOf(dirs []string, shim int) []int {
+// loggersOf are the logger's processes below a shim: one is a child of the other.
+func (r *Runtime) loggersOf(dirs []string, parent int) []int {
 	var out []int
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && parentOf(dir) == shim && r.isLogger(dir) {
-			out = append(out, pid)
+		if err == nil && parentOf(dir) == parent && r.isLogger(dir) {
+			out = append(append(out, pid), r.loggersOf(dirs, pid)...)
 		}
 	}
 	return out

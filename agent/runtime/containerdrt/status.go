@@ -97,7 +97,7 @@ func (r *Runtime) see(ctx context.Context, rec containers.Container) (runtime.St
 	}
 	switch answer.Process.Status {
 	case tasktypes.Status_CREATED:
-		s.State = runtime.Created
+		s.State, s.Loaded = runtime.Created, true
 	case tasktypes.Status_RUNNING, tasktypes.Status_PAUSED, tasktypes.Status_PAUSING:
 		s.State = runtime.Running
 	case tasktypes.Status_STOPPED:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"time"
@@ -69,4 +70,23 @@ func appendTo(path string, block []byte) error {
 	}
 	_, err = f.Write(block)
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// hold takes an address, over UDP and TCP, until it is told to stop.
+func hold(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("want an address")
+	}
+	udp, err := net.ListenPacket("udp", args[0])
+	if err != nil {
+		return err
+	}
+	defer udp.Close()
+	tcp, err := net.Listen("tcp", args[0])
+	if err != nil {
+		return err
+	}
+	defer tcp.Close()
+	<-ctx.Done()
+	return nil
 }

@@ -26,6 +26,7 @@ func life(ctx context.Context, args []string) error {
 	witnessAddr := flags.String("witness", "169.254.1.1:7777", "address of the witness")
 	lockDir := flags.String("lock", "/data", "directory of the identity's lock; empty: none")
 	about := flags.String("member", "/run/stead/member.json", "file that names the life")
+	say := flags.Bool("say", false, "print a line each time, too")
 	listen := flags.String("listen", ":8080", "address that answers probes; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -66,7 +67,10 @@ func life(ctx context.Context, args []string) error {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	var conn net.Conn
-	for {
+	for n := 0; ; n++ {
+		if *say {
+			fmt.Println("beat", n) // ends the life when nobody reads it
+		}
 		if conn == nil {
 			conn, _ = net.DialTimeout("tcp", *witnessAddr, time.Second) // tried again at the next beat
 		}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// pageSize is how many changes a page of a history holds at least. The base, which
+// has a row a member, is written once a page; its pages are longer for more members,
+// so that a step writes few bytes of either.
+const pageSize = 16
+
+// beginDelay is how many StatusDelays the begin of a life may wait to be told.
+const beginDelay = 10
+
+// full: the next change begins another page.
+func full(p *spec.HistoryPage, members int) bool {
+	n := len(p.Changes)
+	return n >= pageSize && n*n >= members
+}
+
+// telling makes the write that tells what became of the set since its history was
+// last written; ok is false when nothing did, begins true when lives began and no
+// more. It stands before the actions of its
+// step: what takes a fact away is never written before the fact was told.
+func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit, begins, ok bool) {
+	h := v.History(ref)
+	told, open, next := resume(h, w)
+	before := told
+	before.Members = slices.Clone(told.Members)
+	changes := plan.Tell(w, &told)
+	if len(changes) == 0 {
+		return unit{}, false, false
+	}
+	begins = true
+	for i := range changes {
+		begins = begins && (changes[i].Kind == spec.ChangeJoined || changes[i].Kind == spec.ChangeReturned)
+		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, next+int64(i), now.UTC()
+	}
+	base := store.HistoryBaseKey(ref)
+	u.seen(base, h.BaseRev)
+	page := spec.HistoryPage{Ref: ref, SetUID: w.Set.UID}
+	if open != nil && !full(open, len(told.Members)) && len(changes) < spec.HistoryWindow {
+		page.Page, page.Changes = open.Page, append(slices.Clip(open.Changes), changes...)
+	} else {
+		kept := changes[max(0, len(changes)-spec.HistoryWindow):]
+		for i := range changes[:len(changes)-len(kept)] {
+			before.Add(&changes[i])
+		}
+		plan.Forgotten(w, &before)
+		page.Page, page.Changes = freshPage(h), kept
+		u.put(base, spec.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
+	}
+	key := store.HistoryPageKey(ref, page.Page)
+	u.seen(key, h.PageRevs[page.Page])
+	u.put(key, page)
+	for _, old := range outOfWindow(h, page) {
+		u.remove(store.HistoryPageKey(ref, old))
+	}
+	return u, begins, true
+}
+
+// resume is what the stored history has told, its open page, and the next number.
+// The history of an earlier set of the name, or one that cannot be read, is begun
+// anew, with numbers higher than any it can have had.
+func resume(h world.History, w plan.World) (told spec.Told, open *spec.HistoryPage, next int64) {
+	b := h.Base
+	switch {
+	case b == nil && h.BaseRev == 0 && len(h.PageRevs) == 0:
+		return plan.Quiet(w), nil, 1
+	case b == nil:
+		return plan.Quiet(w), nil, max(w.Rev, lastNumber(h)+1)
+	}
+	for _, p := range h.Pages {
+		if p.Page == b.Open && p.SetUID == b.SetUID {
+			open = p
+		}
+	}
+	switch _, there := h.PageRevs[b.Open]; {
+	case there && open == nil: // unreadable: no page holds as many
+		return plan.Quiet(w), nil, b.Next + 2*spec.HistoryWindow
+	case b.SetUID != w.Set.UID:
+		return plan.Quiet(w), nil, max(b.Next, lastNumber(h)+1)
+	}
+	told, next = b.Told, b.Next
+	told.Members = slices.Clone(told.Members)
+	if open != nil {
+		for i := range open.Changes {
+			told.Add(&open.Changes[i])
+			next = open.Changes[i].Number + 1
+		}
+	}
+	return told, open, next
+}
+
+func lastNumber(h world.History) (last int64) {
+	for _, p := range h.Pages {
+		for _, c := range p.Changes {
+			last = max(last, c.Number)
+		}
+	}
+	return last
+}
+
+// freshPage is the number of a page that was not there before.
+func freshPage(h world.History) (page int64) {
+	if h.Base != nil {
+		page = h.Base.Open + 1
+	}
+	for p := range h.PageRevs {
+		page = max(page, p+1)
+	}
+	return page
+}
+
+// outOfWindow lists the pages of which nothing is among the newest changes any more
+// once page is written, and those that cannot be read or are of an earlier set.
+func outOfWindow(h world.History, page spec.HistoryPage) (old []int64) {
+	room := spec.HistoryWindow - len(page.Changes)
+	keep := map[int64]bool{page.Page: true}
+	for _, p := range slices.Backward(h.Pages) {
+		if room > 0 && p.Page != page.Page && p.SetUID == page.SetUID {
+			room -= len(p.Changes)
+			keep[p.Page] = true
+		}
+	}
+	for p := range h.PageRevs {
+		if !keep[p] {
+			old = append(old, p)
+		}
+	}
+	slices.Sort(old)
+	return old
+}
+
+// closeHistory ends the history of a set that is removed: only its last number stays.
+func (u *unit) closeHistory(v world.View, ref spec.SetRef) {
+	h := v.History(ref)
+	if h.BaseRev == 0 && len(h.PageRevs) == 0 {
+		return
+	}
+	_, _, next := resume(h, v.World(ref))
+	last := spec.HistoryBase{Ref: ref, Open: freshPage(h), Next: next}
+	for page := range h.PageRevs {
+		u.remove(store.HistoryPageKey(ref, page))
+	}
+	u.put(store.HistoryBaseKey(ref), last)
+}

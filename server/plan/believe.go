@@ -1,0 +1,34 @@
+package plan
+
+import "github.com/stead-project/stead/spec"
+
+// Believe tells whether the set's members, DNS and its history count a member as
+// ready: its report says so, nobody wants it stopped, and its node has a live session
+// of the boot it runs in (SAFETY S15). While more than half of the nodes are silent at
+// once the last reports are believed: it is more likely us than them, and DNS keeps
+// its answer. The rules of Next are stricter and do not use it.
+func Believe(nodes []Node) func(*Slot) bool {
+	live := map[spec.NodeName]*spec.Session{}
+	known, silent := 0, 0
+	for _, n := range nodes {
+		if n.Facts == nil {
+			continue
+		}
+		known++
+		if n.Session == nil {
+			silent++
+			continue
+		}
+		live[n.Node.Name] = n.Session
+	}
+	return func(slot *Slot) bool {
+		m, r := slot.Member, slot.Report
+		if m == nil || r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != spec.GoalRun {
+			return false
+		}
+		if s := live[m.Node]; s != nil {
+			return s.Boot == m.Boot && s.UID == m.NodeUID
+		}
+		return 2*silent > known
+	}
+}

@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Tell is what became of the set since told: the changes that its history is to be
+// given next, without number and time. They are facts that stand in the store, not
+// what this step will do; whoever writes them does so before, or together with, what
+// takes such a fact away. The order is that of one look: who left, what is wanted of
+// the set, who began, is ready or is not, and last that an update ended. told then
+// includes them; its members must not be shared.
+func Tell(w World, told *spec.Told) []spec.Change {
+	if w.Set == nil || len(w.Broken) > 0 {
+		return nil // a record that cannot be read is no proof that somebody left
+	}
+	t := teller{w: w, told: told, believe: Believe(w.Nodes)}
+	t.left()
+	t.wanted()
+	for i := range w.Slots {
+		if w.Slots[i].Member != nil {
+			t.life(&w.Slots[i])
+		}
+	}
+	if told.Updating && t.updated() {
+		t.add(spec.Change{Kind: spec.ChangeUpdateEnded, Ordinal: spec.NoOrdinal, Revision: t.aim()})
+	}
+	return t.changes
+}
+
+// Quiet is what a history begins with: that a set has its first template and number
+// of members is no change.
+func Quiet(w World) spec.Told {
+	return spec.Told{Replicas: w.Set.Replicas(), Update: w.TemplateHash}
+}
+
+// Forgotten drops from told the members that are gone, also from the store: nothing
+// of them can be told again.
+func Forgotten(w World, told *spec.Told) {
+	t := teller{w: w}
+	told.Members = slices.DeleteFunc(told.Members, func(m spec.ToldMember) bool {
+		return m.Gone && t.slot(m.Ordinal).Member == nil
+	})
+}
+
+// teller is one run of Tell.
+type teller struct {
+	w       World
+	told    *spec.Told
+	believe func(*Slot) bool
+	changes []spec.Change
+}
+
+func (t *teller) add(c spec.Change) {
+	c.Replicas = t.w.Set.Replicas()
+	t.told.Add(&c)
+	t.changes = append(t.changes, c)
+}
+
+// left tells of the lives that are over.
+func (t *teller) left() {
+	for _, m := range slices.Clone(t.told.Members) {
+		if m.Left {
+			continue
+		}
+		s := t.slot(m.Ordinal)
+		switch {
+		case s.Member == nil: // forgotten, which only a surplus member is
+			t.addLeft(s.ID, m, t.surplus())
+		case s.Member.Token.String() != m.Token:
+			t.addLeft(s.ID, m, begunFor(s.Member.Reason))
+		case s.over():
+			t.addLeft(s.ID, m, s.endReason())
+		}
+	}
+}
+
+// surplus is why a member that is not wanted any more was ended.
+func (t *teller) surplus() spec.Reason {
+	if t.w.Set.Deleting {
+		return spec.ReasonDelete
+	}
+	return spec.ReasonScaleDown
+}
+
+func (t *teller) addLeft(id spec.Identity, m spec.ToldMember, reason spec.Reason) {
+	t.add(spec.Change{
+		Kind: spec.ChangeLeft, Member: id.MemberName(), Ordinal: id.Ordinal,
+		Token: m.Token, Reason: string(reason), Revision: m.Revision,
+	})
+}
+
+// begunFor is why a life ended after which another was begun for this reason.
+func begunFor(r spec.Reason) spec.Reason {
+	if r == spec.ReasonUpdate || r == spec.ReasonRestart {
+		return r
+	}
+	return spec.ReasonFailed
+}
+
+// slot is that of an ordinal, without any record if there is none.
+func (t *teller) slot(ordinal int) *Slot {
+	i, ok := slices.BinarySearchFunc(t.w.Slots, ordinal, func(s Slot, o int) int { return cmp.Compare(s.ID.Ordinal, o) })
+	if !ok {
+		return &Slot{ID: spec.Identity{Namespace: t.w.Set.Ref.Namespace, Set: t.w.Set.Ref.Name, Ordinal: ordinal}}
+	}
+	return &t.w.Slots[i]
+}
+
+// over: a report of the life proves it gone.
+func (s *Slot) over() bool {
+	return s.Report != nil && s.Report.Token == s.Member.Token && s.Report.Phase.Over()
+}
+
+// endReason is why a life that is over ended: as it was told to, or by itself.
+func (s *Slot) endReason() spec.Reason {
+	return cmp.Or(s.Member.StopReason, spec.ReasonFailed)
+}
+
+// wanted tells what a person changed of the set.
+func (t *teller) wanted() {
+	if t.told.Replicas != t.w.Set.Replicas() && !t.w.Set.Deleting {
+		t.add(spec.Change{Kind: spec.ChangeReplicas, Ordinal: spec.NoOrdinal})
+	}
+	if aim := t.aim(); t.told.Update != aim {
+		c := spec.Change{Kind: spec.ChangeUpdateBegan, Ordinal: spec.NoOrdinal, Revision: aim}
+		if aim != t.w.TemplateHash {
+			c.Reason = spec.OnFailureRollback
+		}
+		t.add(c)
+	}
+}
+
+// aim is the revision where members go: the template's, or the one completed last when
+// that was given up.
+func (t *teller) aim() spec.RevisionHash {
+	if st := t.w.Status; st != nil && st.RolledBackFrom == t.w.TemplateHash {
+		return st.CurrentRevision
+	}
+	return t.w.TemplateHash
+}
+
+// updated: every member was available on aim, as the stored status says.
+func (t *teller) updated() bool {
+	st, n := t.w.Status, t.w.Set.Replicas()
+	if st == nil || !st.CurrentCompleted || st.CurrentRevision != t.aim() {
+		return false
+	}
+	return t.aim() == t.w.TemplateHash || st.CurrentReplicas == n && st.AvailableReplicas == n
+}
+
+// life tells of a life's begin, and whether the member is ready.
+func (t *teller) life(s *Slot) {
+	m := s.Member
+	c := spec.Change{
+		Kind: spec.ChangeJoined, Member: s.ID.MemberName(), Ordinal: s.ID.Ordinal,
+		Token: m.Token.String(), Reason: string(m.Reason), Revision: m.Revision,
+	}
+	i, known := t.told.Find(s.ID.Ordinal)
+	begun := !known || t.told.Members[i].Token != c.Token
+	if begun {
+		if known && !t.told.Members[i].Gone {
+			c.Kind = spec.ChangeReturned
+		}
+		t.add(c)
+		i, _ = t.told.Find(s.ID.Ordinal)
+	}
+	now := t.told.Members[i]
+	switch {
+	case s.over():
+		if begun {
+			t.addLeft(s.ID, now, s.endReason())
+		}
+	case t.believe(s) == now.Ready:
+	case now.Ready:
+		c.Kind, c.Reason = spec.ChangeNotReady, t.unready(s)
+		t.add(c)
+	default:
+		c.Kind, c.Reason = spec.ChangeReady, ""
+		t.add(c)
+	}
+}
+
+// unready is the word for why a member that was ready is not.
+func (t *teller) unready(s *Slot) string {
+	switch {
+	case s.Member.Goal == spec.GoalStop:
+		return string(s.Member.StopReason)
+	case s.Report != nil && !s.Report.Ready:
+		return cmp.Or(s.Report.Cause, BlockedNotReady)
+	}
+	return BlockedNodeSilent
+}
