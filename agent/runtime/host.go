@@ -34,19 +34,28 @@ type Trashed struct {
 	Left time.Duration
 }
 
+// The words for why a volume could not be had or given up.
+const (
+	CauseVolumeForeign  = "VolumeForeign"  // another's stands in its place
+	CauseVolumeOccupied = "VolumeOccupied" // something stands there that is no volume, or uses it
+	CauseVolumeMissing  = "VolumeMissing"  // it was used and is not there
+	CauseDiskMissing    = "DiskMissing"    // its storage class, or the directory of that, is not there
+	CauseVolumeRefused  = "VolumeRefused"  // anything else
+)
+
 // VolumeCause is the one word for why a volume could not be had or given up.
 func VolumeCause(err error) string {
 	switch {
 	case errors.Is(err, ErrForeign):
-		return "VolumeForeign" // another's stands in its place
+		return CauseVolumeForeign
 	case errors.Is(err, ErrExists):
-		return "VolumeOccupied" // something stands there that is no volume, or uses it
+		return CauseVolumeOccupied
 	case errors.Is(err, ErrAbsent):
-		return "VolumeMissing" // it was used and is not there
+		return CauseVolumeMissing
 	case errors.Is(err, ErrNotFound):
-		return "DiskMissing" // the directory of its storage class is not there
+		return CauseDiskMissing
 	}
-	return "VolumeRefused"
+	return CauseVolumeRefused
 }
 
 // Volumes keeps the directories of members. Body: agent/volume.
@@ -55,7 +64,8 @@ type Volumes interface {
 	// owner file must name cluster, identity and volume id; ErrForeign if it names
 	// another, ErrExists if there is data without an owner file. With fresh (no life
 	// was ever ready on it) a missing directory is made; without, it must be there:
-	// ErrNotFound, for an empty directory would be a silently lost volume.
+	// ErrAbsent, for an empty directory would be a silently lost volume. ErrNotFound: its
+	// storage class, or the directory of that, is not there.
 	Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, fsGroup *int64) (string, error)
 	// Reclaim moves a volume that nobody uses into the trash, and returns when that is
 	// durable; once it lies there, it has no effect. ErrAbsent: it is neither in its

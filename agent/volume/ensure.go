@@ -91,7 +91,7 @@ func claim(root *os.Root, place string, want owner, fresh bool) error {
 	}
 	if !fresh {
 		return fmt.Errorf("%w: %s was in use before and is not there; is its filesystem mounted? An empty one is not made in its place",
-			runtime.ErrNotFound, path)
+			runtime.ErrAbsent, path)
 	}
 	if err := makeDirs(root, place); err != nil {
 		return err
@@ -137,7 +137,7 @@ func checkData(root *os.Root, data string, fresh bool) error {
 		return err
 	case !fresh:
 		return fmt.Errorf("%w: %s was in use before and is not there; an empty one is not made in its place",
-			runtime.ErrNotFound, path)
+			runtime.ErrAbsent, path)
 	}
 	if err := root.Mkdir(data, 0o755); err != nil {
 		return err

@@ -80,7 +80,7 @@ func (h *Host) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume
 	case ok && have != v.ID:
 		return "", fmt.Errorf("volume %s: it is of %s: %w", path, have, runtime.ErrForeign)
 	case !ok && !fresh:
-		return "", fmt.Errorf("volume %s: %w", path, runtime.ErrNotFound)
+		return "", fmt.Errorf("volume %s: %w", path, runtime.ErrAbsent)
 	}
 	h.volumes[path] = v.ID
 	return path, nil
