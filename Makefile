@@ -106,8 +106,10 @@ bench: build ## every figure beside its floor, in one table (root, about two min
 	@$(GO) run ./test/bench/table
 
 # In a network namespace of its own, so that ports and packets meet nobody.
-bench-dns: ## dnsd beside bare miekg/dns, Knot and NSD (root, dnsperf, knot, nsd; a minute)
+# CoreDNS has a module of its own, so that its dependencies are none of ours.
+bench-dns: ## dnsd beside bare miekg/dns, CoreDNS, Knot and NSD (root, dnsperf, knot, nsd; two minutes)
 	@$(GO) build -o .cache/bench-dns ./test/bench/dns
+	@cd test/bench/coredns && $(GO) build -o $(CURDIR)/.cache/coredns .
 	@unshare -n sh -c 'ip link set lo up && exec .cache/bench-dns $(BENCH_DNS)'
 
 soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root, up to 30 minutes a piece)

@@ -87,6 +87,9 @@ func (s *Set) Start() int {
 	return int(s.Spec.Ordinals.Start)
 }
 
+// Range is which ordinals the members have.
+func (s *Set) Range() OrdinalRange { return s.Spec.Ordinals.Range(s.Replicas()) }
+
 // Revision is the record revisions/<ns>/<set>/<hash>. The template never changes.
 type Revision struct {
 	Ref         SetRef       `json:"ref"`

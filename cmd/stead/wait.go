@@ -213,9 +213,17 @@ func updatable(s *spec.SetSpec, want int) int {
 	case u.Type == spec.OnDeleteStrategy:
 		return 0
 	case u.RollingUpdate != nil && u.RollingUpdate.Partition != nil:
-		return max(0, want-int(*u.RollingUpdate.Partition))
+		return above(s.Ordinals.Range(want), int(*u.RollingUpdate.Partition))
 	}
 	return want
+}
+
+// above counts the ordinals at or above the partition, which counts from the first.
+func above(r spec.OrdinalRange, partition int) (n int) {
+	for o := r.Next(r.First + partition); o < r.End; o = r.Next(o + 1) {
+		n++
+	}
+	return n
 }
 
 // memberState is one member in one line: what it is, or what it waits for.

@@ -118,7 +118,7 @@ func (s *step) reason(t *seat) spec.Reason {
 			return t.member.StopReason
 		}
 	}
-	if t.id.Ordinal >= s.lo+s.w.Set.InitialReplicas {
+	if !s.initial().Has(t.id.Ordinal) {
 		return spec.ReasonScaleUp
 	}
 	return spec.ReasonCreate

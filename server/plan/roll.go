@@ -25,7 +25,7 @@ func (s *step) roll() {
 
 // queued: the member is well, and waits for its turn.
 func (s *step) queued(t *seat) bool {
-	return s.obsolete(t) && t.available && !t.waits && t.id.Ordinal >= s.lo+s.partition()
+	return s.obsolete(t) && t.available && !t.waits && !s.kept(t)
 }
 
 // queue says of those who wait for their turn for whom they do.
@@ -80,7 +80,7 @@ func (s *step) down() int {
 func (s *step) underWay() bool {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
-		if t.id.Ordinal >= s.lo+s.partition() && s.turned(t) && !t.available {
+		if !s.kept(t) && s.turned(t) && !t.available {
 			return true
 		}
 	}

@@ -18,8 +18,8 @@ import (
 
 // BenchmarkStart is a container of a present image until its program runs: bare is
 // containerd's own client with its defaults and no output; stead is a whole life,
-// with pinned namespaces, limits, seccomp and a logger. They take turns, so that
-// both meet the same machine.
+// with pinned namespaces, limits, seccomp and a logger; ctr and runc are these programs,
+// run for one container each. They take turns, so that all meet the same machine.
 func BenchmarkStart(b *testing.B) {
 	h := newHost(b)
 	rt := h.open()
@@ -37,16 +37,21 @@ func BenchmarkStart(b *testing.B) {
 	}
 	startOurs(h, rt, 0) // the first of each is slower
 	startBare(ctx, b, client, image, 0)
-	var bare, ours time.Duration
+	bundle := h.bundle()
+	var bare, ours, ctr, runc time.Duration
 	n := 0
 	for b.Loop() {
 		n++
 		ours += startOurs(h, rt, n)
 		bare += startBare(ctx, b, client, image, n)
+		ctr += startCtr(h)
+		runc += startRunc(h, bundle)
 	}
-	b.ReportMetric(0, "ns/op") // both, and their ends: of no use
-	b.ReportMetric(float64(bare.Microseconds())/float64(n)/1000, "bare-ms")
-	b.ReportMetric(float64(ours.Microseconds())/float64(n)/1000, "stead-ms")
+	b.ReportMetric(0, "ns/op") // all, and their ends: of no use
+	reportMillis(b, bare, n, "bare-ms")
+	reportMillis(b, ours, n, "stead-ms")
+	reportMillis(b, ctr, n, "ctr-ms")
+	reportMillis(b, runc, n, "runc-ms")
 }
 
 // startOurs is sandbox, Create and Start of one identity.

@@ -44,6 +44,17 @@ zone:
     zonefile: "%[1]s/zone"
 `
 
+// corefile serves the zone from memory; %[2]s is another plugin, or nothing. There is no
+// reload of the file and no log.
+const corefile = `cluster.local:5300 {
+    bind 127.0.0.1
+    %[2]s
+    file "%[1]s/zone" {
+        reload 0
+    }
+}
+`
+
 // files writes zone, questions and the peers' configurations.
 func (b *bench) files() error {
 	var lines []string
@@ -54,6 +65,7 @@ func (b *bench) files() error {
 	for name, text := range map[string]string{
 		"zone": zoneFile(b.members), "questions": strings.Join(lines, ""),
 		"knot.conf": fmt.Sprintf(knotConf, b.dir), "nsd.conf": fmt.Sprintf(nsdConf, b.dir),
+		"Corefile": fmt.Sprintf(corefile, b.dir, ""), "Corefile.cache": fmt.Sprintf(corefile, b.dir, "cache"),
 	} {
 		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o644); err != nil {
 			return err

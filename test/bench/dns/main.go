@@ -1,4 +1,4 @@
-// Command dns measures dnsd beside bare miekg/dns, Knot and NSD: the same zone and
+// Command dns measures dnsd beside bare miekg/dns, CoreDNS, Knot and NSD: the same zone and
 // the same questions, one after the other in one run, the server on the first core
 // and dnsperf on the second. Run it by `make bench-dns`, which gives it a network
 // namespace of its own; docs/BENCH.md tells how to read its table.
@@ -27,6 +27,7 @@ func main() {
 	length := flag.Duration("time", 5*time.Second, "of one measurement")
 	rounds := flag.Int("rounds", 2, "measurements of each server")
 	edns := flag.Bool("edns", false, "ask with EDNS")
+	coredns := flag.String("coredns", ".cache/coredns", "program built in test/bench/coredns")
 	serve := flag.String("serve", "", "only serve: stead, stead-swapping or bare")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -35,7 +36,7 @@ func main() {
 	if *serve != "" {
 		err = serveZone(ctx, *serve, *members)
 	} else {
-		b := bench{members: *members, length: *length, rounds: *rounds, edns: *edns}
+		b := bench{members: *members, length: *length, rounds: *rounds, edns: *edns, coredns: *coredns}
 		err = b.run(ctx)
 	}
 	if err != nil {
@@ -49,14 +50,15 @@ type bench struct {
 	length  time.Duration
 	rounds  int
 	edns    bool
+	coredns string
 	dir     string
 }
 
 // run prints one line a server and round.
 func (b *bench) run(ctx context.Context) (err error) {
-	for _, program := range []string{"dnsperf", "knotd", "nsd", "taskset"} {
+	for _, program := range []string{"dnsperf", "knotd", "nsd", "taskset", b.coredns} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("needs %s: apt-get install -y dnsperf knot nsd util-linux", program)
+			return fmt.Errorf("needs %s: apt-get install -y dnsperf knot nsd util-linux; CoreDNS is built by make bench-dns", program)
 		}
 	}
 	if b.dir, err = os.MkdirTemp("", "stead-bench-dns-"); err != nil {
@@ -80,6 +82,8 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"stead", ours("stead")},
 		{"stead, zone swapped 10/s", ours("stead-swapping")},
 		{"bare miekg/dns", ours("bare")},
+		{"coredns file", []string{b.coredns, "-quiet", "-conf", filepath.Join(b.dir, "Corefile")}},
+		{"coredns file, cache", []string{b.coredns, "-quiet", "-conf", filepath.Join(b.dir, "Corefile.cache")}},
 		{"knot", []string{"knotd", "-c", filepath.Join(b.dir, "knot.conf")}},
 		{"nsd", []string{"nsd", "-d", "-c", filepath.Join(b.dir, "nsd.conf")}},
 	}
