@@ -137,7 +137,9 @@ func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out
 		id, begun := strings.CutPrefix(name, erasing)
 		switch {
 		case begun && errors.Is(err, fs.ErrNotExist): // all but its directory is deleted
-			err = eraseTree(ctx, root, bin)
+			if err := eraseTree(ctx, root, bin); err != nil {
+				return nil, err
+			}
 		case err != nil || o.Cluster != v.cluster || string(o.Volume) != id:
 		case begun:
 			out = append(out, trashed(o, class, 0))
