@@ -113,12 +113,15 @@ func (s *step) keep() {
 // release moves on what is to go (SAFETY S11): a volume that nobody can use any more is
 // reclaimed, and its record goes when its node has said that nothing stands in its
 // place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
-// recorded.
+// recorded. While a node has not said what it runs since the store was restored,
+// nothing is given up nor forgotten: this store may not know who uses it (SAFETY S8).
 func (s *step) release() (given bool) {
 	for i := range s.seats {
 		t := &s.seats[i]
 		given = s.reclaim(t) || given
-		s.drop(t)
+		if s.unheard == "" {
+			s.drop(t)
+		}
 		if !s.inRange(t) && t.member == nil {
 			s.tellGivenUp(t)
 		}
@@ -139,7 +142,7 @@ func (s *step) reclaim(t *seat) bool {
 		if s.w.Set.Deleting {
 			fate = s.fate(v)
 		}
-		if fate == spec.FateDelete && len(t.strays) == 0 {
+		if fate == spec.FateDelete && len(t.strays) == 0 && s.unheard == "" {
 			fate = spec.FateReclaiming
 		}
 		if fate == v.Fate {
@@ -180,6 +183,9 @@ func (s *step) drop(t *seat) {
 func (s *step) tellGivenUp(t *seat) {
 	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
 		switch v := t.volumes[claim]; {
+		case v.Fate == spec.FateDelete && s.unheard != "":
+			s.block(t, BlockedRestored, fmt.Sprintf("its volume of the claim %s is to go, but the store was restored, and node %s has not said since what it runs", claim, s.unheard))
+			return
 		case v.Fate == spec.FateDelete && len(t.strays) > 0:
 			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but node %s runs a life of it (token %s) that the store does not know",
 				claim, t.strays[0].Node, t.strays[0].Stray.Token))

@@ -88,7 +88,8 @@ func (s *step) underWay() bool {
 }
 
 // complete is rule 8: every member runs the update revision and is available, for
-// every strategy. Until then the last completed revision stays the current one.
+// every strategy. Until then the last completed revision stays the current one. A set
+// without members goes to its update revision at once, which proves nothing of it.
 func (s *step) complete() {
 	if s.paused() || s.rolledBack() {
 		return
@@ -98,5 +99,6 @@ func (s *step) complete() {
 			return
 		}
 	}
-	s.current, s.completed = s.update, true
+	proven := len(s.wanted) > 0 || s.completed && s.current == s.update
+	s.current, s.completed = s.update, proven
 }

@@ -37,6 +37,7 @@ type step struct {
 	full     bool   // this step disturbs nobody more: it only says who waits
 	freeUsed int    // how many of World.Free were given in this step
 	spread   map[spec.NodeName]int
+	unheard  spec.NodeName // nothing starts before it has said what it runs
 }
 
 // seat is one ordinal and what is known of its life.
@@ -76,6 +77,7 @@ func newStep(w World) *step {
 	if w.Table {
 		s.blocked = map[int]string{}
 	}
+	s.unheard = unheard(&w)
 	s.current = s.update
 	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
 		s.current, s.completed = w.Status.CurrentRevision, w.Status.CurrentCompleted
