@@ -14,6 +14,7 @@ var kinds = map[string][]string{
 	"volume":    {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
 	"node":      {"nodes", "no"},
 	"service":   {"services", "svc"},
+	"budget":    {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
 	"configmap": {"configmaps", "cm", "config", "configs"},
 	"secret":    {"secrets"},
 	"event":     {"events", "ev"},
