@@ -14,7 +14,7 @@ func (s *Set) RevisionHash(stored []*Revision) RevisionHash {
 	t := s.Template()
 	hash := HashTemplate(t)
 	for n := len(stored) - 1; n >= 0; n-- {
-		if r := stored[n]; r.Hash == hash && n == len(stored)-1 || s.SameLife(r.Template, t) {
+		if r := stored[n]; r.Hash == hash || s.SameLife(r.Template, t) {
 			return r.Hash
 		}
 	}
@@ -25,18 +25,16 @@ func (s *Set) RevisionHash(stored []*Revision) RevisionHash {
 // in labels at most, and with updateStrategy.metadata: Live in annotations, but in none
 // that a variable shows.
 func (s *Set) SameLife(a, b Template) bool {
-	return SameTemplate(s.noticed(a, b), s.noticed(b, a))
+	return SameTemplate(s.noticed(a), s.noticed(b))
 }
 
-// noticed is t without what a running member does not notice. Of what a variable of t or
-// of other shows, it does.
-func (s *Set) noticed(t, other Template) Template {
+// noticed is t without what a running member does not notice. What a variable shows, it
+// does.
+func (s *Set) noticed(t Template) Template {
 	labels, annotations := map[string]bool{}, map[string]bool{RestartedAtAnnotation: true}
-	for _, x := range []*Template{&t, &other} {
-		for _, list := range [][]Container{x.Spec.InitContainers, x.Spec.Containers} {
-			for i := range list {
-				shown(&list[i], labels, annotations)
-			}
+	for _, list := range [][]Container{t.Spec.InitContainers, t.Spec.Containers} {
+		for i := range list {
+			shown(&list[i], labels, annotations)
 		}
 	}
 	t.Metadata.Labels = only(t.Metadata.Labels, labels)
