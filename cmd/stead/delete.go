@@ -34,9 +34,9 @@ func deleteCommand(c *cli) *cobra.Command {
 			switch kind {
 			case "member": // what this means in Kubernetes: another life follows
 				return restartMember(cmd, c, name)
-			case "set", "service", "configmap", "secret":
+			case "set", "service", "configmap", "secret", "budget":
 			default:
-				return usageError{fmt.Errorf("a %s cannot be deleted; sets, services, configmaps and secrets can", kind)}
+				return usageError{fmt.Errorf("a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", kind)}
 			}
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
 )
 
 func getCommand(c *cli) *cobra.Command {
@@ -22,9 +23,9 @@ func getCommand(c *cli) *cobra.Command {
 		Use:   "get KIND [NAME]",
 		Short: "List objects, or show one",
 		Long: `List objects, or show one. Kinds: sets (sts), members (pods, po), volumes (pvc),
-nodes (no), services (svc), configmaps (cm), secrets, events (ev), revisions (rev). The
-table of members says of each that waits for what, under BLOCKED; -o wide shows more.
-What -o yaml shows of a set, service or configmap can be applied again.`,
+nodes (no), services (svc), budgets (pdb), configmaps (cm), secrets, events (ev), revisions
+(rev). The table of members says of each that waits for what, under BLOCKED; -o wide shows more.
+What -o yaml shows of a set, service, budget or configmap can be applied again.`,
 		Example: `  stead get members
   stead get members -o wide -A
   stead get pods -l app=etcd -o name
@@ -39,6 +40,9 @@ What -o yaml shows of a set, service or configmap can be applied again.`,
 			kind, name, err := parseChoice(args)
 			if err != nil {
 				return err
+			}
+			if _, err := spec.ParseSelector(list.Selector); list.Selector != "" && err != nil {
+				return usageError{fmt.Errorf("-l: %w", err)}
 			}
 			show, err := newPrinter(cmd.OutOrStdout(), output, kind, list.AllNamespaces)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -233,6 +234,8 @@ func memberState(m spec.MemberStatus) string {
 		return fmt.Sprintf("ready on %s at %s", m.Node, m.Address)
 	case m.Cause != "":
 		return fmt.Sprintf("%s: %s: %s", m.Phase, m.Cause, m.Message)
+	case strings.HasPrefix(m.Blocked, "waits "):
+		return m.Blocked
 	case m.Blocked != "":
 		return "waits: " + m.Blocked
 	case m.Goal == spec.GoalStop:
