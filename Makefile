@@ -100,7 +100,7 @@ endif
 
 e2e: build $(GOTEST) image ## real containerd, real etcd members, dig (root)
 	$(call say,"e2e")
-	@$(ROOT_TEST) -p 1 -timeout 15m ./test/e2e/...
+	@$(ROOT_TEST) -p 1 -timeout 45m ./test/e2e/...
 
 # A million steps of many clusters, then every fault that was planted; both cores.
 sim: ## a million steps of simulated clusters under faults, then the planted faults (two minutes)
