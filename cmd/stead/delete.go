@@ -53,9 +53,7 @@ func deleteCommand(c *cli) *cobra.Command {
 					word = "is being deleted"
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", kind, c.namespace, name, word)
-				for _, e := range done.GetEffects() {
-					fmt.Fprintln(cmd.OutOrStdout(), "  "+e)
-				}
+				sayEffects(cmd.OutOrStdout(), done.GetEffects())
 				if !wait || kind != "set" {
 					return nil
 				}
