@@ -34,6 +34,7 @@ type memory struct {
 	tellDue    time.Time     // when lives that began are told alone; zero: none is to be
 	trials     trials
 	lapses     lapses
+	repeats    repeats
 	standstill standstill
 }
 

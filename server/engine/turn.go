@@ -137,7 +137,10 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 		u.seen(store.StatusKey(ref), rev)
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}
-	events.write(&u, append(rolloutNotes(ref, p, now), warnings(ref, w, p, now)...))
+	causes := append(rolloutNotes(ref, p, now), warnings(ref, p, now)...)
+	mem.repeats.look(causes, events.old)
+	events.raise(&u, causes, mem.repeats.due)
+	events.write(&u, causes)
 	delay := l.statusDelay(len(w.Slots))
 	if len(u.Then) > 0 && urgent(p) && now.Sub(mem.statusAt) < delay {
 		mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before
