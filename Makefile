@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e bench bench-dns soak test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e sim bench bench-dns soak test proto image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,14 @@ endif
 e2e: build $(GOTEST) image ## real containerd, real etcd members, dig (root)
 	$(call say,"e2e")
 	@$(ROOT_TEST) -p 1 -timeout 15m ./test/e2e/...
+
+# A million steps of many clusters, then every fault that was planted; both cores.
+sim: ## a million steps of simulated clusters under faults, then the planted faults (two minutes)
+	$(call say,"simulation")
+	@$(GO) build -o .cache/sim ./test/sim/run
+	@.cache/sim $(SIM)
+	$(call say,"planted faults")
+	@.cache/sim -plants
 
 bench: build ## every figure beside its floor, in one table (root, about two minutes)
 	@$(GO) run ./test/bench/table

@@ -269,3 +269,28 @@ func TestUnkillableIsNeverStopped(t *testing.T) {
 		n.wantStarts(tok(6), 0)
 	})
 }
+
+// What it was told to run and has not begun yet may begin at any moment: a server whose
+// store is restored must hear of it before it decides anything.
+func TestAHelloNamesWhatIsPending(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true, IgnoreTerm: true} })
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.say(wanted(11, n.life(6, spec.GoalRun)))
+		time.Sleep(time.Minute)
+		n.wantStarts(tok(6), 0)
+		n.script.down()
+		n.script.up()
+		time.Sleep(time.Minute)
+		n.script.with(func() {
+			held := map[spec.Token]bool{}
+			for _, h := range n.script.hellos[len(n.script.hellos)-1].GetInventory().GetHoldings() {
+				held[wire.ToToken(h.GetToken())] = true
+			}
+			if len(held) != 2 || !held[tok(5)] || !held[tok(6)] {
+				t.Errorf("held: %v, want the open life and the one that waits for its end", held)
+			}
+		})
+	})
+}

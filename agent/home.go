@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 )
 
 // ErrTaken: another agent uses the root.
-var ErrTaken = errors.New("another agent uses this root")
+var ErrTaken = errors.New("another agent uses this root or runs this node")
 
 // ErrForeignCluster: the node belongs to another cluster than the server.
 var ErrForeignCluster = errors.New("the node belongs to another cluster")
@@ -38,13 +39,15 @@ type nodeDoc struct {
 type Home struct {
 	root string
 	lock *os.File
+	host net.Listener // of the node on this host; nobody ever connects
 
 	mu   sync.Mutex
 	node nodeDoc
 }
 
 // Open locks root, making it at the first start, and reads who the node is; a new
-// node gets a random uid. Errors: ErrTaken, ledger.ErrLost. The name must be the
+// node gets a random uid. Of a node one agent runs on a host, whatever its root.
+// Errors: ErrTaken, ledger.ErrLost. The name must be the
 // one that the root was made with.
 func Open(root string, name spec.NodeName) (*Home, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
@@ -55,10 +58,28 @@ func Open(root string, name spec.NodeName) (*Home, error) {
 		return nil, err
 	}
 	h := &Home{root: root, lock: lock}
-	if err := h.load(name); err != nil {
+	if err = h.load(name); err == nil {
+		h.host, err = takeHost(h.node)
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return h, nil
+}
+
+// takeHost makes this process the node's only agent on the host, whatever its root:
+// a root that was copied holds an old ledger. The kernel frees such a name with the
+// process; each network namespace has names of its own.
+func takeHost(node nodeDoc) (net.Listener, error) {
+	l, err := net.Listen("unix", "@stead-agent-"+string(node.UID))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: an agent of node %s (uid %s) runs on this host already, with another root: one is a copy; "+
+			"remove the copy, and start an agent with an empty --root for another node", ErrTaken, node.Name, node.UID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the node on this host: %w", err)
+	}
+	return l, nil
 }
 
 // Peek tells who the node at root is and to which cluster it belongs ("": to none
@@ -126,8 +147,8 @@ func (h *Home) load(name spec.NodeName) error {
 	return h.save(h.node)
 }
 
-// Close gives the root free.
-func (h *Home) Close() error { return h.lock.Close() }
+// Close gives root and node free.
+func (h *Home) Close() error { return errors.Join(h.host.Close(), h.lock.Close()) }
 
 // Root is the directory.
 func (h *Home) Root() string { return h.root }

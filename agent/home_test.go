@@ -19,6 +19,11 @@ func TestOneAgentARoot(t *testing.T) {
 	if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
 		t.Fatalf("second agent: got %v", err)
 	}
+	copied := t.TempDir()
+	must(t, os.CopyFS(copied, os.DirFS(root)))
+	if _, err := Open(copied, "n1"); !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "a copy") {
+		t.Fatalf("second agent on a copied root: got %v", err)
+	}
 	must(t, h.Close())
 	if _, err := Open(root, "n2"); err == nil {
 		t.Fatal("another name on the same root: want an error")

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
@@ -134,7 +135,14 @@ func (a *Agent) helloMessage() (*proto.FromNode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)
 	}
+	// What is not open yet may be before the server has read this, and it may be a store
+	// that never heard of it. Open ones are read last, for a pending one becomes open.
 	inventory := &proto.Inventory{}
+	a.each(func(id spec.Identity, w *worker.Worker) {
+		if token, ok := w.Pending(); ok {
+			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(id), Token: wire.Token(token)})
+		}
+	})
 	for _, e := range a.ledger.Entries() {
 		if !e.Open.IsZero() {
 			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(e.ID), Token: wire.Token(e.Open)})

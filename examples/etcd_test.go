@@ -112,6 +112,8 @@ func (h *etcdHome) start() (cmd *exec.Cmd, wait func()) {
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
+	// What the script left in the background has nobody else to end it.
+	h.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	return cmd, func() {
 		_ = cmd.Wait() // the code is what the caller looks at
 		h.code = cmd.ProcessState.ExitCode()

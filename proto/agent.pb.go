@@ -392,7 +392,8 @@ func (x *Hello) GetNewest() *Sequence {
 	return nil
 }
 
-// Inventory is every token that is open in the node's ledger.
+// Inventory is every token that is open in the node's ledger, and every one that the
+// node was told to run and may open at any moment.
 type Inventory struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Holdings      []*Holding             `protobuf:"bytes,1,rep,name=holdings,proto3" json:"holdings,omitempty"`

@@ -25,16 +25,15 @@ func (c *checks) statefulSet(s *StatefulSet) {
 }
 
 func (c *checks) setSpec(s *SetSpec, name string) {
-	start, replicas := int64(0), int64(0)
+	replicas := int64(0)
 	if s.Replicas != nil {
 		replicas = int64(*s.Replicas)
 		c.between("spec.replicas", replicas, 0, math.MaxInt32)
 	}
 	if s.Ordinals != nil {
-		start = int64(s.Ordinals.Start)
-		c.between("spec.ordinals.start", start, 0, math.MaxInt32)
+		c.between("spec.ordinals.start", int64(s.Ordinals.Start), 0, math.MaxInt32)
 	}
-	if start+replicas > math.MaxInt32 {
+	if !s.Ordinals.Range(int(replicas)).fits() {
 		c.fail("spec.replicas", "the highest ordinal is out of range", fmt.Sprintf("the most is %d", math.MaxInt32))
 	}
 	if s.ServiceName != name { // else said of the name

@@ -176,6 +176,8 @@ func typeName(t reflect.Type) string {
 		return "quantity"
 	case reflect.TypeFor[IntOrPercent]():
 		return "number or percent"
+	case reflect.TypeFor[OrdinalSpan]():
+		return "ordinal or run of them"
 	case reflect.TypeFor[Duration]():
 		return "time span"
 	case reflect.TypeFor[PortRef]():
@@ -203,7 +205,7 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "template.go", "media.go"} {
+	for _, name := range []string{"set.go", "ordinals.go", "template.go", "media.go"} {
 		file, err := goparser.ParseFile(token.NewFileSet(), name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -87,6 +87,9 @@ func (s *Set) Start() int {
 	return int(s.Spec.Ordinals.Start)
 }
 
+// Range is which ordinals the members have.
+func (s *Set) Range() OrdinalRange { return s.Spec.Ordinals.Range(s.Replicas()) }
+
 // Revision is the record revisions/<ns>/<set>/<hash>. The template never changes.
 type Revision struct {
 	Ref         SetRef       `json:"ref"`
@@ -319,6 +322,9 @@ type NodeFacts struct {
 	HostIP      string   `json:"hostIP,omitempty"`
 	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
 	Classes []string `json:"classes,omitempty"`
+	// Epoch is that of the store when the node last said hello: in an older one it did
+	// not say what it runs now (SAFETY S8).
+	Epoch int64 `json:"epoch,omitempty"`
 	// Strays are lives the node runs and the store does not know.
 	Strays []Stray `json:"strays,omitempty"`
 }

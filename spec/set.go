@@ -72,7 +72,7 @@ type SetSpec struct {
 func (s *SetSpec) SteadOnly() bool {
 	u := s.UpdateStrategy
 	return s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
-		u.ReplaceBroken != "" || u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
+		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
 }
 
 // minDeadline is the default of ProgressDeadlineSeconds for members that count as
@@ -95,14 +95,6 @@ const (
 	OrderedReady ManagementPolicy = "OrderedReady"
 	Parallel     ManagementPolicy = "Parallel"
 )
-
-// Ordinals moves the range of ordinals.
-type Ordinals struct {
-	// Start is the first ordinal; default 0.
-	Start int32 `json:"start,omitempty"`
-	// Reserved ordinals ("3", "5-7") are skipped.
-	Reserved []any `json:"reserved,omitempty" stead:"only,later"`
-}
 
 // UpdateStrategy says how members reach a new template.
 type UpdateStrategy struct {

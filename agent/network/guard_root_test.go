@@ -3,7 +3,6 @@ package network
 import (
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,25 +42,6 @@ func TestAMemberCannotSendFromAnAddressThatIsNotItsOwn(t *testing.T) {
 	b := make([]byte, 64)
 	if m, _, err := l.ReadFrom(b); err != nil || string(b[:m]) != address(10).String() {
 		t.Errorf("first arrived %q (%v), want only what has the member's own address", b[:m], err)
-	}
-}
-
-func TestADroppingForwardPolicyIsNamed(t *testing.T) {
-	n, _ := host(t, nil)
-	must(t, n.Setup(t.Context()))
-	if w, err := n.Warnings(); err != nil || len(w) != 0 {
-		t.Errorf("got %v, %v; want no warning", w, err)
-	}
-	drop := nftables.ChainPolicyDrop
-	must(t, n.nft(func(c *nftables.Conn) error {
-		table := c.AddTable(&nftables.Table{Name: "filter", Family: nftables.TableFamilyIPv4})
-		c.AddChain(&nftables.Chain{Name: "FORWARD", Table: table, Type: nftables.ChainTypeFilter,
-			Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter, Policy: &drop})
-		return c.Flush()
-	}))
-	w, err := n.Warnings()
-	if err != nil || len(w) != 1 || !strings.Contains(w[0], "FORWARD") || !strings.Contains(w[0], "filter") {
-		t.Errorf("got %v, %v; want a warning that names the chain", w, err)
 	}
 }
 

@@ -97,26 +97,3 @@ func (n *Network) removeTable() error {
 		return nil
 	})
 }
-
-// Warnings names what is not ours and will keep members from being reached:
-// rules that drop forwarded packets by default. One sentence each.
-func (n *Network) Warnings() ([]string, error) {
-	var found []string
-	err := n.nft(func(c *nftables.Conn) error {
-		chains, err := c.ListChains()
-		if err != nil {
-			return fmt.Errorf("list nft chains: %w", err)
-		}
-		for _, chain := range chains {
-			if chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookForward ||
-				chain.Type != nftables.ChainTypeFilter || chain.Policy == nil || *chain.Policy != nftables.ChainPolicyDrop ||
-				chain.Table.Family != nftables.TableFamilyIPv4 && chain.Table.Family != nftables.TableFamilyINet {
-				continue
-			}
-			found = append(found, fmt.Sprintf("nft chain %s of table %s drops what it does not know: members reach each other only if it accepts %s",
-				chain.Name, chain.Table.Name, n.cfg.CIDR))
-		}
-		return nil
-	})
-	return found, err
-}

@@ -273,3 +273,36 @@ func TestChangedConfigMapsReachARunningMember(t *testing.T) {
 		n.wantStarts(tok(5), 1)
 	})
 }
+
+func TestAnOlderTokenThanTheOneDealtWithIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.w.Tell(life(4, spec.GoalRun)) // a restored store knows no better
+		n.wantStopped(tok(4))
+		n.w.Tell(life(5, spec.GoalStop))
+		n.wantLast("stopped", func(r spec.Report) bool { return r.Token == tok(5) && r.Phase.Over() })
+		n.wantStarts(tok(4), 0)
+	})
+}
+
+func TestAvailabilityIsToldAnewWhenItsTimeWasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.kill()
+		time.Sleep(10 * time.Second)
+		n.run() // it reports ten seconds, which say nothing new while none are asked for
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		before := len(n.reports)
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.MinReadySeconds = 5 }))
+		if r := n.wantReady(); len(n.reports) == before || r.ReadyFor < 5*time.Second {
+			t.Fatalf("nothing was told of %+v", r)
+		}
+	})
+}

@@ -160,19 +160,39 @@ func (w *Worker) emit(r spec.Report) {
 	}
 	r.Seq, r.At = w.c.Seq(), time.Now()
 	w.last = &r
+	if w.life != nil {
+		w.lastMin = w.life.MinReadySeconds
+	}
 	w.c.Report(r)
 }
 
+// news: what is ready for long enough is told when it becomes so, and anew when what is
+// long enough was changed: the store may have dropped the report that told of it, for it
+// said nothing new then.
 func (w *Worker) news(r, last spec.Report) bool {
 	if w.life != nil && r.Ready && w.life.MinReadySeconds > 0 {
 		enough := time.Duration(w.life.MinReadySeconds) * time.Second
-		if r.ReadyFor >= enough && last.ReadyFor < enough {
+		if r.ReadyFor >= enough && (last.ReadyFor < enough || w.lastMin != w.life.MinReadySeconds) {
 			return true
 		}
 	}
 	r.Seq, r.At, r.ReadyFor = last.Seq, last.At, last.ReadyFor
 	return !reflect.DeepEqual(r, last)
 }
+
+// answerOld tells the end of a token older than the one last told of, as a restored
+// store may ask for: this worker will not come to deal with it. The caller holds the lock.
+func (w *Worker) answerOld(token spec.Token) {
+	if !w.c.Ledger.Look(w.id).Spent(token) {
+		return
+	}
+	w.c.Report(spec.Report{
+		ID: w.id, Token: token, Node: w.c.Node.Name, Phase: spec.PhaseStopped, Message: messageSpent, Seq: w.c.Seq(), At: time.Now(),
+	})
+}
+
+// messageSpent is the sentence for the end of a life that a newer one proves.
+const messageSpent = "a newer token of the identity is known on this node; this one can never run here"
 
 // reportEnd tells that the token is over: proven gone, or refused before anything
 // was started.
@@ -181,7 +201,7 @@ func (w *Worker) reportEnd() {
 	cause := w.endCause()
 	switch {
 	case w.standing == step.Spent:
-		r.Message = "a newer token of the identity is known on this node; this one can never run here"
+		r.Message = messageSpent
 	case cause == ledger.CauseRefused:
 		r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
 		r.Message = "the node was booted since the member was assigned to it; nothing was started"

@@ -27,6 +27,7 @@ type Worker struct {
 	told     map[spec.Token]bool      // ends that were reported
 	kicks    kicks
 	last     *spec.Report
+	lastMin  int32              // the life's MinReadySeconds at that report
 	cancelOp context.CancelFunc // of an operation that a Stop may break off
 
 	// What follows belongs to the goroutine of Run.
@@ -106,6 +107,7 @@ func (w *Worker) Tell(life spec.Life) {
 	token := life.Member.Token
 	switch c := token.Compare(w.orders.Token); {
 	case c < 0:
+		w.answerOld(token)
 		return
 	case c == 0 && w.orders.Goal == spec.GoalStop && life.Member.Goal != spec.GoalStop:
 		life.Member.Goal = spec.GoalStop
@@ -166,6 +168,15 @@ func (w *Worker) Repair() {
 	defer w.mu.Unlock()
 	w.kicks.repair = true
 	w.nudge()
+}
+
+// Pending is a life that this worker was told to run and has not opened yet; false:
+// there is none.
+func (w *Worker) Pending() (spec.Token, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.orders.Token
+	return t, w.orders.Goal == spec.GoalRun && w.orders.Over.Compare(t) < 0 && t.Compare(w.c.Ledger.Look(w.id).Newest) > 0
 }
 
 // Last is the newest report of the life dealt with; false: there was none.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
 )
 
 func getCommand(c *cli) *cobra.Command {
@@ -39,6 +40,9 @@ What -o yaml shows of a set, service or configmap can be applied again.`,
 			kind, name, err := parseChoice(args)
 			if err != nil {
 				return err
+			}
+			if _, err := spec.ParseSelector(list.Selector); list.Selector != "" && err != nil {
+				return usageError{fmt.Errorf("-l: %w", err)}
 			}
 			show, err := newPrinter(cmd.OutOrStdout(), output, kind, list.AllNamespaces)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -81,6 +82,8 @@ type host struct {
 	log     *slog.Logger
 	changed chan struct{} // something of the host's network went
 
+	warned []string // warn's alone: what it found last
+
 	told dnsd.Snapshot // what is answered from; see's alone
 	zone *dnsd.Zone    // made from it; nil: not yet
 }
@@ -146,18 +149,34 @@ func (h *host) prepare(ctx context.Context) error {
 	if err := h.network.Setup(ctx); err != nil {
 		return err
 	}
-	if warnings, err := h.network.Warnings(); err != nil {
-		h.log.Warn("host's firewall not read", "err", err)
-	} else {
-		for _, w := range warnings {
-			h.log.Warn("host's network may stop members", "reason", w)
-		}
-	}
+	h.warn()
 	_, err := h.dns.Listen(ctx)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w; stop it, or give members another --gateway", err)
 	}
 	return err
+}
+
+// repair puts back what is missing of the host's network, and tells what came in
+// the way of members meanwhile.
+func (h *host) repair(ctx context.Context) error {
+	err := h.network.Setup(ctx)
+	h.warn()
+	return err
+}
+
+// warn tells what of the host's own keeps members from being reached, once each.
+func (h *host) warn() {
+	warnings, err := h.network.Warnings()
+	if err != nil {
+		warnings = []string{fmt.Sprintf("the firewall cannot be read: %v", err)}
+	}
+	for _, w := range warnings {
+		if !slices.Contains(h.warned, w) {
+			h.log.Warn("host's network may stop members", "reason", w)
+		}
+	}
+	h.warned = warnings
 }
 
 // see takes all sets as last told, and answers from them.

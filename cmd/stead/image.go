@@ -12,12 +12,7 @@ import (
 )
 
 func imageCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "image",
-		Short: "Load and list the images of nodes",
-	}
-	cmd.AddCommand(imageLoadCommand(c), imageListCommand(c))
-	return cmd
+	return group("image", "Load and list the images of nodes", imageLoadCommand(c), imageListCommand(c))
 }
 
 func imageLoadCommand(c *cli) *cobra.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -40,16 +41,22 @@ func parseKind(word string) (string, error) {
 
 // parseTarget reads "kind name", "kind/name" or, with a default kind, "name".
 func parseTarget(args []string, defaultKind string) (kind, name string, err error) {
+	example := "an object, as 'set db' or 'set/db'"
+	if defaultKind != "" {
+		example = map[string]string{"set": "a set, as 'db'", "member": "a member, as 'db-0'"}[defaultKind]
+	}
+	kind = defaultKind
 	switch {
 	case len(args) == 2:
-		kind, err = parseKind(args[0])
-		return kind, args[1], err
+		kind, name = args[0], args[1]
 	case len(args) == 1 && strings.Contains(args[0], "/"):
-		word, rest, _ := strings.Cut(args[0], "/")
-		kind, err = parseKind(word)
-		return kind, rest, err
+		kind, name, _ = strings.Cut(args[0], "/")
 	case len(args) == 1 && defaultKind != "":
-		return defaultKind, args[0], nil
+		name = args[0]
 	}
-	return "", "", usageError{fmt.Errorf("name an object as 'set db' or 'set/db'")}
+	if kind == "" || name == "" {
+		return "", "", usageError{errors.New("name " + example)}
+	}
+	kind, err = parseKind(kind)
+	return kind, name, err
 }

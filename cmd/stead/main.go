@@ -53,6 +53,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	addCompletion(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -110,7 +111,19 @@ Try it on one machine:
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), statusCommand(c), versionCommand(c),
 	)
+	root.SetHelpCommand(helpCommand())
 	return root
+}
+
+// addCompletion adds the command of the shells' scripts, which write to what root
+// writes to now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args, cmd.RunE = nil, wantsVerb
+		}
+	}
 }
 
 // exactly makes a wrong number of arguments a usage error that says what is wanted.

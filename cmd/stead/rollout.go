@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,15 +10,8 @@ import (
 )
 
 func rolloutCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "rollout",
-		Short: "Follow an update of a set, go back, or restart its members",
-		RunE: func(*cobra.Command, []string) error {
-			return usageError{errors.New("rollout takes a verb: status, history, undo, pause, resume or restart")}
-		},
-	}
-	cmd.AddCommand(rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutPause(c, true), rolloutPause(c, false), rolloutRestart(c))
-	return cmd
+	return group("rollout", "Follow an update of a set, hold it, go back, or restart its members",
+		rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutPause(c, true), rolloutPause(c, false), rolloutRestart(c))
 }
 
 // rolloutSet reads the set that a rollout verb is about.
@@ -53,6 +45,9 @@ func rolloutUndo(c *cli) *cobra.Command {
   stead rollout undo etcd --to-revision 2`,
 		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if to < 0 {
+				return usageError{fmt.Errorf("--to-revision %d is no number of a revision", to)}
+			}
 			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Undo(ctx, &proto.UndoRequest{Namespace: c.namespace, Name: name, ToRevision: to})
 				return printEdit(cmd, done, err, "set "+name+" goes back")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -213,9 +214,17 @@ func updatable(s *spec.SetSpec, want int) int {
 	case u.Type == spec.OnDeleteStrategy:
 		return 0
 	case u.RollingUpdate != nil && u.RollingUpdate.Partition != nil:
-		return max(0, want-int(*u.RollingUpdate.Partition))
+		return above(s.Ordinals.Range(want), int(*u.RollingUpdate.Partition))
 	}
 	return want
+}
+
+// above counts the ordinals at or above the partition, which counts from the first.
+func above(r spec.OrdinalRange, partition int) (n int) {
+	for o := r.Next(r.First + partition); o < r.End; o = r.Next(o + 1) {
+		n++
+	}
+	return n
 }
 
 // memberState is one member in one line: what it is, or what it waits for.
@@ -225,6 +234,8 @@ func memberState(m spec.MemberStatus) string {
 		return fmt.Sprintf("ready on %s at %s", m.Node, m.Address)
 	case m.Cause != "":
 		return fmt.Sprintf("%s: %s: %s", m.Phase, m.Cause, m.Message)
+	case strings.HasPrefix(m.Blocked, "waits "):
+		return m.Blocked
 	case m.Blocked != "":
 		return "waits: " + m.Blocked
 	case m.Goal == spec.GoalStop:

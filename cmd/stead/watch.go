@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -21,14 +22,15 @@ func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
 	see func(object, *spec.SetSpec, *setStatus) (bool, error)) error {
 	for {
 		err := watchSetOnce(ctx, control, ref, see)
-		if ctx.Err() != nil {
+		over := status.Code(err) == codes.DeadlineExceeded // the server's clock may be ahead of ours
+		if ctx.Err() != nil || over {
 			why := errLeft
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			if over || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				why = errNotInTime
 			}
 			return fmt.Errorf("wait for %s: %w; what was ordered goes on, see 'stead describe set %s -n %s'", ref, why, ref.Name, ref.Namespace)
 		}
-		if status.Code(err) != codes.Unavailable {
+		if status.Code(err) != codes.Unavailable && !errors.Is(err, io.EOF) { // EOF: the server ended the watch
 			return err
 		}
 		select {

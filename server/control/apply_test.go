@@ -94,11 +94,18 @@ func TestApplySaysWhatItWillDo(t *testing.T) {
 		return strings.Join(out.GetApplied()[0].GetEffects(), "\n")
 	}
 	scaled := func(n int) string { return strings.Replace(setYAML, "replicas: 3", fmt.Sprintf("replicas: %d", n), 1) }
+	withOrdinals := func(n int, ordinals string) string {
+		return strings.Replace(strings.Replace(scaled(n), "replicas:", "ordinals: "+ordinals+"\n  replicas:", 1), "apps/v1", "stead/v1", 1)
+	}
 	for _, c := range []struct{ yaml, want string }{
 		{setYAML, "creates db-0, db-1, db-2 in this order"},
 		{scaled(5), "scales db 3 → 5: creates db-3, db-4 in this order"},
 		{scaled(3), "scales db 5 → 3: stops db-4, db-3 in this order; volumes kept"},
 		{scaled(2), "scales db 3 → 2: stops db-2; volumes kept"},
+		{withOrdinals(2, "{start: 1}"), "moves db: creates db-2, then stops db-0; volumes kept"},
+		{withOrdinals(3, "{reserved: [0, 2-3]}"), "scales db 2 → 3: creates db-4, db-5 in this order, then stops db-2; volumes kept"},
+		{withOrdinals(3, "{reserved: [1, 2-3]}"), "moves db: creates db-0, then stops db-1; volumes kept"},
+		{scaled(2), "scales db 3 → 2: creates db-1, then stops db-5, db-4 in this order; volumes kept"},
 		{scaled(100), "scales db 2 → 100: creates db-2, db-3, db-4, db-5, db-6, db-7, db-8, db-9, db-10, db-11 and 88 more in this order"},
 		{scaled(100), ""},
 	} {

@@ -60,8 +60,8 @@ func memberNames(ids []spec.Identity) string {
 // an earlier set of this name.
 func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 	var out []string
-	if n := now.Replicas(); n > 0 {
-		out = append(out, "creates "+members(now, now.Start(), now.Start()+n-1, false))
+	if now.Replicas() > 0 {
+		out = append(out, "creates "+members(now, ordinals(now.Range(), nil, false)))
 	}
 	var back []string
 	for _, v := range kept {
@@ -77,38 +77,65 @@ func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 	return out
 }
 
+// scaleEffect says who comes and who goes, in this order: members that come are
+// available before others go.
 func scaleEffect(old, now *spec.Set) string {
-	first, last := old.Start(), old.Start()+old.Replicas()-1
-	start, end := now.Start(), now.Start()+now.Replicas()-1
-	if first != start && old.Replicas() > 0 && now.Replicas() > 0 {
-		return fmt.Sprintf("moves %s to the ordinals %d to %d", now.Ref.Name, start, end)
+	was, is := old.Range(), now.Range()
+	come, gone := ordinals(is, &was, false), ordinals(was, &is, true)
+	var parts []string
+	if come.count > 0 {
+		parts = append(parts, "creates "+members(now, come))
 	}
-	head := fmt.Sprintf("scales %s %d → %d: ", now.Ref.Name, old.Replicas(), now.Replicas())
+	if gone.count > 0 {
+		parts = append(parts, "stops "+members(now, gone)+"; volumes kept")
+	}
 	switch {
-	case now.Replicas() > old.Replicas():
-		return head + "creates " + members(now, last+1, end, false)
-	case now.Replicas() < old.Replicas():
-		return head + "stops " + members(now, end+1, last, true) + "; volumes kept"
+	case len(parts) == 0:
+		return ""
+	case old.Replicas() == now.Replicas():
+		return fmt.Sprintf("moves %s: %s", now.Ref.Name, strings.Join(parts, ", then "))
 	}
-	return ""
+	return fmt.Sprintf("scales %s %d → %d: %s", now.Ref.Name, old.Replicas(), now.Replicas(), strings.Join(parts, ", then "))
 }
 
-// members names db-<from> to db-<to>, or the other way round when down.
-func members(s *spec.Set, from, to int, down bool) string {
-	var names []string
-	for o := from; o <= to && len(names) <= shownMembers; o++ {
-		ordinal := o
-		if down {
-			ordinal = to - (o - from)
+// some are so many ordinals, of which the first are listed.
+type some struct {
+	first []int
+	count int
+}
+
+// ordinals are those of r that are not in without (nil: nobody), in one direction.
+func ordinals(r spec.OrdinalRange, without *spec.OrdinalRange, down bool) (list some) {
+	for o := r.Next(0); o < r.End; o = r.Next(o + 1) {
+		if without != nil && without.Has(o) {
+			continue
 		}
-		names = append(names, spec.Identity{Set: s.Ref.Name, Ordinal: ordinal}.MemberName())
+		list.count++
+		switch {
+		case list.count <= shownMembers:
+			list.first = append(list.first, o)
+		case down:
+			list.first = append(list.first[1:], o)
+		}
+	}
+	if down {
+		slices.Reverse(list.first)
+	}
+	return list
+}
+
+// members names members of a set, and whether one comes after the other.
+func members(s *spec.Set, list some) string {
+	names := make([]string, 0, len(list.first))
+	for _, o := range list.first {
+		names = append(names, spec.Identity{Set: s.Ref.Name, Ordinal: o}.MemberName())
 	}
 	text := strings.Join(names, ", ")
-	if count := to - from + 1; count > shownMembers {
-		text = fmt.Sprintf("%s and %d more", strings.Join(names[:shownMembers], ", "), count-shownMembers)
+	if more := list.count - len(names); more > 0 {
+		text = fmt.Sprintf("%s and %d more", text, more)
 	}
 	switch {
-	case len(names) < 2:
+	case list.count < 2:
 		return text
 	case s.Spec.PodManagementPolicy == spec.Parallel:
 		return text + " at once"

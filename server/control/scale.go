@@ -27,7 +27,7 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 		if set.Deleting {
 			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
 		}
-		if int64(set.Start())+int64(r.GetReplicas())-1 > math.MaxInt32 {
+		if set.Spec.Ordinals.Range(int(r.GetReplicas())).End > math.MaxInt32 {
 			return false, status.Errorf(codes.InvalidArgument, "%d members from ordinal %d on are too many", r.GetReplicas(), set.Start())
 		}
 		now := set.Replicas()

@@ -133,6 +133,7 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	if err := admit(g, t); err != nil {
 		return nil, nil, err
 	}
+	g.facts.Epoch = t.epoch
 	var other spec.NodeName
 	s.cfg.World.Look(func(v world.View) {
 		other = alias(v, g)

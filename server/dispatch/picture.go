@@ -22,11 +22,11 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 	p.Replicas, p.InitialReplicas = w.Set.Replicas(), w.Set.InitialReplicas
 	p.Bootstrapped = w.Bootstrapped
 	p.Service = governing(w.Set)
-	believe := plan.Believe(w.Nodes)
+	believe, wanted := plan.Believe(w.Nodes), w.Set.Range()
 	for i := range w.Slots {
 		slot := &w.Slots[i]
 		addr := addressOf(slot)
-		if !addr.IsValid() || (slot.Member == nil && !inRange(w.Set, slot.ID.Ordinal)) {
+		if !addr.IsValid() || (slot.Member == nil && !wanted.Has(slot.ID.Ordinal)) {
 			continue
 		}
 		p.Peers = append(p.Peers, spec.Peer{
@@ -42,10 +42,6 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 // governing is the service under whose name the members of set are found.
 func governing(set *spec.Set) string {
 	return cmp.Or(set.Spec.ServiceName, string(set.Ref.Name))
-}
-
-func inRange(set *spec.Set, ordinal int) bool {
-	return ordinal >= set.Start() && ordinal < set.Start()+set.Replicas()
 }
 
 // addressOf prefers the life's own address, and is invalid when there is none.

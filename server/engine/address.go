@@ -42,11 +42,10 @@ func newPool(cfg Config) *pool {
 // missing is how many addresses the planner may ask for: one under OrderedReady,
 // where one member starts at a time.
 func missing(w plan.World) int {
-	n := w.Set.Replicas()
+	n, wanted := w.Set.Replicas(), w.Set.Range()
 	for i := range w.Slots {
 		id := w.Slots[i].Identity
-		o := w.Slots[i].ID.Ordinal - w.Set.Start()
-		if o >= 0 && o < w.Set.Replicas() && id != nil && id.Address.IsValid() {
+		if wanted.Has(w.Slots[i].ID.Ordinal) && id != nil && id.Address.IsValid() {
 			n--
 		}
 	}

@@ -58,9 +58,10 @@ func applyOne(w World, a Action) World {
 			w.Free = slices.DeleteFunc(slices.Clone(w.Free), func(x addr) bool { return x == a.Member.Address })
 		}
 	case Stop:
-		m := *slotOf(&w, a.ID).Member
+		s := slotOf(&w, a.ID)
+		m := *s.Member
 		m.Goal, m.StopReason = spec.GoalStop, a.Reason
-		slotOf(&w, a.ID).Member = &m
+		s.Member, s.Request = &m, nil // answered
 	case Forget:
 		s := slotOf(&w, a.ID)
 		s.Member, s.Report = nil, nil

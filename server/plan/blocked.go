@@ -21,6 +21,7 @@ const (
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
 	BlockedStray       = "Stray"
+	BlockedRestored    = "Restored" // a node has not said what it runs since the store was restored
 	BlockedVolume      = "VolumeMismatch"
 	BlockedBackOff     = "BackOff"
 	BlockedUnreadable  = "Unreadable"

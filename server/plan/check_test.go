@@ -102,8 +102,7 @@ func explained(t *testing.T, w World, p Plan) {
 		}
 	}
 	for _, m := range p.Status.Members {
-		in := m.Ordinal >= w.Set.Start() && m.Ordinal < w.Set.Start()+w.Set.Replicas()
-		if in && !w.Set.Deleting && !m.Ready && m.Blocked == "" {
+		if w.Set.Range().Has(m.Ordinal) && !w.Set.Deleting && !m.Ready && m.Blocked == "" {
 			t.Errorf("member %s is not ready and nothing says why", m.Name)
 		}
 	}

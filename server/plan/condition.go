@@ -82,7 +82,7 @@ func (s *step) halfway(c *spec.Condition) {
 	case s.onDelete():
 		c.Reason, c.Message = reasonOnDelete, fmt.Sprintf("members go to revision %s when they are restarted", s.update)
 	default:
-		c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", s.lo+s.partition(), s.current)
+		c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", s.partition(), s.current)
 	}
 }
 

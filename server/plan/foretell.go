@@ -24,7 +24,8 @@ func Foretell(w World) Foretold {
 		t := &s.seats[s.wanted[n]]
 		switch {
 		case t.member == nil || t.member.Revision == s.update && !s.obsolete(t):
-		case s.onDelete() || s.stays(t) || !s.obsolete(t) || t.id.Ordinal < s.lo+s.partition() && s.broken(t) == "":
+		case t.stopping() && s.due(t) == s.target(t): // its next life is on its target
+		case s.onDelete() || s.stays(t) || !s.obsolete(t) && !t.stopping() || s.kept(t) && s.broken(t) == "":
 			f.Kept = append(f.Kept, t.id)
 		case s.replacesBroken() && s.broken(t) != "":
 			f.Restarts = append(f.Restarts, t.id)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 // The tests write a world as a line of words:
 //
 //	ordered|parallel <replicas>   the set db of uid u1, created with that many members
-//	initial=N start=N min=SECONDS uid=U deleting volumes fresh (not bootstrapped)
+//	initial=N start=N reserved=1,5-7 min=SECONDS uid=U deleting volumes fresh (not bootstrapped)
 //	n1 n2~ n3!                    nodes: live, silent (~), cordoned (!)
 //	0:ready@n1 1:starting ...     members (node n1 unless said)
 //
@@ -58,7 +59,21 @@ func world(t testing.TB, line string) World {
 		case key == "initial":
 			initial = n
 		case key == "start":
-			set.Spec.Ordinals = &spec.Ordinals{Start: int32(n)}
+			if set.Spec.Ordinals == nil {
+				set.Spec.Ordinals = &spec.Ordinals{}
+			}
+			set.Spec.Ordinals.Start = int32(n)
+		case key == "reserved":
+			if set.Spec.Ordinals == nil {
+				set.Spec.Ordinals = &spec.Ordinals{}
+			}
+			for _, span := range strings.Split(value, ",") {
+				var s spec.OrdinalSpan
+				if err := json.Unmarshal([]byte(strconv.Quote(span)), &s); err != nil {
+					t.Fatal(err)
+				}
+				set.Spec.Ordinals.Reserved = append(set.Spec.Ordinals.Reserved, s)
+			}
 		case key == "min":
 			set.Spec.MinReadySeconds = int32(n)
 		case key == "uid":

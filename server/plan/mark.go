@@ -61,13 +61,17 @@ func (s *step) marked(t *seat) spec.IdentityRecord {
 // set that never had members has none, and is not bootstrapped: a first member that
 // believes so would look for peers that never were.
 func (s *step) initialReady() bool {
-	initial := s.w.Set.InitialReplicas
-	ready := 0
+	initial, ready := s.initial(), 0
 	for i := range s.seats {
 		t := &s.seats[i]
-		if t.id.Ordinal >= s.lo && t.id.Ordinal < s.lo+initial && t.identity != nil && t.identity.ReadyOnce == s.w.Set.UID {
+		if initial.Has(t.id.Ordinal) && t.identity != nil && t.identity.ReadyOnce == s.w.Set.UID {
 			ready++
 		}
 	}
-	return initial > 0 && ready == initial
+	return ready > 0 && ready == s.w.Set.InitialReplicas
+}
+
+// initial are the ordinals of the set's first members.
+func (s *step) initial() spec.OrdinalRange {
+	return s.w.Set.Spec.Ordinals.Range(s.w.Set.InitialReplicas)
 }

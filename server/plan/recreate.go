@@ -54,6 +54,8 @@ func (s *step) hold() bool {
 		switch t := &s.seats[i]; {
 		case t.vacant() && s.inRange(t):
 			s.block(t, BlockedTurn, "it starts when every member of another revision is gone")
+		case t.available && !s.inRange(t):
+			s.block(t, BlockedTurn, "it is surplus, and stops when every member of another revision is gone")
 		case t.member != nil:
 			s.tell(t)
 		}

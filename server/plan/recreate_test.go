@@ -12,6 +12,8 @@ func TestRecreate(t *testing.T) {
 			want: "| 0:WaitingForTurn 1:Stopping 2:WaitingForTurn"},
 		{name: "nor while a surplus one goes", world: "parallel 1 Recreate n1 update=h2 current=h1 0:turned 1:stopping",
 			want: "| 0:WaitingForTurn 1:Stopping"},
+		{name: "a surplus one of the update's revision waits, and says so", world: "ordered 1 Recreate n1 update=h2 current=h1 0:ready 1:ready/h2",
+			want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
 		{name: "then they come up in order", world: "ordered 2 Recreate n1 update=h2 current=h1 0:turned 1:turned",
 			want: "start=0/Update@n1/h2 | 0:Starting 1:WaitingForPredecessor"},
 		{name: "or all at once", world: "parallel 2 Recreate n1 update=h2 current=h1 0:turned 1:turned",

@@ -22,12 +22,10 @@ func (s *step) restart() (acted bool) {
 		case s.down() < s.budget() && s.spare() > 0:
 			acted = true
 			s.end(t, spec.ReasonRestart, "a person asked for its restart")
-		case s.floored():
-			s.block(t, BlockedFloor, "its restart waits: "+s.floorText())
-			t.waits = true
 		default:
-			s.block(t, BlockedTurn, fmt.Sprintf("its restart waits until fewer than %d members are down", s.budget()))
 			t.waits = true
+			reason, text := s.restartWaits()
+			s.block(t, reason, text)
 		}
 	}
 	return acted
@@ -38,4 +36,15 @@ func (s *step) restartReason(t *seat) spec.Reason {
 		return spec.ReasonUpdate
 	}
 	return spec.ReasonRestart
+}
+
+// restartWaits says for what the restart of an available member waits.
+func (s *step) restartWaits() (reason, text string) {
+	switch {
+	case s.floored():
+		return BlockedFloor, "its restart waits: " + s.floorText()
+	case s.down() < s.budget():
+		return BlockedTurn, "its restart waits: " + s.floorText()
+	}
+	return BlockedTurn, fmt.Sprintf("its restart waits until fewer than %d members are down", s.budget())
 }

@@ -75,7 +75,7 @@ func (s *step) template(h spec.RevisionHash) *spec.Template {
 // target is the revision on which an ordinal ends up: the update's, or the current
 // one below the partition or after a rollback.
 func (s *step) target(t *seat) spec.RevisionHash {
-	if t.id.Ordinal < s.lo+s.partition() {
+	if s.kept(t) {
 		return s.current
 	}
 	return s.aim

@@ -25,7 +25,7 @@ func (s *step) roll() {
 
 // queued: the member is well, and waits for its turn.
 func (s *step) queued(t *seat) bool {
-	return s.obsolete(t) && t.available && !t.waits && t.id.Ordinal >= s.lo+s.partition()
+	return s.obsolete(t) && t.available && !t.waits && !s.kept(t)
 }
 
 // queue says of those who wait for their turn for whom they do.
@@ -80,7 +80,7 @@ func (s *step) down() int {
 func (s *step) underWay() bool {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
-		if t.id.Ordinal >= s.lo+s.partition() && s.turned(t) && !t.available {
+		if !s.kept(t) && s.turned(t) && !t.available {
 			return true
 		}
 	}
@@ -88,7 +88,8 @@ func (s *step) underWay() bool {
 }
 
 // complete is rule 8: every member runs the update revision and is available, for
-// every strategy. Until then the last completed revision stays the current one.
+// every strategy. Until then the last completed revision stays the current one. A set
+// without members goes to its update revision at once, which proves nothing of it.
 func (s *step) complete() {
 	if s.paused() || s.rolledBack() {
 		return
@@ -98,5 +99,6 @@ func (s *step) complete() {
 			return
 		}
 	}
-	s.current, s.completed = s.update, true
+	proven := len(s.wanted) > 0 || s.completed && s.current == s.update
+	s.current, s.completed = s.update, proven
 }

@@ -80,7 +80,9 @@ func TestCompletion(t *testing.T) {
 		"ordered 2 min=5 n1 update=h2 current=h1 0:ready/h2 1:young/h2":       {CurrentRevision: "h1", CurrentCompleted: true},
 		"ordered 2 partition=1 n1 update=h2 current=h1 0:ready 1:ready/h2":    {CurrentRevision: "h1", CurrentCompleted: true},
 		"ordered 2 n1 n2~ update=h2 current=h1 0:ready/h2 1:ready@n2/h2":      {CurrentRevision: "h1", CurrentCompleted: true},
-		"ordered 0 n1 update=h2 current=h1":                                   {CurrentRevision: "h2", CurrentCompleted: true},
+		"ordered 0 n1 update=h2 current=h1":                                   {CurrentRevision: "h2"}, // nobody proved it
+		"ordered 0 n1 update=h1 current=h1":                                   {CurrentRevision: "h1", CurrentCompleted: true},
+		"ordered 0 n1 update=h1 current=h1?":                                  {CurrentRevision: "h1"},
 		"ordered 2 n1 0:ready":                                                {CurrentRevision: "h1"},
 		"ordered 1 n1 0:ready":                                                {CurrentRevision: "h1", CurrentCompleted: true},
 		"parallel 2 max=2 n1 update=h2 current=h1? 0:ready/h2 1:starting/h2?": {CurrentRevision: "h1"},

@@ -15,7 +15,7 @@ func (s *step) forgetSurplus() {
 			continue
 		}
 		s.act(Forget{
-			ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0,
+			ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0 && s.unheard == "",
 			Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
 		})
 		t.member, t.report, t.over = nil, nil, false

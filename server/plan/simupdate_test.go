@@ -78,7 +78,7 @@ func (s *sim) judgeUpdates(p Plan) {
 	if u.RollingUpdate != nil && u.RollingUpdate.MaxUnavailable != nil {
 		limit = int(u.RollingUpdate.MaxUnavailable.Number)
 	}
-	for o := range s.w.Set.Replicas() {
+	for _, o := range s.wanted() {
 		if !s.available(o) && !s.hopelessAt(o, p) {
 			down++
 		}
@@ -108,8 +108,8 @@ func (s *sim) judgeUpdates(p Plan) {
 
 // highestFirst: no member above is well and left on an old revision.
 func (s *sim) highestFirst(ordinal int, p Plan) {
-	for o := ordinal + 1; o < s.w.Set.Start()+s.w.Set.Replicas(); o++ {
-		if !s.available(o) || !s.hopelessAt(o, p) {
+	for _, o := range s.wanted() {
+		if o <= ordinal || !s.available(o) || !s.hopelessAt(o, p) {
 			continue
 		}
 		if !slices.ContainsFunc(p.Actions, func(a Action) bool { stop, ok := a.(Stop); return ok && stop.ID.Ordinal == o }) {

@@ -43,6 +43,11 @@ func (s *sim) user() {
 		set.Deleting = true
 	case 10, 11:
 		set.Paused = !set.Paused
+	case 16:
+		set.Spec.Ordinals = &spec.Ordinals{Start: int32(s.r.IntN(3))}
+		if first := int32(s.r.IntN(4)); s.r.IntN(2) == 0 {
+			set.Spec.Ordinals.Reserved = []spec.OrdinalSpan{{First: first, Last: first + int32(s.r.IntN(2))}}
+		}
 	case 12, 13:
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
 	}
@@ -68,7 +73,7 @@ func (s *sim) fault() {
 			s.obey(s.orders[len(s.orders)-1-s.r.IntN(min(len(s.orders), 6))])
 		}
 	case 7, 8, 9, 10:
-		for ordinal := range 6 { // in one order, or a seed would not come again
+		for ordinal := range 10 { // in one order, or a seed would not come again
 			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
 			h.ready[life{id, h.running[id]}] = s.r.IntN(4) > 0
 		}

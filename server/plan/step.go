@@ -17,9 +17,9 @@ type step struct {
 	// ascending. Rules that act change the seat, so that status tells what stands
 	// after the actions.
 	seats   []seat
-	lo, hi  int            // the range of ordinals wanted: lo..hi-1
-	wanted  []int          // indexes of the seats in range
-	blocked map[int]string // text of Blocked by ordinal; only with World.Table
+	reach   spec.OrdinalRange // the ordinals wanted
+	wanted  []int             // indexes of the seats in range
+	blocked map[int]string    // text of Blocked by ordinal; only with World.Table
 	current spec.RevisionHash
 	update  spec.RevisionHash
 	// aim is where members go: the update revision, or after a rollback the current one.
@@ -37,6 +37,7 @@ type step struct {
 	full     bool   // this step disturbs nobody more: it only says who waits
 	freeUsed int    // how many of World.Free were given in this step
 	spread   map[spec.NodeName]int
+	unheard  spec.NodeName // nothing starts before it has said what it runs
 }
 
 // seat is one ordinal and what is known of its life.
@@ -65,14 +66,14 @@ func (t *seat) stopping() bool {
 }
 
 func newStep(w World) *step {
-	s := &step{w: w, lo: w.Set.Start(), update: w.TemplateHash, spread: map[spec.NodeName]int{}}
-	s.hi = s.lo
-	if !w.Set.Deleting {
-		s.hi += w.Set.Replicas()
+	s := &step{w: w, update: w.TemplateHash, spread: map[spec.NodeName]int{}}
+	if s.reach = w.Set.Range(); w.Set.Deleting {
+		s.reach = w.Set.Spec.Ordinals.Range(0)
 	}
 	if w.Table {
 		s.blocked = map[int]string{}
 	}
+	s.unheard = unheard(&w)
 	s.current = s.update
 	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
 		s.current, s.completed = w.Status.CurrentRevision, w.Status.CurrentCompleted
@@ -80,28 +81,33 @@ func newStep(w World) *step {
 	if s.aim = s.update; w.Status != nil && w.Status.RolledBackFrom == s.update {
 		s.aim = s.current
 	}
-	s.seats = make([]seat, 0, max(s.hi-s.lo, len(w.Slots)))
-	next := s.lo
-	fill := func(until int) { // seats in range of which nothing is stored
-		for ; next < min(until, s.hi); next++ {
-			s.seats = append(s.seats, seat{id: spec.Identity{Namespace: w.Set.Ref.Namespace, Set: w.Set.Ref.Name, Ordinal: next}})
-		}
-	}
-	for i := range w.Slots {
-		slot := &w.Slots[i]
-		fill(slot.ID.Ordinal)
-		if slot.ID.Ordinal == next {
-			next++
-		}
-		s.seats = append(s.seats, s.look(slot))
-	}
-	fill(s.hi)
+	s.sit()
 	for i := range s.seats {
 		if s.inRange(&s.seats[i]) {
 			s.wanted = append(s.wanted, i)
 		}
 	}
 	return s
+}
+
+// sit makes the seats.
+func (s *step) sit() {
+	s.seats = make([]seat, 0, max(s.w.Set.Replicas(), len(s.w.Slots)))
+	next := s.reach.Next(0)
+	fill := func(until int) { // seats in range of which nothing is stored
+		for ; next < min(until, s.reach.End); next = s.reach.Next(next + 1) {
+			s.seats = append(s.seats, seat{id: spec.Identity{Namespace: s.w.Set.Ref.Namespace, Set: s.w.Set.Ref.Name, Ordinal: next}})
+		}
+	}
+	for i := range s.w.Slots {
+		slot := &s.w.Slots[i]
+		fill(slot.ID.Ordinal)
+		if slot.ID.Ordinal == next {
+			next = s.reach.Next(next + 1)
+		}
+		s.seats = append(s.seats, s.look(slot))
+	}
+	fill(s.reach.End)
 }
 
 // look judges one slot.
@@ -148,7 +154,7 @@ func (s *step) seatOf(ordinal int) *seat {
 
 // inRange: the set wants a member of this ordinal.
 func (s *step) inRange(t *seat) bool {
-	return t.id.Ordinal >= s.lo && t.id.Ordinal < s.hi
+	return s.reach.Has(t.id.Ordinal)
 }
 
 // ordered: members start and stop one at a time.

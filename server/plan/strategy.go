@@ -8,13 +8,17 @@ func (s *step) onDelete() bool { return s.strategy().Type == spec.OnDeleteStrate
 
 func (s *step) recreates() bool { return s.strategy().Type == spec.RecreateStrategy }
 
-// partition is how many of the lowest ordinals keep the current revision.
+// partition is the ordinal below which members keep the current revision. It counts
+// from the first ordinal, reserved ones included.
 func (s *step) partition() int {
 	if r := s.strategy().RollingUpdate; r != nil && r.Partition != nil {
-		return int(*r.Partition)
+		return s.reach.First + int(*r.Partition)
 	}
-	return 0
+	return s.reach.First
 }
+
+// kept: the partition keeps the member on the current revision.
+func (s *step) kept(t *seat) bool { return t.id.Ordinal < s.partition() }
 
 // budget is how many members a rolling update may take down: a percent of the set
 // is rounded down, and one may always go.

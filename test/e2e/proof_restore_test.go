@@ -81,7 +81,7 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 	l.wantMarks(want)
 	l.leaveMark("life-0", "later")
 	l.stead("restart", "life-1")
-	l.stead("scale", "life", "--replicas", "4", "--wait", "--timeout", "1m")
+	l.stead("scale", "life", "--replicas", "4", "--wait", "--timeout", "2m")
 
 	t.Log("the store's part of the copy alone is refused by the node, and nothing is ended")
 	pids := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-3"))
@@ -160,13 +160,13 @@ func TestDataOutlivesALostStore(t *testing.T) {
 	l.run("mv", l.path("agent"), l.path("agent.old"))
 	l.startAll(image)
 	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
-	l.stead("scale", "life", "--replicas", "0", "--wait", "--timeout", "1m")
+	l.stead("scale", "life", "--replicas", "0", "--wait", "--timeout", "2m")
 	for ordinal := range 3 {
 		volume := filepath.Join("volumes/default/life", fmt.Sprint("data-", ordinal), "data")
 		l.run("rm", "-rf", l.path("agent", volume))
 		l.run("cp", "-a", l.path("agent.old", volume), l.path("agent", volume))
 	}
-	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", "1m")
+	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", "2m")
 	l.addresses()
 	l.wantMarks(want)
 	l.assertOneLife(heard, "life-0", "life-1", "life-2")

@@ -103,7 +103,7 @@ func (d *database) breathe() {
 	d.t.Helper()
 	was := d.tales()
 	for _, n := range []int{5, 3} {
-		d.stead("scale", d.set, "--replicas", fmt.Sprint(n), "--wait", "--timeout", "4m")
+		d.stead("scale", d.set, "--replicas", fmt.Sprint(n), "--wait", "--timeout", patience)
 		d.waitWhole(n)
 	}
 	d.most = 5

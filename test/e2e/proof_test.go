@@ -40,6 +40,9 @@ const witnessed = `        - name: witness
         - name: entry
 `
 
+// patience is how long an update may take; stead's own limit, below the lab's.
+const patience = "170s"
+
 const refusedDisk = "refused: the disk is empty, but"
 
 func newDatabase(t *testing.T, set string) *database {
@@ -58,7 +61,7 @@ func newDatabase(t *testing.T, set string) *database {
 	}
 	d.startAll(archive, d.toolArchive())
 	d.heard = d.startWitness()
-	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", "3m")
+	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
 	d.waitWhole(3)
 	return d
 }
@@ -135,7 +138,7 @@ func (d *database) replaced(was [3]tale, ordinals ...int) {
 func (d *database) roll() {
 	d.t.Helper()
 	was := d.tales()
-	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", "4m")
+	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
 	d.replaced(was, 0, 1, 2)
 	d.waitWhole(3)
 }
@@ -154,7 +157,7 @@ func (d *database) wedge() {
 func (d *database) cure() {
 	d.t.Helper()
 	was := d.tales()
-	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", "4m")
+	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
 	d.replaced(was, 0, 1, 2)
 	d.waitWhole(3)
 }
@@ -164,7 +167,7 @@ func (d *database) undo() {
 	d.t.Helper()
 	was := d.tales()
 	d.stead("rollout", "undo", d.set)
-	d.stead("rollout", "status", d.set, "--timeout", "3m")
+	d.stead("rollout", "status", d.set, "--timeout", patience)
 	d.replaced(was, 2)
 	d.untouched(was, 0, 1)
 	d.waitWhole(3)

@@ -183,6 +183,6 @@ func TestAnUpgradeTouchesNoMember(t *testing.T) {
 	if now := stand(); now[0] == was[0] || now[1] != was[1] || now[2] != was[2] {
 		t.Errorf("members are %v, were %v; want another life-0 only", now, was)
 	}
-	l.stead("scale", "life", "--replicas", "2", "--wait", "--timeout", "1m")
+	l.stead("scale", "life", "--replicas", "2", "--wait", "--timeout", "2m")
 	l.assertOneLife(heard, names...)
 }

@@ -1,0 +1,274 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// stage is the world of a scenario.
+type stage struct {
+	t   *testing.T
+	w   World
+	bad map[string]string // what members or revisions do instead of getting ready
+}
+
+// command carries one out; what follows from it comes with rest.
+//
+//	set WORDS...              a set as kit_test.go writes it
+//	update h2                 apply a file with this template
+//	h2 | db-1 crashes         it will be in a crash loop; is-unready: it runs, and that is
+//	                          all; dies: its life ends; recovers: all is well again
+//	scale 5 | pause | resume | delete | restart db-1 | parallel | ordered
+//	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
+//	reserve 1 5-7 | deadline 60 | onFailure Rollback | replaceBroken Never
+//	node n1 silent | back     it loses its session, or has one again
+//	pass 600s                 time goes by
+func (s *stage) command(words []string) {
+	s.t.Helper()
+	switch {
+	case words[0] == "set":
+		s.w, s.bad = world(s.t, strings.Join(words[1:], " ")), map[string]string{}
+	case words[0] == "pass":
+		s.pass(words[1])
+	case words[0] == "node":
+		s.node(spec.NodeName(words[1]), words[2] == "back")
+	case words[0] == "restart":
+		slot := s.slot(words[1])
+		slot.Request = &spec.Request{ID: slot.ID, Token: slot.Member.Token}
+	case words[0] == "update":
+		s.template(words[1])
+	case len(words) == 2 && slices.Contains([]string{"crashes", "is-unready", "recovers"}, words[1]):
+		s.bad[words[0]] = words[1]
+	case len(words) == 2 && words[1] == "dies":
+		slot := s.slot(words[0])
+		r := *slot.Report
+		r.Phase, r.Ready, r.Cause = spec.PhaseStopped, false, "Exited"
+		slot.Report = &r
+	default:
+		s.edit(words)
+	}
+}
+
+// edit changes the set as a person does.
+func (s *stage) edit(words []string) {
+	s.t.Helper()
+	set := spec.Clone(*s.w.Set)
+	s.w.Set = &set
+	var n int32
+	value := ""
+	if len(words) > 1 {
+		value = words[1]
+		x, _ := strconv.Atoi(value)
+		n = int32(x)
+	}
+	limit, _ := spec.ParseIntOrPercent(value)
+	u := &set.Spec.UpdateStrategy
+	if u.RollingUpdate == nil && (words[0] == "partition" || words[0] == "max" || words[0] == "onFailure") {
+		u.RollingUpdate = &spec.RollingUpdate{}
+	}
+	switch words[0] {
+	case "scale":
+		set.Spec.Replicas = &n
+	case "pause", "resume":
+		set.Paused = words[0] == "pause"
+	case "delete":
+		set.Deleting = true
+	case "ordered":
+		set.Spec.PodManagementPolicy = spec.OrderedReady
+	case "parallel":
+		set.Spec.PodManagementPolicy = spec.Parallel
+	case "strategy":
+		*u = spec.UpdateStrategy{Type: value}
+	case "partition":
+		u.RollingUpdate.Partition = &n
+	case "max":
+		u.RollingUpdate.MaxUnavailable = &limit
+	case "floor":
+		set.Spec.Disruption = &spec.Disruption{MinAvailable: &limit}
+	case "minReady":
+		set.Spec.MinReadySeconds = n
+	case "start":
+		set.Spec.Ordinals = &spec.Ordinals{Start: n}
+	case "reserve":
+		set.Spec.Ordinals = &spec.Ordinals{Reserved: []spec.OrdinalSpan{{First: n, Last: n}}}
+	case "deadline":
+		set.Spec.ProgressDeadlineSeconds = &n
+	case "onFailure":
+		u.RollingUpdate.OnFailure = value
+	case "replaceBroken":
+		u.ReplaceBroken = value
+	default:
+		s.t.Fatalf("%q is no command", words)
+	}
+}
+
+func (s *stage) slot(name string) *Slot {
+	s.t.Helper()
+	for i := range s.w.Slots {
+		if s.w.Slots[i].ID.MemberName() == name {
+			s.w.Slots = slices.Clone(s.w.Slots)
+			return &s.w.Slots[i]
+		}
+	}
+	s.t.Fatalf("there is no %s", name)
+	return nil
+}
+
+// template makes h the template. Its revision is the planner's to store.
+func (s *stage) template(h string) { s.w.TemplateHash = spec.RevisionHash(h) }
+
+func (s *stage) node(name spec.NodeName, live bool) {
+	s.w.Nodes = slices.Clone(s.w.Nodes)
+	for i := range s.w.Nodes {
+		if n := &s.w.Nodes[i]; n.Node.Name == name {
+			if n.Session = nil; live {
+				n.Session = &spec.Session{Node: name, UID: n.Node.UID, Boot: "boot1", ID: 5}
+			}
+		}
+	}
+}
+
+// pass lets time go by as an engine measures it.
+func (s *stage) pass(text string) {
+	s.t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if p := Next(s.w); p.Clock {
+		s.w.Standstill += d
+	}
+	if s.w.Unready == nil {
+		s.w.Unready = map[spec.Identity]time.Duration{}
+	}
+	s.w.Slots = slices.Clone(s.w.Slots)
+	for i := range s.w.Slots {
+		slot := &s.w.Slots[i]
+		if slot.Report != nil {
+			r := *slot.Report
+			r.ReadyFor += d
+			slot.Report = &r
+		}
+		if r := slot.Report; r != nil && r.Phase == spec.PhaseRunning && !r.Ready && slot.Identity.ReadyToken == r.Token {
+			s.w.Unready[slot.ID] += d
+		}
+	}
+}
+
+// rest runs planner and hosts until nothing changes, and tells what happened and how
+// the set stands.
+func (s *stage) rest(out io.Writer) {
+	s.t.Helper()
+	for range 200 {
+		s.w.Rev++
+		p := Next(s.w)
+		explained(s.t, s.w, p)
+		for _, a := range p.Actions {
+			if line := said(a); line != "" {
+				fmt.Fprintln(out, "  "+line)
+			}
+			s.w = applyOne(s.w, a)
+		}
+		if s.w.Set == nil {
+			fmt.Fprintln(out, "    the set is gone")
+			return
+		}
+		changed := len(p.Actions) > 0 || s.w.Status == nil || !equal(*s.w.Status, p.Status)
+		s.w.Status = &p.Status
+		if p.Reached.Beyond(s.w.Reached) {
+			s.w.Standstill = 0
+		}
+		s.w.Reached = p.Reached
+		if !s.obey() && !changed {
+			s.picture(out, p)
+			return
+		}
+	}
+	s.t.Fatalf("the set does not come to rest: %s", brief(Next(s.w)))
+}
+
+// said is an action in words; "" for those that nobody sees.
+func said(a Action) string {
+	switch a := a.(type) {
+	case Start:
+		return fmt.Sprintf("%s starts on %s (%s)", a.Member.ID.MemberName(), a.Member.Revision, a.Member.Reason)
+	case Stop:
+		return fmt.Sprintf("%s stops (%s)", a.ID.MemberName(), a.Reason)
+	case Forget:
+		return a.ID.MemberName() + " is gone"
+	case MarkBootstrapped:
+		return "the set is bootstrapped"
+	}
+	return ""
+}
+
+// obey has the hosts do and tell one thing of every life; it reports whether any did.
+func (s *stage) obey() (any bool) {
+	s.w.Slots = slices.Clone(s.w.Slots)
+	for i := range s.w.Slots {
+		slot := &s.w.Slots[i]
+		m := slot.Member
+		if m == nil || slot.Report != nil && slot.Report.Phase.Over() || !s.live(m.Node) {
+			continue
+		}
+		r := spec.Report{ID: slot.ID, Token: m.Token, Node: m.Node, Session: 5, Phase: spec.PhaseRunning}
+		how := s.bad[slot.ID.MemberName()]
+		if how == "" || how == "recovers" {
+			how = s.bad[string(m.Revision)]
+		}
+		switch {
+		case m.Goal == spec.GoalStop:
+			r.Phase = spec.PhaseStopped
+		case how == "crashes":
+			r.Cause, r.Message = "CrashLoop", "exited with code 1"
+		case how != "is-unready":
+			r.Ready, r.ReadyFor = true, time.Hour
+		}
+		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause {
+			continue
+		}
+		delete(s.w.Unready, slot.ID)
+		slot.Report, any = &r, true
+	}
+	return any
+}
+
+func (s *stage) live(name spec.NodeName) bool {
+	return slices.ContainsFunc(s.w.Nodes, func(n Node) bool { return n.Node.Name == name && n.Session != nil })
+}
+
+// picture writes how every member stands, and what conditions say of trouble.
+func (s *stage) picture(out io.Writer, p Plan) {
+	st := p.Status
+	for _, m := range st.Members {
+		state := "available"
+		if m.Blocked != "" && m.Ready {
+			state = "ready; " + m.Blocked
+		} else if m.Blocked != "" {
+			state = m.Blocked
+		}
+		fmt.Fprintf(out, "    %s %s: %s\n", m.Name, m.Revision, state)
+	}
+	line := "    current " + string(st.CurrentRevision)
+	if st.UpdateRevision != st.CurrentRevision {
+		line += ", update " + string(st.UpdateRevision)
+	}
+	for _, c := range st.Conditions[1:] {
+		switch {
+		case c.Type == ConditionProgressing && c.Reason != reasonComplete:
+			line += "; " + c.Reason
+		case c.Type == ConditionStalled && c.Status == "True":
+			line += "; stalled: " + c.Message
+		case c.Type == ConditionDegraded && c.Status == "True":
+			line += "; degraded"
+		}
+	}
+	fmt.Fprintln(out, line)
+}

@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Choice is one thing that happens: what, and the number from which every detail
+// of it is drawn. One that cannot happen now does nothing.
+type Choice struct {
+	Kind string
+	R    uint64
+}
+
+// String is "kind number", as in a file of a run.
+func (c Choice) String() string { return c.Kind + " " + strconv.FormatUint(c.R, 10) }
+
+// ParseChoice is the inverse of String.
+func ParseChoice(line string) (Choice, error) {
+	kind, number, _ := strings.Cut(line, " ")
+	r, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || deeds[kind] == nil {
+		return Choice{}, fmt.Errorf("%q is no choice; want kind and number", line)
+	}
+	return Choice{kind, r}, nil
+}
+
+// deed does one kind of choice; false: it could not happen now.
+type deed func(w *World) bool
+
+// deeds are all kinds.
+var deeds = map[string]deed{
+	"feed": (*World).feed, "turn": (*World).turn, "tell": (*World).tell, "receive": (*World).receive,
+	"send": (*World).send, "take": (*World).take, "store": (*World).store, "work": (*World).work,
+	"campaign": (*World).campaign, "heed": (*World).heed, "connect": (*World).connect, "wait": (*World).wait,
+	"user": (*World).user, "land": (*World).land, "settle": (*World).settle,
+	"crash-server": (*World).crashServer, "crash-between": (*World).crashBetween, "unknown": (*World).unknownOutcome,
+	"start-server": (*World).startServer, "hang-server": (*World).hangServer,
+	"crash-agent": (*World).crashAgent, "start-agent": (*World).startAgent, "reboot": (*World).reboot,
+	"power-off": (*World).powerOff, "cut": (*World).cutNode, "join": (*World).joinNode, "break": (*World).breakSession, "sick": (*World).sicken,
+	"cordon": (*World).cordon, "slow-op": (*World).slowOperation, "backup": (*World).backup, "restore": (*World).restore,
+}
+
+// weight of a kind: how often it is drawn in a calm and in a stormy run.
+type weight struct {
+	kind         string
+	calm, stormy int
+}
+
+var weights = []weight{
+	{"feed", 200, 200}, {"turn", 200, 200}, {"tell", 120, 120}, {"receive", 120, 120}, {"send", 100, 100}, {"take", 100, 100},
+	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"heed", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
+	{"user", 12, 16}, {"land", 6, 10}, {"start-server", 20, 30}, {"start-agent", 30, 60}, {"join", 20, 40},
+	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
+	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6},
+	{"cordon", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
+}
+
+// dealer draws choices.
+type dealer struct {
+	r     *rand.Rand
+	table []weight
+	total int
+	calm  bool
+}
+
+func newDealer(seed uint64, often []string) *dealer {
+	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: slices.Clone(weights)}
+	for i, w := range d.table {
+		if slices.Contains(often, w.kind) {
+			d.table[i].calm, d.table[i].stormy = 4*w.calm+12, 4*w.stormy+12
+		}
+	}
+	d.calm = d.r.IntN(3) == 0
+	for _, w := range d.table {
+		d.total += d.of(w)
+	}
+	return d
+}
+
+func (d *dealer) of(w weight) int {
+	if d.calm {
+		return w.calm
+	}
+	return w.stormy
+}
+
+func (d *dealer) next() Choice {
+	n := d.r.IntN(d.total)
+	for _, w := range d.table {
+		if n -= d.of(w); n < 0 {
+			return Choice{w.kind, d.r.Uint64N(1_000_000)}
+		}
+	}
+	panic("the weights do not add up")
+}
+
+// IsFault tells whether a count is of something that went wrong.
+func IsFault(count string) bool {
+	switch count {
+	case "crash-server", "crash-between", "unknown", "hang-server", "crash-agent", "reboot", "power-off", "cut", "break",
+		"sick", "cordon", "slow-op", "restore", "land", "conflict", "hello refused":
+		return true
+	}
+	return strings.HasPrefix(count, "fault: ")
+}

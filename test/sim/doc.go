@@ -1,0 +1,13 @@
+// Package sim is a whole cluster in one goroutine: the real planner, engine,
+// dispatch, cache, step function and ledger over the store in memory, with hosts,
+// disks, clocks and networks that are models and can fail at any moment.
+//
+// A run is a seed: it chooses the cluster and a list of choices, each of which does
+// one thing. After each the judges look: they know the truth (which process runs
+// where) and judge plans by their own reading of SEMANTICS, never by the planner's
+// code. Nothing sleeps and no real clock is read, so a seed is always the same run.
+//
+// A run that fails is shrunk (choices are left out while it still fails) and written
+// as a file that go test replays: see testdata. That each judge bites is shown by
+// plants: faults put on purpose into the models, which must be found.
+package sim

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/store"
+)
+
+// door is the store as one server reaches it: the server may die at any of its
+// commits, before or after it was applied, or not learn what became of it.
+type door struct {
+	store.Store
+	w       *World
+	s       *server
+	dead    bool
+	crashIn int // commits until the server dies; 0: it does not
+	after   bool
+	unknown bool // the next commit's outcome is not told
+}
+
+// Commit implements store.Store.
+func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
+	if d.dead {
+		return 0, store.ErrUnavailable
+	}
+	t = d.w.plant.txn(t)
+	if d.crashIn > 0 {
+		if d.crashIn--; d.crashIn == 0 {
+			d.dead = true
+			d.w.did("fault: server dies at a commit")
+			if d.after {
+				_, _ = d.write(ctx, t)
+			}
+			return 0, fmt.Errorf("crash: %w", store.ErrUnknown)
+		}
+	}
+	if d.unknown {
+		d.unknown = false
+		d.w.did("fault: outcome unknown")
+		if d.after {
+			_, _ = d.write(ctx, t)
+		}
+		return 0, store.ErrUnknown
+	}
+	return d.write(ctx, t)
+}
+
+func (d *door) write(ctx context.Context, t store.Txn) (store.Rev, error) {
+	deposed := d.deposed(t)
+	rev, err := d.Store.Commit(ctx, t)
+	if err != nil {
+		d.w.did("conflict")
+	} else if deposed && len(t.Then) > 0 {
+		d.w.fail("leader", "%s writes %s, and does not lead", d.s.name, t.Then[0].Key)
+	}
+	d.w.look()
+	return rev, err
+}
+
+// deposed: the transaction writes what only a leader writes, and another one leads.
+func (d *door) deposed(t store.Txn) bool {
+	for _, op := range t.Then {
+		switch kind, _ := store.Kind(op.Key); kind {
+		case store.KindMember, store.KindIdentity, store.KindStatus, store.KindRevision:
+			_, kvs, err := d.Store.Get(d.w.ctx, store.LeaderKey)
+			return err == nil && kvs[store.LeaderKey].Create != d.s.lead.Created
+		}
+	}
+	return false
+}
+
+// Get implements store.Store.
+func (d *door) Get(ctx context.Context, keys ...string) (store.Rev, map[string]store.KV, error) {
+	if d.dead {
+		return 0, nil, store.ErrUnavailable
+	}
+	return d.Store.Get(ctx, keys...)
+}
+
+// Grant implements store.Store.
+func (d *door) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+	if d.dead {
+		return 0, store.ErrUnavailable
+	}
+	return d.Store.Grant(ctx, ttl)
+}
+
+// Revoke implements store.Store.
+func (d *door) Revoke(ctx context.Context, id store.LeaseID) error {
+	if d.dead {
+		return store.ErrUnavailable
+	}
+	return d.Store.Revoke(ctx, id)
+}

@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+func (w *World) crashServer() bool {
+	s := w.someServer()
+	if !s.up {
+		return false
+	}
+	s.stop("it crashed")
+	return true
+}
+
+// crashBetween has a server die at one of its next commits, before or after it.
+func (w *World) crashBetween() bool {
+	s := w.someServer()
+	if !s.up || s.door.crashIn > 0 {
+		return false
+	}
+	s.door.crashIn, s.door.after = 1+w.r.IntN(4), w.chance(2)
+	return true
+}
+
+func (w *World) unknownOutcome() bool {
+	s := w.someServer()
+	if !s.up {
+		return false
+	}
+	s.door.unknown, s.door.after = true, w.chance(2)
+	return true
+}
+
+func (w *World) startServer() bool {
+	s := w.someServer()
+	if s.up && s.hung {
+		s.hung = false
+		return true
+	}
+	if s.up {
+		return false
+	}
+	s.start()
+	w.note("%s starts", s.name)
+	return true
+}
+
+// hangServer stops renewals and answers; the process still believes what it believed.
+func (w *World) hangServer() bool {
+	s := w.someServer()
+	if !s.up || s.hung {
+		return false
+	}
+	s.hung = true
+	w.note("%s hangs", s.name)
+	return true
+}
+
+func (w *World) crashAgent() bool {
+	n := w.someNode()
+	if n.agent == nil {
+		return false
+	}
+	n.stopAgent("it crashed")
+	return true
+}
+
+func (w *World) reboot() bool {
+	n := w.someNode()
+	if !n.power {
+		return false
+	}
+	n.powerOff()
+	n.powerOn()
+	return true
+}
+
+func (w *World) powerOff() bool {
+	n := w.someNode()
+	if !n.power {
+		return false
+	}
+	w.note("%s goes down", n.name)
+	n.powerOff()
+	return true
+}
+
+// cutNode takes a node's network away; joinNode gives it back.
+func (w *World) cutNode() bool { return w.someNode().setCut(true) }
+
+func (w *World) joinNode() bool { return w.someNode().setCut(false) }
+
+func (n *node) setCut(cut bool) bool {
+	if n.cut == cut {
+		return false
+	}
+	n.cut = cut
+	n.w.note("%s is cut off: %v", n.name, cut)
+	return true
+}
+
+func (w *World) breakSession() bool {
+	x := w.some(anySession)
+	if x == nil {
+		return false
+	}
+	x.n.endSession("the stream broke")
+	return true
+}
+
+// sicken makes a running member unready, or well again, or ends its process.
+func (w *World) sicken() bool {
+	n := w.someNode()
+	for _, id := range n.stands() {
+		p := n.places[id]
+		if p.alive.IsZero() || !w.chance(2) {
+			continue
+		}
+		if w.chance(4) {
+			p.exits = w.clock
+		} else {
+			p.sick = !p.sick
+		}
+		w.note("%s: %s is sick: %v", n.name, id.MemberName(), p.sick)
+		return true
+	}
+	return false
+}
+
+// slowOperation has the disk of a ledger fail, or operations of a worker wait.
+func (w *World) slowOperation() bool {
+	n := w.someNode()
+	if n.agent == nil || len(n.agent.ids) == 0 {
+		return false
+	}
+	if w.chance(4) {
+		n.disk.failIn = 1 + w.r.IntN(3)
+		return true
+	}
+	x := n.agent.workers[n.agent.ids[w.r.IntN(len(n.agent.ids))]]
+	kinds := []step.Kind{step.EnsureSandbox, step.AttachNetwork, step.KillAll, step.RemoveContainers, step.Detach, step.CloseToken, step.EnsureImage}
+	x.held[kinds[w.r.IntN(len(kinds))]] = hold{w.clock.Add(time.Duration(w.r.IntN(20)) * time.Second), "Slow"}
+	return true
+}
+
+// saved is a backup: all that does not hang on a lease.
+type saved struct {
+	rev store.Rev
+	kvs []store.KV
+}
+
+func (w *World) backup() bool {
+	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
+	if err != nil {
+		panic(err)
+	}
+	kvs = slices.DeleteFunc(kvs, func(kv store.KV) bool { return kv.Lease != 0 })
+	w.backups = append(w.backups, saved{rev, kvs})
+	return true
+}
+
+// restore puts an older store in the place of this one, with a new epoch (SAFETY S8).
+func (w *World) restore() bool {
+	if len(w.backups) == 0 {
+		return false
+	}
+	b := w.backups[w.r.IntN(len(w.backups))]
+	for _, s := range w.servers {
+		s.stop("the store is restored")
+	}
+	_ = w.mem.Close()
+	if !w.plant.RestoreKeepsEpoch {
+		w.epoch++
+	}
+	w.note("the store of revision %d is restored as epoch %d", b.rev, w.epoch)
+	w.freshStore()
+	w.judge.restored()
+	for part := range slices.Chunk(b.kvs, 100) {
+		var ops []store.Op
+		for _, kv := range part {
+			if kv.Key == store.EpochKey {
+				kv.Value = epochText(w.epoch)
+			}
+			ops = append(ops, store.Put(kv.Key, kv.Value))
+		}
+		w.commit(ops...)
+	}
+	w.backups = nil
+	for _, s := range w.servers {
+		s.start()
+	}
+	return true
+}
+
+// resolve is the operator's part after a restore: a life that the store does not
+// know is ended by hand.
+func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
+	for _, id := range slices.Clone(n.agent.ids) {
+		if token, ok := n.agent.workers[id].pending(); ok && !known(id, token) {
+			n.w.note("the operator ends %s %s on %s", id.MemberName(), token, n.name)
+			n.agent.workers[id].over(token)
+		}
+	}
+	for _, e := range n.agent.led.Entries() {
+		if !e.Open.IsZero() && !known(e.ID, e.Open) {
+			n.w.note("the operator ends %s %s on %s", e.ID.MemberName(), e.Open, n.name)
+			n.w.judge.resolved[life{e.ID, e.Open}] = true
+			n.worker(e.ID).over(e.Open)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// judge knows the truth, from the hosts, and judges what is written and planned.
+type judge struct {
+	w        *World
+	settling bool
+	alive    map[spec.Identity]run        // the process that runs
+	first    map[life]run                 // where and in which boot a life was first started
+	over     map[life]bool                // a store was told that it is over
+	ends     map[life]bool                // this store was told so
+	stopped  map[life]bool                // a store ever asked for its end
+	newest   map[spec.Identity]spec.Token // ever, of any store
+	resolved map[life]bool                // an operator ended it by hand
+	lasts    map[spec.Identity]spec.Token // the newest token written of each
+	goals    map[life]spec.Goal
+	volumes  map[spec.VolumeID]volumeRun
+	held     map[volumeKey]spec.VolumeID // what an identity has for a claim
+}
+
+// run is a process: of which life, on which host, in which boot.
+type run struct {
+	token spec.Token
+	node  spec.NodeName
+	boot  spec.BootID
+}
+
+type volumeRun struct {
+	owner spec.Identity
+	node  spec.NodeName
+}
+
+type volumeKey struct {
+	id    spec.Identity
+	claim spec.ClaimName
+}
+
+func newJudge(w *World) *judge {
+	return &judge{
+		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
+		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
+		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
+		volumes: map[spec.VolumeID]volumeRun{}, held: map[volumeKey]spec.VolumeID{},
+	}
+}
+
+// restored: the store may say again what it said before. What hosts did stays.
+func (j *judge) restored() {
+	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
+	j.held, j.ends = map[volumeKey]spec.VolumeID{}, map[life]bool{}
+}
+
+// started judges the begin of a process: no other of the identity runs anywhere, the
+// life was never told to be over, and was never started elsewhere or in another boot.
+func (j *judge) started(p *place, token spec.Token) {
+	l, now := life{p.id, token}, run{token, p.n.name, p.n.boot()}
+	if other, ok := j.alive[p.id]; ok {
+		j.w.fail("one life", "%s starts %s on %s while %s runs on %s", p.id, token, now.node, other.token, other.node)
+	}
+	if j.over[l] {
+		j.w.fail("one life", "%s starts %s on %s, which was told to be over", p.id, token, now.node)
+	}
+	if before, ok := j.first[l]; ok && before != now {
+		j.w.fail("token once", "%s starts %s on %s in %s; it was started on %s in %s", p.id, token, now.node, now.boot, before.node, before.boot)
+	}
+	j.first[l], j.alive[p.id] = now, now
+	j.w.did("process started")
+}
+
+// ended takes note of the end of a process.
+func (j *judge) ended(l life) {
+	if j.alive[l.id].token == l.token {
+		delete(j.alive, l.id)
+	}
+}
+
+// ending judges that a process which an agent ends was asked to end: by name, or because
+// the identity has had a newer life.
+func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
+	l := life{id, token}
+	if !j.stopped[l] && !j.resolved[l] && j.newest[id].Compare(token) <= 0 {
+		j.w.fail("absence", "%s ends %s %s, and nobody asked for it", n.name, id, token)
+	}
+}
+
+// mounted judges that a volume is used by its owner alone, on the host it is on.
+func (j *judge) mounted(n *node, id spec.Identity, v spec.MemberVolume, have *vol) {
+	before, known := j.volumes[v.ID]
+	switch {
+	case have.owner != id || have.claim != v.Claim:
+		j.w.fail("volumes", "%s uses volume %s, which belongs to %s", id, v.ID, have.owner)
+	case known && (before.owner != id || before.node != n.name):
+		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
+	}
+	j.volumes[v.ID] = volumeRun{id, n.name}
+}
+
+// before judges one commit against what was stored before it.
+func (j *judge) before(b store.Batch) {
+	j.w.view(func(v world.View) {
+		for _, e := range b.Events {
+			switch kind, _ := store.Kind(e.Key); {
+			case kind == store.KindMember:
+				j.member(v, e)
+			case kind == store.KindReport && !e.Delete:
+				j.report(e)
+			case kind == store.KindVolume:
+				j.volume(e)
+			case kind == store.KindIdentity && e.Delete:
+				j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
+			}
+		}
+	})
+}
+
+// member: tokens grow and are of this epoch, and Stop is final.
+func (j *judge) member(v world.View, e store.Event) {
+	if e.Delete {
+		j.forgotten(v, e.Key)
+		return
+	}
+	m, err := store.Decode[spec.Member](e.KV)
+	if err != nil {
+		j.w.fail("records", "%v", err)
+		return
+	}
+	l := life{m.ID, m.Token}
+	switch last := j.lasts[m.ID]; {
+	case m.Token.Compare(last) < 0 || m.Token != last && j.goals[l] != "":
+		j.w.fail("tokens", "%s gets token %s after %s", m.ID, m.Token, last)
+	case j.goals[l] == spec.GoalStop && m.Goal != spec.GoalStop:
+		j.w.fail("tokens", "%s %s was told to stop and is wanted again", m.ID, m.Token)
+	}
+	if old, _ := v.Member(m.ID); old != nil && old.Token != m.Token && !j.proven(old) {
+		j.w.fail("proof", "%s gets %s, and nothing proves that %s is over", m.ID, m.Token, old.Token)
+	}
+	if held := v.Addresses()[m.Address.String()]; held != nil && held.FreedAt == nil && held.ID != m.ID {
+		j.w.fail("addresses", "%s gets the address %s of %s", m.ID, m.Address, held.ID)
+	}
+	if rec, _ := v.Identity(m.ID); rec != nil && rec.Address.IsValid() && rec.Address != m.Address {
+		j.w.fail("addresses", "%s gets the address %s; it has %s", m.ID, m.Address, rec.Address)
+	}
+	j.lasts[m.ID], j.goals[l] = m.Token, m.Goal
+	if m.Token.Compare(j.newest[m.ID]) > 0 {
+		j.newest[m.ID] = m.Token
+	}
+	if m.Goal == spec.GoalStop {
+		j.stopped[l] = true
+	}
+}
+
+// forgotten: a life that is forgotten was proven over.
+func (j *judge) forgotten(v world.View, key string) {
+	ref, _ := store.RefOfKey(key)
+	for _, s := range v.World(ref).Slots {
+		if store.MemberKey(s.ID) == key && s.Member != nil && !j.proven(s.Member) {
+			j.w.fail("proof", "%s %s is forgotten, and nothing proves that it is over", s.ID, s.Member.Token)
+		}
+	}
+}
+
+// proven: the life runs nowhere, and never will.
+func (j *judge) proven(m *spec.Member) bool {
+	l := life{m.ID, m.Token}
+	return j.alive[m.ID].token != m.Token && j.over[l]
+}
+
+// report: what is told to be over does not run.
+func (j *judge) report(e store.Event) {
+	r, err := store.Decode[spec.Report](e.KV)
+	if err != nil {
+		j.w.fail("records", "%v", err)
+		return
+	}
+	l := life{r.ID, r.Token}
+	if !r.Phase.Over() {
+		if j.ends[l] {
+			j.w.fail("reports", "%s %s is told to be %s after its end", r.ID, r.Token, r.Phase)
+		}
+		return
+	}
+	j.over[l], j.ends[l] = true, true
+	if j.alive[r.ID].token == r.Token {
+		j.w.fail("one life", "%s %s is told to be over while it runs on %s", r.ID, r.Token, j.alive[r.ID].node)
+	}
+}
+
+// volume: an identity keeps what it has, and no two share one.
+func (j *judge) volume(e store.Event) {
+	if e.Delete {
+		j.w.fail("volumes", "the record %s is gone", e.Key)
+		return
+	}
+	v, err := store.Decode[spec.Volume](e.KV)
+	if err != nil {
+		j.w.fail("records", "%v", err)
+		return
+	}
+	key := volumeKey{v.ID, v.Claim}
+	if old, ok := j.held[key]; ok && old != v.UID {
+		j.w.fail("volumes", "%s gets volume %s for %s; it has %s", v.ID, v.UID, v.Claim, old)
+	}
+	j.held[key] = v.UID
+}
+
+func compareIdentity(a, b spec.Identity) int {
+	return cmp.Or(strings.Compare(string(a.Namespace), string(b.Namespace)), strings.Compare(string(a.Set), string(b.Set)), cmp.Compare(a.Ordinal, b.Ordinal))
+}
+
+func (l life) compare(o life) int {
+	return cmp.Or(compareIdentity(l.id, o.id), l.token.Compare(o.token))
+}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// order judges a plan under OrderedReady: at most one member begins, all before it
+// available; at most one surplus member stops, all above it gone and the survivors
+// available.
+func (c *court) order() {
+	if !c.ordered() {
+		return
+	}
+	starts, stops := 0, 0
+	for _, a := range c.p.Actions {
+		switch a := a.(type) {
+		case plan.Start:
+			starts++
+			c.begins(a.Member)
+		case plan.Stop:
+			if a.Reason == spec.ReasonDelete || a.Reason == spec.ReasonScaleDown && !c.recreates() {
+				stops++
+				c.leaves(a)
+			}
+		}
+	}
+	if starts > 1 || stops > 1 || starts > 0 && stops > 0 {
+		c.fail("order", "%d members begin and %d leave at once", starts, stops)
+	}
+}
+
+// begins: all before it are available; but one whose turn in an update came may begin
+// on its target before those that are broken off theirs or have no life.
+func (c *court) begins(m spec.Member) {
+	for _, o := range c.wanted {
+		if o >= m.ID.Ordinal || c.available(o) {
+			continue
+		}
+		if m.Revision == c.target(m.ID.Ordinal) && (c.obsolete(o) || c.vacant(o)) {
+			continue
+		}
+		c.fail("order", "%s begins while %s is not available", m.ID, c.name(o))
+	}
+}
+
+func (c *court) leaves(a plan.Stop) {
+	for o, s := range c.slots {
+		if o > a.ID.Ordinal && s.Member != nil && !c.vacant(o) && !c.isWanted(o) {
+			c.fail("order", "%s stops while %s is not gone", a.ID, c.name(o))
+		}
+	}
+	for _, o := range c.wanted {
+		if !c.available(o) {
+			c.fail("order", "%s leaves while %s, which stays, is not available", a.ID, c.name(o))
+		}
+	}
+}
+
+// updates judges what is ended and with what it returns: nobody that is well and
+// right is ended, the budget is kept, the highest go first, and each new life runs
+// the revision that is due.
+func (c *court) updates() {
+	down, ended, well := 0, 0, 0
+	for _, o := range c.wanted {
+		if c.available(o) {
+			well++
+		} else if !c.obsolete(o) {
+			down++
+		}
+	}
+	for _, a := range c.p.Actions {
+		switch a := a.(type) {
+		case plan.Stop:
+			if c.disturbs(a) {
+				ended++
+			}
+		case plan.Start:
+			c.due(a.Member)
+		}
+	}
+	if ended > 0 && well-ended < c.floor() {
+		c.fail("floor", "%d members are available and %d of them are ended; %d must stay", well, ended, c.floor())
+	}
+	if ended > 0 && ended+down > c.budget() && !c.recreates() {
+		c.fail("budget", "%d members are down and %d more are ended, of at most %d", down, ended, c.budget())
+	}
+}
+
+// disturbs judges one stop, and tells whether it takes down a member that is well.
+func (c *court) disturbs(a plan.Stop) bool {
+	o := a.ID.Ordinal
+	s := c.slot(o)
+	if s.Member == nil || s.Member.Token != a.Token || s.Member.Goal == spec.GoalStop || c.vacant(o) {
+		c.fail("churn", "%s %s is ended, and is no life that runs", a.ID, a.Token)
+		return false
+	}
+	u := c.x.Set.Spec.UpdateStrategy
+	switch a.Reason {
+	case spec.ReasonDelete:
+		if !c.x.Set.Deleting {
+			c.fail("churn", "%s is ended for a deletion that nobody asked for", a.ID)
+		}
+		return false
+	case spec.ReasonScaleDown:
+		if c.isWanted(o) {
+			c.fail("churn", "%s is wanted, and leaves", a.ID)
+		}
+		return false
+	case spec.ReasonRestart:
+		if s.Request == nil {
+			c.fail("churn", "%s is restarted, and nobody asked for it", a.ID)
+		}
+	case spec.ReasonUpdate:
+		if s.Member.Revision == c.target(o) || c.held(o) || u.Type == spec.OnDeleteStrategy && s.Request == nil {
+			c.fail("churn", "%s is ended for an update on revision %s", a.ID, s.Member.Revision)
+		}
+		if s.Request == nil && c.available(o) && !c.recreates() {
+			c.highestFirst(o)
+		}
+	default:
+		c.fail("churn", "%s is ended for %q", a.ID, a.Reason)
+	}
+	return c.available(o)
+}
+
+// highestFirst: no member above is well and left on an old revision.
+func (c *court) highestFirst(o int) {
+	for _, above := range c.wanted {
+		if above <= o || !c.available(above) || !c.obsolete(above) || c.stopped(above) || c.slot(above).Request != nil {
+			continue
+		}
+		c.fail("order", "%s is updated before %s", c.name(o), c.name(above))
+	}
+}
+
+func (c *court) stopped(o int) bool {
+	for _, a := range c.p.Actions {
+		if s, ok := a.(plan.Stop); ok && s.ID.Ordinal == o {
+			return true
+		}
+	}
+	return false
+}
+
+// due: the life before and how it ended say on which revision the next one is. One
+// that dies before its turn returns on what it ran, unless that never worked.
+func (c *court) due(m spec.Member) {
+	s, target := c.slot(m.ID.Ordinal), c.target(m.ID.Ordinal)
+	if c.recreates() {
+		c.apart(m)
+		return
+	}
+	if c.held(m.ID.Ordinal) {
+		if m.Revision != c.current() && (s.Identity == nil || m.Revision != s.Identity.Due) {
+			c.fail("due", "%s begins on %s while the rollout is paused", m.ID, m.Revision)
+		}
+		return
+	}
+	if s.Member == nil || s.Member.StopReason == spec.ReasonUpdate || c.x.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy {
+		if m.Revision != target {
+			c.fail("due", "%s begins on %s; its target is %s", m.ID, m.Revision, target)
+		}
+		return
+	}
+	failed := s.Report.Phase == spec.PhaseFailed
+	never := s.Identity == nil || s.Identity.AvailableOn != s.Member.Revision
+	forgotten := c.x.Revisions == nil || !c.stored(s.Member.Revision)
+	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten)) {
+		c.fail("due", "%s begins on %s, though it ran %s and its turn did not come", m.ID, m.Revision, s.Member.Revision)
+	}
+}
+
+// apart: under Recreate members of two revisions do not run beside each other, but for
+// those that did before.
+func (c *court) apart(m spec.Member) {
+	others, same := 0, 0
+	for o, s := range c.slots {
+		switch {
+		case c.vacant(o):
+		case s.Member.Revision != m.Revision:
+			others++
+		default:
+			same++
+		}
+	}
+	ran := c.slot(m.ID.Ordinal).Identity != nil && c.slot(m.ID.Ordinal).Identity.Due == m.Revision
+	if others > 0 && same == 0 && !ran && m.Revision == c.x.TemplateHash && c.current() != m.Revision {
+		c.fail("due", "%s begins on %s while %d members of other revisions live", m.ID, m.Revision, others)
+	}
+	if others == 0 && same == 0 && m.Revision != c.x.TemplateHash && !c.x.Set.Paused {
+		c.fail("due", "%s begins on %s, though no other runs it", m.ID, m.Revision)
+	}
+}
+
+func (c *court) stored(h spec.RevisionHash) bool {
+	for _, v := range c.x.Revisions {
+		if v.Hash == h {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// plan judges one plan by the world it was made from.
+func (j *judge) plan(x plan.World, p plan.Plan) {
+	if x.Set == nil {
+		if len(p.Actions) > 0 {
+			j.w.fail("absence", "something is done for a set without a record: %s", actionName(p.Actions[0]))
+		}
+		return
+	}
+	c := &court{j.w, newReading(x), p}
+	c.reasons()
+	c.proof()
+	c.order()
+	c.updates()
+	c.status()
+	for _, a := range p.Actions {
+		j.w.did(actionName(a))
+	}
+	for _, b := range p.Blocked {
+		j.w.did("blocked: " + b.Reason)
+	}
+}
+
+// court judges one plan.
+type court struct {
+	w *World
+	*reading
+	p plan.Plan
+}
+
+func actionName(a plan.Action) string {
+	switch a := a.(type) {
+	case plan.Start:
+		return "Start " + string(a.Member.Reason)
+	case plan.Stop:
+		return "Stop " + string(a.Reason)
+	}
+	return fmt.Sprintf("%T", a)[len("plan."):]
+}
+
+func (c *court) fail(judge, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, a := range c.p.Actions {
+		text += "; " + actionName(a)
+	}
+	for _, b := range c.p.Blocked {
+		text += "; " + b.ID.MemberName() + " " + b.Reason
+	}
+	c.w.fail(judge, "%s", text)
+}
+
+// reasons: each action says why, each wanted member that is not available says for
+// what it waits, in one word and one sentence, once.
+func (c *court) reasons() {
+	told := map[int]bool{}
+	for _, b := range c.p.Blocked {
+		if b.Reason == "" || b.Text == "" || told[b.ID.Ordinal] {
+			c.fail("reasons", "%s waits for %q (%q), or says so twice", b.ID, b.Reason, b.Text)
+		}
+		told[b.ID.Ordinal] = true
+	}
+	for _, a := range c.p.Actions {
+		switch a := a.(type) {
+		case plan.Start:
+			if a.Text == "" || a.Member.Reason == "" || a.Member.Token != a.Identity.LastToken {
+				c.fail("reasons", "a start of %s without reason or with two tokens", a.Member.ID)
+			}
+		case plan.Stop:
+			if a.Text == "" || a.Reason == "" {
+				c.fail("reasons", "a stop of %s without reason", a.ID)
+			}
+		case plan.Forget:
+			if a.Text == "" {
+				c.fail("reasons", "%s is forgotten without a word", a.ID)
+			}
+		}
+	}
+	for _, o := range c.wanted {
+		if !c.available(o) && !told[o] {
+			c.fail("reasons", "%s is not available, and nothing says why", c.name(o))
+		}
+	}
+	for o, s := range c.slots {
+		if s.Member != nil && !c.isWanted(o) && !c.vacant(o) && !told[o] {
+			c.fail("reasons", "%s is surplus, and nothing says why it is still there", c.name(o))
+		}
+	}
+}
+
+// proof: a life begins on a vacant seat, with a token above all of the identity, on a
+// node with a session, with its own volumes; strays hold it up.
+func (c *court) proof() {
+	for _, a := range c.p.Actions {
+		switch a := a.(type) {
+		case plan.Start:
+			m := a.Member
+			s := c.slot(m.ID.Ordinal)
+			last := spec.Token{}
+			if s.Identity != nil {
+				last = s.Identity.LastToken
+			}
+			switch {
+			case !c.vacant(m.ID.Ordinal):
+				c.fail("proof", "%s gets %s, and nothing proves that %s is over", m.ID, m.Token, s.Member.Token)
+			case m.Token.Compare(last) <= 0 || m.Token.Epoch != c.x.Epoch || m.Token.Number < c.x.Rev:
+				c.fail("tokens", "%s gets %s after %s at revision %d of epoch %d", m.ID, m.Token, last, c.x.Rev, c.x.Epoch)
+			case !c.live(&m):
+				c.fail("placement", "%s is put on %s, which has no session", m.ID, m.Node)
+			case !c.isWanted(m.ID.Ordinal):
+				c.fail("churn", "%s begins, and nobody wants it", m.ID)
+			}
+			c.volumesOf(a, s)
+		case plan.Forget:
+			if !c.vacant(a.ID.Ordinal) {
+				c.fail("proof", "%s is forgotten, and nothing proves that it is over", a.ID)
+			}
+		}
+	}
+}
+
+// volumesOf: a life uses the volumes that its identity has, where they are.
+func (c *court) volumesOf(a plan.Start, s *plan.Slot) {
+	fresh := map[spec.VolumeID]bool{}
+	for _, v := range a.Volumes {
+		fresh[v.UID] = true
+		if old := s.Volumes[v.Claim]; old != nil && old.Fate != spec.FateGone {
+			c.fail("volumes", "%s gets a second volume for %s", a.Member.ID, v.Claim)
+		}
+	}
+	for _, v := range a.Member.Volumes {
+		old := s.Volumes[v.Claim]
+		if fresh[v.ID] {
+			continue
+		}
+		if old == nil || old.UID != v.ID || old.Node != "" && old.Node != a.Member.Node {
+			c.fail("volumes", "%s begins on %s with volume %s, which is not its own there", a.Member.ID, a.Member.Node, v.ID)
+		}
+	}
+	if len(a.Member.Volumes) != len(c.x.Set.Spec.VolumeClaimTemplates) {
+		c.fail("volumes", "%s begins with %d volumes", a.Member.ID, len(a.Member.Volumes))
+	}
+}
+
+// status: what is counted agrees with itself and goes only forward.
+func (c *court) status() {
+	s := c.p.Status
+	if s.ReadyReplicas > s.Replicas || s.AvailableReplicas > s.ReadyReplicas || s.UpdatedReadyReplicas > s.UpdatedReplicas ||
+		s.UpdatedAvailableReplicas > s.UpdatedReadyReplicas || s.ObservedGeneration != c.x.Set.Generation ||
+		c.x.Status != nil && s.CollisionCount < c.x.Status.CollisionCount {
+		c.fail("status", "the counts do not agree: %+v", s)
+	}
+}

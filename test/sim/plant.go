@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/store"
+)
+
+// Plant is a fault put in on purpose, to show that a judge finds it. The zero Plant
+// is none.
+type Plant struct {
+	// Name is how it is called in tests and files of runs.
+	Name string
+	// Judges names those of which one must find it.
+	Judges string
+	// Rare: it takes hundreds of seeds; the unit tests replay a kept run instead.
+	Rare bool
+	// Blind names judges that do not look, so that others have to.
+	Blind string
+	// Often are kinds of choices that are drawn more often than otherwise.
+	Often []string
+
+	// Of hosts and agents.
+	ForgetfulAgent   bool // a restarted agent has an empty ledger (S1)
+	AbsenceIsAnOrder bool // what a whole list does not name is stopped (S2)
+	AgentsGoBack     bool // lists of an older time are taken (S8)
+	DeafToOldTokens  bool // an order for an older token than the last is not answered
+	AvailableOnce    bool // availability is not told anew when its time was changed
+	ToldTooEarly     bool // an end is told when the process was only asked to end
+	LateStartLands   bool // a start lands though its container was removed
+
+	// Of the store and its restore.
+	RestoreKeepsEpoch bool // tokens are used again (S8)
+	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
+	Unguarded []string
+
+	// Of the planner: what it is shown, and what it is made to say.
+	See func(w *plan.World)
+	Say func(w plan.World, p *plan.Plan)
+}
+
+func (p Plant) world(w plan.World) plan.World {
+	if p.See != nil {
+		w.Slots, w.Nodes = slices.Clone(w.Slots), slices.Clone(w.Nodes)
+		p.See(&w)
+	}
+	return w
+}
+
+func (p Plant) plan(w plan.World, x plan.Plan) plan.Plan {
+	if p.Say != nil {
+		p.Say(w, &x)
+	}
+	return x
+}
+
+func (p Plant) txn(t store.Txn) store.Txn {
+	if len(p.Unguarded) > 0 {
+		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool {
+			return slices.ContainsFunc(p.Unguarded, func(key string) bool { return strings.HasPrefix(g.Key, key) })
+		})
+	}
+	return t
+}
+
+// PlantNamed finds a plant; "" is none.
+func PlantNamed(name string) (Plant, bool) {
+	if name == "" {
+		return Plant{}, true
+	}
+	for _, p := range Plants {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Plant{}, false
+}

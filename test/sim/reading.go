@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// reading is a world read by SEMANTICS, with none of the planner's code.
+type reading struct {
+	x      plan.World
+	slots  map[int]*plan.Slot
+	wanted []int // ordinals, ascending
+	min    time.Duration
+}
+
+func newReading(x plan.World) *reading {
+	r := &reading{x: x, slots: map[int]*plan.Slot{}}
+	for i := range x.Slots {
+		r.slots[x.Slots[i].ID.Ordinal] = &x.Slots[i]
+	}
+	if x.Set != nil {
+		r.min = time.Duration(x.Set.Spec.MinReadySeconds) * time.Second
+		if !x.Set.Deleting {
+			r.wanted = ordinals(x.Set)
+		}
+	}
+	return r
+}
+
+// ordinals are those that a set wants.
+func ordinals(s *spec.Set) []int {
+	var list []int
+	for o := s.Start(); len(list) < s.Replicas(); o++ {
+		list = append(list, o)
+	}
+	return list
+}
+
+func (r *reading) name(o int) string { return fmt.Sprintf("%s-%d", r.x.Set.Ref.Name, o) }
+
+// slot is what is stored of an ordinal; an empty one when nothing is.
+func (r *reading) slot(o int) *plan.Slot {
+	if s := r.slots[o]; s != nil {
+		return s
+	}
+	return &plan.Slot{}
+}
+
+func (r *reading) isWanted(o int) bool {
+	for _, x := range r.wanted {
+		if x == o {
+			return true
+		}
+	}
+	return false
+}
+
+// live: the node of the life has a session, of the machine and boot of the life.
+func (r *reading) live(m *spec.Member) bool {
+	for _, n := range r.x.Nodes {
+		if n.Node.Name == m.Node {
+			return n.Session != nil && n.Session.UID == m.NodeUID && n.Session.Boot == m.Boot
+		}
+	}
+	return false
+}
+
+// vacant: there is no life, or it is proven over.
+func (r *reading) vacant(o int) bool {
+	s := r.slot(o)
+	return s.Member == nil || s.Report != nil && s.Report.Token == s.Member.Token && s.Report.Phase.Over()
+}
+
+// available: ready, for long enough, on a node with a session, and not told to stop.
+func (r *reading) available(o int) bool {
+	s := r.slot(o)
+	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == spec.GoalRun &&
+		s.Report.Phase == spec.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member)
+}
+
+// current is the last completed revision, or the template's when there is none.
+func (r *reading) current() spec.RevisionHash {
+	if r.x.Status != nil {
+		for _, v := range r.x.Revisions {
+			if v.Hash == r.x.Status.CurrentRevision {
+				return v.Hash
+			}
+		}
+	}
+	return r.x.TemplateHash
+}
+
+// target is the revision on which an ordinal ends up.
+func (r *reading) target(o int) spec.RevisionHash {
+	u := r.x.Set.Spec.UpdateStrategy
+	if u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
+		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition) {
+		return r.current()
+	}
+	return r.x.TemplateHash
+}
+
+// obsolete: the member runs off its target: it may be broken, and replaced for it.
+func (r *reading) obsolete(o int) bool {
+	m := r.slot(o).Member
+	return m != nil && m.Goal == spec.GoalRun && !r.vacant(o) && m.Revision != r.target(o)
+}
+
+// held: a paused rollout keeps the ordinal from its target.
+func (r *reading) held(o int) bool { return r.x.Set.Paused && r.target(o) != r.current() }
+
+func (r *reading) recreates() bool { return r.x.Set.Spec.UpdateStrategy.Type == spec.RecreateStrategy }
+
+// floor is how many members must stay available through all that is done of choice.
+func (r *reading) floor() int {
+	d, n := r.x.Set.Spec.Disruption, len(r.wanted)
+	up := func(v *spec.IntOrPercent) int {
+		if v.Percent {
+			return (n*int(v.Number) + 99) / 100
+		}
+		return int(v.Number)
+	}
+	switch {
+	case d == nil:
+		return 0
+	case d.MinAvailable != nil:
+		return up(d.MinAvailable)
+	case d.MaxUnavailable != nil:
+		return max(0, n-up(d.MaxUnavailable))
+	}
+	return 0
+}
+
+func (r *reading) ordered() bool { return r.x.Set.Spec.PodManagementPolicy != spec.Parallel }
+
+// budget is how many members may be down for an update or a restart.
+func (r *reading) budget() int {
+	u := r.x.Set.Spec.UpdateStrategy.RollingUpdate
+	if u == nil || u.MaxUnavailable == nil {
+		return 1
+	}
+	return max(1, u.MaxUnavailable.ScaledDown(len(r.wanted)))
+}

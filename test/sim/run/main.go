@@ -1,0 +1,110 @@
+// Command run simulates many clusters and prints what happened in them. A run that
+// broke a promise is shrunk, told step by step, and written as a file for testdata.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/test/sim"
+)
+
+func main() {
+	first := flag.Uint64("seed", uint64(time.Now().UnixNano()), "the first seed")
+	seeds := flag.Int("seeds", 1, "run at least so many seeds")
+	steps := flag.Int("steps", 1_000_000, "and make at least so many steps")
+	plant := flag.String("plant", "", "put in this fault")
+	replay := flag.String("replay", "", "replay this file instead, and tell it")
+	out := flag.String("out", ".cache/sim-failed.txt", "where a run that failed is written")
+	plants := flag.Bool("plants", false, "look for every plant instead: each must be found")
+	flag.Parse()
+	if *replay != "" {
+		os.Exit(tell(*replay))
+	}
+	if *plants {
+		os.Exit(find())
+	}
+	p, ok := sim.PlantNamed(*plant)
+	if !ok {
+		fmt.Fprintf(os.Stderr, "there is no plant %q\n", *plant)
+		os.Exit(2)
+	}
+	begin := time.Now()
+	t := sim.Crowd(*first, *seeds, *steps, p)
+	took := time.Since(begin)
+	fmt.Printf("%d seeds from %d, %d steps in %.1f s\n", t.Runs, *first, t.Steps, took.Seconds())
+	counts(t.Counts)
+	if t.Failed == nil {
+		return
+	}
+	script := t.Failed.Script()
+	fmt.Printf("FAILED: %s\nshrinking %d choices of seed %d\n", script.Found, len(script.Choices), script.Seed)
+	script = script.Shrink(t.Failed.Violation().Judge, 2000)
+	if err := os.WriteFile(*out, []byte(script.String()), 0o644); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	fmt.Print(script)
+	_, _ = script.Replay(func(line string) { fmt.Println("  ", line) })
+	fmt.Printf("written to %s; move it to test/sim/testdata\n", *out)
+	os.Exit(1)
+}
+
+// counts prints what was done and what happened, in three lists.
+func counts(c map[string]int) {
+	lists := map[string][]string{}
+	for _, k := range slices.Sorted(maps.Keys(c)) {
+		list := "done"
+		if strings.HasPrefix(k, "blocked: ") {
+			list = "waited for"
+		} else if sim.IsFault(k) {
+			list = "faults"
+		}
+		lists[list] = append(lists[list], fmt.Sprintf("%s %d", strings.TrimPrefix(strings.TrimPrefix(k, "blocked: "), "fault: "), c[k]))
+	}
+	for _, list := range []string{"faults", "done", "waited for"} {
+		fmt.Printf("%s: %s\n", list, strings.Join(lists[list], ", "))
+	}
+}
+
+// find looks for every plant.
+func find() (code int) {
+	for _, p := range sim.Plants {
+		t, err := sim.Find(p, 2000)
+		if err != nil {
+			fmt.Printf("%-28s %v\n", p.Name, err)
+			code = 1
+			continue
+		}
+		fmt.Printf("%-28s found after %d seeds, %d steps: %v\n", p.Name, t.Runs, t.Steps, t.Failed.Violation())
+	}
+	return code
+}
+
+func tell(file string) int {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	s, err := sim.ParseScript(string(text))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	v, err := s.Replay(func(line string) { fmt.Println("  ", line) })
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	case v != nil:
+		fmt.Println("FAILED:", v)
+		return 1
+	}
+	fmt.Println("no promise was broken")
+	return 0
+}

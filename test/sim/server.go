@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/engine"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// server is one server process: real cache, engine and dispatch. Its cache is fed
+// by hand, so that it may lie behind as far as a watch may.
+type server struct {
+	w    *World
+	name string
+	up   bool
+	hung bool // renews nothing
+
+	door  *door
+	cache *world.Cache
+	fed   store.Rev
+	eng   *engine.Engine
+	nodes *dispatch.Server
+	term  *engine.Term // nil: it does not believe to lead
+	lead  store.Leadership
+	lease store.LeaseID
+	asked time.Time // when the lease was last renewed
+}
+
+func newServer(w *World, name string) *server { return &server{w: w, name: name} }
+
+// reader is the cache as dispatch sees it: waiting means being fed.
+type reader struct {
+	*world.Cache
+	s *server
+}
+
+// Wait implements world.Reader.
+func (r reader) Wait(ctx context.Context, rev store.Rev) error {
+	r.s.feedTo(rev)
+	return r.Cache.Wait(ctx, rev)
+}
+
+func (s *server) start() {
+	w := s.w
+	s.up, s.hung, s.term = true, false, nil
+	s.door = &door{Store: w.mem, w: w, s: s}
+	s.cache = world.New(s.door, discard)
+	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
+	if err == nil {
+		err = s.cache.Load(rev, kvs)
+	}
+	if err != nil {
+		panic(err)
+	}
+	s.fed = rev
+	s.eng, err = engine.New(engine.Config{
+		Store: s.door, World: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Quarantine: time.Minute, VolumeID: w.newVolume, Now: func() time.Time { return w.clock }, Next: s.next,
+	})
+	if err != nil {
+		panic(err)
+	}
+	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
+	if err != nil {
+		panic(err)
+	}
+	s.nodes, err = dispatch.New(dispatch.Config{
+		Store: s.door, World: reader{s.cache, s}, Key: key, Name: s.name, Domain: "cluster.local",
+		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard,
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+// next is the planner behind the plant, before the judge.
+func (s *server) next(x plan.World) plan.Plan {
+	p := plan.Next(s.w.plant.world(x))
+	p = s.w.plant.plan(x, p)
+	s.w.judge.plan(x, p)
+	return p
+}
+
+// stop ends the process as SIGKILL does; its leases run out by themselves.
+func (s *server) stop(why string) {
+	if !s.up {
+		return
+	}
+	s.w.note("%s ends: %s", s.name, why)
+	s.up, s.term = false, nil
+	for _, n := range s.w.nodes {
+		if x := n.session(); x != nil && x.s == s {
+			n.endSession("its server ended")
+		}
+	}
+}
+
+// buried ends the process that died at one of its commits.
+func (s *server) buried() bool {
+	if s.door.dead {
+		s.stop("it crashed between two writes")
+	}
+	return s.door.dead
+}
+
+// feedTo delivers the watch up to rev.
+func (s *server) feedTo(rev store.Rev) {
+	for _, b := range s.w.mem.Since(s.fed) {
+		if b.Rev > rev {
+			return
+		}
+		s.fed = b.Rev
+		if err := s.cache.Apply(b); err != nil {
+			s.w.fail("cache", "%s: %v", s.name, err)
+		}
+	}
+}
+
+// latest is the store's own revision.
+func (w *World) latest() store.Rev {
+	if bs := w.mem.Since(w.seen); len(bs) > 0 {
+		return bs[len(bs)-1].Rev
+	}
+	return w.seen
+}
+
+func (w *World) feed() bool {
+	s := w.someServer()
+	behind := w.latest() - s.fed
+	if !s.up || behind <= 0 {
+		return false
+	}
+	if w.chance(3) {
+		behind = 1 + store.Rev(w.r.IntN(int(behind)))
+	}
+	s.feedTo(s.fed + behind)
+	return true
+}
+
+func (w *World) turn() bool {
+	s := w.someServer()
+	if w.chance(2) { // more often one who leads
+		for _, x := range w.servers {
+			if x.term != nil {
+				s = x
+			}
+		}
+	}
+	if !s.up || s.term == nil {
+		return false
+	}
+	s.turn(w.someRef())
+	return true
+}
+
+func (s *server) turn(ref spec.SetRef) {
+	s.term.Turn(s.w.ctx, ref)
+	s.buried()
+}
+
+// campaign tries once to lead, as store.Candidate does.
+func (w *World) campaign() bool {
+	s := w.someServer()
+	if !s.up || s.term != nil {
+		return false
+	}
+	return s.campaign()
+}
+
+func (s *server) campaign() bool {
+	w := s.w
+	if _, kvs, err := w.mem.Get(w.ctx, store.LeaderKey); err != nil || len(kvs) > 0 {
+		return false
+	}
+	lease, err := w.mem.Grant(w.ctx, leaderTTL)
+	if err != nil {
+		panic(err)
+	}
+	rev, err := s.door.Commit(w.ctx, store.Txn{
+		If:   []store.Guard{store.Absent(store.LeaderKey)},
+		Then: []store.Op{store.PutLeased(store.LeaderKey, []byte(s.name), lease)},
+	})
+	if s.buried() || err != nil {
+		return false
+	}
+	s.lead, s.lease, s.asked = store.Leadership{Value: s.name, Created: rev}, lease, w.clock
+	s.feedTo(rev)
+	s.term = s.eng.Begin(s.lead)
+	w.note("%s leads", s.name)
+	return true
+}
+
+// heed ends a term whose lease may be over or whose key is gone; until then a deposed
+// leader believes to lead.
+func (w *World) heed() bool {
+	s := w.someServer()
+	return s.up && s.term != nil && s.heed()
+}
+
+func (s *server) heed() bool {
+	gone := s.w.clock.Sub(s.asked) > leaderTTL
+	s.cache.Look(func(v world.View) {
+		_, created := v.Leader()
+		gone = gone || created != s.lead.Created
+	})
+	if gone {
+		s.w.note("%s knows that it does not lead", s.name)
+		s.term = nil
+	}
+	return gone
+}
+
+// keepAlive renews the leader's lease in time, unless the process hangs.
+func (s *server) keepAlive() {
+	if !s.up || s.hung || s.term == nil || s.w.clock.Sub(s.asked) < leaderTTL/3 {
+		return
+	}
+	if s.w.mem.Renew(s.w.ctx, s.lease) == nil {
+		s.asked = s.w.clock
+	}
+}
+
+func (w *World) store() bool {
+	s := w.someServer()
+	if !s.up {
+		return false
+	}
+	before := w.seen
+	s.storeReports()
+	return w.seen > before || !s.up
+}
+
+func (s *server) storeReports() {
+	s.nodes.StoreReports(s.w.ctx)
+	s.buried()
+}

@@ -1,0 +1,275 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// session is one stream between a node and a server, with what is under way on it.
+type session struct {
+	n     *node
+	s     *server
+	desk  *dispatch.Desk
+	id    spec.SessionID
+	down  []*proto.ToNode
+	up    []*proto.FromNode
+	asked time.Time // when the lease was renewed last
+}
+
+// stream is the server's end.
+type stream struct {
+	grpc.ServerStream
+	x *session
+}
+
+func (s stream) Context() context.Context       { return s.x.n.w.ctx }
+func (s stream) Send(m *proto.ToNode) error     { s.x.down = append(s.x.down, m); return nil }
+func (s stream) Recv() (*proto.FromNode, error) { panic("the simulation receives by hand") }
+
+// connect says hello to a server; it may be refused.
+func (n *node) connect(s *server) bool {
+	x := &session{n: n, s: s, asked: n.w.clock}
+	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
+	if s.buried() {
+		return true
+	}
+	if err != nil {
+		n.w.did("hello refused")
+		n.w.note("%s is not admitted by %s: %v", n.name, s.name, err)
+		return false
+	}
+	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
+	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
+	n.agent.sess = x
+	for _, id := range n.agent.ids {
+		if r := n.agent.workers[id].last; r != nil && !r.Phase.Over() {
+			n.agent.put(*r)
+		}
+	}
+	for _, l := range n.agent.letters {
+		l.sent = false
+	}
+	return true
+}
+
+func (n *node) hello() *proto.Hello {
+	facts, err := json.Marshal(spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot()})
+	if err != nil {
+		panic(err)
+	}
+	inventory := &proto.Inventory{}
+	for _, id := range n.agent.ids {
+		if token, ok := n.agent.workers[id].pending(); ok {
+			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(id), Token: wire.Token(token)})
+		}
+	}
+	for _, e := range n.agent.led.Entries() {
+		if !e.Open.IsZero() {
+			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(e.ID), Token: wire.Token(e.Open)})
+		}
+	}
+	newest := n.newest
+	if n.w.plant.AgentsGoBack {
+		newest = spec.Sequence{}
+	}
+	return &proto.Hello{
+		Node: string(n.name), Uid: string(n.uid), Boot: string(n.boot()), Cluster: clusterID,
+		FactsJson: facts, Inventory: inventory, Newest: wire.Sequence(newest),
+	}
+}
+
+// endSession breaks the stream; what is under way on it is lost.
+func (n *node) endSession(why string) {
+	x := n.session()
+	if x == nil {
+		return
+	}
+	n.w.note("%s's session %d ends: %s", n.name, x.id, why)
+	if x.s.up {
+		x.desk.Close()
+	}
+	n.agent.sess = nil
+}
+
+// keepAlive renews the session's lease through its server, and ends a session that
+// heard nothing for its TTL.
+func (n *node) keepAlive() {
+	x := n.session()
+	if x == nil {
+		return
+	}
+	since := n.w.clock.Sub(x.asked)
+	if since < sessionTTL/5 {
+		return
+	}
+	if !n.cut && !x.s.hung && n.w.mem.Renew(n.w.ctx, store.LeaseID(x.id)) == nil {
+		x.asked = n.w.clock
+		return
+	}
+	if since > sessionTTL {
+		n.endSession("the server does not answer")
+	}
+}
+
+func (w *World) connect() bool {
+	n, s := w.someNode(), w.someServer()
+	if n.agent == nil || n.agent.sess != nil || n.cut || !s.up || s.hung {
+		return false
+	}
+	ok := n.connect(s)
+	if ok && w.chance(30) {
+		n.endSession("it broke at once")
+	}
+	return ok
+}
+
+// some picks one of the sessions for which ok holds, of nodes whose network is up; nil:
+// there is none.
+func (w *World) some(ok func(*session) bool) *session {
+	at := w.r.IntN(len(w.nodes))
+	for i := range w.nodes {
+		n := w.nodes[(at+i)%len(w.nodes)]
+		if x := n.session(); x != nil && !n.cut && ok(x) {
+			return x
+		}
+	}
+	return nil
+}
+
+func anySession(*session) bool { return true }
+
+func (w *World) tell() bool {
+	x := w.some(func(x *session) bool { return !x.s.hung })
+	return x != nil && x.tell()
+}
+
+func (x *session) tell() bool {
+	before := len(x.down)
+	err := x.desk.Tell()
+	if x.s.buried() {
+		return true
+	}
+	if err != nil {
+		x.n.endSession(err.Error())
+		return true
+	}
+	return len(x.down) > before
+}
+
+func (w *World) receive() bool {
+	x := w.some(func(x *session) bool { return len(x.down) > 0 })
+	if x == nil {
+		return false
+	}
+	for range 1 + w.r.IntN(len(x.down)) {
+		x.receive()
+	}
+	return true
+}
+
+// receive has the node take the next message of its stream.
+func (x *session) receive() {
+	if x.n.session() != x || len(x.down) == 0 {
+		return
+	}
+	m := x.down[0]
+	x.down = x.down[1:]
+	switch {
+	case m.GetWanted() != nil:
+		x.wanted(m.GetWanted())
+	case m.GetStored() != nil:
+		list := m.GetStored().GetReports()
+		slices.SortFunc(list, func(a, b *proto.StoredReport) int { // it comes in any order
+			return life{wire.ToIdentity(a.GetId()), wire.ToToken(a.GetToken())}.compare(life{wire.ToIdentity(b.GetId()), wire.ToToken(b.GetToken())})
+		})
+		for _, r := range list {
+			x.n.agent.stored(life{wire.ToIdentity(r.GetId()), wire.ToToken(r.GetToken())}, r.GetSeq())
+		}
+	}
+}
+
+// wanted takes orders as agent.takeWanted does.
+func (x *session) wanted(m *proto.Wanted) {
+	n := x.n
+	seq := wire.ToSequence(m.GetSequence())
+	if seq.Compare(n.newest) < 0 && !n.w.plant.AgentsGoBack {
+		n.endSession("its list is older than one that was accepted")
+		return
+	}
+	n.newest = seq
+	for _, h := range m.GetOver() {
+		n.worker(wire.ToIdentity(h.GetId())).over(wire.ToToken(h.GetToken()))
+	}
+	lives, err := wire.ToDocuments[spec.Life](m.GetLivesJson())
+	if err != nil {
+		panic(err)
+	}
+	for i := range lives {
+		if m := &lives[i].Member; m.Node != n.name || m.NodeUID != n.uid {
+			n.w.fail("dispatch", "%s is told of a life on %s", n.name, m.Node)
+			return
+		}
+		n.worker(lives[i].Member.ID).tell(lives[i])
+	}
+	if n.w.plant.AbsenceIsAnOrder && m.GetFull() {
+		n.obeyAbsence(lives)
+	}
+}
+
+// obeyAbsence is a plant: what a whole list does not name is stopped.
+func (n *node) obeyAbsence(lives []spec.Life) {
+	for _, id := range n.agent.ids {
+		if !slices.ContainsFunc(lives, func(l spec.Life) bool { return l.Member.ID == id }) {
+			if e := n.agent.led.Look(id); !e.Open.IsZero() {
+				n.agent.workers[id].over(e.Open)
+			}
+		}
+	}
+}
+
+func (w *World) send() bool {
+	return w.some((*session).send) != nil
+}
+
+func (x *session) send() bool {
+	due := x.n.agent.due()
+	if len(due) == 0 {
+		return false
+	}
+	for i := range due {
+		due[i].Session = x.id
+	}
+	docs, err := wire.Documents(due)
+	if err != nil {
+		panic(err)
+	}
+	x.up = append(x.up, &proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: docs}}})
+	return true
+}
+
+func (w *World) take() bool {
+	x := w.some(func(x *session) bool { return len(x.up) > 0 && !x.s.hung })
+	if x == nil {
+		return false
+	}
+	x.take(1 + w.r.IntN(len(x.up)))
+	return true
+}
+
+// take has the server take the next n messages.
+func (x *session) take(n int) {
+	for range min(n, len(x.up)) {
+		x.desk.Receive(x.up[0])
+		x.up = x.up[1:]
+	}
+}

@@ -1,0 +1,210 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// rounds is how long everybody may take, at one second each at first, to reach what
+// is asked once nothing fails any more.
+const rounds = 600
+
+// settle ends all faults and asks for what can be reached: a good template, a rolling
+// update of all. Then the sets must be as asked in a bounded time.
+func (w *World) settle() bool {
+	w.judge.settling = true
+	defer func() { w.judge.settling = false }()
+	w.heal()
+	for round := range rounds {
+		w.round(round)
+		if w.fault != nil {
+			return true
+		}
+		if why := w.unfinished(); why == "" {
+			w.did("settled")
+			return true
+		} else if round == rounds-1 {
+			w.fail("progress", "faults are over, and %d rounds later %s", rounds, why)
+		}
+	}
+	return true
+}
+
+// heal ends all faults.
+func (w *World) heal() {
+	for _, s := range w.servers {
+		if !s.up {
+			s.start()
+		}
+		s.hung, s.door.crashIn, s.door.unknown = false, 0, false
+	}
+	for _, n := range w.nodes {
+		n.cut, n.disk.failIn = false, 0
+		if !n.power {
+			n.powerOn()
+		}
+		if n.agent == nil {
+			n.startAgent()
+		}
+		for _, p := range n.places {
+			p.sick = false
+		}
+		w.setCordon(n, func(bool) bool { return false })
+	}
+	for _, ref := range w.refs {
+		w.mend(ref)
+	}
+}
+
+// mend asks for a template that works, for all members.
+func (w *World) mend(ref spec.SetRef) {
+	old, rev := w.set(ref)
+	if old == nil || old.Deleting {
+		return
+	}
+	set := spec.Clone(*old)
+	if c := &set.Spec.Template.Spec.Containers[0]; !strings.HasPrefix(c.Image, "good") {
+		c.Image = images[w.r.IntN(4)]
+	}
+	set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
+	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
+		r.Partition = nil
+	}
+	set.Paused, set.Spec.Disruption = false, nil
+	set.Generation++
+	w.putSet(set, rev)
+}
+
+// round has everybody do all they have to do, once.
+func (w *World) round(n int) {
+	d := time.Second
+	if n > 60 {
+		d = 10 * time.Second
+	}
+	for range d / time.Second { // leases are renewed in time
+		w.advance(time.Second)
+	}
+	w.look()
+	led := false
+	for _, s := range w.servers {
+		s.feedTo(w.latest())
+		if s.term != nil {
+			s.heed()
+		}
+		led = led || s.term != nil
+	}
+	for _, s := range w.servers {
+		if !led {
+			led = s.campaign()
+		}
+		if s.term != nil {
+			for _, ref := range w.refs {
+				w.Steps++
+				s.turn(ref)
+			}
+		}
+	}
+	for _, n := range w.nodes {
+		w.exchange(n)
+	}
+	for _, s := range w.servers {
+		w.Steps++
+		s.feedTo(w.latest())
+		s.storeReports()
+	}
+}
+
+// exchange has a node and its server say all they have to say.
+func (w *World) exchange(n *node) {
+	if n.session() == nil {
+		n.connect(w.servers[w.r.IntN(len(w.servers))])
+	}
+	n.resolve(w.known)
+	if x := n.session(); x != nil {
+		w.Steps++
+		x.s.feedTo(w.latest())
+		if x.tell(); n.session() == x {
+			for len(x.down) > 0 && n.session() == x {
+				w.Steps++
+				x.receive()
+			}
+		}
+	}
+	for _, id := range slices.Clone(n.agent.ids) {
+		w.Steps += n.agent.workers[id].steps(40)
+	}
+	if x := n.session(); x != nil {
+		x.send()
+		x.take(len(x.up))
+	}
+}
+
+// known: the store has the life, or has had a newer one.
+func (w *World) known(id spec.Identity, token spec.Token) (yes bool) {
+	w.view(func(v world.View) {
+		m, _ := v.Member(id)
+		rec, _ := v.Identity(id)
+		yes = m != nil && m.Token == token || rec != nil && rec.LastToken.Compare(token) > 0
+	})
+	return yes
+}
+
+// unfinished says what is not as it is asked; "": all is.
+func (w *World) unfinished() (why string) {
+	w.view(func(v world.View) {
+		for _, ref := range w.refs {
+			if x := v.World(ref); why == "" {
+				why = lacking(x)
+			}
+		}
+	})
+	return why
+}
+
+// lacking says what a set lacks of what is asked.
+func lacking(x plan.World) string {
+	lives := 0
+	for i := range x.Slots {
+		if x.Slots[i].Member != nil {
+			lives++
+		}
+	}
+	if x.Set == nil || x.Set.Deleting {
+		if x.Set != nil || lives > 0 {
+			return "the deleted set is not gone: " + told(x)
+		}
+		return ""
+	}
+	r := newReading(x)
+	if lives != len(r.wanted) {
+		return "there are too many or too few lives: " + told(x)
+	}
+	for _, o := range r.wanted {
+		if !r.available(o) || r.slot(o).Member.Revision != x.TemplateHash {
+			return r.name(o) + " is not available on the asked revision: " + told(x)
+		}
+	}
+	if x.Status == nil || x.Status.CurrentRevision != x.TemplateHash || !x.Status.CurrentCompleted && lives > 0 {
+		return "the update is not complete: " + told(x)
+	}
+	return ""
+}
+
+// told is what the planner says now.
+func told(x plan.World) string {
+	x.VolumeID = func() spec.VolumeID { return "" }
+	p := plan.Next(x)
+	var words []string
+	for _, a := range p.Actions {
+		words = append(words, actionName(a))
+	}
+	for _, b := range p.Blocked {
+		words = append(words, b.ID.MemberName()+" "+b.Reason+" ("+b.Text+")")
+	}
+	return strings.Join(words, "; ")
+}

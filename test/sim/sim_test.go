@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// failed tells a run that broke a promise, shrunk, in a form that can be kept.
+func failed(t *testing.T, w *World) {
+	t.Helper()
+	s := w.Script().Shrink(w.Violation().Judge, 400)
+	var told strings.Builder
+	_, _ = s.Replay(func(line string) { told.WriteString("  " + line + "\n") })
+	t.Fatalf("%v\nkept as a file below testdata, this is replayed:\n%s\nand this is what happens:\n%s", w.Violation(), s, told.String())
+}
+
+// TestRuns is the short form of make sim.
+func TestRuns(t *testing.T) {
+	seeds := 60
+	if quick {
+		seeds = 6
+	}
+	tally := Crowd(1, seeds, 0, Plant{})
+	if tally.Failed != nil {
+		failed(t, tally.Failed)
+	}
+	for _, what := range []string{
+		"process started", "settled", "Start Create", "Start Replace", "Start Update", "Start Restart", "Start ScaleUp",
+		"Stop Update", "Stop Restart", "Stop ScaleDown", "Stop Delete", "Forget", "MarkReady", "MarkBootstrapped", "AddRevision",
+		"RaiseRevision", "PruneRevision", "RemoveSet", "Refuse", "KillAll", "SignalStop",
+		"fault: server dies at a commit", "fault: outcome unknown", "fault: agent dies after an operation",
+		"fault: agent dies before an operation", "fault: start lands late", "conflict", "hello refused", "reboot", "restore",
+		"cut", "break", "hang-server", "sick", "cordon",
+	} {
+		if tally.Counts[what] == 0 && !quick {
+			t.Errorf("in %d steps there was no %q", tally.Steps, what)
+		}
+	}
+}
+
+// TestARunIsTheSameEveryTime: or no seed could be looked into.
+func TestARunIsTheSameEveryTime(t *testing.T) {
+	tell := func() (lines []string) {
+		w := New(7, Plant{})
+		w.Trace = func(line string) { lines = append(lines, line) }
+		w.Run(800)
+		return lines
+	}
+	first := tell()
+	for range 3 {
+		again := tell()
+		for i := range first {
+			if i >= len(again) || first[i] != again[i] {
+				t.Fatalf("line %d: %q, and the first time %q", i, again[min(i, len(again)-1)], first[i])
+			}
+		}
+	}
+	if len(first) < 100 {
+		t.Fatalf("only %d lines", len(first))
+	}
+}
+
+// TestEveryPlantIsFound shows that the judges bite.
+func TestEveryPlantIsFound(t *testing.T) {
+	for i, p := range Plants {
+		t.Run(p.Name, func(t *testing.T) {
+			if p.Rare { // TestKeptRuns replays it
+				if _, err := os.Stat(filepath.Join("testdata", p.Name+".txt")); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if quick && i%6 != 0 {
+				return
+			}
+			tally, err := Find(p, 600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("found after %d seeds: %v", tally.Runs, tally.Failed.Violation())
+		})
+	}
+}
+
+// TestKeptRuns replays what was found once: those of a plant find it again, and without
+// the plant nothing is found.
+func TestKeptRuns(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files below testdata: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := ParseScript(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Plant != "" {
+				if v, err := s.Replay(nil); err != nil || v == nil {
+					t.Fatalf("the plant %s is not found any more (error %v)", s.Plant, err)
+				}
+			}
+			s.Plant = ""
+			if v, err := s.Replay(nil); err != nil || v != nil {
+				t.Fatal(v, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// images of templates: what members that run them do. "good" ones become ready.
+var images = []string{"good-1", "good-2", "good-3", "good-4", "crash", "never", "missing"}
+
+// createSet makes a set as control does, from nothing.
+func (w *World) createSet(ref spec.SetRef) {
+	n := int32(w.r.IntN(5))
+	grace := int64(w.r.IntN(10))
+	w.uids++
+	set := spec.Set{
+		Ref: ref, UID: spec.UID(fmt.Sprintf("%032x", w.uids)), Generation: 1, InitialReplicas: int(n),
+		Spec: spec.SetSpec{
+			Replicas: &n, PodManagementPolicy: spec.OrderedReady,
+			Template: spec.Template{Spec: spec.MemberSpec{
+				Containers:                    []spec.Container{{Name: containerName, Image: images[w.r.IntN(4)]}},
+				TerminationGracePeriodSeconds: &grace,
+			}},
+			VolumeClaimTemplates: []spec.ClaimTemplate{{
+				Metadata: spec.ObjectMeta{Name: "data"},
+				Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: 1000}}}},
+			}},
+		},
+	}
+	if w.chance(2) {
+		set.Spec.PodManagementPolicy = spec.Parallel
+	}
+	if w.chance(3) {
+		set.Spec.MinReadySeconds = int32(1 + w.r.IntN(8))
+	}
+	if w.chance(4) {
+		set.Spec.VolumeClaimTemplates = nil
+	}
+	if w.chance(5) {
+		set.Spec.Ordinals = &spec.Ordinals{Start: int32(w.r.IntN(3))}
+	}
+	w.putSet(set, 0)
+}
+
+func (w *World) putSet(set spec.Set, seen store.Rev) {
+	_, err := w.mem.Commit(w.ctx, store.Txn{
+		If:   []store.Guard{store.Seen(store.SetKey(set.Ref), seen)},
+		Then: []store.Op{store.Put(store.SetKey(set.Ref), store.Encode(set))},
+	})
+	if err != nil {
+		panic(err)
+	}
+	w.note("the user asks for %s", brief(&set))
+	w.look()
+}
+
+func brief(s *spec.Set) string {
+	text := fmt.Sprintf("%s: generation %d, %d from %d, %s, image %s", s.Ref.Name, s.Generation, s.Replicas(), s.Start(),
+		s.Spec.PodManagementPolicy, s.Spec.Template.Spec.Containers[0].Image)
+	if s.Spec.UpdateStrategy.Type != "" {
+		text += ", " + s.Spec.UpdateStrategy.Type
+	}
+	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
+		if r.Partition != nil {
+			text += fmt.Sprint(", partition ", *r.Partition)
+		}
+		if r.MaxUnavailable != nil {
+			text += ", at most " + r.MaxUnavailable.String()
+		}
+	}
+	if s.Paused {
+		text += ", paused"
+	}
+	if s.Spec.Disruption != nil {
+		text += ", with a floor"
+	}
+	if s.Deleting {
+		text += ", deleting"
+	}
+	return text
+}
+
+// set is the stored one as the user reads it.
+func (w *World) set(ref spec.SetRef) (set *spec.Set, rev store.Rev) {
+	w.view(func(v world.View) { set, rev = v.Set(ref) })
+	return set, rev
+}
+
+// user does one thing that a person may do.
+func (w *World) user() bool {
+	ref := w.someRef()
+	old, rev := w.set(ref)
+	if old == nil {
+		w.createSet(ref)
+		return true
+	}
+	if old.Deleting {
+		return false
+	}
+	if w.chance(6) {
+		return w.askRestart(ref)
+	}
+	set := spec.Clone(*old)
+	w.edit(&set)
+	set.Generation++
+	w.putSet(set, rev)
+	return true
+}
+
+// edit changes one thing of a set, sometimes more.
+func (w *World) edit(set *spec.Set) {
+	u := &set.Spec.UpdateStrategy
+	for again := true; again; again = w.chance(3) {
+		switch w.r.IntN(20) {
+		case 0, 1, 2:
+			n := int32(w.r.IntN(6))
+			set.Spec.Replicas = &n
+			if set.InitialReplicas == 0 {
+				set.InitialReplicas = int(n)
+			}
+		case 3, 4, 5, 6:
+			set.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
+		case 7:
+			p := int32(w.r.IntN(4))
+			rolling(u).Partition = &p
+		case 8:
+			limit := spec.IntOrPercent{Number: int32(1 + w.r.IntN(3))}
+			if w.chance(3) {
+				limit = spec.IntOrPercent{Number: int32(10 * (1 + w.r.IntN(10))), Percent: true}
+			}
+			rolling(u).MaxUnavailable = &limit
+		case 9:
+			*u = spec.UpdateStrategy{Type: spec.OnDeleteStrategy}
+		case 10:
+			*u = spec.UpdateStrategy{}
+		case 11:
+			set.Spec.PodManagementPolicy = []spec.ManagementPolicy{spec.OrderedReady, spec.Parallel}[w.r.IntN(2)]
+		case 12:
+			set.Spec.MinReadySeconds = int32(w.r.IntN(6))
+		case 13:
+			limit := int32(w.r.IntN(3))
+			set.Spec.RevisionHistoryLimit = &limit
+		case 14:
+			u.ReplaceBroken = []string{"", spec.ReplaceBrokenNever}[w.r.IntN(2)]
+		case 15:
+			if w.chance(3) {
+				set.Deleting = true
+			}
+		case 16, 17:
+			set.Paused = !set.Paused && w.chance(2)
+		case 18:
+			*u = spec.UpdateStrategy{Type: spec.RecreateStrategy}
+		case 19:
+			set.Spec.Disruption = w.floor()
+		}
+	}
+}
+
+// floor is how many members must stay, or none of it.
+func (w *World) floor() *spec.Disruption {
+	limit := &spec.IntOrPercent{Number: int32(w.r.IntN(4))}
+	if w.chance(3) {
+		limit = &spec.IntOrPercent{Number: int32(10 * w.r.IntN(11)), Percent: true}
+	}
+	switch w.r.IntN(3) {
+	case 0:
+		return &spec.Disruption{MinAvailable: limit}
+	case 1:
+		return &spec.Disruption{MaxUnavailable: limit}
+	}
+	return nil
+}
+
+func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
+	u.Type = ""
+	if u.RollingUpdate == nil {
+		u.RollingUpdate = &spec.RollingUpdate{}
+	}
+	return u.RollingUpdate
+}
+
+// askRestart asks for the restart of one life, as control does.
+func (w *World) askRestart(ref spec.SetRef) bool {
+	var m *spec.Member
+	w.view(func(v world.View) {
+		if slots := v.World(ref).Slots; len(slots) > 0 {
+			m = slots[w.r.IntN(len(slots))].Member
+		}
+	})
+	if m == nil || m.Goal != spec.GoalRun {
+		return false
+	}
+	w.note("the user asks for the restart of %s %s", m.ID.MemberName(), m.Token)
+	w.commit(store.Put(store.RequestKey(m.ID), store.Encode(spec.Request{ID: m.ID, Token: m.Token})))
+	return true
+}
+
+// cordon keeps new lives off a node, or lets them come again.
+func (w *World) cordon() bool {
+	n := w.someNode()
+	return w.setCordon(n, func(old bool) bool { return !old })
+}
+
+func (w *World) setCordon(n *node, to func(bool) bool) bool {
+	var record spec.Node
+	w.view(func(v world.View) {
+		for _, x := range v.Nodes() {
+			if x.Node.Name == n.name {
+				record = *x.Node
+			}
+		}
+	})
+	if record.Name == "" || record.Cordon == to(record.Cordon) {
+		return false
+	}
+	record.Cordon = to(record.Cordon)
+	w.commit(store.Put(store.NodeKey(n.name), store.Encode(record)))
+	return true
+}

@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// World is one simulated cluster.
+type World struct {
+	seed  uint64
+	plant Plant
+	ctx   context.Context
+	r     *rand.Rand // of the present choice
+	pcg   *rand.PCG
+	clock time.Time
+
+	mem     *memstore.Store
+	epoch   int64
+	servers []*server
+	nodes   []*node
+	refs    []spec.SetRef
+	eyes    *world.Cache // shows the store as it is
+	seen    store.Rev    // of eyes
+	volumes int
+	uids    int
+	backups []saved
+
+	judge *judge
+	// Steps counts what was done, choices without effect left out; Counts each kind.
+	Steps  int
+	Counts map[string]int
+	// Trace is called with each thing that happens, when it is set.
+	Trace func(line string)
+	fault *Violation
+	done  []Choice
+}
+
+// Violation is a broken promise.
+type Violation struct {
+	Judge string // which one saw it
+	Text  string
+}
+
+func (v *Violation) Error() string { return v.Judge + ": " + v.Text }
+
+const (
+	clusterID  = "c1"
+	sessionTTL = 15 * time.Second
+	leaderTTL  = 10 * time.Second
+)
+
+// New makes the cluster of a seed, with a fault put in on purpose unless plant is zero.
+func New(seed uint64, plant Plant) *World {
+	w := &World{
+		seed: seed, plant: plant, ctx: context.Background(), clock: time.Unix(1_000_000, 0), epoch: 1,
+		Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
+	}
+	w.r = rand.New(w.pcg)
+	w.judge = newJudge(w)
+	w.freshStore()
+	w.commit(store.Put(store.ClusterKey, []byte(clusterID)), store.Put(store.EpochKey, []byte("1")))
+	for i := range 1 + w.r.IntN(3) {
+		w.servers = append(w.servers, newServer(w, fmt.Sprint("s", i)))
+	}
+	for i := range 1 + w.r.IntN(3) {
+		w.nodes = append(w.nodes, newNode(w, spec.NodeName(fmt.Sprint("n", i))))
+	}
+	for i := range 1 + w.r.IntN(4)/3 {
+		w.refs = append(w.refs, spec.SetRef{Namespace: "default", Name: spec.SetName([]string{"db", "kv"}[i])})
+	}
+	for _, s := range w.servers {
+		s.start()
+	}
+	for _, n := range w.nodes {
+		n.startAgent()
+		n.connect(w.servers[0])
+	}
+	for _, ref := range w.refs {
+		w.createSet(ref)
+	}
+	return w
+}
+
+func (w *World) freshStore() {
+	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock }), memstore.WithHistory(2000))
+	w.eyes, w.seen = world.New(w.mem, discard), 0
+	if err := w.eyes.Load(1, nil); err != nil {
+		panic(err)
+	}
+	w.seen = 1
+}
+
+// Do makes one choice; after a violation nothing happens any more.
+func (w *World) Do(c Choice) {
+	if w.fault != nil {
+		return
+	}
+	w.done = append(w.done, c)
+	w.pcg.Seed(c.R, 7)
+	w.advance(time.Duration(w.r.IntN(400)) * time.Millisecond)
+	if deeds[c.Kind](w) {
+		w.Steps++
+		w.Counts[c.Kind]++
+	}
+	w.look()
+}
+
+// Run makes n choices of the seed's own and settles after every few hundred.
+func (w *World) Run(n int) *Violation {
+	d := newDealer(w.seed, w.plant.Often)
+	for i := 1; i <= n && w.fault == nil; i++ {
+		w.Do(d.next())
+		if i%400 == 0 || i == n {
+			w.Do(Choice{"settle", d.r.Uint64N(1_000_000)})
+		}
+	}
+	return w.fault
+}
+
+// Violation is the promise that was broken; nil: none.
+func (w *World) Violation() *Violation { return w.fault }
+
+// Choices are those made so far.
+func (w *World) Choices() []Choice { return w.done }
+
+func (w *World) fail(judge, format string, args ...any) {
+	if w.fault == nil && !strings.Contains(w.plant.Blind, judge) {
+		w.fault = &Violation{judge, fmt.Sprintf(format, args...)}
+		w.note("VIOLATION %v", w.fault)
+	}
+}
+
+func (w *World) note(format string, args ...any) {
+	if w.Trace != nil {
+		w.Trace(fmt.Sprintf(format, args...))
+	}
+}
+
+// did counts one action that a decision took.
+func (w *World) did(what string) { w.Counts[what]++ }
+
+// chance is true once in n times.
+func (w *World) chance(n int) bool { return w.r.IntN(n) == 0 }
+
+// commit writes as someone who needs no guards.
+func (w *World) commit(ops ...store.Op) store.Rev {
+	rev, err := w.mem.Commit(w.ctx, store.Txn{Then: ops})
+	if err != nil {
+		panic(err)
+	}
+	w.look()
+	return rev
+}
+
+// advance moves the clock and keeps alive what lives by leases.
+func (w *World) advance(d time.Duration) {
+	w.clock = w.clock.Add(d)
+	for _, s := range w.servers {
+		s.keepAlive()
+	}
+	for _, n := range w.nodes {
+		n.keepAlive()
+	}
+	w.mem.Expire()
+}
+
+// look takes in what the store has, and judges each change.
+func (w *World) look() {
+	for _, b := range w.mem.Since(w.seen) {
+		w.judge.before(b)
+		if err := w.eyes.Apply(b); err != nil {
+			panic(err)
+		}
+		w.seen = b.Rev
+	}
+}
+
+// view calls f with the store as it is.
+func (w *World) view(f func(world.View)) { w.eyes.Look(f) }
+
+func (w *World) newVolume() spec.VolumeID {
+	w.volumes++
+	return spec.VolumeID(fmt.Sprintf("%032x", w.volumes))
+}
+
+func (w *World) someServer() *server { return w.servers[w.r.IntN(len(w.servers))] }
+func (w *World) someNode() *node     { return w.nodes[w.r.IntN(len(w.nodes))] }
+func (w *World) someRef() spec.SetRef {
+	return w.refs[w.r.IntN(len(w.refs))]
+}
+
+func (w *World) wait() bool {
+	d := time.Duration(1+w.r.IntN(20)) * time.Second
+	for ; d > 0; d -= time.Second {
+		w.advance(time.Second)
+	}
+	return true
+}
+
+func epochText(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
