@@ -216,6 +216,7 @@ func TestATellingComparesWhatItsNumbersComeFrom(t *testing.T) {
 		c.until("told", has("Joined 0 Create", "Ready 0"))
 		stop()
 		c.set(2)
+		c.until("seen", func(v world.View) bool { return v.World(db).Set.Replicas() == 2 })
 		c.cache.Look(func(v world.View) {
 			u, begins, ok := telling(v, db, v.World(db), time.Now())
 			h := v.History(db)
