@@ -11,7 +11,7 @@ import (
 )
 
 // fullHint says to a person what a full store means and what to do.
-const fullHint = "; nothing was written, and what runs goes on: delete ConfigMaps, Secrets or sets that are not needed, " +
+const fullHint = "; nothing was written, and what runs goes on: delete ConfigMaps and Secrets that are not needed, " +
 	"or start the server with a larger --store-quota-bytes (of an external etcd: compact, defragment and disarm it)"
 
 // toStatus gives an error its gRPC code; one that has a code keeps it. The client's

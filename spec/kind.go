@@ -13,6 +13,8 @@ var kindVersions = map[string][]string{
 	"Service":     {"v1"},
 	"ConfigMap":   {"v1"},
 	"Secret":      {"v1"},
+
+	"PodDisruptionBudget": {"policy/v1"},
 }
 
 // skippedKinds say nothing that matters here; they are skipped with a warning, by
@@ -62,10 +64,8 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 		return false
 	case child(child(child(root, "metadata"), "annotations"), "helm.sh/hook") != nil:
 		return refuse("metadata.annotations[helm.sh/hook]", "is a Helm hook, which Stead does not run", "render the chart with --no-hooks")
-	case kind == "PodDisruptionBudget":
-		return refuse("kind", "is not supported yet", "")
 	case !ours:
-		return refuse("kind", "is not supported", "Stead knows StatefulSet, Service, ConfigMap and Secret")
+		return refuse("kind", "is not supported", "Stead knows StatefulSet, Service, ConfigMap, Secret and PodDisruptionBudget")
 	case !slices.Contains(want, version):
 		d.fail(at, "apiVersion", title+" is not supported in apiVersion "+quote(version), "write apiVersion: "+want[0])
 		return false

@@ -49,7 +49,7 @@ func fieldTables(t *testing.T) string {
 	service := full[Service]()
 	DefaultService(&service.Spec)
 	var out strings.Builder
-	for _, kind := range []any{*set, *service, *full[ConfigMap](), *full[Secret]()} {
+	for _, kind := range []any{*set, *service, *full[ConfigMap](), *full[Secret](), *full[PodDisruptionBudget]()} {
 		v := reflect.ValueOf(kind)
 		fmt.Fprintf(&out, "\n### %s\n\n| path | type | default | support | |\n|---|---|---|---|---|\n", v.Type().Name())
 		d := &fieldLister{notes: notes, seen: map[reflect.Type]string{}, out: &out}
@@ -205,7 +205,7 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "ordinals.go", "template.go", "media.go"} {
+	for _, name := range []string{"set.go", "ordinals.go", "template.go", "media.go", "budget.go"} {
 		file, err := goparser.ParseFile(token.NewFileSet(), name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,7 @@ type Options struct {
 type Objects struct {
 	Sets       []StatefulSet
 	Services   []Service
+	Budgets    []PodDisruptionBudget
 	ConfigMaps []ConfigMap
 	Secrets    []Secret
 
@@ -178,6 +179,11 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		DefaultService(&s.Spec)
 		meta, check = &s.Metadata, func(c *checks) { c.service(s) }
 		add = func() { p.out.Services = append(p.out.Services, *s) }
+	case "PodDisruptionBudget":
+		s := &PodDisruptionBudget{}
+		read(s)
+		meta, check = &s.Metadata, func(c *checks) { c.budget(s) }
+		add = func() { p.out.Budgets = append(p.out.Budgets, *s) }
 	case "ConfigMap":
 		s := &ConfigMap{}
 		read(s)

@@ -27,6 +27,7 @@ const (
 	KindFacts        = "nodefacts"
 	KindSession      = "sessions"
 	KindService      = "services"
+	KindBudget       = "budgets"
 	KindConfig       = "configs"
 	KindSecret       = "secrets"
 	KindBootstrapped = "bootstrapped"
@@ -107,6 +108,11 @@ func SessionKey(n spec.NodeName) string { return KindSession + "/" + string(n) }
 // ServiceKey is services/<ns>/<name>.
 func ServiceKey(ns spec.Namespace, name string) string {
 	return KindService + "/" + string(ns) + "/" + name
+}
+
+// BudgetKey is budgets/<ns>/<name>.
+func BudgetKey(ns spec.Namespace, name string) string {
+	return KindBudget + "/" + string(ns) + "/" + name
 }
 
 // ConfigKey is configs/<ns>/<name>.

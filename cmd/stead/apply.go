@@ -152,9 +152,7 @@ func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool)
 	}
 	for _, a := range done.GetApplied() {
 		fmt.Fprintf(out, "%s %s/%s %s%s\n", strings.ToLower(a.GetKind()), a.GetNamespace(), a.GetName(), a.GetOutcome(), suffix)
-		for _, e := range a.GetEffects() {
-			fmt.Fprintln(out, "  "+e)
-		}
+		sayEffects(out, a.GetEffects())
 	}
 }
 

@@ -144,7 +144,7 @@ func (c *cluster) play(name string) {
 		c.t.Fatal(err)
 	}
 	for _, s := range steps {
-		if wrong := s.Judge(c.stead(s.Args...)); wrong != "" {
+		if wrong := s.Run(c.stead, patience); wrong != "" {
 			c.t.Error(wrong)
 		}
 	}

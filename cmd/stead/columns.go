@@ -30,6 +30,7 @@ var columns = map[string]column{
 		row:  nodeRow,
 	},
 	"service":   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, wide: []string{"LABELS"}, row: serviceRow},
+	"budget":    {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: budgetRow},
 	"configmap": {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: filesRow},
 	"secret":    {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: filesRow},
 	"event":     {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: eventRow},

@@ -60,7 +60,7 @@ func TestCompletionKnowsKindsAndNames(t *testing.T) {
 		{server, "get members k", "kv-0"},
 		{server, "get nonsense k", ""},
 		{server, "scale db ", ""},
-		{server, "describe ", "configmap event member node revision secret service set volume"},
+		{server, "describe ", "budget configmap event member node revision secret service set volume"},
 		{nowhere, "exec db", ""},
 	} {
 		root := newRoot()

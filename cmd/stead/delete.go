@@ -34,9 +34,9 @@ func deleteCommand(c *cli) *cobra.Command {
 			switch kind {
 			case "member": // what this means in Kubernetes: another life follows
 				return restartMember(cmd, c, name)
-			case "set", "service", "configmap", "secret":
+			case "set", "service", "configmap", "secret", "budget":
 			default:
-				return usageError{fmt.Errorf("a %s cannot be deleted; sets, services, configmaps and secrets can", kind)}
+				return usageError{fmt.Errorf("a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", kind)}
 			}
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())
@@ -53,9 +53,7 @@ func deleteCommand(c *cli) *cobra.Command {
 					word = "is being deleted"
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", kind, c.namespace, name, word)
-				for _, e := range done.GetEffects() {
-					fmt.Fprintln(cmd.OutOrStdout(), "  "+e)
-				}
+				sayEffects(cmd.OutOrStdout(), done.GetEffects())
 				if !wait || kind != "set" {
 					return nil
 				}

@@ -23,9 +23,9 @@ func getCommand(c *cli) *cobra.Command {
 		Use:   "get KIND [NAME]",
 		Short: "List objects, or show one",
 		Long: `List objects, or show one. Kinds: sets (sts), members (pods, po), volumes (pvc),
-nodes (no), services (svc), configmaps (cm), secrets, events (ev), revisions (rev). The
-table of members says of each that waits for what, under BLOCKED; -o wide shows more.
-What -o yaml shows of a set, service or configmap can be applied again.`,
+nodes (no), services (svc), budgets (pdb), configmaps (cm), secrets, events (ev), revisions
+(rev). The table of members says of each that waits for what, under BLOCKED; -o wide shows more.
+What -o yaml shows of a set, service, budget or configmap can be applied again.`,
 		Example: `  stead get members
   stead get members -o wide -A
   stead get pods -l app=etcd -o name

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // kinds maps what people type to the server's name of a kind.
@@ -14,6 +16,7 @@ var kinds = map[string][]string{
 	"volume":    {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
 	"node":      {"nodes", "no"},
 	"service":   {"services", "svc"},
+	"budget":    {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
 	"configmap": {"configmaps", "cm", "config", "configs"},
 	"secret":    {"secrets"},
 	"event":     {"events", "ev"},
@@ -59,4 +62,13 @@ func parseTarget(args []string, defaultKind string) (kind, name string, err erro
 	}
 	kind, err = parseKind(kind)
 	return kind, name, err
+}
+
+// parseSet reads the name of a set; whatever else is named is refused with why.
+func (c *cli) parseSet(args []string, why string) (spec.SetRef, error) {
+	kind, name, err := parseTarget(args, "set")
+	if err == nil && kind != "set" {
+		err = usageError{fmt.Errorf("%s, not a %s", why, kind)}
+	}
+	return spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, err
 }

@@ -148,3 +148,10 @@ func narrow(cells []any) {
 		}
 	}
 }
+
+// sayEffects prints what comes of an order.
+func sayEffects(out io.Writer, effects []string) {
+	for _, e := range effects {
+		fmt.Fprintln(out, "  "+e)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
 )
 
 func rolloutCommand(c *cli) *cobra.Command {
@@ -15,24 +16,20 @@ func rolloutCommand(c *cli) *cobra.Command {
 }
 
 // rolloutSet reads the set that a rollout verb is about.
-func rolloutSet(args []string) (string, error) {
-	kind, name, err := parseTarget(args, "set")
-	if err == nil && kind != "set" {
-		err = usageError{fmt.Errorf("only sets roll out, not a %s", kind)}
-	}
-	return name, err
+func (c *cli) rolloutSet(args []string) (spec.SetRef, error) {
+	return c.parseSet(args, "only sets roll out")
 }
 
 // onSet calls do, bounded as every call, with the set that args name.
 func (c *cli) onSet(cmd *cobra.Command, args []string, do func(context.Context, proto.ControlClient, string) error) error {
-	name, err := rolloutSet(args)
+	ref, err := c.rolloutSet(args)
 	if err != nil {
 		return err
 	}
 	return c.with(func(control proto.ControlClient) error {
 		ctx, cancel := call(cmd.Context())
 		defer cancel()
-		return do(ctx, control, name)
+		return do(ctx, control, string(ref.Name))
 	})
 }
 
@@ -129,8 +126,6 @@ func printEdit(cmd *cobra.Command, done *proto.EditResponse, err error, said str
 		return err
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), said)
-	for _, e := range done.GetEffects() {
-		fmt.Fprintln(cmd.OutOrStdout(), "  "+e)
-	}
+	sayEffects(cmd.OutOrStdout(), done.GetEffects())
 	return nil
 }

@@ -22,14 +22,13 @@ it will not go on by itself: the rollout is paused, it is stalled, or the set is
 3 when the time is over.`,
 		Example: `  stead rollout status etcd --timeout 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := rolloutSet(args)
+			ref, err := c.rolloutSet(args)
 			if err != nil {
 				return err
 			}
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 				defer cancel()
-				ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
 				return followSet(ctx, control, ref, cmd.OutOrStdout(), rolloutEnd)
 			})
 		},

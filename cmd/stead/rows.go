@@ -143,6 +143,25 @@ func serviceRow(p *proto.Object) (cells, wide []any, err error) {
 	return []any{o.Metadata.Name, strings.Join(ports, ","), notReady, pairs(s.Selector)}, []any{pairs(o.Metadata.Labels)}, nil
 }
 
+func budgetRow(p *proto.Object) (cells, wide []any, err error) {
+	var s spec.BudgetSpec
+	o, err := decode(p, &s, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	text := func(v *spec.IntOrPercent) string {
+		if v == nil {
+			return ""
+		}
+		return v.String()
+	}
+	var labels map[string]string
+	if s.Selector != nil {
+		labels = s.Selector.MatchLabels
+	}
+	return []any{o.Metadata.Name, text(s.MinAvailable), text(s.MaxUnavailable), pairs(labels)}, []any{pairs(o.Metadata.Labels)}, nil
+}
+
 func filesRow(p *proto.Object) (cells, wide []any, err error) {
 	var st struct {
 		Keys []struct {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
 )
 
 func scaleCommand(c *cli) *cobra.Command {
@@ -27,17 +26,14 @@ from the end; volumes of members that go are kept.`,
   stead scale set/etcd --replicas 3 --current-replicas 5`,
 		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseTarget(args, "set")
+			ref, err := c.parseSet(args, "only sets can be scaled")
 			if err != nil {
 				return err
-			}
-			if kind != "set" {
-				return usageError{fmt.Errorf("only sets can be scaled, not a %s", kind)}
 			}
 			if !cmd.Flags().Changed("replicas") || replicas < 0 {
 				return usageError{errors.New("scale needs --replicas N, 0 or more")}
 			}
-			req := &proto.ScaleRequest{Namespace: c.namespace, Name: name, Replicas: replicas}
+			req := &proto.ScaleRequest{Namespace: c.namespace, Name: string(ref.Name), Replicas: replicas}
 			if cmd.Flags().Changed("current-replicas") {
 				req.CurrentReplicas = &current
 			}
@@ -48,16 +44,13 @@ from the end; volumes of members that go are kept.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "set %s/%s scaled %d → %d\n", c.namespace, name, done.GetBefore(), done.GetAfter())
-				for _, e := range done.GetEffects() {
-					fmt.Fprintln(cmd.OutOrStdout(), "  "+e)
-				}
+				fmt.Fprintf(cmd.OutOrStdout(), "set %s scaled %d → %d\n", ref, done.GetBefore(), done.GetAfter())
+				sayEffects(cmd.OutOrStdout(), done.GetEffects())
 				if !wait {
 					return nil
 				}
 				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
 				defer stop()
-				ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
 				return waitSet(waitCtx, control, ref, forAvailable, cmd.OutOrStdout())
 			})
 		},

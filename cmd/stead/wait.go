@@ -37,14 +37,10 @@ Exit code 3 when the time is over.`,
   stead wait etcd --for ready --timeout 1m
   stead wait set/etcd --for deleted`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseTarget(args, "set")
+			ref, err := c.parseSet(args, "only sets can be waited for")
 			if err != nil {
 				return err
 			}
-			if kind != "set" {
-				return usageError{fmt.Errorf("sets can be waited for, a %s cannot", kind)}
-			}
-			ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 				defer cancel()

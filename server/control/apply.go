@@ -79,6 +79,9 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 	if err := d.services(o, kvs); err != nil {
 		return nil, err
 	}
+	if err := d.budgets(o, kvs); err != nil {
+		return nil, err
+	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
 	misfits, err := d.sets(o, kvs, s.cfg.World, user(ctx))
 	if err != nil {
@@ -108,6 +111,9 @@ func (s *Server) present(ctx context.Context, o *spec.Objects) (map[string]store
 	}
 	for _, m := range o.Services {
 		keys = append(keys, store.ServiceKey(m.Metadata.Namespace, m.Metadata.Name))
+	}
+	for _, m := range o.Budgets {
+		keys = append(keys, store.BudgetKey(m.Metadata.Namespace, m.Metadata.Name))
 	}
 	for _, m := range o.ConfigMaps {
 		keys = append(keys, store.ConfigKey(m.Metadata.Namespace, m.Metadata.Name))
@@ -146,6 +152,17 @@ func (d *draft) files(o *spec.Objects, kvs map[string]store.KV, s *Server) error
 		}
 		d.edits = append(d.edits, e)
 		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
+	}
+	return nil
+}
+
+func (d *draft) budgets(o *spec.Objects, kvs map[string]store.KV) error {
+	for _, m := range o.Budgets {
+		e, err := budgetEdit(m, kvs[store.BudgetKey(m.Metadata.Namespace, m.Metadata.Name)])
+		if err != nil {
+			return err
+		}
+		d.edits = append(d.edits, e)
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		return s.deleteSet(ctx, spec.SetRef{Namespace: ns, Name: spec.SetName(name)})
 	case kindService:
 		return s.remove(ctx, r.GetKind(), ns, name, store.ServiceKey(ns, name), s.servedBy(ns, name))
+	case kindBudget:
+		return s.remove(ctx, r.GetKind(), ns, name, store.BudgetKey(ns, name), s.boundBy(ns, name))
 	case kindConfigMap:
 		ref := dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name}
 		return s.remove(ctx, r.GetKind(), ns, name, store.ConfigKey(ns, name), s.namedBy(ref))
@@ -32,7 +34,7 @@ func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		return s.remove(ctx, r.GetKind(), ns, name, store.SecretKey(ns, name), s.namedBy(ref))
 	}
 	return nil, status.Errorf(codes.InvalidArgument,
-		"a %s cannot be deleted; sets, services, configmaps and secrets can", r.GetKind())
+		"a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", r.GetKind())
 }
 
 func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {

@@ -20,6 +20,7 @@ const (
 	kindVolume    = "volume"
 	kindNode      = "node"
 	kindService   = "service"
+	kindBudget    = "budget"
 	kindConfigMap = "configmap"
 	kindSecret    = "secret"
 	kindEvent     = "event"

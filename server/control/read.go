@@ -149,7 +149,7 @@ func withRows(st *spec.SetStatus, rows []spec.MemberStatus) *spec.SetStatus {
 func (s *Server) fromStore(ctx context.Context, q query) ([]item, error) {
 	stored := map[string]string{
 		kindVolume: store.KindVolume, kindService: store.KindService, kindConfigMap: store.KindConfig,
-		kindSecret: store.KindSecret, kindEvent: store.KindEvent, kindRevision: store.KindRevision,
+		kindSecret: store.KindSecret, kindBudget: store.KindBudget, kindEvent: store.KindEvent, kindRevision: store.KindRevision,
 	}[q.kind]
 	if stored == "" {
 		return nil, status.Errorf(codes.InvalidArgument, "there is no kind %q", q.kind)
@@ -177,6 +177,8 @@ func (s *Server) show(kind string, kv store.KV) (item, error) {
 		return shown(kv, showVolume)
 	case kindService:
 		return shown(kv, showService)
+	case kindBudget:
+		return shown(kv, showBudget)
 	case kindConfigMap:
 		return shown(kv, showConfig)
 	case kindSecret:

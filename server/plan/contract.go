@@ -23,6 +23,8 @@ type World struct {
 	// Status is the stored status; nil before the first.
 	Status    *spec.SetStatus
 	Revisions []*spec.Revision
+	// Budgets are the disruption budgets that select the set.
+	Budgets []*spec.BudgetRecord
 	// Slots holds every ordinal that has any record, in ascending order.
 	Slots []Slot
 	Nodes []Node

@@ -13,16 +13,28 @@ func (s *step) spare() int {
 	return have - s.floor()
 }
 
-// floor is how many members must stay available through updates and restarts.
+// floor is how many members must stay available through updates and restarts: what the
+// set's own field or one of its budgets says, whichever is most.
 func (s *step) floor() int {
+	n, _ := s.highestFloor()
+	return n
+}
+
+func (s *step) highestFloor() (n int, whose string) {
 	if d := s.w.Set.Spec.Disruption; d != nil {
-		return d.Floor(len(s.wanted))
+		n = d.Floor(len(s.wanted))
 	}
-	return 0
+	for _, b := range s.w.Budgets {
+		if f := b.Floor(len(s.wanted)); f > n {
+			n, whose = f, " (PodDisruptionBudget "+b.Name+")"
+		}
+	}
+	return n, whose
 }
 
 func (s *step) floorText() string {
-	return fmt.Sprintf("the disruption floor keeps %d of %d members available", s.floor(), len(s.wanted))
+	n, whose := s.highestFloor()
+	return fmt.Sprintf("the disruption floor%s keeps %d of %d members available", whose, n, len(s.wanted))
 }
 
 // floored: nothing but the disruption floor holds the update back.

@@ -1,6 +1,33 @@
 package plan
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// budgeted has disruption budgets with these minAvailable select the set.
+func budgeted(limits ...string) func(*World) {
+	return func(w *World) {
+		for i, text := range limits {
+			limit, err := spec.ParseIntOrPercent(text)
+			if err != nil {
+				panic(err)
+			}
+			w.Budgets = append(w.Budgets, &spec.BudgetRecord{Name: fmt.Sprint("pdb-", i), Spec: spec.BudgetSpec{MinAvailable: &limit}})
+		}
+	}
+}
+
+func TestTheFloorThatHoldsIsNamed(t *testing.T) {
+	w := world(t, "ordered 2 floor=1 n1 update=h2 current=h1 0:ready 1:ready")
+	budgeted("0", "2")(&w)
+	if text := Next(w).Blocked[0].Text; !strings.Contains(text, "PodDisruptionBudget pdb-1) keeps 2 of 2") {
+		t.Errorf("it says %q; want the budget named", text)
+	}
+}
 
 func TestRecreate(t *testing.T) {
 	check(t, []rule{
@@ -66,6 +93,12 @@ func TestDisruptionFloor(t *testing.T) {
 		{name: "also beside one that is down", world: "parallel 3 max=3 floor=2 n1 0:running 1:ready 2:ready", change: asked(1),
 			want: "| 1:WaitingForTurn 0:NotReady"},
 		{name: "one that is down may be restarted", world: "ordered 2 floor=2 n1 0:ready 1:running", change: asked(1), want: "stop=1/Restart | 1:Stopping"},
+		{name: "a budget that selects the set is one, too", world: "ordered 2 max=2 n1 update=h2 current=h1 0:ready 1:ready", change: budgeted("100%"),
+			want: "| 1:DisruptionFloor 0:DisruptionFloor"},
+		{name: "the highest of all holds", world: "ordered 3 max=3 floor=1 n1 update=h2 current=h1 0:ready 1:ready 2:ready", change: budgeted("2", "50%"),
+			want: "stop=2/Update | 2:Stopping 1:WaitingForTurn 0:WaitingForTurn"},
+		{name: "the set's own, if that is it", world: "ordered 3 max=3 floor=2 n1 update=h2 current=h1 0:ready 1:ready 2:ready", change: budgeted("1"),
+			want: "stop=2/Update | 2:Stopping 1:WaitingForTurn 0:WaitingForTurn"},
 		{name: "scaling down asks for no floor", world: "ordered 1 floor=1 n1 0:ready 1:ready", want: "stop=1/ScaleDown | 1:Stopping"},
 	})
 }

@@ -286,7 +286,7 @@ func (s *sim) done() bool {
 }
 
 func TestSimulation(t *testing.T) {
-	runs, starts, backs := uint64(500), 0, 0
+	runs, starts, backs := uint64(300), 0, 0
 	if testing.Short() {
 		runs = 100
 	}
@@ -301,7 +301,7 @@ func TestSimulation(t *testing.T) {
 		starts += s.starts
 		backs += s.backs
 	}
-	if backs < int(runs)/20 {
+	if backs < int(runs)/30 {
 		t.Errorf("%d templates were given up in %d runs; the simulation does too little", backs, runs)
 	}
 	if starts < int(runs)*10 {

@@ -37,6 +37,7 @@ type state struct {
 	nodesMove bool        // nodeList is to be built again
 	strays    map[spec.Identity][]plan.NodeStray
 	services  map[spec.Namespace]map[string]entry[spec.ServiceRecord]
+	budgets   map[spec.Namespace]map[string]entry[spec.BudgetRecord]
 	configs   map[string]entry[spec.ConfigRecord]
 	secrets   map[string]entry[spec.SecretRecord]
 	addresses map[string]*spec.AddressRecord
@@ -60,6 +61,7 @@ func newState(rev store.Rev) *state {
 		nodes:     map[spec.NodeName]*nodeState{},
 		strays:    map[spec.Identity][]plan.NodeStray{},
 		services:  map[spec.Namespace]map[string]entry[spec.ServiceRecord]{},
+		budgets:   map[spec.Namespace]map[string]entry[spec.BudgetRecord]{},
 		configs:   map[string]entry[spec.ConfigRecord]{},
 		secrets:   map[string]entry[spec.SecretRecord]{},
 		addresses: map[string]*spec.AddressRecord{},
@@ -112,7 +114,7 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	switch kind {
 	case store.KindNode, store.KindFacts, store.KindSession:
 		return s.applyNode(kind, spec.NodeName(rest), ev, ch)
-	case store.KindService, store.KindConfig, store.KindSecret:
+	case store.KindService, store.KindBudget, store.KindConfig, store.KindSecret:
 		return s.applyObject(kind, rest, ev, ch)
 	case store.KindAddress:
 		return s.applyAddress(rest, ev)
@@ -221,6 +223,8 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) (err
 			s.services[spec.Namespace(ns)] = map[string]entry[spec.ServiceRecord]{}
 		}
 		keep(s.services[spec.Namespace(ns)], name, e)
+	case store.KindBudget:
+		return s.applyBudget(spec.Namespace(ns), name, ev, ch)
 	case store.KindConfig:
 		ch.Files[ev.Key] = true
 		var e entry[spec.ConfigRecord]

@@ -55,6 +55,7 @@ func (s *state) World(ref spec.SetRef) plan.World {
 	}
 	if w.Set != nil {
 		w.Bootstrapped = s.boots[w.Set.UID]
+		w.Budgets = s.budgetsOf(w.Set)
 	}
 	return w
 }

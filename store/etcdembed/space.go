@@ -54,7 +54,7 @@ func (e *Embedded) free(ctx context.Context) error {
 	}
 	backend.ForceCommit()
 	if live, most := backend.SizeInUse(), e.config.QuotaBytes/10*9; live > most {
-		return fmt.Errorf("live data takes %d of %d bytes: delete large ConfigMaps, Secrets or sets that are not needed, "+
+		return fmt.Errorf("live data takes %d of %d bytes: delete large ConfigMaps and Secrets that are not needed, "+
 			"or start the server with a larger --store-quota-bytes; the rest is done by itself", live, e.config.QuotaBytes)
 	}
 	if err := backend.Defrag(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,31 +25,35 @@ func TestCommandLinesAsPeopleTypeThem(t *testing.T) {
 			}
 			l := newLab(t)
 			l.startAll(l.toolArchive())
-			if err := os.WriteFile(l.path("life.yaml"), []byte(lifeSet), 0o600); err != nil {
-				t.Fatal(err)
+			for file, manifest := range map[string]string{
+				"life.yaml": lifeSet, "life-wrong.yaml": strings.Replace(lifeSet, "tool:1", "tool:9", 1),
+			} {
+				if err := os.WriteFile(l.path(file), []byte(manifest), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for _, s := range steps {
-				l.check(s)
+				if wrong := s.Run(l.typed, 2*time.Minute); wrong != "" {
+					t.Error(wrong)
+				}
 			}
 		})
 	}
 }
 
-// check runs a step in the lab's directory.
-func (l *Lab) check(s script.Step) {
+// typed runs a command line in the lab's directory and returns its exit code and all
+// that it printed.
+func (l *Lab) typed(args ...string) (int, string) {
 	l.t.Helper()
-	cmd := l.steadCommand(s.Args...)
+	cmd := l.steadCommand(args...)
 	cmd.Dir = l.Dir
 	stop := time.AfterFunc(3*time.Minute, func() { _ = cmd.Process.Kill() })
 	out, err := cmd.CombinedOutput()
 	stop.Stop()
-	code := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		code = exit.ExitCode()
+		return exit.ExitCode(), string(out)
 	} else if err != nil {
-		l.t.Fatalf("%s: %v", s.Where, err)
+		l.t.Fatalf("stead %s: %v", strings.Join(args, " "), err)
 	}
-	if wrong := s.Judge(code, string(out)); wrong != "" {
-		l.t.Error(wrong)
-	}
+	return 0, string(out)
 }

@@ -5,7 +5,7 @@
 // A script's lines: "$ stead ..." is a command line, without quoting; below it, each
 // "words" stands for a line of its output that has these words in this order, each
 // "! words" for one that must not be there, and "? code" is its exit code (0 when left
-// out). "#" begins a remark.
+// out). "@ stead ..." is repeated until all is as told. "#" begins a remark.
 package script
 
 import (
@@ -14,12 +14,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Step is one command line of a script, with what it shall print.
 type Step struct {
 	Where string   // file:line
 	Args  []string // without "stead"
+	Again bool     // until all is as told, for as long as the runner has patience
 	Code  int
 	Words []string // each the words of one line, in this order
 	Never []string
@@ -34,12 +36,12 @@ func Read(path string) (steps []Step, err error) {
 	for i, line := range strings.Split(string(text), "\n") {
 		where := fmt.Sprintf("%s:%d", filepath.Base(path), i+1)
 		mark, rest, _ := strings.Cut(line, " ")
-		if mark == "$" {
+		if mark == "$" || mark == "@" {
 			fields := strings.Fields(rest)
 			if len(fields) == 0 || fields[0] != "stead" {
 				return nil, fmt.Errorf("%s: only stead is run", where)
 			}
-			steps = append(steps, Step{Where: where, Args: fields[1:]})
+			steps = append(steps, Step{Where: where, Args: fields[1:], Again: mark == "@"})
 			continue
 		}
 		if line == "" || mark == "#" {
@@ -65,6 +67,20 @@ func Read(path string) (steps []Step, err error) {
 	}
 	return steps, nil
 }
+
+// Run runs a step with do, which returns the exit code and all that was printed, and
+// tells what is wrong with it; empty: nothing. Who repeats has patience.
+func (s Step) Run(do func(args ...string) (int, string), patience time.Duration) string {
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		wrong := s.Judge(do(s.Args...))
+		if wrong == "" || !s.Again || time.Now().After(deadline) {
+			return wrong
+		}
+	}
+}
+
+// pause is the time between two runs of a step that is repeated.
+const pause = 100 * time.Millisecond
 
 // Judge tells in one line what is wrong with a step that ended with code and printed
 // text; empty: nothing.

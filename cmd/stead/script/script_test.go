@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAStepIsJudgedByCodeAndWordsOfOneLine(t *testing.T) {
@@ -39,5 +40,19 @@ func TestAStepIsJudgedByCodeAndWordsOfOneLine(t *testing.T) {
 		if _, err := Read(path); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
+	}
+}
+
+func TestAStepIsRepeatedUntilItIsRight(t *testing.T) {
+	runs := 0
+	third := func(...string) (int, string) { runs++; return 3 - min(runs, 3), "" }
+	if wrong := (Step{Again: true}).Run(third, time.Minute); wrong != "" || runs != 3 {
+		t.Errorf("%d runs: %s", runs, wrong)
+	}
+	if runs = 0; (Step{}).Run(third, time.Minute) == "" || runs != 1 {
+		t.Errorf("a step that is not to be repeated ran %d times", runs)
+	}
+	if runs = 0; (Step{Again: true, Code: 9}).Run(third, 0) == "" {
+		t.Error("it was never right, and that was not said")
 	}
 }
