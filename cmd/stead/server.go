@@ -91,7 +91,7 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return opened.watch(ctx) })
+	group.Go(func() error { return opened.watch(ctx, log) })
 	group.Go(func() error { return s.Run(ctx) })
 	return group.Wait()
 }

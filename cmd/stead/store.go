@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -107,10 +108,33 @@ func (o *storeOptions) tls() (*tls.Config, error) {
 	return config, nil
 }
 
+// reachEvery is how often an external store is looked at.
+const reachEvery = 5 * time.Second
+
+// reach tells why an external store cannot be used, once each reason, until ctx ends.
+func (s *openedStore) reach(ctx context.Context, log *slog.Logger) {
+	for told := ""; ctx.Err() == nil; {
+		err := s.Reach(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil && told != "":
+			log.Info("store reached")
+			told = ""
+		case err != nil && err.Error() != told:
+			told = err.Error()
+			log.Warn("store not reached", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(reachEvery):
+		}
+	}
+}
+
 // watch returns when the embedded store ended by itself, or ctx does.
-func (s *openedStore) watch(ctx context.Context) error {
+func (s *openedStore) watch(ctx context.Context, log *slog.Logger) error {
 	if s.embedded == nil {
-		<-ctx.Done()
+		s.reach(ctx, log)
 		return nil
 	}
 	select {

@@ -47,8 +47,11 @@ type Store struct {
 	own     bool
 	prefix  string
 	timeout time.Duration
-	closing context.Context // ends with Close; ends calls and watches
-	close   context.CancelFunc
+	// endpoints and secure are those of a client of our own.
+	endpoints []string
+	secure    *tls.Config
+	closing   context.Context // ends with Close; ends calls and watches
+	close     context.CancelFunc
 }
 
 var _ store.Store = (*Store)(nil)
@@ -72,6 +75,10 @@ func New(config Config) (*Store, error) {
 			return nil, fmt.Errorf("make etcd store: %w", err)
 		}
 		s.client, s.own = client, true
+		s.endpoints, s.secure = config.Endpoints, config.TLS
+		if s.secure == nil {
+			s.secure = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
 	}
 	s.closing, s.close = context.WithCancel(s.client.Ctx())
 	return s, nil

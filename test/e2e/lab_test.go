@@ -25,7 +25,11 @@ type Lab struct {
 	containerd *process
 	server     *process
 	agent      *process
+	store      *process   // external etcd; nil: servers embed theirs
 	all        []*process // every program ever started here
+
+	certs      *certs
+	storeFlags []string // of servers, for the external etcd
 }
 
 // gateway is where DNS answers inside a lab.
@@ -48,6 +52,9 @@ func newLab(t testing.TB) *Lab {
 	l.run("ip", "netns", "add", l.Name)
 	l.run("ip", "-n", l.Name, "link", "set", "lo", "up")
 	l.startContainerd()
+	if externalStore() {
+		l.startStore()
+	}
 	return l
 }
 

@@ -38,7 +38,8 @@ func (l *Lab) containerdSocket() string { return l.path("ctd.sock") }
 // startServer starts (again) the server and waits until it answers.
 func (l *Lab) startServer(flags ...string) {
 	l.t.Helper()
-	argv := append([]string{steadBinary, "server", "--data-dir", l.path("server"), "--socket", l.Socket}, flags...)
+	argv := append([]string{steadBinary, "server", "--data-dir", l.path("server"), "--socket", l.Socket}, l.storeFlags...)
+	argv = append(argv, flags...)
 	l.server = l.start("server", argv...)
 	l.eventually(time.Minute, "the server answers", func() error {
 		out, err := l.trySteadFor(3*time.Second, "version")
