@@ -18,13 +18,14 @@ import (
 
 // Agent is one node's agent.
 type Agent struct {
-	c       Config
-	log     *slog.Logger
-	ledger  *ledger.Ledger
-	book    files.Book
-	gallery *gallery
-	outbox  *outbox
-	contact contact
+	c         Config
+	log       *slog.Logger
+	ledger    *ledger.Ledger
+	book      files.Book
+	gallery   *gallery
+	outbox    *outbox
+	reclaimer *reclaimer
+	contact   contact
 	// confirmed is the moment, on Clock, until which pictures and histories are.
 	confirmed atomic.Int64
 	seq       atomic.Int64
@@ -44,11 +45,13 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{
+	a := &Agent{
 		c: c, log: c.Logger.With("node", string(c.Home.Name())),
 		outbox:  newOutbox(c.Tuning.Soon, c.Tuning.Later),
 		workers: map[spec.Identity]*worker.Worker{},
-	}, nil
+	}
+	a.reclaimer = newReclaimer(a)
+	return a, nil
 }
 
 // Run takes up what stands on this host and serves until ctx ends; it returns nil
@@ -79,6 +82,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.adopt(ctx)
 	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
 	group.Go(func() { a.repair(ctx) })
+	group.Go(func() { a.reclaimer.run(ctx) })
 	a.sessions(ctx)
 	return nil
 }

@@ -28,8 +28,8 @@ func BootID(path string) (spec.BootID, error) {
 	return id, nil
 }
 
-// sinceBoot is CLOCK_BOOTTIME: it counts suspended time too and never jumps.
-func sinceBoot() time.Duration {
+// SinceBoot is CLOCK_BOOTTIME: it counts suspended time too and never jumps.
+func SinceBoot() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		panic(err) // every Linux has it

@@ -83,7 +83,7 @@ func (c Config) filled() (Config, error) {
 		c.Gateway = "169.254.1.1"
 	}
 	if c.Clock == nil {
-		c.Clock = sinceBoot
+		c.Clock = SinceBoot
 	}
 	if c.Pictures == nil {
 		c.Pictures = func([]spec.Picture) {}

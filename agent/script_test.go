@@ -40,7 +40,8 @@ type script struct {
 	hellos  []*proto.Hello
 	reports []spec.Report
 	last    map[lifeKey]spec.Report
-	first   []*proto.ToNode // sent after welcome to each session
+	trash   []*proto.VolumeReports // all there were
+	first   []*proto.ToNode        // sent after welcome to each session
 	out     chan *proto.ToNode
 	tunnels chan proto.Nodes_TunnelServer
 	ends    chan struct{} // closed by the test to let tunnels go
@@ -119,6 +120,9 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	defer s.mu.Unlock()
 	if p := msg.GetPing(); p != nil && !s.mute {
 		out <- &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: p.Id, Current: !s.behind}}}
+	}
+	if v := msg.GetVolumes(); v != nil {
+		s.trash = append(s.trash, v)
 	}
 	if msg.GetReports() == nil {
 		return

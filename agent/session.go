@@ -82,7 +82,8 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	defer group.Wait()
 	defer cancel(nil)
 	a.outbox.again(a.lastReports())
-	group.Go(func() { cancel(s.send(ctx)) })
+	trash := a.reclaimer.begin(ctx)
+	group.Go(func() { cancel(s.send(ctx, trash)) })
 	err = s.receive(ctx, &group)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -167,14 +168,21 @@ type session struct {
 	pings map[int64]time.Duration // when those without an answer were sent, on Clock
 }
 
-// send sends reports as they come due, and pings; it returns when ctx ends, the
-// stream is broken, or the server has not answered a ping for a whole TTL.
-func (s *session) send(ctx context.Context) error {
+// send sends what lies in the trash, then reports as they come due, and pings; it
+// returns when ctx ends, the stream is broken, or the server has not answered a ping
+// for a whole TTL.
+func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
+	if err := s.sendVolumes(trash); err != nil {
+		return err
+	}
 	ping := time.NewTicker(max(s.ttl/5, time.Millisecond))
 	defer ping.Stop()
 	for n := int64(1); ; {
 		due, next := s.a.outbox.take()
 		if err := s.sendReports(due); err != nil {
+			return err
+		}
+		if err := s.sendSaid(s.a.reclaimer.take()); err != nil {
 			return err
 		}
 		var later <-chan time.Time

@@ -31,6 +31,7 @@ func (a *Agent) takeWanted(w *proto.Wanted) error {
 			a.log.Warn("sequence not kept", "err", err)
 		}
 	}
+	a.takeVolumes(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, h := range w.GetOver() {

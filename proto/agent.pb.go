@@ -29,6 +29,7 @@ type FromNode struct {
 	//	*FromNode_Reports
 	//	*FromNode_Ping
 	//	*FromNode_Inventory
+	//	*FromNode_Volumes
 	Kind          isFromNode_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -107,6 +108,15 @@ func (x *FromNode) GetInventory() *Inventory {
 	return nil
 }
 
+func (x *FromNode) GetVolumes() *VolumeReports {
+	if x != nil {
+		if x, ok := x.Kind.(*FromNode_Volumes); ok {
+			return x.Volumes
+		}
+	}
+	return nil
+}
+
 type isFromNode_Kind interface {
 	isFromNode_Kind()
 }
@@ -127,6 +137,10 @@ type FromNode_Inventory struct {
 	Inventory *Inventory `protobuf:"bytes,4,opt,name=inventory,proto3,oneof"`
 }
 
+type FromNode_Volumes struct {
+	Volumes *VolumeReports `protobuf:"bytes,5,opt,name=volumes,proto3,oneof"`
+}
+
 func (*FromNode_Hello) isFromNode_Kind() {}
 
 func (*FromNode_Reports) isFromNode_Kind() {}
@@ -134,6 +148,8 @@ func (*FromNode_Reports) isFromNode_Kind() {}
 func (*FromNode_Ping) isFromNode_Kind() {}
 
 func (*FromNode_Inventory) isFromNode_Kind() {}
+
+func (*FromNode_Volumes) isFromNode_Kind() {}
 
 type ToNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -591,7 +607,9 @@ type Wanted struct {
 	Full      bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
 	LivesJson [][]byte               `protobuf:"bytes,3,rep,name=lives_json,json=livesJson,proto3" json:"lives_json,omitempty"` // spec.Life
 	// over names lives that the node holds and whose identity has a newer token: end them.
-	Over          []*Holding `protobuf:"bytes,4,rep,name=over,proto3" json:"over,omitempty"`
+	Over []*Holding `protobuf:"bytes,4,rep,name=over,proto3" json:"over,omitempty"`
+	// volumes to be given up, and those in the trash that are forgotten.
+	VolumesJson   [][]byte `protobuf:"bytes,5,rep,name=volumes_json,json=volumesJson,proto3" json:"volumes_json,omitempty"` // spec.VolumeOrder
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -650,6 +668,13 @@ func (x *Wanted) GetLivesJson() [][]byte {
 func (x *Wanted) GetOver() []*Holding {
 	if x != nil {
 		return x.Over
+	}
+	return nil
+}
+
+func (x *Wanted) GetVolumesJson() [][]byte {
+	if x != nil {
+		return x.VolumesJson
 	}
 	return nil
 }
@@ -823,6 +848,60 @@ func (x *Reports) GetReportsJson() [][]byte {
 	return nil
 }
 
+// VolumeReports are what the node says of volumes that it is to give up. A full one
+// names all that its trash holds; what it does not name is no more there.
+type VolumeReports struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Full          bool                   `protobuf:"varint,1,opt,name=full,proto3" json:"full,omitempty"`
+	ReportsJson   [][]byte               `protobuf:"bytes,2,rep,name=reports_json,json=reportsJson,proto3" json:"reports_json,omitempty"` // spec.VolumeReport
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VolumeReports) Reset() {
+	*x = VolumeReports{}
+	mi := &file_agent_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeReports) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeReports) ProtoMessage() {}
+
+func (x *VolumeReports) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeReports.ProtoReflect.Descriptor instead.
+func (*VolumeReports) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *VolumeReports) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+func (x *VolumeReports) GetReportsJson() [][]byte {
+	if x != nil {
+		return x.ReportsJson
+	}
+	return nil
+}
+
 // Stored acknowledges reports; a closed token is kept until then.
 type Stored struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -833,7 +912,7 @@ type Stored struct {
 
 func (x *Stored) Reset() {
 	*x = Stored{}
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -845,7 +924,7 @@ func (x *Stored) String() string {
 func (*Stored) ProtoMessage() {}
 
 func (x *Stored) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -858,7 +937,7 @@ func (x *Stored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stored.ProtoReflect.Descriptor instead.
 func (*Stored) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Stored) GetReports() []*StoredReport {
@@ -881,7 +960,7 @@ type StoredReport struct {
 
 func (x *StoredReport) Reset() {
 	*x = StoredReport{}
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +972,7 @@ func (x *StoredReport) String() string {
 func (*StoredReport) ProtoMessage() {}
 
 func (x *StoredReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +985,7 @@ func (x *StoredReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredReport.ProtoReflect.Descriptor instead.
 func (*StoredReport) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StoredReport) GetId() *Identity {
@@ -948,7 +1027,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1039,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1052,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Ping) GetId() int64 {
@@ -986,7 +1065,8 @@ func (x *Ping) GetId() int64 {
 type Pong struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// All that was committed before the ping came was told before this pong.
+	// Pictures and histories told before this pong include all that was committed before
+	// the ping came.
 	Current       bool `protobuf:"varint,2,opt,name=current,proto3" json:"current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -994,7 +1074,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1086,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1099,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Pong) GetId() int64 {
@@ -1053,7 +1133,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1145,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1158,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Ask) GetId() string {
@@ -1175,7 +1255,7 @@ type LogsAsk struct {
 
 func (x *LogsAsk) Reset() {
 	*x = LogsAsk{}
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1267,7 @@ func (x *LogsAsk) String() string {
 func (*LogsAsk) ProtoMessage() {}
 
 func (x *LogsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1280,7 @@ func (x *LogsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsAsk.ProtoReflect.Descriptor instead.
 func (*LogsAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LogsAsk) GetMember() *Identity {
@@ -1262,7 +1342,7 @@ type ImageLoadAsk struct {
 
 func (x *ImageLoadAsk) Reset() {
 	*x = ImageLoadAsk{}
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1354,7 @@ func (x *ImageLoadAsk) String() string {
 func (*ImageLoadAsk) ProtoMessage() {}
 
 func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1367,7 @@ func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageLoadAsk.ProtoReflect.Descriptor instead.
 func (*ImageLoadAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
 // ImagesAsk: the node answers one frame with the JSON of its images.
@@ -1299,7 +1379,7 @@ type ImagesAsk struct {
 
 func (x *ImagesAsk) Reset() {
 	*x = ImagesAsk{}
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1311,7 +1391,7 @@ func (x *ImagesAsk) String() string {
 func (*ImagesAsk) ProtoMessage() {}
 
 func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,7 +1404,7 @@ func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesAsk.ProtoReflect.Descriptor instead.
 func (*ImagesAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_proto_rawDescGZIP(), []int{18}
 }
 
 // ExecAsk runs a command in a running container. Frames: channel 0 to the node is
@@ -1347,7 +1427,7 @@ type ExecAsk struct {
 
 func (x *ExecAsk) Reset() {
 	*x = ExecAsk{}
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1439,7 @@ func (x *ExecAsk) String() string {
 func (*ExecAsk) ProtoMessage() {}
 
 func (x *ExecAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1452,7 @@ func (x *ExecAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
 func (*ExecAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExecAsk) GetMember() *Identity {
@@ -1414,12 +1494,13 @@ var File_agent_proto protoreflect.FileDescriptor
 
 const file_agent_proto_rawDesc = "" +
 	"\n" +
-	"\vagent.proto\x12\bstead.v1\x1a\vtypes.proto\"\xc5\x01\n" +
+	"\vagent.proto\x12\bstead.v1\x1a\vtypes.proto\"\xfa\x01\n" +
 	"\bFromNode\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.stead.v1.HelloH\x00R\x05hello\x12-\n" +
 	"\areports\x18\x02 \x01(\v2\x11.stead.v1.ReportsH\x00R\areports\x12$\n" +
 	"\x04ping\x18\x03 \x01(\v2\x0e.stead.v1.PingH\x00R\x04ping\x123\n" +
-	"\tinventory\x18\x04 \x01(\v2\x13.stead.v1.InventoryH\x00R\tinventoryB\x06\n" +
+	"\tinventory\x18\x04 \x01(\v2\x13.stead.v1.InventoryH\x00R\tinventory\x123\n" +
+	"\avolumes\x18\x05 \x01(\v2\x17.stead.v1.VolumeReportsH\x00R\avolumesB\x06\n" +
 	"\x04kind\"\xc1\x02\n" +
 	"\x06ToNode\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.stead.v1.WelcomeH\x00R\awelcome\x12*\n" +
@@ -1452,13 +1533,14 @@ const file_agent_proto_rawDesc = "" +
 	"\x06domain\x18\x04 \x01(\tR\x06domain\x12\x14\n" +
 	"\x05epoch\x18\x05 \x01(\x03R\x05epoch\x12\x16\n" +
 	"\x06server\x18\x06 \x01(\tR\x06server\x12\x12\n" +
-	"\x04cidr\x18\a \x01(\tR\x04cidr\"\x92\x01\n" +
+	"\x04cidr\x18\a \x01(\tR\x04cidr\"\xb5\x01\n" +
 	"\x06Wanted\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +
 	"lives_json\x18\x03 \x03(\fR\tlivesJson\x12%\n" +
-	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\"\x9a\x01\n" +
+	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\x12!\n" +
+	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\x9a\x01\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
@@ -1469,7 +1551,10 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"files_json\x18\x02 \x03(\fR\tfilesJson\",\n" +
 	"\aReports\x12!\n" +
-	"\freports_json\x18\x01 \x03(\fR\vreportsJson\":\n" +
+	"\freports_json\x18\x01 \x03(\fR\vreportsJson\"F\n" +
+	"\rVolumeReports\x12\x12\n" +
+	"\x04full\x18\x01 \x01(\bR\x04full\x12!\n" +
+	"\freports_json\x18\x02 \x03(\fR\vreportsJson\":\n" +
 	"\x06Stored\x120\n" +
 	"\areports\x18\x01 \x03(\v2\x16.stead.v1.StoredReportR\areports\"\x81\x01\n" +
 	"\fStoredReport\x12\"\n" +
@@ -1525,74 +1610,76 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_agent_proto_goTypes = []any{
-	(*FromNode)(nil),     // 0: stead.v1.FromNode
-	(*ToNode)(nil),       // 1: stead.v1.ToNode
-	(*Hello)(nil),        // 2: stead.v1.Hello
-	(*Inventory)(nil),    // 3: stead.v1.Inventory
-	(*Holding)(nil),      // 4: stead.v1.Holding
-	(*Welcome)(nil),      // 5: stead.v1.Welcome
-	(*Wanted)(nil),       // 6: stead.v1.Wanted
-	(*Pictures)(nil),     // 7: stead.v1.Pictures
-	(*FilesUpdate)(nil),  // 8: stead.v1.FilesUpdate
-	(*Reports)(nil),      // 9: stead.v1.Reports
-	(*Stored)(nil),       // 10: stead.v1.Stored
-	(*StoredReport)(nil), // 11: stead.v1.StoredReport
-	(*Ping)(nil),         // 12: stead.v1.Ping
-	(*Pong)(nil),         // 13: stead.v1.Pong
-	(*Ask)(nil),          // 14: stead.v1.Ask
-	(*LogsAsk)(nil),      // 15: stead.v1.LogsAsk
-	(*ImageLoadAsk)(nil), // 16: stead.v1.ImageLoadAsk
-	(*ImagesAsk)(nil),    // 17: stead.v1.ImagesAsk
-	(*ExecAsk)(nil),      // 18: stead.v1.ExecAsk
-	(*Sequence)(nil),     // 19: stead.v1.Sequence
-	(*Identity)(nil),     // 20: stead.v1.Identity
-	(*Token)(nil),        // 21: stead.v1.Token
-	(*Size)(nil),         // 22: stead.v1.Size
-	(*Frame)(nil),        // 23: stead.v1.Frame
+	(*FromNode)(nil),      // 0: stead.v1.FromNode
+	(*ToNode)(nil),        // 1: stead.v1.ToNode
+	(*Hello)(nil),         // 2: stead.v1.Hello
+	(*Inventory)(nil),     // 3: stead.v1.Inventory
+	(*Holding)(nil),       // 4: stead.v1.Holding
+	(*Welcome)(nil),       // 5: stead.v1.Welcome
+	(*Wanted)(nil),        // 6: stead.v1.Wanted
+	(*Pictures)(nil),      // 7: stead.v1.Pictures
+	(*FilesUpdate)(nil),   // 8: stead.v1.FilesUpdate
+	(*Reports)(nil),       // 9: stead.v1.Reports
+	(*VolumeReports)(nil), // 10: stead.v1.VolumeReports
+	(*Stored)(nil),        // 11: stead.v1.Stored
+	(*StoredReport)(nil),  // 12: stead.v1.StoredReport
+	(*Ping)(nil),          // 13: stead.v1.Ping
+	(*Pong)(nil),          // 14: stead.v1.Pong
+	(*Ask)(nil),           // 15: stead.v1.Ask
+	(*LogsAsk)(nil),       // 16: stead.v1.LogsAsk
+	(*ImageLoadAsk)(nil),  // 17: stead.v1.ImageLoadAsk
+	(*ImagesAsk)(nil),     // 18: stead.v1.ImagesAsk
+	(*ExecAsk)(nil),       // 19: stead.v1.ExecAsk
+	(*Sequence)(nil),      // 20: stead.v1.Sequence
+	(*Identity)(nil),      // 21: stead.v1.Identity
+	(*Token)(nil),         // 22: stead.v1.Token
+	(*Size)(nil),          // 23: stead.v1.Size
+	(*Frame)(nil),         // 24: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
 	9,  // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
-	12, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
+	13, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
 	3,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
-	5,  // 4: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
-	6,  // 5: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
-	7,  // 6: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
-	8,  // 7: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
-	10, // 8: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
-	13, // 9: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
-	14, // 10: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
-	3,  // 11: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	19, // 12: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
-	4,  // 13: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	20, // 14: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	21, // 15: stead.v1.Holding.token:type_name -> stead.v1.Token
-	19, // 16: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
-	4,  // 17: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	19, // 18: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
-	11, // 19: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	20, // 20: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	21, // 21: stead.v1.StoredReport.token:type_name -> stead.v1.Token
-	15, // 22: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
-	16, // 23: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
-	17, // 24: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	18, // 25: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	20, // 26: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	20, // 27: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	22, // 28: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	2,  // 29: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 30: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	23, // 31: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	5,  // 32: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	1,  // 33: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	23, // 34: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	32, // [32:35] is the sub-list for method output_type
-	29, // [29:32] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	10, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
+	5,  // 5: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
+	6,  // 6: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
+	7,  // 7: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
+	8,  // 8: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
+	11, // 9: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
+	14, // 10: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
+	15, // 11: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
+	3,  // 12: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
+	20, // 13: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	4,  // 14: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
+	21, // 15: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	22, // 16: stead.v1.Holding.token:type_name -> stead.v1.Token
+	20, // 17: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	4,  // 18: stead.v1.Wanted.over:type_name -> stead.v1.Holding
+	20, // 19: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	12, // 20: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
+	21, // 21: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	22, // 22: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	16, // 23: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
+	17, // 24: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
+	18, // 25: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
+	19, // 26: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	21, // 27: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	21, // 28: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	23, // 29: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	2,  // 30: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 31: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	24, // 32: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	5,  // 33: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	1,  // 34: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	24, // 35: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	33, // [33:36] is the sub-list for method output_type
+	30, // [30:33] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -1606,6 +1693,7 @@ func file_agent_proto_init() {
 		(*FromNode_Reports)(nil),
 		(*FromNode_Ping)(nil),
 		(*FromNode_Inventory)(nil),
+		(*FromNode_Volumes)(nil),
 	}
 	file_agent_proto_msgTypes[1].OneofWrappers = []any{
 		(*ToNode_Welcome)(nil),
@@ -1616,7 +1704,7 @@ func file_agent_proto_init() {
 		(*ToNode_Pong)(nil),
 		(*ToNode_Ask)(nil),
 	}
-	file_agent_proto_msgTypes[14].OneofWrappers = []any{
+	file_agent_proto_msgTypes[15].OneofWrappers = []any{
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
@@ -1628,7 +1716,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

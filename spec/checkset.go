@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 )
 
 // maxSetName: "<set>-<hash>" is the value of a label, at most 63 characters; then
@@ -12,6 +13,9 @@ const maxSetName = 63 - 1 - hashDigits
 
 // maxSeconds bounds times that are counted in seconds: 68 years.
 const maxSeconds = math.MaxInt32
+
+// maxTrash bounds the trash period: ten years.
+const maxTrash = 10 * 365 * 24 * time.Hour
 
 func (c *checks) statefulSet(s *StatefulSet) {
 	name := s.Metadata.Name
@@ -103,7 +107,7 @@ func (c *checks) disruption(path string, d *Disruption) {
 }
 
 func (c *checks) retention(path string, r Retention) {
-	c.choice(path, string(r), []string{string(Retain)}, string(Delete))
+	c.choice(path, string(r), []string{string(Retain), string(Delete)})
 }
 
 // selector must be there, be well formed, and match the template's labels.
@@ -165,6 +169,9 @@ func (c *checks) claims(claims []ClaimTemplate) map[string]bool {
 		c.choice(path+".apiVersion", t.APIVersion, []string{"v1"})
 		c.choice(path+".kind", t.Kind, []string{"PersistentVolumeClaim"})
 		c.claim(path+".spec", &t.Spec)
+		if after := t.Trash(); after < 0 || after > maxTrash {
+			c.fail(path+".reclaim.after", Duration{after}.String()+" is out of range", "write 0s to "+Duration{maxTrash}.String())
+		}
 	}
 	return seen
 }

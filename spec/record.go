@@ -237,32 +237,6 @@ type ContainerReport struct {
 	Started  time.Time `json:"started,omitzero"`
 }
 
-// VolumeFate is what will become of a volume: Keep, Delete, Reclaiming, Gone.
-type VolumeFate string
-
-// The fates.
-const (
-	FateKeep       VolumeFate = "Keep"
-	FateDelete     VolumeFate = "Delete"
-	FateReclaiming VolumeFate = "Reclaiming"
-	FateGone       VolumeFate = "Gone"
-)
-
-// Volume is the record volumes/<ns>/<set>/<claim>/<ordinal>: the storage of one
-// claim of one identity; it outlives member and set. Only writer: engine.
-type Volume struct {
-	ID    Identity  `json:"id"`
-	Claim ClaimName `json:"claim"`
-	UID   VolumeID  `json:"uid"`
-	// Number counts the volumes the identity has had for this claim, from 1.
-	Number    int        `json:"number"`
-	Class     string     `json:"class"`
-	Node      NodeName   `json:"node,omitempty"`
-	SizeBytes int64      `json:"sizeBytes"`
-	Fate      VolumeFate `json:"fate"`
-	CreatedAt time.Time  `json:"createdAt"`
-}
-
 // IdentityRecord is identities/<ns>/<set>/<ordinal>: what outlives member and set.
 // Only writer: engine.
 type IdentityRecord struct {

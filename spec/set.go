@@ -1,6 +1,9 @@
 package spec
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // StatefulSet is the manifest of a set: apps/v1, or stead/v1 (a superset).
 type StatefulSet struct {
@@ -71,7 +74,8 @@ type SetSpec struct {
 // SteadOnly reports whether a field is set that Kubernetes does not have.
 func (s *SetSpec) SteadOnly() bool {
 	u := s.UpdateStrategy
-	return s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
+	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
+	return reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
 }
 
@@ -218,8 +222,22 @@ type ClaimTemplate struct {
 	Metadata   ObjectMeta `json:"metadata"`
 	Spec       ClaimSpec  `json:"spec"`
 	Status     any        `json:"status,omitempty" stead:"ignored"`
-	// Reclaim is the trash period of deleted volumes.
-	Reclaim any `json:"reclaim,omitempty" stead:"only,later"`
+	Reclaim    *Reclaim   `json:"reclaim,omitempty" stead:"only"`
+}
+
+// Reclaim says what becomes of a claim's volumes when they are given up.
+type Reclaim struct {
+	// After is how long a volume that was given up lies in the trash of its node, on
+	// the node's boot clock, before it is erased; default 24h. 0s: not at all.
+	After *Duration `json:"after,omitempty"`
+}
+
+// Trash is the trash period of the claim's volumes.
+func (c *ClaimTemplate) Trash() time.Duration {
+	if c.Reclaim == nil || c.Reclaim.After == nil {
+		return DefaultTrash
+	}
+	return c.Reclaim.After.Duration
 }
 
 // ClaimSpec describes the storage of one claim.

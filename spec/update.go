@@ -55,7 +55,7 @@ func (p *problemList) claim(path string, old, next *ClaimTemplate) {
 	}
 	a, b := Clone(*old), Clone(*next)
 	for _, t := range []*ClaimTemplate{&a, &b} {
-		t.Spec.Resources.Requests, t.Spec.StorageClassName = nil, nil
+		t.Spec.Resources.Requests, t.Spec.StorageClassName, t.Reclaim = nil, nil, nil
 	}
 	if !same(a, b) {
 		p.add(path, "must not change", "")

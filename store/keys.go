@@ -17,6 +17,7 @@ const (
 	KindMember       = "members"
 	KindReport       = "reports"
 	KindVolume       = "volumes"
+	KindVolumeReport = "volumereports"
 	KindRequest      = "requests"
 	KindEvent        = "events"
 	KindHistory      = "history"
@@ -79,6 +80,11 @@ func VolumeKey(id spec.Identity, c spec.ClaimName) string {
 	return refKey(KindVolume, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
 }
 
+// VolumeReportKey is volumereports/<ns>/<set>/<claim>/<ordinal>/<volume id>.
+func VolumeReportKey(id spec.Identity, c spec.ClaimName, v spec.VolumeID) string {
+	return refKey(KindVolumeReport, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal) + "/" + string(v)
+}
+
 // EventKey is events/<ns>/<set>/<name>.
 func EventKey(r spec.SetRef, name string) string { return refKey(KindEvent, r) + "/" + name }
 
@@ -135,11 +141,11 @@ func Kind(key string) (kind, rest string) {
 }
 
 // RefOfKey is the set a key of sets, status, revisions, members, reports,
-// identities, volumes, requests, events or history belongs to; ok is false for other keys.
+// identities, volumes, volumereports, requests, events or history belongs to; ok is false for other keys.
 func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	kind, rest := Kind(key)
 	switch kind {
-	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindRequest, KindEvent, KindHistory:
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindEvent, KindHistory:
 	default:
 		return ref, false
 	}

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"time"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -21,14 +23,61 @@ type Network interface {
 	Attached(ctx context.Context) ([]spec.Identity, error)
 }
 
+// Trashed is a volume in the trash of a node.
+type Trashed struct {
+	ID     spec.Identity
+	Claim  spec.ClaimName
+	Volume spec.VolumeID
+	Number int
+	Class  string
+	// Left is how long it is to lie there still; 0: its time is over.
+	Left time.Duration
+}
+
+// The words for why a volume could not be had or given up.
+const (
+	CauseVolumeForeign  = "VolumeForeign"  // another's stands in its place
+	CauseVolumeOccupied = "VolumeOccupied" // something stands there that is no volume, or uses it
+	CauseVolumeMissing  = "VolumeMissing"  // it was used and is not there
+	CauseDiskMissing    = "DiskMissing"    // its storage class, or the directory of that, is not there
+	CauseVolumeRefused  = "VolumeRefused"  // anything else
+)
+
+// VolumeCause is the one word for why a volume could not be had or given up.
+func VolumeCause(err error) string {
+	switch {
+	case errors.Is(err, ErrForeign):
+		return CauseVolumeForeign
+	case errors.Is(err, ErrExists):
+		return CauseVolumeOccupied
+	case errors.Is(err, ErrAbsent):
+		return CauseVolumeMissing
+	case errors.Is(err, ErrNotFound):
+		return CauseDiskMissing
+	}
+	return CauseVolumeRefused
+}
+
 // Volumes keeps the directories of members. Body: agent/volume.
 type Volumes interface {
 	// Ensure makes or checks the directory of a volume and returns its path. The
 	// owner file must name cluster, identity and volume id; ErrForeign if it names
 	// another, ErrExists if there is data without an owner file. With fresh (no life
 	// was ever ready on it) a missing directory is made; without, it must be there:
-	// ErrNotFound, for an empty directory would be a silently lost volume.
+	// ErrAbsent, for an empty directory would be a silently lost volume. ErrNotFound: its
+	// storage class, or the directory of that, is not there.
 	Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, fsGroup *int64) (string, error)
+	// Reclaim moves a volume that nobody uses into the trash, and returns when that is
+	// durable; once it lies there, it has no effect. ErrAbsent: it is neither in its
+	// place nor in the trash. ErrNotFound: its storage class, or the directory of that,
+	// is not there. ErrForeign, ErrExists: as Ensure; nothing was touched.
+	Reclaim(ctx context.Context, o spec.VolumeOrder) error
+	// Trash lists what lies in the trash, by volume id. An entry that cannot be read is
+	// left out, and stays.
+	Trash(ctx context.Context) ([]Trashed, error)
+	// Erase deletes for ever what lies in the trash, and goes on where it was broken
+	// off; absent is no error. ErrExists: its time is not over; nothing was touched.
+	Erase(ctx context.Context, class string, id spec.VolumeID) error
 	// Scratch makes an empty directory for one life (emptyDir; memory: tmpfs of at
 	// most sizeBytes, 0: half of the machine's memory), or returns that of the same token.
 	Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error)

@@ -22,6 +22,7 @@ var (
 	ErrUnavailable  = errors.New("runtime is unavailable") // e.g. containerd restarts: state unknown, try again
 	ErrNotRunning   = errors.New("not running")
 	ErrForeign      = errors.New("belongs to another owner")
+	ErrAbsent       = errors.New("is not there")
 )
 
 // ContainerID names one container of one identity. The body derives its own ids

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"github.com/stead-project/stead/agent/runtime"
@@ -50,7 +49,7 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
 	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
 		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
-	place := filepath.Join(string(id.Namespace), string(id.Set), string(vol.Claim)+"-"+strconv.Itoa(id.Ordinal))
+	place := placeOf(id, vol.Claim)
 	if err := claim(root, place, want, fresh); err != nil {
 		return "", err
 	}
@@ -92,7 +91,7 @@ func claim(root *os.Root, place string, want owner, fresh bool) error {
 	}
 	if !fresh {
 		return fmt.Errorf("%w: %s was in use before and is not there; is its filesystem mounted? An empty one is not made in its place",
-			runtime.ErrNotFound, path)
+			runtime.ErrAbsent, path)
 	}
 	if err := makeDirs(root, place); err != nil {
 		return err
@@ -138,7 +137,7 @@ func checkData(root *os.Root, data string, fresh bool) error {
 		return err
 	case !fresh:
 		return fmt.Errorf("%w: %s was in use before and is not there; an empty one is not made in its place",
-			runtime.ErrNotFound, path)
+			runtime.ErrAbsent, path)
 	}
 	if err := root.Mkdir(data, 0o755); err != nil {
 		return err

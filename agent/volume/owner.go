@@ -2,7 +2,6 @@ package volume
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,17 +47,5 @@ func writeOwner(root *os.Root, place string, o owner) error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(place, ownerTemp)
-	f, err := root.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(content, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := root.Rename(temp, filepath.Join(place, ownerFile)); err != nil {
-		return err
-	}
-	return syncDir(root, place)
+	return put(root, place, ownerTemp, ownerFile, content)
 }

@@ -5,6 +5,7 @@
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/owner.json   whose it is
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/data/        what is mounted
 //	<class>/<namespace>/<set>/<claim>-<ordinal>/…                   of a declared storage class
+//	<root>/volumes/.trash/<volume id>/                              given up; <class>/.trash likewise
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
 //
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
@@ -33,6 +35,10 @@ type Config struct {
 	// spec.LocalClass is <root>/volumes unless it is named here. A directory that is
 	// not there is not made: its filesystem may not be mounted yet.
 	Classes map[string]string
+	// Boot is the kernel's boot id and Clock the time since that boot: they count how
+	// long volumes lie in the trash. Without a clock no time passes there.
+	Boot  spec.BootID
+	Clock func() time.Duration
 	// ClusterID stands in every owner file: volumes of another cluster are refused.
 	ClusterID string
 }
@@ -43,6 +49,9 @@ type Volumes struct {
 	classes map[string]string // directory by storage class
 	scratch string            // <root>/scratch
 	memory  string            // <run>/scratch
+	boot    spec.BootID
+	clock   func() time.Duration
+	step    func(what string) error // tests fail here
 }
 
 var _ runtime.Volumes = (*Volumes)(nil)
@@ -52,7 +61,13 @@ func New(config Config) (*Volumes, error) {
 	if config.Root == "" || config.RunDir == "" || config.ClusterID == "" {
 		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
 	}
-	v := &Volumes{cluster: config.ClusterID}
+	v := &Volumes{
+		cluster: config.ClusterID, boot: config.Boot, clock: config.Clock,
+		step: func(string) error { return nil },
+	}
+	if v.clock == nil {
+		v.clock = func() time.Duration { return 0 }
+	}
 	local := filepath.Join(config.Root, "volumes")
 	for _, d := range []struct {
 		path *string

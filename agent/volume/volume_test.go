@@ -89,8 +89,8 @@ func TestAUsedVolumeThatIsGoneIsNotMadeAnew(t *testing.T) {
 				}
 			}
 			_, err := v.Ensure(t.Context(), db0, data, false, nil)
-			if !errors.Is(err, runtime.ErrNotFound) {
-				t.Errorf("got %v, want %v", err, runtime.ErrNotFound)
+			if !errors.Is(err, runtime.ErrAbsent) {
+				t.Errorf("got %v, want %v", err, runtime.ErrAbsent)
 			}
 			if _, err := os.Stat(filepath.Join(v.classes["local"], "default/db/data-0/data")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a directory was made: %v", err)

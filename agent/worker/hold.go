@@ -15,7 +15,6 @@ const (
 	causeImageMissing = "ImageMissing"
 	causeImagePull    = "ImagePull"
 	causeStart        = "StartError"
-	causeVolume       = "VolumeRefused"
 	causeSandbox      = "SandboxError"
 	causeNetwork      = "NetworkError"
 	causeFiles        = "FilesError"
@@ -94,7 +93,7 @@ func causeOf(kind step.Kind, err error) string {
 	case step.EnsureImage:
 		return causeImagePull
 	case step.EnsureVolumes:
-		return causeVolume
+		return runtime.VolumeCause(err)
 	case step.EnsureSandbox:
 		return causeSandbox
 	case step.AttachNetwork:

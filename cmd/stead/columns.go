@@ -21,7 +21,7 @@ var columns = map[string]column{
 	},
 	"volume": {
 		head: []string{"NAME", "MEMBER", "CLAIM", "CLASS", "SIZE", "NODE", "FATE", "AGE"},
-		wide: []string{"ID", "NUMBER"},
+		wide: []string{"ID", "NUMBER", "USER", "WHY"},
 		row:  volumeRow,
 	},
 	"node": {

@@ -108,6 +108,10 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
+	boot, err := agent.BootID(o.BootID)
+	if err != nil {
+		return nil, err
+	}
 	name := "stead-" + id[:8] + "-" + o.Node
 	h := &host{log: log, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
@@ -122,7 +126,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
 	}
-	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, ClusterID: id})
+	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, ClusterID: id, Boot: boot, Clock: agent.SinceBoot})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
 	}

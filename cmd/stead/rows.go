@@ -100,12 +100,16 @@ func blockedText(m spec.MemberStatus) string {
 
 func volumeRow(p *proto.Object) (cells, wide []any, err error) {
 	var v spec.Volume
-	o, err := decode(p, &v, nil)
+	var st struct {
+		User string             `json:"user"`
+		Said *spec.VolumeReport `json:"said"`
+	}
+	o, err := decode(p, &v, &st)
 	if err != nil {
 		return nil, nil, err
 	}
 	return []any{o.Metadata.Name, v.ID.MemberName(), v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
-		[]any{v.UID, v.Number}, nil
+		[]any{v.UID, v.Number, st.User, volumeNote(st.Said)}, nil
 }
 
 func nodeRow(p *proto.Object) (cells, wide []any, err error) {

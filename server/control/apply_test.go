@@ -115,6 +115,36 @@ func TestApplySaysWhatItWillDo(t *testing.T) {
 	}
 }
 
+func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
+	const policy = "apiVersion: stead/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: %d\n" +
+		"  persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}\n" +
+		"  selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n" +
+		"    spec: {containers: [{name: a, image: b, volumeMounts: [{name: data, mountPath: /d}, {name: log, mountPath: /l}]}]}\n" +
+		"  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n" +
+		"  - metadata: {name: log}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n    reclaim: {after: 0s}\n"
+	r := newRig(t)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	volume := spec.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 10, Fate: spec.FateReclaiming}
+	r.record(store.VolumeKey(id, "data"), volume)
+	out, err := r.apply(fmt.Sprintf(policy, 3))
+	want := "waits until the volumes data of db-0 are given up, then makes new ones"
+	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
+		t.Fatalf("got %v, %v; want %q", out, err, want)
+	}
+	out, err = r.apply(fmt.Sprintf(policy, 2))
+	want = "scales db 3 → 2: stops db-2; their volumes are given up, and erased (data after 24h, log at once)"
+	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
+		t.Fatalf("got %v, %v; want %q", out, err, want)
+	}
+	volume.Fate = spec.FateKeep
+	r.record(store.VolumeKey(id, "data"), volume)
+	gone, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "set", Name: "db"})
+	want = "gives up the volumes data-db-0, and erases them (data after 24h, log at once)"
+	if err != nil || !slices.Contains(gone.GetEffects(), want) {
+		t.Fatalf("got %v, %v; want %q", gone, err, want)
+	}
+}
+
 func TestADryRunWritesNothing(t *testing.T) {
 	r := newRig(t)
 	before := r.rev()

@@ -53,9 +53,9 @@ func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 	return out, nil
 }
 
-// deleteEffects says which members stop, in their order, and which volumes stay.
+// deleteEffects says which members stop, in their order, and which volumes stay or go.
 func deleteEffects(set *spec.Set, v world.View) []string {
-	var names, volumes []string
+	var names, volumes, going []string
 	for _, slot := range v.World(set.Ref).Slots {
 		if slot.Member != nil {
 			names = append(names, slot.ID.MemberName())
@@ -63,7 +63,12 @@ func deleteEffects(set *spec.Set, v world.View) []string {
 	}
 	slices.Reverse(names)
 	for _, vol := range v.Volumes(set.Ref) {
-		volumes = append(volumes, string(vol.Claim)+"-"+vol.ID.MemberName())
+		name := string(vol.Claim) + "-" + vol.ID.MemberName()
+		if goes(set, vol) {
+			going = append(going, name)
+		} else {
+			volumes = append(volumes, name)
+		}
 	}
 	var out []string
 	switch {
@@ -77,7 +82,17 @@ func deleteEffects(set *spec.Set, v world.View) []string {
 	if len(volumes) > 0 {
 		out = append(out, fmt.Sprintf("keeps the volumes %s; a set of the same name takes them back", bounded(volumes)))
 	}
+	if len(going) > 0 {
+		out = append(out, fmt.Sprintf("gives up the volumes %s, and erases them %s", bounded(going), trashText(set)))
+	}
 	return out
+}
+
+// goes: the volume is given up when the set is deleted.
+func goes(set *spec.Set, vol *spec.Volume) bool {
+	p := set.Spec.Retention
+	return vol.Fate.Going() || p != nil && p.WhenDeleted == spec.Delete &&
+		slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool { return c.Metadata.Name == string(vol.Claim) })
 }
 
 // remove deletes one key, guarded by what was read.

@@ -63,16 +63,24 @@ func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 	if now.Replicas() > 0 {
 		out = append(out, "creates "+members(now, ordinals(now.Range(), nil, false)))
 	}
-	var back []string
+	var back, going []string
 	for _, v := range kept {
-		if v.Fate != spec.FateGone && slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool {
+		name := string(v.Claim) + " of " + v.ID.MemberName()
+		switch asked := slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool {
 			return c.Metadata.Name == string(v.Claim)
-		}) {
-			back = append(back, string(v.Claim)+" of "+v.ID.MemberName())
+		}); {
+		case !asked:
+		case v.Fate == spec.FateReclaiming:
+			going = append(going, name)
+		default:
+			back = append(back, name)
 		}
 	}
 	if len(back) > 0 {
 		out = append(out, "takes back the kept volumes "+bounded(back))
+	}
+	if len(going) > 0 {
+		out = append(out, "waits until the volumes "+bounded(going)+" are given up, then makes new ones")
 	}
 	return out
 }
@@ -87,7 +95,7 @@ func scaleEffect(old, now *spec.Set) string {
 		parts = append(parts, "creates "+members(now, come))
 	}
 	if gone.count > 0 {
-		parts = append(parts, "stops "+members(now, gone)+"; volumes kept")
+		parts = append(parts, "stops "+members(now, gone)+"; "+volumesOf(now))
 	}
 	switch {
 	case len(parts) == 0:

@@ -75,6 +75,12 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			add(a.Identity.ID.MemberName(), "is noted as ready once", "its report says so")
 		case plan.MarkBootstrapped:
 			add("", "is noted as bootstrapped", "every first member was ready once")
+		case plan.SetVolumes:
+			for _, v := range a.Volumes {
+				add(v.ID.MemberName(), fmt.Sprintf("its volume %s: %s", v.Claim, v.Fate), a.Text)
+			}
+		case plan.DropVolume:
+			add(a.ID.MemberName(), fmt.Sprintf("its volume %s is gone", a.Claim), a.Text)
 		case plan.RemoveSet:
 			add("", "is removed", "it is being deleted and no member is left")
 		}

@@ -73,6 +73,11 @@ func (s *Server) read(ctx context.Context, q query) ([]item, error) {
 	case kindSet, kindMember, kindNode:
 		rows := s.rows(q)
 		s.cfg.World.Look(func(v world.View) { items = fromWorld(v, q, rows) })
+	case kindVolume:
+		var err error
+		if items, err = s.volumes(ctx, q); err != nil {
+			return nil, err
+		}
 	default:
 		var err error
 		if items, err = s.fromStore(ctx, q); err != nil {
@@ -148,7 +153,7 @@ func withRows(st *spec.SetStatus, rows []spec.MemberStatus) *spec.SetStatus {
 // read is left out; the server's log has named it.
 func (s *Server) fromStore(ctx context.Context, q query) ([]item, error) {
 	stored := map[string]string{
-		kindVolume: store.KindVolume, kindService: store.KindService, kindConfigMap: store.KindConfig,
+		kindService: store.KindService, kindConfigMap: store.KindConfig,
 		kindSecret: store.KindSecret, kindBudget: store.KindBudget, kindEvent: store.KindEvent, kindRevision: store.KindRevision,
 	}[q.kind]
 	if stored == "" {
@@ -173,8 +178,6 @@ func (s *Server) fromStore(ctx context.Context, q query) ([]item, error) {
 
 func (s *Server) show(kind string, kv store.KV) (item, error) {
 	switch kind {
-	case kindVolume:
-		return shown(kv, showVolume)
 	case kindService:
 		return shown(kv, showService)
 	case kindBudget:

@@ -139,16 +139,6 @@ func showNode(n plan.Node) item {
 	}}
 }
 
-func showVolume(v spec.Volume) item {
-	return item{kind: kindVolume, set: v.ID.Set, body: object{
-		APIVersion: steadVersion, Kind: "Volume", Spec: v,
-		Metadata: meta{
-			Name: string(v.Claim) + "-" + v.ID.MemberName(), Namespace: v.ID.Namespace,
-			UID: string(v.UID), CreationTimestamp: v.CreatedAt,
-		},
-	}}
-}
-
 func showRevision(r spec.Revision) item {
 	return item{kind: kindRevision, set: r.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Revision", Spec: r,

@@ -41,7 +41,8 @@ type session struct {
 
 	mu      sync.Mutex
 	holding map[life]bool // what the node says it has open
-	moved   bool          // holding changed since run looked
+	moved   bool          // holding or said changed since run looked
+	said    said          // of volumes, not stored yet
 }
 
 func (s *Server) newSession(ctx context.Context, g guest, record spec.Session, rev store.Rev, epoch int64) *session {
@@ -74,6 +75,8 @@ func (se *session) receive(msg *proto.FromNode) {
 		}
 		se.note(reports)
 		se.server.reports.add(se, reports)
+	case msg.GetVolumes() != nil:
+		se.hear(msg.GetVolumes())
 	case msg.GetHello() != nil:
 		se.abort(codes.InvalidArgument, "a session has one hello")
 	}

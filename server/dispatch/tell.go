@@ -30,7 +30,12 @@ func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (ag
 	if err := se.tellFiles(stream, t, all); err != nil {
 		return false, err
 	}
-	return se.putStrays(aliens)
+	again, err = se.putVolumes()
+	if err != nil {
+		return false, err
+	}
+	strays, err := se.putStrays(aliens)
+	return again || strays, err
 }
 
 // tellWanted sends the lives that differ, and returns the node's strays.
@@ -39,6 +44,7 @@ func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all boo
 		seq     spec.Sequence
 		lives   []spec.Life
 		ended   []life
+		orders  []spec.VolumeOrder
 		mine    bool
 		holding = se.held()
 	)
@@ -48,23 +54,25 @@ func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all boo
 		mine = rev == se.rev && seq.Epoch == se.epoch
 		lives = t.nextLives(v, se.seat, se.server.cfg.Domain)
 		ended = t.nextOver(v, se.seat, holding)
+		orders = t.nextOrders(v, se.seat)
 		aliens = strays(v, se.seat, holding)
 	})
 	if !mine {
 		return nil, errOver
 	}
-	if all || len(lives) > 0 || len(ended) > 0 {
-		return aliens, se.sendWanted(stream, seq, all, lives, ended)
+	if all || len(lives)+len(ended)+len(orders) > 0 {
+		return aliens, se.sendWanted(stream, seq, all, lives, ended, orders)
 	}
 	return aliens, nil
 }
 
-func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []spec.Life, ended []life) error {
+func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []spec.Life, ended []life, orders []spec.VolumeOrder) error {
 	docs, err := wire.Documents(lives)
-	if err != nil {
+	volumes, err2 := wire.Documents(orders)
+	if err := errors.Join(err, err2); err != nil {
 		return status.Errorf(codes.Internal, "tell lives: %v", err)
 	}
-	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs}
+	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs, VolumesJson: volumes}
 	for _, l := range ended {
 		w.Over = append(w.Over, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 	}

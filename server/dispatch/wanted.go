@@ -26,6 +26,8 @@ type told struct {
 	lives map[spec.Identity]toldLife
 	over  map[life]bool
 	files map[FileRef]store.Rev // 0: told that it is absent
+	// orders are those that stand, of volumes.
+	orders map[spec.VolumeID]spec.VolumeOrder
 	// pictures is the publisher's version up to which pictures were told.
 	pictures uint64
 	// changes is the last change told of each set that has a member at the seat.

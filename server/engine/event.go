@@ -43,11 +43,26 @@ func notes(ref spec.SetRef, u *unit, now time.Time) []note {
 		add("stop", a.ID, a.Token, string(a.Reason), a.Text)
 	case plan.Forget:
 		add("gone", a.ID, a.Token, "Gone", a.Text)
+	case plan.SetVolumes:
+		for _, vol := range a.Volumes {
+			list = append(list, volumeNote(ref, vol.ID, vol.UID, string(vol.Fate),
+				fmt.Sprintf("volume %s of %s: %s: %s", vol.Claim, vol.ID.MemberName(), vol.Fate, a.Text), now))
+		}
+	case plan.DropVolume:
+		list = append(list, volumeNote(ref, a.ID, a.Volume, "Gone",
+			fmt.Sprintf("volume %s of %s is gone: %s", a.Claim, a.ID.MemberName(), a.Text), now))
 	}
 	for _, a := range u.with {
 		started(a)
 	}
 	return list
+}
+
+func volumeNote(ref spec.SetRef, id spec.Identity, v spec.VolumeID, fate, text string, now time.Time) note {
+	return note{
+		fmt.Sprintf("volume-%s-%s", v, fate),
+		spec.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: "Volume" + fate, Message: text, Count: 1, At: now.UTC()},
+	}
 }
 
 // warnings are the events of members that wait for what does not come by itself, nor

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -29,6 +30,8 @@ type stage struct {
 	ordinal bool // out of range: replicas 0
 	relies  []string
 	action  plan.Action
+	fate    spec.VolumeFate
+	said    bool // the volume lies in the trash, says its node
 }
 
 func base(st stage) []store.Op {
@@ -55,8 +58,12 @@ func base(st stage) []store.Op {
 		store.Put(store.MemberKey(id), store.Encode(spec.Member{ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Volumes: []spec.MemberVolume{mount}})),
 		store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: token, Phase: st.report, Ready: st.report == spec.PhaseRunning})),
 		store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, LastToken: token, Address: ip, Due: hash, VolumeNumbers: map[spec.ClaimName]int{"data": 1}})),
-		store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: spec.FateKeep})),
+		store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: cmp.Or(st.fate, spec.FateKeep)})),
 		store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: id})),
+	}
+	if st.said {
+		ops = append(ops, store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{
+			ID: id, Claim: "data", Volume: "v", Node: "n1", State: spec.VolumeTrashed})))
 	}
 	return slices.DeleteFunc(ops, func(op store.Op) bool { return slices.Contains(st.without, op.Key) })
 }
@@ -77,6 +84,16 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a life in the place of one that is over", report: spec.PhaseStopped, action: plan.Start{},
 			relies: slices.Concat(place, own, []string{revision, volume, address})},
 		{name: "a stop", report: spec.PhaseRunning, ordinal: true, action: plan.Stop{}, relies: []string{store.MemberKey(id)}},
+		{name: "a stop with the fate of a volume", report: spec.PhaseRunning, ordinal: true, change: retention(spec.Delete, spec.Retain),
+			action: plan.Stop{}, relies: []string{store.MemberKey(id), volume}},
+		{name: "a volume that is reclaimed", without: own[:2], ordinal: true, fate: spec.FateDelete, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1")}},
+		{name: "a volume that is reclaimed after its set", without: append(own[:2:2], store.SetKey(db)), ordinal: true, fate: spec.FateDelete, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1")}},
+		{name: "a volume that is kept after all", without: own[:2], fate: spec.FateDelete, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume}},
+		{name: "a volume that is gone", without: own[:2], ordinal: true, fate: spec.FateReclaiming, said: true, action: plan.DropVolume{},
+			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, address, store.VolumeReportKey(id, "data", "v")}},
 		{name: "a life that is forgotten", report: spec.PhaseStopped, ordinal: true, action: plan.Forget{}, relies: own},
 		{name: "a life that is forgotten with its address", without: []string{volume}, report: spec.PhaseStopped, ordinal: true,
 			action: plan.Forget{}, relies: slices.Concat(own, []string{address})},

@@ -35,17 +35,18 @@ func oneLife(t *testing.T, w store.Watch, garbled bool) {
 }
 
 // history finds lives that were replaced or forgotten without the proof of their
-// own token, tokens that came twice or went back, and volumes lost or made anew.
+// own token, tokens that came twice or went back, and volumes that were given up
+// without a word about it, while a life could use them, or before their node said so.
 type history struct {
 	members map[string]spec.Token
-	known   map[string]bool // "over" or "used", identity and token
-	volumes map[string]spec.VolumeID
+	known   map[string]bool // "over" or "used", identity and token; "trashed", volume id
+	volumes map[string]spec.Volume
 	faults  []string
 }
 
 func (h *history) event(rev store.Rev, ev store.Event) {
 	if h.known == nil {
-		h.members, h.known, h.volumes = map[string]spec.Token{}, map[string]bool{}, map[string]spec.VolumeID{}
+		h.members, h.known, h.volumes = map[string]spec.Token{}, map[string]bool{}, map[string]spec.Volume{}
 	}
 	fault := func(format string, args ...any) {
 		h.faults = append(h.faults, fmt.Sprintf("revision %d: ", rev)+fmt.Sprintf(format, args...))
@@ -78,9 +79,41 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 		}
 	case store.KindVolume:
 		v, _ := store.Decode[spec.Volume](ev.KV)
-		if old, ok := h.volumes[rest]; ev.Delete || ok && old != v.UID {
-			fault("the volume %s was lost or made anew", rest)
+		if fate := h.volume(rest, v, ev.Delete); fate != "" {
+			fault("the volume %s %s", rest, fate)
 		}
-		h.volumes[rest] = v.UID
+		if delete(h.volumes, rest); !ev.Delete {
+			h.volumes[rest] = v
+		}
+	case store.KindVolumeReport:
+		if r, err := store.Decode[spec.VolumeReport](ev.KV); err == nil && r.State.Released() {
+			h.known["trashed"+string(r.Volume)] = true
+		}
 	}
+}
+
+// volume says what is wrong with what becomes of a volume; "": nothing.
+func (h *history) volume(key string, now spec.Volume, gone bool) string {
+	old, was := h.volumes[key]
+	switch {
+	case !was:
+		return ""
+	case gone && (old.Fate != spec.FateReclaiming || !h.known["trashed"+string(old.UID)]):
+		return "was lost as " + string(old.Fate)
+	case gone:
+		return ""
+	case old.UID != now.UID:
+		return "was made anew"
+	case old.Fate == spec.FateReclaiming && now.Fate != spec.FateReclaiming:
+		return "came back from Reclaiming"
+	case now.Fate == spec.FateReclaiming && !h.members[memberOf(now.ID)].IsZero():
+		return "is reclaimed while a life may use it"
+	}
+	return ""
+}
+
+// memberOf is a member's key without its kind.
+func memberOf(id spec.Identity) string {
+	_, rest := store.Kind(store.MemberKey(id))
+	return rest
 }

@@ -142,6 +142,9 @@ func (c *cluster) set(replicas int, change ...func(*spec.Set)) store.Rev {
 
 func parallel(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel }
 func deleting(s *spec.Set) { s.Deleting = true }
+func retention(scaled, deleted spec.Retention) func(*spec.Set) {
+	return func(s *spec.Set) { s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: scaled, WhenDeleted: deleted} }
+}
 func volumes(s *spec.Set) {
 	s.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{{
 		Metadata: spec.ObjectMeta{Name: "data"},
@@ -237,11 +240,29 @@ func (n *node) report() {
 			}
 		}
 	})
+	n.c.cache.Look(func(v world.View) { units = append(units, n.trash(v)...) })
 	for _, o := range store.CommitAll(n.c.t.Context(), n.c.store, nil, units) {
 		if o.Err != nil && !errors.Is(o.Err, store.ErrConflict) {
 			n.c.t.Errorf("report: %v", o.Err)
 		}
 	}
+}
+
+// trash says of each volume that it is to give up that it lies in the trash.
+func (n *node) trash(v world.View) (units []store.Txn) {
+	for _, vol := range v.VolumesOn(n.name) {
+		if v.VolumeReportRev(vol.ID, vol.Claim, vol.UID) != 0 {
+			continue
+		}
+		key := store.VolumeReportKey(vol.ID, vol.Claim, vol.UID)
+		units = append(units, store.Txn{
+			If: []store.Guard{store.Seen(key, 0)},
+			Then: []store.Op{store.Put(key, store.Encode(spec.VolumeReport{
+				ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Node: n.name, State: spec.VolumeTrashed,
+			}))},
+		})
+	}
+	return units
 }
 
 // news is the report of a life that says more than the stored one.

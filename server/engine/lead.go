@@ -106,7 +106,7 @@ func (l *leader) await(ctx context.Context, sub world.Subscription) bool {
 func (l *leader) take(ch world.Changes) {
 	if ch.All || len(ch.Nodes) > 0 {
 		l.cfg.World.Look(func(v world.View) {
-			for _, ref := range v.Sets() {
+			for _, ref := range append(v.Sets(), v.Remains()...) {
 				l.push(ref)
 			}
 		})

@@ -134,8 +134,15 @@ func TestTwoEnginesAndAStoreThatFails(t *testing.T) {
 }
 
 // TestACrashBetweenAnyTwoWrites lets the engine die at its nth commit, lost or
-// applied, and has another finish: up, down, up again and away.
+// applied, and has another finish: up, down, up again and away, with volumes that stay
+// and with volumes that go.
 func TestACrashBetweenAnyTwoWrites(t *testing.T) {
+	for _, policy := range []spec.Retention{spec.Retain, spec.Delete} {
+		t.Run(string(policy), func(t *testing.T) { crashAnywhere(t, policy) })
+	}
+}
+
+func crashAnywhere(t *testing.T, policy spec.Retention) {
 	for n := 1; ; n++ {
 		survived := false
 		for _, after := range []bool{false, true} {
@@ -143,7 +150,7 @@ func TestACrashBetweenAnyTwoWrites(t *testing.T) {
 				inCluster(t, func(c *cluster) {
 					dying := newCrash(c.store, n, after)
 					_, stop := c.engine("dying", dying)
-					c.life(dying.died)
+					c.life(dying.died, policy)
 					if survived = !dying.isDead(); survived {
 						stop()
 						return
@@ -151,7 +158,7 @@ func TestACrashBetweenAnyTwoWrites(t *testing.T) {
 					stop()
 					_, stop = c.engine("next", c.store)
 					defer stop()
-					c.life(nil)
+					c.life(nil, policy)
 				})
 			})
 		}
@@ -165,7 +172,7 @@ func TestACrashBetweenAnyTwoWrites(t *testing.T) {
 }
 
 // life takes the set through its whole life, or as far as it gets until died.
-func (c *cluster) life(died chan struct{}) {
+func (c *cluster) life(died chan struct{}, policy spec.Retention) {
 	dead := func() bool {
 		select {
 		case <-died:
@@ -178,7 +185,7 @@ func (c *cluster) life(died chan struct{}) {
 	c.cache.Look(func(v world.View) { set, _ = v.Set(db) })
 	if set == nil || !set.Deleting {
 		for _, n := range []int{2, 3, 1} {
-			c.set(n, volumes)
+			c.set(n, volumes, retention(policy, policy))
 			c.until(fmt.Sprint("scaled to ", n), func(v world.View) bool { return dead() || ready(n)(v) })
 			if dead() {
 				return
@@ -193,6 +200,11 @@ func (c *cluster) life(died chan struct{}) {
 		s, _ := v.Set(db)
 		return dead() || s == nil && len(v.MembersOn("n1")) == 0
 	})
+	left := 0 // those of the three members there were
+	if policy == spec.Retain {
+		left = 3
+	}
+	c.until("the volumes are as the policy says", func(v world.View) bool { return dead() || len(v.Volumes(db)) == left })
 	time.Sleep(time.Second)
 }
 
@@ -202,9 +214,11 @@ func TestTheCheckerSeesTwoLives(t *testing.T) {
 		return store.Put(store.MemberKey(member(0)), store.Encode(spec.Member{ID: member(0), Token: spec.Token{Epoch: 1, Number: number}}))
 	}
 	proof := store.Put(store.ReportKey(member(0)), store.Encode(spec.Report{ID: member(0), Token: spec.Token{Epoch: 1, Number: 5}, Phase: spec.PhaseStopped}))
-	volume := func(id spec.VolumeID) store.Op {
-		return store.Put(store.VolumeKey(member(0), "data"), store.Encode(spec.Volume{ID: member(0), Claim: "data", UID: id}))
+	volume := func(id spec.VolumeID, fate ...spec.VolumeFate) store.Op {
+		return store.Put(store.VolumeKey(member(0), "data"), store.Encode(spec.Volume{ID: member(0), Claim: "data", UID: id, Fate: append(fate, spec.FateKeep)[0]}))
 	}
+	lost := store.Del(store.VolumeKey(member(0), "data"))
+	trashed := store.Put(store.VolumeReportKey(member(0), "data", "a"), store.Encode(spec.VolumeReport{ID: member(0), Claim: "data", Volume: "a", State: spec.VolumeTrashed}))
 	cases := map[string]struct {
 		ops []store.Op
 		bad bool
@@ -213,7 +227,12 @@ func TestTheCheckerSeesTwoLives(t *testing.T) {
 		"replaced without proof":   {[]store.Op{put(5), put(6)}, true},
 		"forgotten without proof":  {[]store.Op{put(5), store.Del(store.MemberKey(member(0)))}, true},
 		"a token that comes again": {[]store.Op{put(5), proof, store.Del(store.MemberKey(member(0))), put(5)}, true},
-		"a volume that is lost":    {[]store.Op{volume("a"), store.Del(store.VolumeKey(member(0), "data"))}, true},
+		"a volume that is lost":    {[]store.Op{volume("a"), lost}, true},
+		"a volume that goes":       {[]store.Op{volume("a"), volume("a", spec.FateReclaiming), trashed, lost, volume("b")}, false},
+		"a volume gone untold":     {[]store.Op{volume("a"), volume("a", spec.FateReclaiming), lost}, true},
+		"a volume gone undecided":  {[]store.Op{volume("a"), trashed, lost}, true},
+		"a volume that comes back": {[]store.Op{volume("a"), volume("a", spec.FateReclaiming), volume("a")}, true},
+		"a volume taken from one":  {[]store.Op{put(5), volume("a"), volume("a", spec.FateReclaiming)}, true},
 		"a volume that is another": {[]store.Op{volume("a"), volume("b")}, true},
 	}
 	for name, c := range cases {

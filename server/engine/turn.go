@@ -61,7 +61,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	}
 	w := v.World(ref)
 	if w.Set == nil {
-		return turn{gone: true}
+		return l.lookAfter(v, w, now)
 	}
 	w.Table = len(w.Slots) <= tableSize && w.Set.Replicas() <= tableSize
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
@@ -86,6 +86,19 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	}
 	l.tell(v, w, mem, &t, now)
 	l.report(v, w, p, mem, events, &t, now)
+	return t
+}
+
+// lookAfter decides about what a set has left behind that is gone.
+func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
+	if len(w.Slots) == 0 {
+		return turn{gone: true}
+	}
+	ref := w.Slots[0].ID.Ref()
+	_, set := v.Set(ref)
+	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
+	t.units, t.err = units(v, ref, plan.Next(w), now)
+	t.gone = t.err == nil && len(t.units) == 0
 	return t
 }
 

@@ -102,6 +102,10 @@ func translate(v world.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 		set, _ := v.Set(ref)
 		u.seen(store.BootstrappedKey(set.UID), 0)
 		u.put(store.BootstrappedKey(set.UID), spec.Bootstrapped{SetUID: set.UID})
+	case plan.SetVolumes:
+		err = u.setVolumes(v, a)
+	case plan.DropVolume:
+		err = u.dropVolume(v, a, now)
 	case plan.RemoveSet:
 		u.removeSet(v, ref)
 	default:
@@ -178,8 +182,7 @@ func (u *unit) stop(v world.View, a plan.Stop) error {
 	stopped.Goal, stopped.StopReason = spec.GoalStop, a.Reason
 	u.seen(store.MemberKey(a.ID), rev)
 	for _, volume := range a.Volumes {
-		u.seen(store.VolumeKey(a.ID, volume.Claim), v.VolumeRev(a.ID, volume.Claim))
-		u.put(store.VolumeKey(a.ID, volume.Claim), volume)
+		u.volume(v, volume)
 	}
 	u.put(store.MemberKey(a.ID), stopped)
 	u.answer(v, a.ID)
@@ -208,15 +211,23 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	if !a.FreeAddress || !id.Address.IsValid() {
 		return nil
 	}
+	if u.free(v, id, now) {
+		u.Then[len(u.Then)-2] = store.Put(store.IdentityKey(a.ID), store.Encode(spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}))
+	}
+	return nil
+}
+
+// free puts the identity's address into quarantine; false: it is not its own, and
+// whoever has it keeps it.
+func (u *unit) free(v world.View, id *spec.IdentityRecord, now time.Time) bool {
 	ip := id.Address
-	if held := v.Addresses()[ip.String()]; held == nil || held.ID != a.ID || held.FreedAt != nil {
-		return nil // not its own: whoever has it keeps it
+	if held := v.Addresses()[ip.String()]; held == nil || held.ID != id.ID || held.FreedAt != nil {
+		return false
 	}
 	freed := now.UTC()
 	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
-	u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: a.ID, FreedAt: &freed})
-	u.Then[len(u.Then)-2] = store.Put(store.IdentityKey(a.ID), store.Encode(spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}))
-	return nil
+	u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed})
+	return true
 }
 
 // removeSet removes a set's record with all that is of no use without it; a set

@@ -23,6 +23,7 @@ const (
 	BlockedStray       = "Stray"
 	BlockedRestored    = "Restored" // a node has not said what it runs since the store was restored
 	BlockedVolume      = "VolumeMismatch"
+	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up; a new one follows
 	BlockedBackOff     = "BackOff"
 	BlockedUnreadable  = "Unreadable"
 	BlockedStarting    = "Starting"

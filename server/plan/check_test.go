@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // brief writes a plan as words: what it does, then who waits and why.
@@ -25,6 +27,9 @@ func brief(p Plan) string {
 			words = append(words, "prune="+string(a.Hash))
 		case Stop:
 			words = append(words, fmt.Sprintf("stop=%d/%s", a.ID.Ordinal, a.Reason))
+			if len(a.Volumes) > 0 {
+				words[len(words)-1] += "+" + fates(a.Volumes)
+			}
 		case Forget:
 			words = append(words, fmt.Sprintf("forget=%d", a.ID.Ordinal))
 			if a.FreeAddress {
@@ -34,6 +39,13 @@ func brief(p Plan) string {
 			words = append(words, fmt.Sprintf("ready=%d", a.Identity.ID.Ordinal))
 		case MarkBootstrapped:
 			words = append(words, "bootstrapped")
+		case SetVolumes:
+			words = append(words, "set="+fates(a.Volumes))
+		case DropVolume:
+			words = append(words, fmt.Sprintf("drop=%d", a.ID.Ordinal))
+			if a.FreeAddress {
+				words[len(words)-1] += "+address"
+			}
 		case RemoveSet:
 			words = append(words, "remove")
 		default:
@@ -45,6 +57,15 @@ func brief(p Plan) string {
 		words = append(words, fmt.Sprintf("%d:%s", b.ID.Ordinal, b.Reason))
 	}
 	return strings.Join(words, " ")
+}
+
+// fates are volumes with their new fate: 2/Delete,1/Keep.
+func fates(volumes []spec.Volume) string {
+	var words []string
+	for _, v := range volumes {
+		words = append(words, fmt.Sprintf("%d/%s", v.ID.Ordinal, v.Fate))
+	}
+	return strings.Join(words, ",")
 }
 
 // check plans each world and compares the brief. What holds for every plan is

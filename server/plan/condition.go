@@ -120,7 +120,7 @@ func (s *step) degraded() spec.Condition {
 // else may need a person.
 func UnderWay(reason string) bool {
 	switch reason {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping:
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
 		return true
 	}
 	return false

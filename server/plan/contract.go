@@ -59,10 +59,22 @@ type Slot struct {
 	// Report is of Member's token, else nil (reports of another token are absent).
 	Report  *spec.Report
 	Volumes map[spec.ClaimName]*spec.Volume
+	// Said is what the volume's node said of it; of other volumes it is absent.
+	Said map[spec.ClaimName]*spec.VolumeReport
 	// Request is a person's, for Member's token; else nil.
 	Request *spec.Request
 	// Strays are lives that a node says it runs and the store does not know.
 	Strays []NodeStray
+}
+
+// Said is what was said of the present volume of a claim; nil: nothing.
+func (w *World) Said(id spec.Identity, claim spec.ClaimName) *spec.VolumeReport {
+	for i := range w.Slots {
+		if w.Slots[i].ID == id {
+			return w.Slots[i].Said[claim]
+		}
+	}
+	return nil
 }
 
 // NodeStray is a stray and the node that runs it.
@@ -105,7 +117,7 @@ type Blocked struct {
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
 // AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
-// MarkBootstrapped, RemoveSet.
+// MarkBootstrapped, SetVolumes, DropVolume, RemoveSet.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
@@ -135,11 +147,32 @@ type Start struct {
 // Stop sets the goal of a life to Stop, after the fate of its volumes was
 // recorded in the same transaction.
 type Stop struct {
-	ID      spec.Identity
-	Token   spec.Token
-	Reason  spec.Reason
-	Volumes []spec.Volume // with their new fate; only those that change
+	ID     spec.Identity
+	Token  spec.Token
+	Reason spec.Reason
+	// Volumes with their new fate; only those that change: its own, and those of the
+	// members that stop after it.
+	Volumes []spec.Volume
 	Text    string
+}
+
+// SetVolumes gives volumes another fate or size; Text tells why.
+type SetVolumes struct {
+	Volumes []spec.Volume
+	Text    string
+}
+
+// DropVolume removes the record of a volume that is proven to be in its place no
+// more.
+type DropVolume struct {
+	ID     spec.Identity
+	Claim  spec.ClaimName
+	Volume spec.VolumeID
+	// Identity is the identity's record as it is to be, nil when it stays; FreeAddress:
+	// nothing of the identity remains, so that its address goes to quarantine.
+	Identity    *spec.IdentityRecord
+	FreeAddress bool
+	Text        string
 }
 
 // Forget removes member and report of a life that is proven over.
@@ -171,4 +204,6 @@ func (Stop) action()             {}
 func (Forget) action()           {}
 func (MarkReady) action()        {}
 func (MarkBootstrapped) action() {}
+func (SetVolumes) action()       {}
+func (DropVolume) action()       {}
 func (RemoveSet) action()        {}

@@ -75,6 +75,10 @@ func (s *step) attend(t *seat) {
 		s.block(t, BlockedTurn, "another member is replaced first")
 		return
 	}
+	if t.kept {
+		s.block(t, BlockedTurn, "its volumes are kept after all, which is recorded first")
+		return
+	}
 	if s.unheard != "" {
 		s.block(t, BlockedRestored, fmt.Sprintf("the store was restored, and node %s has not said since what it runs; nothing starts before it has", s.unheard))
 		return

@@ -31,10 +31,14 @@ import (
 // same, with its volume kept), assigned, starting, running, ready, missing (runs,
 // reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
 // rebooted (ready, of the boot before).
+//
+//	whenScaled=Delete whenDeleted=Delete gone (the set's record is)
+//	0:ready=Delete 0:volume=Reclaiming+Trashed   the fate of the volume, and what its node said
 
 type kit struct {
-	t testing.TB
-	w World
+	t    testing.TB
+	w    World
+	gone bool
 }
 
 func world(t testing.TB, line string) World {
@@ -44,13 +48,17 @@ func world(t testing.TB, line string) World {
 		Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u1", Generation: 1,
 		Spec: spec.SetSpec{Replicas: &replicas, PodManagementPolicy: spec.OrderedReady},
 	}
-	k := &kit{t, World{
+	k := &kit{t: t, w: World{
 		Rev: 100, Epoch: 1, Set: set, TemplateHash: "h1", Table: true, Bootstrapped: true,
 		Revisions: []*spec.Revision{{Ref: set.Ref, SetUID: "u1", Hash: "h1", Number: 1}},
 	}}
 	initial, still := -1, time.Duration(0)
 	for _, word := range strings.Fields(line) {
 		key, value, _ := strings.Cut(word, "=")
+		if strings.Contains(key, ":") {
+			k.slot(word)
+			continue
+		}
 		n, _ := strconv.Atoi(value)
 		switch {
 		case key == "ordered":
@@ -78,6 +86,17 @@ func world(t testing.TB, line string) World {
 			set.Spec.MinReadySeconds = int32(n)
 		case key == "uid":
 			set.UID = spec.UID(value)
+		case key == "whenScaled", key == "whenDeleted":
+			if set.Spec.Retention == nil {
+				set.Spec.Retention = &spec.RetentionPolicy{WhenScaled: spec.Retain, WhenDeleted: spec.Retain}
+			}
+			if key == "whenScaled" {
+				set.Spec.Retention.WhenScaled = spec.Retention(value)
+			} else {
+				set.Spec.Retention.WhenDeleted = spec.Retention(value)
+			}
+		case key == "gone": // no set at all: only what it left behind
+			k.gone = true
 		case key == "deleting":
 			set.Deleting = true
 		case key == "update":
@@ -124,8 +143,6 @@ func world(t testing.TB, line string) World {
 			k.w.Bootstrapped = false
 		case key == "volumes":
 			set.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{claim("data", 10)}
-		case strings.Contains(word, ":"):
-			k.slot(word)
 		case word[0] == 'n':
 			k.node(word)
 		default:
@@ -150,6 +167,9 @@ func world(t testing.TB, line string) World {
 	k.w.VolumeID = func() spec.VolumeID {
 		volumes++
 		return spec.VolumeID(fmt.Sprint("new-", volumes))
+	}
+	if k.gone {
+		k.w.Set = nil
 	}
 	return k.w
 }
@@ -195,6 +215,7 @@ func (k *kit) node(word string) {
 // slot reads one member's word, such as 0:ready@n2.
 func (k *kit) slot(word string) {
 	ord, state, _ := strings.Cut(word, ":")
+	state, fate, _ := strings.Cut(state, "=")
 	state, revision, ok := strings.Cut(state, "/")
 	if !ok {
 		revision = "h1"
@@ -273,6 +294,16 @@ func (k *kit) slot(word string) {
 	}
 	if member != nil && slot.Volumes != nil {
 		member.Volumes = []spec.MemberVolume{{Claim: "data", ID: slot.Volumes["data"].UID, Number: 1, Class: spec.LocalClass, SizeBytes: 10}}
+	}
+	fate, said, _ := strings.Cut(fate, "+")
+	if v := slot.Volumes["data"]; v != nil && fate != "" {
+		v.Fate = spec.VolumeFate(fate)
+	}
+	if said != "" {
+		slot.Said = map[spec.ClaimName]*spec.VolumeReport{"data": {
+			ID: id, Claim: "data", Volume: slot.Volumes["data"].UID, Node: spec.NodeName(node), State: spec.VolumeState(said),
+			Cause: "VolumeForeign", Message: "it is another's",
+		}}
 	}
 	slot.Member, slot.Report = member, report
 	k.w.Slots = append(k.w.Slots, slot)

@@ -24,8 +24,7 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 	}
 	rec.LastToken = s.token(t)
 	rec.Due = s.due(t)
-	mounts, made, reason, text := s.storage(t, &rec, node.Node.Name)
-	if reason != "" {
+	if reason, text := s.storage(t, &rec, node.Node.Name, &a); reason != "" {
 		return a, reason, text
 	}
 	if !rec.Address.IsValid() {
@@ -36,11 +35,11 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 		s.freeUsed++
 		a.NewAddress = true
 	}
-	a.Identity, a.Volumes = rec, made
+	a.Identity = rec
 	a.Member = spec.Member{
 		ID: t.id, SetUID: s.w.Set.UID, Token: rec.LastToken, Goal: spec.GoalRun, Reason: s.reason(t),
 		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
-		Address: rec.Address, GraceSeconds: s.grace(rec.Due), Volumes: mounts, BeganAt: s.w.Now,
+		Address: rec.Address, GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.w.Now,
 	}
 	a.Text = fmt.Sprintf("%s begins token %s of revision %s on node %s: %s",
 		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))

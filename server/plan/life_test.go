@@ -63,7 +63,7 @@ func TestVolumes(t *testing.T) {
 		{name: "a volume of another class does not", world: "ordered 1 volumes n1 0:volume",
 			change: change(func(w *World, v *spec.Volume) { v.Class = "fast" }), want: "| 0:VolumeMismatch"},
 		{name: "a volume that is being given up does not", world: "ordered 1 volumes n1 0:volume",
-			change: change(func(w *World, v *spec.Volume) { v.Fate = spec.FateReclaiming }), want: "| 0:VolumeMismatch"},
+			change: change(func(w *World, v *spec.Volume) { v.Fate = spec.FateReclaiming }), want: "| 0:VolumeReclaiming"},
 		{name: "volumes on two nodes bind to none", world: "ordered 1 volumes n1 n2 0:volume",
 			change: change(func(w *World, v *spec.Volume) {
 				w.Set.Spec.VolumeClaimTemplates = append(w.Set.Spec.VolumeClaimTemplates, claim("log", 1))

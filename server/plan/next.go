@@ -7,7 +7,7 @@ import "github.com/stead-project/stead/spec"
 // acts or waits ends the step; scale has precedence over update.
 func Next(w World) Plan {
 	if w.Set == nil {
-		return Plan{} // what is left of a set without a record runs on: absence is no order
+		return remains(w)
 	}
 	s := newStep(w)
 	if !s.unreadable() {
@@ -25,7 +25,9 @@ func (s *step) decide() {
 	}
 	s.revise()
 	s.forgetSurplus()
+	s.keep()
 	s.settle()
+	s.release()
 	s.queue()
 	s.complete() // rule 8
 	s.deadline() // rule 9

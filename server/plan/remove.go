@@ -3,16 +3,19 @@ package plan
 import "github.com/stead-project/stead/spec"
 
 // remove is rule 1: the set is being deleted. Members stop highest first, each
-// after the one above is gone (Parallel: all at once); volumes are kept
-// (whenDeleted: Retain), and with them the identities. When no life remains the
-// set's own record goes, last.
+// after the one above is gone (Parallel: all at once); volumes go by whenDeleted, and
+// those that are kept keep the identities. When no life remains, and it is recorded
+// which volumes go, the set's own record goes, last.
 func (s *step) remove() {
 	lives := false
 	for i := range s.seats {
 		lives = lives || s.seats[i].member != nil
 	}
+	given := s.release()
 	if !lives {
-		s.act(RemoveSet{})
+		if !given {
+			s.act(RemoveSet{})
+		}
 		return
 	}
 	s.forgetSurplus()

@@ -18,15 +18,21 @@ func (s *step) forgetSurplus() {
 			ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0 && s.unheard == "",
 			Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
 		})
-		t.member, t.report, t.over = nil, nil, false
+		t.member, t.report, t.over, t.forgotten = nil, nil, false, true
 	}
 }
 
 // shrink stops members out of range (rules 1 and 5): highest first, each after the
-// one above is gone; Parallel: all at once. They need not be healthy. It reports
-// whether there is nobody left.
+// one above is gone; Parallel: all at once. They need not be healthy. What becomes of
+// the volumes of all of them is recorded before the first stops. It reports whether
+// there is nobody left.
 func (s *step) shrink(reason spec.Reason) bool {
-	var above *seat // the highest that is not gone yet
+	var above *seat         // the highest that is not gone yet
+	var fates []spec.Volume // for the first stop
+	if s.ordered() {
+		fates = s.fates()
+	}
+	held := len(fates) > maxFates
 	for i := len(s.seats) - 1; i >= 0; i-- {
 		t := &s.seats[i]
 		if s.inRange(t) || t.member == nil {
@@ -35,29 +41,29 @@ func (s *step) shrink(reason spec.Reason) bool {
 		switch {
 		case t.stopping():
 			s.tell(t)
+		case held:
+			s.block(t, BlockedTurn, "what becomes of the volumes of all members that go is recorded first")
 		case above != nil && s.ordered():
 			s.block(t, BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
 		default:
-			s.stop(t, reason)
+			s.end(t, reason, string(reason), fates...)
+			s.tell(t)
+			fates = nil
 		}
 		if above == nil {
 			above = t
 		}
 	}
+	s.setVolumes(append(fates, s.fates()...), "what becomes of the volumes of members that go")
 	return above == nil
 }
 
-// stop ends a life and says so.
-func (s *step) stop(t *seat, reason spec.Reason) {
-	s.end(t, reason, string(reason))
-	s.tell(t)
-}
-
-// end ends a life; why tells the reason in words. Volumes keep their fate: only
-// Retain is supported, so that none changes.
-func (s *step) end(t *seat, reason spec.Reason, why string) {
+// end ends a life; why tells the reason in words. With it goes the record of what
+// becomes of its volumes, if it is not wanted any more, and of others.
+func (s *step) end(t *seat, reason spec.Reason, why string, fates ...spec.Volume) {
+	fates = append(fates, s.undecided(t)...)
 	s.act(Stop{
-		ID: t.id, Token: t.member.Token, Reason: reason,
+		ID: t.id, Token: t.member.Token, Reason: reason, Volumes: fates,
 		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),
 	})
 	member := *t.member

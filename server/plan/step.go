@@ -48,6 +48,7 @@ type seat struct {
 	report   *spec.Report // of this very life
 	request  *spec.Request
 	volumes  map[spec.ClaimName]*spec.Volume
+	said     map[spec.ClaimName]*spec.VolumeReport // of these volumes
 	strays   []NodeStray
 
 	live      bool // its node's session is that of the life's boot (SAFETY S15)
@@ -55,6 +56,9 @@ type seat struct {
 	available bool // ready for the set's minReadySeconds
 	waits     bool // for its restart, and it was said
 	over      bool // the life is proven gone by a report of its token
+	forgotten bool // and its record goes in this very step
+	decided   bool // the fate of its volumes is as it is to be, or recorded in this very step
+	kept      bool // its volumes are kept after all, which is recorded in this very step
 }
 
 // vacant: no life, or one that is proven gone.
@@ -114,7 +118,7 @@ func (s *step) sit() {
 func (s *step) look(slot *Slot) seat {
 	t := seat{
 		id: slot.ID, identity: slot.Identity, member: slot.Member, report: slot.Report,
-		volumes: slot.Volumes, request: slot.Request,
+		volumes: slot.Volumes, said: slot.Said, request: slot.Request,
 	}
 	for _, x := range slot.Strays {
 		if t.member == nil || x.Stray.Token != t.member.Token || x.Node != t.member.Node {

@@ -6,23 +6,25 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// storage finds the volume of each claim for a life on node, and makes those that
-// were never made; rec gets their numbers. A volume that has a record is used as
-// it is or not at all: it is never made a second time (promise 2).
-func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName) (mounts []spec.MemberVolume, made []spec.Volume, reason, text string) {
+// storage finds the volume of each claim for the life that a begins on node, and makes
+// those that were never made; rec gets their numbers. A volume that has a record is
+// used or waited for: it is never made a second time (promise 2).
+func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a *Start) (reason, text string) {
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
 		c := &s.w.Set.Spec.VolumeClaimTemplates[i]
 		name := spec.ClaimName(c.Metadata.Name)
 		v := t.volumes[name]
 		if v == nil {
 			v = s.newVolume(t, c, rec, node)
-			made = append(made, *v)
+			a.Volumes = append(a.Volumes, *v)
+		} else if v.Fate == spec.FateReclaiming {
+			return s.givenUp(t, v)
 		} else if why := mismatch(v, c); why != "" {
-			return nil, nil, BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
+			return BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
 		}
-		mounts = append(mounts, spec.MemberVolume{Claim: name, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes})
+		a.Member.Volumes = append(a.Member.Volumes, spec.MemberVolume{Claim: name, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes})
 	}
-	return mounts, made, "", ""
+	return "", ""
 }
 
 func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecord, node spec.NodeName) *spec.Volume {
@@ -33,7 +35,7 @@ func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecor
 	rec.VolumeNumbers[name]++
 	return &spec.Volume{
 		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
-		Node: node, SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now,
+		Node: node, SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now, TrashAfter: trash(c),
 	}
 }
 
@@ -41,8 +43,6 @@ func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecor
 // than asked serves.
 func mismatch(v *spec.Volume, c *spec.ClaimTemplate) string {
 	switch {
-	case v.Fate != spec.FateKeep:
-		return fmt.Sprintf("is being given up (%s); a new one follows when it is gone", v.Fate)
 	case v.Class != c.Spec.Class():
 		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or give the volume up", v.Class, c.Spec.Class())
 	case v.SizeBytes < sizeOf(c):

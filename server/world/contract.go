@@ -48,6 +48,17 @@ type View interface {
 	Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev)
 	Volumes(ref spec.SetRef) []*spec.Volume
 	VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev
+	// VolumeReportRev is the mod-revision of what was said of a volume; 0: absent.
+	VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev
+	// VolumesOn lists the volumes that node is to give up, and VolumeReportsOn what it
+	// said of such; both in the order of their keys.
+	VolumesOn(node spec.NodeName) []*spec.Volume
+	VolumeReportsOn(node spec.NodeName) []*spec.VolumeReport
+	// Volume is the volume of a claim now; nil: none.
+	Volume(id spec.Identity, c spec.ClaimName) *spec.Volume
+	// Remains lists the sets that are gone and leave something to do: volumes that
+	// are being given up.
+	Remains() []spec.SetRef
 	// MembersOn lists the identities whose life is on node, sorted.
 	MembersOn(node spec.NodeName) []spec.Identity
 	Nodes() []plan.Node

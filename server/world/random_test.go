@@ -20,6 +20,9 @@ type picture struct {
 	Sets      []spec.SetRef
 	Worlds    []plan.World
 	On        [][]spec.Identity
+	Orders    [][]*spec.Volume
+	Said      [][]*spec.VolumeReport
+	Remains   []spec.SetRef
 	Nodes     []plan.Node
 	Addresses map[string]*spec.AddressRecord
 	Held      int // sets and nodes of which anything is kept
@@ -27,10 +30,12 @@ type picture struct {
 
 func pictureOf(c *Cache) (p picture) {
 	c.Look(func(v View) {
-		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses()}
+		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Remains: v.Remains()}
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
 			p.On = append(p.On, v.MembersOn(nodeOf(i)))
+			p.Orders = append(p.Orders, v.VolumesOn(nodeOf(i)))
+			p.Said = append(p.Said, v.VolumeReportsOn(nodeOf(i)))
 		}
 	})
 	p.Held = len(c.state.sets) + 100*len(c.state.nodes) + 10000*len(c.state.strays)
@@ -41,6 +46,12 @@ func refOf(i int) spec.SetRef {
 	return spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}
 }
 func nodeOf(i int) spec.NodeName { return spec.NodeName(fmt.Sprint("n", i)) }
+
+func volumeOf(r *rand.Rand) spec.VolumeID { return spec.VolumeID(fmt.Sprint("v", r.IntN(2))) }
+
+func saidOf(id spec.Identity, node spec.NodeName, v spec.VolumeID) store.Op {
+	return put(store.VolumeReportKey(id, "data", v), spec.VolumeReport{ID: id, Claim: "data", Volume: v, Node: node})
+}
 
 // randomOp writes or deletes one of a few keys, sometimes with junk.
 func randomOp(r *rand.Rand) store.Op {
@@ -53,7 +64,9 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.MemberKey(id), spec.Member{ID: id, Token: token(r.Int64N(3)), Node: node}),
 		put(store.ReportKey(id), spec.Report{ID: id, Token: token(r.Int64N(3))}),
 		put(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
-		put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", Number: r.IntN(5)}),
+		put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: volumeOf(r), Node: node,
+			Fate: []spec.VolumeFate{spec.FateKeep, spec.FateDelete, spec.FateReclaiming}[r.IntN(3)]}),
+		saidOf(id, node, volumeOf(r)),
 		put(store.EventKey(ref, "e"), spec.Event{Ref: ref}),
 		put(store.NodeKey(node), spec.Node{Name: node, UID: "a"}),
 		put(store.SessionKey(node), spec.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),

@@ -36,6 +36,7 @@ type slot struct {
 	identity entry[spec.IdentityRecord]
 	request  entry[spec.Request]
 	volumes  map[spec.ClaimName]entry[spec.Volume]
+	said     map[volumeKey]entry[spec.VolumeReport]
 }
 
 // set is the state of a set, made when there is none.
@@ -61,7 +62,10 @@ func (t *setState) find(ordinal int) (int, bool) {
 func (t *setState) slot(id spec.Identity) *slot {
 	i, ok := t.find(id.Ordinal)
 	if !ok {
-		l := &slot{view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[spec.Volume]{}}
+		l := &slot{
+			view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[spec.Volume]{},
+			said: map[volumeKey]entry[spec.VolumeReport]{},
+		}
 		t.slots = slices.Insert(t.slots, i, l)
 	}
 	return t.slots[i]
@@ -94,7 +98,7 @@ func (t *setState) dropIdleSet(s *state) {
 
 func (l *slot) idle() bool {
 	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 && l.request.mod == 0 &&
-		len(l.volumes) == 0 && len(l.view.Strays) == 0
+		len(l.volumes)+len(l.said) == 0 && len(l.view.Strays) == 0
 }
 
 // refresh makes the planner's view anew; its maps and slices are never changed in
@@ -115,6 +119,7 @@ func (l *slot) refresh(s *state) {
 			}
 		}
 	}
+	v.Said = l.heard()
 	v.Strays = s.strays[v.ID]
 	l.view = v
 }
@@ -123,6 +128,9 @@ func (l *slot) refresh(s *state) {
 func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 	kind, rest := store.Kind(ev.Key)
 	parts := strings.Split(rest, "/")[2:]
+	if kind == store.KindVolumeReport {
+		return s.applyVolumeReport(s.set(ref), parts, ev)
+	}
 	if (kind == store.KindSet || kind == store.KindStatus) && len(parts) > 0 {
 		return fmt.Errorf("decode %s: the key names no set", ev.Key)
 	}
@@ -192,6 +200,7 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 	case store.KindVolume:
 		var e entry[spec.Volume]
 		e, err = decode(s, ev, func(r *spec.Volume) string { return store.VolumeKey(r.ID, r.Claim) })
+		s.moveVolume(ev.Key, l.volumes[claim].record, e.record)
 		keep(l.volumes, claim, e)
 	}
 	l.refresh(s)

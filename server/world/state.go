@@ -52,6 +52,8 @@ type nodeState struct {
 	facts   entry[spec.NodeFacts]
 	session entry[spec.Session]
 	members map[spec.Identity]bool
+	volumes map[string]*spec.Volume       // that it is to give up, by key
+	said    map[string]*spec.VolumeReport // by key
 }
 
 func newState(rev store.Rev) *state {
@@ -270,7 +272,9 @@ func (s *state) applyAddress(text string, ev store.Event) error {
 func (s *state) node(name spec.NodeName) *nodeState {
 	n := s.nodes[name]
 	if n == nil {
-		n = &nodeState{members: map[spec.Identity]bool{}}
+		n = &nodeState{
+			members: map[spec.Identity]bool{}, volumes: map[string]*spec.Volume{}, said: map[string]*spec.VolumeReport{},
+		}
 		s.nodes[name] = n
 	}
 	return n
@@ -279,7 +283,7 @@ func (s *state) node(name spec.NodeName) *nodeState {
 // dropIdleNode forgets a node of which nothing is stored.
 func (s *state) dropIdleNode(name spec.NodeName) {
 	n := s.nodes[name]
-	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && len(n.members) == 0 {
+	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && len(n.members)+len(n.volumes)+len(n.said) == 0 {
 		delete(s.nodes, name)
 	}
 }

@@ -27,10 +27,12 @@ func (s *state) Sets() []spec.SetRef {
 			refs = append(refs, ref)
 		}
 	}
-	slices.SortFunc(refs, func(a, b spec.SetRef) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(refs, compareRef)
 	return refs
+}
+
+func compareRef(a, b spec.SetRef) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 func (s *state) Set(ref spec.SetRef) (*spec.Set, store.Rev) {
@@ -65,7 +67,7 @@ func (s *state) brokenOf(ref spec.SetRef) []string {
 	var keys []string
 	for key := range s.broken {
 		if of, ok := store.RefOfKey(key); ok && of == ref {
-			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindHistory {
+			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindHistory && kind != store.KindVolumeReport {
 				keys = append(keys, key)
 			}
 		}

@@ -70,17 +70,21 @@ type script struct {
 	there   bool
 	owned   map[string]netip.Addr // address of every member there ever was
 	volumes map[string]spec.VolumeID
-	said    []string // for the log of a test that fails
+	mayGo   map[string]bool // members whose volume some policy let go since they were last seen
+	said    []string        // for the log of a test that fails
 }
 
 func newScript(t *testing.T, seed uint64) *script {
 	s := &script{
 		cluster: newCluster(t, inMemory(t), "a", "b", "c"),
 		rand:    rand.New(rand.NewPCG(seed, 1)),
-		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{},
+		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{}, mayGo: map[string]bool{},
 	}
 	s.readers = newReaders(s.cluster)
 	s.set = shape{name: "db", replicas: 3, volumes: true, parallel: seed%2 == 1}
+	if seed%3 == 0 { // the policy for volumes is edited, too
+		s.set.scaled, s.set.deleted, s.set.trash = spec.Retain, spec.Retain, "0s"
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d, parallel %v:\n%s", seed, s.set.parallel, strings.Join(s.said, "\n"))
@@ -150,8 +154,15 @@ func (s *script) standStillAt(n int) {
 
 // act does what a user may.
 func (s *script) act() {
+	defer s.letGo()
 	replicas := s.rand.IntN(5)
 	switch {
+	case s.there && s.set.trash != "" && s.rand.IntN(3) == 0:
+		policies := []spec.Retention{spec.Retain, spec.Delete}
+		s.set.scaled, s.set.deleted = policies[s.rand.IntN(2)], policies[s.rand.IntN(2)]
+		s.set.replicas = replicas
+		s.say("apply %d, volumes %s when scaled, %s when deleted", replicas, s.set.scaled, s.set.deleted)
+		s.apply(s.set)
 	case !s.there:
 		s.set.replicas = replicas
 		s.say("apply %d", replicas)
@@ -186,20 +197,34 @@ func (s *script) settle() {
 func (s *script) remember() {
 	s.t.Helper()
 	for _, m := range s.members("db") {
-		if was, known := s.owned[m.Name]; known && was != m.Address {
+		if was, known := s.owned[m.Name]; known && was != m.Address && !s.mayGo[m.Name] {
 			s.t.Errorf("%s has the address %s, had %s", m.Name, m.Address, was)
 		}
 		s.owned[m.Name] = m.Address
 	}
+	left := map[string]bool{}
 	for _, v := range s.cluster.volumes("db") {
+		if v.Fate == spec.FateTrashed {
+			continue
+		}
 		name := v.ID.MemberName()
-		if was, known := s.volumes[name]; known && was != v.UID {
+		left[name] = true
+		if was, known := s.volumes[name]; known && was != v.UID && !s.mayGo[name] {
 			s.t.Errorf("%s has the volume %s, had %s", name, v.UID, was)
 		}
 		s.volumes[name] = v.UID
+		if member(name).Ordinal < s.set.replicas {
+			delete(s.mayGo, name) // it is ready with this one
+		}
 	}
-	if have := len(s.cluster.volumes("db")); have < len(s.volumes) {
-		s.t.Errorf("%d volumes are left of %d", have, len(s.volumes))
+	for name := range s.volumes {
+		if left[name] {
+			continue
+		}
+		if !s.mayGo[name] {
+			s.t.Errorf("the volume %s of %s is lost", s.volumes[name], name)
+		}
+		delete(s.volumes, name)
 	}
 }
 
@@ -216,9 +241,11 @@ func (s *script) finish() {
 		s.gone("db")
 		s.set.replicas = 4
 		s.apply(s.set)
+		s.there = true
 	}
 	s.ready("db", s.set.replicas)
 	s.remember()
+	s.until("what was given up is gone, and nothing else", s.tidy)
 	s.readers.finish(s.set.replicas)
 	if got := s.stopsLeft(); len(got) > 0 {
 		s.t.Errorf("told to stop and not gone: %v", got)

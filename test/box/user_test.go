@@ -24,6 +24,10 @@ type shape struct {
 	probed   bool   // it is ready when exec in it says so
 	pull     string // imagePullPolicy
 	grace    int    // terminationGracePeriodSeconds; 0: the default
+	// scaled and deleted are what becomes of volumes (Retain when empty), trash how
+	// long they then lie in the trash.
+	scaled, deleted spec.Retention
+	trash           string
 }
 
 const image = "example.local/db:1"
@@ -34,7 +38,14 @@ func (s shape) yaml() string {
 	if s.parallel {
 		policy = "Parallel"
 	}
-	fmt.Fprintf(b, "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %s}\nspec:\n", s.name)
+	api := "apps/v1"
+	if s.trash != "" {
+		api = "stead/v1"
+	}
+	fmt.Fprintf(b, "apiVersion: %s\nkind: StatefulSet\nmetadata: {name: %s}\nspec:\n", api, s.name)
+	if s.scaled != "" {
+		fmt.Fprintf(b, "  persistentVolumeClaimRetentionPolicy: {whenScaled: %s, whenDeleted: %s}\n", s.scaled, s.deleted)
+	}
 	fmt.Fprintf(b, "  replicas: %d\n  podManagementPolicy: %s\n  selector: {matchLabels: {app: %s}}\n", s.replicas, policy, s.name)
 	fmt.Fprintf(b, "  template:\n    metadata: {labels: {app: %s}}\n    spec:\n", s.name)
 	if s.grace > 0 {
@@ -50,6 +61,9 @@ func (s shape) yaml() string {
 	if s.volumes {
 		b.WriteString("        volumeMounts: [{name: data, mountPath: /data}]\n")
 		b.WriteString("  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n")
+		if s.trash != "" {
+			fmt.Fprintf(b, "    reclaim: {after: %s}\n", s.trash)
+		}
 	}
 	return b.String()
 }

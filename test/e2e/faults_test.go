@@ -85,7 +85,7 @@ func TestAVolumeOfAnotherOwnerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.apply("life", lifeSet)
-	l.waitCause("life-0", "VolumeRefused")
+	l.waitCause("life-0", "VolumeOccupied")
 	if got, err := os.ReadFile(precious); err != nil || string(got) != "not yours" {
 		t.Errorf("the foreign file is %q, %v", got, err)
 	}
@@ -103,7 +103,7 @@ func TestAVolumeThatVanishedIsNotReplacedInSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.stead("scale", "life", "--replicas", "3")
-	l.waitCause("life-2", "VolumeRefused")
+	l.waitCause("life-2", "VolumeMissing")
 }
 
 func TestBadManifestsAreRefusedWholeWithLineAndPath(t *testing.T) {

@@ -75,12 +75,12 @@ func (h *Host) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	path := fmt.Sprintf("/fake/volumes/%s/%s/%s-%d", id.Namespace, id.Set, v.Claim, id.Ordinal)
+	path := placeOf(id, v.Claim)
 	switch have, ok := h.volumes[path]; {
 	case ok && have != v.ID:
 		return "", fmt.Errorf("volume %s: it is of %s: %w", path, have, runtime.ErrForeign)
 	case !ok && !fresh:
-		return "", fmt.Errorf("volume %s: %w", path, runtime.ErrNotFound)
+		return "", fmt.Errorf("volume %s: %w", path, runtime.ErrAbsent)
 	}
 	h.volumes[path] = v.ID
 	return path, nil
@@ -90,7 +90,7 @@ func (h *Host) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume
 func (h *Host) DropVolumes(id spec.Identity, claims ...spec.ClaimName) {
 	h.with(func() {
 		for _, c := range claims {
-			delete(h.volumes, fmt.Sprintf("/fake/volumes/%s/%s/%s-%d", id.Namespace, id.Set, c, id.Ordinal))
+			delete(h.volumes, placeOf(id, c))
 		}
 	})
 }

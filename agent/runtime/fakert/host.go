@@ -34,6 +34,7 @@ type Host struct {
 	containers map[runtime.ContainerID]*container
 	links      map[spec.Identity]link
 	volumes    map[string]spec.VolumeID
+	trash      map[spec.VolumeID]trashed
 	scratch    map[scratchKey]spec.Token
 	starts     map[spec.Identity][]Start
 	script     script
@@ -50,6 +51,7 @@ func New() *Host {
 		containers: map[runtime.ContainerID]*container{},
 		links:      map[spec.Identity]link{},
 		volumes:    map[string]spec.VolumeID{},
+		trash:      map[spec.VolumeID]trashed{},
 		scratch:    map[scratchKey]spec.Token{},
 		starts:     map[spec.Identity][]Start{},
 	}

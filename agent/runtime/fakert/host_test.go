@@ -181,7 +181,7 @@ func TestRebootLosesWhatLivesInMemory(t *testing.T) {
 func TestVolumesKeepTheirOwner(t *testing.T) {
 	h := fakert.New()
 	v := spec.MemberVolume{Claim: "data", ID: "v1"}
-	if _, err := h.Ensure(t.Context(), db0, v, false, nil); !errors.Is(err, runtime.ErrNotFound) {
+	if _, err := h.Ensure(t.Context(), db0, v, false, nil); !errors.Is(err, runtime.ErrAbsent) {
 		t.Errorf("a used volume that is missing: %v", err)
 	}
 	if _, err := h.Ensure(t.Context(), db0, v, true, nil); err != nil {

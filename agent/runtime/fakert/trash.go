@@ -1,0 +1,94 @@
+package fakert
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// trashed is a volume in the trash.
+type trashed struct {
+	entry runtime.Trashed
+	until time.Time
+}
+
+func placeOf(id spec.Identity, claim spec.ClaimName) string {
+	return fmt.Sprintf("/fake/volumes/%s/%s/%s-%d", id.Namespace, id.Set, claim, id.Ordinal)
+}
+
+// Reclaim moves a volume into the trash, where its time runs by the host's clock.
+func (h *Host) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
+	if err := h.intercept(ctx, Call{"Reclaim", o.ID, string(o.Claim)}); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := placeOf(o.ID, o.Claim)
+	have, there := h.volumes[place]
+	switch _, moved := h.trash[o.Volume]; {
+	case moved:
+		return nil
+	case !there:
+		return fmt.Errorf("volume %s: %w", place, runtime.ErrAbsent)
+	case have != o.Volume:
+		return fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
+	}
+	delete(h.volumes, place)
+	h.trash[o.Volume] = trashed{
+		runtime.Trashed{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class},
+		h.now().Add(o.Trash.Duration),
+	}
+	return nil
+}
+
+// Trash lists what lies in the trash.
+func (h *Host) Trash(ctx context.Context) ([]runtime.Trashed, error) {
+	if err := h.intercept(ctx, Call{Op: "Trash"}); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []runtime.Trashed
+	for _, t := range h.trash {
+		t.entry.Left = max(0, t.until.Sub(h.now()))
+		out = append(out, t.entry)
+	}
+	slices.SortFunc(out, func(a, b runtime.Trashed) int { return cmp.Compare(a.Volume, b.Volume) })
+	return out, nil
+}
+
+// Erase forgets what lies in the trash and whose time is over.
+func (h *Host) Erase(ctx context.Context, _ string, id spec.VolumeID) error {
+	if err := h.intercept(ctx, Call{Op: "Erase", Name: string(id)}); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, there := h.trash[id]
+	if there && h.now().Before(t.until) {
+		return fmt.Errorf("erase volume %s: its time is not over: %w", id, runtime.ErrExists)
+	}
+	delete(h.trash, id)
+	return nil
+}
+
+// PutVolume puts a volume into a place, whatever stands there, as a person may.
+func (h *Host) PutVolume(id spec.Identity, claim spec.ClaimName, v spec.VolumeID) {
+	h.with(func() { h.volumes[placeOf(id, claim)] = v })
+}
+
+// Volumes lists the volumes that stand in their places.
+func (h *Host) Volumes() (ids []spec.VolumeID) {
+	h.with(func() {
+		for _, id := range h.volumes {
+			ids = append(ids, id)
+		}
+	})
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,78 @@
+package volume
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+const (
+	noteFile = "trash.json"
+	noteTemp = "trash.json.new"
+	// noteEvery is how much of its time in the trash a volume may lose by a reboot.
+	noteEvery = 10 * time.Minute
+)
+
+// note says how long a volume is to lie in the trash still. The time is counted on the
+// clock since boot, and only while an agent could write it down: neither a wall clock
+// nor a machine that is off shortens it.
+type note struct {
+	Class string `json:"class"`
+	// Left remained at the moment Since of the boot Boot.
+	Left  time.Duration `json:"left"`
+	Since time.Duration `json:"since"`
+	Boot  spec.BootID   `json:"boot"`
+}
+
+// left is how long the volume at bin is to lie there still. The note is written anew
+// in a new boot, and from time to time.
+func (v *Volumes) left(root *os.Root, bin string) (time.Duration, error) {
+	var n note
+	content, err := root.ReadFile(filepath.Join(bin, noteFile))
+	if err == nil {
+		err = json.Unmarshal(content, &n)
+	}
+	if err != nil {
+		return 0, err
+	}
+	passed := time.Duration(0)
+	if n.Boot == v.boot {
+		passed = max(0, v.clock()-n.Since)
+	}
+	if n.Boot != v.boot || passed >= noteEvery {
+		n.Left -= passed
+		err = v.writeNote(root, bin, n)
+		passed = 0
+	}
+	return max(0, n.Left-passed), err
+}
+
+// writeNote writes, durably, that n.Left remains as of now.
+func (v *Volumes) writeNote(root *os.Root, dir string, n note) error {
+	n.Since, n.Boot = v.clock(), v.boot
+	content, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return put(root, dir, noteTemp, noteFile, content)
+}
+
+// put writes a file whole and durably, or not at all.
+func put(root *os.Root, dir, temp, name string, content []byte) error {
+	f, err := root.OpenFile(filepath.Join(dir, temp), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(content, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := root.Rename(filepath.Join(dir, temp), filepath.Join(dir, name)); err != nil {
+		return err
+	}
+	return syncDir(root, dir)
+}

@@ -1,0 +1,237 @@
+package volume
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+const (
+	// trashDir is in the directory of each storage class: a move into it is one rename.
+	// No namespace has such a name.
+	trashDir = ".trash"
+	// erasing begins the name of what is being deleted.
+	erasing = "erasing-"
+)
+
+// placeOf is where a volume stands in the directory of its class.
+func placeOf(id spec.Identity, claim spec.ClaimName) string {
+	return filepath.Join(string(id.Namespace), string(id.Set), string(claim)+"-"+strconv.Itoa(id.Ordinal))
+}
+
+// Reclaim implements runtime.Volumes. The note of how long the volume is to lie in the
+// trash is written before it is moved there, so that none lies there without.
+func (v *Volumes) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
+	if err := v.reclaim(o); err != nil {
+		return fmt.Errorf("reclaim volume %s of %s: %w", o.Claim, o.ID, err)
+	}
+	return ctx.Err()
+}
+
+func (v *Volumes) reclaim(o spec.VolumeOrder) error {
+	if err := checkIdentity(o.ID, string(o.Claim), string(o.Volume)); err != nil {
+		return err
+	}
+	root, err := v.open(o.Class)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	want := owner{Cluster: v.cluster, Namespace: o.ID.Namespace, Set: o.ID.Set, Ordinal: o.ID.Ordinal,
+		Claim: o.Claim, Volume: o.Volume, Number: o.Number}
+	place, bin := placeOf(o.ID, o.Claim), filepath.Join(trashDir, string(o.Volume))
+	path := filepath.Join(root.Name(), place)
+	have, err := readOwner(root, place)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if found, err := contents(root, place); err != nil || len(found) > 0 {
+			return errors.Join(err, fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched", runtime.ErrExists, path, found))
+		}
+		return v.moved(root, place, bin, want)
+	case err != nil:
+		return fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched", runtime.ErrForeign, path, err)
+	case have != want:
+		return fmt.Errorf("%w: %s holds %s, to be given up is %s; nothing was touched", runtime.ErrForeign, path, have, want)
+	}
+	if err := unmounted(path); err != nil {
+		return err
+	}
+	if err := makeDirs(root, trashDir); err != nil {
+		return err
+	}
+	if err := v.writeNote(root, place, note{Class: o.Class, Left: o.Trash.Duration}); err != nil {
+		return err
+	}
+	if err := v.step("move"); err != nil {
+		return err
+	}
+	if err := root.Rename(place, bin); err != nil {
+		return err
+	}
+	return v.moved(root, place, bin, want)
+}
+
+// moved makes durable that a volume stands in the trash and not in its place.
+func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
+	have, err := readOwner(root, bin)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: it is neither at %s nor in the trash", runtime.ErrAbsent, filepath.Join(root.Name(), place))
+	case err != nil:
+		return err
+	case have != want:
+		return fmt.Errorf("%w: in the trash lies %s", runtime.ErrForeign, have)
+	}
+	if err := v.step("sync"); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(root, trashDir), syncDir(root, filepath.Dir(place)))
+}
+
+// unmounted refuses a directory at or below which something is mounted.
+func unmounted(path string) error {
+	mounts, err := mountsAt(path)
+	if err == nil && len(mounts) > 0 {
+		err = fmt.Errorf("%w: %s is mounted there; nothing was touched; unmount it", runtime.ErrExists, mounts[0])
+	}
+	return err
+}
+
+// Trash implements runtime.Volumes. A class whose directory is not there is left out.
+func (v *Volumes) Trash(ctx context.Context) ([]runtime.Trashed, error) {
+	var out []runtime.Trashed
+	for class := range v.classes {
+		root, err := v.open(class)
+		if errors.Is(err, runtime.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list trash: %w", err)
+		}
+		found, err := v.trashOf(ctx, root, class)
+		if err = errors.Join(err, root.Close()); err != nil {
+			return nil, fmt.Errorf("list trash of class %s: %w", class, err)
+		}
+		out = append(out, found...)
+	}
+	slices.SortFunc(out, func(a, b runtime.Trashed) int { return cmp.Compare(a.Volume, b.Volume) })
+	return out, nil
+}
+
+func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out []runtime.Trashed, err error) {
+	names, err := contents(root, trashDir)
+	for _, name := range names {
+		bin := filepath.Join(trashDir, name)
+		o, err := readOwner(root, bin)
+		id, begun := strings.CutPrefix(name, erasing)
+		switch {
+		case begun && errors.Is(err, fs.ErrNotExist): // all but its directory is deleted
+			if err := eraseTree(ctx, root, bin); err != nil {
+				return nil, err
+			}
+		case err != nil || o.Cluster != v.cluster || string(o.Volume) != id:
+		case begun:
+			out = append(out, trashed(o, class, 0))
+		default:
+			left, err := v.left(root, bin)
+			if err == nil {
+				out = append(out, trashed(o, class, left))
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+func trashed(o owner, class string, left time.Duration) runtime.Trashed {
+	return runtime.Trashed{
+		ID:    spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal},
+		Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: class, Left: left,
+	}
+}
+
+// Erase implements runtime.Volumes. What is being erased has another name, so that it
+// is never taken for what could come back.
+func (v *Volumes) Erase(ctx context.Context, class string, id spec.VolumeID) error {
+	if err := v.erase(ctx, class, id); err != nil {
+		return fmt.Errorf("erase volume %s: %w", id, err)
+	}
+	return nil
+}
+
+func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) error {
+	if err := checkLabel(string(id)); err != nil {
+		return err
+	}
+	root, err := v.open(class)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	bin, end := filepath.Join(trashDir, string(id)), filepath.Join(trashDir, erasing+string(id))
+	if _, err := root.Lstat(bin); err == nil {
+		left, err := v.left(root, bin)
+		if err != nil {
+			return err
+		}
+		if left > 0 {
+			return fmt.Errorf("%w: it is to lie in the trash for %s still", runtime.ErrExists, left)
+		}
+		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
+			return err
+		}
+		if err := root.Rename(bin, end); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := root.Lstat(end); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, part := range []string{dataDir, noteFile, "."} { // whose it was goes last
+		if err := v.step("erase " + part); err != nil {
+			return err
+		}
+		if err := eraseTree(ctx, root, filepath.Join(end, part)); err != nil {
+			return err
+		}
+	}
+	return syncDir(root, trashDir)
+}
+
+// eraseTree deletes path and all below it, following no link; absent is no error.
+func eraseTree(ctx context.Context, root *os.Root, path string) error {
+	found, err := root.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if found.IsDir() {
+		names, err := contents(root, path)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := errors.Join(ctx.Err(), eraseTree(ctx, root, filepath.Join(path, name))); err != nil {
+				return err
+			}
+		}
+	}
+	return root.RemoveAll(path) // also the unfinished owner file that contents leaves out
+}

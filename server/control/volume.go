@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// volumeShown is a volume's status.
+type volumeShown struct {
+	// User is the life that uses it, as "db-0 1.23"; "": none.
+	User string `json:"user,omitempty"`
+	// Said is what its node said of it.
+	Said *spec.VolumeReport `json:"said,omitempty"`
+}
+
+// volumes are the volumes that q may choose, and behind each what lies in the trash of
+// the same claim and member.
+func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
+	volumes, err := stored[spec.Volume](ctx, s.cfg.Store, store.KindVolume, q)
+	if err != nil {
+		return nil, err
+	}
+	said, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, q)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[spec.VolumeID]*spec.VolumeReport{}
+	for i := range said {
+		byID[said[i].Volume] = &said[i]
+	}
+	var items []item
+	s.cfg.World.Look(func(v world.View) {
+		for _, vol := range volumes {
+			items = append(items, showVolume(vol, volumeShown{User: userOf(v, vol), Said: byID[vol.UID]}))
+			delete(byID, vol.UID)
+		}
+	})
+	for _, r := range said {
+		if byID[r.Volume] == nil || r.State != spec.VolumeTrashed {
+			continue
+		}
+		items = append(items, showVolume(spec.Volume{
+			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node, Fate: spec.FateTrashed,
+		}, volumeShown{Said: byID[r.Volume]}))
+	}
+	return items, nil
+}
+
+// stored reads all records of a kind in the namespace of q. One that cannot be read is
+// left out; the server's log has named it.
+func stored[T any](ctx context.Context, from store.Store, kind string, q query) (out []T, err error) {
+	prefix := kind + "/"
+	if q.ns != "" {
+		prefix += string(q.ns) + "/"
+	}
+	_, kvs, err := from.Snapshot(ctx, prefix)
+	for _, kv := range kvs {
+		if record, err := store.Decode[T](kv); err == nil {
+			out = append(out, record)
+		}
+	}
+	return out, err
+}
+
+// userOf is the life that uses a volume.
+func userOf(v world.View, vol spec.Volume) string {
+	m, _ := v.Member(vol.ID)
+	if m == nil {
+		return ""
+	}
+	for _, mount := range m.Volumes {
+		if mount.Claim == vol.Claim && mount.ID == vol.UID {
+			return m.ID.MemberName() + " " + m.Token.String()
+		}
+	}
+	return ""
+}
+
+func showVolume(v spec.Volume, st volumeShown) item {
+	name := string(v.Claim) + "-" + v.ID.MemberName()
+	if v.Fate == spec.FateTrashed {
+		name += "." + string(v.UID)[:min(8, len(v.UID))] // several of one claim may lie there
+	}
+	return item{kind: kindVolume, set: v.ID.Set, body: object{
+		APIVersion: steadVersion, Kind: "Volume", Spec: v, Status: st,
+		Metadata: meta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), CreationTimestamp: v.CreatedAt},
+	}}
+}
+
+// volumesOf says what becomes of the volumes of members that a scale down stops.
+func volumesOf(set *spec.Set) string {
+	if p := set.Spec.Retention; p == nil || p.WhenScaled != spec.Delete || len(set.Spec.VolumeClaimTemplates) == 0 {
+		return "volumes kept"
+	}
+	return "their volumes are given up, and erased " + trashText(set)
+}
+
+// trashText says when what is given up is erased: "data after 24h, log at once".
+func trashText(set *spec.Set) string {
+	var parts []string
+	for i := range set.Spec.VolumeClaimTemplates {
+		c := &set.Spec.VolumeClaimTemplates[i]
+		when := "after " + spec.Duration{Duration: c.Trash()}.String()
+		if c.Trash() == 0 {
+			when = "at once"
+		}
+		parts = append(parts, c.Metadata.Name+" "+when)
+	}
+	return "(" + bounded(parts) + ")"
+}

@@ -1,0 +1,161 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// orders is what a node shall do with volumes of its: give up those that are being
+// reclaimed, and forget those in its trash that no record names any more.
+func orders(v world.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder {
+	out := map[spec.VolumeID]spec.VolumeOrder{}
+	for _, r := range v.VolumeReportsOn(node) {
+		if now := v.Volume(r.ID, r.Claim); now == nil && v.VolumeRev(r.ID, r.Claim) == 0 || now != nil && now.UID != r.Volume {
+			out[r.Volume] = spec.VolumeOrder{
+				ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Fate: spec.FateGone,
+			}
+		}
+	}
+	for _, vol := range v.VolumesOn(node) {
+		id, _ := v.Identity(vol.ID)
+		out[vol.UID] = spec.VolumeOrder{
+			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class,
+			Fate: vol.Fate, Trash: spec.Duration{Duration: vol.Trash()},
+			Unused: id == nil || id.VolumeReady[vol.Claim] < vol.Number,
+		}
+	}
+	return out
+}
+
+// nextOrders returns the orders that differ from what was told, by volume, and takes
+// them as told.
+func (t *told) nextOrders(v world.View, at seat) (out []spec.VolumeOrder) {
+	now := orders(v, at.node)
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		if old, known := t.orders[id]; !known || old != now[id] {
+			out = append(out, now[id])
+		}
+	}
+	t.orders = now
+	return out
+}
+
+// said is what a node says of volumes, until it is stored.
+type said struct {
+	full    bool // it named all that its trash holds
+	reports map[spec.VolumeID]spec.VolumeReport
+}
+
+// hear takes what the node says of volumes. It does not block.
+func (se *session) hear(m *proto.VolumeReports) {
+	reports, err := wire.ToDocuments[spec.VolumeReport](m.GetReportsJson())
+	if err != nil {
+		se.abort(codes.InvalidArgument, err.Error())
+		return
+	}
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	if m.GetFull() {
+		se.said = said{full: true}
+	}
+	if se.said.reports == nil {
+		se.said.reports = map[spec.VolumeID]spec.VolumeReport{}
+	}
+	for _, r := range reports {
+		if !wellFormed(r) {
+			se.abort(codes.InvalidArgument, "a report names no volume")
+			return
+		}
+		r.Node = se.node
+		se.said.reports[r.Volume] = r
+	}
+	se.moved = true
+	se.out.ring()
+}
+
+// wellFormed: what it names can be a key.
+func wellFormed(r spec.VolumeReport) bool {
+	for _, name := range []string{string(r.ID.Namespace), string(r.ID.Set), string(r.Claim), string(r.Volume)} {
+		if !spec.ValidLabel(name) {
+			return false
+		}
+	}
+	return r.ID.Ordinal >= 0
+}
+
+// putVolumes stores what the node said, guarded by the session; what was erased is
+// forgotten, and so is what a full trash does not hold. again: the store could not
+// take it now.
+func (se *session) putVolumes() (again bool, err error) {
+	se.mu.Lock()
+	heard := se.said
+	se.said = said{}
+	se.mu.Unlock()
+	if !heard.full && len(heard.reports) == 0 {
+		return false, nil
+	}
+	var units []store.Txn
+	se.server.cfg.World.Look(func(v world.View) { units = heard.units(v, se.node) })
+	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
+	defer cancel()
+	shared := []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)}
+	for _, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
+		switch {
+		case errors.Is(o.Err, store.ErrConflict):
+			return false, errOver
+		case o.Err != nil:
+			again = true
+		}
+	}
+	if again {
+		se.unhear(heard)
+	}
+	return again, nil
+}
+
+// units are the writes of what was heard.
+func (s said) units(v world.View, node spec.NodeName) (units []store.Txn) {
+	write := func(op store.Op) { units = append(units, store.Txn{Then: []store.Op{op}}) }
+	if s.full {
+		for _, old := range v.VolumeReportsOn(node) {
+			if _, there := s.reports[old.Volume]; !there {
+				write(store.Del(store.VolumeReportKey(old.ID, old.Claim, old.Volume)))
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.reports)) {
+		r := s.reports[id]
+		key := store.VolumeReportKey(r.ID, r.Claim, r.Volume)
+		if r.State == spec.VolumeErased {
+			write(store.Del(key))
+		} else {
+			write(store.Put(key, store.Encode(r)))
+		}
+	}
+	return units
+}
+
+// unhear keeps what could not be stored, unless the node said something newer.
+func (se *session) unhear(old said) {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	if se.said.full {
+		return
+	}
+	newer := se.said.reports
+	se.said = old
+	if se.said.reports == nil {
+		se.said.reports = map[spec.VolumeID]spec.VolumeReport{}
+	}
+	maps.Copy(se.said.reports, newer)
+}

@@ -1,0 +1,134 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+func (n *node) say(full bool, reports ...spec.VolumeReport) {
+	docs, err := wire.Documents(reports)
+	if err != nil {
+		n.r.t.Fatal(err)
+	}
+	n.send(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: &proto.VolumeReports{Full: full, ReportsJson: docs}}})
+}
+
+// order waits until the node is told what to do with a volume.
+func (n *node) order(volume spec.VolumeID, fate spec.VolumeFate) (order spec.VolumeOrder) {
+	n.r.t.Helper()
+	n.next("order "+string(fate), func(m *proto.ToNode) bool {
+		orders, err := wire.ToDocuments[spec.VolumeOrder](m.GetWanted().GetVolumesJson())
+		if err != nil {
+			n.r.t.Fatal(err)
+		}
+		for _, o := range orders {
+			if o.Volume == volume && o.Fate == fate {
+				order = o
+				return true
+			}
+		}
+		return false
+	})
+	return order
+}
+
+func TestANodeIsToldWhatBecomesOfItsVolumes(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	key, said := store.VolumeKey(ident(1), "data"), store.VolumeReportKey(ident(1), "data", "v1")
+	volume := spec.Volume{
+		ID: ident(1), Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", Fate: spec.FateDelete,
+		TrashAfter: &spec.Duration{Duration: time.Minute},
+	}
+	r.record(key, volume)
+	other := volume
+	other.ID, other.UID, other.Node, other.Fate = ident(2), "v2", "n2", spec.FateReclaiming
+	r.record(store.VolumeKey(ident(2), "data"), other)
+	n := r.connect(n1)
+	n.welcome()
+	if orders := n.wanted().GetVolumesJson(); len(orders) != 0 {
+		t.Fatalf("told %s; want no order for what is kept and what is another node's", orders)
+	}
+	volume.Fate = spec.FateReclaiming
+	r.record(key, volume)
+	if o := n.order("v1", spec.FateReclaiming); o.ID != ident(1) || o.Number != 1 || o.Class != "local" || o.Trash.Duration != time.Minute || !o.Unused {
+		t.Errorf("told %+v", o)
+	}
+	trashed := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", Class: "local", Node: "another", State: spec.VolumeTrashed}
+	n.say(false, trashed)
+	r.until("what it says is stored", func() bool { _, ok := r.get(said); return ok })
+	kv, _ := r.get(said)
+	if got, err := store.Decode[spec.VolumeReport](kv); err != nil || got.Node != "n1" || got.State != spec.VolumeTrashed {
+		t.Errorf("stored %+v, %v; want it from the node that said it", got, err)
+	}
+	r.commit(store.Del(key))
+	n.order("v1", spec.FateGone)
+	n.say(false, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", State: spec.VolumeErased})
+	r.until("it is forgotten", func() bool { _, ok := r.get(said); return !ok })
+}
+
+func TestATrashThatIsToldWholeReplacesWhatWasSaid(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	old, mine := store.VolumeReportKey(ident(1), "data", "old"), store.VolumeReportKey(ident(1), "data", "mine")
+	others := store.VolumeReportKey(ident(1), "data", "others")
+	for volume, node := range map[spec.VolumeID]spec.NodeName{"old": "n1", "others": "n2"} {
+		r.record(store.VolumeReportKey(ident(1), "data", volume),
+			spec.VolumeReport{ID: ident(1), Claim: "data", Volume: volume, Node: node, State: spec.VolumeTrashed})
+	}
+	n := r.connect(n1)
+	n.welcome()
+	n.say(true, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "mine", State: spec.VolumeTrashed})
+	r.until("it is as the node says", func() bool {
+		_, hasOld := r.get(old)
+		_, hasMine := r.get(mine)
+		return !hasOld && hasMine
+	})
+	if _, ok := r.get(others); !ok {
+		t.Error("what another node said was forgotten")
+	}
+	n.order("mine", spec.FateGone) // the store knows no such volume
+	r.record(store.VolumeKey(ident(1), "data"), spec.Volume{ID: ident(1), Claim: "data", UID: "next", Node: "n1", Fate: spec.FateKeep})
+	n.say(false, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "before", State: spec.VolumeTrashed},
+		spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "next", State: spec.VolumeTrashed})
+	n.order("before", spec.FateGone) // another has its place
+	r.until("both are stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(1), "data", "next")); return ok })
+	for _, m := range n.hold {
+		if orders, _ := wire.ToDocuments[spec.VolumeOrder](m.GetWanted().GetVolumesJson()); slices.ContainsFunc(orders, func(o spec.VolumeOrder) bool { return o.Volume == "next" }) {
+			t.Errorf("told %+v; want no order about a volume that is kept", orders)
+		}
+	}
+}
+
+func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	n := r.connect(n1)
+	n.welcome()
+	n.wanted()
+	r.server.mu.Lock()
+	se := r.server.sessions["n1"]
+	r.server.mu.Unlock()
+	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 99}) // another took it
+	if err := n.ended(); err == nil {
+		t.Error("the session goes on")
+	}
+	docs, err := wire.Documents([]spec.VolumeReport{{ID: ident(1), Claim: "data", Volume: "v1", State: spec.VolumeTrashed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	se.hear(&proto.VolumeReports{ReportsJson: docs})
+	se.ctx = t.Context() // it was on its way when the session ended
+	if _, err := se.putVolumes(); err == nil {
+		t.Error("it could be said")
+	}
+	if _, ok := r.get(store.VolumeReportKey(ident(1), "data", "v1")); ok {
+		t.Error("it was stored")
+	}
+}

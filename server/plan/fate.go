@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// maxFates is how many volumes may change with one action: more than one transaction
+// holds would not be recorded at once.
+const maxFates = 30
+
+// fate is what becomes of a volume when its member goes, by the set's policy; that of
+// a claim which the set does not have stays as it is, and so does, when the set is
+// deleted and its volumes stay, what a scale-down has decided.
+func (s *step) fate(v *spec.Volume) spec.VolumeFate {
+	policy := spec.RetentionPolicy{}
+	if p := s.w.Set.Spec.Retention; p != nil {
+		policy = *p
+	}
+	when := policy.WhenScaled
+	if s.w.Set.Deleting {
+		when = policy.WhenDeleted
+	}
+	switch {
+	case v.Fate == spec.FateReclaiming || s.claimTemplate(v.Claim) == nil:
+		return v.Fate
+	case when == spec.Delete:
+		return spec.FateDelete
+	case s.w.Set.Deleting:
+		return v.Fate
+	}
+	return spec.FateKeep
+}
+
+// claimTemplate is the set's template of a claim; nil: it has none.
+func (s *step) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
+	for i := range s.w.Set.Spec.VolumeClaimTemplates {
+		if c := &s.w.Set.Spec.VolumeClaimTemplates[i]; c.Metadata.Name == string(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// decided is v with the fate and, from the set's template, the trash period that it
+// is to have; false: it has them.
+func (s *step) decided(v *spec.Volume, fate spec.VolumeFate) (spec.Volume, bool) {
+	now := *v
+	now.Fate = fate
+	if c := s.claimTemplate(v.Claim); c != nil && v.Trash() != c.Trash() && v.Fate != spec.FateReclaiming {
+		now.TrashAfter = trash(c)
+	}
+	return now, now.Fate != v.Fate || now.Trash() != v.Trash()
+}
+
+// trash is the trash period of a claim as records have it.
+func trash(c *spec.ClaimTemplate) *spec.Duration {
+	if c.Trash() == spec.DefaultTrash {
+		return nil
+	}
+	return &spec.Duration{Duration: c.Trash()}
+}
+
+// undecided are the volumes of a member that goes whose fate is not recorded yet as it
+// is to be. Whoever asks records them: they are told once.
+func (s *step) undecided(t *seat) (out []spec.Volume) {
+	if s.inRange(t) || t.member == nil || t.decided {
+		return nil
+	}
+	t.decided = true
+	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		if v, changed := s.decided(t.volumes[claim], s.fate(t.volumes[claim])); changed {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// fates are those of all members that go, highest first.
+func (s *step) fates() (out []spec.Volume) {
+	for i := len(s.seats) - 1; i >= 0; i-- {
+		out = append(out, s.undecided(&s.seats[i])...)
+	}
+	return out
+}
+
+// setVolumes records them, in as many actions as it takes.
+func (s *step) setVolumes(volumes []spec.Volume, why string) {
+	for part := range slices.Chunk(volumes, maxFates) {
+		s.act(SetVolumes{Volumes: part, Text: why})
+	}
+}
+
+// keep keeps the volumes of members that are wanted (again).
+func (s *step) keep() {
+	for _, i := range s.wanted {
+		t := &s.seats[i]
+		var changed []spec.Volume
+		for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+			if v := t.volumes[claim]; v.Fate == spec.FateDelete {
+				kept, _ := s.decided(v, spec.FateKeep)
+				changed = append(changed, kept)
+			}
+		}
+		t.kept = len(changed) > 0
+		s.setVolumes(changed, t.id.MemberName()+" is wanted again")
+	}
+}
+
+// release moves on what is to go (SAFETY S11): a volume that nobody can use any more is
+// reclaimed, and its record goes when its node has said that nothing stands in its
+// place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
+// recorded. While a node has not said what it runs since the store was restored,
+// nothing is given up nor forgotten: this store may not know who uses it (SAFETY S8).
+func (s *step) release() (given bool) {
+	for i := range s.seats {
+		t := &s.seats[i]
+		given = s.reclaim(t) || given
+		if s.unheard == "" {
+			s.drop(t)
+		}
+		if !s.inRange(t) && t.member == nil {
+			s.tellGivenUp(t)
+		}
+	}
+	return given
+}
+
+// reclaim gives up the volumes of an identity that has no life and gets none. The
+// last life's record is gone, so it is proven over; a stray may use them still.
+func (s *step) reclaim(t *seat) bool {
+	if s.inRange(t) || t.member != nil || t.forgotten {
+		return false
+	}
+	var changed []spec.Volume
+	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		v := t.volumes[claim]
+		fate := v.Fate
+		if s.w.Set.Deleting {
+			fate = s.fate(v)
+		}
+		if fate == spec.FateDelete && len(t.strays) == 0 && s.unheard == "" {
+			fate = spec.FateReclaiming
+		}
+		if fate == v.Fate {
+			continue
+		}
+		now, _ := s.decided(v, fate)
+		changed = append(changed, now)
+	}
+	if len(changed) > 0 {
+		s.act(SetVolumes{Volumes: changed, Text: fmt.Sprintf("no life of %s is left that could use them", t.id.MemberName())})
+	}
+	return len(changed) > 0
+}
+
+// drop removes the record of a volume that is gone from its place; the next one, if
+// there is another, follows at the next look. With the last of an identity that
+// nobody wants its address is free; while the set stands its volumes are counted on.
+func (s *step) drop(t *seat) {
+	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		v, said := t.volumes[claim], t.said[claim]
+		if v.Fate != spec.FateReclaiming || said == nil || said.Volume != v.UID || !said.State.Released() {
+			continue
+		}
+		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Text: fmt.Sprintf("node %s says that it is %s", v.Node, said.State)}
+		if t.identity != nil && !s.inRange(t) && t.member == nil && !t.forgotten && len(t.volumes) == 1 && len(t.strays) == 0 {
+			rec := spec.IdentityRecord{ID: t.id, LastToken: t.identity.LastToken}
+			if !s.w.Set.Deleting {
+				rec.VolumeNumbers, rec.VolumeReady = t.identity.VolumeNumbers, t.identity.VolumeReady
+			}
+			a.Identity, a.FreeAddress = &rec, true
+		}
+		s.act(a)
+		return
+	}
+}
+
+// tellGivenUp says what a volume waits for that nobody uses and that is to go.
+func (s *step) tellGivenUp(t *seat) {
+	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		switch v := t.volumes[claim]; {
+		case v.Fate == spec.FateDelete && s.unheard != "":
+			s.block(t, BlockedRestored, fmt.Sprintf("its volume of the claim %s is to go, but the store was restored, and node %s has not said since what it runs", claim, s.unheard))
+			return
+		case v.Fate == spec.FateDelete && len(t.strays) > 0:
+			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but node %s runs a life of it (token %s) that the store does not know",
+				claim, t.strays[0].Node, t.strays[0].Stray.Token))
+			return
+		case v.Fate == spec.FateReclaiming:
+			reason, text := s.givenUp(t, v)
+			s.block(t, reason, text)
+			return
+		}
+	}
+}
+
+// givenUp says what a volume that is being reclaimed waits for.
+func (s *step) givenUp(t *seat, v *spec.Volume) (reason, text string) {
+	what := fmt.Sprintf("its volume %s of the claim %s is being given up", v.UID, v.Claim)
+	n := s.node(v.Node)
+	switch said := t.said[v.Claim]; {
+	case n == nil || n.Session == nil || n.Session.UID != n.Node.UID:
+		return BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent", what, v.Node)
+	case said != nil && said.Volume == v.UID && said.State == spec.VolumeRefused:
+		return said.Cause, fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
+	}
+	return BlockedReclaiming, fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)
+}
+
+// remains plans for what a set has left behind that is gone: volumes that are to go.
+// All else of it runs on and stays: absence is no order.
+func remains(w World) Plan {
+	if len(w.Slots) == 0 {
+		return Plan{}
+	}
+	w.Set, w.Table = &spec.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
+	s := newStep(w)
+	if !s.unreadable() {
+		s.release()
+	}
+	return s.plan
+}

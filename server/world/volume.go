@@ -1,0 +1,124 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// volumeKey names one volume of an identity.
+type volumeKey struct {
+	claim  spec.ClaimName
+	volume spec.VolumeID
+}
+
+// heard is what was said of the present volumes; nil: nothing.
+func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
+	var out map[spec.ClaimName]*spec.VolumeReport
+	for claim, v := range l.volumes {
+		if v.record == nil {
+			continue
+		}
+		r := l.said[volumeKey{claim, v.record.UID}].record
+		if r == nil || r.Node != v.record.Node {
+			continue
+		}
+		if out == nil {
+			out = map[spec.ClaimName]*spec.VolumeReport{}
+		}
+		out[claim] = r
+	}
+	return out
+}
+
+// applyVolumeReport takes over one change of what a node says of a volume:
+// <claim>/<ordinal>/<volume id>.
+func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) error {
+	defer t.dropIdleSet(s)
+	if len(parts) != 3 {
+		return fmt.Errorf("decode %s: the key names no volume", ev.Key)
+	}
+	id, claim, err := identityOf(t.ref, store.KindVolume, parts[:2])
+	if err != nil {
+		return fmt.Errorf("decode %s: %w", ev.Key, err)
+	}
+	l, key := t.slot(id), volumeKey{claim, spec.VolumeID(parts[2])}
+	e, err := decode(s, ev, func(r *spec.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
+	if old := l.said[key].record; old != nil {
+		delete(s.node(old.Node).said, ev.Key)
+		s.dropIdleNode(old.Node)
+	}
+	if e.record != nil {
+		s.node(e.record.Node).said[ev.Key] = e.record
+	}
+	keep(l.said, key, e)
+	l.refresh(s)
+	t.dropIdle(s, id)
+	return err
+}
+
+// moveVolume keeps the list of volumes that each node is to give up.
+func (s *state) moveVolume(key string, old, now *spec.Volume) {
+	if old != nil && old.Fate == spec.FateReclaiming {
+		delete(s.node(old.Node).volumes, key)
+		s.dropIdleNode(old.Node)
+	}
+	if now != nil && now.Fate == spec.FateReclaiming {
+		s.node(now.Node).volumes[key] = now
+	}
+}
+
+func (s *state) VolumesOn(node spec.NodeName) []*spec.Volume {
+	if n := s.nodes[node]; n != nil {
+		return byKey(n.volumes)
+	}
+	return nil
+}
+
+func (s *state) VolumeReportsOn(node spec.NodeName) []*spec.VolumeReport {
+	if n := s.nodes[node]; n != nil {
+		return byKey(n.said)
+	}
+	return nil
+}
+
+func byKey[T any](m map[string]*T) []*T {
+	out := make([]*T, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[key])
+	}
+	return out
+}
+
+func (s *state) Volume(id spec.Identity, c spec.ClaimName) *spec.Volume {
+	return s.lookup(id).volumes[c].record
+}
+
+func (s *state) VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev {
+	return s.lookup(id).said[volumeKey{c, v}].mod
+}
+
+// Remains looks at each set that is gone: they are few.
+func (s *state) Remains() []spec.SetRef {
+	var refs []spec.SetRef
+	for ref, t := range s.sets {
+		if t.set.mod == 0 && slices.ContainsFunc(t.slots, (*slot).givesUp) {
+			refs = append(refs, ref)
+		}
+	}
+	slices.SortFunc(refs, compareRef)
+	return refs
+}
+
+// givesUp: a volume of it is being given up.
+func (l *slot) givesUp() bool {
+	for _, e := range l.volumes {
+		if e.record != nil && e.record.Fate.Going() {
+			return true
+		}
+	}
+	return false
+}
