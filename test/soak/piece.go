@@ -44,6 +44,14 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
+		name: "many", what: "200 members on one node: created, updated and deleted, with nothing left behind",
+		pkg: "./test/e2e", test: "^TestManyMembersLeaveNothingBehind$",
+		env: func(uint64, time.Duration) []string {
+			return []string{"STEAD_ROOT_TESTS=1", "STEAD_MANY=200"}
+		},
+		tells: []string{" members "},
+	},
+	{
 		name: "box", what: "a cluster in one process: agents and servers crash at any call",
 		pkg: "./test/box", test: "^TestAnyPartMayCrashAtAnyMoment$", repeats: true,
 		env: func(seed uint64, _ time.Duration) []string {
