@@ -101,15 +101,17 @@ endif
 STORE ?= embedded
 e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
 	$(call say,"e2e")
-	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) -p 1 -timeout 15m ./test/e2e/...
+	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) -p 1 -timeout 45m ./test/e2e/...
 
 # A million steps of many clusters, then every fault that was planted; both cores.
-sim: ## a million steps of simulated clusters under faults, then the planted faults (two minutes)
+sim: ## a million steps of simulated clusters, planted faults, the model state by state (four minutes)
 	$(call say,"simulation")
 	@$(GO) build -o .cache/sim ./test/sim/run
 	@.cache/sim $(SIM)
 	$(call say,"planted faults")
 	@.cache/sim -plants
+	$(call say,"model check")
+	@.cache/sim -model
 
 bench: build ## every figure beside its floor, in one table (root, about two minutes)
 	@$(GO) run ./test/bench/table

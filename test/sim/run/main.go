@@ -22,12 +22,16 @@ func main() {
 	replay := flag.String("replay", "", "replay this file instead, and tell it")
 	out := flag.String("out", ".cache/sim-failed.txt", "where a run that failed is written")
 	plants := flag.Bool("plants", false, "look for every plant instead: each must be found")
+	models := flag.Bool("model", false, "explore the small models instead, state by state")
 	flag.Parse()
 	if *replay != "" {
 		os.Exit(tell(*replay))
 	}
 	if *plants {
 		os.Exit(find())
+	}
+	if *models {
+		os.Exit(explore())
 	}
 	p, ok := sim.PlantNamed(*plant)
 	if !ok {

@@ -1,0 +1,172 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+const hash spec.RevisionHash = "h1"
+
+func (t token) spec() spec.Token {
+	return spec.Token{Epoch: int64(t.epoch()), Number: int64(t.number())}
+}
+
+func fromSpec(t spec.Token) token { return tok(uint8(t.Epoch), uint8(t.Number)) }
+
+func identity(o int) spec.Identity { return spec.Identity{Namespace: "default", Set: "db", Ordinal: o} }
+
+func nodeName(n uint8) spec.NodeName { return spec.NodeName([]string{"n0", "n1"}[n]) }
+
+func bootID(b uint8) spec.BootID { return spec.BootID([]string{"boot0", "boot1", "boot2"}[b]) }
+
+// deed is an action of a plan, as small as the model needs it.
+type deed struct {
+	kind string // start, stop, forget
+	o    int
+	tok  token
+	node uint8
+	boot uint8
+}
+
+// world is what a planner sees of a cache.
+func world(c *stored, b Bounds) plan.World {
+	want := int32(c.want)
+	set := &spec.Set{
+		Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u1", Generation: 1, InitialReplicas: int(b.Members),
+		Spec: spec.SetSpec{Replicas: &want, PodManagementPolicy: spec.Parallel},
+	}
+	if b.Ordered {
+		set.Spec.PodManagementPolicy = spec.OrderedReady
+	}
+	w := plan.World{
+		Epoch: int64(c.epoch), Set: set, TemplateHash: hash, Bootstrapped: true,
+		Revisions: []*spec.Revision{{Ref: set.Ref, SetUID: set.UID, Hash: hash, Number: 1}},
+		Status:    &spec.SetStatus{CurrentRevision: hash, CurrentCompleted: true},
+		VolumeID:  func() spec.VolumeID { return "" },
+		Free:      []netip.Addr{netip.AddrFrom4([4]byte{10, 88, 0, 8}), netip.AddrFrom4([4]byte{10, 88, 0, 9})},
+	}
+	for n := range uint8(nodes) {
+		name := nodeName(n)
+		x := plan.Node{Node: &spec.Node{Name: name, UID: spec.UID(name)}}
+		if c.heard[n] > 0 {
+			x.Facts = &spec.NodeFacts{Name: name, UID: spec.UID(name), Epoch: int64(c.heard[n])}
+		}
+		if c.sess[n] > 0 {
+			x.Session = &spec.Session{Node: name, UID: spec.UID(name), Boot: bootID(c.sess[n] - 1)}
+		}
+		w.Nodes = append(w.Nodes, x)
+	}
+	for o := range int(b.Members) {
+		if s, any := c.slot(o); any {
+			w.Slots = append(w.Slots, s)
+		}
+	}
+	return w
+}
+
+// slot is the planner's view of one identity; false: nothing is stored of it.
+func (c *stored) slot(o int) (s plan.Slot, any bool) {
+	x := &c.slots[o]
+	s.ID = identity(o)
+	if x.last != 0 {
+		s.Identity = &spec.IdentityRecord{ID: s.ID, LastToken: x.last.spec(), Due: hash, Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(o)}), AvailableOn: hash}
+	}
+	if x.tok != 0 {
+		s.Member = &spec.Member{
+			ID: s.ID, SetUID: "u1", Token: x.tok.spec(), Goal: spec.GoalRun, Revision: hash,
+			Node: nodeName(x.node), NodeUID: spec.UID(nodeName(x.node)), Boot: bootID(x.boot),
+		}
+		if x.goal == stop {
+			s.Member.Goal, s.Member.StopReason = spec.GoalStop, spec.ReasonScaleDown
+		}
+		if x.rtok == x.tok {
+			s.Report = &spec.Report{ID: s.ID, Token: s.Member.Token, Phase: spec.PhaseRunning, Ready: x.rphase == ready, ReadyFor: time.Hour}
+			if x.rphase == over {
+				s.Report.Phase, s.Report.Ready = spec.PhaseStopped, false
+			}
+		}
+	}
+	for n := range uint8(nodes) {
+		if t := c.stray[n][o]; t != 0 && !(t == x.tok && n == x.node) {
+			s.Strays = append(s.Strays, plan.NodeStray{Node: nodeName(n), Stray: spec.Stray{ID: s.ID, Token: t.spec()}})
+		}
+	}
+	return s, s.Identity != nil || s.Member != nil || len(s.Strays) > 0
+}
+
+// decide asks the planner, once for each cache.
+func (e *Explorer) decide(c *stored) []deed {
+	key := *c
+	key.leader, key.term = 0, 0
+	if list, ok := e.plans[key]; ok {
+		return list
+	}
+	w := world(c, e.bounds)
+	if e.Plant.See != nil {
+		e.Plant.See(&w)
+	}
+	var list []deed
+	for _, a := range plan.Next(w).Actions {
+		switch a := a.(type) {
+		case plan.Start:
+			d := deed{kind: "start", o: a.Member.ID.Ordinal, tok: fromSpec(a.Member.Token)}
+			for n := range uint8(nodes) {
+				if a.Member.Node == nodeName(n) {
+					d.node, d.boot = n, c.sess[n]-1
+				}
+			}
+			list = append(list, d)
+		case plan.Stop:
+			list = append(list, deed{kind: "stop", o: a.ID.Ordinal, tok: fromSpec(a.Token)})
+		case plan.Forget:
+			list = append(list, deed{kind: "forget", o: a.ID.Ordinal, tok: fromSpec(a.Token)})
+		case plan.MarkReady, plan.MarkBootstrapped, plan.AddRevision, plan.RaiseRevision, plan.PruneRevision:
+		default:
+			panic(fmt.Sprintf("the model does not know %T", a))
+		}
+	}
+	e.plans[key] = list
+	return list
+}
+
+// next asks the agent's decisions for one identity.
+func (l *local) next(boot uint8, memberBoot uint8) (step.Op, token) {
+	m := step.Memory{Newest: l.newest.spec(), Open: l.open.spec()}
+	for _, t := range l.ends {
+		if t != 0 {
+			m.Ends = append(m.Ends, t.spec())
+		}
+	}
+	o := step.Orders{Token: l.otok.spec(), Over: l.over.spec()}
+	switch l.ogoal {
+	case run:
+		o.Goal = spec.GoalRun
+	case stop:
+		o.Goal = spec.GoalStop
+	}
+	if m.Newest.Epoch == 0 {
+		m.Newest = spec.Token{}
+	}
+	chosen, standing, ordered := step.Choose(m, o, func(spec.Token) bool { return true })
+	c := step.Container{Name: "c", State: step.Absent, Image: true, Due: true}
+	switch l.box {
+	case made:
+		c.State = step.Created
+	case up:
+		c.State = step.Running
+	}
+	if l.box == up && l.alive == 0 {
+		c.State = step.Exited
+	}
+	seen := step.Seen{
+		Standing: standing, Told: true, Volumes: true, Sandbox: true, Network: true, Files: true, Containers: []step.Container{c},
+		Empty: l.alive == 0, Signalled: true, GraceOver: true, Removed: l.box == none, Detached: true, Unmounted: true, Unpinned: true,
+	}
+	op := step.Next(step.Wanted{Order: ordered, OtherBoot: memberBoot != boot}, seen)
+	return op, fromSpec(chosen)
+}
