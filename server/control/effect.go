@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,6 +18,11 @@ func changeEffects(old, now *spec.Set) []string {
 	var out []string
 	if effect := scaleEffect(old, now); effect != "" {
 		out = append(out, effect)
+	}
+	if t := old.Template(); !maps.Equal(t.Metadata.Labels, now.Spec.Template.Metadata.Labels) {
+		if t.Metadata.Labels = now.Spec.Template.Metadata.Labels; now.SameLife(old.Template(), t) {
+			out = append(out, "the members' labels change at once; nobody restarts for them")
+		}
 	}
 	if old.Spec.MinReadySeconds != now.Spec.MinReadySeconds {
 		out = append(out, fmt.Sprintf("members count as available after %d s of being ready", now.Spec.MinReadySeconds))
