@@ -10,11 +10,12 @@ import (
 )
 
 var (
-	membersGauge  = prometheus.NewDesc("stead_agent_members", "Members of this node by the phase of their life.", []string{"phase"}, nil)
-	readyGauge    = prometheus.NewDesc("stead_agent_members_ready", "Members of this node that are ready.", nil, nil)
-	restartsGauge = prometheus.NewDesc("stead_agent_restarts", "Restarts of the containers of the lives that are here now.", nil, nil)
-	sessionGauge  = prometheus.NewDesc("stead_agent_session_age_seconds", "Age of the session with a server; 0: there is none.", nil, nil)
-	marginGauge   = prometheus.NewDesc("stead_agent_session_margin_seconds", "Time until the session counts as lost unless a server answers; 0: it is lost.", nil, nil)
+	membersGauge   = prometheus.NewDesc("stead_agent_members", "Members of this node by the phase of their life.", []string{"phase"}, nil)
+	readyGauge     = prometheus.NewDesc("stead_agent_members_ready", "Members of this node that are ready.", nil, nil)
+	restartsGauge  = prometheus.NewDesc("stead_agent_restarts", "Restarts of the containers of the lives that are here now.", nil, nil)
+	sessionGauge   = prometheus.NewDesc("stead_agent_session_age_seconds", "Age of the session with a server; 0: there is none.", nil, nil)
+	marginGauge    = prometheus.NewDesc("stead_agent_session_margin_seconds", "Time until the session counts as lost unless a server answers; 0: it is lost.", nil, nil)
+	confirmedGauge = prometheus.NewDesc("stead_agent_confirmed_margin_seconds", "Time until what members are told of their sets is confirmed no longer; below 0: since when it is not.", nil, nil)
 )
 
 // contact is how the agent stands with the servers. The zero value: no session.
@@ -55,7 +56,7 @@ func (c *contact) look() (age, margin time.Duration) {
 
 // Describe implements prometheus.Collector.
 func (a *Agent) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{membersGauge, readyGauge, restartsGauge, sessionGauge, marginGauge} {
+	for _, d := range []*prometheus.Desc{membersGauge, readyGauge, restartsGauge, sessionGauge, marginGauge, confirmedGauge} {
 		out <- d
 	}
 }
@@ -84,4 +85,5 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	gauge(restartsGauge, restarts)
 	gauge(sessionGauge, age.Seconds())
 	gauge(marginGauge, margin.Seconds())
+	gauge(confirmedGauge, (time.Duration(a.confirmed.Load()) - a.c.Clock()).Seconds())
 }

@@ -48,12 +48,19 @@ func TestMetricsTellMembersAndSession(t *testing.T) {
 		if margin := got["stead_agent_session_margin_seconds"]; margin <= 0 || margin > 1 {
 			t.Errorf("the margin is %vs, want some of the one second that a session lasts", margin)
 		}
+		if margin := got["stead_agent_confirmed_margin_seconds"]; margin <= 0 || margin > 1 {
+			t.Errorf("what members are told is confirmed for %vs, want some of the one second that a session lasts", margin)
+		}
 		n.script.say(wanted(11, n.life(5, spec.GoalStop)))
 		n.wantStopped(tok(5))
 		if got := n.metrics(); got["stead_agent_members_ready"] != 0 || got["stead_agent_members Running"] != 0 {
 			t.Errorf("a stopped member is counted: %v", got)
 		}
 		n.kill()
+		time.Sleep(time.Minute)
+		if margin := n.metrics()["stead_agent_confirmed_margin_seconds"]; margin >= -58 {
+			t.Errorf("a minute after the last session what members are told is confirmed for %vs", margin)
+		}
 		if got := n.metrics(); got["stead_agent_session_age_seconds"] != 0 || got["stead_agent_session_margin_seconds"] != 0 {
 			t.Errorf("a session that is over is told: %v", got)
 		}

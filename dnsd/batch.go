@@ -22,8 +22,9 @@ const batch = 64
 // many with one system call. Who reads from it gets only the others.
 type packedConn struct {
 	*net.UDPConn
-	raw  syscall.RawConn
-	zone *atomic.Pointer[Zone]
+	raw   syscall.RawConn
+	zone  *atomic.Pointer[Zone]
+	tally *tally
 
 	// What follows belongs to the one goroutine that reads.
 	slots   [batch]slot
@@ -50,7 +51,7 @@ type mmsghdr struct {
 	len uint32
 }
 
-func newPackedConn(udp *net.UDPConn, zone *atomic.Pointer[Zone]) (*packedConn, error) {
+func newPackedConn(udp *net.UDPConn, zone *atomic.Pointer[Zone], count *tally) (*packedConn, error) {
 	raw, err := udp.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func newPackedConn(udp *net.UDPConn, zone *atomic.Pointer[Zone]) (*packedConn, e
 	if err := raw.Control(widen); err != nil {
 		return nil, err
 	}
-	c := &packedConn{UDPConn: udp, raw: raw, zone: zone}
+	c := &packedConn{UDPConn: udp, raw: raw, zone: zone, tally: count}
 	c.receive = func(fd uintptr) bool {
 		n, errno := transfer(unix.SYS_RECVMMSG, fd, c.in[:])
 		c.got, c.errno = n, errno
@@ -103,7 +104,8 @@ func (c *packedConn) ReadFrom(p []byte) (int, net.Addr, error) {
 			c.at++
 			s, n := &c.slots[i], int(c.in[i].len)
 			if z != nil {
-				if size := z.respond(s.buf[:], n); size > 0 {
+				if size, kind := z.respond(s.buf[:], n); size > 0 {
+					c.tally.add(kind, int(s.buf[3]&0xf))
 					c.queue(i, size)
 					continue
 				}

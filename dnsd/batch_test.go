@@ -69,7 +69,7 @@ func TestPackedConnGoesOnAfterAnAnswerThatCannotBeSent(t *testing.T) {
 	defer k.close()
 	zone := new(atomic.Pointer[Zone])
 	zone.Store(Build(fixture()))
-	c, err := newPackedConn(k.udp, zone)
+	c, err := newPackedConn(k.udp, zone, new(tally))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func upstream(t *testing.T, h dns.HandlerFunc) (string, *atomic.Int32) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	counted := dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) { asked.Add(1); h(w, r) })
-	servers, err := k.servers(counted, nil)
+	servers, err := k.servers(counted, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

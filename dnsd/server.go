@@ -44,6 +44,8 @@ type Server struct {
 	forward *forwarder // nil: no upstream
 	near    near       // whose questions are forwarded
 	sockets []*sockets
+	slow    tally                    // of all but the packed answers
+	packed  atomic.Pointer[[]*tally] // one a socket; nil before Run
 }
 
 // New checks the configuration. The server listens only after Listen or Run.
@@ -133,14 +135,17 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	var servers []*dns.Server
-	for _, k := range s.sockets {
-		both, err := k.servers(s.handler(ctx), &s.zone)
+	counts := make([]*tally, len(s.sockets))
+	for i, k := range s.sockets {
+		counts[i] = &tally{}
+		both, err := k.servers(s.handler(ctx), &s.zone, counts[i])
 		if err != nil {
 			s.Close()
 			return err
 		}
 		servers = append(servers, both...)
 	}
+	s.packed.Store(&counts)
 	for _, srv := range servers {
 		group.Go(func() error { return serve(ctx, srv) })
 	}
@@ -180,9 +185,19 @@ func (s *Server) handler(ctx context.Context) dns.HandlerFunc {
 		if w.LocalAddr().Network() == "tcp" {
 			via = TCP
 		}
+		m := s.answer(ctx, req, via, asker(w.RemoteAddr()))
+		s.slow.add(typeOf(req), m.Rcode)
 		// The asker may be gone by now: there is nobody to tell.
-		_ = w.WriteMsg(s.answer(ctx, req, via, asker(w.RemoteAddr())))
+		_ = w.WriteMsg(m)
 	}
+}
+
+// typeOf is the type that is asked for; 0: nothing is.
+func typeOf(req *dns.Msg) uint16 {
+	if len(req.Question) == 0 {
+		return 0
+	}
+	return req.Question[0].Qtype
 }
 
 // answer answers from the zone, or forwards what is not ours. Before the first
@@ -207,6 +222,7 @@ func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport, from n
 	// Not REFUSED: glibc ends the search list at it, and musl waits for its time-out.
 	m.Rcode = dns.RcodeServerFailure
 	if s.forward != nil {
+		s.slow.forwarded.Add(1)
 		s.forward.fill(ctx, m, req)
 		fit(m, req, via)
 	}

@@ -61,12 +61,12 @@ func (k *sockets) close() {
 }
 
 // servers are what serves the two sockets. Usual questions over UDP are answered
-// from the zone (nil: none) as packed; h has the rest. On an unspecified address h
+// from the zone (nil: none) as packed, and counted; h has the rest. On an unspecified address h
 // has all: there each answer must be told which address it comes from.
-func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone]) ([]*dns.Server, error) {
+func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone], count *tally) ([]*dns.Server, error) {
 	udp := net.PacketConn(k.udp)
 	if zone != nil && !k.addr.Addr().IsUnspecified() {
-		p, err := newPackedConn(k.udp, zone)
+		p, err := newPackedConn(k.udp, zone, count)
 		if err != nil {
 			return nil, fmt.Errorf("serve %s: %w", k.addr, err)
 		}

@@ -30,12 +30,12 @@ const firstMeta, lastMeta = 128, 255
 
 // respond answers the question in buf[:n], as it came over UDP, in place; buf
 // must have room for maxUDP bytes. It returns the length of the answer, which is
-// the same that Answer gives, or 0 for a question that is not usual: then buf is
+// the same that Answer gives, and the question's type, or 0 for a question that is not usual: then buf is
 // as before, and the question must go to Answer. It allocates nothing.
-func (z *Zone) respond(buf []byte, n int) int {
+func (z *Zone) respond(buf []byte, n int) (size int, qtype uint16) {
 	q, ok := readQuestion(buf[:n])
 	if !ok {
-		return 0
+		return 0, 0
 	}
 	var low [255]byte
 	name := lower(low[:], buf[headerSize:q.nameEnd])
@@ -50,13 +50,13 @@ func (z *Zone) respond(buf []byte, n int) int {
 	}
 	if set != nil {
 		if set.wire == nil {
-			return 0
+			return 0, 0
 		}
 		body, answers, extra = set.wire, len(set.rrs), len(set.extra)
 	} else {
 		o := z.authority(name)
 		if o == nil || o.wire == nil {
-			return 0
+			return 0, 0
 		}
 		body, authorities = o.wire, 1
 		if node == nil {
@@ -70,7 +70,7 @@ func (z *Zone) respond(buf []byte, n int) int {
 		extra++
 	}
 	if end > q.limit {
-		return 0
+		return 0, 0
 	}
 	flags := flagResponse | flagAuthoritative | flagAvailable | q.flags&(flagRecursion|flagUnchecked) | rcode
 	binary.BigEndian.PutUint16(buf[2:], flags)
@@ -81,7 +81,7 @@ func (z *Zone) respond(buf []byte, n int) int {
 	if q.edns {
 		writeOPT(buf[end-optSize:end], q.do)
 	}
-	return end
+	return end, q.kind
 }
 
 // question is a usual one: a standard query for one name and type of the Internet

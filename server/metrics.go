@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/world"
 )
 
 // lookTime bounds what a scrape waits for the store.
@@ -89,73 +88,4 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "ok")
-}
-
-var (
-	membersGauge  = prometheus.NewDesc("stead_members", "Members by the phase of their life.", []string{"phase"}, nil)
-	waitingGauge  = prometheus.NewDesc("stead_members_blocked", "Members that wait.", nil, nil)
-	setsGauge     = prometheus.NewDesc("stead_sets", "Sets.", nil, nil)
-	sessionsGauge = prometheus.NewDesc("stead_sessions", "Nodes with a session at this server.", nil, nil)
-	leaderGauge   = prometheus.NewDesc("stead_leader", "1 where this server leads.", nil, nil)
-	bytesGauge    = prometheus.NewDesc("stead_store_bytes", "Size of the store.", nil, nil)
-	answerGauge   = prometheus.NewDesc("stead_store_answer_seconds", "How long the store took to answer this scrape.", nil, nil)
-)
-
-// gauges looks at the world when it is asked.
-type gauges struct {
-	s *Server
-	d *dispatch.Server
-	// ctx ends with the server; a Collector is given none.
-	ctx context.Context
-}
-
-// Describe implements prometheus.Collector.
-func (g *gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{membersGauge, waitingGauge, setsGauge, sessionsGauge, leaderGauge, bytesGauge, answerGauge} {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (g *gauges) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	phases, blocked, sets, leads := map[string]float64{}, 0.0, 0.0, 0.0
-	g.s.world.Look(func(v world.View) {
-		for _, ref := range v.Sets() {
-			sets++
-			st, _ := v.Status(ref)
-			if st == nil {
-				continue
-			}
-			for _, m := range st.Members {
-				phases[string(m.Phase)]++
-				if m.Blocked != "" {
-					blocked++
-				}
-			}
-		}
-		if who, _ := v.Leader(); who == g.s.cfg.Name {
-			leads = 1
-		}
-	})
-	for phase, n := range phases {
-		gauge(membersGauge, n, phase)
-	}
-	gauge(waitingGauge, blocked)
-	gauge(setsGauge, sets)
-	gauge(sessionsGauge, float64(g.d.Sessions()))
-	gauge(leaderGauge, leads)
-	g.store(gauge)
-}
-
-func (g *gauges) store(gauge func(*prometheus.Desc, float64, ...string)) {
-	ctx, cancel := context.WithTimeout(g.ctx, lookTime)
-	defer cancel()
-	began := time.Now()
-	if st, err := g.s.cfg.Store.Status(ctx); err == nil {
-		gauge(bytesGauge, float64(st.SizeBytes))
-		gauge(answerGauge, time.Since(began).Seconds())
-	}
 }

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -298,9 +299,53 @@ func TestMetricsAndHealth(t *testing.T) {
 	if got := get("/healthz"); got != "ok\n" {
 		t.Fatalf("got %q", got)
 	}
-	if got := get("/metrics"); !strings.Contains(got, "stead_sets 1") || !strings.Contains(got, "stead_store_bytes") {
-		t.Fatalf("got %s", got)
+	tells := func(lines ...string) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+			got, missing := get("/metrics"), ""
+			for _, l := range lines {
+				if !strings.Contains(got, "\n"+l) {
+					missing = l
+				}
+			}
+			if missing == "" {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("never %s in\n%s", missing, got)
+			}
+		}
 	}
+	tells("stead_sets 1\n", "stead_leader 1\n", "stead_store_bytes ", "stead_store_answer_seconds ", "stead_store_alarm 0\n",
+		"stead_plan_seconds_count ", "stead_plan_seconds_bucket{le=\"0.001\"} ", "stead_commit_seconds_sum ",
+		`stead_members_blocked{reason="NoNode"} `, `stead_nodes{state="live"} 0`)
+
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	put := func(ops ...store.Op) {
+		t.Helper()
+		if _, err := cfg.Store.Commit(t.Context(), store.Txn{Then: ops}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
+		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Boot: "b"})),
+		store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x", Boot: "b", ID: 1})))
+	tells(`stead_members{phase="Assigned"} 1`, `stead_members_blocked{reason="Starting"} 1`, "stead_members_ready 0\n", `stead_nodes{state="live"} 1`)
+	_, kvs, err := cfg.Store.Get(t.Context(), store.MemberKey(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := store.Decode[spec.Member](kvs[store.MemberKey(id)])
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: m.Token, Phase: spec.PhaseRunning, Ready: true,
+		Containers: []spec.ContainerReport{{Restarts: 2}, {Restarts: 1}}})))
+	tells(`stead_members{phase="Running"} 1`, "stead_members_ready 1\n", "stead_member_restarts 3\n")
+	put(store.Del(store.SessionKey("n1")), store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
+		store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Boot: "b"})),
+		store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y", Boot: "b", ID: 2})))
+	tells("stead_members_ready 0\n", `stead_nodes{state="silent"} 1`)
 	for _, bad := range []string{"0.0.0.0:9000", ":9000", "192.0.2.1:9000", "localhost", "unix://x"} {
 		if err := CheckMetrics(bad); err == nil {
 			t.Fatalf("%q was taken", bad)

@@ -66,6 +66,9 @@ func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
 	if u.ReplaceBroken != "" {
 		c.choice(path+".replaceBroken", u.ReplaceBroken, []string{ReplaceBrokenAlways, ReplaceBrokenNever})
 	}
+	if u.Metadata != "" {
+		c.choice(path+".metadata", u.Metadata, []string{MetadataRestart, MetadataLive})
+	}
 	r := u.RollingUpdate
 	if r == nil {
 		return

@@ -76,7 +76,8 @@ func (s *SetSpec) SteadOnly() bool {
 	u := s.UpdateStrategy
 	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
 	return reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
-		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
+		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
+		u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
 }
 
 // minDeadline is the default of ProgressDeadlineSeconds for members that count as
@@ -109,8 +110,10 @@ type UpdateStrategy struct {
 	// ReplaceBroken is Always (default) or Never: whether a member that is broken and
 	// out of date is replaced out of turn.
 	ReplaceBroken string `json:"replaceBroken,omitempty" stead:"only"`
-	Metadata      string `json:"metadata,omitempty" stead:"only,later"`
-	InPlace       string `json:"inPlace,omitempty" stead:"only,later"`
+	// Metadata is Restart (default) or Live: whether a change of the template's annotations
+	// restarts members. Labels are always live. What a variable shows never is.
+	Metadata string `json:"metadata,omitempty" stead:"only"`
+	InPlace  string `json:"inPlace,omitempty" stead:"only,later"`
 }
 
 // The values of UpdateStrategy.Type.

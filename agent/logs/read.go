@@ -96,6 +96,13 @@ func ended(run string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
 }
 
+// Abandoned reports that the logger of a run had begun to write, and is gone now.
+func Abandoned(dir, run string) bool {
+	at := filepath.Join(dir, run)
+	_, err := os.Stat(filepath.Join(at, lockName))
+	return err == nil && ended(at)
+}
+
 // reader reads the files of one run from oldest to newest.
 type reader struct {
 	run   string

@@ -24,6 +24,7 @@ type box struct {
 	broken bool
 	ours   bool      // started by this worker, not adopted
 	since  time.Time // it was seen running since
+	mute   time.Time // its logger was seen dead since; zero: it is not
 	due    time.Time // its back-off, which lasted wait, is over
 	wait   time.Duration
 	// unhealthy: its probes gave it up; it was asked to end, until deadline.
@@ -75,6 +76,7 @@ func (w *Worker) see(b *box, st runtime.Status) {
 		if b.seen != step.Running {
 			b.seen, b.since, b.broken = step.Running, time.Now(), false
 		}
+		w.hear(b)
 		return
 	case runtime.Created:
 		b.seen = step.Created

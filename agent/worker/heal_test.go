@@ -3,11 +3,13 @@ package worker
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/spec"
@@ -96,4 +98,24 @@ func (n *node) setPicture(known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.picture = known
+}
+
+func TestALoggerThatIsGoneIsTold(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		config := logs.Config{Dir: filepath.Join(n.dir, "logs", "default", "db-0", cid.Name), Run: logs.RunName(tok(5).Epoch, tok(5).Number, 0)}
+		logger := logs.NewWriter(config)
+		time.Sleep(2 * time.Minute)
+		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		logger.Close() // as its death does, this lets go of the lock
+		time.Sleep(2 * time.Minute)
+		n.wantLast("ready, and what it writes is lost", func(r spec.Report) bool { return r.Ready && r.Cause == causeLogLost })
+		logger = logs.NewWriter(config)
+		defer logger.Close()
+		time.Sleep(2 * time.Minute)
+		n.wantLast("no trouble any more", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantStarts(tok(5), 1)
+	})
 }

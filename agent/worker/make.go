@@ -15,7 +15,7 @@ import (
 )
 
 func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
-	dir := filepath.Join(w.c.Root, "logs", string(w.id.Namespace), w.id.MemberName(), c.Name)
+	dir := w.logDir(c.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the log directory: %w", err)
 	}

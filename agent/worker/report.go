@@ -117,6 +117,12 @@ func (w *Worker) trouble(op step.Op) (cause, message string) {
 	if op.Kind == step.Wait && op.Cause != step.CauseGrace {
 		return op.Cause, op.Message
 	}
+	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
+		if w.boxes[name].isMute() {
+			return causeLogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
+				"and is lost until it is restarted", name)
+		}
+	}
 	if w.state.Ready || w.order == step.OrderStop {
 		return "", ""
 	}

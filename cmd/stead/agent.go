@@ -120,18 +120,20 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.dns.Run(ctx) })
 	group.Go(func() error { h.network.Watch(ctx, h.changed); return nil })
-	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a) })
+	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a, h.dns) })
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()
 }
 
-// serveAgentMetrics tells of the agent on lis (nil: nowhere) until ctx ends. An agent
+// serveAgentMetrics tells of the agent and its DNS on lis (nil: nowhere) until ctx ends. An agent
 // without a server is healthy: its members run on.
-func serveAgentMetrics(ctx context.Context, lis net.Listener, a *agent.Agent) error {
+func serveAgentMetrics(ctx context.Context, lis net.Listener, of ...prometheus.Collector) error {
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(a); err != nil {
-		return err
+	for _, c := range of {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
 	}
 	return server.ServeMetrics(ctx, lis, registry, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 }

@@ -18,8 +18,8 @@ func rolloutStatus(c *cli) *cobra.Command {
 		Short: "Wait until the update is done, showing who waits for what",
 		Long: `Wait until the update of a set is done. With a partition it is done when the members
 at or above it are; under OnDelete it is with those that were restarted. Exit code 1 when
-it will not go on by itself: the rollout is paused, it is stalled, or the set is deleted;
-3 when the time is over.`,
+it will not go on by itself: the rollout is paused, stalled or was rolled back, or the set
+is deleted; 3 when the time is over.`,
 		Example: `  stead rollout status etcd --timeout 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := c.rolloutSet(args)
@@ -46,6 +46,10 @@ func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
 	}
 	if st.ObservedGeneration < o.Metadata.Generation {
 		return "", nil // what is known is about an older spec
+	}
+	if st.RolledBackFrom != "" && st.RolledBackFrom == st.UpdateRevision {
+		return "", fmt.Errorf("the update of set %s was given up: revision %s did not become available in time, and the members go back to %s; apply what is right",
+			name, st.UpdateRevision, st.CurrentRevision)
 	}
 	for _, c := range st.Conditions {
 		switch {

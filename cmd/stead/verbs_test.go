@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,10 +25,14 @@ func TestEveryVerbEndsWithItsCode(t *testing.T) {
 	c.play("verbs.txt")
 }
 
-// TestNoVerbIsForgotten: each is in a script as it is meant (or refused), and with a
-// wrong use.
+// TestNoVerbIsForgotten: each is in docs/CLI.md, and in a script as it is meant (or
+// refused) and with a wrong use.
 func TestNoVerbIsForgotten(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/CLI.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +57,9 @@ func TestNoVerbIsForgotten(t *testing.T) {
 		shell := strings.HasPrefix(path, "stead completion ") // all alike
 		if cmd.HasSubCommands() && !slices.Contains(acts, cmd.Name()) || shell {
 			return
+		}
+		if !strings.Contains(string(page), "`"+path) {
+			t.Errorf("%s: docs/CLI.md does not have it", path)
 		}
 		if !slices.Contains(codes[path], exitUsage) {
 			t.Errorf("%s: no script uses it wrongly", path)

@@ -96,6 +96,9 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		"stalled": {with(func(st *setStatus) {
 			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
 		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply what is right, or go back"},
+		"given up": {with(func(st *setStatus) { st.RolledBackFrom, st.CurrentRevision = "r2", "r1" }), "",
+			"given up: revision r2 did not become available in time, and the members go back to r1"},
+		"an older one was given up": {with(func(st *setStatus) { st.RolledBackFrom = "r1" }), "is updated and available on revision r2", ""},
 		"not stalled any more": {with(func(st *setStatus) {
 			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "False"}}
 		}), "is updated and available on revision r2", ""},

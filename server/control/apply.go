@@ -219,7 +219,7 @@ func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader, b
 // updated is the planner's world of a set as it would be with now.
 func updated(v world.View, now *spec.Set) plan.World {
 	w := v.World(now.Ref)
-	w.Set, w.TemplateHash = now, spec.HashTemplate(now.Template())
+	w.Set, w.TemplateHash = now, now.RevisionHash(w.Revisions)
 	return w
 }
 
@@ -227,7 +227,7 @@ func updated(v world.View, now *spec.Set) plan.World {
 // be taken for that one. Chance alone makes this once in 2^40 templates.
 func collision(w plan.World) []string {
 	for _, r := range w.Revisions {
-		if r.Hash == w.TemplateHash && !spec.SameTemplate(r.Template, w.Set.Template()) {
+		if r.Hash == w.TemplateHash && !w.Set.SameLife(r.Template, w.Set.Template()) {
 			return []string{fmt.Sprintf("set %s: the template has the same hash as its revision %d (%s), which is another; change an annotation of the template",
 				w.Set.Ref, r.Number, r.Hash)}
 		}

@@ -20,7 +20,7 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of a revision", r.GetToRevision())
 	}
 	return s.retemplate(ctx, ref, "undo", func(set *spec.Set, stored []*spec.Revision) error {
-		now := spec.HashTemplate(set.Template())
+		now := set.RevisionHash(stored)
 		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
 			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
 				set.SetTemplate(to.Template)

@@ -32,6 +32,9 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 	with := func(manifest, strategy string) string {
 		return strings.Replace(manifest, "replicas: 3", "replicas: 3\n  updateStrategy: "+strategy, 1)
 	}
+	withLabel := func(manifest string) string {
+		return strings.Replace(manifest, "{labels: {app: db", "{labels: {tier: two, app: db", 1)
+	}
 	for name, c := range map[string]struct {
 		manifest string
 		want     []string
@@ -41,6 +44,8 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		"a part":                 {with(newImage, "{rollingUpdate: {partition: 2}}"), []string{"restarts db-2", "the partition keeps db-1, db-0 as they are"}},
 		"on delete":              {with(newImage, "{type: OnDelete}"), []string{"db-2, db-1, db-0 move on when they are restarted (OnDelete)"}},
 		"all at once":            {with(newImage, "{type: Recreate}"), []string{"stops db-2, db-1, db-0 all at once, then starts them again (Recreate)"}},
+		"a label":                {withLabel(setYAML), []string{"the members' labels change at once; nobody restarts for them"}},
+		"a label and an image":   {withLabel(newImage), []string{"the members' labels change at once; nobody restarts for them", "restarts db-2, db-1, db-0 in this order, at most 1 down"}},
 		"the strategy alone":     {with(setYAML, "{rollingUpdate: {partition: 1}}"), nil},
 		"only who will be there": {strings.Replace(newImage, "replicas: 3", "replicas: 1", 1), []string{"scales db 3 → 1: stops db-2, db-1 in this order; volumes kept", "restarts db-0"}},
 	} {

@@ -51,8 +51,9 @@ type Config struct {
 
 // Engine leads or waits to lead; see Run.
 type Engine struct {
-	cfg Config
-	log *slog.Logger
+	cfg   Config
+	log   *slog.Logger
+	meter meter
 }
 
 // New checks cfg and starts nothing.

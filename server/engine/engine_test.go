@@ -198,6 +198,46 @@ func TestEventsAreToldOncePerCauseAndAreBounded(t *testing.T) {
 	})
 }
 
+func TestACauseThatComesBackIsCountedNotToldAnew(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		_, stop := c.engine("a", c.store)
+		refused := func(v world.View) (events, count int) {
+			for _, ev := range v.Events(db) {
+				if ev.Reason == "BackOff" && ev.Member == "db-0" {
+					events, count = events+1, ev.Count
+				}
+			}
+			return events, count
+		}
+		counts := func(least int) func(world.View) bool {
+			return func(v world.View) bool { _, n := refused(v); return n >= least }
+		}
+		c.node.behave(0, "refuse")
+		c.set(1)
+		c.until("refused four times", counts(4)) // in four lives
+		stop()
+		var before int
+		c.cache.Look(func(v world.View) { _, before = refused(v) })
+		c.node.behave(0, "hold")
+		time.Sleep(time.Hour)
+		_, stop = c.engine("b", c.store)
+		defer stop()
+		time.Sleep(time.Hour)
+		c.cache.Look(func(v world.View) {
+			if _, n := refused(v); n > before+1 { // the life that was refused last may be found so by the new leader
+				t.Errorf("the count went from %d to %d while nothing came back", before, n)
+			}
+		})
+		c.node.behave(0, "refuse")
+		c.until("refused again", counts(before+2))
+		c.cache.Look(func(v world.View) {
+			if n, _ := refused(v); n != 1 {
+				t.Errorf("%d events of one cause", n)
+			}
+		})
+	})
+}
+
 func TestAnEngineDecidesNothingInAStoreWithoutEpoch(t *testing.T) {
 	inStore(t, func(store.Store) error { return nil }, func(c *cluster) {
 		_, stop := c.engine("a", c.store)

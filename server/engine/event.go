@@ -66,15 +66,15 @@ func volumeNote(ref spec.SetRef, id spec.Identity, v spec.VolumeID, fate, text s
 }
 
 // warnings are the events of members that wait for what does not come by itself, nor
-// because a person paused the rollout.
-func warnings(ref spec.SetRef, w plan.World, p plan.Plan, now time.Time) []note {
+// because a person paused the rollout. The cause is the same in each life of a member.
+func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []note {
 	var list []note
 	for _, b := range p.Blocked {
-		if plan.UnderWay(b.Reason) || b.Reason == plan.BlockedPaused || len(list) == eventsAStep {
+		if plan.UnderWay(b.Reason) || b.Reason == plan.BlockedPaused {
 			continue
 		}
 		list = append(list, note{
-			fmt.Sprintf("wait-%d-%s-%s", b.ID.Ordinal, b.Reason, tokenOf(w, b.ID)),
+			fmt.Sprintf("wait-%d-%s", b.ID.Ordinal, b.Reason),
 			spec.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: b.Reason, Message: b.Text, Count: 1, At: now.UTC()},
 		})
 	}
@@ -99,13 +99,31 @@ func rolloutNotes(ref spec.SetRef, p plan.Plan, now time.Time) (list []note) {
 	return list
 }
 
-func tokenOf(w plan.World, id spec.Identity) spec.Token {
-	for i := range w.Slots {
-		if w.Slots[i].ID == id && w.Slots[i].Member != nil {
-			return w.Slots[i].Member.Token
+// repeats tells which causes came back, in one term. A cause that goes on is not told
+// again, nor is one that a leader before told.
+type repeats struct {
+	now map[string]bool // there at the last look; nil: there was none
+	due map[string]int  // the count that an event is to get, until it has it
+}
+
+// look takes the causes that are there now.
+func (r *repeats) look(list []note, old map[string]*spec.Event) {
+	now := map[string]bool{}
+	for _, n := range list {
+		now[n.name] = true
+		if e := old[n.name]; e != nil && r.now != nil && !r.now[n.name] {
+			if r.due == nil {
+				r.due = map[string]int{}
+			}
+			r.due[n.name] = e.Count + 1
 		}
 	}
-	return spec.Token{}
+	for name, count := range r.due {
+		if e := old[name]; e == nil || e.Count >= count || !now[name] {
+			delete(r.due, name)
+		}
+	}
+	r.now = now
 }
 
 // ledger bounds the events of one set for one step.
@@ -113,13 +131,14 @@ type ledger struct {
 	ref   spec.SetRef
 	lease store.LeaseID
 	old   map[string]*spec.Event
-	names []string // of old, oldest first
-	room  int      // how many may be added before old ones go
+	names []string        // of old, oldest first
+	moved map[string]bool // of old, those removed or written anew in this step
+	room  int             // how many may be added before old ones go
 	told  int
 }
 
 func newLedger(v world.View, ref spec.SetRef, lease store.LeaseID) *ledger {
-	l := &ledger{ref: ref, lease: lease, old: v.EventNames(ref)}
+	l := &ledger{ref: ref, lease: lease, old: v.EventNames(ref), moved: map[string]bool{}}
 	l.room = maxEvents - len(l.old)
 	return l
 }
@@ -137,6 +156,21 @@ func (l *ledger) write(u *unit, list []note) {
 				u.remove(store.EventKey(l.ref, oldest))
 			}
 		}
+	}
+}
+
+// raise counts what came back once more: the same event, with a higher count and the
+// newest words.
+func (l *ledger) raise(u *unit, list []note, due map[string]int) {
+	for _, n := range list {
+		count := due[n.name]
+		if l.lease == 0 || count == 0 || l.moved[n.name] || l.told == eventsAStep {
+			continue
+		}
+		l.told++
+		l.moved[n.name] = true
+		n.event.Count = count
+		u.Then = append(u.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
 	}
 }
 
@@ -158,5 +192,9 @@ func (l *ledger) oldest() string {
 	}
 	name := l.names[0]
 	l.names = l.names[1:]
+	if l.moved[name] {
+		return l.oldest()
+	}
+	l.moved[name] = true
 	return name
 }

@@ -34,6 +34,7 @@ type memory struct {
 	tellDue    time.Time     // when lives that began are told alone; zero: none is to be
 	trials     trials
 	lapses     lapses
+	repeats    repeats
 	standstill standstill
 }
 
@@ -53,6 +54,7 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	defer sub.Close()
 	l.begin()
 	e.log.Info("leadership begun", "revision", int64(term.Created))
+	defer e.meter.over()
 	defer e.log.Info("leadership ended", "revision", int64(term.Created))
 	for l.await(ctx, sub) {
 		l.take(sub.Take())
@@ -160,6 +162,7 @@ func (l *leader) memory(ref spec.SetRef) *memory {
 
 // forget drops what is remembered of a set that is gone.
 func (l *leader) forget(ref spec.SetRef) {
+	l.meter.gone(ref)
 	delete(l.sets, ref)
 	delete(l.wakes, ref)
 }

@@ -197,8 +197,34 @@ func TestTheHistoryIsBoundedAndSmallToWrite(t *testing.T) {
 					t.Errorf("page %d has %d changes", p.Page, len(p.Changes))
 				}
 			}
+			if n := len(h.Base.Told.Members); n > 3*pageSize {
+				t.Errorf("the base has a row for %d members, though none is left", n)
+			}
 			if got := len(spec.NewestChanges(h.Pages)); got != spec.HistoryWindow || all > spec.HistoryWindow+2*pageSize {
 				t.Errorf("%d of %d changes are shown; want %d, and no more than a page beside", got, all, spec.HistoryWindow)
+			}
+		})
+	})
+}
+
+// What the number was drawn from is compared: also without the leader's key two
+// writers could not give one number twice.
+func TestATellingComparesWhatItsNumbersComeFrom(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		_, stop := c.engine("a", c.store)
+		c.set(1)
+		c.until("told", has("Joined 0 Create", "Ready 0"))
+		stop()
+		c.set(2)
+		c.until("seen", func(v world.View) bool { return v.World(db).Set.Replicas() == 2 })
+		c.cache.Look(func(v world.View) {
+			u, begins, ok := telling(v, db, v.World(db), time.Now())
+			h := v.History(db)
+			want := []store.Guard{
+				store.Seen(store.HistoryBaseKey(db), h.BaseRev), store.Seen(store.HistoryPageKey(db, 0), h.PageRevs[0]),
+			}
+			if !ok || begins || h.BaseRev == 0 || h.PageRevs[0] == 0 || !slices.Equal(u.If, want) {
+				t.Errorf("it compares %+v, want %+v", u.If, want)
 			}
 		})
 	})

@@ -25,19 +25,24 @@ const (
 
 // turn is one look at one set, and what is to be written for it.
 type turn struct {
-	gone   bool // there is no such set
-	early  bool // the cache does not show the last commit yet; its event wakes us
-	shared []store.Guard
-	units  []unit
-	wake   time.Duration
-	err    error
+	gone    bool // there is no such set
+	early   bool // the cache does not show the last commit yet; its event wakes us
+	shared  []store.Guard
+	units   []unit
+	wake    time.Duration
+	blocked []plan.Blocked
+	err     error
 }
 
 // turn looks at a set at one revision, plans, and commits.
 func (l *leader) turn(ctx context.Context, ref spec.SetRef) {
+	began := time.Now()
 	mem, now := l.memory(ref), l.cfg.Now()
 	var t turn
 	l.cfg.World.Look(func(v world.View) { t = l.look(v, ref, mem, now) })
+	if !t.early && !t.gone {
+		l.meter.decided(ref, t.blocked, time.Since(began))
+	}
 	switch {
 	case t.gone:
 		l.forget(ref)
@@ -71,7 +76,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w.Reached, w.Standstill = mem.standstill.reached, mem.standstill.measure(now)
 	p := l.cfg.Next(w)
 	mem.standstill.note(p, now)
-	t.wake = p.Wake
+	t.wake, t.blocked = p.Wake, p.Blocked
 	_, set := v.Set(ref)
 	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
 	if t.units, t.err = units(v, ref, p, now); t.err != nil {
@@ -145,7 +150,10 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 		u.seen(store.StatusKey(ref), rev)
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}
-	events.write(&u, append(rolloutNotes(ref, p, now), warnings(ref, w, p, now)...))
+	causes := append(rolloutNotes(ref, p, now), warnings(ref, p, now)...)
+	mem.repeats.look(causes, events.old)
+	events.raise(&u, causes, mem.repeats.due)
+	events.write(&u, causes)
 	delay := l.statusDelay(len(w.Slots))
 	if len(u.Then) > 0 && urgent(p) && now.Sub(mem.statusAt) < delay {
 		mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before
@@ -204,7 +212,10 @@ func (l *leader) commit(ctx context.Context, ref spec.SetRef, mem *memory, t tur
 		txns[i] = u.Txn
 	}
 	var failure error
-	for i, o := range store.CommitAll(ctx, l.cfg.Store, t.shared, txns) {
+	began := time.Now()
+	outcomes := store.CommitAll(ctx, l.cfg.Store, t.shared, txns)
+	l.meter.committed(time.Since(began))
+	for i, o := range outcomes {
 		if o.Err == nil {
 			mem.notBefore = max(mem.notBefore, o.Rev)
 			l.done(ref, mem, &t.units[i], o.Rev)

@@ -124,3 +124,45 @@ func TestARequestForALifeThatIsOverIsVoid(t *testing.T) {
 		})
 	})
 }
+
+func TestAChangeOfLabelsRestartsNobody(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		_, stop := c.engine("a", c.store)
+		c.set(2)
+		c.until("all ready", ready(2))
+		tokens := func(v world.View) (list [2]spec.Token) {
+			for i := range list {
+				m, _ := v.Member(member(i))
+				list[i] = m.Token
+			}
+			return list
+		}
+		var before [2]spec.Token
+		c.cache.Look(func(v world.View) { before = tokens(v) })
+		observed := func(generation int64) func(world.View) bool {
+			return func(v world.View) bool {
+				st, _ := v.Status(db)
+				return st.ObservedGeneration == generation && st.AvailableReplicas == 2 && ready(2)(v)
+			}
+		}
+		c.set(2, func(s *spec.Set) { s.Spec.Template.Metadata.Labels = map[string]string{"tier": "two"} })
+		c.until("the labels are seen", observed(2))
+		c.cache.Look(func(v world.View) {
+			w := v.World(db)
+			if got := tokens(v); got != before || len(w.Revisions) != 1 || w.Status.UpdateRevision != w.Status.CurrentRevision {
+				t.Errorf("lives %v after %v, %d revisions; want nothing new", got, before, len(w.Revisions))
+			}
+		})
+		c.set(2, image("other"))
+		c.until("an image restarts them", func(v world.View) bool {
+			st, _ := v.Status(db)
+			return st.ObservedGeneration == 3 && len(v.World(db).Revisions) == 2 && st.CurrentRevision == v.World(db).TemplateHash && ready(2)(v)
+		})
+		c.cache.Look(func(v world.View) {
+			if got := tokens(v); got[0] == before[0] || got[1] == before[1] {
+				t.Errorf("lives %v after %v; want new ones", got, before)
+			}
+		})
+		stop()
+	})
+}

@@ -139,10 +139,7 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 	switch kind {
 	case store.KindSet:
 		t.set, err = decode(s, ev, func(r *spec.Set) string { return store.SetKey(r.Ref) })
-		t.hash = ""
-		if t.set.record != nil {
-			t.hash = spec.HashTemplate(t.set.record.Template())
-		}
+		t.rehash()
 	case store.KindStatus: // the record does not name its set
 		t.status, err = decode(s, ev, func(*spec.SetStatus) string { return ev.Key })
 	case store.KindRevision:
@@ -150,6 +147,7 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 		e, err = decode(s, ev, func(r *spec.Revision) string { return store.RevisionKey(r.Ref, r.Hash) })
 		keep(t.revisions, spec.RevisionHash(strings.Join(parts, "/")), e)
 		t.byNumber = t.sortRevisions()
+		t.rehash()
 	case store.KindEvent: // the record does not name its key
 		var e entry[spec.Event]
 		e, err = decode(s, ev, func(*spec.Event) string { return ev.Key })
@@ -177,6 +175,13 @@ func (s *state) applyHistory(t *setState, name string, ev store.Event) (err erro
 	keep(t.pages, page, e)
 	t.pageList = t.sortPages()
 	return err
+}
+
+// rehash names the revision of the set's template.
+func (t *setState) rehash() {
+	if t.hash = ""; t.set.record != nil {
+		t.hash = t.set.record.RevisionHash(t.byNumber)
+	}
 }
 
 // applyMember takes over one change of a record that belongs to an identity.

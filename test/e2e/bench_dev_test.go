@@ -25,6 +25,7 @@ const (
 // this process, on the same data: the floor.
 func BenchmarkDev(b *testing.B) {
 	l := newLab(b)
+	l.ownStore()
 	b.Run("Cold", func(b *testing.B) { l.benchDev(b, true) })
 	l.startDev()
 	l.eventually(30*time.Second, "the image is loaded", func() error {

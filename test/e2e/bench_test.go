@@ -136,6 +136,7 @@ func (c *caller) remove(set string) {
 // it stands BenchmarkStart of agent/runtime/containerdrt, bare containerd.
 func BenchmarkMembers(b *testing.B) {
 	l := newLab(b)
+	l.ownStore()
 	l.startAll(l.toolArchive())
 	c := l.dial(b)
 	c.apply(fmt.Sprintf(benchSet, "warm", "Parallel", 1))

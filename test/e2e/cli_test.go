@@ -24,6 +24,7 @@ func TestCommandLinesAsPeopleTypeThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := newLab(t)
+			l.ownStore()
 			l.startAll(l.toolArchive())
 			for file, manifest := range map[string]string{
 				"life.yaml": lifeSet, "life-wrong.yaml": strings.Replace(lifeSet, "tool:1", "tool:9", 1),

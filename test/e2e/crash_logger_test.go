@@ -86,6 +86,13 @@ func TestAKilledLoggerLosesNoMember(t *testing.T) {
 	if out := l.stead("logs", "life-0"); strings.Count(out, "stead-node logger: it was killed and began anew") != 2 {
 		t.Errorf("two deaths are not told in the log:\n%s", out)
 	}
+
+	t.Log("both are killed at once: the member ends at its next write, and has a logger again")
+	was := l.mustMember("life-0")
+	keeper, writer = l.loggersOf("life-0")
+	l.kill(keeper, writer)
+	l.restartedInPlace(was)
+	l.newBeat("life-0")
 	l.stead("delete", "set", "life", "--wait", "--timeout", "150s")
 	l.assertOneLife(heard, "life-0")
 }

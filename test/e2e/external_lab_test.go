@@ -60,6 +60,10 @@ func (l *Lab) startStore() {
 	})
 }
 
+// ownStore is for tests about the embedded store: servers use it, whatever
+// STEAD_E2E_STORE says.
+func (l *Lab) ownStore() { l.storeFlags = nil }
+
 // certs is a directory of certificates and keys, signed by ca.pem; other-ca.pem
 // signed none but its own.
 type certs struct {

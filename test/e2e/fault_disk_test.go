@@ -91,9 +91,12 @@ func TestAFullDiskUnderAStorageClassIsNamedAndHealsWhenItHasRoom(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"describe", "set", "harm"}, {"get", "members"}} {
-		if out := l.stead(args...); !strings.Contains(out, "VolumeRefused") {
-			t.Errorf("stead %v does not tell:\n%s", args, out)
-		}
+		l.eventually(time.Minute, "the set tells it, too", func() error { // its status follows the member's
+			if out := l.stead(args...); !strings.Contains(out, "VolumeRefused") {
+				return fmt.Errorf("stead %v: %s", args, out)
+			}
+			return nil
+		})
 	}
 	if now := l.mustMember("harm-0"); !now.Status.Ready || now.Status.Token != was.Status.Token || now.Status.Restarts != 0 {
 		t.Errorf("harm-0 was touched: %+v", now.Status)

@@ -38,6 +38,7 @@ func (l *Lab) fillStore() (taken int, refusal string) {
 
 func TestAFullStoreRefusesWritesAndHealsWhenSomethingIsDeleted(t *testing.T) {
 	l := newLab(t)
+	l.ownStore()
 	l.startServer("--store-quota-bytes", "8388608", "--session-ttl", "3s")
 	l.startAgent()
 	l.stead("image", "load", l.toolArchive())

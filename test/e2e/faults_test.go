@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,9 +43,12 @@ func TestAMissingImageIsShownAndHealsWhenItIsLoaded(t *testing.T) {
 	if !strings.Contains(m.Status.Message, "stead.local/tool:1") {
 		t.Errorf("the message does not name the image: %q", m.Status.Message)
 	}
-	if out := l.stead("describe", "set", "life"); !strings.Contains(out, "ImageMissing") {
-		t.Errorf("describe does not tell:\n%s", out)
-	}
+	l.eventually(time.Minute, "describe tells it, too", func() error { // the set's status follows the member's
+		if out := l.stead("describe", "set", "life"); !strings.Contains(out, "ImageMissing") {
+			return errors.New(out)
+		}
+		return nil
+	})
 	l.stead("image", "load", l.toolArchive())
 	for _, name := range []string{"life-0", "life-1", "life-2"} {
 		l.waitReady(name, nil)

@@ -58,6 +58,7 @@ func (l *Lab) addresses() (all []string) {
 
 func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 	l := newLab(t)
+	l.ownStore()
 	image := l.toolArchive()
 	l.startAll(image)
 	heard := l.startWitness()
@@ -127,6 +128,7 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 
 func TestDataOutlivesALostStore(t *testing.T) {
 	l := newLab(t)
+	l.ownStore()
 	image := l.toolArchive()
 	l.startAll(image)
 	heard := l.startWitness()

@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -52,6 +53,9 @@ func main() {
 	defer stop()
 	ok := true
 	for _, p := range chosen {
+		if ctx.Err() != nil {
+			break
+		}
 		ok = p.run(ctx, *seed, *length) && ok
 	}
 	if !ok {
@@ -110,7 +114,10 @@ func (p piece) run(ctx context.Context, seed uint64, length time.Duration) bool 
 		err = readErr
 	}
 	verdict := "held"
-	if err != nil {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled): // somebody ended the soak
+		verdict = "broken off"
+	case err != nil:
 		verdict = "FAILED with seed " + fmt.Sprint(seed) + ": " + err.Error()
 	}
 	fmt.Printf("| %s | %s | %v, %d runs | %s | %s |\n", began.UTC().Format("2006-01-02 15:04"), p.name,

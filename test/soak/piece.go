@@ -10,10 +10,14 @@ import (
 	"time"
 )
 
-// piece is one test of the tree with a long form.
+// piece is one test of the tree with a long form, or another program of ours.
 type piece struct {
 	name, what string
 	pkg, test  string
+	// program is what `go run` runs instead of a test, with these arguments.
+	program func(seed uint64) []string
+	// passed are words of a line that each good run prints; "": those of a test.
+	passed string
 	// env makes the test's long form of a seed and the time that is left.
 	env func(seed uint64, left time.Duration) []string
 	// repeats: a run has an end of its own, and another one follows with the next
@@ -44,6 +48,14 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
+		name: "sim", what: "simulated clusters under faults, a million steps a run",
+		passed: " steps in ", repeats: true, tells: []string{"seeds from"},
+		program: func(seed uint64) []string {
+			// A run takes the seeds that follow: the next run begins far behind them.
+			return []string{"./test/sim/run", "-seed", fmt.Sprint(seed * 1_000_000), "-steps", "1000000"}
+		},
+	},
+	{
 		name: "box", what: "a cluster in one process: agents and servers crash at any call",
 		pkg: "./test/box", test: "^TestAnyPartMayCrashAtAnyMoment$", repeats: true,
 		env: func(seed uint64, _ time.Duration) []string {
@@ -52,11 +64,17 @@ var pieces = []piece{
 	},
 }
 
-// once runs the test, all its output into log.
+// once runs the test or program, all its output into log.
 func (p piece) once(ctx context.Context, log *os.File, seed uint64, left time.Duration) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout", (left + grace).Round(time.Second).String(),
-		"-run", p.test, p.pkg)
-	cmd.Env = append(os.Environ(), p.env(seed, left)...)
+	args := []string{"test", "-count=1", "-v", "-timeout", (left + grace).Round(time.Second).String(), "-run", p.test, p.pkg}
+	if p.program != nil {
+		args = append([]string{"run"}, p.program(seed)...)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = os.Environ()
+	if p.env != nil {
+		cmd.Env = append(cmd.Env, p.env(seed, left)...)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	// All of it, not go alone. What a lab leaves behind the next one takes away.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -71,9 +89,12 @@ func (p piece) told(path string) (found []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	passed := 0
+	passed, sign := 0, p.passed
+	if sign == "" {
+		sign = "--- PASS"
+	}
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "--- PASS") {
+		if !strings.HasPrefix(line, " ") && strings.Contains(line, sign) {
 			passed++
 		}
 		for _, word := range p.tells {
@@ -83,7 +104,7 @@ func (p piece) told(path string) (found []string, err error) {
 		}
 	}
 	if passed == 0 {
-		err = fmt.Errorf("no test passed; see %s", path)
+		err = fmt.Errorf("nothing passed; see %s", path)
 	}
 	if p.repeats {
 		found = append(found, fmt.Sprintf("%d runs passed", passed))

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// bounds are the upper bounds of the buckets of a Histogram, in seconds.
+var bounds = [...]float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10}
+
+// Histogram counts durations.
+type Histogram struct {
+	Count   uint64
+	Seconds float64            // their sum
+	Buckets map[float64]uint64 // how many were at most so many seconds
+}
+
+// Stats is what an engine says of itself.
+type Stats struct {
+	// Plan is how long it took to decide about a set, Commit how long the store took
+	// for a transaction's worth of decisions; since the engine was made.
+	Plan, Commit Histogram
+	// Blocked counts the members that wait by reason, over all sets, as they stood when
+	// each was decided about last; empty where another engine leads.
+	Blocked map[string]int
+}
+
+// meter gathers Stats. Its methods are safe for concurrent use.
+type meter struct {
+	mu           sync.Mutex
+	plan, commit tally
+	blocked      map[spec.SetRef]map[string]int
+}
+
+type tally struct {
+	count   uint64
+	seconds float64
+	at      [len(bounds)]uint64
+}
+
+func (t *tally) add(d time.Duration) {
+	s := d.Seconds()
+	t.count++
+	t.seconds += s
+	for i, b := range bounds {
+		if s <= b {
+			t.at[i]++
+		}
+	}
+}
+
+func (t *tally) histogram() Histogram {
+	h := Histogram{Count: t.count, Seconds: t.seconds, Buckets: map[float64]uint64{}}
+	for i, b := range bounds {
+		h.Buckets[b] = t.at[i]
+	}
+	return h
+}
+
+func (m *meter) decided(ref spec.SetRef, blocked []plan.Blocked, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plan.add(took)
+	reasons := map[string]int{}
+	for _, b := range blocked {
+		reasons[b.Reason]++
+	}
+	if m.blocked == nil {
+		m.blocked = map[spec.SetRef]map[string]int{}
+	}
+	m.blocked[ref] = reasons
+}
+
+func (m *meter) committed(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commit.add(took)
+}
+
+// gone forgets a set that was removed.
+func (m *meter) gone(ref spec.SetRef) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.blocked, ref)
+}
+
+// over: this engine leads no more.
+func (m *meter) over() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blocked = nil
+}
+
+// Stats does not block.
+func (e *Engine) Stats() Stats {
+	m := &e.meter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := Stats{Plan: m.plan.histogram(), Commit: m.commit.histogram(), Blocked: map[string]int{}}
+	for _, reasons := range m.blocked {
+		for reason, n := range reasons {
+			s.Blocked[reason] += n
+		}
+	}
+	return s
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/engine"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+var (
+	setsGauge     = prometheus.NewDesc("stead_sets", "Sets.", nil, nil)
+	membersGauge  = prometheus.NewDesc("stead_members", "Members that have a life, by its phase.", []string{"phase"}, nil)
+	readyGauge    = prometheus.NewDesc("stead_members_ready", "Members that are ready, on a node with a session.", nil, nil)
+	blockedGauge  = prometheus.NewDesc("stead_members_blocked", "Members that wait, by reason; told by the server that leads.", []string{"reason"}, nil)
+	restartsGauge = prometheus.NewDesc("stead_member_restarts", "Restarts in place of the containers of the lives that are there now.", nil, nil)
+	nodesGauge    = prometheus.NewDesc("stead_nodes", "Nodes by whether they have a session: live or silent.", []string{"state"}, nil)
+	sessionsGauge = prometheus.NewDesc("stead_sessions", "Nodes with a session at this server.", nil, nil)
+	leaderGauge   = prometheus.NewDesc("stead_leader", "1 where this server leads.", nil, nil)
+	bytesGauge    = prometheus.NewDesc("stead_store_bytes", "Size of the store.", nil, nil)
+	quotaGauge    = prometheus.NewDesc("stead_store_quota_bytes", "Size at which the store refuses writes; absent when it is not known.", nil, nil)
+	alarmGauge    = prometheus.NewDesc("stead_store_alarm", "1 while the store complains, as NOSPACE.", nil, nil)
+	answerGauge   = prometheus.NewDesc("stead_store_answer_seconds", "How long the store took to answer this scrape; absent when it did not.", nil, nil)
+	planTime      = prometheus.NewDesc("stead_plan_seconds", "How long it took to decide about one set.", nil, nil)
+	commitTime    = prometheus.NewDesc("stead_commit_seconds", "How long the store took for the decisions about one set.", nil, nil)
+)
+
+// gauges looks at the world when it is asked.
+type gauges struct {
+	s *Server
+	d *dispatch.Server
+	// ctx ends with the server; a Collector is given none.
+	ctx context.Context
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		setsGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
+		bytesGauge, quotaGauge, alarmGauge, answerGauge, planTime, commitTime,
+	} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(out chan<- prometheus.Metric) {
+	tell := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	c := g.count()
+	tell(setsGauge, float64(c.sets))
+	for phase, n := range c.phases {
+		tell(membersGauge, float64(n), string(phase))
+	}
+	tell(readyGauge, float64(c.ready))
+	tell(restartsGauge, float64(c.restarts))
+	tell(nodesGauge, float64(c.live), "live")
+	tell(nodesGauge, float64(c.silent), "silent")
+	tell(sessionsGauge, float64(g.d.Sessions()))
+	tell(leaderGauge, float64(c.leads))
+	stats := g.s.engine.Stats()
+	for reason, n := range stats.Blocked {
+		tell(blockedGauge, float64(n), reason)
+	}
+	for d, h := range map[*prometheus.Desc]engine.Histogram{planTime: stats.Plan, commitTime: stats.Commit} {
+		out <- prometheus.MustNewConstHistogram(d, h.Count, h.Seconds, h.Buckets)
+	}
+	g.store(tell)
+}
+
+// counted is what a look at the world finds.
+type counted struct {
+	sets, ready, restarts, live, silent, leads int
+	phases                                     map[spec.Phase]int
+}
+
+func (g *gauges) count() counted {
+	c := counted{phases: map[spec.Phase]int{}}
+	g.s.world.Look(func(v world.View) {
+		believe := plan.Believe(v.Nodes())
+		for _, ref := range v.Sets() {
+			c.sets++
+			for _, slot := range v.World(ref).Slots {
+				c.member(&slot)
+				if believe(&slot) {
+					c.ready++
+				}
+			}
+		}
+		for _, n := range v.Nodes() {
+			if n.Session != nil {
+				c.live++
+			} else {
+				c.silent++
+			}
+		}
+		if who, _ := v.Leader(); who == g.s.cfg.Name {
+			c.leads = 1
+		}
+	})
+	return c
+}
+
+// member counts one that has a life; without a report it is assigned.
+func (c *counted) member(slot *plan.Slot) {
+	switch {
+	case slot.Member == nil:
+		return
+	case slot.Report == nil:
+		c.phases[spec.PhaseAssigned]++
+		return
+	}
+	c.phases[slot.Report.Phase]++
+	for _, box := range slot.Report.Containers {
+		c.restarts += box.Restarts
+	}
+}
+
+func (g *gauges) store(tell func(*prometheus.Desc, float64, ...string)) {
+	ctx, cancel := context.WithTimeout(g.ctx, lookTime)
+	defer cancel()
+	began := time.Now()
+	st, err := g.s.cfg.Store.Status(ctx)
+	if err != nil {
+		return
+	}
+	tell(answerGauge, time.Since(began).Seconds())
+	tell(bytesGauge, float64(st.SizeBytes))
+	if st.QuotaBytes > 0 {
+		tell(quotaGauge, float64(st.QuotaBytes))
+	}
+	alarm := 0.0
+	if st.Alarm != "" {
+		alarm = 1
+	}
+	tell(alarmGauge, alarm)
+}
