@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long the tests of one mutant may take: who hangs is seen, too.
-const patience = 90 * time.Second
+const patience = 10 * time.Minute
 
 // wake runs every mutant; it returns by whom each was seen, "" by nobody.
 func (w *workshop) wake(list []mutant, programs map[string]string) []string {
