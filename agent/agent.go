@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,6 +92,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 func (a *Agent) share() {
 	a.shared = &worker.Config{
 		Runtime: a.c.Runtime, Network: a.c.Network, Volumes: a.c.Volumes, Ledger: a.ledger,
+		Starts: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))),
 		Prober: a.c.Prober, Find: a.book.Find, Picture: a.gallery.find, History: a.gallery.history,
 		Confirmed: func() time.Duration { return time.Duration(a.confirmed.Load()) },
 		Report:    a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },

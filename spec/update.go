@@ -31,8 +31,7 @@ func (p *problemList) claims(old, next []ClaimTemplate) {
 		name := next[i].Metadata.Name
 		was, known := before[name]
 		if !known {
-			p.add(index(path, i), "adding a claim to a running set is not supported yet", "")
-			continue
+			continue // members get it with their next life
 		}
 		delete(before, name)
 		p.claim(index(path, i), was, &next[i])
@@ -44,14 +43,11 @@ func (p *problemList) claims(old, next []ClaimTemplate) {
 
 func (p *problemList) claim(path string, old, next *ClaimTemplate) {
 	size, class := path+".spec.resources.requests[storage]", path+".spec.storageClassName"
-	switch was, is := old.Spec.SizeBytes(), next.Spec.SizeBytes(); {
-	case is > was:
-		p.add(size, "growing is not supported yet", "")
-	case is < was:
-		p.add(size, "a volume cannot shrink", "")
+	if next.Spec.SizeBytes() < old.Spec.SizeBytes() {
+		p.add(size, "a volume cannot shrink", "write at least what it was")
 	}
 	if was, is := old.Spec.Class(), next.Spec.Class(); was != is {
-		p.add(class, fmt.Sprintf("must not change from %s to %s", quote(was), quote(is)), "")
+		p.add(class, fmt.Sprintf("must not change from %s to %s", quote(was), quote(is)), "a volume does not move to another class")
 	}
 	a, b := Clone(*old), Clone(*next)
 	for _, t := range []*ClaimTemplate{&a, &b} {

@@ -33,17 +33,21 @@ func TestValidateUpdate(t *testing.T) {
 			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
 		{"the service", func(s *SetSpec) { s.ServiceName = "x" },
 			[]string{`spec.serviceName: must not change from "db" to "x"; the members are found under it`}},
-		{"a larger size", func(s *SetSpec) { storage(s, "2Gi") },
-			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: growing is not supported yet"}},
+		{"a larger size", func(s *SetSpec) { storage(s, "2Gi") }, nil},
+		{"a claim comes", func(s *SetSpec) {
+			log := Clone(s.VolumeClaimTemplates[0])
+			log.Metadata.Name = "log"
+			s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, log)
+		}, nil},
+		{"a trash period", func(s *SetSpec) { s.VolumeClaimTemplates[0].Reclaim = &Reclaim{After: &Duration{time.Hour}} }, nil},
 		{"a smaller size", func(s *SetSpec) { storage(s, "1Mi") },
-			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: a volume cannot shrink"}},
+			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: a volume cannot shrink; write at least what it was"}},
 		{"another class", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = &other },
-			[]string{`spec.volumeClaimTemplates[0].spec.storageClassName: must not change from "local" to "other"`}},
+			[]string{`spec.volumeClaimTemplates[0].spec.storageClassName: must not change from "local" to "other"; a volume does not move to another class`}},
 		{"another access mode", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.AccessModes = []string{"ReadWriteOncePod"} },
 			[]string{"spec.volumeClaimTemplates[0]: must not change"}},
 		{"a claim goes, another comes", func(s *SetSpec) { s.VolumeClaimTemplates[0].Metadata.Name = "new" },
-			[]string{"spec.volumeClaimTemplates[0]: adding a claim to a running set is not supported yet",
-				`spec.volumeClaimTemplates: the claim "data" must not go; its volumes are kept for it`}},
+			[]string{`spec.volumeClaimTemplates: the claim "data" must not go; its volumes are kept for it`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

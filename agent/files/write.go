@@ -71,7 +71,11 @@ func WriteVolumeNew(p Place, content []byte) error {
 // neither confirmed nor the event named ever goes back. Of a picture that was written
 // the file is left alone, however much confirmed moved.
 func WriteSet(p Place, picture *spec.Picture, confirmed Uptime) error {
-	var old setDoc
+	var old struct { // setDoc without the peers, who are many
+		Sequence       spec.Sequence
+		Event          spec.ChangeID
+		ConfirmedUntil Uptime
+	}
 	var known bool
 	if b, err := os.ReadFile(filepath.Join(p.Stead, SetFile)); err == nil {
 		known = json.Unmarshal(b, &old) == nil

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,8 +10,12 @@ import (
 )
 
 // mountsAt lists the mount points at path and below it, innermost first. A path
-// under which more than one is stacked is listed as often.
+// under which more than one is stacked is listed as often. Where nothing is, nothing
+// is mounted: the table is long where many members are.
 func mountsAt(path string) ([]string, error) {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("read mounts: %w", err)

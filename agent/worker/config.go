@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Config is what all workers of a node share. Every field but Prober is needed.
+// Config is what all workers of a node share. Every field but Prober and Starts is needed.
 type Config struct {
 	Runtime runtime.Runtime
 	Network runtime.Network
@@ -20,6 +20,9 @@ type Config struct {
 	Ledger  *ledger.Ledger
 	// Prober probes containers; nil: probes are not run and count as passed.
 	Prober Prober
+	// Starts has a place for each container that may be created or started at once:
+	// more than the host can do would only be slow enough to be given up. nil: any number.
+	Starts chan struct{}
 	// Find looks up ConfigMaps and Secrets.
 	Find files.Lookup
 	// Picture is the newest picture of a set; false: none was told yet.
@@ -56,7 +59,8 @@ type Tuning struct {
 	Look time.Duration // 30s
 	// Away is how often a runtime that does not answer is tried.
 	Away time.Duration // 1s
-	// Renew is the least time between two writings of the files of a running member.
+	// Renew is the least time between two writings of the files of a running member; in
+	// a large set it is longer by as much for every 50 members, at most ten times.
 	Renew time.Duration // 1s
 	// Operation and Pull bound one operation and one pull of an image.
 	Operation, Pull time.Duration // 2m, 30m

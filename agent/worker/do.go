@@ -22,6 +22,12 @@ var errNoEffect = errors.New("it was done and has no effect")
 // so is what succeeds again and again.
 func (w *Worker) do(ctx context.Context, op step.Op, repeats int) {
 	bound := w.c.Tuning.Operation
+	if op.Kind == step.CreateContainer || op.Kind == step.StartContainer {
+		if !w.queue(ctx) {
+			return
+		}
+		defer w.leave()
+	}
 	if op.Kind == step.EnsureImage {
 		bound = w.c.Tuning.Pull
 	}
@@ -42,6 +48,32 @@ func (w *Worker) do(ctx context.Context, op step.Op, repeats int) {
 		err = errNoEffect
 	}
 	w.settle(op, err)
+}
+
+// queue waits for one of the node's places for beginning a container, without a
+// bound; false: an order or the agent's end came first. Whoever has a place leaves.
+func (w *Worker) queue(ctx context.Context) bool {
+	if w.c.Starts == nil {
+		return true
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !w.interruptible(cancel) {
+		return false
+	}
+	defer w.interruptible(nil)
+	select {
+	case w.c.Starts <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (w *Worker) leave() {
+	if w.c.Starts != nil {
+		<-w.c.Starts
+	}
 }
 
 // interruptible lets an order break off the operation; false: one came already.

@@ -134,12 +134,15 @@ func (w *Worker) takeKicks() {
 		w.prepared.network, w.prepared.files = false, false
 	}
 	if k.files && w.renew.IsZero() {
-		w.renew = w.wrote.Add(w.c.Tuning.Renew)
+		w.renew = w.wrote.Add(w.renewAfter())
 	}
 	if !w.renew.IsZero() && !time.Now().Before(w.renew) {
 		w.prepared.files, w.renew = false, time.Time{}
 		delete(w.held, holdKey{step.WriteFiles, ""})
 	}
+	w.mu.Lock()
+	w.renewing = !w.renew.IsZero() // no longer before what is known is read
+	w.mu.Unlock()
 	for key := range w.held {
 		if k.images && key.op == step.EnsureImage {
 			delete(w.held, key)
@@ -150,6 +153,13 @@ func (w *Worker) takeKicks() {
 			w.takeHealth(b, h)
 		}
 	}
+}
+
+// renewAfter is how long the files that were written may stand. All members of a set
+// write all of it: together that grows with the square of their number.
+func (w *Worker) renewAfter() time.Duration {
+	picture, _ := w.c.Picture(w.id.Ref())
+	return w.c.Tuning.Renew * time.Duration(min(1+len(picture.Peers)/50, 10))
 }
 
 // lookAtContainers asks the runtime, when something may have changed.

@@ -28,6 +28,7 @@ type Worker struct {
 	kicks    kicks
 	last     *spec.Report
 	lastMin  int32              // the life's MinReadySeconds at that report
+	renewing bool               // files will be written from what is known then
 	cancelOp context.CancelFunc // of an operation that a Stop may break off
 
 	// What follows belongs to the goroutine of Run.

@@ -131,6 +131,15 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
 		t.Fatalf("got %v, %v; want %q", out, err, want)
 	}
+	out, err = r.apply(strings.Replace(fmt.Sprintf(policy, 3), "storage: 1Gi", "storage: 2Gi", 1))
+	want = "grows the volumes of the claim data from 1073741824 to 2147483648 bytes"
+	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
+		t.Fatalf("got %v, %v; want %q", out, err, want)
+	}
+	_, err = r.apply(fmt.Sprintf(policy, 3))
+	refused(t, err, codes.FailedPrecondition, "a volume cannot shrink")
+	r = newRig(t)
+	r.mustApply(fmt.Sprintf(policy, 3))
 	out, err = r.apply(fmt.Sprintf(policy, 2))
 	want = "scales db 3 → 2: stops db-2; their volumes are given up, and erased (data after 24h, log at once)"
 	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
@@ -167,8 +176,8 @@ func TestOneWrongObjectStopsAll(t *testing.T) {
 			[]string{"a.yaml:", "imagee", `did you mean "image"`}},
 		"a strategy without sense": {[]string{filesYAML, strings.Replace(setYAML, "replicas: 3", "replicas: 3\n  updateStrategy: {rollingUpdate: {maxUnavailable: 0, partition: -1}}", 1)},
 			codes.InvalidArgument, []string{"a.yaml:", "maxUnavailable: 0 is out of range", "partition: -1 is out of range"}},
-		"a changed claim and service name": {[]string{filesYAML, strings.Replace(strings.Replace(setYAML, "1Gi", "2Gi", 1), "replicas: 3", "replicas: 3\n  serviceName: other", 1)},
-			codes.FailedPrecondition, []string{"growing", "serviceName"}},
+		"a changed claim and service name": {[]string{filesYAML, strings.Replace(strings.Replace(setYAML, "1Gi", "1Mi", 1), "replicas: 3", "replicas: 3\n  serviceName: other", 1)},
+			codes.FailedPrecondition, []string{"shrink", "serviceName"}},
 		"a translated port": {[]string{filesYAML, `
 apiVersion: v1
 kind: Service

@@ -89,7 +89,8 @@ func writeError(what string, err error) error {
 	case errors.Is(err, store.ErrConflict):
 		return status.Errorf(codes.Aborted, "%s changed meanwhile; nothing was written, try again", what)
 	case errors.Is(err, store.ErrTooLarge):
-		return status.Errorf(codes.InvalidArgument, "this is too large to be written as one; apply it in parts (at most %d bytes)", store.MaxBytes)
+		return status.Errorf(codes.InvalidArgument, "this is too large to be written as one, and nothing was; apply it in parts of at most %d objects and %d bytes each",
+			store.MaxOps, store.MaxBytes)
 	case errors.Is(err, store.ErrUnknown):
 		return status.Errorf(codes.Unavailable, "whether %s was written is not known; the same command may be repeated safely", what)
 	}

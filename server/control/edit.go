@@ -239,8 +239,8 @@ func tooLarge(edits []edit) []string {
 	var out []string
 	for _, e := range edits {
 		if len(e.value) > maxObjectBytes {
-			out = append(out, fmt.Sprintf("%s %s/%s: %d bytes as stored; at most %d may be",
-				e.applied.GetKind(), e.applied.GetNamespace(), e.applied.GetName(), len(e.value), maxObjectBytes))
+			out = append(out, fmt.Sprintf("%s %s/%s: %d bytes as stored; at most %d may be, which is %d bytes of values in base64",
+				e.applied.GetKind(), e.applied.GetNamespace(), e.applied.GetName(), len(e.value), maxObjectBytes, maxObjectBytes/4*3))
 		}
 	}
 	return out

@@ -13,12 +13,32 @@ import (
 // shownMembers bounds the names in one sentence.
 const shownMembers = 10
 
+// claimEffects says what becomes of claims that grow or are added.
+func claimEffects(old, now *spec.Set) (out []string) {
+	was := map[string]int64{}
+	for i := range old.Spec.VolumeClaimTemplates {
+		c := &old.Spec.VolumeClaimTemplates[i]
+		was[c.Metadata.Name] = c.Spec.SizeBytes()
+	}
+	for i := range now.Spec.VolumeClaimTemplates {
+		c := &now.Spec.VolumeClaimTemplates[i]
+		switch size, known := was[c.Metadata.Name]; {
+		case !known:
+			out = append(out, fmt.Sprintf("adds the claim %s: members get it with their next life", c.Metadata.Name))
+		case c.Spec.SizeBytes() > size:
+			out = append(out, fmt.Sprintf("grows the volumes of the claim %s from %d to %d bytes", c.Metadata.Name, size, c.Spec.SizeBytes()))
+		}
+	}
+	return out
+}
+
 // changeEffects says what becomes of the members when old becomes now.
 func changeEffects(old, now *spec.Set) []string {
 	var out []string
 	if effect := scaleEffect(old, now); effect != "" {
 		out = append(out, effect)
 	}
+	out = append(out, claimEffects(old, now)...)
 	if t := old.Template(); !maps.Equal(t.Metadata.Labels, now.Spec.Template.Metadata.Labels) {
 		if t.Metadata.Labels = now.Spec.Template.Metadata.Labels; now.SameLife(old.Template(), t) {
 			out = append(out, "the members' labels change at once; nobody restarts for them")

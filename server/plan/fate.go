@@ -94,19 +94,27 @@ func (s *step) setVolumes(volumes []spec.Volume, why string) {
 	}
 }
 
-// keep keeps the volumes of members that are wanted (again).
+// keep keeps the volumes of members that are wanted (again), and lets them grow.
 func (s *step) keep() {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
 		var changed []spec.Volume
 		for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
-			if v := t.volumes[claim]; v.Fate == spec.FateDelete {
-				kept, _ := s.decided(v, spec.FateKeep)
+			v := t.volumes[claim]
+			if v.Fate == spec.FateReclaiming {
+				continue
+			}
+			kept, size := *v, v.SizeBytes
+			if c := s.claimTemplate(claim); c != nil && c.Spec.Class() == v.Class {
+				size = max(size, sizeOf(c))
+			}
+			kept.Fate, kept.SizeBytes = spec.FateKeep, size
+			if v.Fate == spec.FateDelete || size > v.SizeBytes {
 				changed = append(changed, kept)
 			}
 		}
 		t.kept = len(changed) > 0
-		s.setVolumes(changed, t.id.MemberName()+" is wanted again")
+		s.setVolumes(changed, t.id.MemberName()+" is wanted, with the size that is asked for")
 	}
 }
 

@@ -51,6 +51,10 @@ func TestAMissingStorageClassIsToldWithThoseKnown(t *testing.T) {
 	}
 }
 
+func addClaim(w *World) {
+	w.Set.Spec.VolumeClaimTemplates = append(w.Set.Spec.VolumeClaimTemplates, claim("log", 5))
+}
+
 func TestVolumes(t *testing.T) {
 	change := func(f func(*World, *spec.Volume)) func(*World) {
 		return func(w *World) { f(w, w.Slots[0].Volumes["data"]) }
@@ -58,8 +62,16 @@ func TestVolumes(t *testing.T) {
 	check(t, []rule{
 		{name: "a larger volume serves", world: "ordered 1 volumes n1 0:volume",
 			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 11 }), want: "start=0/Create@n1 | 0:Starting"},
-		{name: "a smaller volume does not", world: "ordered 1 volumes n1 0:volume",
-			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 9 }), want: "| 0:VolumeMismatch"},
+		{name: "a smaller volume grows first", world: "ordered 1 volumes n1 0:volume",
+			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 9 }), want: "set=0/Keep | 0:WaitingForTurn"},
+		{name: "that of a member that runs grows, too", world: "ordered 1 volumes n1 0:ready",
+			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 9 }), want: "set=0/Keep |"},
+		{name: "one of another class does not grow", world: "ordered 1 volumes n1 0:volume",
+			change: change(func(w *World, v *spec.Volume) { v.SizeBytes, v.Class = 9, "fast" }), want: "| 0:VolumeMismatch"},
+		{name: "a claim that was added comes with the next life", world: "ordered 1 volumes n1 0:ready",
+			change: addClaim, want: "|"},
+		{name: "and is made then, on the node of the others", world: "ordered 1 volumes n1 n2 0:over@n2",
+			change: addClaim, want: "start=0/Replace@n2 | 0:Starting"},
 		{name: "a volume of another class does not", world: "ordered 1 volumes n1 0:volume",
 			change: change(func(w *World, v *spec.Volume) { v.Class = "fast" }), want: "| 0:VolumeMismatch"},
 		{name: "a volume that is being given up does not", world: "ordered 1 volumes n1 0:volume",

@@ -40,13 +40,11 @@ func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecor
 }
 
 // mismatch says why a volume does not serve a claim; "": it does. A volume larger
-// than asked serves.
+// than asked serves; one that is smaller has grown before (see keep).
 func mismatch(v *spec.Volume, c *spec.ClaimTemplate) string {
 	switch {
 	case v.Class != c.Spec.Class():
 		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or give the volume up", v.Class, c.Spec.Class())
-	case v.SizeBytes < sizeOf(c):
-		return fmt.Sprintf("has %d bytes, but %d are asked for; ask for at most what it has, or give the volume up", v.SizeBytes, sizeOf(c))
 	}
 	return ""
 }

@@ -48,6 +48,14 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
+		name: "many", what: "200 members on one node: created, updated and deleted, with nothing left behind",
+		pkg: "./test/e2e", test: "^TestManyMembersLeaveNothingBehind$",
+		env: func(uint64, time.Duration) []string {
+			return []string{"STEAD_ROOT_TESTS=1", "STEAD_MANY=200"}
+		},
+		tells: []string{" members "},
+	},
+	{
 		name: "sim", what: "simulated clusters under faults, a million steps a run",
 		passed: " steps in ", repeats: true, tells: []string{"seeds from"},
 		program: func(seed uint64) []string {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +25,45 @@ type cgroups struct {
 	root   string // where hierarchies are mounted
 	parent string // our parent in each of them
 	mounts string // mountinfo file
+	known  *trees // nil: the file is read each time
+}
+
+// trees remembers the hierarchies while each is still the mount that was seen: the
+// table of mounts is long where many members are, and read for every look.
+type trees struct {
+	mu   sync.Mutex
+	list []hierarchy
+	ids  [][2]uint64 // device and inode of each root
+}
+
+// get returns the hierarchies, from read when one of them is not what it was.
+func (k *trees) get(read func() ([]hierarchy, error)) ([]hierarchy, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now, err := rootIDs(k.list); len(k.list) > 0 && err == nil && slices.Equal(now, k.ids) {
+		return k.list, nil
+	}
+	k.list = nil
+	list, err := read()
+	if err != nil {
+		return nil, err
+	}
+	if k.ids, err = rootIDs(list); err == nil {
+		k.list = list
+	}
+	return list, nil
+}
+
+func rootIDs(list []hierarchy) ([][2]uint64, error) {
+	ids := make([][2]uint64, 0, len(list))
+	for _, h := range list {
+		var st unix.Stat_t
+		if err := unix.Stat(h.path, &st); err != nil {
+			return nil, err
+		}
+		ids = append(ids, [2]uint64{st.Dev, st.Ino})
+	}
+	return ids, nil
 }
 
 // hierarchy is one mounted tree of cgroups.
@@ -36,6 +76,13 @@ type hierarchy struct {
 // hierarchies lists the trees below root. None at all is an error: where nothing
 // can be seen, nothing may be called empty (`ip netns exec` hides them).
 func (c cgroups) hierarchies() ([]hierarchy, error) {
+	if c.known != nil {
+		return c.known.get(c.read)
+	}
+	return c.read()
+}
+
+func (c cgroups) read() ([]hierarchy, error) {
 	text, err := os.ReadFile(c.mounts)
 	if err != nil {
 		return nil, fmt.Errorf("find cgroups: %w", err)

@@ -119,3 +119,23 @@ func TestKillsForMemoryAreCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestATreeThatIsNoLongerMountedIsSeen(t *testing.T) {
+	c := tree(t, hybrid, map[string]string{"unified/x": "", "memory/x": "", "freezer/stead/a/cgroup.procs": "12\n"})
+	c.known = &trees{}
+	for range 2 {
+		if empty, err := c.empty("a"); empty || err != nil {
+			t.Fatalf("empty %v, error %v; want a process seen", empty, err)
+		}
+	}
+	// Another directory stands there now, and the table of mounts has none of them.
+	freezer := filepath.Join(c.root, "freezer")
+	for _, err := range []error{os.Rename(freezer, freezer+"-gone"), os.Mkdir(freezer, 0o700), os.WriteFile(c.mounts, nil, 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if empty, err := c.empty("a"); empty || err == nil {
+		t.Errorf("empty %v, error %v; want an error: nothing can be seen", empty, err)
+	}
+}

@@ -96,7 +96,7 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	return &Runtime{
 		cfg: cfg, client: client, snapshotter: cfg.Snapshotter,
-		cgroups: cgroups{root: cfg.CgroupRoot, parent: filepath.Clean(cfg.CgroupParent), mounts: "/proc/self/mountinfo"},
+		cgroups: cgroups{root: cfg.CgroupRoot, parent: filepath.Clean(cfg.CgroupParent), mounts: "/proc/self/mountinfo", known: &trees{}},
 		images:  keyed{held: map[string]chan struct{}{}},
 	}, nil
 }

@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// command is what is run in a member: cat copies stdin, or the files named, to stdout; code exits with
+// command is what is run in a member: wait waits until it is stopped; cat copies
+// stdin, or the files named, to stdout; code exits with
 // the number given, after a line to each output; tty prints the terminal's size at
 // first and when it changes, echoes lines, tells of Ctrl-C and ends at the line "end".
-func command(_ context.Context, args []string) error {
+func command(ctx context.Context, args []string) error {
 	switch verb := append(args, "")[0]; verb {
 	case "cat":
 		if len(args) == 1 {
@@ -41,6 +42,9 @@ func command(_ context.Context, args []string) error {
 			os.Exit(code)
 		}
 		return err
+	case "wait":
+		<-ctx.Done()
+		return nil
 	case "tty":
 		return tty()
 	default:
