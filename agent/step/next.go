@@ -128,11 +128,12 @@ func running(c Container) Op {
 
 // again clears away a container that ended, so that it can be created anew: after
 // its back-off, and when the host itself shows that it has no process left. What
-// an end that was seen left behind is killed; where the runtime merely lost sight
-// of a container, its processes are left alone (SAFETY S13).
+// an end that was seen left behind is killed, and so is what a start that a crash broke
+// off left; where the runtime merely lost sight of a container that ran, its processes
+// are left alone (SAFETY S13).
 func again(s Seen, c Container) Op {
 	if !s.anyRunning() && !s.Empty {
-		if c.State == Exited && !s.anyLost() {
+		if (c.State == Exited || c.Unborn) && !s.anyLost() {
 			return Op{Kind: KillAll}
 		}
 		return wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")
@@ -206,12 +207,15 @@ func (s Seen) hold(op Op) Op {
 
 func (s Seen) anyRunning() bool { return s.any(Running) }
 
-func (s Seen) anyLost() bool { return s.any(Lost) }
+// anyLost: one that ran was lost, and may run on.
+func (s Seen) anyLost() bool {
+	return slices.ContainsFunc(s.Containers, func(c Container) bool { return c.State == Lost && !c.Unborn })
+}
 
 // loaded reports that processes may be there because a container waits for its
 // start, which a crash broke off; what is lost may have some, too.
 func (s Seen) loaded() bool {
-	return !s.anyLost() && slices.ContainsFunc(s.Containers, func(c Container) bool { return c.State == Created && c.Loaded })
+	return !s.any(Lost) && slices.ContainsFunc(s.Containers, func(c Container) bool { return c.State == Created && c.Loaded })
 }
 
 func (s Seen) any(state State) bool {

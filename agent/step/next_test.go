@@ -75,6 +75,11 @@ func TestNext(t *testing.T) {
 		{"then it is removed before it is made anew", run, ended(Exited, true, true), Op{Kind: RemoveContainer, Container: "db"}},
 		{"what an ended container left behind is killed first", run, ended(Exited, true, false), Op{Kind: KillAll}},
 		{"what a lost container left behind is not killed", run, ended(Lost, true, false), wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")},
+		{"what a start that a crash broke off left behind is killed", run, with(ended(Lost, true, false), func(s *Seen) { s.Containers[0].Unborn = true }), Op{Kind: KillAll}},
+		{"but not beside one that ran and is lost", run, with(ended(Lost, true, false), func(s *Seen) {
+			s.Containers[0].Unborn = true
+			s.Containers = append(s.Containers, Container{Name: "side", State: Lost, Due: true})
+		}), wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")},
 		{"a lost container without processes is made anew", run, ended(Lost, true, true), Op{Kind: RemoveContainer, Container: "db"}},
 		{"without order an ended container stays as it is", none, ended(Exited, true, true), Op{Kind: Nothing}},
 		{"one container in its back-off does not hold up another", run, with(alive(), func(s *Seen) {

@@ -83,6 +83,8 @@ type Container struct {
 	State State
 	// Loaded, when Created: its own process is there, and waits to be started.
 	Loaded bool
+	// Unborn, when Lost: a crash came into its very start, and it was never seen running.
+	Unborn bool
 	// Image: it is present.
 	Image bool
 	// Due: the back-off after its last end is over. Cause and Message tell of that end.

@@ -22,6 +22,7 @@ type box struct {
 	image  bool // present, as far as this worker knows
 	// broken: it was created but could not be started.
 	broken bool
+	unborn bool      // it was lost between its creation and the first look that saw it run
 	ours   bool      // started by this worker, not adopted
 	since  time.Time // it was seen running since
 	mute   time.Time // its logger was seen dead since; zero: it is not
@@ -52,6 +53,7 @@ func (b *box) over() bool { return b.seen == step.Exited || b.seen == step.Lost 
 func (b *box) clear() {
 	b.unwatch()
 	b.seen, b.status, b.broken, b.unhealthy, b.deadline = step.Absent, runtime.Status{}, false, false, time.Time{}
+	b.unborn = false
 }
 
 func (b *box) unwatch() {
@@ -86,6 +88,7 @@ func (w *Worker) see(b *box, st runtime.Status) {
 		b.Attempt = max(b.Attempt, st.Attempt)
 		return
 	}
+	b.unborn = b.seen == step.Created || b.seen == step.Lost && b.unborn
 	b.seen = step.Lost
 	if st.State == runtime.Exited {
 		b.seen = step.Exited

@@ -225,7 +225,7 @@ func (w *Worker) seenContainers() []step.Container {
 	for _, name := range names {
 		b := w.box(name)
 		out = append(out, step.Container{
-			Name: name, State: b.seen, Loaded: b.seen == step.Created && b.status.Loaded, Image: b.image, Due: !now.Before(b.due),
+			Name: name, State: b.seen, Loaded: b.seen == step.Created && b.status.Loaded, Unborn: b.unborn, Image: b.image, Due: !now.Before(b.due),
 			Cause: b.Cause, Message: b.waitMessage(now), Unhealthy: b.unhealthy,
 			Ending: !b.deadline.IsZero(), Overdue: !b.deadline.IsZero() && !now.Before(b.deadline),
 		})
