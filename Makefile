@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e sim bench bench-dns soak test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e sim mutants bench bench-dns soak test proto image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +112,12 @@ sim: ## a million steps of simulated clusters, planted faults, the model state b
 	@.cache/sim -plants
 	$(call say,"model check")
 	@.cache/sim -model
+
+# MUTANTS="-only plan -every 10" wakes one in ten of one package; "-only planted" plants only.
+mutants: ## every condition of the pure packages negated or dropped, and the faults of SAFETY: who sees it? (an hour)
+	$(call say,"mutants")
+	@$(GO) build -o .cache/mutants ./scripts/mutants
+	@.cache/mutants $(MUTANTS)
 
 bench: build ## every figure beside its floor, in one table (root, about two minutes)
 	@$(GO) run ./test/bench/table

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sort"
@@ -77,6 +78,26 @@ func (d *database) wholeZooKeeper(n int) error {
 		err = fmt.Errorf("%d members have a vote", got)
 	}
 	return err
+}
+
+// releaseZooKeeper takes the member's vote away, again if that had no effect: a leader
+// may just be elected.
+func (d *database) releaseZooKeeper(ordinal int) {
+	d.t.Helper()
+	d.eventually(2*time.Minute, "the member whose disk is lost has no vote", func() error {
+		if err := d.takeOut(ordinal + 1); err != nil {
+			return err
+		}
+		votes, err := d.voters()
+		if err != nil || votes < 3 {
+			return err
+		}
+		m, err := d.member(d.name(ordinal))
+		if err == nil && !m.Status.Ready { // else it is back already, with its data
+			err = errors.New("it still has its vote")
+		}
+		return err
+	})
 }
 
 func zookeeperEndpoints() string {

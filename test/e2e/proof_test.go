@@ -54,7 +54,7 @@ func newDatabase(t *testing.T, set string) *database {
 	if set == "zookeeper" {
 		archive = zookeeperArchive
 		d.image, d.disk, d.load = "stead.local/zookeeper:3.8.0", "zookeeper", []string{"--kind", set, "--endpoints", zookeeperEndpoints()}
-		d.whole, d.release = d.wholeZooKeeper, func(ordinal int) { d.takeOut(ordinal + 1) }
+		d.whole, d.release = d.wholeZooKeeper, d.releaseZooKeeper
 	}
 	if _, err := os.Stat(archive); err != nil {
 		t.Fatalf("no image of %s: %v; run make image", set, err)

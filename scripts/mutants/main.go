@@ -1,0 +1,234 @@
+// Command mutants asks whether the tests see what they guard. It puts into the pure
+// packages every condition negated, and every side of an && or || dropped, all asleep
+// in one build; then it wakes one after the other and runs the package's tests, and the
+// short simulation and model check when those pass. A mutant that no test sees must
+// stand in survivors.txt with the reason. Then it plants faults of SAFETY (planted.go),
+// each of which the test named with it must see.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// targets are the packages whose conditions are changed.
+var targets = []string{"server/plan", "agent/step", "agent/ledger"}
+
+// judges are the tests that look at what a package's own do not see.
+var judges = []suite{
+	{"test/sim", "^(TestRuns|TestKeptRuns)$"},
+	{"test/sim/model", "^TestNoInterleavingBreaksAPromise$"},
+}
+
+// suite are tests of one package.
+type suite struct{ folder, run string }
+
+func main() {
+	only := flag.String("only", "", "a package (plan, step, ledger), or planted; empty: all")
+	sample := flag.Int("every", 1, "wake every so-manieth mutant")
+	parallel := flag.Int("parallel", 2, "how many at once")
+	flag.Parse()
+	root, err := os.Getwd()
+	if err == nil {
+		err = run(root, *only, *sample, *parallel)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(root, only string, every, parallel int) error {
+	dir, err := os.MkdirTemp("", "stead-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	w := &workshop{root: root, dir: dir, overlay: map[string]string{}, parallel: parallel}
+	bad := 0
+	if only != "planted" {
+		unexplained, err := w.conditions(only, every)
+		if err != nil {
+			return err
+		}
+		bad += unexplained
+	}
+	if only == "" || only == "planted" {
+		bad += w.planted()
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d mutants or faults are not seen by any test", bad)
+	}
+	return nil
+}
+
+// workshop is where changed files and test programs lie.
+type workshop struct {
+	root, dir string
+	overlay   map[string]string // path in the tree -> changed file
+	parallel  int
+}
+
+// put lays a changed or new file over the tree.
+func (w *workshop) put(file string, content []byte) error {
+	path := filepath.Join(w.dir, fmt.Sprintf("%03d-%s", len(w.overlay), filepath.Base(file)))
+	w.overlay[filepath.Join(w.root, file)] = path
+	return os.WriteFile(path, content, 0o600)
+}
+
+// overlayFile is what the go command takes by -overlay.
+func (w *workshop) overlayFile(name string, replace map[string]string) (string, error) {
+	doc, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(w.dir, name)
+	return path, os.WriteFile(path, doc, 0o600)
+}
+
+// build makes the test program of a folder.
+func (w *workshop) build(folder, overlay string) (string, error) {
+	out := filepath.Join(w.dir, strings.ReplaceAll(folder, "/", "-")+".test")
+	c := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", out, "./"+folder)
+	c.Dir = w.root
+	if text, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s with mutants: %w\n%s", folder, err, text)
+	}
+	return out, nil
+}
+
+// conditions wakes the mutants one by one; it returns how many survive unexplained.
+func (w *workshop) conditions(only string, every int) (int, error) {
+	r := &rewriter{seen: map[string]int{}}
+	var folders []string
+	for _, t := range targets {
+		files, err := filepath.Glob(filepath.Join(w.root, t, "*.go"))
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") || filepath.Base(f) == "doc.go" {
+				continue
+			}
+			rel, _ := filepath.Rel(w.root, f)
+			text, err := r.rewrite(w.root, filepath.ToSlash(rel))
+			if err == nil {
+				err = w.put(rel, text)
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
+		if err := w.put(filepath.Join(t, "mutant_hook.go"), fmt.Appendf(nil, hook, filepath.Base(t))); err != nil {
+			return 0, err
+		}
+		if only == "" || filepath.Base(t) == only {
+			folders = append(folders, t)
+		}
+	}
+	fmt.Printf("there are %d mutants\n", len(r.mutants))
+	programs, err := w.programs(folders)
+	if err != nil {
+		return 0, err
+	}
+	var list []mutant
+	for i, m := range r.mutants {
+		if i%every == 0 && (only == "" || strings.Contains(m.file, "/"+only+"/")) {
+			list = append(list, m)
+		}
+	}
+	return w.tell(list, w.wake(list, programs)), nil
+}
+
+// programs builds every test program once, with all mutants in it, asleep; awake none
+// may fail.
+func (w *workshop) programs(folders []string) (map[string]string, error) {
+	overlay, err := w.overlayFile("all.json", w.overlay)
+	if err != nil {
+		return nil, err
+	}
+	programs, all := map[string]string{}, judges
+	for _, f := range folders {
+		all = append([]suite{{f, "."}}, all...)
+	}
+	for _, s := range all {
+		if programs[s.folder], err = w.build(s.folder, overlay); err != nil {
+			return nil, err
+		}
+		if out, ok := w.test(programs[s.folder], s, 0); !ok {
+			return nil, fmt.Errorf("%s fails without any mutant:\n%s", s.folder, out)
+		}
+	}
+	return programs, nil
+}
+
+// tell prints what became of the mutants, and counts survivors without a reason.
+func (w *workshop) tell(list []mutant, by []string) (unexplained int) {
+	reasons, err := readSurvivors(filepath.Join(w.root, "scripts/mutants/survivors.txt"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	caught := map[string]int{}
+	for i, m := range list {
+		if by[i] != "" {
+			caught[by[i]]++
+			if reasons[m.key()] != "" {
+				fmt.Printf("is seen after all (take it off the list): %s\n", m.key())
+			}
+			continue
+		}
+		why := reasons[m.key()]
+		if why == "" {
+			unexplained++
+			why = "NO REASON"
+		}
+		fmt.Printf("survives: %s:%d: %s\n    %s\n", m.file, m.line, m.key(), why)
+	}
+	all := 0
+	for _, folder := range slices.Sorted(func(yield func(string) bool) {
+		for k := range caught {
+			if !yield(k) {
+				return
+			}
+		}
+	}) {
+		fmt.Printf("%4d caught by %s\n", caught[folder], folder)
+		all += caught[folder]
+	}
+	if len(list) > 0 {
+		fmt.Printf("%d of %d mutants caught, %.1f %%; %d survive, %d of them without a reason\n",
+			all, len(list), 100*float64(all)/float64(len(list)), len(list)-all, unexplained)
+		if 100*all < 95*len(list) {
+			unexplained = max(unexplained, 1)
+		}
+	}
+	return unexplained
+}
+
+// readSurvivors reads "key" lines, each followed by an indented reason.
+func readSurvivors(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	reasons, key := map[string]string{}, ""
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "":
+		case line[0] == ' ' || line[0] == '\t':
+			reasons[key] = strings.TrimSpace(reasons[key] + " " + strings.TrimSpace(line))
+		default:
+			key = line
+		}
+	}
+	return reasons, nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mutant is one change of one condition.
+type mutant struct {
+	id   int
+	file string // from the root of the tree
+	line int
+	// kind is negated, or dropped: one side of an && or || is taken away.
+	kind, text string
+	nth        int // of the same file, kind and text, from 1
+}
+
+// key names a mutant however lines move.
+func (m mutant) key() string {
+	key := fmt.Sprintf("%s: %s: %s", m.file, m.kind, m.text)
+	if m.nth > 1 {
+		key += fmt.Sprintf(" (%d)", m.nth)
+	}
+	return key
+}
+
+// hook is added to each package: one mutant is awake in a process, or none.
+const hook = `package %s
+
+import (
+	"os"
+	"strconv"
+)
+
+var awakeMutant, _ = strconv.Atoi(os.Getenv("STEAD_MUTANT"))
+
+func mutantNot(id int, c bool) bool   { return c != (awakeMutant == id) }
+func mutantTrue(id int, c bool) bool  { return c || awakeMutant == id }
+func mutantFalse(id int, c bool) bool { return c && awakeMutant != id }
+`
+
+// rewriter puts all mutants of many files into them at once, asleep.
+type rewriter struct {
+	mutants []mutant
+	seen    map[string]int
+
+	src  []byte
+	fset *token.FileSet
+	file string
+	cuts []cut
+}
+
+type cut struct {
+	from, to int
+	text     string
+}
+
+// rewrite returns the file with its mutants.
+func (r *rewriter) rewrite(root, file string) ([]byte, error) {
+	src, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		return nil, err
+	}
+	r.src, r.fset, r.file, r.cuts = src, token.NewFileSet(), file, nil
+	tree, err := parser.ParseFile(r.fset, file, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	ast.Inspect(tree, r.visit)
+	var out bytes.Buffer
+	at := 0
+	for _, c := range r.cuts {
+		out.Write(src[at:c.from])
+		out.WriteString(c.text)
+		at = c.to
+	}
+	out.Write(src[at:])
+	return out.Bytes(), nil
+}
+
+// visit finds conditions, outermost first; their insides are rewritten with them.
+func (r *rewriter) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GenDecl:
+		return n.Tok != token.CONST
+	case *ast.IfStmt:
+		if n.Init != nil {
+			ast.Inspect(n.Init, r.visit)
+		}
+		r.condition(n.Cond)
+		ast.Inspect(n.Body, r.visit)
+		if n.Else != nil {
+			ast.Inspect(n.Else, r.visit)
+		}
+		return false
+	case *ast.ForStmt: // its condition bounds a loop: what it guards is inside
+		ast.Inspect(n.Body, r.visit)
+		return false
+	case *ast.SwitchStmt:
+		if n.Init != nil {
+			ast.Inspect(n.Init, r.visit)
+		}
+		for _, s := range n.Body.List {
+			clause := s.(*ast.CaseClause)
+			for _, e := range clause.List {
+				if n.Tag == nil {
+					r.condition(e)
+				}
+			}
+			for _, s := range clause.Body {
+				ast.Inspect(s, r.visit)
+			}
+		}
+		return false
+	case *ast.BinaryExpr:
+		if isCondition(n) {
+			r.condition(n)
+			return false
+		}
+	}
+	return true
+}
+
+func isCondition(e *ast.BinaryExpr) bool {
+	switch e.Op {
+	case token.LAND, token.LOR, token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
+		return true
+	}
+	return false
+}
+
+// condition replaces a whole condition.
+func (r *rewriter) condition(e ast.Expr) {
+	id := r.add("negated", e, r.text(e))
+	inside := r.operands(e)
+	r.cuts = append(r.cuts, cut{r.offset(e.Pos()), r.offset(e.End()), fmt.Sprintf("mutantNot(%d, %s)", id, inside)})
+}
+
+// operands is the text of a condition in which each side of its && and || may be dropped.
+func (r *rewriter) operands(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return "(" + r.operands(e.X) + ")"
+	case *ast.UnaryExpr:
+		if e.Op == token.NOT {
+			return "!" + r.operands(e.X)
+		}
+	case *ast.BinaryExpr:
+		if e.Op != token.LAND && e.Op != token.LOR {
+			break
+		}
+		name := "mutantTrue"
+		if e.Op == token.LOR {
+			name = "mutantFalse"
+		}
+		side := func(x ast.Expr) string {
+			if b, ok := x.(*ast.BinaryExpr); ok && b.Op == e.Op { // a && b && c has three sides, not four
+				return r.operands(x)
+			}
+			id := r.add("dropped", x, r.text(e))
+			return fmt.Sprintf("%s(%d, %s)", name, id, r.operands(x))
+		}
+		return side(e.X) + " " + e.Op.String() + " " + side(e.Y)
+	}
+	return r.text(e)
+}
+
+func (r *rewriter) add(kind string, e ast.Expr, whole string) int {
+	text := r.text(e)
+	if kind == "dropped" {
+		text += " of " + whole
+	}
+	m := mutant{id: len(r.mutants) + 1, file: r.file, line: r.fset.Position(e.Pos()).Line, kind: kind, text: strings.Join(strings.Fields(text), " ")}
+	key := m.key()
+	r.seen[key]++
+	m.nth = r.seen[key]
+	r.mutants = append(r.mutants, m)
+	return m.id
+}
+
+func (r *rewriter) offset(p token.Pos) int { return r.fset.Position(p).Offset }
+
+func (r *rewriter) text(e ast.Expr) string { return string(r.src[r.offset(e.Pos()):r.offset(e.End())]) }
