@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -87,6 +88,10 @@ func check(t *testing.T, cases []rule) {
 				t.Errorf("Next changed the world it was given\nbefore %s\nafter  %s", before, after)
 			}
 			explained(t, w, p)
+			w.Now = w.Now.Add(24 * time.Hour)
+			if got := brief(Next(w)); got != c.want {
+				t.Errorf("by a clock a day ahead: %s", got)
+			}
 		})
 	}
 }

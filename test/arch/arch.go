@@ -25,7 +25,7 @@ const MaxLines = 400
 // "path[:line]: what is wrong", sorted, and how many files it judged. Folders
 // that .gitignore names at the root, testdata and hidden folders are left out.
 func Check(root string) (found []string, files int, err error) {
-	c := &checker{root: root, doc: map[string]bool{}, pkg: map[string]string{}}
+	c := &checker{root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}}
 	skip, err := ignored(root)
 	if err != nil {
 		return nil, 0, err
@@ -57,6 +57,7 @@ func Check(root string) (found []string, files int, err error) {
 			c.add(folder, 0, "package %s has no doc comment", name)
 		}
 	}
+	c.clocks()
 	sort.Strings(c.found)
 	return c.found, files, nil
 }
@@ -66,6 +67,7 @@ type checker struct {
 	found []string
 	doc   map[string]bool   // folders whose package has a doc comment
 	pkg   map[string]string // package names by folder, tests aside
+	clock clock
 }
 
 func (c *checker) add(rel string, line int, format string, args ...any) {
@@ -128,6 +130,9 @@ func (c *checker) file(rel string) error {
 		}
 	}
 	c.calls(rel, folder, test, fset, f)
+	if !test {
+		c.clock.read(rel, folder, fset, f)
+	}
 	return nil
 }
 

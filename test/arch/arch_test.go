@@ -56,6 +56,8 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"an empty name", "server/util/a.go", "// Package util is.\npackage util\n", "says nothing"},
 		{"a long file", "server/a.go", doc + strings.Repeat("\n", MaxLines), "lines; split it"},
 		{"a fresh context", "server/a.go", doc + "import \"context\"\nvar c = context.Background()\n", "take the caller's context"},
+		{"a wall clock that decides", "server/a.go", doc + "import \"time\"\ntype r struct {\n\tAt *time.Time `json:\"at\"`\n}\nfunc f(a r) bool { return time.Since(*a.At) > 0 }\n", "wall clock"},
+		{"a wall clock that is compared", "agent/a.go", doc + "import \"time\"\ntype r struct {\n\tAt time.Time `json:\"at\"`\n}\nfunc f(a r, b time.Time) bool { return b.Before(a.At) }\n", "wall clock"},
 		{"an init", "server/a.go", doc + "func init() {}\n", "func init"},
 		{"unfinished work", "server/a.go", doc + "// TO" + "DO: later\n", "unfinished"},
 		{"a machine's path", "server/a.go", doc + "const p = \"/home/me/x\"\n", "path of one machine"},
