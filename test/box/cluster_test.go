@@ -63,19 +63,12 @@ type cluster struct {
 // newCluster starts a server on s and an agent on each node.
 func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
 	t.Helper()
-	return newCalmCluster(t, s, ttl, nodes...)
-}
-
-// newCalmCluster is newCluster with sessions and terms of another length: where a
-// test counts writes, a slow machine must not end one.
-func newCalmCluster(t *testing.T, s store.Store, lease time.Duration, nodes ...spec.NodeName) *cluster {
-	t.Helper()
 	dir, err := os.MkdirTemp("", "box") // short: it holds sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{
-		t: t, dir: dir, lease: lease, store: s, nodes: map[spec.NodeName]*node{},
+		t: t, dir: dir, lease: ttl, store: s, nodes: map[spec.NodeName]*node{},
 		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
 		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}),
 	}
