@@ -77,7 +77,7 @@ unit: $(GOTEST) $(NODE)
 
 race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
 	$(call say,"unit tests with -race")
-	@CGO_ENABLED=1 $(GOTEST) -race ./...
+	@CGO_ENABLED=1 $(GOTEST) -race $$($(GO) list ./... | grep -v /test/sim/model) # one goroutine, a minute
 
 # From here on: root, a running containerd (scripts/setup), and no skips but those listed.
 ROOT_TEST = STEAD_ROOT_TESTS=1 PATH=$(CURDIR)/$(DEBTOOLS)/usr/bin:$$PATH $(GOTEST) -skips test/e2e/SKIPS
