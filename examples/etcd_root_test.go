@@ -203,7 +203,7 @@ func (c *etcdCluster) wipe(i int) {
 // waitHealthy waits until member i is part of a quorum, then its disk is no longer new.
 func (c *etcdCluster) waitHealthy(i int) {
 	c.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		err := exec.CommandContext(c.t.Context(), c.homes[i].dir+"/bin/etcdctl", "--command-timeout=2s",
 			"--endpoints", fmt.Sprintf("http://etcd-%d.etcd.d:2379", i), "endpoint", "health").Run()
 		if err == nil {
