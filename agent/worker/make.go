@@ -124,29 +124,28 @@ func (w *Worker) attach(ctx context.Context) error {
 // since the life began leaves the old files in place and is told as a cause.
 func (w *Worker) writeFiles() error {
 	w.wrote = time.Now()
-	life := w.life
-	if err := files.WriteMember(w.place, life, w.c.Node); err != nil {
+	if err := files.WriteMember(w.place, w.life, w.c.Node); err != nil {
 		return err
 	}
 	// A container that runs keeps volume-new as it found it: without a probe a member
 	// is ready, and its volume old, before its program has read a line.
 	if !w.state.ReadyOnce && !w.anyStarted() {
-		if err := files.WriteVolumeNew(w.place, files.VolumeNew(life)); err != nil {
+		if err := files.WriteVolumeNew(w.place, files.VolumeNew(w.life)); err != nil {
 			return err
 		}
 	}
 	if picture, ok := w.c.Picture(w.id.Ref()); ok {
-		picture.Bootstrapped = picture.Bootstrapped || life.Bootstrapped
+		picture.Bootstrapped = picture.Bootstrapped || w.life.Bootstrapped
 		if err := w.writeSet(&picture); err != nil {
 			return err
 		}
 	}
-	media, err := files.MediaOf(life, w.c.Find)
+	media, err := files.MediaOf(w.life, w.c.Find)
 	if err != nil {
 		return err
 	}
 	var group *int64
-	if sc := life.Template.Spec.SecurityContext; sc != nil {
+	if sc := w.life.Template.Spec.SecurityContext; sc != nil {
 		group = sc.FSGroup
 	}
 	for _, m := range media {

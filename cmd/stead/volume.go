@@ -1,21 +1,12 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
 )
 
 func volumeCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "volume",
-		Short: "Look after the volumes of members",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError{errors.New("volume takes a verb; see 'stead volume --help'")}
-		},
-	}
 	list := &proto.ListRequest{Kind: "volume"}
 	ls := &cobra.Command{
 		Use:     "ls",
@@ -35,6 +26,5 @@ func volumeCommand(c *cli) *cobra.Command {
 	}
 	ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
 	ls.Flags().StringVar(&list.Set, "set", "", "only those of this set")
-	cmd.AddCommand(ls)
-	return cmd
+	return group("volume", "Look after the volumes of members", ls)
 }

@@ -77,8 +77,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	p := l.cfg.Next(w)
 	mem.standstill.note(p, now)
 	t.wake, t.blocked = p.Wake, p.Blocked
-	_, set := v.Set(ref)
-	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
+	t.shared = l.shared(v, ref)
 	if t.units, t.err = units(v, ref, p, now); t.err != nil {
 		return t
 	}
@@ -94,14 +93,19 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	return t
 }
 
+// shared are the guards of every transaction about a set.
+func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
+	_, set := v.Set(ref)
+	return []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
+}
+
 // lookAfter decides about what a set has left behind that is gone.
 func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
 	if len(w.Slots) == 0 {
 		return turn{gone: true}
 	}
 	ref := w.Slots[0].ID.Ref()
-	_, set := v.Set(ref)
-	t.shared = []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
+	t.shared = l.shared(v, ref)
 	t.units, t.err = units(v, ref, plan.Next(w), now)
 	t.gone = t.err == nil && len(t.units) == 0
 	return t

@@ -45,7 +45,6 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	t     *testing.T
 	dir   string
-	lease time.Duration // of sessions and leaders
 	log   *slog.Logger
 	audit *audit
 	nodes map[spec.NodeName]*node
@@ -68,7 +67,7 @@ func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{
-		t: t, dir: dir, lease: ttl, store: s, nodes: map[spec.NodeName]*node{},
+		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{},
 		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
 		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}),
 	}
@@ -151,7 +150,7 @@ func (c *cluster) startServer() *serverProcess {
 	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{})}
 	srv, err := server.New(server.Config{
 		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
-		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: c.lease, LeaderTTL: c.lease,
+		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: ttl, LeaderTTL: ttl,
 		Logger: c.log.With("server", name),
 	})
 	if err == nil {

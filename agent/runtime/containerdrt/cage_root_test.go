@@ -193,12 +193,7 @@ func TestStartWithoutALoggerLeavesNothing(t *testing.T) {
 	defer rt.Close()
 	h.load(rt, imageName, runtimetest.ImageConfig{})
 	c := h.container("run")
-	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := rt.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	h.create(rt, c)
 	good := h.cfg.Logger
 	h.cfg.Logger = filepath.Join(h.dir, "missing")
 	bad := h.open()
@@ -225,12 +220,7 @@ func TestStartWithALoggerThatHangsEndsWithItsContext(t *testing.T) {
 	defer rt.Close()
 	h.load(rt, imageName, runtimetest.ImageConfig{})
 	c := h.container("run")
-	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := rt.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	h.create(rt, c)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := rt.Start(ctx, c.ID); !errors.Is(err, context.DeadlineExceeded) {

@@ -38,12 +38,7 @@ func TestStartGoesOnWhereACrashLeftIt(t *testing.T) {
 	defer rt.Close()
 	h.load(rt, imageName, runtimetest.ImageConfig{})
 	c := h.container("exit", "5")
-	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := rt.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	h.create(rt, c)
 	ctx, direct := h.beside("default.db-0.main")
 	if _, err := direct.NewTask(ctx, cio.NullIO); err != nil {
 		t.Fatal(err)
@@ -97,12 +92,7 @@ func TestProcessesInTheCgroupForbidAStart(t *testing.T) {
 	defer rt.Close()
 	h.load(rt, imageName, runtimetest.ImageConfig{})
 	c := h.container("run")
-	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := rt.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	h.create(rt, c)
 	h.squat("default.db-0/main") // as a hung shim's container, of which nobody knows
 	if err := rt.Start(t.Context(), c.ID); !errors.Is(err, runtime.ErrExists) {
 		t.Errorf("Start beside a process: %v, want refused", err)
@@ -127,12 +117,7 @@ func TestABundleThatTheDaemonLeftIsClearedAway(t *testing.T) {
 	defer rt.Close()
 	h.load(rt, imageName, runtimetest.ImageConfig{})
 	c := h.container("run")
-	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := rt.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	h.create(rt, c)
 	// As after a shim that died while the daemon's clean-up was killed.
 	bundle := filepath.Join(h.dir, "state", "io.containerd.runtime.v2.task", h.cfg.Namespace, "default.db-0.main")
 	root := filepath.Join(bundle, "rootfs")

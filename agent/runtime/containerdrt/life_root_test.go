@@ -32,8 +32,8 @@ func (h *host) container(args ...string) runtime.Container {
 	}
 }
 
-// start makes sandbox and container, and starts it.
-func (h *host) start(rt *containerdrt.Runtime, c runtime.Container) {
+// create makes sandbox and container.
+func (h *host) create(rt *containerdrt.Runtime, c runtime.Container) {
 	h.t.Helper()
 	if _, err := rt.EnsureSandbox(h.t.Context(), c.ID.ID, c.Token, c.Hostname); err != nil {
 		h.t.Fatal(err)
@@ -41,6 +41,12 @@ func (h *host) start(rt *containerdrt.Runtime, c runtime.Container) {
 	if err := rt.Create(h.t.Context(), c); err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// start makes sandbox and container, and starts it.
+func (h *host) start(rt *containerdrt.Runtime, c runtime.Container) {
+	h.t.Helper()
+	h.create(rt, c)
 	if err := rt.Start(h.t.Context(), c.ID); err != nil {
 		h.t.Fatal(err)
 	}
