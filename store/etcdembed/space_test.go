@@ -11,21 +11,23 @@ import (
 	"github.com/stead-project/stead/store/etcdembed"
 )
 
-// fill writes until the store refuses, and fails when it never does. With one key
-// it is history that fills the store, else live data.
-func fill(t *testing.T, s store.Store, key func(int) string) {
+// fill writes until the store refuses, returns how often it wrote, and fails when it
+// is never refused. With one key it is history that fills the store, else live data.
+// How far it goes past the quota depends on when etcd commits.
+func fill(t *testing.T, s store.Store, key func(int) string) int {
 	t.Helper()
 	value := make([]byte, 1<<20)
 	for i := range 200 {
 		_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key(i), value)}})
 		if errors.Is(err, store.ErrNoSpace) {
-			return
+			return i
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Fatal("200 MiB were written with a quota of 8")
+	return 0
 }
 
 // takesWrites waits until the store does, which may need several looks.
@@ -63,11 +65,11 @@ func TestAStoreFullOfHistoryFreesItself(t *testing.T) {
 func TestAStoreFullOfLiveDataTakesWritesOnceSomeIsDeleted(t *testing.T) {
 	_, s := begin(t, config(t.TempDir(), 8<<20))
 	key := func(i int) string { return fmt.Sprint("k", i) }
-	fill(t, s, key)
+	written := fill(t, s, key)
 	if st, err := s.Status(t.Context()); err != nil || st.Alarm == "" {
 		t.Fatalf("no alarm: %+v, %v", st, err)
 	}
-	for i := range 6 {
+	for i := range written - 2 {
 		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Del(key(i))}}); err != nil {
 			t.Fatalf("a full store does not delete: %v", err)
 		}
