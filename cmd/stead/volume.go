@@ -26,5 +26,5 @@ func volumeCommand(c *cli) *cobra.Command {
 	}
 	ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
 	ls.Flags().StringVar(&list.Set, "set", "", "only those of this set")
-	return group("volume", "Look after the volumes of members", ls)
+	return group("volume", "Look after the volumes of members", ls, volumeReclaim(c))
 }
