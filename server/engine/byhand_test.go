@@ -97,3 +97,18 @@ func TestAVolumeThatWasTakenBackIsNotGivenUp(t *testing.T) {
 		})
 	})
 }
+
+// Nothing wakes a new leader but that it begins: it finds what was asked before.
+func TestANewLeaderFindsWhatWasAskedOfWhatASetLeftBehind(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		id := member(0)
+		life := spec.Token{Epoch: 1, Number: 7}
+		c.commit(
+			store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", Fate: spec.FateKeep})),
+			store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, LastToken: life})),
+			store.Put(store.VolumeRequestKey(id, "data"), store.Encode(spec.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: spec.VerbReclaim, Token: life})))
+		_, stop := c.engine("a", c.store)
+		defer stop()
+		c.until("it is gone", func(v world.View) bool { return v.Volume(id, "data") == nil && noRequest(v, id) })
+	})
+}
