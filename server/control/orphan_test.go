@@ -168,6 +168,17 @@ func TestAnAdoptionThatDoesNotSuitIsRefusedWhole(t *testing.T) {
 	}
 }
 
+func TestAVolumeThatIsBeingGivenUpHoldsNoClass(t *testing.T) {
+	r := newRig(t)
+	r.running()
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 5}
+	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", Fate: spec.FateReclaiming})
+	r.orphan()
+	if got := r.mustApply(strings.Replace(setYAML, "accessModes", "storageClassName: ssd, accessModes", 1)); !slices.Equal(got, []string{"set db adopted"}) {
+		t.Fatalf("got %v", got)
+	}
+}
+
 // Whoever is due an older revision begins with it, though nobody runs it now.
 func TestAClaimStaysWhileADueRevisionMountsIt(t *testing.T) {
 	r := newRig(t)
@@ -239,11 +250,11 @@ func TestOnlyWhatCanBeIsCascaded(t *testing.T) {
 }
 
 // between has other people act once, after a call has read the set db and before it
-// writes.
-func (r *rig) between(act func() error) {
+// writes key.
+func (r *rig) between(key string, act func() error) {
 	first := true
 	r.store.Fail(func(c memstore.Call) memstore.Fault {
-		if c.Method == "Commit" && first && c.Txn.Then[0].Key == "sets/default/db" {
+		if c.Method == "Commit" && first && c.Txn.Then[0].Key == key {
 			first = false
 			if err := act(); err != nil {
 				return memstore.Fault{Err: fmt.Errorf("the other's: %w", err)}
@@ -265,14 +276,14 @@ func TestOfTwoAtOnceTheLoserIsToldWhatChanged(t *testing.T) {
 	t.Run("apply against orphan", func(t *testing.T) {
 		r := newRig(t)
 		r.running()
-		r.between(func() error { return remove(r, "orphan") })
+		r.between("sets/default/db", func() error { return remove(r, "orphan") })
 		_, err := r.apply(newImage)
 		refused(t, err, codes.Aborted, "changed meanwhile: set default/db by orphan (alice)")
 	})
 	t.Run("apply against delete", func(t *testing.T) {
 		r := newRig(t)
 		r.running()
-		r.between(func() error { return remove(r, "") })
+		r.between("sets/default/db", func() error { return remove(r, "") })
 		_, err := r.apply(newImage)
 		refused(t, err, codes.Aborted, "changed meanwhile: set default/db by delete (alice)")
 	})
@@ -280,7 +291,7 @@ func TestOfTwoAtOnceTheLoserIsToldWhatChanged(t *testing.T) {
 		r := newRig(t)
 		r.running()
 		r.orphan()
-		r.between(func() error { return remove(r, "") })
+		r.between("sets/default/db", func() error { return remove(r, "") })
 		_, err := r.apply(setYAML)
 		refused(t, err, codes.Aborted, "changed meanwhile: set default/db by delete (alice)")
 		if s, _ := r.set("db"); !s.Deleting {
@@ -290,13 +301,20 @@ func TestOfTwoAtOnceTheLoserIsToldWhatChanged(t *testing.T) {
 	t.Run("scale against orphan", func(t *testing.T) {
 		r := newRig(t)
 		r.running()
-		r.between(func() error { return remove(r, "orphan") })
+		r.between("sets/default/db", func() error { return remove(r, "orphan") })
 		refused(t, scale(r), codes.FailedPrecondition, "is orphaned")
+	})
+	t.Run("restart against orphan", func(t *testing.T) {
+		r := newRig(t)
+		r.running()
+		r.between("requests/default/db/0", func() error { return remove(r, "orphan") })
+		_, err := r.api.Restart(r.ctx, &proto.RestartRequest{Member: "db-0"})
+		refused(t, err, codes.Aborted, "changed meanwhile")
 	})
 	t.Run("orphan against scale", func(t *testing.T) {
 		r := newRig(t)
 		r.running()
-		r.between(func() error { return scale(r) })
+		r.between("sets/default/db", func() error { return scale(r) })
 		r.orphan()
 		if s, _ := r.set("db"); !s.Orphaned || s.Replicas() != 5 {
 			t.Fatalf("got %+v; want both", s)
@@ -305,7 +323,7 @@ func TestOfTwoAtOnceTheLoserIsToldWhatChanged(t *testing.T) {
 	t.Run("orphan against delete", func(t *testing.T) {
 		r := newRig(t)
 		r.running()
-		r.between(func() error { return remove(r, "") })
+		r.between("sets/default/db", func() error { return remove(r, "") })
 		refused(t, remove(r, "orphan"), codes.FailedPrecondition, "is being deleted")
 	})
 	t.Run("a file read before the orphaning adopts", func(t *testing.T) {
