@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // placement checks what decides about the members' nodes.
@@ -136,28 +137,24 @@ func (c *checks) toleration(at string, t *Toleration) {
 	}
 }
 
-// CheckTaint says what is wrong with a taint of a node; "": nothing.
-func CheckTaint(t Taint) string {
+// checkTaint says what is wrong with a taint of a node, and what to write; "": nothing.
+func checkTaint(t Taint) string {
 	switch {
-	case !validLabelKey(t.Key):
-		return quote(t.Key) + " is no key of a taint; write name or prefix/name"
-	case !validLabelValue(t.Value):
-		return quote(t.Value) + " is no value of a taint"
+	case !validLabelKey(t.Key) || !validLabelValue(t.Value):
+		return "write key:Effect or key=value:Effect, of letters, digits, -, _ and ."
 	case t.Effect == NoExecute:
 		return NoExecute + " is not supported yet; write " + NoSchedule + ", which lets those that run go on"
 	case t.Effect != NoSchedule && t.Effect != PreferNoSchedule:
-		return quote(t.Effect) + " is unknown; write " + NoSchedule + " or " + PreferNoSchedule
+		return "write the effect " + NoSchedule + " or " + PreferNoSchedule
 	}
 	return ""
 }
 
-// CheckLabel says what is wrong with a label; "": nothing.
-func CheckLabel(key, value string) string {
-	switch {
-	case !validLabelKey(key):
-		return quote(key) + " is no key of a label; write name or prefix/name"
-	case !validLabelValue(value):
-		return quote(value) + " is no value of a label; write at most 63 letters, digits, -, _ and ."
+// ParseLabel reads key=value.
+func ParseLabel(text string) (key, value string, err error) {
+	key, value, given := strings.Cut(text, "=")
+	if !given || !validLabelKey(key) || !validLabelValue(value) {
+		return "", "", hint(quote(text)+" is no label", "write key=value, of letters, digits, -, _ and .")
 	}
-	return ""
+	return key, value, nil
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Affinity draws a member to nodes, and to other members or away from them. What is
@@ -105,6 +106,17 @@ func (t Taint) String() string {
 		return t.Key + ":" + t.Effect
 	}
 	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// ParseTaint reads what String writes.
+func ParseTaint(text string) (Taint, error) {
+	pair, effect, _ := strings.Cut(text, ":")
+	key, value, _ := strings.Cut(pair, "=")
+	t := Taint{Key: key, Value: value, Effect: effect}
+	if why := checkTaint(t); why != "" {
+		return Taint{}, hint(quote(text)+" is no taint", why)
+	}
+	return t, nil
 }
 
 // The effects of taints. NoExecute stands in tolerations of manifests only: no node

@@ -96,7 +96,7 @@ type Node struct {
 	// replaced; CPUMillis and MemoryBytes are what they ask for.
 	Lives                  int
 	CPUMillis, MemoryBytes int64
-	// Residents are these lives, in no order; given only where it matters to the set
+	// Residents are these lives, in the order of their identities; given only where it matters to the set
 	// which they are.
 	Residents []Resident
 }

@@ -80,7 +80,8 @@ func (a *ask) refused(n *Node) string {
 }
 
 // lacks says of what the node has too little left for this life. What its life before
-// took there is kept for it: that record stands until the new life takes its place.
+// took there is kept for it: that record stands until the new life takes its place. A
+// node that does not say how much it has takes all.
 func (s *step) lacks(n *Node, a *ask) string {
 	if n.Facts == nil {
 		return ""
@@ -96,11 +97,11 @@ func (s *step) lacks(n *Node, a *ask) string {
 		used.cpuMillis, used.memoryBytes = used.cpuMillis-cpu, used.memoryBytes-memory
 	}
 	var lacking []string
-	if left := n.Facts.CPUMillis - used.cpuMillis; a.cpuMillis > max(left, 0) {
+	if left := n.Facts.CPUMillis - used.cpuMillis; n.Facts.CPUMillis > 0 && a.cpuMillis > max(left, 0) {
 		lacking = append(lacking, fmt.Sprintf("%s of %s cpu left, %s asked for",
 			cpuText(left), cpuText(n.Facts.CPUMillis), cpuText(a.cpuMillis)))
 	}
-	if left := n.Facts.MemoryBytes - used.memoryBytes; a.memoryBytes > max(left, 0) {
+	if left := n.Facts.MemoryBytes - used.memoryBytes; n.Facts.MemoryBytes > 0 && a.memoryBytes > max(left, 0) {
 		lacking = append(lacking, fmt.Sprintf("%s of %s memory left, %s asked for",
 			bytesText(left), bytesText(n.Facts.MemoryBytes), bytesText(a.memoryBytes)))
 	}

@@ -105,18 +105,25 @@ func (s *step) facts() []*spec.NodeFacts {
 type rank struct {
 	against int64 // what is preferred elsewhere, less what is preferred here
 	skew    int   // over what ScheduleAnyway would bound
-	members int   // of the set, that are there
+	members int   // of the set, that are there beside it
+	away    int   // 1: its life before was elsewhere
 	lives   int   // of all sets
 }
 
 func (r rank) compare(o rank) int {
-	return slices.Compare([]int64{r.against, int64(r.skew), int64(r.members), int64(r.lives)},
-		[]int64{o.against, int64(o.skew), int64(o.members), int64(o.lives)})
+	return slices.Compare([]int64{r.against, int64(r.skew), int64(r.members), int64(r.away), int64(r.lives)},
+		[]int64{o.against, int64(o.skew), int64(o.members), int64(o.away), int64(o.lives)})
 }
 
 func (s *step) rank(n *Node, a *ask) rank {
 	pull, skew := a.company.pull(n)
-	return rank{against: a.dislike(n) - pull, skew: skew, members: s.spread[n.Node.Name], lives: n.Lives + s.begun[n.Node.Name].lives}
+	r := rank{against: a.dislike(n) - pull, skew: skew, members: s.spread[n.Node.Name], lives: n.Lives + s.begun[n.Node.Name].lives}
+	if t := s.seatOf(a.id.Ordinal); t.member == nil || t.member.Node != n.Node.Name {
+		r.away = 1
+	} else {
+		r.members--
+	}
+	return r
 }
 
 // refusals are what the nodes say that cannot take a life, each word once.

@@ -59,9 +59,9 @@ func (s *state) nodesFor(t *setState) []plan.Node {
 	}
 	list := make([]plan.Node, len(s.nodeList))
 	for i, n := range s.nodeList {
-		members := s.nodes[n.Node.Name].members
+		members := s.MembersOn(n.Node.Name)
 		n.Residents = make([]plan.Resident, 0, len(members))
-		for id := range members {
+		for _, id := range members {
 			n.Residents = append(n.Residents, s.resident(id))
 		}
 		list[i] = n
