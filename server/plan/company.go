@@ -13,7 +13,6 @@ type company struct {
 	liked       []census // preferred, with their weights; against: negative
 	even        []census // spread that must be
 	fair        []census // spread that should be
-	most        map[int]int
 }
 
 // census counts members by place: the value of a label of nodes.
