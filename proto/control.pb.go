@@ -374,7 +374,7 @@ type Applied struct {
 	Kind      string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Outcome   string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged
+	Outcome   string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged, adopted
 	Effects   []string               `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // "creates db-0, db-1, db-2 in this order"
 	// Of a dry run: the object as it is stored (empty: absent) and as it would be, in
 	// manifest shape. The values of Secrets are covered.
@@ -901,10 +901,13 @@ func (x *ScaleResponse) GetEffects() []string {
 }
 
 type DeleteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Kind      string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Of a set: background (default) stops its members; foreground does, too (who asks
+	// waits); orphan lets them run on without an owner, until the set is applied again.
+	Cascade       string `protobuf:"bytes,4,opt,name=cascade,proto3" json:"cascade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -956,6 +959,13 @@ func (x *DeleteRequest) GetNamespace() string {
 func (x *DeleteRequest) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteRequest) GetCascade() string {
+	if x != nil {
+		return x.Cascade
 	}
 	return ""
 }
@@ -1986,11 +1996,12 @@ const file_control_proto_rawDesc = "" +
 	"\rScaleResponse\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x05R\x06before\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x05R\x05after\x12\x18\n" +
-	"\aeffects\x18\x03 \x03(\tR\aeffects\"U\n" +
+	"\aeffects\x18\x03 \x03(\tR\aeffects\"o\n" +
 	"\rDeleteRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"*\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
+	"\acascade\x18\x04 \x01(\tR\acascade\"*\n" +
 	"\x0eDeleteResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\"B\n" +
 	"\x0eExplainRequest\x12\x1c\n" +

@@ -41,6 +41,25 @@ func (x *Container) mounts(volume string) bool {
 	return slices.ContainsFunc(x.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
 }
 
+// Mounts reports whether a container mounts the volume or claim of that name.
+func (t *Template) Mounts(volume string) bool {
+	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool { return c.mounts(volume) })
+}
+
+// MountsWithout is the name of a volume that a container mounts, and that is neither the
+// template's own nor a claim of these; "": there is none.
+func (t *Template) MountsWithout(claims []ClaimTemplate) string {
+	for i := range t.Spec.Containers {
+		for _, m := range t.Spec.Containers[i].VolumeMounts {
+			if !slices.ContainsFunc(claims, func(c ClaimTemplate) bool { return c.Metadata.Name == m.Name }) &&
+				!slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name }) {
+				return m.Name
+			}
+		}
+	}
+	return ""
+}
+
 // volumes checks the template's volumes and returns all names that may be mounted.
 func (c *checks) volumes(at string, volumes []VolumeMedia, claims map[string]bool) map[string]bool {
 	known, seen := map[string]bool{}, map[string]bool{}

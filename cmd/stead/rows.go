@@ -13,7 +13,7 @@ const shownText = 72
 
 func setRow(p *proto.Object) (cells, wide []any, err error) {
 	var s spec.SetSpec
-	var st spec.SetStatus
+	var st setStatus
 	o, err := decode(p, &s, &st)
 	if err != nil {
 		return nil, nil, err
@@ -28,8 +28,11 @@ func setRow(p *proto.Object) (cells, wide []any, err error) {
 }
 
 // setState is the state of a set in one word: that of the first condition which is
-// not as it should be.
-func setState(st *spec.SetStatus) string {
+// not as it should be; nobody owns it before all.
+func setState(st *setStatus) string {
+	if st.Orphaned {
+		return "Orphaned"
+	}
 	state := "Available"
 	if len(st.Conditions) == 0 {
 		state = "New"

@@ -24,8 +24,8 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.ScaleResponse{After: r.GetReplicas()}
 	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
-		if set.Deleting {
-			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
+		if err := owned(set); err != nil {
+			return false, err
 		}
 		if set.Spec.Ordinals.Range(int(r.GetReplicas())).End > math.MaxInt32 {
 			return false, status.Errorf(codes.InvalidArgument, "%d members from ordinal %d on are too many", r.GetReplicas(), set.Start())

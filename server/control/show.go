@@ -27,7 +27,7 @@ func showSet(s *spec.Set, st *spec.SetStatus) item {
 	if st == nil {
 		st = &spec.SetStatus{}
 	}
-	o.Status = setShown{st, s.Paused, s.Deleting, s.Edits}
+	o.Status = setShown{st, s.Paused, s.Deleting, s.Orphaned, s.Edits}
 	return item{kind: kindSet, set: s.Ref.Name, body: o}
 }
 
@@ -36,6 +36,7 @@ type setShown struct {
 	*spec.SetStatus
 	Paused   bool        `json:"paused,omitempty"`
 	Deleting bool        `json:"deleting,omitempty"`
+	Orphaned bool        `json:"orphaned,omitempty"`
 	Edits    []spec.Edit `json:"edits,omitempty"`
 }
 

@@ -27,6 +27,7 @@ const (
 	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up; a new one follows
 	BlockedBackOff     = "BackOff"
 	BlockedUnreadable  = "Unreadable"
+	BlockedOrphaned    = "Orphaned" // nobody owns the set: see abandon
 	BlockedStarting    = "Starting"
 	BlockedNotReady    = "NotReady"
 	BlockedNotYet      = "NotAvailableYet" // ready, but for less than minReadySeconds
