@@ -19,6 +19,7 @@ func (c *checks) template(t *Template, claims map[string]bool) {
 	c.choice(at2+".dnsPolicy", s.DNSPolicy, []string{"ClusterFirst"}, "Default", "None", "ClusterFirstWithHostNet")
 	c.between(at2+".terminationGracePeriodSeconds", *s.TerminationGracePeriodSeconds, 0, maxSeconds)
 	c.memberContext(at2+".securityContext", s.SecurityContext)
+	c.placement(at2, s)
 	volumes := c.volumes(at2+".volumes", s.Volumes, claims)
 	if len(s.Containers) == 0 {
 		c.fail(at2+".containers", "there is no container", "write at least one")

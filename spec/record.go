@@ -287,6 +287,7 @@ type Node struct {
 	UID    UID               `json:"uid"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Cordon bool              `json:"cordon,omitempty"`
+	Taints []Taint           `json:"taints,omitempty"`
 }
 
 // NodeFacts is nodefacts/<name>: what a node says of itself. Only writer: dispatch.

@@ -58,34 +58,38 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 // read; when somebody else was faster it looks again. change tells whether there
 // is anything to write.
 func (s *Server) editSet(ctx context.Context, ref spec.SetRef, change func(*spec.Set) (bool, error)) error {
-	key := store.SetKey(ref)
+	return editRecord(ctx, s, store.SetKey(ref), "set "+ref.String(), notFound(kindSet, ref.Namespace, string(ref.Name)), change)
+}
+
+// editRecord is editSet for any record; gone is the error when there is none.
+func editRecord[T any](ctx context.Context, s *Server, key, name string, gone error, change func(*T) (bool, error)) error {
 	for range attempts {
 		_, kvs, err := s.cfg.Store.Get(ctx, key)
 		if err != nil {
 			return err
 		}
-		set, err := before[spec.Set](kvs[key])
+		record, err := before[T](kvs[key])
 		if err != nil {
 			return err
 		}
-		if set == nil {
-			return notFound(kindSet, ref.Namespace, string(ref.Name))
+		if record == nil {
+			return gone
 		}
-		write, err := change(set)
+		write, err := change(record)
 		if err != nil || !write {
 			return err
 		}
 		rev, err := s.cfg.Store.Commit(ctx, store.Txn{
 			If:   []store.Guard{store.Seen(key, kvs[key].Mod)},
-			Then: []store.Op{store.Put(key, store.Encode(set))},
+			Then: []store.Op{store.Put(key, store.Encode(record))},
 		})
 		if err == nil {
 			s.seen(ctx, rev)
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
-			return writeError("set "+ref.String(), err)
+			return writeError(name, err)
 		}
 	}
-	return writeError("set "+ref.String(), store.ErrConflict)
+	return writeError(name, store.ErrConflict)
 }

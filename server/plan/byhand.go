@@ -43,6 +43,8 @@ func (s *step) refusal(t *seat, q *spec.VolumeRequest) string {
 		return fmt.Sprintf("it is not the volume of %s any more", name)
 	case q.Verb != spec.VerbReclaim:
 		return fmt.Sprintf("%q is nothing that can be done with a volume", q.Verb)
+	case s.w.Set.Orphaned && !s.w.Set.Deleting:
+		return "nothing is done for its set: " + orphanedText
 	case v.Fate == spec.FateReclaiming:
 		return "it is being given up already"
 	case s.inRange(t):

@@ -73,6 +73,22 @@ func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
 	})
 }
 
+func TestNoVolumeOfASetThatNobodyOwnsIsGivenUp(t *testing.T) {
+	w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
+	asks(1, spec.VerbReclaim)(&w)
+	q := *w.Slots[1].Asked["data"]
+	if why := Refusal(w, q); why != "" {
+		t.Fatalf("refused while the set is owned: %s", why)
+	}
+	w.Set.Orphaned = true
+	if why := Refusal(w, q); !strings.Contains(why, orphanedText) {
+		t.Errorf("refused %q; want what to do first", why)
+	}
+	if got := brief(Next(w)); got != "|" {
+		t.Errorf("did %s; want the request to wait for the adoption", got)
+	}
+}
+
 // The other claim's volume of the same member stays.
 func TestOnlyTheVolumeThatWasNamedGoes(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
