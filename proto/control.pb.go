@@ -374,7 +374,7 @@ type Applied struct {
 	Kind      string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Outcome   string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged
+	Outcome   string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged, adopted
 	Effects   []string               `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // "creates db-0, db-1, db-2 in this order"
 	// Of a dry run: the object as it is stored (empty: absent) and as it would be, in
 	// manifest shape. The values of Secrets are covered.
@@ -901,10 +901,13 @@ func (x *ScaleResponse) GetEffects() []string {
 }
 
 type DeleteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Kind      string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Of a set: background (default) stops its members; foreground does, too (who asks
+	// waits); orphan lets them run on without an owner, until the set is applied again.
+	Cascade       string `protobuf:"bytes,4,opt,name=cascade,proto3" json:"cascade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -956,6 +959,13 @@ func (x *DeleteRequest) GetNamespace() string {
 func (x *DeleteRequest) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteRequest) GetCascade() string {
+	if x != nil {
+		return x.Cascade
 	}
 	return ""
 }
@@ -1664,6 +1674,90 @@ func (x *UndoRequest) GetToRevision() int64 {
 	return 0
 }
 
+type EditNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Cordon        *bool                  `protobuf:"varint,2,opt,name=cordon,proto3,oneof" json:"cordon,omitempty"`
+	Labels        map[string]string      `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	DropLabels    []string               `protobuf:"bytes,4,rep,name=drop_labels,json=dropLabels,proto3" json:"drop_labels,omitempty"` // keys
+	Taints        []string               `protobuf:"bytes,5,rep,name=taints,proto3" json:"taints,omitempty"`                           // key=value:Effect, in place of one of that key and effect
+	DropTaints    []string               `protobuf:"bytes,6,rep,name=drop_taints,json=dropTaints,proto3" json:"drop_taints,omitempty"` // key: all of that key; or key:Effect
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EditNodeRequest) Reset() {
+	*x = EditNodeRequest{}
+	mi := &file_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EditNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EditNodeRequest) ProtoMessage() {}
+
+func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
+func (*EditNodeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *EditNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EditNodeRequest) GetCordon() bool {
+	if x != nil && x.Cordon != nil {
+		return *x.Cordon
+	}
+	return false
+}
+
+func (x *EditNodeRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *EditNodeRequest) GetDropLabels() []string {
+	if x != nil {
+		return x.DropLabels
+	}
+	return nil
+}
+
+func (x *EditNodeRequest) GetTaints() []string {
+	if x != nil {
+		return x.Taints
+	}
+	return nil
+}
+
+func (x *EditNodeRequest) GetDropTaints() []string {
+	if x != nil {
+		return x.DropTaints
+	}
+	return nil
+}
+
 type PauseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1675,7 +1769,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1687,7 +1781,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1700,7 +1794,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -1735,7 +1829,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1841,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1854,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -1793,7 +1887,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1899,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1912,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -1902,11 +1996,12 @@ const file_control_proto_rawDesc = "" +
 	"\rScaleResponse\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x05R\x06before\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x05R\x05after\x12\x18\n" +
-	"\aeffects\x18\x03 \x03(\tR\aeffects\"U\n" +
+	"\aeffects\x18\x03 \x03(\tR\aeffects\"o\n" +
 	"\rDeleteRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"*\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
+	"\acascade\x18\x04 \x01(\tR\acascade\"*\n" +
 	"\x0eDeleteResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\"B\n" +
 	"\x0eExplainRequest\x12\x1c\n" +
@@ -1957,7 +2052,20 @@ const file_control_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
 	"\vto_revision\x18\x03 \x01(\x03R\n" +
-	"toRevision\"X\n" +
+	"toRevision\"\xa1\x02\n" +
+	"\x0fEditNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\x06cordon\x18\x02 \x01(\bH\x00R\x06cordon\x88\x01\x01\x12=\n" +
+	"\x06labels\x18\x03 \x03(\v2%.stead.v1.EditNodeRequest.LabelsEntryR\x06labels\x12\x1f\n" +
+	"\vdrop_labels\x18\x04 \x03(\tR\n" +
+	"dropLabels\x12\x16\n" +
+	"\x06taints\x18\x05 \x03(\tR\x06taints\x12\x1f\n" +
+	"\vdrop_taints\x18\x06 \x03(\tR\n" +
+	"dropTaints\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
+	"\a_cordon\"X\n" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1967,7 +2075,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xea\x06\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xa9\a\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -1977,7 +2085,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x125\n" +
 	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
 	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
-	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
+	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
 	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
@@ -1997,7 +2106,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),       // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),      // 1: stead.v1.InfoResponse
@@ -2025,11 +2134,13 @@ var file_control_proto_goTypes = []any{
 	(*ImageInfo)(nil),         // 23: stead.v1.ImageInfo
 	(*ImagesRequest)(nil),     // 24: stead.v1.ImagesRequest
 	(*UndoRequest)(nil),       // 25: stead.v1.UndoRequest
-	(*PauseRequest)(nil),      // 26: stead.v1.PauseRequest
-	(*RestartRequest)(nil),    // 27: stead.v1.RestartRequest
-	(*EditResponse)(nil),      // 28: stead.v1.EditResponse
-	(*Frame)(nil),             // 29: stead.v1.Frame
-	(*Size)(nil),              // 30: stead.v1.Size
+	(*EditNodeRequest)(nil),   // 26: stead.v1.EditNodeRequest
+	(*PauseRequest)(nil),      // 27: stead.v1.PauseRequest
+	(*RestartRequest)(nil),    // 28: stead.v1.RestartRequest
+	(*EditResponse)(nil),      // 29: stead.v1.EditResponse
+	nil,                       // 30: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),             // 31: stead.v1.Frame
+	(*Size)(nil),              // 32: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -2038,44 +2149,47 @@ var file_control_proto_depIdxs = []int32{
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	17, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	20, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	29, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	30, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	31, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	32, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	23, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	0,  // 9: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	3,  // 10: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	6,  // 11: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	8,  // 12: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	8,  // 13: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	11, // 14: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	25, // 15: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	26, // 16: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	27, // 17: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	13, // 18: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 19: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	18, // 20: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	19, // 21: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	21, // 22: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	24, // 23: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 24: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 25: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 26: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 27: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 28: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 29: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	28, // 30: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	28, // 31: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	28, // 32: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	14, // 33: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 34: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	29, // 35: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	29, // 36: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	22, // 37: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	22, // 38: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	24, // [24:39] is the sub-list for method output_type
-	9,  // [9:24] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	30, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	0,  // 10: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	3,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	6,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	8,  // 13: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	8,  // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	11, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	25, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	27, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	28, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	26, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	13, // 20: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 21: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	18, // 22: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	19, // 23: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	21, // 24: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	24, // 25: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 26: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 27: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 28: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 29: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 30: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 31: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	29, // 32: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	29, // 33: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	29, // 34: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	29, // 35: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	14, // 36: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	16, // 37: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	31, // 38: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	31, // 39: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	22, // 40: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	22, // 41: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	26, // [26:42] is the sub-list for method output_type
+	10, // [10:26] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2085,13 +2199,14 @@ func file_control_proto_init() {
 	}
 	file_types_proto_init()
 	file_control_proto_msgTypes[11].OneofWrappers = []any{}
+	file_control_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

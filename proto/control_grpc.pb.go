@@ -28,6 +28,7 @@ const (
 	Control_Undo_FullMethodName      = "/stead.v1.Control/Undo"
 	Control_Pause_FullMethodName     = "/stead.v1.Control/Pause"
 	Control_Restart_FullMethodName   = "/stead.v1.Control/Restart"
+	Control_EditNode_FullMethodName  = "/stead.v1.Control/EditNode"
 	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
 	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
 	Control_Logs_FullMethodName      = "/stead.v1.Control/Logs"
@@ -67,6 +68,9 @@ type ControlClient interface {
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
+	// label or taint that cannot be.
+	EditNode(ctx context.Context, in *EditNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -191,6 +195,16 @@ func (c *controlClient) Restart(ctx context.Context, in *RestartRequest, opts ..
 	return out, nil
 }
 
+func (c *controlClient) EditNode(ctx context.Context, in *EditNodeRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_EditNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteResponse)
@@ -297,6 +311,9 @@ type ControlServer interface {
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(context.Context, *RestartRequest) (*EditResponse, error)
+	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
+	// label or taint that cannot be.
+	EditNode(context.Context, *EditNodeRequest) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
@@ -348,6 +365,9 @@ func (UnimplementedControlServer) Pause(context.Context, *PauseRequest) (*EditRe
 }
 func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
+}
+func (UnimplementedControlServer) EditNode(context.Context, *EditNodeRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EditNode not implemented")
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -543,6 +563,24 @@ func _Control_Restart_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_EditNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EditNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).EditNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_EditNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).EditNode(ctx, req.(*EditNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -660,6 +698,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Restart",
 			Handler:    _Control_Restart_Handler,
+		},
+		{
+			MethodName: "EditNode",
+			Handler:    _Control_EditNode_Handler,
 		},
 		{
 			MethodName: "Delete",

@@ -17,6 +17,7 @@ const (
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
 	BlockedNoNode      = "NoNode"
+	BlockedNoRoom      = "NoRoom"         // the nodes that might take it have too little left of what it asks for
 	BlockedNoClass     = "NoStorageClass" // no node that could take it has the storage class
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
@@ -26,6 +27,7 @@ const (
 	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up; a new one follows
 	BlockedBackOff     = "BackOff"
 	BlockedUnreadable  = "Unreadable"
+	BlockedOrphaned    = "Orphaned" // nobody owns the set: see abandon
 	BlockedStarting    = "Starting"
 	BlockedNotReady    = "NotReady"
 	BlockedNotYet      = "NotAvailableYet" // ready, but for less than minReadySeconds

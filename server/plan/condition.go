@@ -50,6 +50,10 @@ func (s *step) availability() spec.Condition {
 // first member that waits does so for something that does not come by itself.
 func (s *step) progress() spec.Condition {
 	c := spec.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
+	if s.w.Set.Orphaned && !s.w.Set.Deleting {
+		c.Reason, c.Message = BlockedOrphaned, "the members run on, and nothing is done for them: "+orphanedText
+		return c
+	}
 	if s.w.Set.Deleting {
 		c.Status, c.Reason = "True", reasonDeleting
 	}

@@ -85,11 +85,28 @@ type NodeStray struct {
 
 // Node is one host as the planner sees it.
 type Node struct {
-	Node  *spec.Node
-	Facts *spec.NodeFacts // nil: never connected
+	Node *spec.Node
+	// Labels are all of its labels (spec.Node.AllLabels).
+	Labels map[string]string
+	Facts  *spec.NodeFacts // nil: never connected
 	// Session is the live session; nil: silent. A member of a node without a
 	// session is not ready (SAFETY S15).
 	Session *spec.Session
+	// Lives counts the lives on it, of all sets, also those that are over and not
+	// replaced; CPUMillis and MemoryBytes are what they ask for.
+	Lives                  int
+	CPUMillis, MemoryBytes int64
+	// Residents are these lives, in the order of their identities; given only where it matters to the set
+	// which they are.
+	Residents []Resident
+}
+
+// Resident is a life on a node, of any set.
+type Resident struct {
+	ID     spec.Identity
+	Labels map[string]string
+	// Avoids are the terms of its required anti-affinity.
+	Avoids []spec.MemberTerm
 }
 
 // Plan is what Next decided.

@@ -25,7 +25,7 @@ type stage struct {
 //	update h2                 apply a file with this template
 //	h2 | db-1 crashes         it will be in a crash loop; is-unready: it runs, and that is
 //	                          all; dies: its life ends; recovers: all is well again
-//	scale 5 | pause | resume | delete | restart db-1 | parallel | ordered
+//	scale 5 | pause | resume | delete | orphan | adopt | restart db-1 | parallel | ordered
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
 //	reserve 1 5-7 | deadline 60 | onFailure Rollback | replaceBroken Never
 //	node n1 silent | back     it loses its session, or has one again
@@ -80,6 +80,8 @@ func (s *stage) edit(words []string) {
 		set.Paused = words[0] == "pause"
 	case "delete":
 		set.Deleting = true
+	case "orphan", "adopt":
+		set.Orphaned = words[0] == "orphan"
 	case "ordered":
 		set.Spec.PodManagementPolicy = spec.OrderedReady
 	case "parallel":

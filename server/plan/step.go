@@ -37,7 +37,9 @@ type step struct {
 	full     bool   // this step disturbs nobody more: it only says who waits
 	freeUsed int    // how many of World.Free were given in this step
 	spread   map[spec.NodeName]int
-	unheard  spec.NodeName // nothing starts before it has said what it runs
+	begun    map[spec.NodeName]room       // by the lives that begin in this step
+	guests   map[spec.NodeName][]Resident // these lives, where it matters who they are
+	unheard  spec.NodeName                // nothing starts before it has said what it runs
 }
 
 // seat is one ordinal and what is known of its life.
@@ -70,7 +72,8 @@ func (t *seat) stopping() bool {
 }
 
 func newStep(w World) *step {
-	s := &step{w: w, update: w.TemplateHash, spread: map[spec.NodeName]int{}}
+	s := &step{w: w, update: w.TemplateHash, spread: map[spec.NodeName]int{},
+		begun: map[spec.NodeName]room{}, guests: map[spec.NodeName][]Resident{}}
 	if s.reach = w.Set.Range(); w.Set.Deleting {
 		s.reach = w.Set.Spec.Ordinals.Range(0)
 	}

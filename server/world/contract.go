@@ -111,5 +111,6 @@ type Changes struct {
 	Services   map[spec.Namespace]bool
 	Files      map[string]bool // keys configs/… and secrets/…
 	Leadership bool
+	Room       bool // a life left its node: another may fit there
 	Rev        store.Rev
 }

@@ -37,6 +37,7 @@ type slot struct {
 	request  entry[spec.Request]
 	volumes  map[spec.ClaimName]entry[spec.Volume]
 	said     map[volumeKey]entry[spec.VolumeReport]
+	weight   weight // as counted at its node
 }
 
 // set is the state of a set, made when there is none.
@@ -148,6 +149,7 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 		keep(t.revisions, spec.RevisionHash(strings.Join(parts, "/")), e)
 		t.byNumber = t.sortRevisions()
 		t.rehash()
+		s.reweigh(t)
 	case store.KindEvent: // the record does not name its key
 		var e entry[spec.Event]
 		e, err = decode(s, ev, func(*spec.Event) string { return ev.Key })
@@ -196,6 +198,7 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 		old := l.member.record
 		l.member, err = decode(s, ev, func(r *spec.Member) string { return store.MemberKey(r.ID) })
 		s.moveMember(id, old, l.member.record)
+		s.weigh(t, l)
 	case store.KindReport:
 		l.report, err = decode(s, ev, func(r *spec.Report) string { return store.ReportKey(r.ID) })
 	case store.KindIdentity:
