@@ -38,9 +38,9 @@ type Trashed struct {
 const (
 	CauseVolumeForeign  = "VolumeForeign"  // another's stands in its place
 	CauseVolumeOccupied = "VolumeOccupied" // something stands there that is no volume, or uses it
-	CauseVolumeMissing  = "VolumeMissing"  // it was used and is not there
-	CauseDiskMissing    = "DiskMissing"    // its storage class, or the directory of that, is not there
-	CauseVolumeRefused  = "VolumeRefused"  // anything else
+	CauseVolumeMissing  = spec.CauseVolumeMissing
+	CauseDiskMissing    = "DiskMissing"   // its storage class, or the directory of that, is not there
+	CauseVolumeRefused  = "VolumeRefused" // anything else
 )
 
 // VolumeCause is the one word for why a volume could not be had or given up.

@@ -39,21 +39,32 @@ func (s *step) refusal(t *seat, q *spec.VolumeRequest) string {
 	switch {
 	case q.Token != t.lastToken():
 		return fmt.Sprintf("a life of %s began since that was asked", name)
-	case v == nil || v.UID != q.Volume:
-		return fmt.Sprintf("it is not the volume of %s any more", name)
-	case q.Verb != spec.VerbReclaim:
-		return fmt.Sprintf("%q is nothing that can be done with a volume", q.Verb)
 	case s.w.Set.Orphaned && !s.w.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
+	case q.Verb == spec.VerbRestore:
+		return s.noRestore(t, q)
+	case v == nil || v.UID != q.Volume:
+		return fmt.Sprintf("it is not the volume of %s any more", name)
+	case q.Verb == spec.VerbLost:
+		return s.notLost(t, v)
+	case q.Verb != spec.VerbReclaim:
+		return fmt.Sprintf("%q is nothing that can be done with a volume", q.Verb)
 	case v.Fate == spec.FateReclaiming:
 		return "it is being given up already"
+	case v.Fate == spec.FateLost:
+		return "its node looks for it, for it is said to be lost; wait until it has said whether it is there"
 	case s.inRange(t):
 		return fmt.Sprintf("the set wants %s; scale it so that %s is out of range, and give the volume up when it is gone", name, name)
 	case t.member != nil:
-		return fmt.Sprintf("token %s of %s may use it still; wait until that is over ('stead explain %s' says for what it waits)",
-			t.member.Token, name, t.id.Set)
+		return s.uses(t)
 	}
 	return ""
+}
+
+// uses says that a life may use the volumes of a seat.
+func (s *step) uses(t *seat) string {
+	return fmt.Sprintf("token %s of %s may use it still; wait until that is over ('stead explain %s' says for what it waits)",
+		t.member.Token, t.id.MemberName(), t.id.Set)
 }
 
 // askedFor is the request to do this with the volume of a claim; nil: none that holds.
@@ -65,6 +76,26 @@ func (s *step) askedFor(t *seat, claim spec.ClaimName, verb spec.VolumeVerb) *sp
 	return q
 }
 
+// free: nobody whom the store does not know may use the volumes of a seat.
+func (s *step) free(t *seat) bool { return len(t.strays) == 0 && s.unheard == "" }
+
+// byHand does what a person asks, but for giving a volume up (see reclaim): one that is
+// lost is looked for once more, and one in the trash gets its record again.
+func (s *step) byHand() {
+	for i := range s.seats {
+		t := &s.seats[i]
+		if len(t.asked) == 0 || t.forgotten || t.kept {
+			continue
+		}
+		s.lose(t)
+		for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
+			if q := s.askedFor(t, claim, spec.VerbRestore); q != nil && s.free(t) {
+				s.restore(t, q, t.said[claim])
+			}
+		}
+	}
+}
+
 // void removes the requests that will not be done.
 func (s *step) void(t *seat) {
 	for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
@@ -73,4 +104,20 @@ func (s *step) void(t *seat) {
 			s.act(VoidRequest{ID: t.id, Claim: claim, Volume: q.Volume, Text: why})
 		}
 	}
+}
+
+// answered: the request about a claim is done in this very step, after which the seat
+// has this volume.
+func (t *seat) answered(v *spec.Volume) {
+	t.asked = maps.Clone(t.asked)
+	delete(t.asked, v.Claim)
+	t.has(v)
+}
+
+func (t *seat) has(v *spec.Volume) {
+	t.volumes = maps.Clone(t.volumes)
+	if t.volumes == nil {
+		t.volumes = map[spec.ClaimName]*spec.Volume{}
+	}
+	t.volumes[v.Claim] = v
 }

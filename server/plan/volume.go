@@ -17,7 +17,7 @@ func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a 
 		if v == nil {
 			v = s.newVolume(t, c, rec, node)
 			a.Volumes = append(a.Volumes, *v)
-		} else if v.Fate == spec.FateReclaiming {
+		} else if v.Fate.Ordered() {
 			return s.givenUp(t, v)
 		} else if why := mismatch(v, c); why != "" {
 			return BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
