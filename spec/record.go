@@ -129,7 +129,6 @@ const (
 	ReasonUpdate    Reason = "Update"    // the template changed
 	ReasonRestart   Reason = "Restart"   // a user asked
 	ReasonFailed    Reason = "Failed"    // the life ended by itself
-	ReasonLost      Reason = "Lost"      // a volume of it is lost, as a person said
 )
 
 // Member is the record members/<ns>/<set>/<ordinal>: the present life of an

@@ -9,14 +9,18 @@ import (
 )
 
 // Refusal says why what a person asks of a volume is not done, and what to do first;
-// "": it is done as soon as nothing that may use the volume is in the way.
-func Refusal(w World, q spec.VolumeRequest) string {
+// "": it is done as soon as nothing that may use the volume is in the way. said is what the
+// node said of a volume in the trash, which World tells only of those that are asked for.
+func Refusal(w World, q spec.VolumeRequest, said *spec.VolumeReport) string {
 	if w.Set == nil {
 		w.Set = &spec.Set{Ref: q.ID.Ref(), Deleting: true}
 	}
 	s := newStep(w)
 	for i := range s.seats {
 		if t := &s.seats[i]; t.id == q.ID {
+			if t.volumes[q.Claim] == nil {
+				t.said = map[spec.ClaimName]*spec.VolumeReport{q.Claim: said}
+			}
 			return s.refusal(t, &q)
 		}
 	}
@@ -93,6 +97,17 @@ func (s *step) byHand() {
 				s.restore(t, q, t.said[claim])
 			}
 		}
+	}
+}
+
+// tellAsked says for what a request waits that is not about a volume with a record.
+func (s *step) tellAsked(t *seat) {
+	switch {
+	case len(t.strays) > 0:
+		s.block(t, BlockedStray, fmt.Sprintf("a volume of it is to come back, but node %s runs a life of it (token %s) that the store does not know",
+			t.strays[0].Node, t.strays[0].Stray.Token))
+	case s.unheard != "":
+		s.block(t, BlockedRestored, fmt.Sprintf("a volume of it is to come back, but the store was restored, and node %s has not said since what it runs", s.unheard))
 	}
 }
 

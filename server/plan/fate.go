@@ -215,6 +215,9 @@ func (s *step) tellGivenUp(t *seat) {
 			return
 		}
 	}
+	if len(t.asked) > 0 {
+		s.tellAsked(t)
+	}
 }
 
 // givenUp says what a volume waits for about which its node has an order.

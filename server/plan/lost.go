@@ -45,7 +45,7 @@ func (s *step) lose(t *seat) {
 		case q == nil:
 		case t.member != nil && !t.over:
 			if !t.stopping() {
-				s.end(t, spec.ReasonLost, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
+				s.end(t, spec.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
 			}
 		case s.free(t):
 			v := *t.volumes[claim]
