@@ -50,7 +50,7 @@ func (s *step) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
 func (s *step) decided(v *spec.Volume, fate spec.VolumeFate) (spec.Volume, bool) {
 	now := *v
 	now.Fate = fate
-	if c := s.claimTemplate(v.Claim); c != nil && v.Trash() != c.Trash() && v.Fate != spec.FateReclaiming {
+	if c := s.claimTemplate(v.Claim); c != nil && v.Fate != spec.FateReclaiming {
 		now.TrashAfter = trash(c)
 	}
 	return now, now.Fate != v.Fate || now.Trash() != v.Trash()

@@ -11,7 +11,7 @@ import (
 func (s *step) forgetSurplus() {
 	for i := range s.seats {
 		t := &s.seats[i]
-		if s.inRange(t) || t.member == nil || !t.over {
+		if s.inRange(t) || !t.over {
 			continue
 		}
 		s.act(Forget{
