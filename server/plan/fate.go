@@ -199,7 +199,7 @@ func (s *step) drop(t *seat) {
 func (s *step) tellGivenUp(t *seat) {
 	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
 		v := t.volumes[claim]
-		going := v.Fate == spec.FateDelete || v.Fate == spec.FateKeep && s.askedFor(t, claim, spec.VerbReclaim) != nil
+		going := v.Fate == spec.FateDelete || s.askedFor(t, claim, spec.VerbReclaim) != nil
 		switch {
 		case going && s.unheard != "":
 			s.block(t, BlockedRestored, fmt.Sprintf("its volume of the claim %s is to go, but the store was restored, and node %s has not said since what it runs", claim, s.unheard))
