@@ -21,7 +21,7 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 	p.UID, p.Generation = w.Set.UID, w.Set.Generation
 	p.Replicas, p.InitialReplicas = w.Set.Replicas(), w.Set.InitialReplicas
 	p.Bootstrapped = w.Bootstrapped
-	p.Service = governing(w.Set)
+	p.Service, p.Former = w.Set.Service(), plan.Former(w.Set, w.Status, w.Slots)
 	believe, wanted := plan.Believe(w.Nodes), w.Set.Range()
 	for i := range w.Slots {
 		slot := &w.Slots[i]
@@ -29,19 +29,18 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 		if !addr.IsValid() || (slot.Member == nil && !wanted.Has(slot.ID.Ordinal)) {
 			continue
 		}
+		service := p.Service
+		if slot.Member != nil { // as the member itself was told
+			service = plan.Service(w.Set, p.Former, slot.Member)
+		}
 		p.Peers = append(p.Peers, spec.Peer{
 			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
-			FQDN:    spec.MemberFQDN(slot.ID, p.Service, domain),
+			FQDN:    spec.MemberFQDN(slot.ID, service, domain),
 			Address: addr, Ready: believe(slot),
 		})
 	}
-	p.Names = names(w.Set, p.Service, services)
+	p.Names = names(w.Set, p.Former, services)
 	return p
-}
-
-// governing is the service under whose name the members of set are found.
-func governing(set *spec.Set) string {
-	return cmp.Or(set.Spec.ServiceName, string(set.Ref.Name))
 }
 
 // addressOf prefers the life's own address, and is invalid when there is none.
@@ -55,22 +54,25 @@ func addressOf(slot *plan.Slot) (addr netip.Addr) {
 	return addr
 }
 
-// names are the services that select the set, sorted, and the governing one,
-// which there is also without any record.
-func names(set *spec.Set, service string, services []*spec.ServiceRecord) []spec.DNSName {
+// names are the services that select the set, sorted, and the governing one with the
+// former, which there are also without any record.
+func names(set *spec.Set, former string, services []*spec.ServiceRecord) []spec.DNSName {
 	out := []spec.DNSName{}
-	declared := false
+	undeclared := map[string]bool{set.Service(): true}
+	if former != "" {
+		undeclared[former] = true
+	}
 	for _, s := range services {
-		if s.Name != service && !spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
+		if !undeclared[s.Name] && !spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
 			continue
 		}
-		declared = declared || s.Name == service
+		delete(undeclared, s.Name)
 		out = append(out, spec.DNSName{
 			Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Ports: s.Spec.Ports,
 		})
 	}
-	if !declared {
-		out = append(out, spec.DNSName{Name: service})
+	for name := range undeclared {
+		out = append(out, spec.DNSName{Name: name})
 	}
 	slices.SortFunc(out, func(a, b spec.DNSName) int { return cmp.Compare(a.Name, b.Name) })
 	return out
