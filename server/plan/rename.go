@@ -42,7 +42,7 @@ func (s *step) service() string {
 // renamed: every life was begun with the set's present service; a surplus one, too.
 func (s *step) renamed() bool {
 	for i := range s.seats {
-		if t := &s.seats[i]; !t.vacant() && Service(s.w.Set, s.former, t.member) != s.w.Set.Service() {
+		if t := &s.seats[i]; t.member != nil && Service(s.w.Set, s.former, t.member) != s.w.Set.Service() {
 			return false
 		}
 	}
