@@ -19,22 +19,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Control_Info_FullMethodName      = "/stead.v1.Control/Info"
-	Control_Apply_FullMethodName     = "/stead.v1.Control/Apply"
-	Control_Get_FullMethodName       = "/stead.v1.Control/Get"
-	Control_List_FullMethodName      = "/stead.v1.Control/List"
-	Control_Watch_FullMethodName     = "/stead.v1.Control/Watch"
-	Control_Scale_FullMethodName     = "/stead.v1.Control/Scale"
-	Control_Undo_FullMethodName      = "/stead.v1.Control/Undo"
-	Control_Pause_FullMethodName     = "/stead.v1.Control/Pause"
-	Control_Restart_FullMethodName   = "/stead.v1.Control/Restart"
-	Control_EditNode_FullMethodName  = "/stead.v1.Control/EditNode"
-	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
-	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
-	Control_Logs_FullMethodName      = "/stead.v1.Control/Logs"
-	Control_Exec_FullMethodName      = "/stead.v1.Control/Exec"
-	Control_LoadImage_FullMethodName = "/stead.v1.Control/LoadImage"
-	Control_Images_FullMethodName    = "/stead.v1.Control/Images"
+	Control_Info_FullMethodName          = "/stead.v1.Control/Info"
+	Control_Apply_FullMethodName         = "/stead.v1.Control/Apply"
+	Control_Get_FullMethodName           = "/stead.v1.Control/Get"
+	Control_List_FullMethodName          = "/stead.v1.Control/List"
+	Control_Watch_FullMethodName         = "/stead.v1.Control/Watch"
+	Control_Scale_FullMethodName         = "/stead.v1.Control/Scale"
+	Control_Undo_FullMethodName          = "/stead.v1.Control/Undo"
+	Control_Pause_FullMethodName         = "/stead.v1.Control/Pause"
+	Control_Restart_FullMethodName       = "/stead.v1.Control/Restart"
+	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
+	Control_Delete_FullMethodName        = "/stead.v1.Control/Delete"
+	Control_ReclaimVolume_FullMethodName = "/stead.v1.Control/ReclaimVolume"
+	Control_Explain_FullMethodName       = "/stead.v1.Control/Explain"
+	Control_Logs_FullMethodName          = "/stead.v1.Control/Logs"
+	Control_Exec_FullMethodName          = "/stead.v1.Control/Exec"
+	Control_LoadImage_FullMethodName     = "/stead.v1.Control/LoadImage"
+	Control_Images_FullMethodName        = "/stead.v1.Control/Images"
 )
 
 // ControlClient is the client API for Control service.
@@ -73,6 +74,11 @@ type ControlClient interface {
 	EditNode(ctx context.Context, in *EditNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
+	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
+	// dry_run it only tells what that means. Codes: NOT_FOUND; INVALID_ARGUMENT the name is
+	// that of several; FAILED_PRECONDITION a member uses it or its set wants one; ABORTED
+	// what that rests on changed meanwhile.
+	ReclaimVolume(ctx context.Context, in *ReclaimVolumeRequest, opts ...grpc.CallOption) (*VolumeResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
@@ -215,6 +221,16 @@ func (c *controlClient) Delete(ctx context.Context, in *DeleteRequest, opts ...g
 	return out, nil
 }
 
+func (c *controlClient) ReclaimVolume(ctx context.Context, in *ReclaimVolumeRequest, opts ...grpc.CallOption) (*VolumeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VolumeResponse)
+	err := c.cc.Invoke(ctx, Control_ReclaimVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExplainResponse)
@@ -316,6 +332,11 @@ type ControlServer interface {
 	EditNode(context.Context, *EditNodeRequest) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
+	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
+	// dry_run it only tells what that means. Codes: NOT_FOUND; INVALID_ARGUMENT the name is
+	// that of several; FAILED_PRECONDITION a member uses it or its set wants one; ABORTED
+	// what that rests on changed meanwhile.
+	ReclaimVolume(context.Context, *ReclaimVolumeRequest) (*VolumeResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
@@ -371,6 +392,9 @@ func (UnimplementedControlServer) EditNode(context.Context, *EditNodeRequest) (*
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedControlServer) ReclaimVolume(context.Context, *ReclaimVolumeRequest) (*VolumeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReclaimVolume not implemented")
 }
 func (UnimplementedControlServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
@@ -599,6 +623,24 @@ func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_ReclaimVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReclaimVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).ReclaimVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_ReclaimVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).ReclaimVolume(ctx, req.(*ReclaimVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Explain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExplainRequest)
 	if err := dec(in); err != nil {
@@ -706,6 +748,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Delete",
 			Handler:    _Control_Delete_Handler,
+		},
+		{
+			MethodName: "ReclaimVolume",
+			Handler:    _Control_ReclaimVolume_Handler,
 		},
 		{
 			MethodName: "Explain",

@@ -103,16 +103,13 @@ func blockedText(m spec.MemberStatus) string {
 
 func volumeRow(p *proto.Object) (cells, wide []any, err error) {
 	var v spec.Volume
-	var st struct {
-		User string             `json:"user"`
-		Said *spec.VolumeReport `json:"said"`
-	}
+	var st volumeStatus
 	o, err := decode(p, &v, &st)
 	if err != nil {
 		return nil, nil, err
 	}
 	return []any{o.Metadata.Name, v.ID.MemberName(), v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
-		[]any{v.UID, v.Number, st.User, volumeNote(st.Said)}, nil
+		[]any{v.UID, v.Number, st.User, volumeNote(st)}, nil
 }
 
 func nodeRow(p *proto.Object) (cells, wide []any, err error) {

@@ -73,7 +73,7 @@ func deleteEffects(set *spec.Set, v world.View) []string {
 	}
 	slices.Reverse(names)
 	for _, vol := range v.Volumes(set.Ref) {
-		name := string(vol.Claim) + "-" + vol.ID.MemberName()
+		name := spec.VolumeName(vol.ID, vol.Claim)
 		if goes(set, vol) {
 			going = append(going, name)
 		} else {

@@ -13,6 +13,9 @@ import (
 
 // claimed is how many lives the node has, and what they ask of it.
 func claimed(v world.View) (lives int, cpuMillis int64) {
+	if len(v.Nodes()) == 0 {
+		return 0, 0 // the cache has not seen it yet
+	}
 	return v.Nodes()[0].Lives, v.Nodes()[0].CPUMillis
 }
 

@@ -44,7 +44,7 @@ func (s *step) tell(t *seat) {
 // waiting is the one word for what a member with a life waits for.
 func (s *step) waiting(t *seat) string {
 	switch {
-	case !t.live && s.rebooted(t):
+	case s.rebooted(t):
 		return BlockedNodeReboot
 	case !t.live:
 		return BlockedNodeSilent
@@ -86,11 +86,9 @@ func (s *step) rebooted(t *seat) bool {
 	return n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot != t.member.Boot
 }
 
-// cause is why a life ended, from its last report.
+// cause is why a life that is over ended, from its last report.
 func (s *step) cause(t *seat) string {
 	switch {
-	case t.report == nil:
-		return "no report"
 	case t.report.Message != "":
 		return t.report.Cause + ": " + t.report.Message
 	case t.report.Cause != "":

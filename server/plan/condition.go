@@ -110,7 +110,7 @@ func (s *step) degraded() spec.Condition {
 	for i := range s.plan.Blocked {
 		b := &s.plan.Blocked[i]
 		t := s.seatOf(b.ID.Ordinal)
-		lost := t.member != nil && !t.vacant() && !t.stopping() && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
+		lost := !t.vacant() && !t.stopping() && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
 		if !s.inRange(t) || t.available || UnderWay(b.Reason) && !lost {
 			continue
 		}

@@ -61,6 +61,8 @@ type Slot struct {
 	Volumes map[spec.ClaimName]*spec.Volume
 	// Said is what the volume's node said of it; of other volumes it is absent.
 	Said map[spec.ClaimName]*spec.VolumeReport
+	// Asked are a person's requests about volumes, by claim, also those that are void.
+	Asked map[spec.ClaimName]*spec.VolumeRequest
 	// Request is a person's, for Member's token; else nil.
 	Request *spec.Request
 	// Strays are lives that a node says it runs and the store does not know.
@@ -134,7 +136,7 @@ type Blocked struct {
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
 // AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
-// MarkBootstrapped, SetVolumes, DropVolume, RemoveSet.
+// MarkBootstrapped, SetVolumes, DropVolume, VoidRequest, RemoveSet.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
@@ -173,7 +175,8 @@ type Stop struct {
 	Text    string
 }
 
-// SetVolumes gives volumes another fate or size; Text tells why.
+// SetVolumes gives volumes another fate or size; Text tells why. What a person asked of
+// one that is given up is answered with it.
 type SetVolumes struct {
 	Volumes []spec.Volume
 	Text    string
@@ -190,6 +193,15 @@ type DropVolume struct {
 	Identity    *spec.IdentityRecord
 	FreeAddress bool
 	Text        string
+}
+
+// VoidRequest removes what a person asked of a volume and what will not be done; Text
+// says why.
+type VoidRequest struct {
+	ID     spec.Identity
+	Claim  spec.ClaimName
+	Volume spec.VolumeID
+	Text   string
 }
 
 // Forget removes member and report of a life that is proven over.
@@ -223,4 +235,5 @@ func (MarkReady) action()        {}
 func (MarkBootstrapped) action() {}
 func (SetVolumes) action()       {}
 func (DropVolume) action()       {}
+func (VoidRequest) action()      {}
 func (RemoveSet) action()        {}

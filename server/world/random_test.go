@@ -77,6 +77,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
 		put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: volumeOf(r), Node: node,
 			Fate: []spec.VolumeFate{spec.FateKeep, spec.FateDelete, spec.FateReclaiming}[r.IntN(3)]}),
+		put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: volumeOf(r), Verb: spec.VerbReclaim}),
 		saidOf(id, node, volumeOf(r)),
 		put(store.EventKey(ref, "e"), spec.Event{Ref: ref}),
 		put(store.NodeKey(node), spec.Node{Name: node, UID: "a"}),

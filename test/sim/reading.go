@@ -39,6 +39,25 @@ func ordinals(s *spec.Set) []int {
 	return list
 }
 
+// retention is what is to become of the volumes of members that leave the set: Retain
+// or Delete; "" when the set does not have the claim.
+func retention(s *spec.Set, claim spec.ClaimName) spec.Retention {
+	if s == nil {
+		return ""
+	}
+	for i := range s.Spec.VolumeClaimTemplates {
+		if s.Spec.VolumeClaimTemplates[i].Metadata.Name != string(claim) {
+			continue
+		}
+		p := s.Spec.Retention
+		if p != nil && (s.Deleting && p.WhenDeleted == spec.Delete || !s.Deleting && p.WhenScaled == spec.Delete) {
+			return spec.Delete
+		}
+		return spec.Retain
+	}
+	return ""
+}
+
 func (r *reading) name(o int) string { return fmt.Sprintf("%s-%d", r.x.Set.Ref.Name, o) }
 
 // slot is what is stored of an ordinal; an empty one when nothing is.

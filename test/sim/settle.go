@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -138,6 +139,9 @@ func (w *World) exchange(n *node) {
 	for _, id := range slices.Clone(n.agent.ids) {
 		w.Steps += n.agent.workers[id].steps(40)
 	}
+	for n.reclaim() {
+		w.Steps++
+	}
 	if x := n.session(); x != nil {
 		x.send()
 		x.take(len(x.up))
@@ -170,8 +174,14 @@ func (w *World) unfinished() (why string) {
 func lacking(x plan.World) string {
 	lives := 0
 	for i := range x.Slots {
-		if x.Slots[i].Member != nil {
+		s := &x.Slots[i]
+		if s.Member != nil {
 			lives++
+		}
+		for _, v := range s.Volumes {
+			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateDelete && s.Member == nil {
+				return fmt.Sprintf("volume %s of %s is to go and stays: %s", v.UID, s.ID.MemberName(), told(x))
+			}
 		}
 	}
 	if x.Set == nil || x.Set.Deleting {
