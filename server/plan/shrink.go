@@ -12,7 +12,7 @@ import (
 func (s *step) forgetSurplus() {
 	for i := range s.seats {
 		t := &s.seats[i]
-		if s.inRange(t) || t.member == nil || !t.over {
+		if s.inRange(t) || !t.over {
 			continue
 		}
 		if fates := s.undecided(t); len(fates) > 0 {

@@ -92,6 +92,7 @@ func (j *judge) before(b store.Batch) {
 	j.w.view(func(v world.View) {
 		for _, e := range b.Events {
 			switch kind, _ := store.Kind(e.Key); {
+			case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
 			case kind == store.KindMember:
 				j.member(v, b, e)
 			case kind == store.KindReport && !e.Delete:
@@ -103,6 +104,17 @@ func (j *judge) before(b store.Batch) {
 			}
 		}
 	})
+}
+
+// ownerless: what is written is of an orphaned set, and wrong.
+func (j *judge) ownerless(v world.View, key string) bool {
+	ref, _ := store.RefOfKey(key)
+	set, _ := v.Set(ref)
+	if !orphaned(set) || j.w.restoring {
+		return false
+	}
+	j.w.fail("orphans", "%s is written, and nobody owns %s", key, ref)
+	return true
 }
 
 // member: tokens grow and are of this epoch, and Stop is final.

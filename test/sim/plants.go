@@ -17,7 +17,7 @@ var Plants = []Plant{
 	{Name: "restore-keeps-the-epoch", Rare: true, Judges: "tokens, token once, one life, reports, proof, dispatch", RestoreKeepsEpoch: true, AgentsGoBack: true, Blind: "progress", Often: restores},
 	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Often: restores},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
-	{Name: "late-start-lands", Judges: "one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
+	{Name: "late-start-lands", Rare: true, Judges: "one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
 	{Name: "deaf-to-old-tokens", Judges: "progress", DeafToOldTokens: true, Often: restores},
 	{Name: "tells-available-once", Rare: true, Judges: "progress", AvailableOnce: true, Often: []string{"user", "crash-agent"}},
 	{Name: "erases-early", Judges: "volumes", ErasesEarly: true, Often: volumes},
@@ -82,6 +82,23 @@ var Plants = []Plant{
 	{Name: "uses-a-volume-id-again", Judges: "volumes", OneVolumeID: true, Often: volumes},
 	{Name: "never-gives-up", Judges: "progress", Say: without[plan.SetVolumes], Often: volumes},
 	{Name: "never-drops", Judges: "progress", Say: without[plan.DropVolume], Often: volumes},
+	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes},
+	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *spec.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
+	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
+		if w.Set == nil {
+			p.Actions = append(p.Actions, plan.Forget{ID: w.Slots[0].ID})
+		}
+	}, Often: volumes},
+	{Name: "ignores-reserved", Judges: "churn, reasons, order", See: setChange(func(s *spec.Set) {
+		if s.Spec.Ordinals != nil {
+			s.Spec.Ordinals = &spec.Ordinals{Start: s.Spec.Ordinals.Start}
+		}
+	}), Often: []string{"range"}},
+	{Name: "keeps-the-range", Judges: "churn, reasons, order", See: setChange(func(s *spec.Set) {
+		if s.Spec.Ordinals != nil {
+			s.Spec.Ordinals = &spec.Ordinals{Reserved: s.Spec.Ordinals.Reserved}
+		}
+	}), Often: []string{"range"}},
 	{Name: "shares-a-volume", Judges: "volumes", Say: shareVolume},
 	{Name: "uses-a-token-again", Judges: "tokens, reasons", Say: eachStart(func(_ plan.World, a *plan.Start) {
 		a.Member.Token.Number--
@@ -265,6 +282,20 @@ func nothingReclaimed(w *plan.World) {
 				back := *v
 				back.Fate = spec.FateDelete
 				s.Volumes[claim] = &back
+			}
+		}
+	}
+}
+
+// askedToGiveUp has a person ask for the end of every volume.
+func askedToGiveUp(w *plan.World) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		s.Asked = map[spec.ClaimName]*spec.VolumeRequest{}
+		for claim, v := range s.Volumes {
+			s.Asked[claim] = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: spec.VerbReclaim}
+			if s.Identity != nil {
+				s.Asked[claim].Token = s.Identity.LastToken
 			}
 		}
 	}

@@ -69,6 +69,7 @@ func (w *World) mend(ref spec.SetRef) {
 		return
 	}
 	set := spec.Clone(*old)
+	set.Orphaned = false
 	if c := &set.Spec.Template.Spec.Containers[0]; !strings.HasPrefix(c.Image, "good") {
 		c.Image = images[w.r.IntN(4)]
 	}
@@ -177,6 +178,9 @@ func lacking(x plan.World) string {
 		s := &x.Slots[i]
 		if s.Member != nil {
 			lives++
+		}
+		if len(s.Asked) > 0 {
+			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + told(x)
 		}
 		for _, v := range s.Volumes {
 			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateDelete && s.Member == nil {
