@@ -43,7 +43,7 @@ var Plants = []Plant{
 	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *spec.Set) { s.Spec.Disruption = nil })},
 	{Name: "ignores-the-partition", Judges: "churn, due", See: setChange(func(s *spec.Set) {
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{MaxUnavailable: r.MaxUnavailable}
+			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{MaxUnavailable: r.MaxUnavailable, OnFailure: r.OnFailure}
 		}
 	})},
 	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *spec.Set) { s.Paused = false })},
@@ -75,7 +75,7 @@ var Plants = []Plant{
 		if v.Fate == spec.FateDelete {
 			v.Fate = spec.FateReclaiming
 		}
-	}), Often: volumes},
+	}), Often: volumes, Blind: "progress"},
 	{Name: "takes-a-volume-back", Judges: "volumes", See: nothingReclaimed, Often: volumes, Blind: "progress"},
 	{Name: "shrinks-a-volume", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) { v.SizeBytes = 0 }), Often: volumes},
 	{Name: "uses-a-volume-id-again", Judges: "volumes", OneVolumeID: true, Often: volumes},
