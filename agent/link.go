@@ -33,7 +33,8 @@ const (
 type Link struct {
 	home  *Home
 	log   *slog.Logger
-	clock func() time.Duration // time since boot
+	clock func() time.Duration        // time since boot
+	again func(context.Context) error // renew
 
 	mu   sync.Mutex
 	mine *trust.Credential // replaced as a whole, never changed
@@ -53,6 +54,7 @@ func (h *Home) Enroll(ctx context.Context, servers []string, token string, log *
 		return nil, err
 	}
 	l := &Link{home: h, log: log, clock: SinceBoot, mine: mine}
+	l.again = l.renew
 	var t trust.JoinToken
 	if token != "" {
 		if t, err = trust.ParseJoinToken(token); err != nil {
@@ -236,7 +238,7 @@ func (l *Link) Run(ctx context.Context) {
 		left := l.due - l.clock()
 		l.mu.Unlock()
 		if left <= 0 {
-			err := l.renew(ctx)
+			err := l.again(ctx)
 			switch {
 			case err == nil:
 				told, wait = "", renewFirst

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -325,5 +327,38 @@ func TestAServerOnItsSocketAloneLetsNobodyElseIn(t *testing.T) {
 		if err := checkListen(c.listen, c.advertise); (err == nil) != c.good {
 			t.Errorf("%q %q: got %v", c.listen, c.advertise, err)
 		}
+	}
+}
+
+// The key of another cluster is refused whether or not other hosts are listened to.
+func TestAKeyThatDoesNotOpenTheAuthorityIsRefused(t *testing.T) {
+	cfg := config(shortDir(t), memstore.New(), io.Discard)
+	cfg.Listen = "127.0.0.1:0"
+	if err := start(t, cfg).stop(); err != nil {
+		t.Fatal(err)
+	}
+	run := func() error {
+		again, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return again.Run(ctx)
+	}
+	if err := os.WriteFile(cfg.KeyFile, bytes.Repeat([]byte{9}, seal.KeyBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, listen := range []string{"127.0.0.1:0", ""} {
+		cfg.Listen = listen
+		if err := run(); err == nil || !strings.Contains(err.Error(), "does not open the cluster's authority") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if err := os.Remove(cfg.KeyFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("got %v, want no new key made beside a sealed authority", err)
 	}
 }
