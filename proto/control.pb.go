@@ -374,7 +374,7 @@ type Applied struct {
 	Kind      string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Outcome   string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged
+	Outcome   string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // created, configured, unchanged, adopted
 	Effects   []string               `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // "creates db-0, db-1, db-2 in this order"
 	// Of a dry run: the object as it is stored (empty: absent) and as it would be, in
 	// manifest shape. The values of Secrets are covered.
@@ -901,10 +901,13 @@ func (x *ScaleResponse) GetEffects() []string {
 }
 
 type DeleteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Kind      string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Of a set: background (default) stops its members; foreground does, too (who asks
+	// waits); orphan lets them run on without an owner, until the set is applied again.
+	Cascade       string `protobuf:"bytes,4,opt,name=cascade,proto3" json:"cascade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -960,6 +963,13 @@ func (x *DeleteRequest) GetName() string {
 	return ""
 }
 
+func (x *DeleteRequest) GetCascade() string {
+	if x != nil {
+		return x.Cascade
+	}
+	return ""
+}
+
 type DeleteResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Effects       []string               `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"` // "stops db-2, db-1, db-0 in this order", "volume data-db-0 stays"
@@ -1004,6 +1014,134 @@ func (x *DeleteResponse) GetEffects() []string {
 	return nil
 }
 
+type ReclaimVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`     // as shown, or the id
+	Volume        string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"` // its id as the caller knows it; "": any
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	TrashMillis   *int64                 `protobuf:"varint,5,opt,name=trash_millis,json=trashMillis,proto3,oneof" json:"trash_millis,omitempty"` // how long it lies in the trash; absent: as its claim says
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReclaimVolumeRequest) Reset() {
+	*x = ReclaimVolumeRequest{}
+	mi := &file_control_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReclaimVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReclaimVolumeRequest) ProtoMessage() {}
+
+func (x *ReclaimVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReclaimVolumeRequest.ProtoReflect.Descriptor instead.
+func (*ReclaimVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReclaimVolumeRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReclaimVolumeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReclaimVolumeRequest) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *ReclaimVolumeRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ReclaimVolumeRequest) GetTrashMillis() int64 {
+	if x != nil && x.TrashMillis != nil {
+		return *x.TrashMillis
+	}
+	return 0
+}
+
+type VolumeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        string                 `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"` // its id
+	Effects       []string               `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VolumeResponse) Reset() {
+	*x = VolumeResponse{}
+	mi := &file_control_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeResponse) ProtoMessage() {}
+
+func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeResponse.ProtoReflect.Descriptor instead.
+func (*VolumeResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *VolumeResponse) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *VolumeResponse) GetEffects() []string {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
 type ExplainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1014,7 +1152,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1164,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1177,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -1065,7 +1203,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1215,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1228,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExplainResponse) GetRows() []*ExplainRow {
@@ -1111,7 +1249,7 @@ type ExplainRow struct {
 
 func (x *ExplainRow) Reset() {
 	*x = ExplainRow{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1261,7 @@ func (x *ExplainRow) String() string {
 func (*ExplainRow) ProtoMessage() {}
 
 func (x *ExplainRow) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1274,7 @@ func (x *ExplainRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRow.ProtoReflect.Descriptor instead.
 func (*ExplainRow) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExplainRow) GetMember() string {
@@ -1176,7 +1314,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1188,7 +1326,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1201,7 +1339,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogsRequest) GetNamespace() string {
@@ -1270,7 +1408,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1420,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1433,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExecRequest) GetStart() *ExecStart {
@@ -1326,7 +1464,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1476,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1489,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExecStart) GetNamespace() string {
@@ -1406,7 +1544,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1556,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1569,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -1457,7 +1595,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1607,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1620,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -1504,7 +1642,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1654,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1667,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -1569,7 +1707,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1719,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1732,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -1615,7 +1753,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1765,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1778,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UndoRequest) GetNamespace() string {
@@ -1664,6 +1802,90 @@ func (x *UndoRequest) GetToRevision() int64 {
 	return 0
 }
 
+type EditNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Cordon        *bool                  `protobuf:"varint,2,opt,name=cordon,proto3,oneof" json:"cordon,omitempty"`
+	Labels        map[string]string      `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	DropLabels    []string               `protobuf:"bytes,4,rep,name=drop_labels,json=dropLabels,proto3" json:"drop_labels,omitempty"` // keys
+	Taints        []string               `protobuf:"bytes,5,rep,name=taints,proto3" json:"taints,omitempty"`                           // key=value:Effect, in place of one of that key and effect
+	DropTaints    []string               `protobuf:"bytes,6,rep,name=drop_taints,json=dropTaints,proto3" json:"drop_taints,omitempty"` // key: all of that key; or key:Effect
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EditNodeRequest) Reset() {
+	*x = EditNodeRequest{}
+	mi := &file_control_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EditNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EditNodeRequest) ProtoMessage() {}
+
+func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
+func (*EditNodeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *EditNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EditNodeRequest) GetCordon() bool {
+	if x != nil && x.Cordon != nil {
+		return *x.Cordon
+	}
+	return false
+}
+
+func (x *EditNodeRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *EditNodeRequest) GetDropLabels() []string {
+	if x != nil {
+		return x.DropLabels
+	}
+	return nil
+}
+
+func (x *EditNodeRequest) GetTaints() []string {
+	if x != nil {
+		return x.Taints
+	}
+	return nil
+}
+
+func (x *EditNodeRequest) GetDropTaints() []string {
+	if x != nil {
+		return x.DropTaints
+	}
+	return nil
+}
+
 type PauseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1675,7 +1897,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1687,7 +1909,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1700,7 +1922,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -1735,7 +1957,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1969,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1982,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -1793,7 +2015,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +2027,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +2040,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -1902,13 +2124,24 @@ const file_control_proto_rawDesc = "" +
 	"\rScaleResponse\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x05R\x06before\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x05R\x05after\x12\x18\n" +
-	"\aeffects\x18\x03 \x03(\tR\aeffects\"U\n" +
+	"\aeffects\x18\x03 \x03(\tR\aeffects\"o\n" +
 	"\rDeleteRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"*\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
+	"\acascade\x18\x04 \x01(\tR\acascade\"*\n" +
 	"\x0eDeleteResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects\"B\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects\"\xb2\x01\n" +
+	"\x14ReclaimVolumeRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06volume\x18\x03 \x01(\tR\x06volume\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12&\n" +
+	"\ftrash_millis\x18\x05 \x01(\x03H\x00R\vtrashMillis\x88\x01\x01B\x0f\n" +
+	"\r_trash_millis\"B\n" +
+	"\x0eVolumeResponse\x12\x16\n" +
+	"\x06volume\x18\x01 \x01(\tR\x06volume\x12\x18\n" +
+	"\aeffects\x18\x02 \x03(\tR\aeffects\"B\n" +
 	"\x0eExplainRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\";\n" +
@@ -1957,7 +2190,20 @@ const file_control_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
 	"\vto_revision\x18\x03 \x01(\x03R\n" +
-	"toRevision\"X\n" +
+	"toRevision\"\xa1\x02\n" +
+	"\x0fEditNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\x06cordon\x18\x02 \x01(\bH\x00R\x06cordon\x88\x01\x01\x12=\n" +
+	"\x06labels\x18\x03 \x03(\v2%.stead.v1.EditNodeRequest.LabelsEntryR\x06labels\x12\x1f\n" +
+	"\vdrop_labels\x18\x04 \x03(\tR\n" +
+	"dropLabels\x12\x16\n" +
+	"\x06taints\x18\x05 \x03(\tR\x06taints\x12\x1f\n" +
+	"\vdrop_taints\x18\x06 \x03(\tR\n" +
+	"dropTaints\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
+	"\a_cordon\"X\n" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1967,7 +2213,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xea\x06\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xf4\a\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -1977,8 +2223,10 @@ const file_control_proto_rawDesc = "" +
 	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x125\n" +
 	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
 	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
-	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
-	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12>\n" +
+	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
+	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12I\n" +
+	"\rReclaimVolume\x12\x1e.stead.v1.ReclaimVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
 	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
 	"\x04Exec\x12\x15.stead.v1.ExecRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x12F\n" +
@@ -1997,85 +2245,94 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_control_proto_goTypes = []any{
-	(*InfoRequest)(nil),       // 0: stead.v1.InfoRequest
-	(*InfoResponse)(nil),      // 1: stead.v1.InfoResponse
-	(*File)(nil),              // 2: stead.v1.File
-	(*ApplyRequest)(nil),      // 3: stead.v1.ApplyRequest
-	(*ApplyResponse)(nil),     // 4: stead.v1.ApplyResponse
-	(*Applied)(nil),           // 5: stead.v1.Applied
-	(*GetRequest)(nil),        // 6: stead.v1.GetRequest
-	(*Object)(nil),            // 7: stead.v1.Object
-	(*ListRequest)(nil),       // 8: stead.v1.ListRequest
-	(*ListResponse)(nil),      // 9: stead.v1.ListResponse
-	(*WatchEvent)(nil),        // 10: stead.v1.WatchEvent
-	(*ScaleRequest)(nil),      // 11: stead.v1.ScaleRequest
-	(*ScaleResponse)(nil),     // 12: stead.v1.ScaleResponse
-	(*DeleteRequest)(nil),     // 13: stead.v1.DeleteRequest
-	(*DeleteResponse)(nil),    // 14: stead.v1.DeleteResponse
-	(*ExplainRequest)(nil),    // 15: stead.v1.ExplainRequest
-	(*ExplainResponse)(nil),   // 16: stead.v1.ExplainResponse
-	(*ExplainRow)(nil),        // 17: stead.v1.ExplainRow
-	(*LogsRequest)(nil),       // 18: stead.v1.LogsRequest
-	(*ExecRequest)(nil),       // 19: stead.v1.ExecRequest
-	(*ExecStart)(nil),         // 20: stead.v1.ExecStart
-	(*LoadImageRequest)(nil),  // 21: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil), // 22: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),         // 23: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),     // 24: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),       // 25: stead.v1.UndoRequest
-	(*PauseRequest)(nil),      // 26: stead.v1.PauseRequest
-	(*RestartRequest)(nil),    // 27: stead.v1.RestartRequest
-	(*EditResponse)(nil),      // 28: stead.v1.EditResponse
-	(*Frame)(nil),             // 29: stead.v1.Frame
-	(*Size)(nil),              // 30: stead.v1.Size
+	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
+	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
+	(*File)(nil),                 // 2: stead.v1.File
+	(*ApplyRequest)(nil),         // 3: stead.v1.ApplyRequest
+	(*ApplyResponse)(nil),        // 4: stead.v1.ApplyResponse
+	(*Applied)(nil),              // 5: stead.v1.Applied
+	(*GetRequest)(nil),           // 6: stead.v1.GetRequest
+	(*Object)(nil),               // 7: stead.v1.Object
+	(*ListRequest)(nil),          // 8: stead.v1.ListRequest
+	(*ListResponse)(nil),         // 9: stead.v1.ListResponse
+	(*WatchEvent)(nil),           // 10: stead.v1.WatchEvent
+	(*ScaleRequest)(nil),         // 11: stead.v1.ScaleRequest
+	(*ScaleResponse)(nil),        // 12: stead.v1.ScaleResponse
+	(*DeleteRequest)(nil),        // 13: stead.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 14: stead.v1.DeleteResponse
+	(*ReclaimVolumeRequest)(nil), // 15: stead.v1.ReclaimVolumeRequest
+	(*VolumeResponse)(nil),       // 16: stead.v1.VolumeResponse
+	(*ExplainRequest)(nil),       // 17: stead.v1.ExplainRequest
+	(*ExplainResponse)(nil),      // 18: stead.v1.ExplainResponse
+	(*ExplainRow)(nil),           // 19: stead.v1.ExplainRow
+	(*LogsRequest)(nil),          // 20: stead.v1.LogsRequest
+	(*ExecRequest)(nil),          // 21: stead.v1.ExecRequest
+	(*ExecStart)(nil),            // 22: stead.v1.ExecStart
+	(*LoadImageRequest)(nil),     // 23: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil),    // 24: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),            // 25: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),        // 26: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),          // 27: stead.v1.UndoRequest
+	(*EditNodeRequest)(nil),      // 28: stead.v1.EditNodeRequest
+	(*PauseRequest)(nil),         // 29: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 30: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 31: stead.v1.EditResponse
+	nil,                          // 32: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 33: stead.v1.Frame
+	(*Size)(nil),                 // 34: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
 	5,  // 1: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
 	7,  // 2: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
-	17, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
-	20, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	29, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	30, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
-	23, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	0,  // 9: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	3,  // 10: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	6,  // 11: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	8,  // 12: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	8,  // 13: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	11, // 14: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	25, // 15: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	26, // 16: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	27, // 17: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	13, // 18: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 19: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	18, // 20: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	19, // 21: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	21, // 22: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	24, // 23: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 24: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 25: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 26: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 27: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 28: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 29: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	28, // 30: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	28, // 31: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	28, // 32: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	14, // 33: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 34: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	29, // 35: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	29, // 36: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	22, // 37: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	22, // 38: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	24, // [24:39] is the sub-list for method output_type
-	9,  // [9:24] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	19, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
+	22, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
+	33, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	34, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	25, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	32, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	0,  // 10: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	3,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	6,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	8,  // 13: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	8,  // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	11, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	27, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	29, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	30, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	28, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	13, // 20: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 21: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	17, // 22: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	20, // 23: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	21, // 24: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	23, // 25: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	26, // 26: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 27: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 28: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 29: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 30: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 31: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 32: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	31, // 33: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	31, // 34: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	31, // 35: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	31, // 36: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	14, // 37: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	16, // 38: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	18, // 39: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	33, // 40: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	33, // 41: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	24, // 42: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	24, // 43: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	27, // [27:44] is the sub-list for method output_type
+	10, // [10:27] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2085,13 +2342,15 @@ func file_control_proto_init() {
 	}
 	file_types_proto_init()
 	file_control_proto_msgTypes[11].OneofWrappers = []any{}
+	file_control_proto_msgTypes[15].OneofWrappers = []any{}
+	file_control_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,21 +19,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Control_Info_FullMethodName      = "/stead.v1.Control/Info"
-	Control_Apply_FullMethodName     = "/stead.v1.Control/Apply"
-	Control_Get_FullMethodName       = "/stead.v1.Control/Get"
-	Control_List_FullMethodName      = "/stead.v1.Control/List"
-	Control_Watch_FullMethodName     = "/stead.v1.Control/Watch"
-	Control_Scale_FullMethodName     = "/stead.v1.Control/Scale"
-	Control_Undo_FullMethodName      = "/stead.v1.Control/Undo"
-	Control_Pause_FullMethodName     = "/stead.v1.Control/Pause"
-	Control_Restart_FullMethodName   = "/stead.v1.Control/Restart"
-	Control_Delete_FullMethodName    = "/stead.v1.Control/Delete"
-	Control_Explain_FullMethodName   = "/stead.v1.Control/Explain"
-	Control_Logs_FullMethodName      = "/stead.v1.Control/Logs"
-	Control_Exec_FullMethodName      = "/stead.v1.Control/Exec"
-	Control_LoadImage_FullMethodName = "/stead.v1.Control/LoadImage"
-	Control_Images_FullMethodName    = "/stead.v1.Control/Images"
+	Control_Info_FullMethodName          = "/stead.v1.Control/Info"
+	Control_Apply_FullMethodName         = "/stead.v1.Control/Apply"
+	Control_Get_FullMethodName           = "/stead.v1.Control/Get"
+	Control_List_FullMethodName          = "/stead.v1.Control/List"
+	Control_Watch_FullMethodName         = "/stead.v1.Control/Watch"
+	Control_Scale_FullMethodName         = "/stead.v1.Control/Scale"
+	Control_Undo_FullMethodName          = "/stead.v1.Control/Undo"
+	Control_Pause_FullMethodName         = "/stead.v1.Control/Pause"
+	Control_Restart_FullMethodName       = "/stead.v1.Control/Restart"
+	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
+	Control_Delete_FullMethodName        = "/stead.v1.Control/Delete"
+	Control_ReclaimVolume_FullMethodName = "/stead.v1.Control/ReclaimVolume"
+	Control_Explain_FullMethodName       = "/stead.v1.Control/Explain"
+	Control_Logs_FullMethodName          = "/stead.v1.Control/Logs"
+	Control_Exec_FullMethodName          = "/stead.v1.Control/Exec"
+	Control_LoadImage_FullMethodName     = "/stead.v1.Control/LoadImage"
+	Control_Images_FullMethodName        = "/stead.v1.Control/Images"
 )
 
 // ControlClient is the client API for Control service.
@@ -67,8 +69,16 @@ type ControlClient interface {
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
+	// label or taint that cannot be.
+	EditNode(ctx context.Context, in *EditNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
+	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
+	// dry_run it only tells what that means. Codes: NOT_FOUND; INVALID_ARGUMENT the name is
+	// that of several; FAILED_PRECONDITION a member uses it or its set wants one; ABORTED
+	// what that rests on changed meanwhile.
+	ReclaimVolume(ctx context.Context, in *ReclaimVolumeRequest, opts ...grpc.CallOption) (*VolumeResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
@@ -191,10 +201,30 @@ func (c *controlClient) Restart(ctx context.Context, in *RestartRequest, opts ..
 	return out, nil
 }
 
+func (c *controlClient) EditNode(ctx context.Context, in *EditNodeRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_EditNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteResponse)
 	err := c.cc.Invoke(ctx, Control_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) ReclaimVolume(ctx context.Context, in *ReclaimVolumeRequest, opts ...grpc.CallOption) (*VolumeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VolumeResponse)
+	err := c.cc.Invoke(ctx, Control_ReclaimVolume_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -297,8 +327,16 @@ type ControlServer interface {
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(context.Context, *RestartRequest) (*EditResponse, error)
+	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
+	// label or taint that cannot be.
+	EditNode(context.Context, *EditNodeRequest) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
+	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
+	// dry_run it only tells what that means. Codes: NOT_FOUND; INVALID_ARGUMENT the name is
+	// that of several; FAILED_PRECONDITION a member uses it or its set wants one; ABORTED
+	// what that rests on changed meanwhile.
+	ReclaimVolume(context.Context, *ReclaimVolumeRequest) (*VolumeResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
@@ -349,8 +387,14 @@ func (UnimplementedControlServer) Pause(context.Context, *PauseRequest) (*EditRe
 func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
 }
+func (UnimplementedControlServer) EditNode(context.Context, *EditNodeRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EditNode not implemented")
+}
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedControlServer) ReclaimVolume(context.Context, *ReclaimVolumeRequest) (*VolumeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReclaimVolume not implemented")
 }
 func (UnimplementedControlServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
@@ -543,6 +587,24 @@ func _Control_Restart_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_EditNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EditNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).EditNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_EditNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).EditNode(ctx, req.(*EditNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -557,6 +619,24 @@ func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(inte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ControlServer).Delete(ctx, req.(*DeleteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_ReclaimVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReclaimVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).ReclaimVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_ReclaimVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).ReclaimVolume(ctx, req.(*ReclaimVolumeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -662,8 +742,16 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Control_Restart_Handler,
 		},
 		{
+			MethodName: "EditNode",
+			Handler:    _Control_EditNode_Handler,
+		},
+		{
 			MethodName: "Delete",
 			Handler:    _Control_Delete_Handler,
+		},
+		{
+			MethodName: "ReclaimVolume",
+			Handler:    _Control_ReclaimVolume_Handler,
 		},
 		{
 			MethodName: "Explain",

@@ -19,7 +19,7 @@ func (d *decoder) seenSet(root *yaml.Node) (seen SeenSet) {
 	generation, err := strconv.ParseInt(scalarText(child(meta, "generation")), 10, 64)
 	uid := scalarText(child(meta, "uid"))
 	if err != nil || uid == "" {
-		return seen
+		return SeenSet{UID: UID(uid)}
 	}
 	d.warnings = slices.DeleteFunc(d.warnings, func(p Problem) bool {
 		return p.Path == d.at.base+"metadata.generation" || p.Path == d.at.base+"metadata.uid"

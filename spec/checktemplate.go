@@ -19,6 +19,7 @@ func (c *checks) template(t *Template, claims map[string]bool) {
 	c.choice(at2+".dnsPolicy", s.DNSPolicy, []string{"ClusterFirst"}, "Default", "None", "ClusterFirstWithHostNet")
 	c.between(at2+".terminationGracePeriodSeconds", *s.TerminationGracePeriodSeconds, 0, maxSeconds)
 	c.memberContext(at2+".securityContext", s.SecurityContext)
+	c.placement(at2, s)
 	volumes := c.volumes(at2+".volumes", s.Volumes, claims)
 	if len(s.Containers) == 0 {
 		c.fail(at2+".containers", "there is no container", "write at least one")
@@ -38,6 +39,25 @@ func (c *checks) template(t *Template, claims map[string]bool) {
 
 func (x *Container) mounts(volume string) bool {
 	return slices.ContainsFunc(x.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
+}
+
+// Mounts reports whether a container mounts the volume or claim of that name.
+func (t *Template) Mounts(volume string) bool {
+	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool { return c.mounts(volume) })
+}
+
+// MountsWithout is the name of a volume that a container mounts, and that is neither the
+// template's own nor a claim of these; "": there is none.
+func (t *Template) MountsWithout(claims []ClaimTemplate) string {
+	for i := range t.Spec.Containers {
+		for _, m := range t.Spec.Containers[i].VolumeMounts {
+			if !slices.ContainsFunc(claims, func(c ClaimTemplate) bool { return c.Metadata.Name == m.Name }) &&
+				!slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name }) {
+				return m.Name
+			}
+		}
+	}
+	return ""
 }
 
 // volumes checks the template's volumes and returns all names that may be mounted.

@@ -90,7 +90,14 @@ func (d defaulter) template(t *Template) {
 			setPointer(d, &v.DefaultMode, 0o644)
 		}
 	}
+	for i := range s.Tolerations {
+		set(d, &s.Tolerations[i].Operator, Equal)
+	}
+	for i := range s.TopologySpreadConstraints {
+		set(d, &s.TopologySpreadConstraints[i].WhenUnsatisfiable, DoNotSchedule)
+	}
 	if d.clear {
+		clearAffinity(&s.Affinity)
 		t.Metadata.Name, t.Metadata.Namespace = "", "" // change nothing in a template
 		clearContext(&s.SecurityContext)
 	}
@@ -160,6 +167,24 @@ func clearContext(c **MemberSecurityContext) {
 	setPointer(defaulter{clear: true}, &(*c).FSGroupChangePolicy, "Always")
 	if saysNothing(**c) {
 		*c = nil
+	}
+}
+
+// clearAffinity removes what says nothing.
+func clearAffinity(a **Affinity) {
+	if *a == nil {
+		return
+	}
+	if n := (*a).NodeAffinity; n != nil && n.Required == nil && len(n.Preferred) == 0 {
+		(*a).NodeAffinity = nil
+	}
+	for _, m := range []**MemberAffinity{&(*a).PodAffinity, &(*a).PodAntiAffinity} {
+		if *m != nil && len((*m).Required)+len((*m).Preferred) == 0 {
+			*m = nil
+		}
+	}
+	if saysNothing(**a) {
+		*a = nil
 	}
 }
 

@@ -13,6 +13,8 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec.Template
+	unplaced := Clone(whole)
+	unplaced.Spec.NodeSelector, unplaced.Spec.Affinity, unplaced.Spec.Tolerations, unplaced.Spec.TopologySpreadConstraints = nil, nil, nil, nil
 	tests := []struct {
 		name string
 		in   Template
@@ -20,7 +22,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "f46g9n8tgv"},
+		{"every field", whole, "466g6gp7cc"},
+		{"every field there was before placement", unplaced, "f46g9n8tgv"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -38,7 +38,7 @@ type Objects struct {
 }
 
 // SeenSet is which set, and which generation of it, a manifest was made of, as get
-// shows them in metadata. Zero: it does not say.
+// shows them in metadata. Zero, also one of the fields: it does not say.
 type SeenSet struct {
 	UID        UID
 	Generation int64

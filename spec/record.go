@@ -25,13 +25,17 @@ type Set struct {
 	Paused      bool   `json:"paused,omitempty"`
 	// Deleting is set by control; the engine removes the record last.
 	Deleting bool `json:"deleting,omitempty"`
+	// Orphaned: nobody owns the members. They run on as they are, and nothing is done
+	// for them, until apply adopts them (which clears it) or the set is deleted.
+	Orphaned bool `json:"orphaned,omitempty"`
 	// CreatedAt is for people only; no decision reads it.
 	CreatedAt time.Time `json:"createdAt"`
-	// Edits are the last ones that made a generation, the newest last; for people only.
+	// Edits are the last ones, the newest last; for people only.
 	Edits []Edit `json:"edits,omitempty"`
 }
 
-// Edit tells who made a generation of a set, and of what.
+// Edit tells who made a generation of a set, and of what. A deletion or an orphaning
+// makes none: it stands with the generation it found.
 type Edit struct {
 	Generation int64 `json:"generation"`
 	// Verb is what was done: apply, scale, undo, ...; By the user, as the client says.
@@ -283,6 +287,7 @@ type Node struct {
 	UID    UID               `json:"uid"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Cordon bool              `json:"cordon,omitempty"`
+	Taints []Taint           `json:"taints,omitempty"`
 }
 
 // NodeFacts is nodefacts/<name>: what a node says of itself. Only writer: dispatch.

@@ -19,33 +19,36 @@ type MemberSpec struct {
 	DNSPolicy       string                 `json:"dnsPolicy,omitempty"`
 	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
 
-	InitContainers            []Container       `json:"initContainers,omitempty" stead:"later,zero"`
-	EphemeralContainers       any               `json:"ephemeralContainers,omitempty" stead:"later"`
-	ActiveDeadlineSeconds     *int64            `json:"activeDeadlineSeconds,omitempty" stead:"later"`
-	DNSConfig                 any               `json:"dnsConfig,omitempty" stead:"later,zero"`
-	NodeSelector              map[string]string `json:"nodeSelector,omitempty" stead:"later,zero"`
-	NodeName                  string            `json:"nodeName,omitempty" stead:"later,zero"`
-	Affinity                  any               `json:"affinity,omitempty" stead:"later,zero"`
-	Tolerations               any               `json:"tolerations,omitempty" stead:"later,zero"`
-	TopologySpreadConstraints any               `json:"topologySpreadConstraints,omitempty" stead:"later,zero"`
-	HostNetwork               bool              `json:"hostNetwork,omitempty" stead:"later,zero"`
-	HostPID                   bool              `json:"hostPID,omitempty" stead:"later,zero"`
-	HostIPC                   bool              `json:"hostIPC,omitempty" stead:"later,zero"`
-	HostUsers                 *bool             `json:"hostUsers,omitempty" stead:"later"`
-	ShareProcessNamespace     *bool             `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
-	ImagePullSecrets          any               `json:"imagePullSecrets,omitempty" stead:"later,zero"`
-	Hostname                  string            `json:"hostname,omitempty" stead:"later,zero"`
-	HostnameOverride          *string           `json:"hostnameOverride,omitempty" stead:"later"`
-	Subdomain                 string            `json:"subdomain,omitempty" stead:"later,zero"`
-	HostAliases               any               `json:"hostAliases,omitempty" stead:"later,zero"`
-	ReadinessGates            any               `json:"readinessGates,omitempty" stead:"later,zero"`
-	RuntimeClassName          *string           `json:"runtimeClassName,omitempty" stead:"later"`
-	Overhead                  any               `json:"overhead,omitempty" stead:"later,zero"`
-	OS                        any               `json:"os,omitempty" stead:"later"`
-	SchedulingGates           any               `json:"schedulingGates,omitempty" stead:"later,zero"`
-	ResourceClaims            any               `json:"resourceClaims,omitempty" stead:"later,zero"`
-	Resources                 any               `json:"resources,omitempty" stead:"later"`
-	SetHostnameAsFQDN         *bool             `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
+	// NodeSelector holds labels that the node must have.
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	Affinity     *Affinity         `json:"affinity,omitempty"`
+	Tolerations  []Toleration      `json:"tolerations,omitempty"`
+	// TopologySpreadConstraints come on top of the set's own spread over the nodes.
+	TopologySpreadConstraints []Spread `json:"topologySpreadConstraints,omitempty"`
+
+	InitContainers        []Container `json:"initContainers,omitempty" stead:"later,zero"`
+	EphemeralContainers   any         `json:"ephemeralContainers,omitempty" stead:"later"`
+	ActiveDeadlineSeconds *int64      `json:"activeDeadlineSeconds,omitempty" stead:"later"`
+	DNSConfig             any         `json:"dnsConfig,omitempty" stead:"later,zero"`
+	NodeName              string      `json:"nodeName,omitempty" stead:"later,zero"`
+	HostNetwork           bool        `json:"hostNetwork,omitempty" stead:"later,zero"`
+	HostPID               bool        `json:"hostPID,omitempty" stead:"later,zero"`
+	HostIPC               bool        `json:"hostIPC,omitempty" stead:"later,zero"`
+	HostUsers             *bool       `json:"hostUsers,omitempty" stead:"later"`
+	ShareProcessNamespace *bool       `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
+	ImagePullSecrets      any         `json:"imagePullSecrets,omitempty" stead:"later,zero"`
+	Hostname              string      `json:"hostname,omitempty" stead:"later,zero"`
+	HostnameOverride      *string     `json:"hostnameOverride,omitempty" stead:"later"`
+	Subdomain             string      `json:"subdomain,omitempty" stead:"later,zero"`
+	HostAliases           any         `json:"hostAliases,omitempty" stead:"later,zero"`
+	ReadinessGates        any         `json:"readinessGates,omitempty" stead:"later,zero"`
+	RuntimeClassName      *string     `json:"runtimeClassName,omitempty" stead:"later"`
+	Overhead              any         `json:"overhead,omitempty" stead:"later,zero"`
+	OS                    any         `json:"os,omitempty" stead:"later"`
+	SchedulingGates       any         `json:"schedulingGates,omitempty" stead:"later,zero"`
+	ResourceClaims        any         `json:"resourceClaims,omitempty" stead:"later,zero"`
+	Resources             any         `json:"resources,omitempty" stead:"later"`
+	SetHostnameAsFQDN     *bool       `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
 
 	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored"`
 	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored"`

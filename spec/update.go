@@ -12,12 +12,25 @@ func ValidateUpdate(old, next *SetSpec) []Problem {
 	if !same(old.Selector, next.Selector) {
 		p.add("spec.selector", "must not change", "delete the set and create it anew; its volumes stay")
 	}
+	p.serviceName(old, next)
+	p.claims(old.VolumeClaimTemplates, next.VolumeClaimTemplates)
+	return p.list
+}
+
+// ValidateAdoption is ValidateUpdate for a set that was orphaned: what people orphan a
+// set to change may change, as far as it suits the members and volumes that are there,
+// which the caller compares.
+func ValidateAdoption(old, next *SetSpec) []Problem {
+	var p problemList
+	p.serviceName(old, next)
+	return p.list
+}
+
+func (p *problemList) serviceName(old, next *SetSpec) {
 	if old.ServiceName != next.ServiceName {
 		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", quote(old.ServiceName), quote(next.ServiceName)),
 			"the members are found under it")
 	}
-	p.claims(old.VolumeClaimTemplates, next.VolumeClaimTemplates)
-	return p.list
 }
 
 // claims compares by name, whatever the order.

@@ -5,6 +5,20 @@ import (
 	"time"
 )
 
+func TestValidateAdoption(t *testing.T) {
+	parse := func() *SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
+	next := parse()
+	next.Selector, next.VolumeClaimTemplates, next.PodManagementPolicy = nil, nil, OrderedReady
+	if got := ValidateAdoption(parse(), next); len(got) != 0 {
+		t.Errorf("got %v; want that the members that are there decide", got)
+	}
+	next.ServiceName = "x"
+	const want = `spec.serviceName: must not change from "db" to "x"; the members are found under it`
+	if got := ValidateAdoption(parse(), next); len(got) != 1 || got[0].String() != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
 func TestValidateUpdate(t *testing.T) {
 	parse := func(t *testing.T) *SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
 	storage := func(s *SetSpec, q string) {

@@ -43,6 +43,10 @@ type Volume struct {
 	TrashAfter *Duration `json:"trashAfter,omitempty"`
 }
 
+// VolumeName is a volume's name for people, which may be that of several: the claim
+// "a" of the member "b-c-0" and the claim "a-b" of "c-0".
+func VolumeName(id Identity, claim ClaimName) string { return string(claim) + "-" + id.MemberName() }
+
 // Trash is how long the volume stays in the trash once it was given up.
 func (v *Volume) Trash() time.Duration {
 	if v.TrashAfter == nil {

@@ -12,32 +12,33 @@ import (
 
 // The kinds of keys; the first path element (DESIGN 5, SAFETY S16).
 const (
-	KindSet          = "sets"
-	KindRevision     = "revisions"
-	KindMember       = "members"
-	KindReport       = "reports"
-	KindVolume       = "volumes"
-	KindVolumeReport = "volumereports"
-	KindRequest      = "requests"
-	KindEvent        = "events"
-	KindHistory      = "history"
-	KindAddress      = "addresses"
-	KindIdentity     = "identities"
-	KindStatus       = "status"
-	KindNode         = "nodes"
-	KindFacts        = "nodefacts"
-	KindSession      = "sessions"
-	KindService      = "services"
-	KindBudget       = "budgets"
-	KindConfig       = "configs"
-	KindSecret       = "secrets"
-	KindBootstrapped = "bootstrapped"
-	KindLeader       = "leader"
-	KindEpoch        = "epoch"
-	KindCluster      = "cluster"
-	KindAuthority    = "ca"
-	KindToken        = "tokens"
-	KindRevoked      = "revoked"
+	KindSet           = "sets"
+	KindRevision      = "revisions"
+	KindMember        = "members"
+	KindReport        = "reports"
+	KindVolume        = "volumes"
+	KindVolumeReport  = "volumereports"
+	KindRequest       = "requests"
+	KindVolumeRequest = "volumerequests"
+	KindEvent         = "events"
+	KindHistory       = "history"
+	KindAddress       = "addresses"
+	KindIdentity      = "identities"
+	KindStatus        = "status"
+	KindNode          = "nodes"
+	KindFacts         = "nodefacts"
+	KindSession       = "sessions"
+	KindService       = "services"
+	KindBudget        = "budgets"
+	KindConfig        = "configs"
+	KindSecret        = "secrets"
+	KindBootstrapped  = "bootstrapped"
+	KindLeader        = "leader"
+	KindEpoch         = "epoch"
+	KindCluster       = "cluster"
+	KindAuthority     = "ca"
+	KindToken         = "tokens"
+	KindRevoked       = "revoked"
 )
 
 // The single keys.
@@ -88,6 +89,11 @@ func VolumeKey(id spec.Identity, c spec.ClaimName) string {
 // VolumeReportKey is volumereports/<ns>/<set>/<claim>/<ordinal>/<volume id>.
 func VolumeReportKey(id spec.Identity, c spec.ClaimName, v spec.VolumeID) string {
 	return refKey(KindVolumeReport, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal) + "/" + string(v)
+}
+
+// VolumeRequestKey is volumerequests/<ns>/<set>/<claim>/<ordinal>.
+func VolumeRequestKey(id spec.Identity, c spec.ClaimName) string {
+	return refKey(KindVolumeRequest, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
 }
 
 // EventKey is events/<ns>/<set>/<name>.
@@ -152,11 +158,12 @@ func Kind(key string) (kind, rest string) {
 }
 
 // RefOfKey is the set a key of sets, status, revisions, members, reports,
-// identities, volumes, volumereports, requests, events or history belongs to; ok is false for other keys.
+// identities, volumes, volumereports, requests, volumerequests, events or history
+// belongs to; ok is false for other keys.
 func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	kind, rest := Kind(key)
 	switch kind {
-	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindEvent, KindHistory:
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindVolumeRequest, KindEvent, KindHistory:
 	default:
 		return ref, false
 	}

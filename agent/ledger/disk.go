@@ -51,7 +51,7 @@ func openHostFile(path string) (*hostFile, error) {
 // WriteAt implements Disk.
 func (h *hostFile) WriteAt(p []byte, at int64) (int, error) {
 	n, err := h.File.WriteAt(p, at)
-	if end := at + int64(n); err == nil && end+holdBytes/2 > h.held {
+	if end := at + int64(n); end+holdBytes/2 > h.held {
 		// Where the filesystem cannot, or is full already, there is nothing to hold.
 		if unix.Fallocate(int(h.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, end+holdBytes) == nil {
 			h.held = end + holdBytes
@@ -79,10 +79,8 @@ func (h *hostFile) Replace(content []byte) (replaced bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err = f.Write(content); err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync()); err == nil {
 		err = os.Rename(next, h.path)
 	}
 	if err != nil {

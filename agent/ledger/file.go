@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
-	"strconv"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -34,19 +33,19 @@ func encode(r record) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode ledger record: %w", err)
 	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(doc), doc), nil
+	return fmt.Appendf(nil, "%s%s\n", sum(doc), doc), nil
 }
+
+// sum is what stands before a document on its line.
+func sum(doc []byte) string { return fmt.Sprintf("%08x ", crc32.ChecksumIEEE(doc)) }
 
 func decode(line []byte) (record, bool) {
 	var r record
-	if len(line) < 10 || line[8] != ' ' {
+	const head = len("01234567 ")
+	if len(line) < head || string(line[:head]) != sum(line[head:]) {
 		return r, false
 	}
-	sum, err := strconv.ParseUint(string(line[:8]), 16, 32)
-	if err != nil || uint32(sum) != crc32.ChecksumIEEE(line[9:]) {
-		return r, false
-	}
-	return r, json.Unmarshal(line[9:], &r) == nil
+	return r, json.Unmarshal(line[head:], &r) == nil
 }
 
 // read returns the records of the file and the length of its good part. Only the

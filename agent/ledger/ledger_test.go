@@ -121,8 +121,9 @@ func TestACutOffLastRecordIsDropped(t *testing.T) {
 	whole := bytesOf(t, path)
 	for cut := before; cut < len(whole); cut++ {
 		for name, content := range map[string][]byte{
-			"cut":   whole[:cut],
-			"zeros": append(slices.Clone(whole[:cut]), make([]byte, len(whole)-cut)...),
+			"cut":    whole[:cut],
+			"zeros":  append(slices.Clone(whole[:cut]), make([]byte, len(whole)-cut)...),
+			"a hole": slices.Concat(whole[:cut], []byte{0}, bytes.Repeat([]byte("x"), 4096), []byte("\n")),
 		} {
 			must(t, os.WriteFile(path, content, 0o600))
 			l := open(t, path, "b1")
@@ -153,6 +154,11 @@ func TestDamageElsewhereIsRefused(t *testing.T) {
 		// Without its newline the last record looks cut off; everything else is damage.
 		if at != len(whole)-1 && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("byte %d (last record begins at %d) damaged: got %v, want ErrCorrupt", at, last, err)
+		}
+		bad[at] = 0 // as a block that was never written, but a whole record follows it
+		must(t, os.WriteFile(path, bad, 0o600))
+		if _, err := Open(path, "b1"); at < last-1 && !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("byte %d (last record begins at %d) zero: got %v, want ErrCorrupt", at, last, err)
 		}
 	}
 }
@@ -224,8 +230,13 @@ func TestRoomForWhatFollowsIsHeldOnTheDisk(t *testing.T) {
 	}
 	for range 2 { // also by the agent after
 		l := open(t, path, "b1")
+		file := l.file.(*hostFile)
+		ahead := file.held
 		for n := range 100 {
 			must(t, l.OpenToken(ident(n), tok(5)))
+			if file.held != ahead || ahead == 0 {
+				t.Fatalf("held up to %d, then %d; want it held once for many records", ahead, file.held)
+			}
 			var st syscall.Stat_t
 			must(t, syscall.Stat(path, &st))
 			if held := st.Blocks * 512; held < st.Size+holdBytes/2 {

@@ -41,6 +41,7 @@ func TestChoose(t *testing.T) {
 		{"an end is told before a new life begins", Memory{Newest: tok(5), Ends: []spec.Token{tok(5)}}, run(6), 0, answer{5, Closed, OrderNone}},
 		{"a told end does not hold up a new life", Memory{Newest: tok(5), Ends: []spec.Token{tok(5)}}, run(6), 5, answer{6, Fresh, OrderRun}},
 		{"a closed token wanted again is closed", Memory{Newest: tok(5)}, run(5), 0, answer{5, Closed, OrderNone}},
+		{"a closed token after which nothing is wanted is closed", Memory{Newest: tok(5)}, Orders{}, 0, answer{5, Closed, OrderNone}},
 		{"a token older than the newest is spent", Memory{Newest: tok(5)}, run(4), 0, answer{4, Spent, OrderNone}},
 		{"a higher epoch is newer than any number", Memory{Newest: tok(5)}, Orders{Token: spec.Token{Epoch: 0, Number: 9}, Goal: spec.GoalRun}, 0, answer{-9, Spent, OrderNone}},
 	}

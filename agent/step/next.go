@@ -53,12 +53,11 @@ func run(s Seen) Op {
 	}
 	wait := Op{Kind: Nothing}
 	for _, c := range s.Containers {
-		op := s.hold(container(s, c))
-		if op.Kind == Wait && wait.Kind == Nothing {
-			wait = op
-		}
-		if op.Kind != Wait && op.Kind != Nothing {
+		switch op := s.hold(container(s, c)); {
+		case op.Kind != Wait && op.Kind != Nothing:
 			return op
+		case wait.Kind == Nothing:
+			wait = op
 		}
 	}
 	if op, ok := surroundings(s); ok && s.anyRunning() {
@@ -133,7 +132,7 @@ func running(c Container) Op {
 // are left alone (SAFETY S13).
 func again(s Seen, c Container) Op {
 	if !s.anyRunning() && !s.Empty {
-		if (c.State == Exited || c.Unborn) && !s.anyLost() {
+		if !s.anyLost() {
 			return Op{Kind: KillAll}
 		}
 		return wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")

@@ -70,6 +70,19 @@ func TestNext(t *testing.T) {
 		{"a missing ConfigMap does not disturb what runs", run, with(alive(), func(s *Seen) { s.Missing = "no ConfigMap etc" }), Op{Kind: Nothing}},
 		{"while the runtime is away nothing is done", run, with(alive(), func(s *Seen) { s.Unknown, s.Network = true, false }), wait(CauseRuntimeUnavailable, "containerd does not answer; what runs goes on")},
 		{"an operation in its back-off waits with its cause", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "db", "ImageMissing", "no etcd:1"}} }), wait("ImageMissing", "no etcd:1")},
+		{"the back-off of another operation holds up nothing", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{StartContainer, "db", "StartError", "no"}} }), Op{Kind: EnsureImage, Container: "db"}},
+		{"nor does that of another container", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "side", "ImageMissing", "no"}} }), Op{Kind: EnsureImage, Container: "db"}},
+		{"a repair in its back-off waits with its cause", run, with(alive(), func(s *Seen) { s.Files, s.Held = false, []Held{{WriteFiles, "", "FilesError", "full"}} }), wait("FilesError", "full")},
+		{"a repair is not held up by a container in its back-off", run, with(alive(), func(s *Seen) {
+			s.Files, s.Containers = false, []Container{{Name: "a", State: Exited, Cause: "CrashLoop"}, {Name: "c", State: Running}}
+		}), Op{Kind: WriteFiles}},
+		{"of a repair and a container that both wait the container is told", run, with(alive(), func(s *Seen) {
+			s.Files, s.Held = false, []Held{{WriteFiles, "", "FilesError", "full"}}
+			s.Containers = []Container{{Name: "a", State: Exited, Cause: "CrashLoop"}, {Name: "c", State: Running}}
+		}), wait("CrashLoop", "")},
+		{"of two containers that wait the first is told", run, with(alive(), func(s *Seen) {
+			s.Empty, s.Containers = true, []Container{{Name: "a", State: Exited, Cause: "CrashLoop"}, {Name: "b", State: Exited, Cause: "OOMKilled"}}
+		}), wait("CrashLoop", "")},
 
 		{"a container that ended waits for its back-off", run, ended(Exited, false, true), wait("CrashLoop", "exit 1")},
 		{"then it is removed before it is made anew", run, ended(Exited, true, true), Op{Kind: RemoveContainer, Container: "db"}},
@@ -104,6 +117,7 @@ func TestNext(t *testing.T) {
 		{"a stop begins with the signal", stop, alive(), Op{Kind: SignalStop}},
 		{"then the grace is waited for", stop, with(alive(), func(s *Seen) { s.Signalled = true }), wait(CauseGrace, "asked to stop")},
 		{"then all is killed", stop, with(alive(), func(s *Seen) { s.Signalled, s.GraceOver = true, true }), Op{Kind: KillAll}},
+		{"a stop gives no grace to what the host shows to be gone", stop, with(alive(), func(s *Seen) { s.Empty = true }), Op{Kind: RemoveContainers}},
 		{"a stop kills what a container that ended left behind", stop, ended(Exited, false, false), Op{Kind: KillAll}},
 		{"then the containers are removed", stop, ended(Exited, false, true), Op{Kind: RemoveContainers}},
 		{"then the link", stop, with(gone(Open), func(s *Seen) { s.Detached, s.Unmounted, s.Unpinned = false, false, false }), Op{Kind: Detach}},

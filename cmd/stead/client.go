@@ -148,6 +148,7 @@ type setStatus struct {
 	spec.SetStatus
 	Paused   bool        `json:"paused"`
 	Deleting bool        `json:"deleting"`
+	Orphaned bool        `json:"orphaned"`
 	Edits    []spec.Edit `json:"edits"`
 }
 

@@ -20,7 +20,7 @@ type lister struct {
 }
 
 func (lister) List(_ context.Context, r *proto.ListRequest) (*proto.ListResponse, error) {
-	names := map[string]string{"member": "db-0 db-1 kv-0", "set": "db kv"}[r.GetKind()]
+	names := map[string]string{"member": "db-0 db-1 kv-0", "set": "db kv", "volume": "data-db-0 log-db-0"}[r.GetKind()]
 	out := &proto.ListResponse{}
 	for _, name := range strings.Fields(names) {
 		out.Objects = append(out.Objects, &proto.Object{Kind: r.GetKind(), Name: name})
@@ -58,6 +58,7 @@ func TestCompletionKnowsKindsAndNames(t *testing.T) {
 		{server, "explain k", "kv kv-0"},
 		{server, "wait ", "db kv"},
 		{server, "get members k", "kv-0"},
+		{server, "volume reclaim da", "data-db-0"},
 		{server, "get nonsense k", ""},
 		{server, "scale db ", ""},
 		{server, "describe ", "budget configmap event member node revision secret service set volume"},

@@ -92,6 +92,8 @@ func ordered(st *setStatus) string {
 	switch {
 	case st.Deleting:
 		return " (being deleted)"
+	case st.Orphaned:
+		return " (orphaned: nobody owns it; apply it again to adopt its members, or delete it)"
 	case st.Paused:
 		return " (its rollout is paused)"
 	}

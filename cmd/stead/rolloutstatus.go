@@ -38,11 +38,19 @@ is deleted; 3 when the time is over.`,
 	return cmd
 }
 
+// orphaned says why a set does not go on by itself.
+func orphaned(set string) error {
+	return fmt.Errorf("set %s is orphaned: nobody owns its members; apply it again to adopt them, or delete it", set)
+}
+
 // rolloutEnd says how an update ended, or why it will not; empty while it goes on.
 func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
 	name := o.Metadata.Name
 	if st.Deleting {
 		return "", fmt.Errorf("set %s is being deleted", name)
+	}
+	if st.Orphaned {
+		return "", orphaned(name)
 	}
 	if st.ObservedGeneration < o.Metadata.Generation {
 		return "", nil // what is known is about an older spec

@@ -13,7 +13,7 @@ const shownText = 72
 
 func setRow(p *proto.Object) (cells, wide []any, err error) {
 	var s spec.SetSpec
-	var st spec.SetStatus
+	var st setStatus
 	o, err := decode(p, &s, &st)
 	if err != nil {
 		return nil, nil, err
@@ -28,8 +28,11 @@ func setRow(p *proto.Object) (cells, wide []any, err error) {
 }
 
 // setState is the state of a set in one word: that of the first condition which is
-// not as it should be.
-func setState(st *spec.SetStatus) string {
+// not as it should be; nobody owns it before all.
+func setState(st *setStatus) string {
+	if st.Orphaned {
+		return "Orphaned"
+	}
 	state := "Available"
 	if len(st.Conditions) == 0 {
 		state = "New"
@@ -100,23 +103,23 @@ func blockedText(m spec.MemberStatus) string {
 
 func volumeRow(p *proto.Object) (cells, wide []any, err error) {
 	var v spec.Volume
-	var st struct {
-		User string             `json:"user"`
-		Said *spec.VolumeReport `json:"said"`
-	}
+	var st volumeStatus
 	o, err := decode(p, &v, &st)
 	if err != nil {
 		return nil, nil, err
 	}
 	return []any{o.Metadata.Name, v.ID.MemberName(), v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
-		[]any{v.UID, v.Number, st.User, volumeNote(st.Said)}, nil
+		[]any{v.UID, v.Number, st.User, volumeNote(st)}, nil
 }
 
 func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 	var n spec.Node
 	var st struct {
 		spec.NodeFacts
-		State string `json:"state"`
+		State            string `json:"state"`
+		Lives            int    `json:"lives"`
+		AskedCPUMillis   int64  `json:"askedCPUMillis"`
+		AskedMemoryBytes int64  `json:"askedMemoryBytes"`
 	}
 	o, err := decode(p, &n, &st)
 	if err != nil {
@@ -126,8 +129,13 @@ func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 	if n.Cordon {
 		state += ",Cordoned"
 	}
+	var taints []string
+	for _, t := range n.Taints {
+		taints = append(taints, t.String())
+	}
 	return []any{o.Metadata.Name, state, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
-		[]any{st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot}, nil
+		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), strings.Join(taints, ","),
+			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot}, nil
 }
 
 func serviceRow(p *proto.Object) (cells, wide []any, err error) {

@@ -120,7 +120,7 @@ func saySets(ctx context.Context, control proto.ControlClient, out io.Writer, se
 		if err != nil {
 			return err
 		}
-		if !settled(o, &s, &st, forAvailable) {
+		if st.Orphaned || !settled(o, &s, &st, forAvailable) {
 			wrong = append(wrong, p)
 		}
 	}

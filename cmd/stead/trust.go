@@ -93,10 +93,6 @@ func clientRevoke(c *cli) *cobra.Command {
 	}
 }
 
-func nodeCommand(c *cli) *cobra.Command {
-	return group("node", "Look after nodes", nodeRevoke(c))
-}
-
 func nodeRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",

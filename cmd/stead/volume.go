@@ -7,11 +7,17 @@ import (
 )
 
 func volumeCommand(c *cli) *cobra.Command {
-	list := &proto.ListRequest{Kind: "volume"}
+	ls := c.listCommand("volume", "List the volumes, also those that no member uses now", "  stead volume ls\n  stead volume ls -A --set etcd")
+	return group("volume", "Look after the volumes of members", ls, volumeReclaim(c))
+}
+
+// listCommand is ls of a group: the wide table of a kind.
+func (c *cli) listCommand(kind, short, example string) *cobra.Command {
+	list := &proto.ListRequest{Kind: kind}
 	ls := &cobra.Command{
 		Use:     "ls",
-		Short:   "List the volumes, also those that no member uses now",
-		Example: "  stead volume ls\n  stead volume ls -A --set etcd",
+		Short:   short,
+		Example: example,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list.Namespace = c.namespace
@@ -24,7 +30,9 @@ func volumeCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
-	ls.Flags().StringVar(&list.Set, "set", "", "only those of this set")
-	return group("volume", "Look after the volumes of members", ls)
+	if kind != "node" {
+		ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
+		ls.Flags().StringVar(&list.Set, "set", "", "only those of this set")
+	}
+	return ls
 }

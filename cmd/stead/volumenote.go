@@ -6,16 +6,25 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// volumeStatus is what the server shows of a volume beside its record.
+type volumeStatus struct {
+	User  string             `json:"user"`
+	Said  *spec.VolumeReport `json:"said"`
+	Asked spec.VolumeVerb    `json:"asked"`
+}
+
 // volumeNote says what becomes of a volume that is given up, or why it does not go.
-func volumeNote(said *spec.VolumeReport) string {
-	switch {
-	case said == nil:
-		return ""
-	case said.State == spec.VolumeTrashed:
+func volumeNote(st volumeStatus) string {
+	switch said := st.Said; {
+	case said != nil && said.State == spec.VolumeTrashed:
 		left := max(0, said.Left.Duration-time.Since(said.At)).Round(time.Second)
 		return "erased in about " + left.String()
-	case said.Cause != "":
+	case said != nil && said.Cause != "":
 		return said.Cause + ": " + said.Message
+	case st.Asked != "":
+		return "asked for by hand: " + string(st.Asked)
+	case said != nil:
+		return string(said.State)
 	}
-	return string(said.State)
+	return ""
 }

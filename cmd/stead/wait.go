@@ -66,10 +66,13 @@ Exit code 3 when the time is over.`,
 // errNotInTime when ctx's deadline passes first, errLeft when it is ended.
 func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, goal string, out io.Writer) error {
 	return followSet(ctx, control, ref, out, func(o object, s *spec.SetSpec, st *setStatus) (string, error) {
-		if !settled(o, s, st, goal) {
-			return "", nil
+		switch {
+		case settled(o, s, st, goal):
+			return "is " + goal, nil
+		case st.Orphaned:
+			return "", orphaned(o.Metadata.Name)
 		}
-		return "is " + goal, nil
+		return "", nil
 	})
 }
 

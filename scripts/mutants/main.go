@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // targets are the packages whose conditions are changed.
@@ -31,13 +32,14 @@ var judges = []suite{
 type suite struct{ folder, run string }
 
 func main() {
-	only := flag.String("only", "", "a package (plan, step, ledger), or planted; empty: all")
+	only := flag.String("only", "", "a package (plan, step, ledger), a file of one (plan/fate.go), or planted; empty: all")
+	goOn := flag.Bool("continue", false, "go on with the results of earlier runs: wake only those that nobody has seen yet")
 	sample := flag.Int("every", 1, "wake every so-manieth mutant")
 	parallel := flag.Int("parallel", 2, "how many at once")
 	flag.Parse()
 	root, err := os.Getwd()
 	if err == nil {
-		err = run(root, *only, *sample, *parallel)
+		err = run(root, *only, *sample, *parallel, *goOn)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,7 +47,7 @@ func main() {
 	}
 }
 
-func run(root, only string, every, parallel int) error {
+func run(root, only string, every, parallel int, goOn bool) error {
 	dir, err := os.MkdirTemp("", "stead-mutants-")
 	if err != nil {
 		return err
@@ -54,7 +56,12 @@ func run(root, only string, every, parallel int) error {
 	w := &workshop{root: root, dir: dir, overlay: map[string]string{}, parallel: parallel}
 	bad := 0
 	if only != "planted" {
-		unexplained, err := w.conditions(only, every)
+		known, err := openResults(filepath.Join(root, ".cache/mutants.seen"), goOn)
+		if err != nil {
+			return err
+		}
+		defer known.file.Close()
+		unexplained, err := w.conditions(only, every, known)
 		if err != nil {
 			return err
 		}
@@ -105,7 +112,7 @@ func (w *workshop) build(folder, overlay string) (string, error) {
 }
 
 // conditions wakes the mutants one by one; it returns how many survive unexplained.
-func (w *workshop) conditions(only string, every int) (int, error) {
+func (w *workshop) conditions(only string, every int, known *results) (int, error) {
 	r := &rewriter{seen: map[string]int{}}
 	var folders []string
 	for _, t := range targets {
@@ -129,42 +136,52 @@ func (w *workshop) conditions(only string, every int) (int, error) {
 		if err := w.put(filepath.Join(t, "mutant_hook.go"), fmt.Appendf(nil, hook, filepath.Base(t))); err != nil {
 			return 0, err
 		}
-		if only == "" || filepath.Base(t) == only {
+		if only == "" || filepath.Base(t) == strings.Split(only, "/")[0] {
 			folders = append(folders, t)
 		}
 	}
-	fmt.Printf("there are %d mutants\n", len(r.mutants))
+	var list []mutant
+	for i, m := range r.mutants {
+		if i%every == 0 && (only == "" || strings.Contains(m.file+"/", "/"+only+"/")) {
+			list = append(list, m)
+		}
+	}
+	if len(list) == 0 {
+		return 0, fmt.Errorf("no mutant is in %q", only)
+	}
+	fmt.Printf("%d of %d mutants\n", len(list), len(r.mutants))
 	programs, err := w.programs(folders)
 	if err != nil {
 		return 0, err
 	}
-	var list []mutant
-	for i, m := range r.mutants {
-		if i%every == 0 && (only == "" || strings.Contains(m.file, "/"+only+"/")) {
-			list = append(list, m)
-		}
+	by, err := w.wake(list, programs, known)
+	if err != nil {
+		return 0, err
 	}
-	return w.tell(list, w.wake(list, programs)), nil
+	return w.tell(list, by), nil
 }
 
 // programs builds every test program once, with all mutants in it, asleep; awake none
 // may fail.
-func (w *workshop) programs(folders []string) (map[string]string, error) {
+func (w *workshop) programs(folders []string) (map[string]program, error) {
 	overlay, err := w.overlayFile("all.json", w.overlay)
 	if err != nil {
 		return nil, err
 	}
-	programs, all := map[string]string{}, judges
+	programs, all := map[string]program{}, judges
 	for _, f := range folders {
 		all = append([]suite{{f, "."}}, all...)
 	}
 	for _, s := range all {
-		if programs[s.folder], err = w.build(s.folder, overlay); err != nil {
+		path, err := w.build(s.folder, overlay)
+		if err != nil {
 			return nil, err
 		}
-		if out, ok := w.test(programs[s.folder], s, 0); !ok {
+		begin := time.Now()
+		if out, ok := w.test(path, s, 0, time.Hour); !ok {
 			return nil, fmt.Errorf("%s fails without any mutant:\n%s", s.folder, out)
 		}
+		programs[s.folder] = program{path, time.Since(begin)}
 	}
 	return programs, nil
 }

@@ -83,7 +83,7 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	misfits, err := d.sets(o, kvs, s.cfg.World, user(ctx))
+	misfits, err := d.sets(ctx, o, kvs, s.cfg.World)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (d *draft) services(o *spec.Objects, kvs map[string]store.KV) error {
 }
 
 // sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader, by string) ([]string, error) {
+func (d *draft) sets(ctx context.Context, o *spec.Objects, kvs map[string]store.KV, w world.Reader) ([]string, error) {
 	var problems []spec.Problem
 	var misfits []string
 	for _, m := range o.Sets {
@@ -189,7 +189,7 @@ func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader, b
 		if err != nil {
 			return nil, err
 		}
-		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC(), by}, o.Seen(ref))
+		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC(), user(ctx)}, o.Seen(ref))
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +203,15 @@ func (d *draft) sets(o *spec.Objects, kvs map[string]store.KV, w world.Reader, b
 			e.applied.Effects = createEffects(&now, kept)
 			misfits = append(misfits, keptProblems(&now, kept)...)
 		}
-		if e.applied.GetOutcome() == configured {
+		switch e.applied.GetOutcome() {
+		case adopted:
+			wrong, err := adopt(ctx, w, &e, &now)
+			if err != nil {
+				return nil, err
+			}
+			problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
+			fallthrough
+		case configured:
 			w.Look(func(v world.View) {
 				ahead := updated(v, &now)
 				e.applied.Effects = append(e.applied.Effects, updateEffects(ahead)...)

@@ -112,8 +112,8 @@ func keptProblems(now *spec.Set, kept []*spec.Volume) []string {
 			class, size := c.Spec.Class(), c.Spec.SizeBytes()
 			if v.Class != class || v.SizeBytes < size {
 				out = append(out, fmt.Sprintf(
-					"set %s: the kept volume %s of %s (class %s, %d bytes) does not fit the claim (class %s, %d bytes); use another set name",
-					now.Ref, v.Claim, v.ID.MemberName(), v.Class, v.SizeBytes, class, size))
+					"set %s: the kept volume %s of %s (class %s, %d bytes) does not fit the claim (class %s, %d bytes); use another set name, or give it up with 'stead volume reclaim %s'",
+					now.Ref, v.Claim, v.ID.MemberName(), v.Class, v.SizeBytes, class, size, spec.VolumeName(v.ID, v.Claim)))
 			}
 		}
 	}

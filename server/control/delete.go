@@ -19,9 +19,16 @@ import (
 // members and removes the record last. Other objects are removed at once.
 func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.DeleteResponse, error) {
 	ns, name := namespace(r.GetNamespace()), r.GetName()
+	if err := checkCascade(r); err != nil {
+		return nil, err
+	}
 	switch r.GetKind() {
 	case kindSet:
-		return s.deleteSet(ctx, spec.SetRef{Namespace: ns, Name: spec.SetName(name)})
+		ref := spec.SetRef{Namespace: ns, Name: spec.SetName(name)}
+		if r.GetCascade() == cascadeOrphan {
+			return s.orphanSet(ctx, ref)
+		}
+		return s.deleteSet(ctx, ref)
 	case kindService:
 		return s.remove(ctx, r.GetKind(), ns, name, store.ServiceKey(ns, name), s.servedBy(ns, name))
 	case kindBudget:
@@ -41,7 +48,10 @@ func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 	var set spec.Set
 	err := s.editSet(ctx, ref, func(now *spec.Set) (bool, error) {
 		was := now.Deleting
-		now.Deleting = true
+		now.Deleting, now.Orphaned = true, false
+		if !was {
+			edited(ctx, now, now, "delete")
+		}
 		set = *now
 		return !was, nil
 	})
@@ -63,7 +73,7 @@ func deleteEffects(set *spec.Set, v world.View) []string {
 	}
 	slices.Reverse(names)
 	for _, vol := range v.Volumes(set.Ref) {
-		name := string(vol.Claim) + "-" + vol.ID.MemberName()
+		name := spec.VolumeName(vol.ID, vol.Claim)
 		if goes(set, vol) {
 			going = append(going, name)
 		} else {

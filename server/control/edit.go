@@ -21,6 +21,7 @@ const (
 	created    = "created"
 	configured = "configured"
 	unchanged  = "unchanged"
+	adopted    = "adopted" // a set that was orphaned
 )
 
 // edit is what apply does to one object.
@@ -30,6 +31,7 @@ type edit struct {
 	seen    store.Rev // of the object as it was read; 0: absent
 	value   []byte    // nil when unchanged
 	docs    documents
+	was     *spec.Set // a set as it was; nil: it is new
 }
 
 // documents are the object before (nil: absent) and after, as manifests; for people.
@@ -102,15 +104,24 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit,
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	sameSpec := sameJSON(then.Spec, now.Spec)
 	now.Edits = old.Edits
-	if !sameSpec {
+	if verb := "apply"; !sameSpec || old.Orphaned {
+		if old.Orphaned {
+			verb = "adopt"
+		}
 		now.Generation++
-		note(&now, &then, spec.Edit{Verb: "apply", By: b.by, At: b.now})
+		note(&now, &then, spec.Edit{Verb: verb, By: b.by, At: b.now})
 	}
-	same := sameSpec && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
+	same := sameSpec && !old.Orphaned && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
-	e.applied.Effects = changeEffects(&then, &now)
 	e.docs = documents{spec.SetManifest(&then), spec.SetManifest(&now)}
-	problems := changeProblems(&then, &now)
+	e.was = &then
+	e.applied.Effects = changeEffects(&then, &now)
+	problems := spec.ValidateUpdate(&then.Spec, &now.Spec)
+	if old.Orphaned {
+		e.applied.Outcome = adopted
+		e.applied.Effects = nil // draft.sets says whom it adopts
+		problems = append(spec.ValidateAdoption(&then.Spec, &now.Spec), otherSet(old, read)...)
+	}
 	if p, stale := staleProblem(old, read); stale && !same {
 		problems = append(problems, p)
 	}

@@ -27,6 +27,8 @@ func claimEffects(old, now *spec.Set) (out []string) {
 			out = append(out, fmt.Sprintf("adds the claim %s: members get it with their next life", c.Metadata.Name))
 		case c.Spec.SizeBytes() > size:
 			out = append(out, fmt.Sprintf("grows the volumes of the claim %s from %d to %d bytes", c.Metadata.Name, size, c.Spec.SizeBytes()))
+		case c.Spec.SizeBytes() < size: // only an adoption allows it
+			out = append(out, fmt.Sprintf("the volumes of the claim %s keep their size; new ones have %d bytes", c.Metadata.Name, c.Spec.SizeBytes()))
 		}
 	}
 	return out
@@ -182,9 +184,4 @@ func bounded(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownMembers], ", "), len(names)-shownMembers)
 	}
 	return strings.Join(names, ", ")
-}
-
-// changeProblems tells what of a running set may not change.
-func changeProblems(old, now *spec.Set) []spec.Problem {
-	return spec.ValidateUpdate(&old.Spec, &now.Spec)
 }

@@ -50,7 +50,7 @@ func user(ctx context.Context) string {
 // staleProblem: the file was made of an older generation of this very set. It says
 // what was changed since, and by whom.
 func staleProblem(old *spec.Set, read spec.SeenSet) (spec.Problem, bool) {
-	if read.UID != old.UID || read.Generation >= old.Generation {
+	if read.UID != old.UID || read.Generation == 0 || read.Generation >= old.Generation {
 		return spec.Problem{}, false
 	}
 	what := fmt.Sprintf("is %d, but set %s has generation %d by now", read.Generation, old.Ref, old.Generation)

@@ -73,6 +73,11 @@ func TestAFileMadeOfAnOlderGenerationIsRefusedAndSaysWhatChanged(t *testing.T) {
 	if err != nil || out.GetApplied()[0].GetOutcome() != configured || strings.Contains(strings.Join(out.GetWarnings(), " "), "generation") {
 		t.Fatalf("a file of another cluster: %v, %v", out, err)
 	}
+	withoutGeneration := strings.Replace(setYAML, "{name: db}", "{name: db, uid: "+string(s.UID)+"}", 1)
+	if _, err := r.apply(withoutGeneration); err != nil {
+		t.Fatalf("a file that does not say its generation: %v", err)
+	}
+	r.mustApply(newImage)
 	if out, err := r.apply(old); err != nil || out.GetApplied()[0].GetOutcome() != unchanged {
 		t.Fatalf("a file that changes nothing: %v, %v", out, err)
 	}

@@ -23,6 +23,9 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 		now := set.RevisionHash(stored)
 		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
 			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
+				if name := to.Template.MountsWithout(set.Spec.VolumeClaimTemplates); name != "" {
+					return status.Errorf(codes.FailedPrecondition, "revision %d mounts %q, which is neither a volume of its own nor a claim of set %s any more", to.Number, name, ref)
+				}
 				set.SetTemplate(to.Template)
 				return nil
 			}
@@ -39,8 +42,8 @@ func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditR
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
-		if set.Deleting {
-			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
+		if err := owned(set); err != nil {
+			return false, err
 		}
 		changed := set.Paused != r.GetPaused()
 		set.Paused = r.GetPaused()
@@ -78,8 +81,8 @@ func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.E
 func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*spec.Set, []*spec.Revision) error) (*proto.EditResponse, error) {
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
-		if set.Deleting {
-			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
+		if err := owned(set); err != nil {
+			return false, err
 		}
 		before, old := spec.HashTemplate(set.Template()), spec.Clone(*set)
 		var err error
@@ -106,12 +109,23 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 		return nil, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	id := spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
+	var of *spec.Set
 	var life *spec.Member
-	var seen, asked store.Rev
+	var guards []store.Guard
 	s.cfg.World.Look(func(v world.View) {
+		var its, seen store.Rev
+		of, its = v.Set(id.Ref())
 		life, seen = v.Member(id)
-		asked = v.RequestRev(id)
+		guards = []store.Guard{
+			store.Seen(store.SetKey(id.Ref()), its), store.Seen(store.MemberKey(id), seen),
+			store.Seen(store.RequestKey(id), v.RequestRev(id)),
+		}
 	})
+	if of != nil {
+		if err := owned(of); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case life == nil:
 		return nil, status.Errorf(codes.FailedPrecondition, "%s has no life to restart; see 'stead explain %s'", member, member)
@@ -119,7 +133,7 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 		return nil, status.Errorf(codes.FailedPrecondition, "%s is stopping already (%s)", member, life.StopReason)
 	}
 	rev, err := s.cfg.Store.Commit(ctx, store.Txn{
-		If:   []store.Guard{store.Seen(store.MemberKey(id), seen), store.Seen(store.RequestKey(id), asked)},
+		If:   guards,
 		Then: []store.Op{store.Put(store.RequestKey(id), store.Encode(spec.Request{ID: id, Token: life.Token, At: time.Now().UTC()}))},
 	})
 	if err != nil {

@@ -24,8 +24,8 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.ScaleResponse{After: r.GetReplicas()}
 	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
-		if set.Deleting {
-			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted", ref)
+		if err := owned(set); err != nil {
+			return false, err
 		}
 		if set.Spec.Ordinals.Range(int(r.GetReplicas())).End > math.MaxInt32 {
 			return false, status.Errorf(codes.InvalidArgument, "%d members from ordinal %d on are too many", r.GetReplicas(), set.Start())
@@ -58,34 +58,38 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 // read; when somebody else was faster it looks again. change tells whether there
 // is anything to write.
 func (s *Server) editSet(ctx context.Context, ref spec.SetRef, change func(*spec.Set) (bool, error)) error {
-	key := store.SetKey(ref)
+	return editRecord(ctx, s, store.SetKey(ref), "set "+ref.String(), notFound(kindSet, ref.Namespace, string(ref.Name)), change)
+}
+
+// editRecord is editSet for any record; gone is the error when there is none.
+func editRecord[T any](ctx context.Context, s *Server, key, name string, gone error, change func(*T) (bool, error)) error {
 	for range attempts {
 		_, kvs, err := s.cfg.Store.Get(ctx, key)
 		if err != nil {
 			return err
 		}
-		set, err := before[spec.Set](kvs[key])
+		record, err := before[T](kvs[key])
 		if err != nil {
 			return err
 		}
-		if set == nil {
-			return notFound(kindSet, ref.Namespace, string(ref.Name))
+		if record == nil {
+			return gone
 		}
-		write, err := change(set)
+		write, err := change(record)
 		if err != nil || !write {
 			return err
 		}
 		rev, err := s.cfg.Store.Commit(ctx, store.Txn{
 			If:   []store.Guard{store.Seen(key, kvs[key].Mod)},
-			Then: []store.Op{store.Put(key, store.Encode(set))},
+			Then: []store.Op{store.Put(key, store.Encode(record))},
 		})
 		if err == nil {
 			s.seen(ctx, rev)
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
-			return writeError("set "+ref.String(), err)
+			return writeError(name, err)
 		}
 	}
-	return writeError("set "+ref.String(), store.ErrConflict)
+	return writeError(name, store.ErrConflict)
 }

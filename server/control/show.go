@@ -27,7 +27,7 @@ func showSet(s *spec.Set, st *spec.SetStatus) item {
 	if st == nil {
 		st = &spec.SetStatus{}
 	}
-	o.Status = setShown{st, s.Paused, s.Deleting, s.Edits}
+	o.Status = setShown{st, s.Paused, s.Deleting, s.Orphaned, s.Edits}
 	return item{kind: kindSet, set: s.Ref.Name, body: o}
 }
 
@@ -36,6 +36,7 @@ type setShown struct {
 	*spec.SetStatus
 	Paused   bool        `json:"paused,omitempty"`
 	Deleting bool        `json:"deleting,omitempty"`
+	Orphaned bool        `json:"orphaned,omitempty"`
 	Edits    []spec.Edit `json:"edits,omitempty"`
 }
 
@@ -126,6 +127,10 @@ type nodeShown struct {
 	// State is Ready (a live session) or Silent.
 	State   string        `json:"state"`
 	Session *spec.Session `json:"session,omitempty"`
+	// Lives are on it, of all sets; Asked is what they ask for.
+	Lives            int   `json:"lives"`
+	AskedCPUMillis   int64 `json:"askedCPUMillis"`
+	AskedMemoryBytes int64 `json:"askedMemoryBytes"`
 }
 
 func showNode(n plan.Node) item {
@@ -134,8 +139,9 @@ func showNode(n plan.Node) item {
 		state = "Ready"
 	}
 	return item{kind: kindNode, body: object{
-		APIVersion: steadVersion, Kind: "Node", Spec: n.Node, Status: nodeShown{n.Facts, state, n.Session},
-		Metadata: meta{Name: string(n.Node.Name), UID: string(n.Node.UID), Labels: n.Node.Labels},
+		APIVersion: steadVersion, Kind: "Node", Spec: n.Node,
+		Status:   nodeShown{n.Facts, state, n.Session, n.Lives, n.CPUMillis, n.MemoryBytes},
+		Metadata: meta{Name: string(n.Node.Name), UID: string(n.Node.UID), Labels: n.Labels},
 	}}
 }
 

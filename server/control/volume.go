@@ -14,6 +14,8 @@ type volumeShown struct {
 	User string `json:"user,omitempty"`
 	// Said is what its node said of it.
 	Said *spec.VolumeReport `json:"said,omitempty"`
+	// Asked is what a person asked of it and what is not done yet.
+	Asked spec.VolumeVerb `json:"asked,omitempty"`
 }
 
 // volumes are the volumes that q may choose, and behind each what lies in the trash of
@@ -27,6 +29,14 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 	if err != nil {
 		return nil, err
 	}
+	requests, err := stored[spec.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[spec.VolumeID]spec.VolumeVerb{}
+	for _, r := range requests {
+		asked[r.Volume] = r.Verb
+	}
 	byID := map[spec.VolumeID]*spec.VolumeReport{}
 	for i := range said {
 		byID[said[i].Volume] = &said[i]
@@ -34,7 +44,7 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 	var items []item
 	s.cfg.World.Look(func(v world.View) {
 		for _, vol := range volumes {
-			items = append(items, showVolume(vol, volumeShown{User: userOf(v, vol), Said: byID[vol.UID]}))
+			items = append(items, showVolume(vol, volumeShown{User: userOf(v, vol), Said: byID[vol.UID], Asked: asked[vol.UID]}))
 			delete(byID, vol.UID)
 		}
 	})
@@ -44,7 +54,7 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 		}
 		items = append(items, showVolume(spec.Volume{
 			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node, Fate: spec.FateTrashed,
-		}, volumeShown{Said: byID[r.Volume]}))
+		}, volumeShown{Said: byID[r.Volume], Asked: asked[r.Volume]}))
 	}
 	return items, nil
 }
@@ -80,7 +90,7 @@ func userOf(v world.View, vol spec.Volume) string {
 }
 
 func showVolume(v spec.Volume, st volumeShown) item {
-	name := string(v.Claim) + "-" + v.ID.MemberName()
+	name := spec.VolumeName(v.ID, v.Claim)
 	if v.Fate == spec.FateTrashed {
 		name += "." + string(v.UID)[:min(8, len(v.UID))] // several of one claim may lie there
 	}

@@ -51,6 +51,9 @@ func notes(ref spec.SetRef, u *unit, now time.Time) []note {
 	case plan.DropVolume:
 		list = append(list, volumeNote(ref, a.ID, a.Volume, "Gone",
 			fmt.Sprintf("volume %s of %s is gone: %s", a.Claim, a.ID.MemberName(), a.Text), now))
+	case plan.VoidRequest:
+		list = append(list, volumeNote(ref, a.ID, a.Volume, "RequestVoid",
+			fmt.Sprintf("what was asked of volume %s of %s is not done: %s", a.Claim, a.ID.MemberName(), a.Text), now))
 	}
 	for _, a := range u.with {
 		started(a)

@@ -31,7 +31,8 @@ type stage struct {
 	relies  []string
 	action  plan.Action
 	fate    spec.VolumeFate
-	said    bool // the volume lies in the trash, says its node
+	said    bool               // the volume lies in the trash, says its node
+	asked   spec.VolumeRequest // of the volume, when it has a verb
 }
 
 func base(st stage) []store.Op {
@@ -65,6 +66,11 @@ func base(st stage) []store.Op {
 		ops = append(ops, store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{
 			ID: id, Claim: "data", Volume: "v", Node: "n1", State: spec.VolumeTrashed})))
 	}
+	if q := st.asked; q.Verb != "" {
+		q.ID, q.Claim, q.Volume = id, "data", cmp.Or(q.Volume, "v")
+		q.Token = token
+		ops = append(ops, store.Put(store.VolumeRequestKey(id, "data"), store.Encode(q)))
+	}
 	return slices.DeleteFunc(ops, func(op store.Op) bool { return slices.Contains(st.without, op.Key) })
 }
 
@@ -75,6 +81,7 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	shared := []string{store.LeaderKey, store.EpochKey, store.SetKey(db)}
 	place := []string{store.NodeKey("n1"), store.FactsKey("n1"), store.SessionKey("n1")}
 	own := []string{store.MemberKey(id), store.ReportKey(id), store.IdentityKey(id)}
+	asked := store.VolumeRequestKey(id, "data")
 	volume, address := store.VolumeKey(id, "data"), store.AddressKey(ip)
 	for _, st := range []stage{
 		{name: "a first life", without: append(own, volume, address), action: plan.Start{},
@@ -90,6 +97,12 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1")}},
 		{name: "a volume that is reclaimed after its set", without: append(own[:2:2], store.SetKey(db)), ordinal: true, fate: spec.FateDelete, action: plan.SetVolumes{},
 			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1")}},
+		{name: "a volume that is given up by hand", without: own[:2], ordinal: true, asked: spec.VolumeRequest{Verb: spec.VerbReclaim}, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1"), asked}},
+		{name: "a volume that is given up by hand after its set", without: append(own[:2:2], store.SetKey(db)), asked: spec.VolumeRequest{Verb: spec.VerbReclaim}, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1"), asked}},
+		{name: "a request that is void", without: own[:2], ordinal: true, asked: spec.VolumeRequest{Verb: spec.VerbReclaim, Volume: "another"}, action: plan.VoidRequest{},
+			relies: []string{asked}},
 		{name: "a volume that is kept after all", without: own[:2], fate: spec.FateDelete, action: plan.SetVolumes{},
 			relies: []string{store.MemberKey(id), volume}},
 		{name: "a volume that is gone", without: own[:2], ordinal: true, fate: spec.FateReclaiming, said: true, action: plan.DropVolume{},

@@ -23,6 +23,7 @@ type leader struct {
 	sets  map[spec.SetRef]*memory
 	pool  *pool
 	lease eventLease
+	place placement
 }
 
 // memory is what a term remembers of one set.
@@ -75,6 +76,7 @@ func (e *Engine) leader(term store.Leadership) *leader {
 	return &leader{
 		Engine: e, term: term, pool: newPool(e.cfg),
 		dirty: map[spec.SetRef]bool{}, wakes: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*memory{},
+		place: placement{homeless: map[spec.SetRef]bool{}, early: map[spec.SetRef]bool{}},
 	}
 }
 
@@ -116,6 +118,7 @@ func (l *leader) take(ch world.Changes) {
 	for ref := range ch.Sets {
 		l.push(ref)
 	}
+	l.place.wake(ch, l.push)
 }
 
 func (l *leader) push(ref spec.SetRef) {
@@ -163,6 +166,7 @@ func (l *leader) memory(ref spec.SetRef) *memory {
 // forget drops what is remembered of a set that is gone.
 func (l *leader) forget(ref spec.SetRef) {
 	l.meter.gone(ref)
+	l.place.forget(ref)
 	delete(l.sets, ref)
 	delete(l.wakes, ref)
 }

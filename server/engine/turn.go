@@ -42,6 +42,7 @@ func (l *leader) turn(ctx context.Context, ref spec.SetRef) {
 	l.cfg.World.Look(func(v world.View) { t = l.look(v, ref, mem, now) })
 	if !t.early && !t.gone {
 		l.meter.decided(ref, t.blocked, time.Since(began))
+		l.place.note(ref, t.blocked)
 	}
 	switch {
 	case t.gone:
@@ -67,6 +68,9 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w := v.World(ref)
 	if w.Set == nil {
 		return l.lookAfter(v, w, now)
+	}
+	if l.place.waits(ref, v.Rev(), &w) {
+		return turn{early: true}
 	}
 	w.Table = len(w.Slots) <= tableSize && w.Set.Replicas() <= tableSize
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
@@ -249,6 +253,9 @@ func (l *leader) done(ref spec.SetRef, mem *memory, u *unit, rev store.Rev) {
 		starts = []plan.Start{a}
 	}
 	now := l.cfg.Now()
+	if len(starts) > 0 {
+		l.place.begunAt = max(l.place.begunAt, rev)
+	}
 	for _, a := range starts {
 		if a.NewAddress {
 			l.pool.given[a.Member.Address] = rev

@@ -40,10 +40,19 @@ func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
 			}
 			_, facts, _ := v.NodeRevs(volume.Node)
 			once(store.FactsKey(volume.Node), facts)
+			if _, asked := v.VolumeRequest(volume.ID, volume.Claim); asked != 0 {
+				u.replace(store.VolumeRequestKey(volume.ID, volume.Claim), asked)
+			}
 		}
 		u.volume(v, volume)
 	}
 	return nil
+}
+
+// voidRequest removes a request as it was seen: one that was made since stands.
+func (u *unit) voidRequest(v world.View, a plan.VoidRequest) {
+	_, rev := v.VolumeRequest(a.ID, a.Claim)
+	u.replace(store.VolumeRequestKey(a.ID, a.Claim), rev)
 }
 
 // dropVolume removes a record. The proof is read once more: the node's word, about

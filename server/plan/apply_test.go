@@ -74,6 +74,29 @@ func applyOne(w World, a Action) World {
 		}
 	case MarkReady:
 		slotOf(&w, a.Identity.ID).Identity = &a.Identity
+	case SetVolumes:
+		for i := range a.Volumes {
+			v := &a.Volumes[i]
+			s := slotOf(&w, v.ID)
+			s.Volumes = maps.Clone(s.Volumes)
+			s.Volumes[v.Claim] = v
+			if v.Fate == spec.FateReclaiming { // answered
+				s.Asked = maps.Clone(s.Asked)
+				delete(s.Asked, v.Claim)
+			}
+		}
+	case DropVolume:
+		s := slotOf(&w, a.ID)
+		s.Volumes, s.Said = maps.Clone(s.Volumes), maps.Clone(s.Said)
+		delete(s.Volumes, a.Claim)
+		delete(s.Said, a.Claim)
+		if a.Identity != nil {
+			s.Identity = a.Identity
+		}
+	case VoidRequest:
+		s := slotOf(&w, a.ID)
+		s.Asked = maps.Clone(s.Asked)
+		delete(s.Asked, a.Claim)
 	case MarkBootstrapped:
 		w.Bootstrapped = true
 	case RemoveSet:

@@ -23,7 +23,7 @@ func Believe(nodes []Node) func(*Slot) bool {
 	}
 	return func(slot *Slot) bool {
 		m, r := slot.Member, slot.Report
-		if m == nil || r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != spec.GoalRun {
+		if r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != spec.GoalRun {
 			return false
 		}
 		if s := live[m.Node]; s != nil {

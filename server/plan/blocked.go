@@ -17,6 +17,7 @@ const (
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
 	BlockedNoNode      = "NoNode"
+	BlockedNoRoom      = "NoRoom"         // the nodes that might take it have too little left of what it asks for
 	BlockedNoClass     = "NoStorageClass" // no node that could take it has the storage class
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
@@ -26,6 +27,7 @@ const (
 	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up; a new one follows
 	BlockedBackOff     = "BackOff"
 	BlockedUnreadable  = "Unreadable"
+	BlockedOrphaned    = "Orphaned" // nobody owns the set: see abandon
 	BlockedStarting    = "Starting"
 	BlockedNotReady    = "NotReady"
 	BlockedNotYet      = "NotAvailableYet" // ready, but for less than minReadySeconds
@@ -42,7 +44,7 @@ func (s *step) tell(t *seat) {
 // waiting is the one word for what a member with a life waits for.
 func (s *step) waiting(t *seat) string {
 	switch {
-	case !t.live && s.rebooted(t):
+	case s.rebooted(t):
 		return BlockedNodeReboot
 	case !t.live:
 		return BlockedNodeSilent
@@ -84,11 +86,9 @@ func (s *step) rebooted(t *seat) bool {
 	return n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot != t.member.Boot
 }
 
-// cause is why a life ended, from its last report.
+// cause is why a life that is over ended, from its last report.
 func (s *step) cause(t *seat) string {
 	switch {
-	case t.report == nil:
-		return "no report"
 	case t.report.Message != "":
 		return t.report.Cause + ": " + t.report.Message
 	case t.report.Cause != "":

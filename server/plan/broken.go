@@ -43,9 +43,9 @@ func (s *step) turned(t *seat) bool {
 	return t.member != nil && (t.member.Revision == s.target(t) && !t.stopping() || t.member.StopReason == spec.ReasonUpdate)
 }
 
-// obsolete: the member runs, and not on its target.
+// obsolete: the member, which is wanted, runs, and not on its target.
 func (s *step) obsolete(t *seat) bool {
-	return s.inRange(t) && t.member != nil && !t.over && !t.stopping() && t.member.Revision != s.target(t)
+	return t.member != nil && !t.over && !t.stopping() && t.member.Revision != s.target(t)
 }
 
 // broken says why an obsolete member is broken; "": it is well, or may become so:

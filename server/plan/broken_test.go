@@ -14,6 +14,17 @@ func unready(ordinal int, since time.Duration) func(*World) {
 	}
 }
 
+// restarts has the first member report this cause, and its containers so many restarts.
+func restarts(cause string, counts ...int) func(*World) {
+	return func(w *World) {
+		r := w.Slots[0].Report
+		r.Cause, r.Message = cause, "again"
+		for _, n := range counts {
+			r.Containers = append(r.Containers, spec.ContainerReport{Restarts: n})
+		}
+	}
+}
+
 func TestCureOrdered(t *testing.T) {
 	check(t, []rule{
 		{name: "the forced-rollback wedge: a fixed file alone cures it", world: "ordered 3 n1 update=h3 current=h1 0:ready 1:ready 2:missing/h2?",
@@ -32,6 +43,14 @@ func TestCureOrdered(t *testing.T) {
 			want: "| 1:NotReady 0:WaitingForTurn"},
 		{name: "a crash loop on the completed revision is", world: "ordered 2 n1 update=h2 current=h1 0:loop 1:ready",
 			want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
+		{name: "killed for its memory again and again is", world: "ordered 1 n1 update=h2 current=h1 0:running",
+			change: restarts("OOMKilled", 0, 2), want: "stop=0/Update | 0:Stopping"},
+		{name: "killed for its health, too", world: "ordered 1 n1 update=h2 current=h1 0:running",
+			change: restarts("Unhealthy", 2), want: "stop=0/Update | 0:Stopping"},
+		{name: "once is no loop", world: "ordered 1 n1 update=h2 current=h1 0:running",
+			change: restarts("OOMKilled", 1, 1), want: "| 0:OOMKilled"},
+		{name: "ready but young is not broken, whatever was before", world: "ordered 2 min=5 n1 update=h2 current=h1 0:young 1:ready",
+			change: restarts("CrashLoop", 3), want: "| 0:CrashLoop 1:WaitingForTurn"},
 		{name: "what its volume lacks is no cause of its template", world: "ordered 1 n1 update=h2 current=h1 0:running",
 			change: func(w *World) { w.Slots[0].Report.Cause, w.Slots[0].Report.Message = "VolumeRefused", "x" }, want: "| 0:VolumeRefused"},
 		{name: "broken on its target it waits for another file", world: "ordered 1 n1 0:missing", want: "| 0:ImageMissing"},
@@ -46,19 +65,31 @@ func TestCureOrdered(t *testing.T) {
 			want: "stop=1/Update | 0:CrashLoop 1:Stopping"},
 		{name: "a dead one between does not wedge them", world: "ordered 3 n1 update=h2 current=h1 0:loop 1:over 2:turned",
 			want: "start=2/Update@n1/h2 | 0:CrashLoop 1:WaitingForPredecessor 2:Starting"},
+		{name: "nor does a well one that starts there", world: "ordered 3 n1 update=h2 current=h1 0:loop 1:starting 2:turned",
+			want: "| 0:CrashLoop 1:Starting 2:WaitingForPredecessor"},
+		{name: "one above that ends for another cause does not hold it", world: "ordered 2 n1 update=h2 current=h1 0:loop 1:stopping/h2",
+			want: "stop=0/Update | 0:Stopping 1:Stopping"},
 		{name: "ready before, unready too long", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
 			change: unready(0, 30*time.Second), want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
 		{name: "unready for less is not broken yet", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
 			change: unready(0, 29*time.Second), want: "| 0:NotReady 1:WaitingForTurn"},
+		{name: "below the partition the update's revision is not an abandoned one", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:running/h2?",
+			want: "| 1:NotReady"},
 		{name: "below the partition only back to the current one", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:missing/h2?",
 			want: "stop=1/Update | 1:Stopping"},
 		{name: "a member on the current one below the partition is on its target", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:loop",
 			want: "| 1:CrashLoop"},
 		{name: "Never opts out", world: "ordered 2 never n1 update=h3 current=h1 0:ready 1:missing/h2?", want: "| 1:ImageMissing 0:WaitingForTurn"},
+		{name: "and then nobody returns before it", world: "ordered 3 never n1 update=h2 current=h1 0:loop 1:ready 2:turned",
+			want: "| 0:CrashLoop 2:WaitingForPredecessor 1:WaitingForTurn"},
 		{name: "a refused life is not tried again on an old revision", world: "ordered 2 n1 update=h2 current=h1 0:ready 1:failed",
 			want: "start=1/Replace@n1/h2 | 1:Starting 0:WaitingForTurn"},
 		{name: "nor one that ended without a chance on an abandoned one", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:over/h2?",
 			want: "start=1/Replace@n1/h3 | 1:Starting 0:WaitingForTurn"},
+		{name: "but one that ended so on the completed one is", world: "ordered 2 n1 update=h2 current=h1 0:ready 1:over/h1?",
+			want: "start=1/Replace@n1 | 1:Starting 0:WaitingForTurn"},
+		{name: "what is not known any more cannot be run", world: "ordered 2 n1 update=h2 current=h1 0:ready 1:over/h9",
+			want: "start=1/Replace@n1/h2 | 1:Starting 0:WaitingForTurn"},
 		{name: "the rest after failures on another revision does not hold it", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:turned/h2?",
 			change: func(w *World) { w.Rest = map[spec.Identity]time.Duration{w.Slots[1].ID: time.Minute} }, want: "start=1/Update@n1/h3 | 1:Starting 0:WaitingForTurn"},
 		{name: "one that stops already is not ended again", world: "ordered 1 n1 update=h3 current=h1 0:stopping/h2?", want: "| 0:Stopping"},

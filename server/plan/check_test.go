@@ -47,6 +47,8 @@ func brief(p Plan) string {
 			if a.FreeAddress {
 				words[len(words)-1] += "+address"
 			}
+		case VoidRequest:
+			words = append(words, fmt.Sprintf("void=%d", a.ID.Ordinal))
 		case RemoveSet:
 			words = append(words, "remove")
 		default:
@@ -88,6 +90,9 @@ func check(t *testing.T, cases []rule) {
 				t.Errorf("Next changed the world it was given\nbefore %s\nafter  %s", before, after)
 			}
 			explained(t, w, p)
+			if got := texts(p); !strings.Contains(got, c.says) {
+				t.Errorf("world %s\nsays %s\nwant %s", c.world, got, c.says)
+			}
 			w.Now = w.Now.Add(24 * time.Hour)
 			if got := brief(Next(w)); got != c.want {
 				t.Errorf("by a clock a day ahead: %s", got)
@@ -96,9 +101,34 @@ func check(t *testing.T, cases []rule) {
 	}
 }
 
+// rule is a world and what Next decides: want is the brief, and says, if given, stands
+// in the text of an action or of a member that waits.
 type rule struct {
-	name, world, want string
-	change            func(*World)
+	name, world, want, says string
+	change                  func(*World)
+}
+
+// texts are the sentences of a plan, a line each.
+func texts(p Plan) string {
+	var lines []string
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case Start:
+			lines = append(lines, a.Text)
+		case Stop:
+			lines = append(lines, a.Text)
+		case Forget:
+			lines = append(lines, a.Text)
+		case SetVolumes:
+			lines = append(lines, a.Text)
+		case DropVolume:
+			lines = append(lines, a.Text)
+		}
+	}
+	for _, b := range p.Blocked {
+		lines = append(lines, b.ID.MemberName()+": "+b.Text)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // explained fails when an action has no reason or a waiting member no sentence.

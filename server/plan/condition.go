@@ -50,6 +50,10 @@ func (s *step) availability() spec.Condition {
 // first member that waits does so for something that does not come by itself.
 func (s *step) progress() spec.Condition {
 	c := spec.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
+	if s.w.Set.Orphaned && !s.w.Set.Deleting {
+		c.Reason, c.Message = BlockedOrphaned, "the members run on, and nothing is done for them: "+orphanedText
+		return c
+	}
 	if s.w.Set.Deleting {
 		c.Status, c.Reason = "True", reasonDeleting
 	}
@@ -106,7 +110,7 @@ func (s *step) degraded() spec.Condition {
 	for i := range s.plan.Blocked {
 		b := &s.plan.Blocked[i]
 		t := s.seatOf(b.ID.Ordinal)
-		lost := t.member != nil && !t.vacant() && !t.stopping() && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
+		lost := !t.vacant() && !t.stopping() && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
 		if !s.inRange(t) || t.available || UnderWay(b.Reason) && !lost {
 			continue
 		}

@@ -61,6 +61,8 @@ type Slot struct {
 	Volumes map[spec.ClaimName]*spec.Volume
 	// Said is what the volume's node said of it; of other volumes it is absent.
 	Said map[spec.ClaimName]*spec.VolumeReport
+	// Asked are a person's requests about volumes, by claim, also those that are void.
+	Asked map[spec.ClaimName]*spec.VolumeRequest
 	// Request is a person's, for Member's token; else nil.
 	Request *spec.Request
 	// Strays are lives that a node says it runs and the store does not know.
@@ -85,11 +87,28 @@ type NodeStray struct {
 
 // Node is one host as the planner sees it.
 type Node struct {
-	Node  *spec.Node
-	Facts *spec.NodeFacts // nil: never connected
+	Node *spec.Node
+	// Labels are all of its labels (spec.Node.AllLabels).
+	Labels map[string]string
+	Facts  *spec.NodeFacts // nil: never connected
 	// Session is the live session; nil: silent. A member of a node without a
 	// session is not ready (SAFETY S15).
 	Session *spec.Session
+	// Lives counts the lives on it, of all sets, also those that are over and not
+	// replaced; CPUMillis and MemoryBytes are what they ask for.
+	Lives                  int
+	CPUMillis, MemoryBytes int64
+	// Residents are these lives, in the order of their identities; given only where it matters to the set
+	// which they are.
+	Residents []Resident
+}
+
+// Resident is a life on a node, of any set.
+type Resident struct {
+	ID     spec.Identity
+	Labels map[string]string
+	// Avoids are the terms of its required anti-affinity.
+	Avoids []spec.MemberTerm
 }
 
 // Plan is what Next decided.
@@ -117,7 +136,7 @@ type Blocked struct {
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
 // AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
-// MarkBootstrapped, SetVolumes, DropVolume, RemoveSet.
+// MarkBootstrapped, SetVolumes, DropVolume, VoidRequest, RemoveSet.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
@@ -156,7 +175,8 @@ type Stop struct {
 	Text    string
 }
 
-// SetVolumes gives volumes another fate or size; Text tells why.
+// SetVolumes gives volumes another fate or size; Text tells why. What a person asked of
+// one that is given up is answered with it.
 type SetVolumes struct {
 	Volumes []spec.Volume
 	Text    string
@@ -173,6 +193,15 @@ type DropVolume struct {
 	Identity    *spec.IdentityRecord
 	FreeAddress bool
 	Text        string
+}
+
+// VoidRequest removes what a person asked of a volume and what will not be done; Text
+// says why.
+type VoidRequest struct {
+	ID     spec.Identity
+	Claim  spec.ClaimName
+	Volume spec.VolumeID
+	Text   string
 }
 
 // Forget removes member and report of a life that is proven over.
@@ -206,4 +235,5 @@ func (MarkReady) action()        {}
 func (MarkBootstrapped) action() {}
 func (SetVolumes) action()       {}
 func (DropVolume) action()       {}
+func (VoidRequest) action()      {}
 func (RemoveSet) action()        {}

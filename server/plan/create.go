@@ -103,6 +103,7 @@ func (s *step) attend(t *seat) {
 	t.member, t.identity = &member, &start.Identity
 	t.report, t.ready, t.available, t.over, t.live = nil, false, false, false, true
 	s.spread[member.Node]++
+	s.took(t, member.Node)
 	s.tell(t)
 }
 

@@ -80,6 +80,19 @@ func TestReplace(t *testing.T) {
 			want: "start=0/Create@n1 | 0:Starting"},
 		{name: "a life that keeps failing rests", world: "ordered 1 n1 0:failed", change: rest(time.Minute),
 			want: "| 0:BackOff"},
+		{name: "it says why it failed", world: "ordered 1 n1 0:failed", change: rest(time.Minute),
+			want: "| 0:BackOff", says: "after a while: VolumeRefused: another owner"},
+		{name: "and so does the life that follows", world: "ordered 1 n1 0:failed",
+			want: "start=0/Replace@n1 | 0:Starting", says: "Replace, token 1.10 is over (VolumeRefused: another owner)"},
+		{name: "with the cause alone if there is no more", world: "ordered 1 n1 0:failed",
+			change: func(w *World) { w.Slots[0].Report.Message = "" }, want: "start=0/Replace@n1 | 0:Starting", says: "is over (VolumeRefused)"},
+		{name: "or with the phase", world: "ordered 1 n1 0:over", want: "start=0/Replace@n1 | 0:Starting", says: "is over (Stopped)"},
+		{name: "a life that was ended by order says for what", world: "ordered 1 n1 0:restarted",
+			want: "start=0/Restart@n1 | 0:Starting", says: "on node n1: Restart\n"},
+		{name: "one that was deleted with its set and is wanted again starts anew", world: "ordered 1 n1 0:stopped",
+			change: func(w *World) { w.Slots[0].Member.StopReason = spec.ReasonDelete }, want: "start=0/Create@n1 | 0:Starting"},
+		{name: "rest is for one whose life is over", world: "ordered 1 n1 0:none", change: rest(time.Minute),
+			want: "start=0/Create@n1 | 0:Starting"},
 		{name: "rest that is over holds nobody", world: "ordered 1 n1 0:failed", change: rest(0),
 			want: "start=0/Replace@n1 | 0:Starting"},
 	})
@@ -109,6 +122,9 @@ func TestAReportOfAnotherTokenProvesNothing(t *testing.T) {
 
 func TestASetWithAnUnreadableRecordIsLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*World){
+		"a broken record, which is told first": func(w *World) {
+			w.Broken, w.Slots[0].Identity.LastToken.Epoch = []string{"members/default/db/1"}, 2
+		},
 		"a broken record":             func(w *World) { w.Broken = []string{"members/default/db/1"} },
 		"no epoch":                    func(w *World) { w.Epoch = 0 },
 		"an epoch behind a life's":    func(w *World) { w.Slots[0].Identity.LastToken.Epoch = 2 },
@@ -117,8 +133,12 @@ func TestASetWithAnUnreadableRecordIsLeftAlone(t *testing.T) {
 		for _, line := range []string{"ordered 2 n1 0:ready", "parallel 2 n1 0:ready"} {
 			w := world(t, line)
 			change(&w)
-			if got := brief(Next(w)); got != "| 0:Unreadable 1:Unreadable" {
+			p := Next(w)
+			if got := brief(p); got != "| 0:Unreadable 1:Unreadable" {
 				t.Errorf("%s: got %s; want nothing done", name, got)
+			}
+			if strings.Contains(texts(p), "members/default/db/1 cannot be read") != (len(w.Broken) > 0) {
+				t.Errorf("%s: it says %s", name, texts(p))
 			}
 		}
 	}

@@ -23,6 +23,7 @@ func TestDeadline(t *testing.T) {
 		{"all broken at once: the first who was replaced", "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:running/h2? still=600", "db-2: it runs, but is not ready"},
 		{"a disruption floor that is in the way", update + "2:ready floor=3 still=600", "db-2: its turn in the update does not come: the disruption floor"},
 		{"one whose turn came is not named when it waits for another", "ordered 2 n1 update=h2 current=h1 0:running 1:turned still=600", "600 s; db-0: it runs, but is not ready"},
+		{"of those who wait for others the first is named", "ordered 2 Recreate floor=1 n1 update=h2 current=h1 0:ready 1:ready still=600", "db-1: its turn comes when all may stop"},
 		{"not when surplus members take long to go", "ordered 2 partition=1 n1 update=h2 current=h1 0:ready 1:ready/h2 2:stopping still=6000", ""},
 		{"the very first rollout", "ordered 2 n1 0:loop/h1? still=600", "db-0: it reports CrashLoop"},
 		{"not while paused", "paused " + update + "2:loop/h2? still=600", ""},
@@ -80,6 +81,7 @@ func TestTheClockBeginsAnewWithProgressOnly(t *testing.T) {
 	}{
 		"nothing":                             {from, false, 0},
 		"a member available on the new one":   {"ordered 3 n1 update=h2 current=h1 0:ready 1:turning 2:ready/h2?", true, 0},
+		"one that is not the newest":          {"ordered 3 n1 update=h2 current=h1 0:ready/h2? 1:ready 2:loop/h2?", true, 0},
 		"that is marked":                      {"ordered 3 n1 update=h2 current=h1 0:ready 1:turning 2:running/h2", true, 0},
 		"another template":                    {"ordered 3 n1 update=h3 current=h1 0:ready 1:ready 2:loop/h2?", true, 0},
 		"a new life of another member":        {from, true, 40},

@@ -127,6 +127,7 @@ func (s *step) release() (given bool) {
 	for i := range s.seats {
 		t := &s.seats[i]
 		given = s.reclaim(t) || given
+		s.void(t)
 		if s.unheard == "" {
 			s.drop(t)
 		}
@@ -144,23 +145,30 @@ func (s *step) reclaim(t *seat) bool {
 		return false
 	}
 	var changed []spec.Volume
+	text := fmt.Sprintf("no life of %s is left that could use them", t.id.MemberName())
 	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
-		v := t.volumes[claim]
+		v, asked := t.volumes[claim], s.askedFor(t, claim, spec.VerbReclaim)
 		fate := v.Fate
 		if s.w.Set.Deleting {
 			fate = s.fate(v)
 		}
-		if fate == spec.FateDelete && len(t.strays) == 0 && s.unheard == "" {
+		if (fate == spec.FateDelete || asked != nil) && len(t.strays) == 0 && s.unheard == "" {
 			fate = spec.FateReclaiming
 		}
 		if fate == v.Fate {
 			continue
 		}
 		now, _ := s.decided(v, fate)
+		if asked != nil && fate == spec.FateReclaiming {
+			text = "a person gave it up, and " + text
+			if asked.Trash != nil {
+				now.TrashAfter = asked.Trash
+			}
+		}
 		changed = append(changed, now)
 	}
 	if len(changed) > 0 {
-		s.act(SetVolumes{Volumes: changed, Text: fmt.Sprintf("no life of %s is left that could use them", t.id.MemberName())})
+		s.act(SetVolumes{Volumes: changed, Text: text})
 	}
 	return len(changed) > 0
 }
@@ -190,11 +198,13 @@ func (s *step) drop(t *seat) {
 // tellGivenUp says what a volume waits for that nobody uses and that is to go.
 func (s *step) tellGivenUp(t *seat) {
 	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
-		switch v := t.volumes[claim]; {
-		case v.Fate == spec.FateDelete && s.unheard != "":
+		v := t.volumes[claim]
+		going := v.Fate == spec.FateDelete || v.Fate == spec.FateKeep && s.askedFor(t, claim, spec.VerbReclaim) != nil
+		switch {
+		case going && s.unheard != "":
 			s.block(t, BlockedRestored, fmt.Sprintf("its volume of the claim %s is to go, but the store was restored, and node %s has not said since what it runs", claim, s.unheard))
 			return
-		case v.Fate == spec.FateDelete && len(t.strays) > 0:
+		case going && len(t.strays) > 0:
 			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but node %s runs a life of it (token %s) that the store does not know",
 				claim, t.strays[0].Node, t.strays[0].Stray.Token))
 			return

@@ -8,8 +8,8 @@ type Foretold struct {
 	Restarts []spec.Identity
 	// AtMost is how many of them are down at once; all of them under Recreate.
 	AtMost int
-	// Kept are members off the update revision that stay as they are: below the
-	// partition, or all of them under OnDelete, or while the rollout is paused.
+	// Kept are members that stay as they are: below the partition, or off the update
+	// revision under OnDelete, after a rollback, or while the rollout is paused.
 	Kept []spec.Identity
 }
 
@@ -22,10 +22,11 @@ func Foretell(w World) Foretold {
 	var turns []spec.Identity
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		t := &s.seats[s.wanted[n]]
+		ending := t.stopping() || t.over
 		switch {
 		case t.member == nil || t.member.Revision == s.update && !s.obsolete(t):
-		case t.stopping() && s.due(t) == s.target(t): // its next life is on its target
-		case s.onDelete() || s.stays(t) || !s.obsolete(t) && !t.stopping() || s.kept(t) && s.broken(t) == "":
+		case ending && s.due(t) == s.target(t): // its next life is on its target
+		case s.onDelete() || s.stays(t) || !s.obsolete(t) && !ending || s.kept(t) && s.broken(t) == "":
 			f.Kept = append(f.Kept, t.id)
 		case s.replacesBroken() && s.broken(t) != "":
 			f.Restarts = append(f.Restarts, t.id)

@@ -15,7 +15,7 @@ import (
 // The tests write a world as a line of words:
 //
 //	ordered|parallel <replicas>   the set db of uid u1, created with that many members
-//	initial=N start=N reserved=1,5-7 min=SECONDS uid=U deleting volumes fresh (not bootstrapped)
+//	initial=N start=N reserved=1,5-7 min=SECONDS uid=U deleting orphaned volumes fresh (not bootstrapped)
 //	n1 n2~ n3!                    nodes: live, silent (~), cordoned (!)
 //	0:ready@n1 1:starting ...     members (node n1 unless said)
 //
@@ -99,6 +99,8 @@ func world(t testing.TB, line string) World {
 			k.gone = true
 		case key == "deleting":
 			set.Deleting = true
+		case key == "orphaned":
+			set.Orphaned = true
 		case key == "update":
 			k.update(value)
 		case key == "current":

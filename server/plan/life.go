@@ -48,7 +48,7 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 
 // because is the reason of a life in words.
 func (s *step) because(t *seat, reason spec.Reason) string {
-	if t.member == nil || reason != spec.ReasonReplace {
+	if reason != spec.ReasonReplace {
 		return string(reason)
 	}
 	return fmt.Sprintf("%s, token %s is over (%s)", reason, t.member.Token, s.cause(t))
@@ -61,8 +61,8 @@ func (s *step) token(t *seat) spec.Token {
 }
 
 func (s *step) grace(h spec.RevisionHash) int64 {
-	if tpl := s.template(h); tpl != nil && tpl.Spec.TerminationGracePeriodSeconds != nil {
-		return *tpl.Spec.TerminationGracePeriodSeconds
+	if n := s.template(h).Spec.TerminationGracePeriodSeconds; n != nil {
+		return *n
 	}
 	return defaultGraceSeconds
 }

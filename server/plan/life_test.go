@@ -15,11 +15,17 @@ func TestPlace(t *testing.T) {
 		{name: "a silent node takes nothing", world: "ordered 1 n1~", want: "| 0:NoNode"},
 		{name: "a cordoned node takes nothing", world: "ordered 1 n1! n2", want: "start=0/Create@n2 | 0:Starting"},
 		{name: "members spread", world: "parallel 3 n1 n2 0:ready", want: "start=1/Create@n2 start=2/Create@n1 | 1:Starting 2:Starting"},
+		{name: "a life on a node that is not known is left alone", world: "ordered 1 n1 0:ready@n9", want: "| 0:NodeSilent"},
+		{name: "nor has it rebooted when another machine took its name", world: "ordered 1 n1 0:rebooted",
+			change: func(w *World) { w.Slots[0].Member.NodeUID = "other" }, want: "| 0:NodeSilent"},
+		{name: "one that is reported ready but does not run is not", world: "ordered 1 n1 0:ready",
+			change: func(w *World) { w.Slots[0].Report.Phase = spec.PhasePreparing }, want: "| 0:Starting"},
 		{name: "the volume's node first", world: "ordered 1 volumes n1 n2 0:volume@n2", want: "start=0/Create@n2 | 0:Starting"},
 		{name: "the volume's node alone", world: "ordered 1 volumes n1 n2~ 0:volume@n2", want: "| 0:NodeSilent"},
 		{name: "the volume's node is cordoned", world: "ordered 1 volumes n1 n2! 0:volume@n2", want: "| 0:Cordoned"},
 		{name: "the volume's node is unknown", world: "ordered 1 volumes n1 0:volume@n2", want: "| 0:NoNode"},
 		{name: "no node has the storage class", world: "ordered 1 volumes n1 n2", change: classes("fast"), want: "| 0:NoStorageClass"},
+		{name: "of several things that nodes lack the class is told", world: "ordered 1 volumes n1 n2!", change: classes("fast"), want: "| 0:NoStorageClass"},
 		{name: "the node that has the storage class", world: "ordered 1 volumes n1 n2", change: classes("fast", nil, []string{"fast", "local"}),
 			want: "start=0/Create@n2 | 0:Starting"},
 		{name: "the volume's node lost the storage class", world: "ordered 1 volumes n1 n2 0:volume@n1",
@@ -45,7 +51,7 @@ func TestAMissingStorageClassIsToldWithThoseKnown(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 n2")
 	classes("gold", []string{"local", "ssd"}, []string{"hdd", "local"})(&w)
 	p := Next(w)
-	want := "no node can take it: node n1 has no storage class gold; node n2 has no storage class gold; known storage classes are hdd, local, ssd"
+	want := "no node can take it: node n1 has no storage class gold (so say n2); known storage classes are hdd, local, ssd"
 	if len(p.Blocked) != 1 || p.Blocked[0].Text != want {
 		t.Errorf("got %+v\nwant %s", p.Blocked, want)
 	}
@@ -53,6 +59,23 @@ func TestAMissingStorageClassIsToldWithThoseKnown(t *testing.T) {
 
 func addClaim(w *World) {
 	w.Set.Spec.VolumeClaimTemplates = append(w.Set.Spec.VolumeClaimTemplates, claim("log", 5))
+}
+
+// second gives the first member another volume: on this node, or on none, or ("") on
+// that of the first.
+func second(node spec.NodeName) func(*World) {
+	return func(w *World) {
+		addClaim(w)
+		v := *w.Slots[0].Volumes["data"]
+		switch v.Claim = "log"; node {
+		case "":
+		case "none":
+			v.Node = ""
+		default:
+			v.Node = node
+		}
+		w.Slots[0].Volumes["log"] = &v
+	}
 }
 
 func TestVolumes(t *testing.T) {
@@ -76,13 +99,12 @@ func TestVolumes(t *testing.T) {
 			change: change(func(w *World, v *spec.Volume) { v.Class = "fast" }), want: "| 0:VolumeMismatch"},
 		{name: "a volume that is being given up does not", world: "ordered 1 volumes n1 0:volume",
 			change: change(func(w *World, v *spec.Volume) { v.Fate = spec.FateReclaiming }), want: "| 0:VolumeReclaiming"},
+		{name: "two volumes on one node bind to it", world: "ordered 1 volumes n1 n2 0:volume@n2",
+			change: second(""), want: "start=0/Create@n2 | 0:Starting"},
+		{name: "a volume that is on no node binds to none", world: "ordered 1 volumes n1 n2 0:volume@n2",
+			change: second("none"), want: "start=0/Create@n2 | 0:Starting"},
 		{name: "volumes on two nodes bind to none", world: "ordered 1 volumes n1 n2 0:volume",
-			change: change(func(w *World, v *spec.Volume) {
-				w.Set.Spec.VolumeClaimTemplates = append(w.Set.Spec.VolumeClaimTemplates, claim("log", 1))
-				other := *v
-				other.Claim, other.Node = "log", "n2"
-				w.Slots[0].Volumes["log"] = &other
-			}), want: "| 0:VolumeMismatch"},
+			change: second("n2"), want: "| 0:VolumeMismatch"},
 	})
 }
 
@@ -168,6 +190,45 @@ func TestAMemberStartsOnTheRevisionItIsDue(t *testing.T) {
 	}
 	if want := []spec.RevisionHash{"h1", "h2", "h2"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v; want %v", got, want)
+	}
+}
+
+// Its record is written with the first life; where it is missing all the same, nothing
+// that is read in it holds of the member.
+func TestAMemberWithoutTheRecordOfItsIdentity(t *testing.T) {
+	lost := func(w *World) { w.Slots[0].Identity = nil }
+	check(t, []rule{
+		{name: "is not known to have been available, nor not to", world: "ordered 1 n1 update=h2 current=h1? 0:running/h1?", change: lost, want: "| 0:NotReady"},
+		{name: "is not marked", world: "ordered 1 n1 0:ready", change: lost, want: "|"},
+		{name: "may stop", world: "ordered 0 n1 0:ready", change: lost, want: "stop=0/ScaleDown | 0:Stopping"},
+		{name: "may be waited for", world: "ordered 1 n1~ 0:ready", change: lost, want: "| 0:NodeSilent"},
+	})
+}
+
+func TestWhatIsSaidOfAVolumeIsFoundByItsIdentity(t *testing.T) {
+	w := world(t, "ordered 2 volumes n1 0:ready=Keep+Present 1:ready")
+	if said := w.Said(w.Slots[0].ID, "data"); said == nil || said != w.Slots[0].Said["data"] {
+		t.Errorf("of the first: %+v", said)
+	}
+	if said := w.Said(w.Slots[1].ID, "data"); said != nil {
+		t.Errorf("of the second: %+v, though nothing was said", said)
+	}
+}
+
+func TestALifeHasTheGraceOfItsOwnTemplate(t *testing.T) {
+	w := world(t, "ordered 2 n1 current=h1 0:ready 1:over")
+	own, next := int64(7), int64(9)
+	w.Revisions[0].Template.Spec.TerminationGracePeriodSeconds = &own
+	w.Set.Spec.Template.Spec.TerminationGracePeriodSeconds = &next
+	w.TemplateHash = "h2" // added in this very step
+	for _, a := range Next(w).Actions {
+		if start, ok := a.(Start); ok && (start.Member.GraceSeconds != own || start.Member.Revision != "h1") {
+			t.Errorf("%s with a grace of %d; want that of h1", start.Member.Revision, start.Member.GraceSeconds)
+		}
+	}
+	w = world(t, "ordered 1 n1")
+	if got := Next(w).Actions[0].(Start).Member.GraceSeconds; got != defaultGraceSeconds {
+		t.Errorf("grace %d where the template says nothing", got)
 	}
 }
 

@@ -35,6 +35,10 @@ func TestMark(t *testing.T) {
 			change: func(w *World) {
 				w.Slots[0].Member.Volumes[0].Number, w.Slots[0].Volumes["data"].Number = 2, 2
 			}, want: "ready=0 |"},
+		{name: "a new life is marked, also of one with volumes", world: "ordered 1 volumes n1 0:ready",
+			change: func(w *World) { w.Slots[0].Identity.ReadyToken.Number-- }, want: "ready=0 |"},
+		{name: "available on a revision for the first time", world: "ordered 1 n1 0:ready/h1?", want: "ready=0 |"},
+		{name: "ready is not available", world: "ordered 1 min=5 n1 0:young/h1?", want: "| 0:NotAvailableYet"},
 		{name: "a volume that was marked is not again", world: "ordered 1 volumes n1 0:ready", want: "|"},
 	})
 }

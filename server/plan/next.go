@@ -23,6 +23,10 @@ func (s *step) decide() {
 		s.remove()
 		return
 	}
+	if s.w.Set.Orphaned {
+		s.abandon()
+		return
+	}
 	s.revise()
 	s.forgetSurplus()
 	s.keep()

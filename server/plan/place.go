@@ -2,34 +2,38 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stead-project/stead/spec"
 )
 
 // place chooses the node of a new life: the one that holds its volumes; else, of
-// those that can take it, the one with the fewest members of the set, by name.
+// those that can take it, the one that its preferences, then the spread of the set, then
+// that of all sets speak for, by name.
 func (s *step) place(t *seat) (n *Node, reason, text string) {
 	home, reason, text := s.home(t)
 	if reason != "" {
 		return nil, reason, text
 	}
-	var whys []string
-	classless := false
+	a := s.ask(t)
+	var best rank
+	var no refusals
 	for i := range s.w.Nodes {
 		c := &s.w.Nodes[i]
 		if home != "" && c.Node.Name != home {
 			continue
 		}
-		why, word := s.whyNot(c)
-		classless = classless || why == BlockedNoClass
+		why, words := s.whyNot(c, a)
 		switch {
 		case why != "" && home != "":
-			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s", home, word)
+			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s", home, words)
 		case why != "":
-			whys = append(whys, fmt.Sprintf("node %s %s", c.Node.Name, word))
-		case n == nil || s.spread[c.Node.Name] < s.spread[n.Node.Name]:
-			n = c
+			no.add(c.Node.Name, why, words)
+		default:
+			if r := s.rank(c, a); n == nil || r.compare(best) < 0 {
+				n, best = c, r
+			}
 		}
 	}
 	switch {
@@ -37,13 +41,14 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 		return n, "", ""
 	case home != "":
 		return nil, BlockedNoNode, fmt.Sprintf("its volumes are on node %s, which is not known", home)
-	case len(whys) == 0:
+	case len(no.words) == 0:
 		return nil, BlockedNoNode, "no node has joined yet"
-	case classless:
-		return nil, BlockedNoClass, fmt.Sprintf("no node can take it: %s; known storage classes are %s",
-			strings.Join(whys, "; "), spec.KnownClasses(s.facts()))
 	}
-	return nil, BlockedNoNode, "no node can take it: " + strings.Join(whys, "; ")
+	text = "no node can take it: " + no.text()
+	if no.reason() == BlockedNoClass {
+		text += "; known storage classes are " + spec.KnownClasses(s.facts())
+	}
+	return nil, no.reason(), text
 }
 
 // home is the node to which the volumes bind the member; "": none does.
@@ -62,7 +67,7 @@ func (s *step) home(t *seat) (home spec.NodeName, reason, text string) {
 }
 
 // whyNot says why a node cannot take a new life, as a reason and in words; "": it can.
-func (s *step) whyNot(n *Node) (reason, words string) {
+func (s *step) whyNot(n *Node, a *ask) (reason, words string) {
 	switch {
 	case n.Session == nil || n.Session.UID != n.Node.UID:
 		return BlockedNodeSilent, "is silent"
@@ -74,6 +79,15 @@ func (s *step) whyNot(n *Node) (reason, words string) {
 			return BlockedNoClass, "has no storage class " + class
 		}
 	}
+	if words := a.refused(n); words != "" {
+		return BlockedNoNode, words
+	}
+	if words := s.lacks(n, a); words != "" {
+		return BlockedNoRoom, words
+	}
+	if words := a.company.refused(n); words != "" {
+		return BlockedNoNode, words
+	}
 	return "", ""
 }
 
@@ -84,4 +98,83 @@ func (s *step) facts() []*spec.NodeFacts {
 		out = append(out, s.w.Nodes[i].Facts)
 	}
 	return out
+}
+
+// rank is what speaks for a node among those that can take a life: less is better,
+// the first difference decides.
+type rank struct {
+	against int64 // what is preferred elsewhere, less what is preferred here
+	skew    int   // over what ScheduleAnyway would bound
+	members int   // of the set, that are there beside it
+	away    int   // 1: its life before was elsewhere
+	lives   int   // of all sets
+}
+
+func (r rank) compare(o rank) int {
+	return slices.Compare([]int64{r.against, int64(r.skew), int64(r.members), int64(r.away), int64(r.lives)},
+		[]int64{o.against, int64(o.skew), int64(o.members), int64(o.away), int64(o.lives)})
+}
+
+func (s *step) rank(n *Node, a *ask) rank {
+	pull, skew := a.company.pull(n)
+	r := rank{against: a.dislike(n) - pull, skew: skew, members: s.spread[n.Node.Name], lives: n.Lives + s.begun[n.Node.Name].lives}
+	if t := s.seatOf(a.id.Ordinal); t.member == nil || t.member.Node != n.Node.Name {
+		r.away = 1
+	} else {
+		r.members--
+	}
+	return r
+}
+
+// refusals are what the nodes say that cannot take a life, each word once.
+type refusals struct {
+	words   []string
+	nodes   map[string][]spec.NodeName
+	reasons map[string]bool
+}
+
+func (r *refusals) add(n spec.NodeName, reason, words string) {
+	if r.nodes == nil {
+		r.nodes, r.reasons = map[string][]spec.NodeName{}, map[string]bool{}
+	}
+	if r.reasons[reason] = true; r.nodes[words] == nil {
+		r.words = append(r.words, words)
+	}
+	r.nodes[words] = append(r.nodes[words], n)
+}
+
+// reason: a class that is missing anywhere is told, for it is misspelt most likely; that
+// there is no room, when room is all that is missing somewhere.
+func (r *refusals) reason() string {
+	for _, reason := range []string{BlockedNoClass, BlockedNoRoom} {
+		if r.reasons[reason] {
+			return reason
+		}
+	}
+	return BlockedNoNode
+}
+
+// mostNamed bounds the nodes that are named for one word.
+const mostNamed = 3
+
+func (r *refusals) text() string {
+	parts := make([]string, len(r.words))
+	for i, words := range r.words {
+		nodes := r.nodes[words]
+		parts[i] = fmt.Sprintf("node %s %s", nodes[0], words)
+		if others := nodes[1:]; len(others) > mostNamed {
+			parts[i] += fmt.Sprintf(" (so say %d others)", len(others))
+		} else if len(others) > 0 {
+			parts[i] += fmt.Sprintf(" (so say %s)", names(others))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func names(nodes []spec.NodeName) string {
+	out := make([]string, len(nodes))
+	for i, n := range nodes {
+		out[i] = string(n)
+	}
+	return strings.Join(out, ", ")
 }

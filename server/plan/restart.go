@@ -15,7 +15,7 @@ func (s *step) restart() (acted bool) {
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		t := &s.seats[s.wanted[n]]
 		switch {
-		case t.request == nil || t.member == nil || t.over || t.stopping():
+		case t.request == nil || t.over || t.stopping():
 		case !t.available:
 			acted = true
 			s.end(t, s.restartReason(t), "a person asked for its restart")

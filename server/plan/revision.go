@@ -95,7 +95,7 @@ func (s *step) due(t *seat) spec.RevisionHash {
 		return target // a missing member moves on
 	case t.member != nil && t.member.StopReason == spec.ReasonUpdate:
 		return target // its turn came
-	case t.identity.Due != target && s.hopeless(t):
+	case s.hopeless(t):
 		return target
 	}
 	return t.identity.Due

@@ -59,6 +59,8 @@ func TestRollParallel(t *testing.T) {
 			want: "stop=2/Update | 0:NotReady 2:Stopping 1:WaitingForTurn"},
 		{name: "and may use all of it", world: "parallel 2 n1 n2~ update=h2 current=h1 0:ready@n2 1:ready",
 			want: "| 0:NodeSilent 1:WaitingForTurn"},
+		{name: "one that the partition keeps is no batch", world: "parallel 3 partition=1 max=2 n1 update=h2 current=h1 0:running 1:ready 2:ready",
+			want: "stop=2/Update | 0:NotReady 2:Stopping 1:WaitingForTurn"},
 		{name: "scaling goes on beside it", world: "parallel 1 n1 update=h2 current=h1 0:ready 1:ready",
 			want: "stop=1/ScaleDown stop=0/Update | 1:Stopping 0:Stopping"},
 	})
@@ -83,6 +85,7 @@ func TestCompletion(t *testing.T) {
 		"ordered 0 n1 update=h2 current=h1":                                   {CurrentRevision: "h2"}, // nobody proved it
 		"ordered 0 n1 update=h1 current=h1":                                   {CurrentRevision: "h1", CurrentCompleted: true},
 		"ordered 0 n1 update=h1 current=h1?":                                  {CurrentRevision: "h1"},
+		"ordered 2 n1 current=h9 0:ready":                                     {CurrentRevision: "h1"}, // h9 is not known
 		"ordered 2 n1 0:ready":                                                {CurrentRevision: "h1"},
 		"ordered 1 n1 0:ready":                                                {CurrentRevision: "h1", CurrentCompleted: true},
 		"parallel 2 max=2 n1 update=h2 current=h1? 0:ready/h2 1:starting/h2?": {CurrentRevision: "h1"},

@@ -14,17 +14,18 @@ import (
 // picture has changed, report late or not, vanish and boot, and against an engine
 // that dies between any two actions. It knows the truth: what really runs where.
 type sim struct {
-	t       *testing.T
-	r       *rand.Rand
-	seed    uint64
-	step    int
-	w       World
-	hosts   []*host
-	orders  []spec.Member // every member record there ever was: an agent may see an old one
-	volumes map[string]spec.VolumeID
-	uids    int
-	starts  int
-	backs   int // templates given up
+	t        *testing.T
+	r        *rand.Rand
+	seed     uint64
+	step     int
+	w        World
+	hosts    []*host
+	orders   []spec.Member // every member record there ever was: an agent may see an old one
+	volumes  map[string]spec.VolumeID
+	uids     int
+	starts   int
+	backs    int // templates given up
+	orphaned int // looks at a set that nobody owned
 }
 
 // host is a node with its agent: the ledger rules of SAFETY S1 and S4.
@@ -89,6 +90,7 @@ func (s *sim) plan(crash bool) (acted bool) {
 	s.ordered(p)
 	s.judgeUpdates(p)
 	s.judgeBack(p)
+	s.judgeOrphaned(p)
 	actions := p.Actions
 	if crash && len(actions) > 0 {
 		actions = actions[:s.r.IntN(len(actions)+1)]
@@ -240,7 +242,7 @@ func (s *sim) settle() {
 	}
 	if s.w.Set != nil {
 		set := *s.w.Set
-		set.Spec.UpdateStrategy, set.Paused = spec.UpdateStrategy{}, false
+		set.Spec.UpdateStrategy, set.Paused, set.Orphaned = spec.UpdateStrategy{}, false, false
 		s.w.Set = &set
 	}
 	if s.w.Standstill = 0; s.w.Status != nil && s.w.Status.RolledBackFrom == s.w.TemplateHash {
@@ -286,7 +288,7 @@ func (s *sim) done() bool {
 }
 
 func TestSimulation(t *testing.T) {
-	runs, starts, backs := uint64(300), 0, 0
+	runs, starts, backs, orphaned := uint64(300), 0, 0, 0
 	if testing.Short() {
 		runs = 100
 	}
@@ -300,6 +302,10 @@ func TestSimulation(t *testing.T) {
 		}
 		starts += s.starts
 		backs += s.backs
+		orphaned += s.orphaned
+	}
+	if orphaned < int(runs) {
+		t.Errorf("%d looks at orphaned sets in %d runs; the simulation does too little", orphaned, runs)
 	}
 	if backs < int(runs)/30 {
 		t.Errorf("%d templates were given up in %d runs; the simulation does too little", backs, runs)

@@ -20,7 +20,11 @@ func (s *sim) user() {
 		return
 	}
 	set := *s.w.Set
-	n := int32(s.r.IntN(5))
+	if set.Orphaned = !set.Orphaned && !set.Deleting && s.r.IntN(18) == 0; set.Orphaned {
+		s.w.Set = &set
+		return
+	}
+	n := int32(s.r.IntN(5)) // each edit adopts
 	set.Spec.Replicas = &n
 	switch s.r.IntN(18) {
 	case 3, 4, 5, 6:
@@ -52,6 +56,21 @@ func (s *sim) user() {
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
 	}
 	s.w.Set = &set
+}
+
+// judgeOrphaned: nobody starts, stops or loses anything while nobody owns the set.
+func (s *sim) judgeOrphaned(p Plan) {
+	if s.w.Set == nil || !s.w.Set.Orphaned {
+		return
+	}
+	for _, a := range p.Actions {
+		switch a.(type) {
+		case MarkReady, MarkBootstrapped:
+		default:
+			s.fail("%T for an orphaned set: %s", a, brief(p))
+		}
+	}
+	s.orphaned++
 }
 
 // fault is one thing that happens.

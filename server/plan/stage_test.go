@@ -17,6 +17,9 @@ type stage struct {
 	t   *testing.T
 	w   World
 	bad map[string]string // what members or revisions do instead of getting ready
+	// gone: it was told that the set is; refused: why a person's request was not made.
+	gone    bool
+	refused string
 }
 
 // command carries one out; what follows from it comes with rest.
@@ -25,16 +28,19 @@ type stage struct {
 //	update h2                 apply a file with this template
 //	h2 | db-1 crashes         it will be in a crash loop; is-unready: it runs, and that is
 //	                          all; dies: its life ends; recovers: all is well again
-//	scale 5 | pause | resume | delete | restart db-1 | parallel | ordered
+//	scale 5 | pause | resume | delete | orphan | adopt | restart db-1 | parallel | ordered
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
 //	reserve 1 5-7 | deadline 60 | onFailure Rollback | replaceBroken Never
 //	node n1 silent | back     it loses its session, or has one again
+//	reclaim data-db-2         a person gives a volume up
 //	pass 600s                 time goes by
 func (s *stage) command(words []string) {
 	s.t.Helper()
 	switch {
 	case words[0] == "set":
-		s.w, s.bad = world(s.t, strings.Join(words[1:], " ")), map[string]string{}
+		s.w, s.bad, s.gone = world(s.t, strings.Join(words[1:], " ")), map[string]string{}, false
+	case words[0] == "reclaim":
+		s.ask(words[1], spec.VerbReclaim)
 	case words[0] == "pass":
 		s.pass(words[1])
 	case words[0] == "node":
@@ -80,6 +86,8 @@ func (s *stage) edit(words []string) {
 		set.Paused = words[0] == "pause"
 	case "delete":
 		set.Deleting = true
+	case "orphan", "adopt":
+		set.Orphaned = words[0] == "orphan"
 	case "ordered":
 		set.Spec.PodManagementPolicy = spec.OrderedReady
 	case "parallel":
@@ -177,8 +185,15 @@ func (s *stage) rest(out io.Writer) {
 			s.w = applyOne(s.w, a)
 		}
 		if s.w.Set == nil {
-			fmt.Fprintln(out, "    the set is gone")
-			return
+			if !s.gone {
+				s.gone = true
+				fmt.Fprintln(out, "    the set is gone")
+			}
+			if !s.move() && len(p.Actions) == 0 {
+				s.volumes(out)
+				return
+			}
+			continue
 		}
 		changed := len(p.Actions) > 0 || s.w.Status == nil || !equal(*s.w.Status, p.Status)
 		s.w.Status = &p.Status
@@ -186,8 +201,9 @@ func (s *stage) rest(out io.Writer) {
 			s.w.Standstill = 0
 		}
 		s.w.Reached = p.Reached
-		if !s.obey() && !changed {
+		if !s.obey() && !s.move() && !changed {
 			s.picture(out, p)
+			s.volumes(out)
 			return
 		}
 	}
@@ -203,6 +219,8 @@ func said(a Action) string {
 		return fmt.Sprintf("%s stops (%s)", a.ID.MemberName(), a.Reason)
 	case Forget:
 		return a.ID.MemberName() + " is gone"
+	case SetVolumes, DropVolume, VoidRequest:
+		return saidOfVolumes(a)
 	case MarkBootstrapped:
 		return "the set is bootstrapped"
 	}

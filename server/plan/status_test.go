@@ -26,6 +26,13 @@ func TestStatusCounts(t *testing.T) {
 	}
 }
 
+func TestALifeThatIsOverIsNotTerminating(t *testing.T) {
+	w := world(t, "ordered 1 n1! 0:stopped") // and no node can take the next
+	if st := Next(w).Status; st.TerminatingReplicas != 0 || st.Replicas != 0 {
+		t.Errorf("%d terminating, %d replicas; want none", st.TerminatingReplicas, st.Replicas)
+	}
+}
+
 func equal(a, b spec.SetStatus) bool {
 	return string(encodeStatus(a)) == string(encodeStatus(b))
 }

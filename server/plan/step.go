@@ -37,7 +37,9 @@ type step struct {
 	full     bool   // this step disturbs nobody more: it only says who waits
 	freeUsed int    // how many of World.Free were given in this step
 	spread   map[spec.NodeName]int
-	unheard  spec.NodeName // nothing starts before it has said what it runs
+	begun    map[spec.NodeName]room       // by the lives that begin in this step
+	guests   map[spec.NodeName][]Resident // these lives, where it matters who they are
+	unheard  spec.NodeName                // nothing starts before it has said what it runs
 }
 
 // seat is one ordinal and what is known of its life.
@@ -49,6 +51,7 @@ type seat struct {
 	request  *spec.Request
 	volumes  map[spec.ClaimName]*spec.Volume
 	said     map[spec.ClaimName]*spec.VolumeReport // of these volumes
+	asked    map[spec.ClaimName]*spec.VolumeRequest
 	strays   []NodeStray
 
 	live      bool // its node's session is that of the life's boot (SAFETY S15)
@@ -70,7 +73,8 @@ func (t *seat) stopping() bool {
 }
 
 func newStep(w World) *step {
-	s := &step{w: w, update: w.TemplateHash, spread: map[spec.NodeName]int{}}
+	s := &step{w: w, update: w.TemplateHash, spread: map[spec.NodeName]int{},
+		begun: map[spec.NodeName]room{}, guests: map[spec.NodeName][]Resident{}}
 	if s.reach = w.Set.Range(); w.Set.Deleting {
 		s.reach = w.Set.Spec.Ordinals.Range(0)
 	}
@@ -118,7 +122,7 @@ func (s *step) sit() {
 func (s *step) look(slot *Slot) seat {
 	t := seat{
 		id: slot.ID, identity: slot.Identity, member: slot.Member, report: slot.Report,
-		volumes: slot.Volumes, said: slot.Said, request: slot.Request,
+		volumes: slot.Volumes, said: slot.Said, asked: slot.Asked, request: slot.Request,
 	}
 	for _, x := range slot.Strays {
 		if t.member == nil || x.Stray.Token != t.member.Token || x.Node != t.member.Node {

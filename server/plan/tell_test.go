@@ -20,6 +20,8 @@ func tellings(changes []spec.Change) string {
 			w = fmt.Sprintf("%s:%d", c.Kind, c.Replicas)
 		case c.Ordinal == spec.NoOrdinal:
 			w = fmt.Sprintf("%s:%s", c.Kind, c.Revision)
+		}
+		switch {
 		case c.Reason != "":
 			w += "/" + c.Reason
 		}
@@ -55,6 +57,12 @@ func TestTell(t *testing.T) {
 			change: next(spec.ReasonReplace), want: "Returned:0/Replace"},
 		{name: "replaced unseen", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:ready",
 			change: next(spec.ReasonUpdate), want: "Left:0/Update Returned:0/Update Ready:0"},
+		{name: "restarted unseen", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:ready",
+			change: next(spec.ReasonRestart), want: "Left:0/Restart Returned:0/Restart Ready:0"},
+		{name: "the end of another life is not its own", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:over",
+			change: func(w *World) { w.Slots[0].Report.Token.Number-- }, want: "NotReady:0/NotReady"},
+		{name: "ready once, and nothing is reported of it any more", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:assigned", want: "NotReady:0/NodeSilent"},
+		{name: "deleted: how many are wanted is no news", before: "ordered 2 n1 0:ready", now: "ordered 0 deleting n1 0:ready", want: ""},
 		{name: "forgotten unseen", before: "ordered 1 n1 0:ready 1:ready", now: "ordered 1 n1 0:ready 1:none", want: "Left:1/ScaleDown"},
 		{name: "forgotten with its set", before: "ordered 1 n1 0:ready 1:ready", now: "ordered 1 deleting n1 0:stopping 1:none",
 			change: func(w *World) { w.Slots[0].Member.StopReason = spec.ReasonDelete }, want: "Left:1/Delete NotReady:0/Delete"},
@@ -67,15 +75,25 @@ func TestTell(t *testing.T) {
 			now:  "ordered 4 n1 update=h2 current=h2 0:ready/h2 1:ready/h2 2:over/h2 3:running/h2",
 			want: "Left:2/Failed ReplicasChanged:4 UpdateBegan:h2 Joined:3/Create UpdateEnded:h2"},
 		{name: "an update that is not completed", before: "ordered 1 n1 update=h1 current=h1 0:ready", now: "ordered 1 n1 update=h2 current=h2? 0:ready", want: "UpdateBegan:h2"},
+		{name: "one that has not begun", before: "ordered 1 n1 update=h1 current=h1 0:ready", now: "ordered 1 n1 update=h2 current=h1 0:ready", want: "UpdateBegan:h2"},
+		{name: "one of a set that has no status yet", before: "ordered 1 n1 update=h1 0:ready", now: "ordered 1 n1 update=h2 0:ready", want: "UpdateBegan:h2"},
 		{name: "a rollback is an update", before: "ordered 1 n1 update=h2 current=h1 0:ready", now: "ordered 1 n1 update=h1 current=h1? 0:ready", want: "UpdateBegan:h1"},
 		{name: "one that was given up goes back", before: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2", now: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2",
 			change: func(w *World) {
 				w.Status.RolledBackFrom, w.Status.CurrentReplicas, w.Status.AvailableReplicas = "h2", 1, 1
-			}, want: "UpdateBegan:h1"},
+			}, want: "UpdateBegan:h1/Rollback"},
+		{name: "not all are back", before: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2", now: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2",
+			change: func(w *World) {
+				w.Status.RolledBackFrom, w.Status.CurrentReplicas, w.Status.AvailableReplicas = "h2", 1, 2
+			}, want: "UpdateBegan:h1/Rollback"},
+		{name: "or not available yet", before: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2", now: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2",
+			change: func(w *World) {
+				w.Status.RolledBackFrom, w.Status.CurrentReplicas, w.Status.AvailableReplicas = "h2", 2, 1
+			}, want: "UpdateBegan:h1/Rollback"},
 		{name: "and has gone back", before: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2", now: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2",
 			change: func(w *World) {
 				w.Status.RolledBackFrom, w.Status.CurrentReplicas, w.Status.AvailableReplicas = "h2", 2, 2
-			}, want: "UpdateBegan:h1 UpdateEnded:h1"},
+			}, want: "UpdateBegan:h1/Rollback UpdateEnded:h1"},
 		{name: "a record that cannot be read is no proof", before: "ordered 1 n1 0:ready 1:ready", now: "ordered 1 n1 0:ready 1:none",
 			change: func(w *World) { w.Broken = []string{"members/default/db/1"} }, want: ""},
 	} {
@@ -126,6 +144,13 @@ func next(reason spec.Reason) func(*World) {
 		s.Member.Token.Number += 100
 		s.Member.Reason = reason
 		s.Report.Token = s.Member.Token
+	}
+}
+
+func TestOfASetThatIsGoneNothingIsTold(t *testing.T) {
+	w := world(t, "gone volumes n1 0:volume")
+	if got := Tell(w, &spec.Told{Members: []spec.ToldMember{{Ordinal: 0}}}); len(got) > 0 {
+		t.Errorf("told %s", tellings(got))
 	}
 }
 

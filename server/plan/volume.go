@@ -44,7 +44,7 @@ func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecor
 func mismatch(v *spec.Volume, c *spec.ClaimTemplate) string {
 	switch {
 	case v.Class != c.Spec.Class():
-		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or give the volume up", v.Class, c.Spec.Class())
+		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or scale the member away and give the volume up", v.Class, c.Spec.Class())
 	}
 	return ""
 }

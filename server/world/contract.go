@@ -50,6 +50,9 @@ type View interface {
 	VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev
 	// VolumeReportRev is the mod-revision of what was said of a volume; 0: absent.
 	VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev
+	// VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
+	// nil and 0: nothing.
+	VolumeRequest(id spec.Identity, c spec.ClaimName) (*spec.VolumeRequest, store.Rev)
 	// VolumesOn lists the volumes that node is to give up, and VolumeReportsOn what it
 	// said of such; both in the order of their keys.
 	VolumesOn(node spec.NodeName) []*spec.Volume
@@ -57,7 +60,7 @@ type View interface {
 	// Volume is the volume of a claim now; nil: none.
 	Volume(id spec.Identity, c spec.ClaimName) *spec.Volume
 	// Remains lists the sets that are gone and leave something to do: volumes that
-	// are being given up.
+	// are being given up, or of which a person asks something.
 	Remains() []spec.SetRef
 	// MembersOn lists the identities whose life is on node, sorted.
 	MembersOn(node spec.NodeName) []spec.Identity
@@ -111,5 +114,6 @@ type Changes struct {
 	Services   map[spec.Namespace]bool
 	Files      map[string]bool // keys configs/… and secrets/…
 	Leadership bool
+	Room       bool // a life left its node: another may fit there
 	Rev        store.Rev
 }

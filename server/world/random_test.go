@@ -53,6 +53,17 @@ func saidOf(id spec.Identity, node spec.NodeName, v spec.VolumeID) store.Op {
 	return put(store.VolumeReportKey(id, "data", v), spec.VolumeReport{ID: id, Claim: "data", Volume: v, Node: node})
 }
 
+// asking is a template that asks for something, and perhaps avoids others.
+func asking(r *rand.Rand) spec.Template {
+	t := spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
+		Resources: spec.ResourceRequirements{Requests: map[string]spec.Quantity{"cpu": {Milli: r.Int64N(3)}, "memory": {Milli: 1000 * r.Int64N(3)}}},
+	}}}}
+	if r.IntN(3) == 0 {
+		t.Spec.Affinity = &spec.Affinity{PodAntiAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{{TopologyKey: "zone"}}}}
+	}
+	return t
+}
+
 // randomOp writes or deletes one of a few keys, sometimes with junk.
 func randomOp(r *rand.Rand) store.Op {
 	ref, node := refOf(r.IntN(2)), nodeOf(r.IntN(2))
@@ -60,12 +71,13 @@ func randomOp(r *rand.Rand) store.Op {
 	ops := []store.Op{
 		put(store.SetKey(ref), spec.Set{Ref: ref, UID: spec.UID(fmt.Sprint(r.IntN(3)))}),
 		put(store.StatusKey(ref), spec.SetStatus{Replicas: r.IntN(9)}),
-		put(store.RevisionKey(ref, "h"), spec.Revision{Ref: ref, Hash: "h", Number: r.Int64N(5)}),
-		put(store.MemberKey(id), spec.Member{ID: id, Token: token(r.Int64N(3)), Node: node}),
+		put(store.RevisionKey(ref, "h"), spec.Revision{Ref: ref, Hash: "h", Number: r.Int64N(5), Template: asking(r)}),
+		put(store.MemberKey(id), spec.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Revision: []spec.RevisionHash{"h", "i"}[r.IntN(2)]}),
 		put(store.ReportKey(id), spec.Report{ID: id, Token: token(r.Int64N(3))}),
 		put(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
 		put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: volumeOf(r), Node: node,
 			Fate: []spec.VolumeFate{spec.FateKeep, spec.FateDelete, spec.FateReclaiming}[r.IntN(3)]}),
+		put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: volumeOf(r), Verb: spec.VerbReclaim}),
 		saidOf(id, node, volumeOf(r)),
 		put(store.EventKey(ref, "e"), spec.Event{Ref: ref}),
 		put(store.NodeKey(node), spec.Node{Name: node, UID: "a"}),

@@ -36,7 +36,9 @@ type slot struct {
 	identity entry[spec.IdentityRecord]
 	request  entry[spec.Request]
 	volumes  map[spec.ClaimName]entry[spec.Volume]
+	asked    map[spec.ClaimName]entry[spec.VolumeRequest]
 	said     map[volumeKey]entry[spec.VolumeReport]
+	weight   weight // as counted at its node
 }
 
 // set is the state of a set, made when there is none.
@@ -64,7 +66,7 @@ func (t *setState) slot(id spec.Identity) *slot {
 	if !ok {
 		l := &slot{
 			view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[spec.Volume]{},
-			said: map[volumeKey]entry[spec.VolumeReport]{},
+			asked: map[spec.ClaimName]entry[spec.VolumeRequest]{}, said: map[volumeKey]entry[spec.VolumeReport]{},
 		}
 		t.slots = slices.Insert(t.slots, i, l)
 	}
@@ -98,7 +100,7 @@ func (t *setState) dropIdleSet(s *state) {
 
 func (l *slot) idle() bool {
 	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 && l.request.mod == 0 &&
-		len(l.volumes)+len(l.said) == 0 && len(l.view.Strays) == 0
+		len(l.volumes)+len(l.asked)+len(l.said) == 0 && len(l.view.Strays) == 0
 }
 
 // refresh makes the planner's view anew; its maps and slices are never changed in
@@ -119,7 +121,7 @@ func (l *slot) refresh(s *state) {
 			}
 		}
 	}
-	v.Said = l.heard()
+	v.Asked, v.Said = l.requests(), l.heard()
 	v.Strays = s.strays[v.ID]
 	l.view = v
 }
@@ -148,6 +150,7 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 		keep(t.revisions, spec.RevisionHash(strings.Join(parts, "/")), e)
 		t.byNumber = t.sortRevisions()
 		t.rehash()
+		s.reweigh(t)
 	case store.KindEvent: // the record does not name its key
 		var e entry[spec.Event]
 		e, err = decode(s, ev, func(*spec.Event) string { return ev.Key })
@@ -196,6 +199,7 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 		old := l.member.record
 		l.member, err = decode(s, ev, func(r *spec.Member) string { return store.MemberKey(r.ID) })
 		s.moveMember(id, old, l.member.record)
+		s.weigh(t, l)
 	case store.KindReport:
 		l.report, err = decode(s, ev, func(r *spec.Report) string { return store.ReportKey(r.ID) })
 	case store.KindIdentity:
@@ -207,15 +211,19 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 		e, err = decode(s, ev, func(r *spec.Volume) string { return store.VolumeKey(r.ID, r.Claim) })
 		s.moveVolume(ev.Key, l.volumes[claim].record, e.record)
 		keep(l.volumes, claim, e)
+	case store.KindVolumeRequest:
+		var e entry[spec.VolumeRequest]
+		e, err = decode(s, ev, func(r *spec.VolumeRequest) string { return store.VolumeRequestKey(r.ID, r.Claim) })
+		keep(l.asked, claim, e)
 	}
 	l.refresh(s)
 	t.dropIdle(s, id)
 	return err
 }
 
-// identityOf reads "<ordinal>", or "<claim>/<ordinal>" of a volume.
+// identityOf reads "<ordinal>", or "<claim>/<ordinal>" of a volume or a request of one.
 func identityOf(ref spec.SetRef, kind string, parts []string) (id spec.Identity, claim spec.ClaimName, err error) {
-	if kind == store.KindVolume && len(parts) == 2 {
+	if (kind == store.KindVolume || kind == store.KindVolumeRequest) && len(parts) == 2 {
 		claim, parts = spec.ClaimName(parts[0]), parts[1:]
 	}
 	if len(parts) != 1 {

@@ -35,6 +35,8 @@ type state struct {
 	nodes     map[spec.NodeName]*nodeState
 	nodeList  []plan.Node // see listNodes; replaced whole
 	nodesMove bool        // nodeList is to be built again
+	roomier   bool        // a life left its node, or asks less of it
+	avoiders  int         // lives with required anti-affinity
 	strays    map[spec.Identity][]plan.NodeStray
 	services  map[spec.Namespace]map[string]entry[spec.ServiceRecord]
 	budgets   map[spec.Namespace]map[string]entry[spec.BudgetRecord]
@@ -52,6 +54,9 @@ type nodeState struct {
 	facts   entry[spec.NodeFacts]
 	session entry[spec.Session]
 	members map[spec.Identity]bool
+	// cpuMillis and memoryBytes are what the members ask for.
+	cpuMillis, memoryBytes int64
+
 	volumes map[string]*spec.Volume       // that it is to give up, by key
 	said    map[string]*spec.VolumeReport // by key
 }
@@ -110,7 +115,10 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	}
 	if ref, ok := store.RefOfKey(ev.Key); ok {
 		ch.Sets[ref] = true
-		return s.applySet(ref, ev)
+		err := s.applySet(ref, ev)
+		ch.Room = ch.Room || s.roomier
+		s.roomier = false
+		return err
 	}
 	kind, rest := store.Kind(ev.Key)
 	switch kind {

@@ -49,6 +49,7 @@ func (s *state) World(ref spec.SetRef) plan.World {
 	if t == nil {
 		return w
 	}
+	w.Nodes = s.nodesFor(t)
 	w.Set, w.TemplateHash, w.Status = t.set.record, t.hash, t.status.record
 	w.Revisions = t.byNumber
 	w.Slots = make([]plan.Slot, len(t.slots))
@@ -165,7 +166,10 @@ func (s *state) listNodes() []plan.Node {
 		if n.node.record == nil {
 			continue
 		}
-		p := plan.Node{Node: n.node.record}
+		p := plan.Node{
+			Node: n.node.record, Labels: n.node.record.AllLabels(),
+			Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes,
+		}
 		if f := n.facts.record; f != nil && f.UID == p.Node.UID {
 			p.Facts = f
 		}

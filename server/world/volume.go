@@ -34,6 +34,21 @@ func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 	return out
 }
 
+// requests are those about volumes of the identity; nil: none.
+func (l *slot) requests() map[spec.ClaimName]*spec.VolumeRequest {
+	var out map[spec.ClaimName]*spec.VolumeRequest
+	for claim, e := range l.asked {
+		if e.record == nil {
+			continue
+		}
+		if out == nil {
+			out = map[spec.ClaimName]*spec.VolumeRequest{}
+		}
+		out[claim] = e.record
+	}
+	return out
+}
+
 // applyVolumeReport takes over one change of what a node says of a volume:
 // <claim>/<ordinal>/<volume id>.
 func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) error {
@@ -101,11 +116,16 @@ func (s *state) VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.Volum
 	return s.lookup(id).said[volumeKey{c, v}].mod
 }
 
+func (s *state) VolumeRequest(id spec.Identity, c spec.ClaimName) (*spec.VolumeRequest, store.Rev) {
+	e := s.lookup(id).asked[c]
+	return e.record, e.mod
+}
+
 // Remains looks at each set that is gone: they are few.
 func (s *state) Remains() []spec.SetRef {
 	var refs []spec.SetRef
 	for ref, t := range s.sets {
-		if t.set.mod == 0 && slices.ContainsFunc(t.slots, (*slot).givesUp) {
+		if t.set.mod == 0 && slices.ContainsFunc(t.slots, (*slot).unfinished) {
 			refs = append(refs, ref)
 		}
 	}
@@ -113,8 +133,11 @@ func (s *state) Remains() []spec.SetRef {
 	return refs
 }
 
-// givesUp: a volume of it is being given up.
-func (l *slot) givesUp() bool {
+// unfinished: a volume of it is being given up, or a person asks something of one.
+func (l *slot) unfinished() bool {
+	if len(l.asked) > 0 {
+		return true
+	}
 	for _, e := range l.volumes {
 		if e.record != nil && e.record.Fate.Going() {
 			return true

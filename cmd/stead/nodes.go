@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+func nodeCommand(c *cli) *cobra.Command {
+	ls := c.listCommand("node", "List the hosts, with what their members ask for", "  stead node ls")
+	return group("node", "Look after the hosts", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c), nodeRevoke(c))
+}
+
+// editNode sends a request about the node that args name first.
+func (c *cli) editNode(cmd *cobra.Command, r *proto.EditNodeRequest, said string) error {
+	return c.with(func(control proto.ControlClient) error {
+		ctx, cancel := call(cmd.Context())
+		defer cancel()
+		done, err := control.EditNode(ctx, r)
+		return printEdit(cmd, done, err, "node "+r.GetName()+" "+said)
+	})
+}
+
+// nodeCordon is the verb cordon, or uncordon.
+func nodeCordon(c *cli, cordon bool) *cobra.Command {
+	use, short := "cordon", "Let no member begin on a host; those that run go on"
+	if !cordon {
+		use, short = "uncordon", "Let members begin on a cordoned host again"
+	}
+	return &cobra.Command{
+		Use:               use + " NODE",
+		Short:             short,
+		Example:           "  stead node " + use + " host-a",
+		Args:              exactly(1, "the node's name"),
+		ValidArgsFunction: c.completeNames("node"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.editNode(cmd, &proto.EditNodeRequest{Name: args[0], Cordon: &cordon}, use+"ed")
+		},
+	}
+}
+
+func nodeLabel(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "label NODE KEY=VALUE|KEY-...",
+		Short:             "Give a host labels, or take them away",
+		Example:           "  stead node label host-a zone=north disk=ssd\n  stead node label host-a disk-",
+		ValidArgsFunction: c.completeNames("node"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usageError{errors.New("label takes the node's name and KEY=VALUE, or KEY- to take one away")}
+			}
+			r := &proto.EditNodeRequest{Name: args[0], Labels: map[string]string{}}
+			for _, arg := range args[1:] {
+				if key, drop := strings.CutSuffix(arg, "-"); drop && !strings.Contains(arg, "=") {
+					r.DropLabels = append(r.DropLabels, key)
+					continue
+				}
+				key, value, err := spec.ParseLabel(arg)
+				if err != nil {
+					return usageError{err}
+				}
+				r.Labels[key] = value
+			}
+			return c.editNode(cmd, r, "labelled")
+		},
+	}
+}
+
+func nodeTaint(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "taint NODE KEY[=VALUE]:EFFECT|KEY[:EFFECT]-...",
+		Short: "Keep members away from a host that do not tolerate it",
+		Long: fmt.Sprintf(`Keep members away from a host that do not tolerate it, or let them come again.
+EFFECT is %s, or %s: they come when no other host can take them.
+Members that run go on.`, spec.NoSchedule, spec.PreferNoSchedule),
+		Example:           "  stead node taint host-a dedicated=kafka:NoSchedule\n  stead node taint host-a dedicated-",
+		ValidArgsFunction: c.completeNames("node"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usageError{errors.New("taint takes the node's name and KEY=VALUE:EFFECT, or KEY- to take one away")}
+			}
+			r := &proto.EditNodeRequest{Name: args[0]}
+			for _, arg := range args[1:] {
+				if key, drop := strings.CutSuffix(arg, "-"); drop {
+					r.DropTaints = append(r.DropTaints, key)
+					continue
+				}
+				if _, err := spec.ParseTaint(arg); err != nil {
+					return usageError{err}
+				}
+				r.Taints = append(r.Taints, arg)
+			}
+			return c.editNode(cmd, r, "tainted")
+		},
+	}
+}

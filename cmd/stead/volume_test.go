@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/spec"
+)
+
+func TestVolumesAreLookedAfterByHand(t *testing.T) { newCluster(t, nil).play("volume.txt") }
+
+// What is no terminal has nobody who could say yes.
+func TestOnlyATerminalIsAsked(t *testing.T) {
+	var said strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetOut(&said)
+	pipe, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	if _, err := feed.WriteString("y\n"); err != nil {
+		t.Fatal(err)
+	}
+	feed.Close()
+	cmd.SetIn(pipe)
+	if err := confirm(cmd, "Give it up?", false); err == nil || said.Len() != 0 {
+		t.Errorf("asked %q, error %v; want no question and a refusal", &said, err)
+	}
+	if err := confirm(cmd, "Give it up?", true); err != nil {
+		t.Errorf("with --yes: %v", err)
+	}
+}
+
+func TestTheVerdictOnAVolumeThatIsGivenUp(t *testing.T) {
+	kept := &spec.Volume{Fate: spec.FateKeep}
+	for _, c := range []struct {
+		name         string
+		volume       *spec.Volume
+		status       volumeStatus
+		over, failed bool
+	}{
+		{"it is not there", nil, volumeStatus{}, true, false},
+		{"it lies in the trash", &spec.Volume{Fate: spec.FateTrashed}, volumeStatus{Said: &spec.VolumeReport{State: spec.VolumeTrashed}}, true, false},
+		{"it is not begun", kept, volumeStatus{Asked: spec.VerbReclaim}, false, false},
+		{"it was refused", kept, volumeStatus{}, false, true},
+		{"its node is asked", &spec.Volume{Fate: spec.FateReclaiming}, volumeStatus{}, false, false},
+	} {
+		end, err := reclaimed(c.volume, c.status)
+		if (end != "") != c.over || (err != nil) != c.failed {
+			t.Errorf("%s: %q, error %v", c.name, end, err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+)
+
+// volumeEvery is how often a volume is looked at while it is waited for.
+const volumeEvery = 200 * time.Millisecond
+
+// volume waits, if that was asked, until judge says how it ended, and prints what the
+// volume waits for whenever that changes. judge is given nil when there is no such
+// volume any more.
+func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, id string, judge func(*spec.Volume, volumeStatus) (string, error)) error {
+	if !w.wait {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), w.timeout)
+	defer cancel()
+	told, last := newTeller(cmd.OutOrStdout()), ""
+	defer told.beat()()
+	for {
+		v, st, err := findVolume(ctx, control, ns, id)
+		switch {
+		case err == nil:
+			end, err := judge(v, st)
+			if end != "" {
+				told.line("volume", end)
+			}
+			if end != "" || err != nil {
+				return err
+			}
+			if now := waitsFor(v, st); now != last {
+				told.line("volume", now)
+				last = now
+			}
+		case ctx.Err() == nil && status.Code(err) != codes.Unavailable && status.Code(err) != codes.DeadlineExceeded:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			why := errLeft
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				why = errNotInTime
+			}
+			return fmt.Errorf("wait for volume %s: %w; what was ordered goes on, see 'stead volume ls -n %s'", id, why, ns)
+		case <-time.After(volumeEvery):
+		}
+	}
+}
+
+func waitsFor(v *spec.Volume, st volumeStatus) string {
+	if note := volumeNote(st); note != "" {
+		return string(v.Fate) + ": " + note
+	}
+	return string(v.Fate)
+}
+
+// findVolume is the volume of this id, also in the trash; nil: there is none.
+func findVolume(ctx context.Context, control proto.ControlClient, ns, id string) (*spec.Volume, volumeStatus, error) {
+	got, err := control.List(ctx, &proto.ListRequest{Kind: "volume", Namespace: ns})
+	for _, o := range got.GetObjects() {
+		var v spec.Volume
+		var st volumeStatus
+		if _, err := decode(o, &v, &st); err != nil {
+			return nil, st, err
+		}
+		if string(v.UID) == id {
+			return &v, st, nil
+		}
+	}
+	return nil, volumeStatus{}, err
+}

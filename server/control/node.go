@@ -1,0 +1,78 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// EditNode implements proto.ControlServer. Members that run stay where they are.
+func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto.EditResponse, error) {
+	var taints []spec.Taint
+	for _, text := range r.GetTaints() {
+		t, err := spec.ParseTaint(text)
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		taints = append(taints, t)
+	}
+	for key, value := range r.GetLabels() {
+		if _, _, err := spec.ParseLabel(key + "=" + value); err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+	}
+	every := (&spec.Node{}).AllLabels()
+	for _, key := range append(slices.Sorted(maps.Keys(r.GetLabels())), r.GetDropLabels()...) {
+		if _, own := every[key]; own {
+			return nil, status.Errorf(codes.InvalidArgument, "every node has the label %s of itself; it cannot be changed", key)
+		}
+	}
+	name := spec.NodeName(r.GetName())
+	var lives int
+	err := editRecord(ctx, s, store.NodeKey(name), "node "+r.GetName(), notFound(kindNode, "", r.GetName()), func(n *spec.Node) (bool, error) {
+		was := store.Encode(n)
+		if r.Cordon != nil {
+			n.Cordon = r.GetCordon()
+		}
+		for key, value := range r.GetLabels() {
+			if n.Labels == nil {
+				n.Labels = map[string]string{}
+			}
+			n.Labels[key] = value
+		}
+		for _, key := range r.GetDropLabels() {
+			delete(n.Labels, key)
+		}
+		n.Taints = retaint(n.Taints, taints, r.GetDropTaints())
+		return string(was) != string(store.Encode(n)), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.cfg.World.Look(func(v world.View) { lives = len(v.MembersOn(name)) })
+	out := &proto.EditResponse{}
+	if (r.GetCordon() || len(taints) > 0) && lives > 0 {
+		out.Effects = []string{fmt.Sprintf("members that run on it go on (%d); those without a volume there begin elsewhere when they are replaced", lives)}
+	}
+	return out, nil
+}
+
+// retaint is now without the dropped ones and with the given ones in their places.
+func retaint(now, given []spec.Taint, dropped []string) (out []spec.Taint) {
+	for _, t := range now {
+		again := slices.ContainsFunc(given, func(g spec.Taint) bool { return g.Key == t.Key && g.Effect == t.Effect })
+		if !again && !slices.Contains(dropped, t.Key) && !slices.Contains(dropped, t.Key+":"+t.Effect) {
+			out = append(out, t)
+		}
+	}
+	return append(out, given...)
+}

@@ -1,0 +1,150 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// ReclaimVolume implements proto.ControlServer. It writes a request; the engine gives
+// the volume up, if what was judged here holds then.
+func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeRequest) (*proto.VolumeResponse, error) {
+	vol, err := s.findVolume(ctx, r.GetNamespace(), r.GetName(), r.GetVolume())
+	if err != nil {
+		return nil, err
+	}
+	q := spec.VolumeRequest{ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Verb: spec.VerbReclaim}
+	if r.TrashMillis != nil {
+		if r.GetTrashMillis() < 0 {
+			return nil, status.Error(codes.InvalidArgument, "a volume cannot lie in the trash for less than nothing")
+		}
+		q.Trash = &spec.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}
+	}
+	out := &proto.VolumeResponse{Volume: string(vol.UID)}
+	if vol.Fate == spec.FateReclaiming {
+		out.Effects = []string{nameOf(vol) + " is being given up already"}
+		return out, nil
+	}
+	err = s.ask(ctx, q, r.GetDryRun(), func(w plan.World) {
+		trash := plan.TrashOf(w, &vol)
+		if q.Trash != nil {
+			trash = *q.Trash
+		}
+		out.Effects = reclaimEffects(vol, trash, silent(w, vol.Node))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// reclaimEffects says what it means to give a volume up.
+func reclaimEffects(vol spec.Volume, trash spec.Duration, silent bool) []string {
+	lies := fmt.Sprintf("lies in the trash of node %s for %s, and is then erased for ever", vol.Node, trash)
+	if trash.Duration == 0 {
+		lies = fmt.Sprintf("is erased for ever by node %s, at once", vol.Node)
+	}
+	out := []string{fmt.Sprintf("gives up %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node), lies}
+	if silent {
+		out = append(out, fmt.Sprintf("waits until node %s is back, which is silent", vol.Node))
+	}
+	return out
+}
+
+func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).String() }
+
+// silent reports whether a node has no session.
+func silent(w plan.World, name spec.NodeName) bool {
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Node.Name == name {
+			return n.Session == nil
+		}
+	}
+	return true
+}
+
+// ask writes what a person asks of a volume, unless the planner would refuse it: guarded
+// by all that the judgement rests on. judged is told the world in which it holds.
+func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, dryRun bool, judged func(plan.World)) error {
+	var why string
+	var guards []store.Guard
+	key := store.VolumeRequestKey(q.ID, q.Claim)
+	s.cfg.World.Look(func(v world.View) {
+		w := v.World(q.ID.Ref())
+		id, identity := v.Identity(q.ID)
+		if id != nil {
+			q.Token = id.LastToken
+		}
+		_, set := v.Set(q.ID.Ref())
+		_, member := v.Member(q.ID)
+		_, asked := v.VolumeRequest(q.ID, q.Claim)
+		guards = []store.Guard{
+			store.Seen(store.SetKey(q.ID.Ref()), set), store.Seen(store.MemberKey(q.ID), member),
+			store.Seen(store.IdentityKey(q.ID), identity), store.Seen(key, asked),
+			store.Seen(store.VolumeKey(q.ID, q.Claim), v.VolumeRev(q.ID, q.Claim)),
+		}
+		if why = plan.Refusal(w, q); why == "" {
+			judged(w)
+		}
+	})
+	what := "volume " + spec.VolumeName(q.ID, q.Claim)
+	if why != "" {
+		return status.Errorf(codes.FailedPrecondition, "%s: %s; nothing was changed", what, why)
+	}
+	if dryRun {
+		return nil
+	}
+	q.At = time.Now().UTC()
+	rev, err := s.cfg.Store.Commit(ctx, store.Txn{If: guards, Then: []store.Op{store.Put(key, store.Encode(q))}})
+	if err != nil {
+		return writeError(what, err)
+	}
+	s.seen(ctx, rev)
+	return nil
+}
+
+// findVolume is the volume that a person names as it is shown, or by its id. A name is
+// compared whole, never taken apart: it may be that of several. known is the id that the
+// caller has seen under the name; "": none.
+func (s *Server) findVolume(ctx context.Context, ns, name, known string) (spec.Volume, error) {
+	all, err := stored[spec.Volume](ctx, s.cfg.Store, store.KindVolume, query{ns: namespace(ns)})
+	if err != nil {
+		return spec.Volume{}, err
+	}
+	var found []spec.Volume
+	for _, v := range all {
+		if name != "" && (spec.VolumeName(v.ID, v.Claim) == name || string(v.UID) == name) {
+			found = append(found, v)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return spec.Volume{}, status.Errorf(codes.NotFound, "there is no volume %s in namespace %s; see 'stead volume ls'", name, namespace(ns))
+	case len(found) > 1:
+		var names []string
+		for _, v := range found {
+			names = append(names, fmt.Sprintf("%s is the claim %s of %s", v.UID, v.Claim, v.ID.MemberName()))
+		}
+		return spec.Volume{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes; name one by its id: %s",
+			name, len(found), strings.Join(names, ", "))
+	case known != "" && known != string(found[0].UID):
+		return spec.Volume{}, status.Errorf(codes.Aborted, "%s is another volume now (%s, not %s); nothing was changed",
+			name, found[0].UID, known)
+	}
+	return found[0], nil
+}
+
+// nameOf names a volume beyond doubt.
+func nameOf(v spec.Volume) string {
+	return fmt.Sprintf("volume %s (%s)", spec.VolumeName(v.ID, v.Claim), v.UID)
+}

@@ -1,0 +1,119 @@
+package control
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// left puts a kept volume into the store, of a set that is gone.
+func (r *rig) left(id spec.Identity, claim spec.ClaimName, volume spec.VolumeID) {
+	r.record(store.VolumeKey(id, claim), spec.Volume{
+		ID: id, Claim: claim, UID: volume, Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 30, Fate: spec.FateKeep,
+	})
+}
+
+func (r *rig) request(id spec.Identity, claim spec.ClaimName) (spec.VolumeRequest, bool) {
+	r.t.Helper()
+	key := store.VolumeRequestKey(id, claim)
+	_, kvs, err := r.store.Get(r.ctx, key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	kv, ok := kvs[key]
+	if !ok {
+		return spec.VolumeRequest{}, false
+	}
+	q, err := store.Decode[spec.VolumeRequest](kv)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return q, true
+}
+
+func TestAVolumeIsAskedForByItsNameOrId(t *testing.T) {
+	r := newRig(t)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	r.left(id, "data", "v1")
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	ask := &proto.ReclaimVolumeRequest{Name: "data-db-2", DryRun: true}
+	out, err := r.api.ReclaimVolume(r.ctx, ask)
+	if err != nil || out.GetVolume() != "v1" {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	said := strings.Join(out.GetEffects(), "\n")
+	for _, want := range []string{"data-db-2 (v1), number 1, 1Gi on node n1", "in the trash of node n1 for 24h", "silent"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said %q; want %q", said, want)
+		}
+	}
+	if _, asked := r.request(id, "data"); asked {
+		t.Fatal("a dry run wrote")
+	}
+	millis := int64(60_000)
+	ask = &proto.ReclaimVolumeRequest{Name: "v1", Volume: "v1", TrashMillis: &millis}
+	if out, err = r.api.ReclaimVolume(r.ctx, ask); err != nil || !strings.Contains(out.String(), "for 1m") {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	q, _ := r.request(id, "data")
+	if q.Volume != "v1" || q.Verb != spec.VerbReclaim || q.Token.Number != 7 || q.Trash.Minutes() != 1 {
+		t.Errorf("asked %+v", q)
+	}
+	millis = -1
+	_, err = r.api.ReclaimVolume(r.ctx, ask)
+	refused(t, err, codes.InvalidArgument, "less than nothing")
+}
+
+func TestAVolumesNameIsTakenAsItIs(t *testing.T) {
+	r := newRig(t)
+	one, two := spec.Identity{Namespace: "default", Set: "a-b", Ordinal: 0}, spec.Identity{Namespace: "default", Set: "b", Ordinal: 0}
+	r.left(one, "x", "v1")
+	r.left(two, "x-a", "v2")
+	_, err := r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "x-a-b-0"})
+	refused(t, err, codes.InvalidArgument, "the name of 2 volumes", "v1 is the claim x of a-b-0", "v2 is the claim x-a of b-0")
+	if _, err := r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "v2"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, asked := r.request(one, "x"); asked {
+		t.Error("the other one was asked for")
+	}
+	if q, asked := r.request(two, "x-a"); !asked || q.Volume != "v2" {
+		t.Errorf("asked %+v", q)
+	}
+	for _, name := range []string{"", "x-a-b-00", "x-a-b", "X-A-B-0", "v"} {
+		_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: name})
+		refused(t, err, codes.NotFound, "there is no volume")
+	}
+	_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Namespace: "other", Name: "v2"})
+	refused(t, err, codes.NotFound, "there is no volume")
+}
+
+func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.apply(setYAML); err != nil {
+		t.Fatal(err)
+	}
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	r.left(id, "data", "v1")
+	_, err := r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-0", DryRun: true})
+	refused(t, err, codes.FailedPrecondition, "the set wants db-0", "nothing was changed")
+	id.Ordinal = 9
+	r.left(id, "data", "v9")
+	life := spec.Token{Epoch: 1, Number: 7}
+	r.record(store.MemberKey(id), spec.Member{ID: id, Token: life})
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: life})
+	_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-9"})
+	refused(t, err, codes.FailedPrecondition, "may use it still")
+	id.Ordinal = 10
+	r.left(id, "data", "v10")
+	_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-10", Volume: "another"})
+	refused(t, err, codes.Aborted, "is another volume now")
+	if _, asked := r.request(id, "data"); asked {
+		t.Error("what was refused was written")
+	}
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// claimed is how many lives the node has, and what they ask of it.
+func claimed(v world.View) (lives int, cpuMillis int64) {
+	if len(v.Nodes()) == 0 {
+		return 0, 0 // the cache has not seen it yet
+	}
+	return v.Nodes()[0].Lives, v.Nodes()[0].CPUMillis
+}
+
+// asking writes a set of its own name whose member asks for half a core.
+func (c *cluster) asking(name string, change ...func(*spec.Set)) {
+	one := int32(1)
+	s := spec.Set{
+		Ref: spec.SetRef{Namespace: "default", Name: spec.SetName(name)}, UID: spec.UID("uid-" + name), Generation: 1, InitialReplicas: 1,
+		Spec: spec.SetSpec{Replicas: &one, Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
+			Name: "c", Image: "i", Resources: spec.ResourceRequirements{Requests: map[string]spec.Quantity{"cpu": {Milli: 500}}},
+		}}}}},
+	}
+	for _, f := range change {
+		f(&s)
+	}
+	c.commit(store.Put(store.SetKey(s.Ref), store.Encode(s)))
+}
+
+// TestANodeIsPromisedOnce: of many sets that come at once no more get a life than there
+// is room for, and one that waits gets its own when another goes.
+func TestANodeIsPromisedOnce(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		uid := spec.UID("uid-n1")
+		c.commit(store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: uid, Boot: "boot1", CPUMillis: 1700, MemoryBytes: 1 << 30})))
+		for i := range 8 {
+			c.asking(fmt.Sprint("s", i))
+		}
+		e, stop := c.engine("a", c.store)
+		defer stop()
+		waiting := func() (refs []spec.SetRef) {
+			for i := range 8 {
+				ref := spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}
+				if why, ok := e.Explain(ref); ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == plan.BlockedNoRoom {
+					refs = append(refs, ref)
+				}
+			}
+			return refs
+		}
+		c.until("three have a place and five wait for room", func(v world.View) bool {
+			lives, cpu := claimed(v)
+			if cpu > 1700 {
+				t.Errorf("%d lives ask for %d millicores of 1700", lives, cpu)
+			}
+			return lives >= 3
+		})
+		if refs := waiting(); len(refs) != 5 {
+			t.Fatalf("%v wait for room; want 5", refs)
+		}
+		before, began := waiting(), time.Now()
+		for i := range 4 {
+			c.asking(fmt.Sprint("s", i), deleting)
+		}
+		c.until("others have taken the places", func(v world.View) bool {
+			lives, _ := claimed(v)
+			left := 0
+			for i := range 4 {
+				if set, _ := v.Set(spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}); set != nil {
+					left++
+				}
+			}
+			return lives == 3 && left == 0
+		})
+		if refs := waiting(); len(refs) != 1 {
+			t.Errorf("%v wait for room, %v did before; want one", refs, before)
+		}
+		if took := time.Since(began); took > 10*time.Second { // of the bubble
+			t.Errorf("they were looked at after %s only", took)
+		}
+	})
+}

@@ -1,0 +1,23 @@
+package plan
+
+// orphanedText says of a set or member what its being orphaned means, and what next.
+const orphanedText = "nobody owns it; apply the set again to adopt it, or delete it"
+
+// abandon is what remains of the rules for a set that was orphaned (rule 1,
+// --cascade=orphan): none. Its lives run on and end by themselves, and one that is over
+// stays over; nothing starts, stops or is updated, and no volume, address or revision
+// goes. What is seen of the lives is marked as ever, for it is no order: a volume that
+// was ready is not taken for a fresh one after the adoption.
+func (s *step) abandon() {
+	for i := range s.seats {
+		switch t := &s.seats[i]; {
+		case t.over:
+			s.block(t, BlockedOrphaned, "its life is over, and "+orphanedText)
+		case t.member != nil:
+			s.tell(t)
+		case s.inRange(t):
+			s.block(t, BlockedOrphaned, "it has no life, and "+orphanedText)
+		}
+	}
+	s.mark()
+}

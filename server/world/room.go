@@ -1,0 +1,95 @@
+package world
+
+import (
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// weight is what a life asks of its node, as it was counted.
+type weight struct {
+	node                   spec.NodeName
+	cpuMillis, memoryBytes int64
+	avoids                 bool
+}
+
+// weigh counts what the life in l asks of its node in place of what was counted before.
+func (s *state) weigh(t *setState, l *slot) {
+	var now weight
+	if m := l.member.record; m != nil {
+		now.node = m.Node
+		if r := t.revisions[m.Revision].record; r != nil {
+			now.cpuMillis, now.memoryBytes = r.Template.Spec.Requests()
+			now.avoids = len(r.Template.Spec.Avoids()) > 0
+		}
+	}
+	if now == l.weight {
+		return
+	}
+	s.roomier = s.roomier || l.weight.node != ""
+	s.load(l.weight, -1)
+	s.load(now, 1)
+	l.weight, s.nodesMove = now, true
+}
+
+func (s *state) load(w weight, sign int64) {
+	if w.node == "" {
+		return
+	}
+	if w.avoids {
+		s.avoiders += int(sign)
+	}
+	n := s.node(w.node)
+	n.cpuMillis += sign * w.cpuMillis
+	n.memoryBytes += sign * w.memoryBytes
+	s.dropIdleNode(w.node)
+}
+
+// reweigh counts all lives of a set anew, whose revision came or changed.
+func (s *state) reweigh(t *setState) {
+	for _, l := range t.slots {
+		s.weigh(t, l)
+	}
+}
+
+// nodesFor are the nodes as the planner of t sees them: with their residents where it
+// matters to this set which they are.
+func (s *state) nodesFor(t *setState) []plan.Node {
+	if t.set.record == nil || s.avoiders == 0 && !t.constrained() {
+		return s.nodeList
+	}
+	list := make([]plan.Node, len(s.nodeList))
+	for i, n := range s.nodeList {
+		members := s.MembersOn(n.Node.Name)
+		n.Residents = make([]plan.Resident, 0, len(members))
+		for _, id := range members {
+			n.Residents = append(n.Residents, s.resident(id))
+		}
+		list[i] = n
+	}
+	return list
+}
+
+func (t *setState) constrained() bool {
+	for _, r := range t.byNumber {
+		if r.Template.Spec.Constrained() {
+			return true
+		}
+	}
+	return t.set.record.Spec.Template.Spec.Constrained()
+}
+
+// resident has the labels of its set's own spec, which hold at once; of a set that is
+// gone, or of an older kind, those of the revision it runs.
+func (s *state) resident(id spec.Identity) plan.Resident {
+	r, t, l := plan.Resident{ID: id}, s.sets[id.Ref()], s.lookup(id)
+	if t == nil || l.member.record == nil {
+		return r
+	}
+	if rev := t.revisions[l.member.record.Revision].record; rev != nil {
+		r.Labels, r.Avoids = rev.Template.Metadata.Labels, rev.Template.Spec.Avoids()
+	}
+	if t.set.record != nil {
+		r.Labels = t.set.record.Spec.Template.Metadata.Labels
+	}
+	return r
+}

@@ -1,0 +1,160 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// placement checks what decides about the members' nodes.
+func (c *checks) placement(at string, s *MemberSpec) {
+	c.labels(at+".nodeSelector", s.NodeSelector)
+	if a := s.Affinity; a != nil {
+		c.nodeAffinity(at+".affinity.nodeAffinity", a.NodeAffinity)
+		c.memberAffinity(at+".affinity.podAffinity", a.PodAffinity)
+		c.memberAffinity(at+".affinity.podAntiAffinity", a.PodAntiAffinity)
+	}
+	for i := range s.Tolerations {
+		c.toleration(index(at+".tolerations", i), &s.Tolerations[i])
+	}
+	seen := map[string]bool{}
+	for i := range s.TopologySpreadConstraints {
+		p, t := index(at+".topologySpreadConstraints", i), &s.TopologySpreadConstraints[i]
+		c.between(p+".maxSkew", int64(t.MaxSkew), 1, 1<<31-1)
+		c.topologyKey(p+".topologyKey", t.TopologyKey)
+		c.choice(p+".whenUnsatisfiable", t.WhenUnsatisfiable, []string{DoNotSchedule, ScheduleAnyway})
+		c.memberSelector(p+".labelSelector", t.LabelSelector)
+		c.once(p+".topologyKey", t.TopologyKey+" "+t.WhenUnsatisfiable, seen)
+	}
+}
+
+func (c *checks) nodeAffinity(at string, a *NodeAffinity) {
+	if a == nil {
+		return
+	}
+	if a.Required != nil {
+		p := at + ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+		if len(a.Required.NodeSelectorTerms) == 0 {
+			c.fail(p, "is missing", "write at least one term")
+		}
+		for i := range a.Required.NodeSelectorTerms {
+			c.nodeTerm(index(p, i), &a.Required.NodeSelectorTerms[i])
+		}
+	}
+	for i := range a.Preferred {
+		p := index(at+".preferredDuringSchedulingIgnoredDuringExecution", i)
+		c.between(p+".weight", int64(a.Preferred[i].Weight), 1, 100)
+		c.nodeTerm(p+".preference", &a.Preferred[i].Preference)
+	}
+}
+
+func (c *checks) nodeTerm(at string, t *NodeTerm) {
+	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
+		c.fail(at, "matches no node", "write matchExpressions")
+	}
+	for i, r := range t.MatchExpressions {
+		p := index(at+".matchExpressions", i)
+		if r.Operator != Gt && r.Operator != Lt {
+			c.requirement(p, r)
+			continue
+		}
+		if !validLabelKey(r.Key) {
+			c.fail(p+".key", quote(r.Key)+" is no key of a label", "write name or prefix/name")
+		}
+		if len(r.Values) != 1 || !isNumber(r.Values[0]) {
+			c.fail(p+".values", r.Operator+" compares with one whole number", "")
+		}
+	}
+	for i, r := range t.MatchFields {
+		p := index(at+".matchFields", i)
+		c.choice(p+".key", r.Key, []string{"metadata.name"})
+		c.choice(p+".operator", r.Operator, []string{In, NotIn})
+		if len(r.Values) != 1 {
+			c.fail(p+".values", fmt.Sprintf("has %d values", len(r.Values)), "write the name of one node")
+		}
+	}
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseInt(s, 10, 64)
+	return err == nil
+}
+
+func (c *checks) memberAffinity(at string, a *MemberAffinity) {
+	if a == nil {
+		return
+	}
+	for i := range a.Required {
+		c.memberTerm(index(at+".requiredDuringSchedulingIgnoredDuringExecution", i), &a.Required[i])
+	}
+	for i := range a.Preferred {
+		p := index(at+".preferredDuringSchedulingIgnoredDuringExecution", i)
+		c.between(p+".weight", int64(a.Preferred[i].Weight), 1, 100)
+		c.memberTerm(p+".podAffinityTerm", &a.Preferred[i].Term)
+	}
+}
+
+func (c *checks) memberTerm(at string, t *MemberTerm) {
+	c.topologyKey(at+".topologyKey", t.TopologyKey)
+	c.memberSelector(at+".labelSelector", t.LabelSelector)
+	for i, ns := range t.Namespaces {
+		c.label(index(at+".namespaces", i), string(ns))
+	}
+}
+
+// memberSelector wants a selector: without one nobody is named.
+func (c *checks) memberSelector(at string, s *LabelSelector) {
+	if s == nil {
+		c.fail(at, "is missing", "write matchLabels with labels of the members that are meant")
+		return
+	}
+	c.labels(at+".matchLabels", s.MatchLabels)
+	for i, r := range s.MatchExpressions {
+		c.requirement(index(at+".matchExpressions", i), r)
+	}
+}
+
+func (c *checks) topologyKey(at, key string) {
+	if c.required(at, key) && !validLabelKey(key) {
+		c.fail(at, quote(key)+" is no key of a label", "write "+HostnameLabel+", or a label that the nodes have")
+	}
+}
+
+func (c *checks) toleration(at string, t *Toleration) {
+	c.choice(at+".operator", t.Operator, []string{Equal, Exists})
+	c.choice(at+".effect", t.Effect, []string{"", NoSchedule, PreferNoSchedule, NoExecute})
+	switch {
+	case t.Key == "" && t.Operator == Equal:
+		c.fail(at+".key", "is missing", "write the key of a taint, or operator: Exists for all")
+	case t.Key != "" && !validLabelKey(t.Key):
+		c.fail(at+".key", quote(t.Key)+" is no key of a taint", "write name or prefix/name")
+	}
+	switch {
+	case t.Operator == Exists && t.Value != "":
+		c.fail(at+".value", "changes nothing for "+Exists, "remove it")
+	case !validLabelValue(t.Value):
+		c.fail(at+".value", quote(t.Value)+" is no value of a taint", "")
+	}
+}
+
+// checkTaint says what is wrong with a taint of a node, and what to write; "": nothing.
+func checkTaint(t Taint) string {
+	switch {
+	case !validLabelKey(t.Key) || !validLabelValue(t.Value):
+		return "write key:Effect or key=value:Effect, of letters, digits, -, _ and ."
+	case t.Effect == NoExecute:
+		return NoExecute + " is not supported yet; write " + NoSchedule + ", which lets those that run go on"
+	case t.Effect != NoSchedule && t.Effect != PreferNoSchedule:
+		return "write the effect " + NoSchedule + " or " + PreferNoSchedule
+	}
+	return ""
+}
+
+// ParseLabel reads key=value.
+func ParseLabel(text string) (key, value string, err error) {
+	key, value, given := strings.Cut(text, "=")
+	if !given || !validLabelKey(key) || !validLabelValue(value) {
+		return "", "", hint(quote(text)+" is no label", "write key=value, of letters, digits, -, _ and .")
+	}
+	return key, value, nil
+}

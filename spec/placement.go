@@ -1,0 +1,217 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Affinity draws a member to nodes, and to other members or away from them. What is
+// required is looked at when a life begins; a life that runs stays where it is.
+type Affinity struct {
+	NodeAffinity    *NodeAffinity   `json:"nodeAffinity,omitempty"`
+	PodAffinity     *MemberAffinity `json:"podAffinity,omitempty"`
+	PodAntiAffinity *MemberAffinity `json:"podAntiAffinity,omitempty"`
+}
+
+// NodeAffinity chooses nodes by their labels.
+type NodeAffinity struct {
+	Required  *NodeSelector   `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
+	Preferred []PreferredNode `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
+}
+
+// NodeSelector is satisfied by a node that any of its terms matches.
+type NodeSelector struct {
+	NodeSelectorTerms []NodeTerm `json:"nodeSelectorTerms"`
+}
+
+// NodeTerm matches a node that satisfies all of it; an empty one matches none.
+type NodeTerm struct {
+	MatchExpressions []SelectorRequirement `json:"matchExpressions,omitempty"`
+	// MatchFields knows metadata.name alone.
+	MatchFields []SelectorRequirement `json:"matchFields,omitempty"`
+}
+
+// PreferredNode adds Weight, 1 to 100, to the nodes that Preference matches.
+type PreferredNode struct {
+	Weight     int32    `json:"weight"`
+	Preference NodeTerm `json:"preference"`
+}
+
+// MemberAffinity chooses nodes by the members that run on them.
+type MemberAffinity struct {
+	Required  []MemberTerm      `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
+	Preferred []PreferredMember `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
+}
+
+// MemberTerm names members, and by TopologyKey the nodes that count as one place:
+// those with the same value of that label.
+type MemberTerm struct {
+	LabelSelector *LabelSelector `json:"labelSelector,omitempty"`
+	// Namespaces of the members; none: that of the set.
+	Namespaces  []Namespace `json:"namespaces,omitempty"`
+	TopologyKey string      `json:"topologyKey"`
+
+	NamespaceSelector any `json:"namespaceSelector,omitempty" stead:"later"`
+	MatchLabelKeys    any `json:"matchLabelKeys,omitempty" stead:"later,zero"`
+	MismatchLabelKeys any `json:"mismatchLabelKeys,omitempty" stead:"later,zero"`
+}
+
+// PreferredMember adds Weight, 1 to 100, for each place where its term holds.
+type PreferredMember struct {
+	Weight int32      `json:"weight"`
+	Term   MemberTerm `json:"podAffinityTerm"`
+}
+
+// Toleration lets a member onto nodes with a taint.
+type Toleration struct {
+	// Key empty with operator Exists: every taint.
+	Key string `json:"key,omitempty"`
+	// Operator is Equal (default) or Exists.
+	Operator string `json:"operator,omitempty"`
+	Value    string `json:"value,omitempty"`
+	// Effect empty: all effects.
+	Effect            string `json:"effect,omitempty"`
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty" stead:"ignored"`
+}
+
+// Spread bounds how unevenly the set's members lie over places.
+type Spread struct {
+	// MaxSkew, at least 1, is how many more matching members a place may have than
+	// the one with the fewest.
+	MaxSkew     int32  `json:"maxSkew"`
+	TopologyKey string `json:"topologyKey"`
+	// WhenUnsatisfiable is DoNotSchedule (default) or ScheduleAnyway.
+	WhenUnsatisfiable string         `json:"whenUnsatisfiable,omitempty"`
+	LabelSelector     *LabelSelector `json:"labelSelector,omitempty"`
+
+	MinDomains         *int32 `json:"minDomains,omitempty" stead:"later"`
+	NodeAffinityPolicy string `json:"nodeAffinityPolicy,omitempty" stead:"later,or=Honor"`
+	NodeTaintsPolicy   string `json:"nodeTaintsPolicy,omitempty" stead:"later,or=Ignore"`
+	MatchLabelKeys     any    `json:"matchLabelKeys,omitempty" stead:"later,zero"`
+}
+
+// Taint keeps members away from a node that do not tolerate it.
+type Taint struct {
+	Key   string `json:"key"`
+	Value string `json:"value,omitempty"`
+	// Effect is NoSchedule, or PreferNoSchedule: only when no other node can take it.
+	Effect string `json:"effect"`
+}
+
+// String is the taint as the command line has it: key=value:effect.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
+// ParseTaint reads what String writes.
+func ParseTaint(text string) (Taint, error) {
+	pair, effect, _ := strings.Cut(text, ":")
+	key, value, _ := strings.Cut(pair, "=")
+	t := Taint{Key: key, Value: value, Effect: effect}
+	if why := checkTaint(t); why != "" {
+		return Taint{}, hint(quote(text)+" is no taint", why)
+	}
+	return t, nil
+}
+
+// The effects of taints. NoExecute stands in tolerations of manifests only: no node
+// can have such a taint.
+const (
+	NoSchedule       = "NoSchedule"
+	PreferNoSchedule = "PreferNoSchedule"
+	NoExecute        = "NoExecute"
+)
+
+// What a Spread does that cannot be kept.
+const (
+	DoNotSchedule  = "DoNotSchedule"
+	ScheduleAnyway = "ScheduleAnyway"
+)
+
+// The operators that a NodeTerm has beside those of selectors, and a Toleration's.
+const (
+	Gt    = "Gt"
+	Lt    = "Lt"
+	Equal = "Equal"
+)
+
+// HostnameLabel is on every node: its name.
+const HostnameLabel = "kubernetes.io/hostname"
+
+// AllLabels are the node's labels and those that every node has.
+func (n *Node) AllLabels() map[string]string {
+	all := make(map[string]string, len(n.Labels)+2)
+	maps.Copy(all, n.Labels)
+	all[HostnameLabel], all["kubernetes.io/os"] = string(n.Name), "linux"
+	return all
+}
+
+// Matches reports whether a node of these labels (see Node.AllLabels) satisfies s.
+func (s *NodeSelector) Matches(labels map[string]string) bool {
+	return slices.ContainsFunc(s.NodeSelectorTerms, func(t NodeTerm) bool { return t.Matches(labels) })
+}
+
+// Matches reports whether a node of these labels satisfies all of t.
+func (t NodeTerm) Matches(labels map[string]string) bool {
+	name := map[string]string{"metadata.name": labels[HostnameLabel]}
+	return len(t.MatchExpressions)+len(t.MatchFields) > 0 &&
+		!slices.ContainsFunc(t.MatchExpressions, func(r SelectorRequirement) bool { return !r.matchesNode(labels) }) &&
+		!slices.ContainsFunc(t.MatchFields, func(r SelectorRequirement) bool { return !r.matches(name) })
+}
+
+func (r SelectorRequirement) matchesNode(labels map[string]string) bool {
+	if r.Operator != Gt && r.Operator != Lt {
+		return r.matches(labels)
+	}
+	have, err1 := strconv.ParseInt(labels[r.Key], 10, 64)
+	want, err2 := strconv.ParseInt(r.Values[0], 10, 64)
+	return err1 == nil && err2 == nil && (r.Operator == Gt && have > want || r.Operator == Lt && have < want)
+}
+
+// Tolerates reports whether a member with these tolerations bears the taint.
+func Tolerates(tolerations []Toleration, t Taint) bool {
+	return slices.ContainsFunc(tolerations, func(l Toleration) bool {
+		return (l.Effect == "" || l.Effect == t.Effect) && (l.Key == t.Key || l.Key == "" && l.Operator == Exists) &&
+			(l.Operator == Exists || l.Value == t.Value)
+	})
+}
+
+// Requests are what the members ask for: millicores and bytes.
+func (s *MemberSpec) Requests() (cpuMillis, memoryBytes int64) {
+	for i := range s.Containers {
+		asked := s.Containers[i].Resources.Requests
+		cpuMillis += asked["cpu"].Milli
+		memory := asked["memory"]
+		memoryBytes += memory.Value()
+	}
+	return cpuMillis, memoryBytes
+}
+
+// Constrained reports whether it matters to the members which others run where.
+func (s *MemberSpec) Constrained() bool {
+	return s.Affinity != nil && (s.Affinity.PodAffinity != nil || s.Affinity.PodAntiAffinity != nil) || len(s.TopologySpreadConstraints) > 0
+}
+
+// Avoids are the terms of required anti-affinity: they hold for those who come later,
+// too.
+func (s *MemberSpec) Avoids() []MemberTerm {
+	if s.Affinity == nil || s.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return s.Affinity.PodAntiAffinity.Required
+}
+
+// Names reports whether t names a member of that namespace with these labels; own is
+// the namespace of the set that t stands in.
+func (t *MemberTerm) Names(own, ns Namespace, labels map[string]string) bool {
+	in := ns == own
+	if len(t.Namespaces) > 0 {
+		in = slices.Contains(t.Namespaces, ns)
+	}
+	return in && t.LabelSelector.Matches(labels)
+}

@@ -1,0 +1,26 @@
+package spec
+
+import "time"
+
+// VolumeVerb is what a person asks of a volume.
+type VolumeVerb string
+
+// VerbReclaim gives a kept volume up, which then goes as by the set's policy.
+const VerbReclaim VolumeVerb = "Reclaim"
+
+// VolumeRequest is volumerequests/<ns>/<set>/<claim>/<ordinal>: what a person asks of
+// one volume. Written by control, removed by the engine in the transaction that acts on
+// it. It is void for another volume, and once a life of the identity began that the
+// person did not know: then the engine removes it, too.
+type VolumeRequest struct {
+	ID     Identity   `json:"id"`
+	Claim  ClaimName  `json:"claim"`
+	Volume VolumeID   `json:"volume"`
+	Verb   VolumeVerb `json:"verb"`
+	// Token is the newest that the identity had; zero: none.
+	Token Token `json:"token"`
+	// Trash is how long the volume is to lie in the trash; nil: as its claim says.
+	Trash *Duration `json:"trash,omitempty"`
+	// At is for people only.
+	At time.Time `json:"at"`
+}
