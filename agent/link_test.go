@@ -153,6 +153,33 @@ func TestAnEnrolledNodeStartsWithoutAServer(t *testing.T) {
 	}
 }
 
+// What was given is kept before it is used, with the servers that were told, and is due
+// after two thirds of its life.
+func TestWhatIsGivenIsKeptAndDueInTime(t *testing.T) {
+	h := newHome(t)
+	mine, err := trust.NewCredential([]string{"a:1"})
+	must(t, err)
+	key, err := x509.ParsePKCS8PrivateKey(mine.Key)
+	must(t, err)
+	signer := key.(*ecdsa.PrivateKey)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+	must(t, err)
+	l := &Link{home: h, clock: func() time.Duration { return time.Minute }}
+	given := &proto.Certificate{Certificate: der, Ca: der, Servers: []string{"a:1", "b:1"}, LifeMillis: (3 * time.Hour).Milliseconds()}
+	must(t, l.take(mine, given))
+	kept, err := trust.Load(h.credentialPath())
+	must(t, err)
+	if l.due != 2*time.Hour+time.Minute || strings.Join(kept.Servers, " ") != "a:1 b:1" || !bytes.Equal(kept.Certificate, der) {
+		t.Errorf("due at %s, kept %v", l.due, kept.Servers)
+	}
+	other, err := trust.NewCredential(nil)
+	must(t, err)
+	if err := l.take(other, given); err == nil || !bytes.Equal(l.mine.Key, mine.Key) {
+		t.Errorf("a certificate of another key: got %v", err)
+	}
+}
+
 func TestACertificateIsRenewedAtStartAndAfterTwoThirdsOfItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,21 +81,11 @@ func request(t *testing.T) (*trust.Credential, []byte) {
 
 func TestOneAuthorityWhoeverComesFirst(t *testing.T) {
 	r := newRig(t)
-	opened := make([]*Authority, 8)
-	var group sync.WaitGroup
-	for i := range opened {
-		group.Go(func() {
-			a, err := Open(t.Context(), r.config())
-			if err != nil {
-				t.Error(err)
-			}
-			opened[i] = a
-		})
-	}
-	group.Wait()
-	again := r.open()
-	for _, a := range opened {
-		if a == nil || !bytes.Equal(a.Certificate(), again.Certificate()) {
+	var other *Authority
+	r.between(func() { other = r.open() })
+	first, again := r.open(), r.open()
+	for _, a := range []*Authority{first, other} {
+		if !bytes.Equal(a.Certificate(), again.Certificate()) {
 			t.Fatal("two servers have two authorities")
 		}
 	}
@@ -183,25 +172,48 @@ func once(t *testing.T) {
 	}
 }
 
-// Two machines with one join token at the same moment: one gets in.
-func TestOfTwoMachinesWithOneJoinTokenOneGetsIn(t *testing.T) {
-	r := newRig(t)
-	a, b := r.open(), r.open()
-	for range 20 {
-		token := r.token(a, "")
-		errs := make([]error, 2)
-		var group sync.WaitGroup
-		for i, server := range []*Authority{a, b} {
-			_, csr := request(t)
-			group.Go(func() {
-				_, errs[i] = server.Enroll(t.Context(), Enrollment{
-					Token: token.ID, Secret: token.Secret, Node: "n1", UID: spec.UID([]string{"u1", "u2"}[i]), Request: csr,
-				})
-			})
+// between runs f once, when somebody is about to write what he has decided.
+func (r *rig) between(f func()) {
+	r.store.Fail(func(c memstore.Call) memstore.Fault {
+		if c.Method == "Commit" {
+			r.store.Fail(nil)
+			f()
 		}
-		group.Wait()
-		if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs...), ErrToken) {
-			t.Fatalf("got %v and %v", errs[0], errs[1])
+		return memstore.Fault{}
+	})
+}
+
+// Whatever changes while a machine is let in counts.
+func TestOfTwoMachinesWithOneJoinTokenOneGetsIn(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		then func(*rig, *Authority, trust.JoinToken)
+		want error
+	}{
+		{"another machine uses the token", func(r *rig, b *Authority, token trust.JoinToken) {
+			_, csr := request(t)
+			_, err := b.Enroll(t.Context(), Enrollment{Token: token.ID, Secret: token.Secret, Node: "n2", UID: "u2", Request: csr})
+			must(t, err)
+		}, ErrToken},
+		{"the token is revoked", func(r *rig, b *Authority, token trust.JoinToken) {
+			_, err := b.RevokeToken(t.Context(), token.ID)
+			must(t, err)
+		}, ErrToken},
+		{"the uid is revoked", func(r *rig, b *Authority, _ trust.JoinToken) {
+			must(t, b.Revoke(t.Context(), "u1"))
+		}, ErrRevoked},
+		{"another machine joins by this name", func(r *rig, b *Authority, _ trust.JoinToken) {
+			r.put(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "u2"})))
+		}, ErrTaken},
+	} {
+		r := newRig(t)
+		a, b := r.open(), r.open()
+		token := r.token(a, "")
+		r.between(func() { c.then(r, b, token) })
+		_, csr := request(t)
+		_, err := a.Enroll(t.Context(), Enrollment{Token: token.ID, Secret: token.Secret, Node: "n1", UID: "u1", Request: csr})
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		}
 	}
 }
