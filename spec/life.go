@@ -67,6 +67,10 @@ type Peer struct {
 	FQDN    string     `json:"fqdn"`
 	Address netip.Addr `json:"address"`
 	Ready   bool       `json:"ready"`
+	// Node is where its life is, and Host that node's address for other hosts; zero: it
+	// has no life, or the node does not say.
+	Node NodeName   `json:"node,omitempty"`
+	Host netip.Addr `json:"host,omitzero"`
 }
 
 // DNSName is a service's name with what DNS needs of it.

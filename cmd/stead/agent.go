@@ -133,6 +133,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { renew(ctx); return nil })
 	group.Go(func() error { return h.dns.Run(ctx) })
+	group.Go(func() error { return h.reach.run(ctx) })
 	group.Go(func() error { h.network.Watch(ctx, h.changed); return nil })
 	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a, h.dns) })
 	group.Go(func() error { return a.Run(ctx) })

@@ -22,21 +22,38 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 	p.Replicas, p.InitialReplicas = w.Set.Replicas(), w.Set.InitialReplicas
 	p.Bootstrapped = w.Bootstrapped
 	p.Service = governing(w.Set)
-	believe, wanted := plan.Believe(w.Nodes), w.Set.Range()
+	believe, wanted, hosts := plan.Believe(w.Nodes), w.Set.Range(), hostAddresses(w.Nodes)
 	for i := range w.Slots {
 		slot := &w.Slots[i]
 		addr := addressOf(slot)
 		if !addr.IsValid() || (slot.Member == nil && !wanted.Has(slot.ID.Ordinal)) {
 			continue
 		}
-		p.Peers = append(p.Peers, spec.Peer{
+		peer := spec.Peer{
 			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
 			FQDN:    spec.MemberFQDN(slot.ID, p.Service, domain),
 			Address: addr, Ready: believe(slot),
-		})
+		}
+		if m := slot.Member; m != nil {
+			peer.Node, peer.Host = m.Node, hosts[m.Node]
+		}
+		p.Peers = append(p.Peers, peer)
 	}
 	p.Names = names(w.Set, p.Service, services)
 	return p
+}
+
+// hostAddresses are those of the nodes that say one.
+func hostAddresses(nodes []plan.Node) map[spec.NodeName]netip.Addr {
+	out := make(map[spec.NodeName]netip.Addr, len(nodes))
+	for i := range nodes {
+		if f := nodes[i].Facts; f != nil {
+			if a, err := netip.ParseAddr(f.HostIP); err == nil {
+				out[nodes[i].Node.Name] = a
+			}
+		}
+	}
+	return out
 }
 
 // governing is the service under whose name the members of set are found.

@@ -92,6 +92,21 @@ func TestPicturePeers(t *testing.T) {
 	}
 }
 
+// TestAPictureTellsWhereMembersAre: of those that have a life, also when their node is
+// silent, for they run on.
+func TestAPictureTellsWhereMembersAre(t *testing.T) {
+	w := scene()
+	w.Nodes[0].Facts.HostIP, w.Nodes[0].Session = "192.0.2.1", nil
+	w.Slots[1].Member.Node = "n2" // which does not say
+	w.Slots[2].Member, w.Slots[2].Report = nil, nil
+	want := []spec.Peer{{Node: "n1", Host: netip.MustParseAddr("192.0.2.1")}, {Node: "n2"}, {}}
+	for i, p := range Picture(spec.Sequence{}, w.Set.Ref, w, nil, "cluster.local").Peers {
+		if p.Node != want[i].Node || p.Host != want[i].Host {
+			t.Errorf("%s is on %q at %s; want %q at %s", p.Name, p.Node, p.Host, want[i].Node, want[i].Host)
+		}
+	}
+}
+
 func TestPictureNames(t *testing.T) {
 	ports := []spec.ServicePort{{Name: "client", Port: 2379, Protocol: "TCP"}}
 	service := func(name string, selector map[string]string, all bool) *spec.ServiceRecord {

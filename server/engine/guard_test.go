@@ -95,6 +95,8 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			action: plan.Stop{}, relies: []string{store.MemberKey(id), volume}},
 		{name: "a volume that is reclaimed", without: own[:2], ordinal: true, fate: spec.FateDelete, action: plan.SetVolumes{},
 			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1")}},
+		{name: "a volume that is reclaimed, of which something was said before", without: own[:2], ordinal: true, fate: spec.FateDelete, said: true, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1"), store.VolumeReportKey(id, "data", "v")}},
 		{name: "a volume that is reclaimed after its set", without: append(own[:2:2], store.SetKey(db)), ordinal: true, fate: spec.FateDelete, action: plan.SetVolumes{},
 			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1")}},
 		{name: "a volume that is given up by hand", without: own[:2], ordinal: true, asked: spec.VolumeRequest{Verb: spec.VerbReclaim}, action: plan.SetVolumes{},

@@ -40,6 +40,7 @@ func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
 			}
 			_, facts, _ := v.NodeRevs(volume.Node)
 			once(store.FactsKey(volume.Node), facts)
+			u.unsay(v, volume)
 			if _, asked := v.VolumeRequest(volume.ID, volume.Claim); asked != 0 {
 				u.replace(store.VolumeRequestKey(volume.ID, volume.Claim), asked)
 			}
@@ -47,6 +48,14 @@ func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
 		u.volume(v, volume)
 	}
 	return nil
+}
+
+// unsay forgets what was said of a volume before it was given up: it may have been put
+// back into its place since, by hand or with an older store.
+func (u *unit) unsay(v world.View, volume spec.Volume) {
+	if rev := v.VolumeReportRev(volume.ID, volume.Claim, volume.UID); rev != 0 {
+		u.replace(store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), rev)
+	}
 }
 
 // voidRequest removes a request as it was seen: one that was made since stands.

@@ -42,6 +42,8 @@ func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
 			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "while its set is deleted", world: "ordered 1 volumes deleting n1 0:stopping 1:volume",
 			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
+		{name: "also of one that was orphaned", world: "ordered 1 orphaned volumes deleting n1 0:stopping 1:volume",
+			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
 		{name: "of a silent node", world: "ordered 1 volumes n1 n2~ 0:ready 1:volume@n2",
 			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "not of a member that the set wants", world: "ordered 2 volumes n1 0:ready 1:ready",
@@ -124,5 +126,18 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 		if got := TrashOf(w, w.Slots[1].Volumes["data"]); got.Duration != c.claim {
 			t.Errorf("%s: foretold %s; want %s", c.name, got, c.claim)
 		}
+	}
+}
+
+// What the set's end decides while a person's request waits is not the person's doing.
+func TestAFateThatIsNotByHandDoesNotSaySo(t *testing.T) {
+	w := world(t, "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume")
+	asks(0, spec.VerbReclaim, func(_ *World, slot *Slot, q *spec.VolumeRequest) {
+		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID}}}
+		q.Trash = &spec.Duration{Duration: time.Minute}
+	})(&w)
+	a := Next(w).Actions[0].(SetVolumes)
+	if v := a.Volumes[0]; v.Fate != spec.FateDelete || v.Trash() == time.Minute || strings.Contains(a.Text, "person") {
+		t.Errorf("did %+v; want the set's own decision, with its claim's trash period", a)
 	}
 }

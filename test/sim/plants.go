@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -14,17 +15,20 @@ var Plants = []Plant{
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
 	{Name: "restore-keeps-the-epoch", Rare: true, Judges: "tokens, token once, one life, reports, proof, dispatch", RestoreKeepsEpoch: true, AgentsGoBack: true, Blind: "progress", Often: restores},
-	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once", See: everyoneSaid, Often: restores},
+	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Often: restores},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
-	{Name: "late-start-lands", Judges: "one life, token once", LateStartLands: true, Often: []string{"land", "user"}},
+	{Name: "late-start-lands", Rare: true, Judges: "one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
 	{Name: "deaf-to-old-tokens", Judges: "progress", DeafToOldTokens: true, Often: restores},
 	{Name: "tells-available-once", Rare: true, Judges: "progress", AvailableOnce: true, Often: []string{"user", "crash-agent"}},
+	{Name: "erases-early", Judges: "volumes", ErasesEarly: true, Often: volumes},
+	{Name: "takes-any-volume", Judges: "volumes", TakesAnyVolume: true, Often: volumes},
+	{Name: "says-gone", Judges: "volumes", SaysGone: true, Often: volumes},
 	// S7: what transactions compare.
 	{Name: "stale-leader-writes", Judges: "leader", Unguarded: []string{"leader"}},
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
 	// The planner: proof, order, budget, revisions, volumes, words.
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: forgetSilent},
-	{Name: "ignores-strays", Rare: true, Judges: "one life, token once", See: forgetStrays},
+	{Name: "ignores-strays", Rare: true, Judges: "one life, token once, progress", See: forgetStrays},
 	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: everyoneLives},
 	{Name: "ignores-order", Judges: "order", See: setChange(func(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
 	{Name: "ignores-the-budget", Judges: "budget", See: setChange(func(s *spec.Set) {
@@ -53,6 +57,48 @@ var Plants = []Plant{
 	{Name: "lowest-first", Judges: "order", Say: lowestFirst},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
 	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
+	{Name: "forgets-the-fate", Judges: "volumes", Say: forgetFates, Often: volumes},
+	{Name: "forgets-one-that-is-over", Judges: "volumes", Say: forgetOver, Often: volumes},
+	{Name: "decides-for-all-at-once", Judges: "volumes", See: setChange(func(s *spec.Set) {
+		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: spec.Delete, WhenDeleted: spec.Delete}
+	}), Often: volumes},
+	{Name: "confuses-the-policies", Judges: "volumes", See: setChange(func(s *spec.Set) {
+		if p := s.Spec.Retention; p != nil {
+			s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: p.WhenDeleted, WhenDeleted: p.WhenScaled}
+		}
+	}), Often: volumes},
+	{Name: "gives-up-what-is-wanted", Judges: "volumes", Say: eachFate(func(w plan.World, v *spec.Volume) {
+		if v.Fate == spec.FateKeep && w.Set != nil {
+			v.Fate = spec.FateDelete
+		}
+	}), Often: volumes},
+	{Name: "gives-up-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) {
+		if v.Fate == spec.FateDelete {
+			v.Fate = spec.FateReclaiming
+		}
+	}), Often: volumes},
+	{Name: "takes-a-volume-back", Judges: "volumes", See: nothingReclaimed, Often: volumes, Blind: "progress"},
+	{Name: "shrinks-a-volume", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) { v.SizeBytes = 0 }), Often: volumes},
+	{Name: "uses-a-volume-id-again", Judges: "volumes", OneVolumeID: true, Often: volumes},
+	{Name: "never-gives-up", Judges: "progress", Say: without[plan.SetVolumes], Often: volumes},
+	{Name: "never-drops", Judges: "progress", Say: without[plan.DropVolume], Often: volumes},
+	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes},
+	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *spec.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
+	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
+		if w.Set == nil {
+			p.Actions = append(p.Actions, plan.Forget{ID: w.Slots[0].ID})
+		}
+	}, Often: volumes},
+	{Name: "ignores-reserved", Judges: "churn, reasons, order", See: setChange(func(s *spec.Set) {
+		if s.Spec.Ordinals != nil {
+			s.Spec.Ordinals = &spec.Ordinals{Start: s.Spec.Ordinals.Start}
+		}
+	}), Often: []string{"range"}},
+	{Name: "keeps-the-range", Judges: "churn, reasons, order", See: setChange(func(s *spec.Set) {
+		if s.Spec.Ordinals != nil {
+			s.Spec.Ordinals = &spec.Ordinals{Reserved: s.Spec.Ordinals.Reserved}
+		}
+	}), Often: []string{"range"}},
 	{Name: "shares-a-volume", Judges: "volumes", Say: shareVolume},
 	{Name: "uses-a-token-again", Judges: "tokens, reasons", Say: eachStart(func(_ plan.World, a *plan.Start) {
 		a.Member.Token.Number--
@@ -72,6 +118,8 @@ var Plants = []Plant{
 	{Name: "never-forgets", Judges: "progress, reasons", Say: without[plan.Forget]},
 	{Name: "keeps-a-deleted-set", Judges: "progress", Say: without[plan.RemoveSet]},
 }
+
+var volumes = []string{"retain", "scale", "claim"}
 
 var restores = []string{"backup", "restore", "user"}
 
@@ -177,6 +225,80 @@ func shareVolume(w plan.World, p *plan.Plan) {
 			}
 		}
 	})(w, p)
+}
+
+// eachFate changes what is recorded of volumes.
+func eachFate(change func(plan.World, *spec.Volume)) func(plan.World, *plan.Plan) {
+	return func(w plan.World, p *plan.Plan) {
+		for i, a := range p.Actions {
+			switch a := a.(type) {
+			case plan.SetVolumes:
+				a.Volumes = slices.Clone(a.Volumes)
+				for j := range a.Volumes {
+					change(w, &a.Volumes[j])
+				}
+				p.Actions[i] = a
+			case plan.Stop:
+				a.Volumes = slices.Clone(a.Volumes)
+				for j := range a.Volumes {
+					change(w, &a.Volumes[j])
+				}
+				p.Actions[i] = a
+			}
+		}
+	}
+}
+
+// forgetFates has lives end before it is recorded what becomes of their volumes.
+func forgetFates(w plan.World, p *plan.Plan) {
+	for i, a := range p.Actions {
+		if stop, ok := a.(plan.Stop); ok {
+			stop.Volumes = nil
+			p.Actions[i] = stop
+		}
+	}
+}
+
+// forgetOver forgets lives that nobody wants before it is recorded what becomes of their
+// volumes.
+func forgetOver(w plan.World, p *plan.Plan) {
+	for _, s := range w.Slots {
+		if s.Member == nil || s.Report == nil || !s.Report.Phase.Over() || w.Set == nil || w.Set.Range().Has(s.ID.Ordinal) {
+			continue
+		}
+		without[plan.SetVolumes](w, p)
+		p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool { f, ok := a.(plan.Forget); return ok && f.ID == s.ID })
+		p.Actions = append(p.Actions, plan.Forget{ID: s.ID, Token: s.Member.Token, Text: "plant"})
+	}
+}
+
+// nothingReclaimed takes a volume that is being given up for one that is yet to go.
+func nothingReclaimed(w *plan.World) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		s.Volumes = maps.Clone(s.Volumes)
+		for claim, v := range s.Volumes {
+			if v.Fate == spec.FateReclaiming {
+				back := *v
+				back.Fate = spec.FateDelete
+				s.Volumes[claim] = &back
+			}
+		}
+	}
+}
+
+// askedToGiveUp has a person ask for the end of every volume.
+func askedToGiveUp(w *plan.World) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		s.Asked = map[spec.ClaimName]*spec.VolumeRequest{}
+		for claim, v := range s.Volumes {
+			s.Asked[claim] = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: spec.VerbReclaim}
+			if s.Identity != nil {
+				s.Asked[claim].Token = s.Identity.LastToken
+			}
+		}
+	}
 }
 
 func eachStart(change func(plan.World, *plan.Start)) func(plan.World, *plan.Plan) {

@@ -30,13 +30,48 @@ func newReading(x plan.World) *reading {
 	return r
 }
 
-// ordinals are those that a set wants.
+// ordinals are those that a set wants: from its first one on, without the reserved ones.
 func ordinals(s *spec.Set) []int {
 	var list []int
 	for o := s.Start(); len(list) < s.Replicas(); o++ {
-		list = append(list, o)
+		if !reserved(s, o) {
+			list = append(list, o)
+		}
 	}
 	return list
+}
+
+func reserved(s *spec.Set, o int) bool {
+	if s.Spec.Ordinals != nil {
+		for _, span := range s.Spec.Ordinals.Reserved {
+			if int(span.First) <= o && o <= int(span.Last) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// orphaned: nobody owns the set, and nothing is done for it.
+func orphaned(s *spec.Set) bool { return s != nil && s.Orphaned && !s.Deleting }
+
+// retention is what is to become of the volumes of members that leave the set: Retain
+// or Delete; "" when the set does not have the claim.
+func retention(s *spec.Set, claim spec.ClaimName) spec.Retention {
+	if s == nil {
+		return ""
+	}
+	for i := range s.Spec.VolumeClaimTemplates {
+		if s.Spec.VolumeClaimTemplates[i].Metadata.Name != string(claim) {
+			continue
+		}
+		p := s.Spec.Retention
+		if p != nil && (s.Deleting && p.WhenDeleted == spec.Delete || !s.Deleting && p.WhenScaled == spec.Delete) {
+			return spec.Delete
+		}
+		return spec.Retain
+	}
+	return ""
 }
 
 func (r *reading) name(o int) string { return fmt.Sprintf("%s-%d", r.x.Set.Ref.Name, o) }
