@@ -69,7 +69,7 @@ func trashed(t runtime.Trashed) spec.VolumeReport {
 	return spec.VolumeReport{
 		ID: t.ID, Claim: t.Claim, Volume: t.Volume, Number: t.Number, Class: t.Class,
 		State: spec.VolumeTrashed, Left: spec.Duration{Duration: t.Left}, At: time.Now().UTC(),
-		Turn: t.Turn, SizeBytes: t.SizeBytes, Unused: t.Unused,
+		Turn: t.Turn, SizeBytes: t.SizeBytes,
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *reclaimer) obey(ctx context.Context, d *duty) {
 	o := d.order
 	report := spec.VolumeReport{
 		ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
-		Turn: o.Turn, SizeBytes: o.SizeBytes, Unused: o.Unused,
+		Turn: o.Turn, SizeBytes: o.SizeBytes,
 	}
 	err := r.unused(ctx, o.ID)
 	if err == nil {

@@ -162,8 +162,8 @@ func TestAVolumeIsBroughtBackOnlyWhenNothingOfItsMemberIsLeft(t *testing.T) {
 		}
 		n.script.say(wanted(13, n.life(5, spec.GoalStop)))
 		n.wantStopped(tok(5))
-		time.Sleep(time.Hour)
-		n.wantSaid(spec.VolumeFound, "") // tried again by itself
+		n.script.say(ordered(t, 14, back))
+		n.wantSaid(spec.VolumeFound, "")
 		if got := n.said(); got.Turn != 1 || !slices.Contains(n.host.Volumes(), vol) {
 			t.Errorf("said %+v; want the turn of the order, and the volume in its place", got)
 		}

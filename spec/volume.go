@@ -106,9 +106,8 @@ type VolumeReport struct {
 	State  VolumeState `json:"state"`
 	// Turn is that of the order that it follows.
 	Turn int `json:"turn,omitempty"`
-	// SizeBytes and Unused are as the order said, by which it was given up.
+	// SizeBytes is as the order said, by which it was given up.
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
-	Unused    bool  `json:"unused,omitempty"`
 	// Left is how long it stayed to lie in the trash when this was said.
 	Left Duration `json:"left,omitzero"`
 	// At is the node's wall clock, for people only.

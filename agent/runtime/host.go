@@ -32,10 +32,9 @@ type Trashed struct {
 	Class  string
 	// Left is how long it is to lie there still; 0: its time is over.
 	Left time.Duration
-	// Turn, SizeBytes and Unused are as the order said, by which it came there.
+	// Turn and SizeBytes are as the order said, by which it came there.
 	Turn      int
 	SizeBytes int64
-	Unused    bool
 }
 
 // The words for why a volume could not be had or given up.

@@ -26,10 +26,9 @@ type note struct {
 	Left  time.Duration `json:"left"`
 	Since time.Duration `json:"since"`
 	Boot  spec.BootID   `json:"boot"`
-	// Turn, SizeBytes and Unused are as the order said.
+	// Turn and SizeBytes are as the order said.
 	Turn      int   `json:"turn,omitempty"`
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
-	Unused    bool  `json:"unused,omitempty"`
 }
 
 // left reads the note of the volume at bin, with what remains now. It is written anew in a

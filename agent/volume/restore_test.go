@@ -66,12 +66,12 @@ func TestAVolumeComesBackFromTheTrash(t *testing.T) {
 	}
 	l.whole("what is not in the trash is not erased")
 	again := giveUp
-	again.Turn, again.SizeBytes, again.Unused, again.Trash.Duration = 2, 1<<30, true, 0
+	again.Turn, again.SizeBytes, again.Trash.Duration = 2, 1<<30, 0
 	if err := l.agent().Reclaim(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
 	found, err := l.agent().Trash(t.Context())
-	if err != nil || len(found) != 1 || found[0].Turn != 2 || found[0].SizeBytes != 1<<30 || !found[0].Unused || found[0].Left != 0 {
+	if err != nil || len(found) != 1 || found[0].Turn != 2 || found[0].SizeBytes != 1<<30 || found[0].Left != 0 {
 		t.Errorf("the trash holds %+v, error %v; want what the second order said", found, err)
 	}
 	if err := l.agent().Erase(t.Context(), "local", data.ID); err != nil {

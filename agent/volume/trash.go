@@ -61,7 +61,7 @@ func (v *Volumes) reclaim(o spec.VolumeOrder) error {
 	if err := makeDirs(root, trashDir); err != nil {
 		return err
 	}
-	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes, Unused: o.Unused}
+	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}
 	if err := v.writeNote(root, place, n); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func trashed(o owner, n note) runtime.Trashed {
 	return runtime.Trashed{
 		ID:    spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal},
 		Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: n.Class, Left: n.Left,
-		Turn: n.Turn, SizeBytes: n.SizeBytes, Unused: n.Unused,
+		Turn: n.Turn, SizeBytes: n.SizeBytes,
 	}
 }
 

@@ -53,7 +53,8 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 			continue
 		}
 		items = append(items, showVolume(spec.Volume{
-			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node, Fate: spec.FateTrashed,
+			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node,
+			SizeBytes: r.SizeBytes, Fate: spec.FateTrashed,
 		}, volumeShown{Said: byID[r.Volume], Asked: asked[r.Volume]}))
 	}
 	return items, nil
@@ -101,7 +102,9 @@ func showVolume(v spec.Volume, st volumeShown) item {
 }
 
 // trashName is the name of a volume in the trash, where several of one claim may lie.
-func trashName(name string, id spec.VolumeID) string { return name + "." + string(id)[:min(8, len(id))] }
+func trashName(name string, id spec.VolumeID) string {
+	return name + "." + string(id)[:min(8, len(id))]
+}
 
 // volumesOf says what becomes of the volumes of members that a scale down stops.
 func volumesOf(set *spec.Set) string {

@@ -46,6 +46,7 @@ func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
 			}
 			_, facts, _ := v.NodeRevs(volume.Node)
 			once(store.FactsKey(volume.Node), facts)
+			u.unsay(v, volume)
 			u.answerVolume(v, volume.ID, volume.Claim)
 		case now.Fate == spec.FateLost || now.Fate == spec.FateRestoring:
 			if !plan.Back(now, w.Said(volume.ID, volume.Claim)) {
@@ -86,6 +87,14 @@ func (u *unit) restoreVolume(v world.View, a plan.RestoreVolume) error {
 	u.put(store.IdentityKey(id), a.Identity)
 	u.answerVolume(v, id, claim)
 	return nil
+}
+
+// unsay forgets what was said of a volume before it was given up: it may have been put
+// back into its place since, by hand or with an older store.
+func (u *unit) unsay(v world.View, volume spec.Volume) {
+	if rev := v.VolumeReportRev(volume.ID, volume.Claim, volume.UID); rev != 0 {
+		u.replace(store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), rev)
+	}
 }
 
 // voidRequest removes a request as it was seen: one that was made since stands.

@@ -42,6 +42,8 @@ func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
 			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "while its set is deleted", world: "ordered 1 volumes deleting n1 0:stopping 1:volume",
 			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
+		{name: "also of one that was orphaned", world: "ordered 1 orphaned volumes deleting n1 0:stopping 1:volume",
+			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
 		{name: "of a silent node", world: "ordered 1 volumes n1 n2~ 0:ready 1:volume@n2",
 			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "not of a member that the set wants", world: "ordered 2 volumes n1 0:ready 1:ready",
@@ -260,27 +262,25 @@ func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
 }
 
 func TestAVolumeThatComesBackIsWhatItWas(t *testing.T) {
-	for _, unused := range []bool{false, true} {
-		w := world(t, "ordered 1 volumes n1 0:ready 1:none")
-		asks(1, spec.VerbRestore, func(w *World, slot *Slot, q *spec.VolumeRequest) {
-			q.Volume = "old-1"
-			tells(spec.VolumeTrashed, "")(w, slot, q)
-			slot.Said["data"].Turn, slot.Said["data"].Unused = 4, unused
-		})(&w)
-		a := Next(w).Actions[0].(RestoreVolume)
-		v := a.Volume
-		if v.UID != "old-1" || v.Number != 3 || v.Class != "ssd" || v.Node != "n1" || v.SizeBytes != 7 || v.Turn != 5 || v.Fate != spec.FateRestoring {
-			t.Errorf("it comes back as %+v", v)
-		}
-		want := 3
-		if unused {
-			want = 0
-		}
-		if a.Identity.VolumeNumbers["data"] != 3 || a.Identity.VolumeReady["data"] != want || a.Identity.LastToken.IsZero() {
-			t.Errorf("unused %v: the identity has %+v", unused, a.Identity)
-		}
+	w := world(t, "ordered 1 volumes n1 0:ready 1:none")
+	asks(1, spec.VerbRestore, func(w *World, slot *Slot, q *spec.VolumeRequest) {
+		q.Volume = "old-1"
+		tells(spec.VolumeTrashed, "")(w, slot, q)
+		slot.Said["data"].Turn = 4
+	})(&w)
+	a := Next(w).Actions[0].(RestoreVolume)
+	v := a.Volume
+	if v.UID != "old-1" || v.Number != 3 || v.Class != "ssd" || v.Node != "n1" || v.SizeBytes != 7 || v.Turn != 5 || v.Fate != spec.FateRestoring {
+		t.Errorf("it comes back as %+v", v)
 	}
-	w := world(t, "ordered 1 volumes n1 0:volume=Lost+Found")
+	if a.Identity.VolumeNumbers["data"] != 3 || a.Identity.VolumeReady["data"] != 3 || a.Identity.LastToken.IsZero() {
+		t.Errorf("the identity has %+v; want the number, as used", a.Identity)
+	}
+	w.Slots[1].Identity.VolumeNumbers, w.Slots[1].Identity.VolumeReady = map[spec.ClaimName]int{"data": 5}, map[spec.ClaimName]int{"data": 4}
+	if a = Next(w).Actions[0].(RestoreVolume); a.Identity.VolumeNumbers["data"] != 5 || a.Identity.VolumeReady["data"] != 4 {
+		t.Errorf("the identity has %+v; want no number twice", a.Identity)
+	}
+	w = world(t, "ordered 1 volumes n1 0:volume=Lost+Found")
 	if kept := Next(w).Actions[0].(SetVolumes).Volumes[0]; kept.Turn != 1 {
 		t.Errorf("found again it is in turn %d; want the next, so that nothing said before counts", kept.Turn)
 	}
@@ -293,5 +293,18 @@ func TestAfterALostVolumeComesANewOne(t *testing.T) {
 	start := Next(w).Actions[0].(Start)
 	if start.Volumes[0].Number != 2 || start.Identity.VolumeReady["data"] != 1 {
 		t.Errorf("made %+v with %+v; want the number 2, on which nobody was ready", start.Volumes[0], start.Identity)
+	}
+}
+
+// What the set's end decides while a person's request waits is not the person's doing.
+func TestAFateThatIsNotByHandDoesNotSaySo(t *testing.T) {
+	w := world(t, "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume")
+	asks(0, spec.VerbReclaim, func(_ *World, slot *Slot, q *spec.VolumeRequest) {
+		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID}}}
+		q.Trash = &spec.Duration{Duration: time.Minute}
+	})(&w)
+	a := Next(w).Actions[0].(SetVolumes)
+	if v := a.Volumes[0]; v.Fate != spec.FateDelete || v.Trash() == time.Minute || strings.Contains(a.Text, "person") {
+		t.Errorf("did %+v; want the set's own decision, with its claim's trash period", a)
 	}
 }

@@ -27,9 +27,13 @@ type census struct {
 	who    string // one of them, in a census of those who avoid
 }
 
+// at is the count of the node's place; a node without the label is in none.
 func (c *census) at(n *Node) (count int, placed bool) {
 	value, placed := n.Labels[c.key]
-	return c.in[value], placed
+	if !placed {
+		return 0, false
+	}
+	return c.in[value], true
 }
 
 // company counts what the template's terms name, and who names the new life.
@@ -149,12 +153,12 @@ func (c *company) refused(n *Node) string {
 		}
 	}
 	for i := range c.apart {
-		if count, placed := c.apart[i].at(n); placed && count > 0 {
+		if count, _ := c.apart[i].at(n); count > 0 {
 			return fmt.Sprintf("has a member near it (by %s) that the anti-affinity forbids", c.apart[i].key)
 		}
 	}
 	for i := range c.avoided {
-		if count, placed := c.avoided[i].at(n); placed && count > 0 {
+		if count, _ := c.avoided[i].at(n); count > 0 {
 			return fmt.Sprintf("has a member near it (by %s) whose anti-affinity forbids this one, such as %s", c.avoided[i].key, c.avoided[i].who)
 		}
 	}
@@ -183,7 +187,7 @@ func (c *census) skew(n *Node) int {
 // that should be.
 func (c *company) pull(n *Node) (pull int64, skew int) {
 	for i := range c.liked {
-		if count, placed := c.liked[i].at(n); placed && count > 0 {
+		if count, _ := c.liked[i].at(n); count > 0 {
 			pull += c.liked[i].weight
 		}
 	}

@@ -36,6 +36,7 @@ func TestConditions(t *testing.T) {
 		"rolled back":                    {"ordered 2 n1 update=h2 current=h1 back=h2 0:ready 1:ready", "True AllAvailable", "False RolledBack", well, well},
 		"stalled":                        {"ordered 2 n1 update=h2 current=h1 still=600 0:ready 1:loop/h2", "False NotAllAvailable", "False CrashLoop", "True ProgressDeadlineExceeded", "True CrashLoop"},
 		"one that died, and its turn":    {"ordered 2 n1 0:none 1:over", "False NotAllAvailable", "True Working", well, well},
+		"deleting what was orphaned":     {"ordered 1 orphaned deleting n1 0:ready", "False Deleting", "True Deleting", well, well},
 		"deleting, half way":             {"ordered 1 deleting n1 update=h2 current=h1 0:stopped", "False Deleting", "True Deleting", well, well},
 		"deleting":                       {"ordered 1 deleting n1 0:ready", "False Deleting", "True Deleting", well, well},
 	}

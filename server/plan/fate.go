@@ -50,7 +50,7 @@ func (s *step) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
 func (s *step) decided(v *spec.Volume, fate spec.VolumeFate) (spec.Volume, bool) {
 	now := *v
 	now.Fate = fate
-	if c := s.claimTemplate(v.Claim); c != nil && v.Trash() != c.Trash() && !v.Fate.Ordered() {
+	if c := s.claimTemplate(v.Claim); c != nil && !v.Fate.Ordered() {
 		now.TrashAfter = trash(c)
 	}
 	return now, now.Fate != v.Fate || now.Trash() != v.Trash()
@@ -200,7 +200,7 @@ func (s *step) drop(t *seat) {
 func (s *step) tellGivenUp(t *seat) {
 	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
 		v := t.volumes[claim]
-		going := v.Fate == spec.FateDelete || v.Fate == spec.FateKeep && s.askedFor(t, claim, spec.VerbReclaim) != nil
+		going := v.Fate == spec.FateDelete || s.askedFor(t, claim, spec.VerbReclaim) != nil
 		switch {
 		case going && s.unheard != "":
 			s.block(t, BlockedRestored, fmt.Sprintf("its volume of the claim %s is to go, but the store was restored, and node %s has not said since what it runs", claim, s.unheard))

@@ -27,6 +27,17 @@ func TestFateIsRecordedBeforeTheFirstStop(t *testing.T) {
 			want: "set=1/Keep | 1:Stopping"},
 		{name: "a policy changed to Retain before it stops", world: "ordered 1 volumes n1 0:ready 1:ready=Delete 2:stopping=Delete",
 			want: "set=2/Keep,1/Keep | 2:Stopping 1:WaitingForSuccessor"},
+		{name: "a trash period that is changed while it stops", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:stopping=Delete", change: trashed,
+			want: "set=1/Delete | 1:Stopping"},
+		{name: "that of a volume which is being given up stays", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:stopping=Reclaiming", change: trashed,
+			want: "| 1:Stopping"},
+		{name: "a claim that the set does not have keeps its fate", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:ready", change: unclaimed(1),
+			want: "stop=1/ScaleDown+1/Delete | 1:Stopping"},
+		{name: "and its size", world: "ordered 1 volumes n1 0:ready", change: unclaimed(0), want: "|"},
+		{name: "of one that is over and not wanted, before it is forgotten", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:over",
+			want: "set=1/Delete |"},
+		{name: "of one that is over, by the policy of this moment", world: "parallel 1 volumes n1 0:ready 1:stopped=Delete",
+			want: "set=1/Keep |"},
 		{name: "a volume that is kept of an earlier scale down stays", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:volume",
 			want: "|"},
 
@@ -41,6 +52,20 @@ func TestFateIsRecordedBeforeTheFirstStop(t *testing.T) {
 		{name: "what a scale down decided stands when the set is deleted", world: "ordered 1 volumes deleting whenScaled=Delete n1 0:ready 1:stopping=Delete",
 			want: "| 1:Stopping 0:WaitingForSuccessor"},
 	})
+}
+
+// trashed changes the claim's trash period.
+func trashed(w *World) {
+	w.Set.Spec.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Minute}}
+}
+
+// unclaimed gives a member a volume of a claim that the set does not have any more.
+func unclaimed(slot int) func(*World) {
+	return func(w *World) {
+		v := *w.Slots[slot].Volumes["data"]
+		v.Claim, v.SizeBytes = "old", 1
+		w.Slots[slot].Volumes["old"] = &v
+	}
 }
 
 func TestMoreFatesThanOneTransactionHoldsAreRecordedFirst(t *testing.T) {
@@ -87,6 +112,21 @@ func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 			want: "| 1:VolumeForeign"},
 		{name: "gone from its place, it is forgotten with the address", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
 			want: "drop=1+address | 1:VolumeReclaiming"},
+		{name: "without the address while the node runs a life of it", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
+			change: func(w *World) { w.Slots[1].Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: w.Slots[1].ID}}} },
+			want:   "drop=1 | 1:VolumeReclaiming"},
+		{name: "or while its life is not over", world: "ordered 1 volumes n1 0:ready 1:stopping=Reclaiming+Trashed",
+			want: "drop=1 | 1:Stopping"},
+		{name: "or is forgotten in the same step", world: "ordered 1 volumes n1 0:ready 1:stopped=Reclaiming+Trashed",
+			want: "forget=1 drop=1 | 1:VolumeReclaiming"},
+		{name: "or if it has none", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
+			change: func(w *World) { w.Slots[1].Identity = nil }, want: "drop=1 | 1:VolumeReclaiming"},
+		{name: "a node that is not known is silent", world: "ordered 1 volumes n1 0:ready 1:volume@n9=Reclaiming",
+			want: "| 1:NodeSilent"},
+		{name: "so is another machine under its name", world: "ordered 1 volumes n1 n2 0:ready 1:volume@n2=Reclaiming",
+			change: func(w *World) { w.Nodes[1].Session.UID = "other" }, want: "| 1:NodeSilent"},
+		{name: "a refusal of another volume says nothing", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Refused",
+			change: func(w *World) { w.Slots[1].Said["data"].Volume = "other" }, want: "| 1:VolumeReclaiming"},
 		{name: "one that was never made, too", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Absent",
 			want: "drop=1+address | 1:VolumeReclaiming"},
 		{name: "what was said of another volume proves nothing", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
@@ -107,6 +147,8 @@ func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 		{name: "deleting: with a stray it is recorded all the same", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume",
 			change: func(w *World) { w.Slots[0].Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: w.Slots[0].ID}}} },
 			want:   "set=0/Delete |"},
+		{name: "deleting: of several the last is not all", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume=Delete 1:volume=Reclaiming",
+			want: "set=0/Reclaiming | 1:VolumeReclaiming"},
 		{name: "deleting: then the set goes", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume=Reclaiming",
 			want: "remove | 0:VolumeReclaiming"},
 		{name: "without its set it goes on", world: "gone volumes n1 0:volume=Delete 1:volume",
@@ -133,6 +175,8 @@ func TestAMemberThatIsWantedAgainKeepsItsVolumeOrWaits(t *testing.T) {
 		{name: "then it begins with it", world: "ordered 2 volumes whenScaled=Delete n1 0:ready 1:volume",
 			want: "start=1/Create@n1 | 1:Starting"},
 		{name: "what is reclaimed does not come back", world: "ordered 2 volumes whenScaled=Delete n1 n2 0:ready 1:volume=Reclaiming",
+			want: "| 1:VolumeReclaiming"},
+		{name: "nor does a member of a set without the claim begin before it is gone", world: "ordered 2 n1 0:ready 1:volume=Reclaiming",
 			want: "| 1:VolumeReclaiming"},
 		{name: "a silent node is waited for", world: "ordered 2 volumes n1 n2~ 0:ready 1:volume@n2=Reclaiming",
 			want: "| 1:NodeSilent"},

@@ -12,10 +12,11 @@ import (
 // grounds is a world of the set db (app: db) whose members run the template's spec with
 // the fields of text, in YAML. Each node is a line of words:
 //
-//	a zone=x taint=key=value:Effect cpu=USED/MILLIS mem=USED/MiB db-0 web-0:app=web web-1:avoids=db
+//	a zone=x taint=key=value:Effect cpu=USED/MILLIS mem=USED/MiB db-0 other/db-0 web-0:app=x web-1:avoids=db zk-1:shuns=db
 //
 // its name, labels, taints, what is asked for there already, and residents: members of
-// the set, or others with labels, or with required anti-affinity (by host) to an app.
+// the set, or of one in the namespace other, or with another label, or with required
+// anti-affinity to an app by host (avoids) or by zone (shuns).
 func grounds(t *testing.T, line, text string, nodes ...string) World {
 	t.Helper()
 	w := world(t, line)
@@ -64,15 +65,7 @@ func ground(t *testing.T, words []string) Node {
 		case key == "mem":
 			n.MemoryBytes, n.Facts.MemoryBytes = u<<20, most<<20
 		case other || !labelled:
-			set, ordinal, err := spec.ParseMemberName(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := Resident{ID: spec.Identity{Namespace: "default", Set: set, Ordinal: ordinal}, Labels: map[string]string{"app": string(set)}}
-			if app, avoids := strings.CutPrefix(about, "avoids="); avoids {
-				r.Avoids = []spec.MemberTerm{{LabelSelector: &spec.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: spec.HostnameLabel}}
-			}
-			n.Residents = append(n.Residents, r)
+			n.Residents = append(n.Residents, resident(t, name, about))
 			n.Lives++
 		default:
 			n.Node.Labels[key] = value
@@ -80,6 +73,28 @@ func ground(t *testing.T, words []string) Node {
 	}
 	n.Labels = n.Node.AllLabels()
 	return n
+}
+
+func resident(t *testing.T, name, about string) Resident {
+	t.Helper()
+	namespace, member, other := strings.Cut(name, "/")
+	if !other {
+		namespace, member = "default", name
+	}
+	set, ordinal, err := spec.ParseMemberName(member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Resident{ID: spec.Identity{Namespace: spec.Namespace(namespace), Set: set, Ordinal: ordinal}, Labels: map[string]string{"app": string(set)}}
+	key, app, _ := strings.Cut(about, "=")
+	keys := map[string]string{"avoids": spec.HostnameLabel, "shuns": "zone"}
+	switch {
+	case key == "app":
+		r.Labels["app"] = app
+	case keys[key] != "":
+		r.Avoids = []spec.MemberTerm{{LabelSelector: &spec.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: keys[key]}}
+	}
+	return r
 }
 
 const (
@@ -117,8 +132,11 @@ func TestPlacement(t *testing.T) {
 			"NoNode no node can take it: node a has the taint dedicated:NoSchedule, which is not tolerated"},
 		{"one toleration for all taints", "tolerations: [{operator: Exists}]", []string{"a taint=x=y:NoSchedule taint=z:NoSchedule"}, "a"},
 		{"a taint that is only preferred gives way", "", []string{"a taint=old:PreferNoSchedule", "b web-0 web-1"}, "b"},
+		{"nor one that is tolerated", "tolerations: [{operator: Exists}]", []string{"a taint=old:PreferNoSchedule", "b web-0"}, "a"},
+		{"one of another kind says nothing yet", "", []string{"a taint=old:NoExecute", "b web-0"}, "a"},
 		{"and holds nobody who has no other node", "", []string{"a taint=old:PreferNoSchedule"}, "a"},
 		{"what it asks for fits exactly", "", []string{"a cpu=3500/4000 mem=0/100"}, "a"},
+		{"a node that does not say what it has takes all", "", []string{"a cpu=1/0 mem=1/0"}, "a"},
 		{"too little cpu is left", "", []string{"a cpu=3501/4000", "b cpu=0/499"},
 			"NoRoom no node can take it: node a has 499m of 4 cpu left, 500m asked for; node b has 499m of 499m cpu left, 500m asked for"},
 		{"too little memory is left", "", []string{"a mem=924/1023"}, "NoRoom no node can take it: node a has 99Mi of 1023Mi memory left, 100Mi asked for"},
@@ -126,20 +144,28 @@ func TestPlacement(t *testing.T) {
 		{"the others are nowhere", fmt.Sprintf(near, "cache"), []string{"a zone=x", "b"},
 			"NoNode no node can take it: node a has none of the members near it (by zone) that the affinity requires; node b has no label zone, which the affinity needs"},
 		{"the first that wants its like begins anywhere", fmt.Sprintf(near, "db"), []string{"a zone=x"}, "a"},
+		{"also where one is that is in no zone", fmt.Sprintf(near, "db"), []string{"a zone=x", "b db-7"}, "a"},
 		{"the next goes where its like is", fmt.Sprintf(near, "db"), []string{"a zone=x", "b zone=y db-7"}, "b"},
 		{"apart from its like, by host", fmt.Sprintf(apart, "kubernetes.io/hostname"), []string{"a db-7", "b web-0 web-1"}, "b"},
 		{"apart from its like, by zone", fmt.Sprintf(apart, "zone"), []string{"a zone=x db-7", "b zone=x", "c zone=y"}, "c"},
 		{"a node without the label is no place", fmt.Sprintf(apart, "zone"), []string{"a zone=x db-7", "b"}, "b"},
+		{"no label is not an empty one", fmt.Sprintf(apart, "zone"), []string{"a db-7", "b zone="}, "b"},
+		{"nor for a node without it", fmt.Sprintf(apart, "zone"), []string{"a zone= db-7", "b web-0 web-1"}, "b"},
 		{"its own life of before is not in its way", fmt.Sprintf(apart, "kubernetes.io/hostname"), []string{"a db-0"}, "a"},
 		{"nowhere apart", fmt.Sprintf(apart, "zone"), []string{"a zone=x db-7"}, "NoNode no node can take it: node a has a member near it (by zone) that the anti-affinity forbids"},
-		{"rather apart from others", apartSoft, []string{"a zone=x web-0", "b zone=x", "c zone=y web-1:app=x cache-0 cache-1"}, "b"},
+		{"rather apart from others", apartSoft, []string{"a zone=x web-0", "b zone=x", "c zone=y web-1:app=x cache-0 cache-1"}, "c"},
 		{"who is there and avoids it keeps it away", "", []string{"a web-1:avoids=db", "b web-0 web-2"}, "b"},
 		{"who is there and avoids others does not", "", []string{"a web-1:avoids=zk", "b web-0 web-2"}, "a"},
+		{"who avoids it by a label that its node has not keeps it away from nowhere", "", []string{"a web-1:shuns=db", "b zone="}, "b"},
 		{"spread evenly over zones", even, []string{"a zone=x db-7", "b zone=x", "c zone=y web-0 web-1"}, "c"},
 		{"a skew that is allowed", even, []string{"a zone=x db-7", "b zone=x", "c zone=y db-8 web-0 web-1"}, "b"},
 		{"the skew would be too large", even + "\nnodeSelector: {disk: ssd}", []string{"a zone=x disk=ssd db-7 db-8", "b zone=y disk=ssd taint=x:NoSchedule"},
 			"NoNode no node can take it: node a would have 3 members more (by zone) than where there are the fewest, and maxSkew is 1; node b has the taint x:NoSchedule, which is not tolerated"},
 		{"a zone that it may not use does not count", even + "\nnodeSelector: {disk: ssd}", []string{"a zone=x disk=ssd db-7 db-8", "b zone=y"}, "a"},
+		{"nor does a node without the label", even, []string{"a zone=x db-7 db-8", "b"}, "a"},
+		{"nor a member of another namespace", even, []string{"a zone=x db-7", "b zone=x", "c zone=y other/db-0 other/db-1"}, "c"},
+		{"one that cannot take it does", even, []string{"a zone=x taint=x:NoSchedule", "b zone=y db-7"},
+			"NoNode no node can take it: node a has the taint x:NoSchedule, which is not tolerated; node b would have 2 members more (by zone) than where there are the fewest, and maxSkew is 1"},
 		{"a node without the label cannot be spread over", even, []string{"a"}, "NoNode no node can take it: node a has no label zone, over which the members are spread"},
 		{"spread as far as it goes", fair, []string{"a zone=x db-7 db-8", "b zone=y taint=x:NoSchedule"}, "a"},
 		{"rather spread", fair, []string{"a zone=x db-7", "b zone=y web-0 web-1"}, "b"},
@@ -205,18 +231,29 @@ func TestRoomIsKeptForAMemberDuringItsUpdate(t *testing.T) {
 	if p := Next(w); len(p.Actions) != 1 || p.Actions[0].(Start).Member.Node != "a" {
 		t.Errorf("the member does not return where it was: %+v %+v", p.Actions, p.Blocked)
 	}
-	w.Nodes = w.Nodes[:1]
-	larger := *w.Revisions[0]
-	larger.Hash, larger.Number, larger.Template = "h2", 2, spec.Clone(larger.Template)
-	larger.Template.Spec.Containers[0].Resources.Requests["cpu"] = spec.Quantity{Milli: 501}
-	w.Revisions, w.TemplateHash, w.Set.Spec.Template = append(w.Revisions, &larger), "h2", larger.Template
+	w = grounds(t, "parallel 1 0:over@a", "", "a taint=x:NoSchedule db-0", "b cpu=4000/4000")
+	if p := Next(w); len(p.Actions) > 0 || len(p.Blocked) != 1 {
+		t.Errorf("its room on another node is none here: %+v %+v", p.Actions, p.Blocked)
+	}
+	for name, ask := range map[string]spec.Quantity{"cpu": {Milli: 501}, "memory": {Milli: 101 << 20 * 1000}} {
+		w := larger(grounds(t, "parallel 1 0:over@a", "", "a cpu=9000/4000 mem=9000/4000 db-0 web-0"), name, ask)
+		if p := Next(w); len(p.Blocked) != 1 || p.Blocked[0].Reason != BlockedNoRoom {
+			t.Errorf("one that asks for more %s takes what is not there: %+v %+v", name, p.Actions, p.Blocked)
+		}
+	}
+}
+
+// larger has the members go to a revision that asks for more of something.
+func larger(w World, name string, ask spec.Quantity) World {
+	next := *w.Revisions[0]
+	next.Hash, next.Number, next.Template = "h2", 2, spec.Clone(next.Template)
+	next.Template.Spec.Containers[0].Resources.Requests[name] = ask
+	w.Revisions, w.TemplateHash, w.Set.Spec.Template = append(w.Revisions, &next), "h2", next.Template
 	w.Status = &spec.SetStatus{CurrentRevision: "h2", CurrentCompleted: true}
 	for i := range w.Slots {
 		due := *w.Slots[i].Identity
 		due.Due = "h2"
 		w.Slots[i].Identity = &due
 	}
-	if p := Next(w); len(p.Blocked) != 1 || p.Blocked[0].Reason != BlockedNoRoom {
-		t.Errorf("one that asks for more takes what is not there: %+v %+v", p.Actions, p.Blocked)
-	}
+	return w
 }

@@ -26,8 +26,8 @@ func (s *step) noRestore(t *seat, q *spec.VolumeRequest) string {
 	return ""
 }
 
-// restore gives a volume its record again, with its id and number. Unless its node says
-// that no life was ever ready on it, it counts as used: it is never made anew.
+// restore gives a volume its record again, with its id and number. It counts as used: it is
+// never made anew, and no member is told that it is new.
 func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) {
 	v := spec.Volume{
 		ID: t.id, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
@@ -38,9 +38,7 @@ func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) 
 		rec = *t.identity
 	}
 	rec.VolumeNumbers = raised(rec.VolumeNumbers, v.Claim, v.Number)
-	if !said.Unused {
-		rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
-	}
+	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
 	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("a person wants it back from the trash of node %s", v.Node)})
 	t.identity = &rec
 	t.answered(&v)

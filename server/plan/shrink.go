@@ -7,17 +7,22 @@ import (
 )
 
 // forgetSurplus removes the records of lives out of range that are proven over. It
-// disturbs nobody, so it waits for nobody.
+// disturbs nobody, so it waits for nobody. Of one that ended before it was told to go,
+// what becomes of its volumes is recorded first, and the record goes with the next step.
 func (s *step) forgetSurplus() {
 	for i := range s.seats {
 		t := &s.seats[i]
-		if s.inRange(t) || t.member == nil || !t.over {
+		if s.inRange(t) || !t.over {
 			continue
 		}
-		s.act(Forget{
-			ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0 && s.unheard == "",
-			Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
-		})
+		if fates := s.undecided(t); len(fates) > 0 {
+			s.setVolumes(fates, "what becomes of the volumes of "+t.id.MemberName()+", which is over and not wanted")
+		} else {
+			s.act(Forget{
+				ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0 && s.unheard == "",
+				Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
+			})
+		}
 		t.member, t.report, t.over, t.forgotten = nil, nil, false, true
 	}
 }

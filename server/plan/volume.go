@@ -2,14 +2,23 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/stead-project/stead/spec"
 )
 
 // storage finds the volume of each claim for the life that a begins on node, and makes
 // those that were never made; rec gets their numbers. A volume that has a record is
-// used or waited for: it is never made a second time (promise 2).
+// used or waited for: it is never made a second time (promise 2). One that is being
+// given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
+// volume of an identity that has a life.
 func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a *Start) (reason, text string) {
+	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		if v := t.volumes[claim]; v.Fate.Ordered() {
+			return s.givenUp(t, v)
+		}
+	}
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
 		c := &s.w.Set.Spec.VolumeClaimTemplates[i]
 		name := spec.ClaimName(c.Metadata.Name)
@@ -17,8 +26,6 @@ func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a 
 		if v == nil {
 			v = s.newVolume(t, c, rec, node)
 			a.Volumes = append(a.Volumes, *v)
-		} else if v.Fate.Ordered() {
-			return s.givenUp(t, v)
 		} else if why := mismatch(v, c); why != "" {
 			return BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
 		}

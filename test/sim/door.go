@@ -63,7 +63,7 @@ func (d *door) write(ctx context.Context, t store.Txn) (store.Rev, error) {
 func (d *door) deposed(t store.Txn) bool {
 	for _, op := range t.Then {
 		switch kind, _ := store.Kind(op.Key); kind {
-		case store.KindMember, store.KindIdentity, store.KindStatus, store.KindRevision:
+		case store.KindMember, store.KindIdentity, store.KindStatus, store.KindRevision, store.KindVolume:
 			_, kvs, err := d.Store.Get(d.w.ctx, store.LeaderKey)
 			return err == nil && kvs[store.LeaderKey].Create != d.s.lead.Created
 		}

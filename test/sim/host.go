@@ -227,25 +227,3 @@ func (x *worker) reportOver() {
 	x.emit(r)
 	x.told[x.token] = true
 }
-
-// volumes makes those that are new and mounts all.
-func (x *worker) volumes(p *place) string {
-	if x.life == nil {
-		return "VolumeRefused"
-	}
-	for _, v := range x.life.Member.Volumes {
-		have := x.n.vols[v.ID]
-		if have == nil && x.life.FreshVolumes[v.Claim] == "" {
-			x.n.w.fail("volumes", "%s is to run on %s with volume %s, which was used and is not there", x.id, x.n.name, v.ID)
-			return "VolumeRefused"
-		}
-		if have == nil {
-			have = &vol{x.id, v.Claim}
-			x.n.vols[v.ID] = have
-		}
-		x.n.w.judge.mounted(x.n, x.id, v, have)
-	}
-	p.scratch = true
-	x.prepared.volumes, x.left.scratch = true, true
-	return ""
-}

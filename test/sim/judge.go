@@ -23,7 +23,9 @@ type judge struct {
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
-	held     map[volumeKey]spec.VolumeID // what an identity has for a claim
+	stands   map[standKey]standing
+	ids      map[spec.VolumeID]bool // of all volumes there ever were
+	going    map[spec.VolumeID]bool // a store ever said that it is reclaimed
 }
 
 // run is a process: of which life, on which host, in which boot.
@@ -38,24 +40,19 @@ type volumeRun struct {
 	node  spec.NodeName
 }
 
-type volumeKey struct {
-	id    spec.Identity
-	claim spec.ClaimName
-}
-
 func newJudge(w *World) *judge {
 	return &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
-		volumes: map[spec.VolumeID]volumeRun{}, held: map[volumeKey]spec.VolumeID{},
+		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, stands: map[standKey]standing{},
 	}
 }
 
 // restored: the store may say again what it said before. What hosts did stays.
 func (j *judge) restored() {
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
-	j.held, j.ends = map[volumeKey]spec.VolumeID{}, map[life]bool{}
+	j.ends = map[life]bool{}
 }
 
 // started judges the begin of a process: no other of the identity runs anywhere, the
@@ -91,29 +88,18 @@ func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
 	}
 }
 
-// mounted judges that a volume is used by its owner alone, on the host it is on.
-func (j *judge) mounted(n *node, id spec.Identity, v spec.MemberVolume, have *vol) {
-	before, known := j.volumes[v.ID]
-	switch {
-	case have.owner != id || have.claim != v.Claim:
-		j.w.fail("volumes", "%s uses volume %s, which belongs to %s", id, v.ID, have.owner)
-	case known && (before.owner != id || before.node != n.name):
-		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
-	}
-	j.volumes[v.ID] = volumeRun{id, n.name}
-}
-
 // before judges one commit against what was stored before it.
 func (j *judge) before(b store.Batch) {
 	j.w.view(func(v world.View) {
 		for _, e := range b.Events {
 			switch kind, _ := store.Kind(e.Key); {
+			case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
 			case kind == store.KindMember:
-				j.member(v, e)
+				j.member(v, b, e)
 			case kind == store.KindReport && !e.Delete:
 				j.report(e)
 			case kind == store.KindVolume:
-				j.volume(e)
+				j.volume(v, b, e)
 			case kind == store.KindIdentity && e.Delete:
 				j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
 			}
@@ -121,10 +107,21 @@ func (j *judge) before(b store.Batch) {
 	})
 }
 
+// ownerless: what is written is of an orphaned set, and wrong.
+func (j *judge) ownerless(v world.View, key string) bool {
+	ref, _ := store.RefOfKey(key)
+	set, _ := v.Set(ref)
+	if !orphaned(set) || j.w.restoring {
+		return false
+	}
+	j.w.fail("orphans", "%s is written, and nobody owns %s", key, ref)
+	return true
+}
+
 // member: tokens grow and are of this epoch, and Stop is final.
-func (j *judge) member(v world.View, e store.Event) {
+func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	if e.Delete {
-		j.forgotten(v, e.Key)
+		j.forgotten(v, b, e.Key)
 		return
 	}
 	m, err := store.Decode[spec.Member](e.KV)
@@ -152,17 +149,22 @@ func (j *judge) member(v world.View, e store.Event) {
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
 		j.newest[m.ID] = m.Token
 	}
-	if m.Goal == spec.GoalStop {
+	if m.Goal == spec.GoalStop && !j.stopped[l] {
 		j.stopped[l] = true
+		j.stops(v, b, &m)
 	}
 }
 
-// forgotten: a life that is forgotten was proven over.
-func (j *judge) forgotten(v world.View, key string) {
+// forgotten: a life that is forgotten was proven over, and what becomes of its volumes
+// was decided.
+func (j *judge) forgotten(v world.View, b store.Batch, key string) {
 	ref, _ := store.RefOfKey(key)
 	for _, s := range v.World(ref).Slots {
 		if store.MemberKey(s.ID) == key && s.Member != nil && !j.proven(s.Member) {
 			j.w.fail("proof", "%s %s is forgotten, and nothing proves that it is over", s.ID, s.Member.Token)
+		}
+		if store.MemberKey(s.ID) == key && s.Member != nil && s.Member.StopReason != spec.ReasonScaleDown && s.Member.StopReason != spec.ReasonDelete {
+			j.undecided(v, b, &s)
 		}
 	}
 }
@@ -191,24 +193,6 @@ func (j *judge) report(e store.Event) {
 	if j.alive[r.ID].token == r.Token {
 		j.w.fail("one life", "%s %s is told to be over while it runs on %s", r.ID, r.Token, j.alive[r.ID].node)
 	}
-}
-
-// volume: an identity keeps what it has, and no two share one.
-func (j *judge) volume(e store.Event) {
-	if e.Delete {
-		j.w.fail("volumes", "the record %s is gone", e.Key)
-		return
-	}
-	v, err := store.Decode[spec.Volume](e.KV)
-	if err != nil {
-		j.w.fail("records", "%v", err)
-		return
-	}
-	key := volumeKey{v.ID, v.Claim}
-	if old, ok := j.held[key]; ok && old != v.UID {
-		j.w.fail("volumes", "%s gets volume %s for %s; it has %s", v.ID, v.UID, v.Claim, old)
-	}
-	j.held[key] = v.UID
 }
 
 func compareIdentity(a, b spec.Identity) int {

@@ -27,16 +27,11 @@ type node struct {
 	cut    bool // its network is down
 	disk   *disk
 	newest spec.Sequence // on disk
-	vols   map[spec.VolumeID]*vol
+	dirs   map[volumeKey]dir
+	trash  map[spec.VolumeID]*bin
 	places map[spec.Identity]*place
 	kept   map[spec.Identity]keptLife // on tmpfs
 	agent  *agent                     // nil: not running
-}
-
-// vol is a volume's directory with its owner file.
-type vol struct {
-	owner spec.Identity
-	claim spec.ClaimName
 }
 
 // keptLife is what a worker keeps on tmpfs for the agent after it.
@@ -55,6 +50,8 @@ type agent struct {
 	workers map[spec.Identity]*worker
 	ids     []spec.Identity // of workers, in the order in which they began
 	letters map[life]*letter
+	duties  map[spec.VolumeID]*duty
+	said    map[spec.VolumeID]spec.VolumeReport // not sent yet
 	seq     int64
 	sess    *session
 }
@@ -68,7 +65,7 @@ type letter struct {
 func newNode(w *World, name spec.NodeName) *node {
 	return &node{
 		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{},
-		vols: map[spec.VolumeID]*vol{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{},
+		dirs: map[volumeKey]dir{}, trash: map[spec.VolumeID]*bin{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{},
 	}
 }
 
@@ -94,7 +91,10 @@ func (n *node) startAgent() {
 		}
 		return // its disk failed; it is started again
 	}
-	n.agent = &agent{led: led, workers: map[spec.Identity]*worker{}, letters: map[life]*letter{}, seq: led.Starts() << 32}
+	n.agent = &agent{
+		led: led, workers: map[spec.Identity]*worker{}, letters: map[life]*letter{},
+		duties: map[spec.VolumeID]*duty{}, said: map[spec.VolumeID]spec.VolumeReport{}, seq: led.Starts() << 32,
+	}
 	for _, id := range n.stands() {
 		n.worker(id)
 	}
@@ -187,6 +187,7 @@ func (a *agent) stored(l life, seq int64) {
 func (n *node) powerOff() {
 	n.stopAgent("the machine went down")
 	n.power = false
+	n.stopTrash()
 	n.disk.powerCut(n.w.r.IntN(60))
 	for id, p := range n.places {
 		if !p.alive.IsZero() {
@@ -199,6 +200,7 @@ func (n *node) powerOff() {
 
 func (n *node) powerOn() {
 	n.power = true
+	n.startTrash()
 	n.boots++
 	n.w.note("%s boots: %s", n.name, n.boot())
 }

@@ -30,12 +30,16 @@ type Plant struct {
 	AvailableOnce    bool // availability is not told anew when its time was changed
 	ToldTooEarly     bool // an end is told when the process was only asked to end
 	LateStartLands   bool // a start lands though its container was removed
+	ErasesEarly      bool // the time in the trash is not waited for
+	TakesAnyVolume   bool // with a volume goes what stands in its place later (S11)
+	SaysGone         bool // a volume that is to go is said to be gone, and stays
 
 	// Of the store and its restore.
 	RestoreKeepsEpoch bool // tokens are used again (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string
 
+	OneVolumeID bool // all new volumes of an identity's claim get the same id (S11)
 	// Of the planner: what it is shown, and what it is made to say.
 	See func(w *plan.World)
 	Say func(w plan.World, p *plan.Plan)

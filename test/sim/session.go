@@ -51,6 +51,7 @@ func (n *node) connect(s *server) bool {
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
 	n.agent.sess = x
+	x.beginTrash()
 	for _, id := range n.agent.ids {
 		if r := n.agent.workers[id].last; r != nil && !r.Phase.Over() {
 			n.agent.put(*r)
@@ -221,6 +222,7 @@ func (x *session) wanted(m *proto.Wanted) {
 		}
 		n.worker(lives[i].Member.ID).tell(lives[i])
 	}
+	x.takeVolumes(m)
 	if n.w.plant.AbsenceIsAnOrder && m.GetFull() {
 		n.obeyAbsence(lives)
 	}
@@ -242,9 +244,9 @@ func (w *World) send() bool {
 }
 
 func (x *session) send() bool {
-	due := x.n.agent.due()
+	due, said := x.n.agent.due(), x.sendSaid()
 	if len(due) == 0 {
-		return false
+		return said
 	}
 	for i := range due {
 		due[i].Session = x.id

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -68,14 +69,21 @@ func (w *World) mend(ref spec.SetRef) {
 		return
 	}
 	set := spec.Clone(*old)
+	set.Orphaned = false
 	if c := &set.Spec.Template.Spec.Containers[0]; !strings.HasPrefix(c.Image, "good") {
 		c.Image = images[w.r.IntN(4)]
 	}
 	set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		r.Partition = nil
+		r.Partition, r.OnFailure = nil, ""
 	}
-	set.Paused, set.Spec.Disruption = false, nil
+	set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
+	w.view(func(v world.View) { // what was given up is not tried again
+		if s, _ := v.Status(ref); s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) {
+			c := &set.Spec.Template.Spec.Containers[0]
+			c.Image = images[(slices.Index(images, c.Image)+1)%4]
+		}
+	})
 	set.Generation++
 	w.putSet(set, rev)
 }
@@ -138,6 +146,9 @@ func (w *World) exchange(n *node) {
 	for _, id := range slices.Clone(n.agent.ids) {
 		w.Steps += n.agent.workers[id].steps(40)
 	}
+	for n.reclaim() {
+		w.Steps++
+	}
 	if x := n.session(); x != nil {
 		x.send()
 		x.take(len(x.up))
@@ -170,8 +181,17 @@ func (w *World) unfinished() (why string) {
 func lacking(x plan.World) string {
 	lives := 0
 	for i := range x.Slots {
-		if x.Slots[i].Member != nil {
+		s := &x.Slots[i]
+		if s.Member != nil {
 			lives++
+		}
+		if len(s.Asked) > 0 {
+			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + told(x)
+		}
+		for _, v := range s.Volumes {
+			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateDelete && s.Member == nil {
+				return fmt.Sprintf("volume %s of %s is to go and stays: %s", v.UID, s.ID.MemberName(), told(x))
+			}
 		}
 	}
 	if x.Set == nil || x.Set.Deleting {

@@ -32,7 +32,11 @@ type World struct {
 	seen    store.Rev    // of eyes
 	volumes int
 	uids    int
+
 	backups []saved
+	// restores counts them; restoring: the store is being filled.
+	restores  int
+	restoring bool
 
 	judge *judge
 	// Steps counts what was done, choices without effect left out; Counts each kind.
@@ -188,7 +192,9 @@ func (w *World) look() {
 func (w *World) view(f func(world.View)) { w.eyes.Look(f) }
 
 func (w *World) newVolume() spec.VolumeID {
-	w.volumes++
+	if w.volumes++; w.plant.OneVolumeID {
+		w.volumes = (w.volumes-1)%20 + 1
+	}
 	return spec.VolumeID(fmt.Sprintf("%032x", w.volumes))
 }
 

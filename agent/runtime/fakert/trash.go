@@ -42,7 +42,7 @@ func (h *Host) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
 	h.trash[o.Volume] = trashed{
 		runtime.Trashed{
 			ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
-			Turn: o.Turn, SizeBytes: o.SizeBytes, Unused: o.Unused,
+			Turn: o.Turn, SizeBytes: o.SizeBytes,
 		},
 		h.now().Add(o.Trash.Duration),
 	}

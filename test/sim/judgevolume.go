@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// mounted judges that a volume is used by its owner alone, on the host it is on, and
+// that the store has it and does not give it up.
+func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.MemberVolume) {
+	if before, known := j.volumes[v.ID]; known && (before.owner != id || before.node != n.name) {
+		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
+	}
+	j.volumes[v.ID] = volumeRun{id, n.name}
+	if token.Epoch != j.w.epoch {
+		return // the store was restored since, and may not know it
+	}
+	j.w.view(func(w world.View) {
+		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Fate == spec.FateReclaiming {
+			j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up", id, v.ID, n.name)
+		}
+	})
+}
+
+// missing and foreign judge that a life finds its volumes; not so after a restore, which
+// knows of volumes as they were once.
+func (j *judge) missing(n *node, id spec.Identity, v spec.MemberVolume) {
+	if j.w.restores == 0 {
+		j.w.fail("volumes", "%s is to run on %s with volume %s, which was used and is not there", id, n.name, v.ID)
+	}
+}
+
+func (j *judge) foreign(n *node, id spec.Identity, v spec.MemberVolume, have dir) {
+	if j.w.restores == 0 {
+		j.w.fail("volumes", "%s is to run on %s with volume %s, and in its place is %s", id, n.name, v.ID, have.id)
+	}
+}
+
+// moved judges that what goes to the trash is what a store gave up, and used by nobody.
+func (j *judge) moved(n *node, key volumeKey, d dir) {
+	if !j.going[d.id] {
+		j.w.fail("volumes", "%s moves volume %s of %s to the trash, and nobody gave it up", n.name, d.id, key.id)
+	}
+	if r, ok := j.alive[key.id]; ok {
+		j.w.fail("volumes", "%s moves volume %s of %s to the trash while %s runs on %s", n.name, d.id, key.id, r.token, r.node)
+	}
+}
+
+// erased judges that a volume lay in the trash for its time, and that it is forgotten.
+func (j *judge) erased(n *node, d *duty, b *bin) {
+	if lay := j.w.clock.Sub(b.moved); lay < b.least {
+		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
+	}
+	if d.epoch != j.w.epoch {
+		return // it was forgotten by the store before this one
+	}
+	j.w.view(func(v world.View) {
+		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id {
+			j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
+		}
+	})
+}
+
+// volume judges what is written of one: it is made once, with a life; it stays what and
+// where it is; its fate goes the way of SAFETY S11; and its record goes last.
+func (j *judge) volume(v world.View, b store.Batch, e store.Event) {
+	old := volumeOf(v, e.Key)
+	if e.Delete {
+		j.dropped(v, old, e.Key)
+		return
+	}
+	now, err := store.Decode[spec.Volume](e.KV)
+	if err != nil {
+		j.w.fail("records", "%v", err)
+		return
+	}
+	if now.Fate == spec.FateReclaiming {
+		j.going[now.UID] = true
+	}
+	_, used := j.ids[now.UID]
+	j.ids[now.UID] = true
+	switch {
+	case j.w.restoring:
+	case old == nil && used:
+		j.w.fail("volumes", "%s gets volume %s for %s, which there was before", now.ID, now.UID, now.Claim)
+	case old == nil && (now.Fate != spec.FateKeep || !mounts(b, &now)):
+		j.w.fail("volumes", "volume %s of %s is made with the fate %s, or for no life", now.UID, now.ID, now.Fate)
+	case old == nil:
+	case old.UID != now.UID || old.Node != now.Node || old.Class != now.Class || old.Number != now.Number || old.SizeBytes > now.SizeBytes:
+		j.w.fail("volumes", "volume %s (%d bytes) of %s on %s becomes %s (%d bytes) on %s", old.UID, old.SizeBytes, old.ID, old.Node, now.UID, now.SizeBytes, now.Node)
+	case old.Fate != now.Fate:
+		j.w.did("volume " + string(old.Fate) + " to " + string(now.Fate))
+		j.fate(v, b, old, &now)
+	}
+}
+
+// volumeOf is the record of a key; nil: there is none.
+func volumeOf(v world.View, key string) *spec.Volume {
+	ref, _ := store.RefOfKey(key)
+	for _, s := range v.World(ref).Slots {
+		for claim, r := range s.Volumes {
+			if store.VolumeKey(s.ID, claim) == key {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// mounts: the batch begins a life with the volume.
+func mounts(b store.Batch, v *spec.Volume) bool {
+	m, err := store.Decode[spec.Member](written(b, store.MemberKey(v.ID)))
+	return err == nil && slices.ContainsFunc(m.Volumes, func(x spec.MemberVolume) bool { return x.ID == v.UID })
+}
+
+// written is what the batch writes at a key; empty: nothing.
+func written(b store.Batch, key string) store.KV {
+	for _, e := range b.Events {
+		if e.Key == key && !e.Delete {
+			return e.KV
+		}
+	}
+	return store.KV{}
+}
+
+// fate judges a new fate by the set as it is at this moment, and by who lives.
+func (j *judge) fate(v world.View, b store.Batch, old, now *spec.Volume) {
+	set, _ := v.Set(old.ID.Ref())
+	m, _ := v.Member(old.ID)
+	wanted := set != nil && !set.Deleting && slices.Contains(ordinals(set), old.ID.Ordinal)
+	policy := retention(set, old.Claim)
+	wrong := ""
+	switch {
+	case old.Fate == spec.FateReclaiming:
+		wrong = "it was given up"
+	case wanted && now.Fate != spec.FateKeep:
+		wrong = "its member is wanted"
+	case now.Fate == spec.FateKeep && !wanted && (policy != spec.Retain || set.Deleting || m == nil):
+		wrong = "no policy keeps it"
+	case now.Fate == spec.FateDelete && (policy != spec.Delete || !set.Deleting && m == nil):
+		wrong = "no policy deletes it"
+	case now.Fate == spec.FateReclaiming && old.Fate != spec.FateDelete && (policy != spec.Delete || !set.Deleting) && !byHand(v, b, old):
+		wrong = "no policy deleted it"
+	case now.Fate == spec.FateReclaiming:
+		wrong = j.user(old.ID, m)
+	}
+	if wrong != "" {
+		j.w.fail("volumes", "the fate of volume %s of %s becomes %s after %s: %s", old.UID, old.ID, now.Fate, old.Fate, wrong)
+	}
+}
+
+// byHand: a person asked to give up this very volume, knowing all lives it had; the
+// request goes with it.
+func byHand(v world.View, b store.Batch, old *spec.Volume) bool {
+	q, _ := v.VolumeRequest(old.ID, old.Claim)
+	id, _ := v.Identity(old.ID)
+	return q != nil && q.Verb == spec.VerbReclaim && q.Volume == old.UID && (id == nil || q.Token == id.LastToken) &&
+		slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(old.ID, old.Claim) })
+}
+
+// user is who may use the volumes of an identity; "": nobody, for ever.
+func (j *judge) user(id spec.Identity, m *spec.Member) string {
+	if m != nil {
+		return "it has the life " + m.Token.String()
+	}
+	if r, ok := j.alive[id]; ok {
+		return r.token.String() + " runs on " + string(r.node)
+	}
+	for _, n := range j.w.nodes {
+		if n.agent != nil && !n.agent.led.Look(id).Open.IsZero() {
+			return n.agent.led.Look(id).Open.String() + " is open on " + string(n.name)
+		}
+	}
+	return ""
+}
+
+// dropped judges that a record goes after its node said that nothing is in the volume's
+// place, and nothing is.
+func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
+	if old == nil || old.Fate != spec.FateReclaiming {
+		j.w.fail("volumes", "the record %s is gone, and it was not given up", key)
+		return
+	}
+	x := v.World(old.ID.Ref())
+	if said := x.Said(old.ID, old.Claim); said == nil || said.Volume != old.UID || !said.State.Released() {
+		j.w.fail("volumes", "the record %s is gone, and its node did not say so", key)
+	}
+	for _, n := range j.w.nodes {
+		if n.name == old.Node && n.dirs[volumeKey{old.ID, old.Claim}].id == old.UID {
+			j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
+		}
+	}
+	j.w.did("volume record gone")
+}
+
+// stops judges, when a life is told to end because the set does not want it any more,
+// that by then it is recorded what becomes of its volumes; with OrderedReady, of those of
+// all members that leave.
+func (j *judge) stops(v world.View, b store.Batch, m *spec.Member) {
+	if m.StopReason != spec.ReasonScaleDown && m.StopReason != spec.ReasonDelete {
+		return
+	}
+	x := v.World(m.ID.Ref())
+	if x.Set == nil || j.w.restoring {
+		return
+	}
+	r := newReading(x)
+	for o, s := range r.slots {
+		if o == m.ID.Ordinal || r.ordered() && !r.recreates() && s.Member != nil && !r.isWanted(o) && !r.vacant(o) {
+			j.undecided(v, b, s)
+		}
+	}
+}
+
+// undecided judges that what becomes of the volumes of one that leaves is recorded, as
+// the policy has it.
+func (j *judge) undecided(v world.View, b store.Batch, s *plan.Slot) {
+	set, _ := v.Set(s.ID.Ref())
+	for claim, old := range s.Volumes {
+		fate := old.Fate
+		if now, err := store.Decode[spec.Volume](written(b, store.VolumeKey(s.ID, claim))); err == nil {
+			fate = now.Fate
+		}
+		policy := retention(set, claim)
+		if policy == spec.Delete && fate == spec.FateKeep || policy == spec.Retain && !set.Deleting && fate == spec.FateDelete {
+			j.w.fail("volumes", "%s leaves, its volumes are to be what %q says, and the fate of %s is %s", s.ID, policy, strings.TrimPrefix(string(old.UID), "0"), fate)
+		}
+	}
+}

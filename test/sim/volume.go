@@ -1,0 +1,265 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+)
+
+// volumeKey is the place of a volume: one a claim of an identity.
+type volumeKey struct {
+	id    spec.Identity
+	claim spec.ClaimName
+}
+
+// dir is a volume in its place, as its owner file has it.
+type dir struct {
+	id     spec.VolumeID
+	number int
+	class  string
+}
+
+// bin is a volume in the trash.
+type bin struct {
+	dir
+	key   volumeKey
+	left  time.Duration // of its time in the trash, at since
+	since time.Time
+	moved time.Time     // and the truth: when it came there,
+	least time.Duration // and how long it is to lie there
+}
+
+// duty is what the agent was told to do with a volume, by a server of that epoch.
+type duty struct {
+	order  spec.VolumeOrder
+	epoch  int64
+	looked bool // nothing of its member was left, a moment ago
+	due    time.Time
+	done   bool
+}
+
+// stopTrash is what a reboot makes of the time in the trash: it may be counted again.
+func (n *node) stopTrash() {
+	for _, id := range slices.Sorted(maps.Keys(n.trash)) {
+		b := n.trash[id]
+		if n.w.chance(2) {
+			b.left = max(0, b.left-n.w.clock.Sub(b.since))
+		}
+	}
+}
+
+func (n *node) startTrash() {
+	for _, b := range n.trash {
+		b.since = n.w.clock
+	}
+}
+
+// beginTrash forgets what was told in the session before, and tells first what lies in
+// the trash, as reclaimer.begin does.
+func (x *session) beginTrash() {
+	n := x.n
+	clear(n.agent.duties)
+	clear(n.agent.said)
+	var reports []spec.VolumeReport
+	for _, id := range slices.Sorted(maps.Keys(n.trash)) {
+		b := n.trash[id]
+		reports = append(reports, spec.VolumeReport{
+			ID: b.key.id, Claim: b.key.claim, Volume: id, Number: b.number, Class: b.class, State: spec.VolumeTrashed,
+		})
+	}
+	x.sendVolumes(true, reports)
+}
+
+func (x *session) sendVolumes(full bool, reports []spec.VolumeReport) {
+	docs, err := wire.Documents(reports)
+	if err != nil {
+		panic(err)
+	}
+	x.up = append(x.up, &proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: &proto.VolumeReports{Full: full, ReportsJson: docs}}})
+}
+
+// sendSaid sends what is said of volumes; false: nothing.
+func (x *session) sendSaid() bool {
+	said := x.n.agent.said
+	var reports []spec.VolumeReport
+	for _, id := range slices.Sorted(maps.Keys(said)) {
+		reports = append(reports, said[id])
+	}
+	clear(said)
+	if len(reports) > 0 {
+		x.sendVolumes(false, reports)
+	}
+	return len(reports) > 0
+}
+
+// takeVolumes takes orders; a full list replaces all.
+func (x *session) takeVolumes(m *proto.Wanted) {
+	orders, err := wire.ToDocuments[spec.VolumeOrder](m.GetVolumesJson())
+	if err != nil {
+		panic(err)
+	}
+	duties := x.n.agent.duties
+	if m.GetFull() {
+		clear(duties)
+	}
+	for _, o := range orders {
+		if old := duties[o.Volume]; old == nil || old.order != o {
+			duties[o.Volume] = &duty{order: o, epoch: wire.ToSequence(m.GetSequence()).Epoch}
+		}
+	}
+}
+
+// reclaim has an agent do something of what it was told of volumes.
+func (w *World) reclaim() bool {
+	at := w.r.IntN(len(w.nodes))
+	for i := range w.nodes {
+		if n := w.nodes[(at+i)%len(w.nodes)]; n.agent != nil && n.reclaim() {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *node) reclaim() bool {
+	a := n.agent
+	for _, id := range slices.Sorted(maps.Keys(a.duties)) {
+		d := a.duties[id]
+		n.takeAny(d)
+		if d.done || n.w.clock.Before(d.due) {
+			continue
+		}
+		did := true
+		if d.order.Fate == spec.FateReclaiming {
+			n.giveUp(d)
+		} else {
+			did = n.erase(d)
+		}
+		if !did {
+			continue
+		}
+		if n.w.chance(40) && !n.w.judge.settling {
+			n.stopAgent("it crashed at a volume")
+		}
+		return true
+	}
+	return false
+}
+
+// giveUp looks whether something of the member is left here, and then moves the volume
+// into the trash; between the two anything may happen.
+func (n *node) giveUp(d *duty) {
+	o := d.order
+	if !d.looked {
+		entry, p := n.agent.led.Look(o.ID), n.place(o.ID)
+		p.pass()
+		if d.looked = entry.Open.IsZero() && p.alive.IsZero(); !d.looked {
+			n.refuse(d, "Exists")
+			return
+		}
+		if n.w.chance(2) {
+			return
+		}
+	}
+	d.looked = false
+	key := volumeKey{o.ID, o.Claim}
+	have, there := n.dirs[key]
+	switch _, binned := n.trash[o.Volume]; {
+	case there && (have.id != o.Volume || have.number != o.Number):
+		n.refuse(d, "Foreign")
+		return
+	case there && binned:
+		n.refuse(d, "Exists")
+		return
+	case there:
+		n.w.judge.moved(n, key, have)
+		if n.w.plant.SaysGone {
+			break
+		}
+		delete(n.dirs, key)
+		n.trash[have.id] = &bin{dir: have, key: key, left: o.Trash.Duration, since: n.w.clock, moved: n.w.clock, least: o.Trash.Duration}
+		n.w.note("%s: volume %s of %s goes to the trash", n.name, have.id, o.ID.MemberName())
+		n.w.did("volume moved to the trash")
+	case binned:
+	case o.Unused:
+		n.say(d, spec.VolumeAbsent)
+		n.w.did("volume never made")
+		return
+	default:
+		n.refuse(d, "Absent")
+		return
+	}
+	n.say(d, spec.VolumeTrashed)
+}
+
+// takeAny is a plant: for a volume that is forgotten the next one in its place is taken.
+func (n *node) takeAny(d *duty) {
+	key := volumeKey{d.order.ID, d.order.Claim}
+	have, there := n.dirs[key]
+	if n.w.plant.TakesAnyVolume && d.order.Fate == spec.FateGone && there && n.agent.led.Look(key.id).Open.IsZero() {
+		n.w.judge.moved(n, key, have)
+	}
+}
+
+// say tells what became of a volume, and that is that.
+func (n *node) say(d *duty, state spec.VolumeState) {
+	o := d.order
+	d.done = true
+	n.agent.said[o.Volume] = spec.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class, State: state}
+}
+
+// refuse says why a volume stays, and tries again later.
+func (n *node) refuse(d *duty, cause string) {
+	n.say(d, spec.VolumeRefused)
+	r := n.agent.said[d.order.Volume]
+	r.Cause, r.Message = cause, cause
+	n.agent.said[d.order.Volume] = r
+	d.done, d.due = false, n.w.clock.Add(time.Second)
+	n.w.did("volume refused: " + cause)
+}
+
+// erase deletes for ever what is forgotten, when its time is over; false: it is not.
+func (n *node) erase(d *duty) bool {
+	b := n.trash[d.order.Volume]
+	if b != nil {
+		if n.w.clock.Sub(b.since) < b.left && !n.w.plant.ErasesEarly {
+			d.due = b.since.Add(b.left)
+			return false
+		}
+		n.w.judge.erased(n, d, b)
+		delete(n.trash, d.order.Volume)
+		n.w.note("%s: volume %s of %s is erased", n.name, d.order.Volume, d.order.ID.MemberName())
+		n.w.did("volume erased")
+	}
+	n.say(d, spec.VolumeErased)
+	return true
+}
+
+// volumes makes those that are new and mounts all, as agent/volume does.
+func (x *worker) volumes(p *place) string {
+	if x.life == nil {
+		return "VolumeRefused"
+	}
+	for _, v := range x.life.Member.Volumes {
+		key := volumeKey{x.id, v.Claim}
+		have, there := x.n.dirs[key]
+		switch fresh := x.life.FreshVolumes[v.Claim] != ""; {
+		case !there && !fresh:
+			x.n.w.judge.missing(x.n, x.id, v)
+			return "VolumeRefused"
+		case !there:
+			have = dir{v.ID, v.Number, v.Class}
+			x.n.dirs[key] = have
+		case have.id != v.ID:
+			x.n.w.judge.foreign(x.n, x.id, v, have)
+			return "VolumeRefused"
+		}
+		x.n.w.judge.mounted(x.n, x.id, x.token, v)
+	}
+	p.scratch = true
+	x.prepared.volumes, x.left.scratch = true, true
+	return ""
+}
