@@ -137,6 +137,31 @@ func TestPictureNames(t *testing.T) {
 	}
 }
 
+// A set that is being renamed from db to dbs is found under both names; each of its
+// members is listed as it was itself told.
+func TestPictureOfARename(t *testing.T) {
+	w := scene()
+	w.Status = &spec.SetStatus{ServiceName: "db"}
+	w.Slots[0].Member.Service, w.Slots[1].Member.Service = "db", "dbs" // the third is of an earlier version
+	old := &spec.ServiceRecord{Name: "db", Namespace: "default", Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
+	p := Picture(spec.Sequence{}, refDB, w, []*spec.ServiceRecord{old}, "d")
+	if want := []spec.DNSName{{Name: "db", PublishNotReady: true}, {Name: "dbs"}}; p.Service != "dbs" || p.Former != "db" || !reflect.DeepEqual(p.Names, want) {
+		t.Errorf("got %q and %q, %+v; want both, each by what its Service says", p.Service, p.Former, p.Names)
+	}
+	for i, want := range []string{"db-0.db.default.svc.d", "db-1.dbs.default.svc.d", "db-2.db.default.svc.d"} {
+		if p.Peers[i].FQDN != want {
+			t.Errorf("got %s, want %s", p.Peers[i].FQDN, want)
+		}
+	}
+	if p = Picture(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.Names, []spec.DNSName{{Name: "db"}, {Name: "dbs"}}) {
+		t.Errorf("got %+v; want both also without any Service", p.Names)
+	}
+	w.Status.ServiceName = "dbs"
+	if p = Picture(spec.Sequence{}, refDB, w, []*spec.ServiceRecord{old}, "d"); p.Former != "" || !reflect.DeepEqual(p.Names, []spec.DNSName{{Name: "dbs"}}) {
+		t.Errorf("got %q, %+v; want the new name alone", p.Former, p.Names)
+	}
+}
+
 func TestPictureOfASet(t *testing.T) {
 	w := scene()
 	w.Bootstrapped = true
