@@ -15,6 +15,7 @@ import (
 type part struct {
 	// What the names were made from; nobody else holds these slices.
 	service string
+	former  string
 	peers   []spec.Peer
 	names   []spec.DNSName
 
@@ -24,25 +25,32 @@ type part struct {
 
 // of reports whether the part is what newPart would make of p, in the same domain.
 func (t *part) of(p spec.Picture) bool {
-	return t.service == p.Service && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
+	return t.service == p.Service && t.former == p.Former && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
 }
 
 // newPart makes the names of a set and packs their answers.
 func newPart(p spec.Picture, domain string) *part {
 	t := &part{
-		service: p.Service, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
+		service: p.Service, former: p.Former, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
 		nodes: map[string]*node{}, pointers: map[string]*node{},
 	}
 	for i := range t.names {
 		t.names[i].Ports = slices.Clone(t.names[i].Ports)
 	}
 	base := "." + string(p.Ref.Namespace) + ".svc." + domain
-	members := t.members(base)
-	if isLabel(p.Service) {
-		declare(t.nodes, p.Service+base)
+	members := t.members(t.service, base)
+	for _, m := range members {
+		if m.addr.IsValid() {
+			addPointer(t.pointers, m.addr, m.name)
+		}
 	}
+	former := t.members(t.former, base)
 	for _, n := range t.names {
-		if isLabel(n.Name) {
+		switch {
+		case !isLabel(n.Name):
+		case n.Name == t.former: // whoever asks by the former name gets former names
+			t.serve(n, n.Name+base, former)
+		default:
 			t.serve(n, n.Name+base, members)
 		}
 	}
@@ -60,22 +68,25 @@ type member struct {
 	ready bool
 }
 
-// members adds the members' own names and reverse names, and returns the members
-// that can be named.
-func (t *part) members(base string) []member {
+// members adds a service and the members' own names below it, and returns the members
+// that can be named so.
+func (t *part) members(service, base string) []member {
+	if !isLabel(service) {
+		return nil
+	}
+	declare(t.nodes, service+base)
 	members := make([]member, 0, len(t.peers))
 	for _, peer := range t.peers {
-		if !isLabel(peer.Name) || !isLabel(t.service) {
+		if !isLabel(peer.Name) {
 			continue
 		}
-		m := member{name: peer.Name + "." + t.service + base, addr: peer.Address.Unmap(), ready: peer.Ready}
+		m := member{name: peer.Name + "." + service + base, addr: peer.Address.Unmap(), ready: peer.Ready}
 		n := declare(t.nodes, m.name)
 		if n == nil {
 			continue
 		}
 		if m.addr.IsValid() {
 			n.add(addressRR(m.name, m.addr))
-			addPointer(t.pointers, m.addr, m.name)
 		}
 		members = append(members, m)
 	}

@@ -255,8 +255,11 @@ type ApplyRequest struct {
 	Namespace       string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // for objects that name none
 	DryRun          bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	SkipUnsupported bool                   `protobuf:"varint,4,opt,name=skip_unsupported,json=skipUnsupported,proto3" json:"skip_unsupported,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Sets may get another serviceName: their members restart for it, and both names
+	// resolve until all have.
+	RenameService bool `protobuf:"varint,5,opt,name=rename_service,json=renameService,proto3" json:"rename_service,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyRequest) Reset() {
@@ -313,6 +316,13 @@ func (x *ApplyRequest) GetDryRun() bool {
 func (x *ApplyRequest) GetSkipUnsupported() bool {
 	if x != nil {
 		return x.SkipUnsupported
+	}
+	return false
+}
+
+func (x *ApplyRequest) GetRenameService() bool {
+	if x != nil {
+		return x.RenameService
 	}
 	return false
 }
@@ -2075,12 +2085,13 @@ const file_control_proto_rawDesc = "" +
 	"\aservers\x18\r \x03(\tR\aservers\"4\n" +
 	"\x04File\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\x96\x01\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\xbd\x01\n" +
 	"\fApplyRequest\x12$\n" +
 	"\x05files\x18\x01 \x03(\v2\x0e.stead.v1.FileR\x05files\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12)\n" +
-	"\x10skip_unsupported\x18\x04 \x01(\bR\x0fskipUnsupported\"X\n" +
+	"\x10skip_unsupported\x18\x04 \x01(\bR\x0fskipUnsupported\x12%\n" +
+	"\x0erename_service\x18\x05 \x01(\bR\rrenameService\"X\n" +
 	"\rApplyResponse\x12+\n" +
 	"\aapplied\x18\x01 \x03(\v2\x11.stead.v1.AppliedR\aapplied\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\xb1\x01\n" +

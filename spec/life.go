@@ -49,11 +49,14 @@ type Picture struct {
 	Replicas   int      `json:"replicas"`
 	// InitialReplicas is the number of members at the set's creation: those that
 	// form a cluster with each other; later ones join it.
-	InitialReplicas int       `json:"initialReplicas"`
-	Bootstrapped    bool      `json:"bootstrapped"`
-	Service         string    `json:"service"` // governing
-	Peers           []Peer    `json:"peers"`   // ordinal order; every identity with an address
-	Names           []DNSName `json:"names"`   // services that select the set, governing included
+	InitialReplicas int    `json:"initialReplicas"`
+	Bootstrapped    bool   `json:"bootstrapped"`
+	Service         string `json:"service"` // governing
+	// Former is the service under which the members are found as well, because it was
+	// renamed and not all run a life begun since; "": there is none.
+	Former string    `json:"former,omitempty"`
+	Peers  []Peer    `json:"peers"` // ordinal order; every identity with an address
+	Names  []DNSName `json:"names"` // services that select the set, governing included
 	// Told is the last change of the set's history that the picture includes.
 	Told ChangeID `json:"told,omitzero"`
 	// Gone: the set no longer exists; all else is empty but Ref and Sequence.
@@ -67,6 +70,10 @@ type Peer struct {
 	FQDN    string     `json:"fqdn"`
 	Address netip.Addr `json:"address"`
 	Ready   bool       `json:"ready"`
+	// Node is where its life is, and Host that node's address for other hosts; zero: it
+	// has no life, or the node does not say.
+	Node NodeName   `json:"node,omitempty"`
+	Host netip.Addr `json:"host,omitzero"`
 }
 
 // DNSName is a service's name with what DNS needs of it.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"time"
@@ -91,6 +92,9 @@ func (s *Set) Start() int {
 	return int(s.Spec.Ordinals.Start)
 }
 
+// Service is the governing service: the DNS name under which the members are found.
+func (s *Set) Service() string { return cmp.Or(s.Spec.ServiceName, string(s.Ref.Name)) }
+
 // Range is which ordinals the members have.
 func (s *Set) Range() OrdinalRange { return s.Spec.Ordinals.Range(s.Replicas()) }
 
@@ -148,6 +152,9 @@ type Member struct {
 	// another boot refuses it (SAFETY S4).
 	Boot    BootID     `json:"boot"`
 	Address netip.Addr `json:"address"`
+	// Service is the set's governing service when the life was begun: part of its name
+	// until it is over. "" of a life that an earlier version began: see plan.Service.
+	Service string `json:"service,omitempty"`
 	// GraceSeconds between the stop signal and SIGKILL.
 	GraceSeconds int64          `json:"graceSeconds"`
 	Volumes      []MemberVolume `json:"volumes,omitempty"`

@@ -42,11 +42,11 @@ type SetSpec struct {
 	// Replicas is the number of members, 0 or more. nil in a manifest keeps the
 	// present number (1 at creation); never nil in a stored set.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector must match the template's labels. Immutable.
+	// Selector must match the template's labels. Immutable, but for a set that is adopted.
 	Selector *LabelSelector `json:"selector,omitempty"`
 	Template Template       `json:"template"`
 	// ServiceName is the governing service: the DNS name under which the members
-	// are found. Default: the set's name. Immutable.
+	// are found. Default: the set's name. Changes only with --rename-service.
 	ServiceName          string          `json:"serviceName,omitempty"`
 	VolumeClaimTemplates []ClaimTemplate `json:"volumeClaimTemplates,omitempty"`
 	// PodManagementPolicy is OrderedReady (default) or Parallel.

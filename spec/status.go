@@ -23,7 +23,10 @@ type SetStatus struct {
 	UpdateRevision   RevisionHash `json:"updateRevision,omitempty"`
 	// RolledBackFrom is the update revision when it was given up (onFailure: Rollback):
 	// the members go to the current revision until the template changes.
-	RolledBackFrom RevisionHash   `json:"rolledBackFrom,omitempty"`
+	RolledBackFrom RevisionHash `json:"rolledBackFrom,omitempty"`
+	// ServiceName is the governing service with which every member runs. It follows the
+	// spec's when a rename is complete; until then members are found under both.
+	ServiceName    string         `json:"serviceName,omitempty"`
 	CollisionCount int            `json:"collisionCount,omitempty"`
 	Bootstrapped   bool           `json:"bootstrapped,omitempty"`
 	Conditions     []Condition    `json:"conditions,omitempty"`

@@ -6,7 +6,7 @@ import (
 )
 
 // ValidateUpdate says what of a running set's spec must not become what it is in
-// next. Both have their defaults. Problems have no position: see Objects.Locate.
+// next. A rename of the service is the caller's to take out. Both have their defaults. Problems have no position: see Objects.Locate.
 func ValidateUpdate(old, next *SetSpec) []Problem {
 	var p problemList
 	if !same(old.Selector, next.Selector) {
@@ -29,7 +29,7 @@ func ValidateAdoption(old, next *SetSpec) []Problem {
 func (p *problemList) serviceName(old, next *SetSpec) {
 	if old.ServiceName != next.ServiceName {
 		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", quote(old.ServiceName), quote(next.ServiceName)),
-			"the members are found under it")
+			"the members are found under it; --rename-service changes it: they restart, and both names resolve until all have")
 	}
 }
 

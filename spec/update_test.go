@@ -13,7 +13,7 @@ func TestValidateAdoption(t *testing.T) {
 		t.Errorf("got %v; want that the members that are there decide", got)
 	}
 	next.ServiceName = "x"
-	const want = `spec.serviceName: must not change from "db" to "x"; the members are found under it`
+	const want = `spec.serviceName: must not change from "db" to "x"; the members are found under it; --rename-service changes it: they restart, and both names resolve until all have`
 	if got := ValidateAdoption(parse(), next); len(got) != 1 || got[0].String() != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
@@ -46,7 +46,7 @@ func TestValidateUpdate(t *testing.T) {
 		{"no selector", func(s *SetSpec) { s.Selector = nil },
 			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
 		{"the service", func(s *SetSpec) { s.ServiceName = "x" },
-			[]string{`spec.serviceName: must not change from "db" to "x"; the members are found under it`}},
+			[]string{`spec.serviceName: must not change from "db" to "x"; the members are found under it; --rename-service changes it: they restart, and both names resolve until all have`}},
 		{"a larger size", func(s *SetSpec) { storage(s, "2Gi") }, nil},
 		{"a claim comes", func(s *SetSpec) {
 			log := Clone(s.VolumeClaimTemplates[0])

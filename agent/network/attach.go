@@ -92,7 +92,7 @@ func (n *Network) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.
 	if err != nil {
 		return nil, err
 	}
-	if err := free(h, addr, link); err != nil {
+	if err := n.free(h, addr, link); err != nil {
 		return nil, err
 	}
 	if link != nil {
@@ -169,14 +169,15 @@ func carries(h *netlink.Handle, link netlink.Link, addr netip.Addr) bool {
 	})
 }
 
-// free fails if a route leads addr to anything but link (nil: to anything).
-func free(h *netlink.Handle, addr netip.Addr, link netlink.Link) error {
+// free fails if a route leads addr to anything here but link (nil: to anything). That it
+// leads to another host still is news of before.
+func (n *Network) free(h *netlink.Handle, addr netip.Addr, link netlink.Link) error {
 	all, err := routes(h, 0)
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		if prefixOf(r.Dst) != netip.PrefixFrom(addr, 32) || link != nil && r.LinkIndex == link.Attrs().Index {
+		if prefixOf(r.Dst) != netip.PrefixFrom(addr, 32) || link != nil && r.LinkIndex == link.Attrs().Index || n.leadsElsewhere(r) {
 			continue
 		}
 		holder := fmt.Sprintf("link %d", r.LinkIndex)

@@ -69,6 +69,10 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 		{"sysctl", "net.ipv4.ip_forward = 1", forward},
 		{"nft", fmt.Sprintf("table ip %s: ip saddr %s ip daddr != %s masquerade", n.table().Name, n.cfg.CIDR, n.cfg.CIDR), table},
 	}
+	if link, err := h.LinkByName(n.tunnelName()); err == nil {
+		settings = append(settings, Setting{"link", fmt.Sprintf("%s alias %s: VXLAN %d to other hosts, UDP port %d",
+			link.Attrs().Name, n.tunnelAlias(), n.network(), vxlanPort), true})
+	}
 	ids, err := n.Attached(ctx)
 	if err != nil {
 		return nil, err

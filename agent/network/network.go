@@ -42,7 +42,9 @@ type Config struct {
 	// NetNS is the path of the host's network namespace; "": the process's own.
 	NetNS string
 	// MTU of the members' links; zero: 1500.
-	MTU    int
+	MTU int
+	// Mode is how members of other hosts are reached; "": ModeAuto.
+	Mode   string
 	Logger *slog.Logger // nil: silent
 }
 
@@ -53,6 +55,8 @@ type Network struct {
 	name  string // <first 8 of the cluster id>-<node>
 	mu    sync.Mutex
 	ready bool // Setup found no conflict
+	// remote are the members elsewhere and their hosts; nil: not told yet.
+	remote map[netip.Addr]netip.Addr
 }
 
 // New checks the configuration and touches nothing.
@@ -66,6 +70,9 @@ func New(cfg Config) (*Network, error) {
 	if cfg.MTU == 0 {
 		cfg.MTU = 1500
 	}
+	if cfg.Mode == "" {
+		cfg.Mode = ModeAuto
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -78,8 +85,10 @@ func New(cfg Config) (*Network, error) {
 		return nil, fmt.Errorf("network: --cidr %s is no IPv4 range of /8 or smaller, such as %s", cfg.CIDR, DefaultCIDR)
 	case !cfg.Gateway.Is4() || cfg.CIDR.Contains(cfg.Gateway):
 		return nil, fmt.Errorf("network: gateway %s is no IPv4 address outside of --cidr %s", cfg.Gateway, cfg.CIDR)
-	case cfg.MTU < 576 || cfg.MTU > 65535:
-		return nil, fmt.Errorf("network: MTU %d is not within 576..65535", cfg.MTU)
+	case cfg.Mode != ModeAuto && cfg.Mode != ModeRoutes && cfg.Mode != ModeVXLAN:
+		return nil, fmt.Errorf("network: --network-mode %q is unknown; write %s, %s or %s", cfg.Mode, ModeAuto, ModeRoutes, ModeVXLAN)
+	case cfg.MTU < 576+vxlanOverhead || cfg.MTU > 65535:
+		return nil, fmt.Errorf("network: MTU %d is not within %d..65535", cfg.MTU, 576+vxlanOverhead)
 	}
 	return &Network{cfg: cfg, name: cfg.ClusterID[:8] + "-" + string(cfg.Node)}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/stead-project/stead/spec"
 	"github.com/vishvananda/netlink"
@@ -38,7 +39,7 @@ func (n *Network) Setup(ctx context.Context) error {
 		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
 	}
 	n.ready = true
-	return nil
+	return n.reach(ctx, h)
 }
 
 // base puts everything in place that is not a member's.
@@ -92,7 +93,7 @@ func (n *Network) overlap(h *netlink.Handle) error {
 	names, ours := map[int]string{}, map[int]bool{}
 	for _, link := range all {
 		names[link.Attrs().Index] = link.Attrs().Name
-		_, ours[link.Attrs().Index] = n.identityOf(link.Attrs().Alias)
+		ours[link.Attrs().Index] = strings.HasPrefix(link.Attrs().Alias, n.aliasPrefix())
 	}
 	addrs, err := addresses(h, nil)
 	if err != nil {
@@ -101,7 +102,7 @@ func (n *Network) overlap(h *netlink.Handle) error {
 	ownGateway := false
 	for _, a := range addrs {
 		p := prefixOf(a.IPNet)
-		own := a.Label == n.label()
+		own := a.Label == n.label() || a.Label == n.tunnelLabel()
 		ownGateway = ownGateway || own && p.Addr() == n.cfg.Gateway
 		switch {
 		case p.Addr() == n.cfg.Gateway && !own:
@@ -117,7 +118,7 @@ func (n *Network) overlap(h *netlink.Handle) error {
 	}
 	for _, r := range all4 {
 		p := prefixOf(r.Dst)
-		if n.isUnreachable(r) || r.Protocol == protocol && ours[r.LinkIndex] {
+		if n.isUnreachable(r) || n.leadsElsewhere(r) || r.Protocol == protocol && ours[r.LinkIndex] {
 			continue
 		}
 		switch {
@@ -164,7 +165,7 @@ func (n *Network) Repair(ctx context.Context, wanted []Assignment) error {
 	return errors.Join(errs...)
 }
 
-// Teardown removes everything of this node's: links, table, gateway, route.
+// Teardown removes everything of this node's: links, tunnel, table, gateway, routes.
 // net.ipv4.ip_forward stays as it is.
 func (n *Network) Teardown(ctx context.Context) error {
 	n.mu.Lock()
@@ -187,6 +188,10 @@ func (n *Network) Teardown(ctx context.Context) error {
 		return fmt.Errorf("tear down network: %w", err)
 	}
 	defer h.Close()
+	n.remote = map[netip.Addr]netip.Addr{}
+	if err := errors.Join(n.reach(ctx, h), n.removeTunnel(h)); err != nil {
+		return fmt.Errorf("tear down network: %w", err)
+	}
 	addrs, err := addresses(h, nil)
 	if err != nil {
 		return fmt.Errorf("tear down network: %w", err)

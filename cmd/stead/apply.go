@@ -24,7 +24,8 @@ const manifestBytes = 8 << 20
 func applyCommand(c *cli) *cobra.Command {
 	var (
 		files           []string
-		dryRun, skip    bool
+		dryRun          bool
+		meant           meant
 		wait            bool
 		timeout         time.Duration
 		applyCmdExample = `  stead apply -f examples/etcd.yaml --wait
@@ -45,7 +46,7 @@ func applyCommand(c *cli) *cobra.Command {
 				ctx, cancel := call(cmd.Context())
 				defer cancel()
 				done, err := control.Apply(ctx, &proto.ApplyRequest{
-					Files: read, Namespace: c.namespace, DryRun: dryRun, SkipUnsupported: skip,
+					Files: read, Namespace: c.namespace, DryRun: dryRun, SkipUnsupported: meant.skip, RenameService: meant.rename,
 				})
 				if err != nil {
 					return err
@@ -59,17 +60,21 @@ func applyCommand(c *cli) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	manifestFlags(flags, &files, &skip)
+	manifestFlags(flags, &files, &meant)
 	flags.BoolVar(&dryRun, "dry-run", false, "say what would be done and do nothing; 'stead diff' also shows what differs")
 	flags.BoolVar(&wait, "wait", false, "wait until every member of the applied sets is available, showing who waits for what")
 	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits; exit code 3 when it is over")
 	return cmd
 }
 
-// manifestFlags name the manifests of a verb.
-func manifestFlags(flags *pflag.FlagSet, files *[]string, skip *bool) {
+// meant is what a person says of manifests beside them.
+type meant struct{ skip, rename bool }
+
+// manifestFlags name the manifests of a verb, and what is meant by them.
+func manifestFlags(flags *pflag.FlagSet, files *[]string, m *meant) {
 	flags.StringArrayVarP(files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - (may be repeated)")
-	flags.BoolVar(skip, "skip-unsupported", false, "leave out objects of kinds that Stead does not run")
+	flags.BoolVar(&m.skip, "skip-unsupported", false, "leave out objects of kinds that Stead does not run")
+	flags.BoolVar(&m.rename, "rename-service", false, "let sets get another serviceName: their members restart for it, and both names resolve until all have")
 }
 
 // readManifests reads every file once; a directory stands for the manifests in it.

@@ -68,7 +68,7 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d ending", replicasOf(&s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
 		"Update", fmt.Sprintf("%d on the newest revision, %d of them available", st.UpdatedReplicas, st.UpdatedAvailableReplicas),
 		"Policy", fmt.Sprintf("%s, %s", s.PodManagementPolicy, s.UpdateStrategy.Type),
-		"Service", s.ServiceName,
+		"Service", serviceText(&s, &st),
 		"Revision", fmt.Sprintf("current %s, update %s", st.CurrentRevision, st.UpdateRevision),
 		"Bootstrapped", fmt.Sprint(st.Bootstrapped),
 	)
@@ -98,6 +98,14 @@ func ordered(st *setStatus) string {
 		return " (its rollout is paused)"
 	}
 	return ""
+}
+
+// serviceText is the governing service, and the former while a rename is not complete.
+func serviceText(s *spec.SetSpec, st *setStatus) string {
+	if st.ServiceName == "" || st.ServiceName == s.ServiceName {
+		return s.ServiceName
+	}
+	return fmt.Sprintf("%s, renamed from %s: both names resolve until every member runs anew", s.ServiceName, st.ServiceName)
 }
 
 // rows is the table of members; who waits says for what.

@@ -18,7 +18,7 @@ const exitDifferent = 1
 func diffCommand(c *cli) *cobra.Command {
 	var (
 		files []string
-		skip  bool
+		meant meant
 	)
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
@@ -33,7 +33,7 @@ as when the manifests would be refused.`,
 		Args: exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			different := false
-			err := c.dryRun(cmd, files, skip, func(done *proto.ApplyResponse) (err error) {
+			err := c.dryRun(cmd, files, meant, func(done *proto.ApplyResponse) (err error) {
 				sayWarnings(cmd.ErrOrStderr(), done)
 				different, err = printDifference(cmd.OutOrStdout(), done)
 				return err
@@ -47,12 +47,12 @@ as when the manifests would be refused.`,
 			return err
 		},
 	}
-	manifestFlags(cmd.Flags(), &files, &skip)
+	manifestFlags(cmd.Flags(), &files, &meant)
 	return cmd
 }
 
 // dryRun asks what applying the files would do.
-func (c *cli) dryRun(cmd *cobra.Command, files []string, skip bool, then func(*proto.ApplyResponse) error) error {
+func (c *cli) dryRun(cmd *cobra.Command, files []string, meant meant, then func(*proto.ApplyResponse) error) error {
 	read, err := readManifests(files, cmd.InOrStdin())
 	if err != nil {
 		return err
@@ -60,7 +60,9 @@ func (c *cli) dryRun(cmd *cobra.Command, files []string, skip bool, then func(*p
 	return c.with(func(control proto.ControlClient) error {
 		ctx, cancel := call(cmd.Context())
 		defer cancel()
-		done, err := control.Apply(ctx, &proto.ApplyRequest{Files: read, Namespace: c.namespace, DryRun: true, SkipUnsupported: skip})
+		done, err := control.Apply(ctx, &proto.ApplyRequest{
+			Files: read, Namespace: c.namespace, DryRun: true, SkipUnsupported: meant.skip, RenameService: meant.rename,
+		})
 		if err != nil {
 			return err
 		}

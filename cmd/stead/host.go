@@ -33,8 +33,12 @@ type hostOptions struct {
 	Gateway    string            // the members' gateway and DNS address, on lo
 	BootID     string            // file that holds the kernel's boot id
 	MTU        int               // of the members' links
+	Mode       string            // how members of other hosts are reached
+	Address    string            // of this host for other hosts
 	Metrics    string            // where the agent's are served; "": nowhere
 	Classes    map[string]string // directory by storage class
+	Join       []string          // servers on other hosts; none: a socket
+	Token      string            // to be let in by them; "": has been
 }
 
 func (o *hostOptions) flags(f *pflag.FlagSet) {
@@ -46,6 +50,9 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringToStringVar(&o.Classes, "storage-class", nil,
 		"a storage class and its directory on this host: ssd=/mnt/ssd (repeatable; local is in --root unless named)")
 	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
+	f.StringVar(&o.Mode, "network-mode", network.ModeAuto,
+		"how members of other hosts are reached: routes (hosts share a link), vxlan (through a tunnel), or auto, which takes what fits")
+	f.StringVar(&o.Address, "address", "", "address of this host for other hosts (default: that of the default route, or the only one)")
 }
 
 // check fills in the node's name and refuses what cannot work.
@@ -79,6 +86,7 @@ type host struct {
 	network *network.Network
 	volumes *volume.Volumes
 	dns     *dnsd.Server
+	reach   *reacher
 	log     *slog.Logger
 	changed chan struct{} // something of the host's network went
 
@@ -121,11 +129,12 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 		return nil, err
 	}
 	h.network, err = network.New(network.Config{
-		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Logger: log,
+		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, Logger: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
 	}
+	h.reach = newReacher(spec.NodeName(o.Node), h.network, log)
 	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, ClusterID: id, Boot: boot, Clock: agent.SinceBoot})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
@@ -193,6 +202,7 @@ func (h *host) see(pictures []spec.Picture) {
 	}
 	h.zone = h.zone.Next(h.told)
 	h.dns.Swap(h.zone)
+	h.reach.see(pictures)
 }
 
 // facts are what this node says of itself.
@@ -201,9 +211,13 @@ func facts(o hostOptions) (spec.NodeFacts, error) {
 	if err != nil {
 		return spec.NodeFacts{}, err
 	}
+	address, err := o.address()
+	if err != nil {
+		return spec.NodeFacts{}, err
+	}
 	memory, err := memoryBytes()
 	return spec.NodeFacts{
-		Name: spec.NodeName(o.Node), Boot: boot,
+		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address,
 		Classes:   volume.ClassNames(o.Classes),
 		CPUMillis: int64(goruntime.NumCPU()) * 1000, MemoryBytes: memory, Version: version,
 	}, err

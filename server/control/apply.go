@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -39,7 +37,7 @@ func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 	if len(problems) > 0 {
 		return nil, refuse(codes.InvalidArgument, texts(problems))
 	}
-	a, err := s.draft(ctx, &objects)
+	a, err := s.draft(ctx, &objects, r.GetRenameService())
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +65,7 @@ type draft struct {
 }
 
 // draft reads what is there and decides about each object; it writes nothing.
-func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
+func (s *Server) draft(ctx context.Context, o *spec.Objects, rename bool) (*draft, error) {
 	kvs, err := s.present(ctx, o)
 	if err != nil {
 		return nil, err
@@ -83,7 +81,7 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	misfits, err := d.sets(ctx, o, kvs, s.cfg.World)
+	misfits, err := d.sets(ctx, o, kvs, s.cfg.World, rename)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +89,7 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects) (*draft, error) {
 	s.cfg.World.Look(func(v world.View) {
 		var warnings []string
 		problems, warnings = d.after.ports(v)
-		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v))
+		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.unserved(v))
 	})
 	problems = append(problems, tooLarge(d.edits)...)
 	switch {
@@ -180,7 +178,7 @@ func (d *draft) services(o *spec.Objects, kvs map[string]store.KV) error {
 }
 
 // sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(ctx context.Context, o *spec.Objects, kvs map[string]store.KV, w world.Reader) ([]string, error) {
+func (d *draft) sets(ctx context.Context, o *spec.Objects, kvs map[string]store.KV, w world.Reader, rename bool) ([]string, error) {
 	var problems []spec.Problem
 	var misfits []string
 	for _, m := range o.Sets {
@@ -189,58 +187,35 @@ func (d *draft) sets(ctx context.Context, o *spec.Objects, kvs map[string]store.
 		if err != nil {
 			return nil, err
 		}
-		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC(), user(ctx)}, o.Seen(ref))
+		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC(), user(ctx), rename}, o.Seen(ref))
 		if err != nil {
 			return nil, err
 		}
-		problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
-		if e.applied.GetOutcome() == created {
+		located := func(list []spec.Problem) {
+			problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), list)...)
+		}
+		located(wrong)
+		switch e.applied.GetOutcome() {
+		case created:
 			var kept []*spec.Volume
 			w.Look(func(v world.View) {
 				kept = v.Volumes(ref)
-				problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), unknownClasses(&now, v.Nodes()))...)
+				located(unknownClasses(&now, v.Nodes()))
 			})
 			e.applied.Effects = createEffects(&now, kept)
 			misfits = append(misfits, keptProblems(&now, kept)...)
-		}
-		switch e.applied.GetOutcome() {
-		case adopted:
-			wrong, err := adopt(ctx, w, &e, &now)
+		case configured, adopted:
+			wrong, odd, err := become(ctx, w, &e, &now)
 			if err != nil {
 				return nil, err
 			}
-			problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
-			fallthrough
-		case configured:
-			w.Look(func(v world.View) {
-				ahead := updated(v, &now)
-				e.applied.Effects = append(e.applied.Effects, updateEffects(ahead)...)
-				misfits = append(misfits, collision(ahead)...)
-			})
+			located(wrong)
+			misfits = append(misfits, odd...)
 		}
 		d.edits = append(d.edits, e)
 		d.after.sets[ref] = now
 	}
 	return append(texts(problems), misfits...), nil
-}
-
-// updated is the planner's world of a set as it would be with now.
-func updated(v world.View, now *spec.Set) plan.World {
-	w := v.World(now.Ref)
-	w.Set, w.TemplateHash = now, now.RevisionHash(w.Revisions)
-	return w
-}
-
-// collision refuses a template that shares its hash with another revision: it would
-// be taken for that one. Chance alone makes this once in 2^40 templates.
-func collision(w plan.World) []string {
-	for _, r := range w.Revisions {
-		if r.Hash == w.TemplateHash && !w.Set.SameLife(r.Template, w.Set.Template()) {
-			return []string{fmt.Sprintf("set %s: the template has the same hash as its revision %d (%s), which is another; change an annotation of the template",
-				w.Set.Ref, r.Number, r.Hash)}
-		}
-	}
-	return nil
 }
 
 // write commits what is not unchanged, all or nothing.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -127,8 +128,8 @@ func (s *Server) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 
 // servedBy warns of the sets that are found under the service's name.
 func (s *Server) servedBy(ns spec.Namespace, name string) []string {
-	return s.warn(ns, func(set *spec.Set) string {
-		if set.Spec.ServiceName == name {
+	return s.warn(ns, func(set *spec.Set, st *spec.SetStatus) string {
+		if set.Service() == name || plan.Former(set, st, nil) == name {
 			return fmt.Sprintf("set %s is still found under this name; not-ready members and ports follow the defaults now", set.Ref)
 		}
 		return ""
@@ -137,7 +138,7 @@ func (s *Server) servedBy(ns spec.Namespace, name string) []string {
 
 // namedBy warns of the sets whose template names ref.
 func (s *Server) namedBy(ref dispatch.FileRef) []string {
-	return s.warn(ref.Namespace, func(set *spec.Set) string {
+	return s.warn(ref.Namespace, func(set *spec.Set, _ *spec.SetStatus) string {
 		if slices.Contains(dispatch.FilesOf(ref.Namespace, &set.Spec.Template), ref) {
 			return fmt.Sprintf("set %s names it: its members wait for it at their next start, unless it is optional", set.Ref)
 		}
@@ -145,12 +146,14 @@ func (s *Server) namedBy(ref dispatch.FileRef) []string {
 	})
 }
 
-func (s *Server) warn(ns spec.Namespace, about func(*spec.Set) string) []string {
+func (s *Server) warn(ns spec.Namespace, about func(*spec.Set, *spec.SetStatus) string) []string {
 	var out []string
 	s.cfg.World.Look(func(v world.View) {
 		for _, ref := range v.Sets() {
-			if set, _ := v.Set(ref); ref.Namespace == ns {
-				if text := about(set); text != "" {
+			set, _ := v.Set(ref)
+			st, _ := v.Status(ref)
+			if ref.Namespace == ns {
+				if text := about(set, st); text != "" {
 					out = append(out, text)
 				}
 			}

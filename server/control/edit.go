@@ -32,6 +32,7 @@ type edit struct {
 	value   []byte    // nil when unchanged
 	docs    documents
 	was     *spec.Set // a set as it was; nil: it is new
+	renames bool      // its governing service, which is meant
 }
 
 // documents are the object before (nil: absent) and after, as manifests; for people.
@@ -53,9 +54,10 @@ func finish(kind string, ns spec.Namespace, name, key string, kv store.KV, same 
 
 // birth is what a new set gets beside its spec, and who edits an old one.
 type birth struct {
-	uid spec.UID
-	now time.Time // for people
-	by  string    // for people
+	uid    spec.UID
+	now    time.Time // for people
+	by     string    // for people
+	rename bool      // another serviceName is meant
 }
 
 // before decodes the object as it was; nil when it is new.
@@ -102,6 +104,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit,
 	now.UID, now.InitialReplicas, now.CreatedAt = old.UID, old.InitialReplicas, old.CreatedAt
 	settleInitial(&now)
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
+	fixed := b.fixed(&then, &now)
 	sameSpec := sameJSON(then.Spec, now.Spec)
 	now.Edits = old.Edits
 	if verb := "apply"; !sameSpec || old.Orphaned {
@@ -114,13 +117,13 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit,
 	same := sameSpec && !old.Orphaned && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
 	e.docs = documents{spec.SetManifest(&then), spec.SetManifest(&now)}
-	e.was = &then
+	e.was, e.renames = &then, b.rename && then.Service() != now.Service()
 	e.applied.Effects = changeEffects(&then, &now)
-	problems := spec.ValidateUpdate(&then.Spec, &now.Spec)
+	problems := spec.ValidateUpdate(fixed, &now.Spec)
 	if old.Orphaned {
 		e.applied.Outcome = adopted
 		e.applied.Effects = nil // draft.sets says whom it adopts
-		problems = append(spec.ValidateAdoption(&then.Spec, &now.Spec), otherSet(old, read)...)
+		problems = append(spec.ValidateAdoption(fixed, &now.Spec), otherSet(old, read)...)
 	}
 	if p, stale := staleProblem(old, read); stale && !same {
 		problems = append(problems, p)

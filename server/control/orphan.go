@@ -97,21 +97,6 @@ func lives(slots []plan.Slot) (run, ending []spec.Identity) {
 	return run, ending
 }
 
-// adopt compares a set with the members and volumes that it takes over, and says in e
-// what becomes of them. It looks at a world that shows the orphaning: since then no life
-// began.
-func adopt(ctx context.Context, w world.Reader, e *edit, now *spec.Set) (problems []spec.Problem, err error) {
-	if err := w.Wait(ctx, e.seen); err != nil {
-		return nil, err
-	}
-	w.Look(func(v world.View) {
-		ahead := updated(v, now)
-		problems = adoptProblems(e.was, ahead)
-		e.applied.Effects = adoptEffects(e.was, ahead)
-	})
-	return problems, nil
-}
-
 // adoptEffects says whom a set adopts, whom it creates and whom it stops. w is its world
 // as it will be.
 func adoptEffects(was *spec.Set, w plan.World) []string {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -19,14 +20,18 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 	if r.GetToRevision() < 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of a revision", r.GetToRevision())
 	}
-	return s.retemplate(ctx, ref, "undo", func(set *spec.Set, stored []*spec.Revision) error {
-		now := set.RevisionHash(stored)
+	return s.retemplate(ctx, ref, "undo", func(set *spec.Set, w plan.World) error {
+		stored := w.Revisions
+		now, restarted := set.RevisionHash(stored), set.RestartedAt
 		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
 			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
 				if name := to.Template.MountsWithout(set.Spec.VolumeClaimTemplates); name != "" {
 					return status.Errorf(codes.FailedPrecondition, "revision %d mounts %q, which is neither a volume of its own nor a claim of set %s any more", to.Number, name, ref)
 				}
 				set.SetTemplate(to.Template)
+				if plan.Former(set, w.Status, w.Slots) != "" { // members must run anew all the same
+					set.RestartedAt = restarted
+				}
 				return nil
 			}
 		}
@@ -71,14 +76,14 @@ func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.E
 	if r.GetMember() != "" {
 		return s.restartMember(ctx, ref.Namespace, r.GetMember())
 	}
-	return s.retemplate(ctx, ref, "restart", func(set *spec.Set, _ []*spec.Revision) error {
+	return s.retemplate(ctx, ref, "restart", func(set *spec.Set, _ plan.World) error {
 		set.RestartedAt = time.Now().UTC().Format(time.RFC3339Nano)
 		return nil
 	})
 }
 
 // retemplate changes what the members of a set run, and tells whom it restarts.
-func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*spec.Set, []*spec.Revision) error) (*proto.EditResponse, error) {
+func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*spec.Set, plan.World) error) (*proto.EditResponse, error) {
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
 		if err := owned(set); err != nil {
@@ -87,7 +92,7 @@ func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, c
 		before, old := spec.HashTemplate(set.Template()), spec.Clone(*set)
 		var err error
 		s.cfg.World.Look(func(v world.View) {
-			if err = change(set, v.World(ref).Revisions); err == nil {
+			if err = change(set, v.World(ref)); err == nil {
 				set.Generation++
 				edited(ctx, set, &old, verb)
 				out.Effects = updateEffects(updated(v, set))

@@ -21,27 +21,43 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 	p.UID, p.Generation = w.Set.UID, w.Set.Generation
 	p.Replicas, p.InitialReplicas = w.Set.Replicas(), w.Set.InitialReplicas
 	p.Bootstrapped = w.Bootstrapped
-	p.Service = governing(w.Set)
-	believe, wanted := plan.Believe(w.Nodes), w.Set.Range()
+	p.Service, p.Former = w.Set.Service(), plan.Former(w.Set, w.Status, w.Slots)
+	believe, wanted, hosts := plan.Believe(w.Nodes), w.Set.Range(), hostAddresses(w.Nodes)
 	for i := range w.Slots {
 		slot := &w.Slots[i]
 		addr := addressOf(slot)
 		if !addr.IsValid() || (slot.Member == nil && !wanted.Has(slot.ID.Ordinal)) {
 			continue
 		}
-		p.Peers = append(p.Peers, spec.Peer{
+		service := p.Service
+		if slot.Member != nil { // as the member itself was told
+			service = plan.Service(w.Set, p.Former, slot.Member)
+		}
+		peer := spec.Peer{
 			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
-			FQDN:    spec.MemberFQDN(slot.ID, p.Service, domain),
+			FQDN:    spec.MemberFQDN(slot.ID, service, domain),
 			Address: addr, Ready: believe(slot),
-		})
+		}
+		if m := slot.Member; m != nil {
+			peer.Node, peer.Host = m.Node, hosts[m.Node]
+		}
+		p.Peers = append(p.Peers, peer)
 	}
-	p.Names = names(w.Set, p.Service, services)
+	p.Names = names(w.Set, p.Former, services)
 	return p
 }
 
-// governing is the service under whose name the members of set are found.
-func governing(set *spec.Set) string {
-	return cmp.Or(set.Spec.ServiceName, string(set.Ref.Name))
+// hostAddresses are those of the nodes that say one.
+func hostAddresses(nodes []plan.Node) map[spec.NodeName]netip.Addr {
+	out := make(map[spec.NodeName]netip.Addr, len(nodes))
+	for i := range nodes {
+		if f := nodes[i].Facts; f != nil {
+			if a, err := netip.ParseAddr(f.HostIP); err == nil {
+				out[nodes[i].Node.Name] = a
+			}
+		}
+	}
+	return out
 }
 
 // addressOf prefers the life's own address, and is invalid when there is none.
@@ -55,22 +71,25 @@ func addressOf(slot *plan.Slot) (addr netip.Addr) {
 	return addr
 }
 
-// names are the services that select the set, sorted, and the governing one,
-// which there is also without any record.
-func names(set *spec.Set, service string, services []*spec.ServiceRecord) []spec.DNSName {
+// names are the services that select the set, sorted, and the governing one with the
+// former, which there are also without any record.
+func names(set *spec.Set, former string, services []*spec.ServiceRecord) []spec.DNSName {
 	out := []spec.DNSName{}
-	declared := false
+	undeclared := map[string]bool{set.Service(): true}
+	if former != "" {
+		undeclared[former] = true
+	}
 	for _, s := range services {
-		if s.Name != service && !spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
+		if !undeclared[s.Name] && !spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
 			continue
 		}
-		declared = declared || s.Name == service
+		delete(undeclared, s.Name)
 		out = append(out, spec.DNSName{
 			Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Ports: s.Spec.Ports,
 		})
 	}
-	if !declared {
-		out = append(out, spec.DNSName{Name: service})
+	for name := range undeclared {
+		out = append(out, spec.DNSName{Name: name})
 	}
 	slices.SortFunc(out, func(a, b spec.DNSName) int { return cmp.Compare(a.Name, b.Name) })
 	return out

@@ -92,6 +92,21 @@ func TestPicturePeers(t *testing.T) {
 	}
 }
 
+// TestAPictureTellsWhereMembersAre: of those that have a life, also when their node is
+// silent, for they run on.
+func TestAPictureTellsWhereMembersAre(t *testing.T) {
+	w := scene()
+	w.Nodes[0].Facts.HostIP, w.Nodes[0].Session = "192.0.2.1", nil
+	w.Slots[1].Member.Node = "n2" // which does not say
+	w.Slots[2].Member, w.Slots[2].Report = nil, nil
+	want := []spec.Peer{{Node: "n1", Host: netip.MustParseAddr("192.0.2.1")}, {Node: "n2"}, {}}
+	for i, p := range Picture(spec.Sequence{}, w.Set.Ref, w, nil, "cluster.local").Peers {
+		if p.Node != want[i].Node || p.Host != want[i].Host {
+			t.Errorf("%s is on %q at %s; want %q at %s", p.Name, p.Node, p.Host, want[i].Node, want[i].Host)
+		}
+	}
+}
+
 func TestPictureNames(t *testing.T) {
 	ports := []spec.ServicePort{{Name: "client", Port: 2379, Protocol: "TCP"}}
 	service := func(name string, selector map[string]string, all bool) *spec.ServiceRecord {
@@ -119,6 +134,31 @@ func TestPictureNames(t *testing.T) {
 				t.Fatalf("got %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// A set that is being renamed from db to dbs is found under both names; each of its
+// members is listed as it was itself told.
+func TestPictureOfARename(t *testing.T) {
+	w := scene()
+	w.Status = &spec.SetStatus{ServiceName: "db"}
+	w.Slots[0].Member.Service, w.Slots[1].Member.Service = "db", "dbs" // the third is of an earlier version
+	old := &spec.ServiceRecord{Name: "db", Namespace: "default", Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
+	p := Picture(spec.Sequence{}, refDB, w, []*spec.ServiceRecord{old}, "d")
+	if want := []spec.DNSName{{Name: "db", PublishNotReady: true}, {Name: "dbs"}}; p.Service != "dbs" || p.Former != "db" || !reflect.DeepEqual(p.Names, want) {
+		t.Errorf("got %q and %q, %+v; want both, each by what its Service says", p.Service, p.Former, p.Names)
+	}
+	for i, want := range []string{"db-0.db.default.svc.d", "db-1.dbs.default.svc.d", "db-2.db.default.svc.d"} {
+		if p.Peers[i].FQDN != want {
+			t.Errorf("got %s, want %s", p.Peers[i].FQDN, want)
+		}
+	}
+	if p = Picture(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.Names, []spec.DNSName{{Name: "db"}, {Name: "dbs"}}) {
+		t.Errorf("got %+v; want both also without any Service", p.Names)
+	}
+	w.Status.ServiceName = "dbs"
+	if p = Picture(spec.Sequence{}, refDB, w, []*spec.ServiceRecord{old}, "d"); p.Former != "" || !reflect.DeepEqual(p.Names, []spec.DNSName{{Name: "dbs"}}) {
+		t.Errorf("got %q, %+v; want the new name alone", p.Former, p.Names)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -93,9 +94,10 @@ func (t *told) nextLives(v world.View, at seat, domain string) []spec.Life {
 		}
 		present[id] = true
 		set, _ := v.Set(id.Ref())
-		now := toldLife{member: rev, service: string(id.Set), fresh: freshVolumes(v, m)}
+		now := toldLife{member: rev, service: cmp.Or(m.Service, string(id.Set)), fresh: freshVolumes(v, m)}
 		if set != nil {
-			now.service, now.minReady = governing(set), set.Spec.MinReadySeconds
+			st, _ := v.Status(id.Ref())
+			now.service, now.minReady = plan.Service(set, plan.Former(set, st, nil), m), set.Spec.MinReadySeconds
 			now.booted = v.Bootstrapped(set.UID)
 		}
 		if old, known := t.lives[id]; known && old.same(now) {

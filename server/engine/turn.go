@@ -110,7 +110,7 @@ func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
 	}
 	ref := w.Slots[0].ID.Ref()
 	t.shared = l.shared(v, ref)
-	t.units, t.err = units(v, ref, plan.Next(w), now)
+	t.units, t.err = units(v, ref, l.cfg.Next(w), now)
 	t.gone = t.err == nil && len(t.units) == 0
 	return t
 }

@@ -105,7 +105,7 @@ func world(t testing.TB, line string) World {
 			k.update(value)
 		case key == "current":
 			h, never := strings.CutSuffix(value, "?")
-			k.w.Status = &spec.SetStatus{CurrentRevision: spec.RevisionHash(h), CurrentCompleted: !never}
+			k.w.Status = &spec.SetStatus{CurrentRevision: spec.RevisionHash(h), CurrentCompleted: !never, ServiceName: "db"}
 		case key == "partition":
 			p := int32(n)
 			k.rolling().Partition = &p
@@ -242,7 +242,7 @@ func (k *kit) slot(word string) {
 	}
 	member := &spec.Member{
 		ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: slot.Identity.Due,
-		Node: spec.NodeName(node), NodeUID: spec.UID("uid-" + node), Boot: "boot1", Address: slot.Identity.Address,
+		Node: spec.NodeName(node), NodeUID: spec.UID("uid-" + node), Boot: "boot1", Address: slot.Identity.Address, Service: "db",
 	}
 	report := &spec.Report{ID: id, Token: token, Node: member.Node, Session: 5, Seq: 1, Phase: spec.PhaseRunning}
 	switch state {

@@ -39,7 +39,7 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 	a.Member = spec.Member{
 		ID: t.id, SetUID: s.w.Set.UID, Token: rec.LastToken, Goal: spec.GoalRun, Reason: s.reason(t),
 		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
-		Address: rec.Address, GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.w.Now,
+		Address: rec.Address, Service: s.w.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.w.Now,
 	}
 	a.Text = fmt.Sprintf("%s begins token %s of revision %s on node %s: %s",
 		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))

@@ -118,7 +118,7 @@ func TestAFirstLifeGetsAllThatIsItsOwn(t *testing.T) {
 	want := Start{
 		Member: spec.Member{
 			ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: "h1", Node: "n1", NodeUID: "uid-n1",
-			Boot: "boot1", Address: addr, GraceSeconds: 7,
+			Boot: "boot1", Address: addr, Service: "db", GraceSeconds: 7,
 			Volumes: []spec.MemberVolume{{Claim: "data", ID: "new-1", Number: 1, Class: "local", SizeBytes: 10}},
 		},
 		Identity:   spec.IdentityRecord{ID: id, LastToken: token, Address: addr, Due: "h1", VolumeNumbers: map[spec.ClaimName]int{"data": 1}},

@@ -89,7 +89,8 @@ func (s *step) underWay() bool {
 
 // complete is rule 8: every member runs the update revision and is available, for
 // every strategy. Until then the last completed revision stays the current one. A set
-// without members goes to its update revision at once, which proves nothing of it.
+// without members goes to its update revision at once, which proves nothing of it. A rename
+// of the service is complete with it.
 func (s *step) complete() {
 	if s.paused() || s.rolledBack() {
 		return
@@ -101,4 +102,7 @@ func (s *step) complete() {
 	}
 	proven := len(s.wanted) > 0 || s.completed && s.current == s.update
 	s.current, s.completed = s.update, proven
+	if s.renamed() {
+		s.former = ""
+	}
 }

@@ -28,6 +28,7 @@ type stage struct {
 //	update h2                 apply a file with this template
 //	h2 | db-1 crashes         it will be in a crash loop; is-unready: it runs, and that is
 //	                          all; dies: its life ends; recovers: all is well again
+//	rename dbs h2             give it another service, which is another template
 //	scale 5 | pause | resume | delete | orphan | adopt | restart db-1 | parallel | ordered
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
 //	reserve 1 5-7 | deadline 60 | onFailure Rollback | replaceBroken Never
@@ -48,6 +49,11 @@ func (s *stage) command(words []string) {
 	case words[0] == "restart":
 		slot := s.slot(words[1])
 		slot.Request = &spec.Request{ID: slot.ID, Token: slot.Member.Token}
+	case words[0] == "rename":
+		set := spec.Clone(*s.w.Set)
+		set.Spec.ServiceName = words[1]
+		s.w.Set = &set
+		s.template(words[2])
 	case words[0] == "update":
 		s.template(words[1])
 	case len(words) == 2 && slices.Contains([]string{"crashes", "is-unready", "recovers"}, words[1]):
@@ -273,6 +279,9 @@ func (s *stage) picture(out io.Writer, p Plan) {
 			state = m.Blocked
 		}
 		fmt.Fprintf(out, "    %s %s: %s\n", m.Name, m.Revision, state)
+	}
+	if former := Former(s.w.Set, &st, s.w.Slots); former != "" {
+		fmt.Fprintf(out, "    found under %s and %s\n", former, s.w.Set.Service())
 	}
 	line := "    current " + string(st.CurrentRevision)
 	if st.UpdateRevision != st.CurrentRevision {

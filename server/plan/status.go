@@ -8,7 +8,7 @@ func (s *step) status() spec.SetStatus {
 	st := spec.SetStatus{
 		ObservedGeneration: s.w.Set.Generation,
 		CurrentRevision:    s.current, CurrentCompleted: s.completed, UpdateRevision: s.update,
-		Bootstrapped: s.w.Bootstrapped,
+		Bootstrapped: s.w.Bootstrapped, ServiceName: s.service(),
 	}
 	if s.w.Status != nil {
 		st.CollisionCount = s.w.Status.CollisionCount

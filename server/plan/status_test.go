@@ -19,7 +19,7 @@ func TestStatusCounts(t *testing.T) {
 	want := spec.SetStatus{
 		ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 2, AvailableReplicas: 1, CurrentReplicas: 1, UpdatedReplicas: 3,
 		UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1, TerminatingReplicas: 2,
-		CurrentRevision: "h0", CurrentCompleted: true, UpdateRevision: "h1", Bootstrapped: true,
+		CurrentRevision: "h0", CurrentCompleted: true, UpdateRevision: "h1", Bootstrapped: true, ServiceName: "db",
 	}
 	if !equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -26,6 +26,7 @@ type step struct {
 	aim spec.RevisionHash
 	// completed: every member ran the current revision and was available, once.
 	completed bool
+	former    string         // the service before a rename that is not complete
 	stalled   string         // rule 9: why and where the rollout stands still
 	giveUp    bool           // rule 9: from the next step on the set goes back
 	fresh     *spec.Revision // the revision being added by this very step
@@ -89,6 +90,7 @@ func newStep(w World) *step {
 	if s.aim = s.update; w.Status != nil && w.Status.RolledBackFrom == s.update {
 		s.aim = s.current
 	}
+	s.former = Former(w.Set, w.Status, w.Slots)
 	s.sit()
 	for i := range s.seats {
 		if s.inRange(&s.seats[i]) {

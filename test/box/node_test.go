@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +43,7 @@ type node struct {
 	boots    int
 	agent    *agentProcess // nil: it is down
 	pictures map[spec.SetRef]spec.Picture
+	watch    func([]spec.Picture) // is shown all that DNS here answers from; it holds mu
 }
 
 // agentProcess is one run of an agent.
@@ -126,10 +129,21 @@ func (n *node) dial(context.Context) (*grpc.ClientConn, error) { return n.c.curr
 func (n *node) see(pictures []spec.Picture) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.watch != nil {
+		n.watch(pictures)
+	}
 	n.pictures = map[spec.SetRef]spec.Picture{}
 	for _, p := range pictures {
 		n.pictures[p.Ref] = p
 	}
+}
+
+// watchPictures shows see the pictures that there are, and each that comes.
+func (n *node) watchPictures(see func([]spec.Picture)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.watch = see
+	see(slices.Collect(maps.Values(n.pictures)))
 }
 
 // readyPeers are the members that DNS on this node calls ready.

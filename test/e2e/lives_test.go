@@ -93,6 +93,7 @@ type member struct {
 		Cause    string `json:"cause"`
 		Message  string `json:"message"`
 		Blocked  string `json:"blocked"`
+		Node     string `json:"node"`
 		Phase    string `json:"phase"`
 		Revision string `json:"revision"`
 	} `json:"status"`

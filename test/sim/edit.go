@@ -1,9 +1,13 @@
 package sim
 
 import (
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // change edits a set that is not being deleted, as its user.
@@ -14,6 +18,10 @@ func (w *World) change(edit func(*spec.Set)) bool {
 		return false
 	}
 	set := spec.Clone(*old)
+	if old.Orphaned && w.chance(2) {
+		return false
+	}
+	set.Orphaned = false // who applies it adopts
 	edit(&set)
 	set.Generation++
 	w.putSet(set, rev)
@@ -59,4 +67,103 @@ func (w *World) scale() bool {
 			s.InitialReplicas = int(n)
 		}
 	})
+}
+
+// moveRange moves the range of ordinals, or reserves some.
+func (w *World) moveRange() bool {
+	return w.change(func(s *spec.Set) {
+		o := &spec.Ordinals{Start: int32(w.r.IntN(4))}
+		for range w.r.IntN(3) {
+			first := int32(w.r.IntN(6))
+			o.Reserved = append(o.Reserved, spec.OrdinalSpan{First: first, Last: first + int32(w.r.IntN(3))})
+		}
+		if s.Spec.Ordinals = o; w.chance(3) {
+			s.Spec.Ordinals = nil
+		}
+	})
+}
+
+// orphan lets go of a set: nothing is done for it until somebody adopts it.
+func (w *World) orphan() bool {
+	ref := w.someRef()
+	old, rev := w.set(ref)
+	if old == nil || old.Deleting || old.Orphaned {
+		return false
+	}
+	set := spec.Clone(*old)
+	set.Orphaned = true
+	w.putSet(set, rev)
+	return true
+}
+
+// adopt applies an orphaned set as it was.
+func (w *World) adopt() bool {
+	ref := w.someRef()
+	old, rev := w.set(ref)
+	if old == nil || !old.Orphaned {
+		return false
+	}
+	set := spec.Clone(*old)
+	set.Orphaned = false
+	w.putSet(set, rev)
+	return true
+}
+
+// giveUp asks for the end of one volume that nobody uses and nobody wants, as control
+// does.
+func (w *World) giveUp() bool {
+	ref := w.someRef()
+	var asked *spec.VolumeRequest
+	w.view(func(v world.View) {
+		x := v.World(ref)
+		if orphaned(x.Set) {
+			return
+		}
+		r := newReading(x)
+		for _, s := range x.Slots {
+			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
+				vol := s.Volumes[claim]
+				if s.Member == nil && !r.isWanted(s.ID.Ordinal) && vol.Fate != spec.FateReclaiming && (asked == nil || w.chance(2)) {
+					asked = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: spec.VerbReclaim}
+					if s.Identity != nil {
+						asked.Token = s.Identity.LastToken
+					}
+				}
+			}
+		}
+	})
+	if asked == nil {
+		return false
+	}
+	if w.chance(2) {
+		asked.Trash = &spec.Duration{Duration: time.Duration(w.r.IntN(30)) * time.Second}
+	}
+	w.note("the user gives up volume %s of %s", asked.Volume, asked.ID.MemberName())
+	w.commit(store.Put(store.VolumeRequestKey(asked.ID, asked.Claim), store.Encode(*asked)))
+	return true
+}
+
+// deadline says how long a rollout may stand still, and what becomes of it then.
+func (w *World) deadline() bool {
+	return w.change(func(s *spec.Set) {
+		seconds := s.Spec.MinReadySeconds + int32(10+w.r.IntN(40))
+		s.Spec.ProgressDeadlineSeconds = &seconds
+		rolling(&s.Spec.UpdateStrategy).OnFailure = []string{"", spec.OnFailureRollback, spec.OnFailureRollback}[w.r.IntN(3)]
+		if w.chance(2) {
+			s.Spec.Template.Spec.Containers[0].Image = images[4+w.r.IntN(3)]
+		}
+	})
+}
+
+// recreate has all stop before any starts on another template.
+func (w *World) recreate() bool {
+	return w.change(func(s *spec.Set) {
+		s.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
+		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
+	})
+}
+
+// pause holds the rollout back, or lets it go on.
+func (w *World) pause() bool {
+	return w.change(func(s *spec.Set) { s.Paused = !s.Paused })
 }

@@ -23,6 +23,7 @@ type judge struct {
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
+	stands   map[standKey]standing
 	ids      map[spec.VolumeID]bool // of all volumes there ever were
 	going    map[spec.VolumeID]bool // a store ever said that it is reclaimed
 }
@@ -44,7 +45,7 @@ func newJudge(w *World) *judge {
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
-		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{},
+		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, stands: map[standKey]standing{},
 	}
 }
 
@@ -92,6 +93,7 @@ func (j *judge) before(b store.Batch) {
 	j.w.view(func(v world.View) {
 		for _, e := range b.Events {
 			switch kind, _ := store.Kind(e.Key); {
+			case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
 			case kind == store.KindMember:
 				j.member(v, b, e)
 			case kind == store.KindReport && !e.Delete:
@@ -103,6 +105,17 @@ func (j *judge) before(b store.Batch) {
 			}
 		}
 	})
+}
+
+// ownerless: what is written is of an orphaned set, and wrong.
+func (j *judge) ownerless(v world.View, key string) bool {
+	ref, _ := store.RefOfKey(key)
+	set, _ := v.Set(ref)
+	if !orphaned(set) || j.w.restoring {
+		return false
+	}
+	j.w.fail("orphans", "%s is written, and nobody owns %s", key, ref)
+	return true
 }
 
 // member: tokens grow and are of this epoch, and Stop is final.

@@ -2,25 +2,29 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
 
 // plan judges one plan by the world it was made from.
-func (j *judge) plan(x plan.World, p plan.Plan) {
-	if x.Set == nil {
-		if len(p.Actions) > 0 {
-			j.w.fail("absence", "something is done for a set without a record: %s", actionName(p.Actions[0]))
+func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
+	c := &court{j.w, newReading(x), p}
+	for _, a := range p.Actions {
+		if x.Set == nil || orphaned(x.Set) {
+			c.nobodys(a)
 		}
+	}
+	if x.Set == nil {
 		return
 	}
-	c := &court{j.w, newReading(x), p}
 	c.reasons()
 	c.proof()
 	c.order()
 	c.updates()
 	c.status()
+	c.rollout(standKey{s.name, int64(s.lead.Created), x.Set.Ref})
 	for _, a := range p.Actions {
 		j.w.did(actionName(a))
 	}
@@ -34,6 +38,34 @@ type court struct {
 	w *World
 	*reading
 	p plan.Plan
+}
+
+// nobodys judges what is done for a set without an owner: of one that is gone, volumes
+// that nobody can use go on their way; of an orphaned one it is noted what was seen.
+func (c *court) nobodys(a plan.Action) {
+	switch a := a.(type) {
+	case plan.MarkReady, plan.MarkBootstrapped:
+		if c.x.Set != nil {
+			return
+		}
+	case plan.VoidRequest:
+		return
+	case plan.DropVolume:
+		if c.x.Set == nil && c.slot(a.ID.Ordinal).Member == nil {
+			c.w.did("DropVolume of a set that is gone")
+			return
+		}
+	case plan.SetVolumes:
+		if c.x.Set == nil && !slices.ContainsFunc(a.Volumes, func(v spec.Volume) bool { return c.slot(v.ID.Ordinal).Member != nil }) {
+			c.w.did("SetVolumes of a set that is gone")
+			return
+		}
+	}
+	if c.x.Set == nil {
+		c.fail("absence", "%s is done for a set without a record", actionName(a))
+	} else {
+		c.fail("orphans", "%s is done for an orphaned set", actionName(a))
+	}
 }
 
 func actionName(a plan.Action) string {
@@ -89,7 +121,7 @@ func (c *court) reasons() {
 		}
 	}
 	for o, s := range c.slots {
-		if s.Member != nil && !c.isWanted(o) && !c.vacant(o) && !told[o] {
+		if s.Member != nil && !c.isWanted(o) && !c.vacant(o) && !told[o] && !(orphaned(c.x.Set) && c.available(o)) {
 			c.fail("reasons", "%s is surplus, and nothing says why it is still there", c.name(o))
 		}
 	}

@@ -95,7 +95,7 @@ func (j *judge) volume(v world.View, b store.Batch, e store.Event) {
 		j.w.fail("volumes", "volume %s (%d bytes) of %s on %s becomes %s (%d bytes) on %s", old.UID, old.SizeBytes, old.ID, old.Node, now.UID, now.SizeBytes, now.Node)
 	case old.Fate != now.Fate:
 		j.w.did("volume " + string(old.Fate) + " to " + string(now.Fate))
-		j.fate(v, old, &now)
+		j.fate(v, b, old, &now)
 	}
 }
 
@@ -129,7 +129,7 @@ func written(b store.Batch, key string) store.KV {
 }
 
 // fate judges a new fate by the set as it is at this moment, and by who lives.
-func (j *judge) fate(v world.View, old, now *spec.Volume) {
+func (j *judge) fate(v world.View, b store.Batch, old, now *spec.Volume) {
 	set, _ := v.Set(old.ID.Ref())
 	m, _ := v.Member(old.ID)
 	wanted := set != nil && !set.Deleting && slices.Contains(ordinals(set), old.ID.Ordinal)
@@ -144,7 +144,7 @@ func (j *judge) fate(v world.View, old, now *spec.Volume) {
 		wrong = "no policy keeps it"
 	case now.Fate == spec.FateDelete && (policy != spec.Delete || !set.Deleting && m == nil):
 		wrong = "no policy deletes it"
-	case now.Fate == spec.FateReclaiming && old.Fate != spec.FateDelete && (policy != spec.Delete || !set.Deleting):
+	case now.Fate == spec.FateReclaiming && old.Fate != spec.FateDelete && (policy != spec.Delete || !set.Deleting) && !byHand(v, b, old):
 		wrong = "no policy deleted it"
 	case now.Fate == spec.FateReclaiming:
 		wrong = j.user(old.ID, m)
@@ -152,6 +152,15 @@ func (j *judge) fate(v world.View, old, now *spec.Volume) {
 	if wrong != "" {
 		j.w.fail("volumes", "the fate of volume %s of %s becomes %s after %s: %s", old.UID, old.ID, now.Fate, old.Fate, wrong)
 	}
+}
+
+// byHand: a person asked to give up this very volume, knowing all lives it had; the
+// request goes with it.
+func byHand(v world.View, b store.Batch, old *spec.Volume) bool {
+	q, _ := v.VolumeRequest(old.ID, old.Claim)
+	id, _ := v.Identity(old.ID)
+	return q != nil && q.Verb == spec.VerbReclaim && q.Volume == old.UID && (id == nil || q.Token == id.LastToken) &&
+		slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(old.ID, old.Claim) })
 }
 
 // user is who may use the volumes of an identity; "": nobody, for ever.

@@ -30,14 +30,30 @@ func newReading(x plan.World) *reading {
 	return r
 }
 
-// ordinals are those that a set wants.
+// ordinals are those that a set wants: from its first one on, without the reserved ones.
 func ordinals(s *spec.Set) []int {
 	var list []int
 	for o := s.Start(); len(list) < s.Replicas(); o++ {
-		list = append(list, o)
+		if !reserved(s, o) {
+			list = append(list, o)
+		}
 	}
 	return list
 }
+
+func reserved(s *spec.Set, o int) bool {
+	if s.Spec.Ordinals != nil {
+		for _, span := range s.Spec.Ordinals.Reserved {
+			if int(span.First) <= o && o <= int(span.Last) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// orphaned: nobody owns the set, and nothing is done for it.
+func orphaned(s *spec.Set) bool { return s != nil && s.Orphaned && !s.Deleting }
 
 // retention is what is to become of the volumes of members that leave the set: Retain
 // or Delete; "" when the set does not have the claim.
@@ -114,12 +130,29 @@ func (r *reading) current() spec.RevisionHash {
 
 // target is the revision on which an ordinal ends up.
 func (r *reading) target(o int) spec.RevisionHash {
+	if r.below(o) {
+		return r.current()
+	}
+	return r.aim()
+}
+
+// below: the partition keeps the ordinal on the current revision.
+func (r *reading) below(o int) bool {
 	u := r.x.Set.Spec.UpdateStrategy
-	if u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
-		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition) {
+	return u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
+		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition)
+}
+
+// aim is where the rollout goes: the template's revision, unless that was given up.
+func (r *reading) aim() spec.RevisionHash {
+	if r.rolledBack() {
 		return r.current()
 	}
 	return r.x.TemplateHash
+}
+
+func (r *reading) rolledBack() bool {
+	return r.x.Status != nil && r.x.Status.RolledBackFrom == r.x.TemplateHash
 }
 
 // obsolete: the member runs off its target: it may be broken, and replaced for it.

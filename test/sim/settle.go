@@ -69,14 +69,21 @@ func (w *World) mend(ref spec.SetRef) {
 		return
 	}
 	set := spec.Clone(*old)
+	set.Orphaned = false
 	if c := &set.Spec.Template.Spec.Containers[0]; !strings.HasPrefix(c.Image, "good") {
 		c.Image = images[w.r.IntN(4)]
 	}
 	set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		r.Partition = nil
+		r.Partition, r.OnFailure = nil, ""
 	}
-	set.Paused, set.Spec.Disruption = false, nil
+	set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
+	w.view(func(v world.View) { // what was given up is not tried again
+		if s, _ := v.Status(ref); s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) {
+			c := &set.Spec.Template.Spec.Containers[0]
+			c.Image = images[(slices.Index(images, c.Image)+1)%4]
+		}
+	})
 	set.Generation++
 	w.putSet(set, rev)
 }
@@ -177,6 +184,9 @@ func lacking(x plan.World) string {
 		s := &x.Slots[i]
 		if s.Member != nil {
 			lives++
+		}
+		if len(s.Asked) > 0 {
+			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + told(x)
 		}
 		for _, v := range s.Volumes {
 			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateDelete && s.Member == nil {

@@ -77,6 +77,15 @@ func brief(s *spec.Set) string {
 	if s.Spec.Disruption != nil {
 		text += ", with a floor"
 	}
+	if s.Spec.Ordinals != nil && len(s.Spec.Ordinals.Reserved) > 0 {
+		text += fmt.Sprint(", without ", s.Spec.Ordinals.Reserved)
+	}
+	if p := s.Spec.Retention; p != nil {
+		text += fmt.Sprintf(", %s/%s", p.WhenScaled, p.WhenDeleted)
+	}
+	if s.Orphaned {
+		text += ", orphaned"
+	}
 	if s.Deleting {
 		text += ", deleting"
 	}
@@ -104,6 +113,7 @@ func (w *World) user() bool {
 		return w.askRestart(ref)
 	}
 	set := spec.Clone(*old)
+	set.Orphaned = false // who applies it adopts
 	w.edit(&set)
 	set.Generation++
 	w.putSet(set, rev)
@@ -190,7 +200,7 @@ func (w *World) askRestart(ref spec.SetRef) bool {
 			m = slots[w.r.IntN(len(slots))].Member
 		}
 	})
-	if m == nil || m.Goal != spec.GoalRun {
+	if set, _ := w.set(ref); m == nil || m.Goal != spec.GoalRun || orphaned(set) {
 		return false
 	}
 	w.note("the user asks for the restart of %s %s", m.ID.MemberName(), m.Token)

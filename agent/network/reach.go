@@ -1,0 +1,165 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The ways to members of other hosts (Config.Mode).
+const (
+	// ModeAuto: by a route to a host on a link of ours, through the tunnel to others.
+	ModeAuto = "auto"
+	// ModeRoutes: by routes alone; a host that is on none of our links is an error.
+	ModeRoutes = "routes"
+	// ModeVXLAN: through the tunnel alone.
+	ModeVXLAN = "vxlan"
+)
+
+// Reach leads the addresses of members elsewhere, given with the address of their
+// host, there, and all that were given before and are not now nowhere. It remembers
+// them for Setup, which puts back what went. It goes on after an error and returns all
+// of them, each host's once.
+func (n *Network) Reach(ctx context.Context, members map[netip.Addr]netip.Addr) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.remote = map[netip.Addr]netip.Addr{}
+	maps.Copy(n.remote, members)
+	if !n.ready {
+		return nil // Setup does it
+	}
+	h, err := n.host()
+	if err != nil {
+		return fmt.Errorf("reach members elsewhere: %w", err)
+	}
+	defer h.Close()
+	return n.reach(ctx, h)
+}
+
+// reach makes the routes to members elsewhere those that are remembered; mu is held.
+// Before the first Reach it leaves alone what stands: the process before knew them.
+func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
+	if n.remote == nil {
+		return nil
+	}
+	all, err := routes(h, 0)
+	if err != nil {
+		return fmt.Errorf("reach members elsewhere: %w", err)
+	}
+	stand := map[netip.Addr][]netlink.Route{}
+	for _, r := range all {
+		if n.leadsElsewhere(r) {
+			addr := prefixOf(r.Dst).Addr()
+			stand[addr] = append(stand[addr], r)
+		}
+	}
+	var errs []error
+	hops, failed := map[netip.Addr]*netlink.Route{}, map[netip.Addr]bool{}
+	for _, addr := range slices.SortedFunc(maps.Keys(n.remote), netip.Addr.Compare) {
+		if ctx.Err() != nil {
+			return errors.Join(append(errs, ctx.Err())...)
+		}
+		host := n.remote[addr]
+		if _, known := hops[host]; !known && !failed[host] {
+			hop, err := n.hop(h, host)
+			if err != nil {
+				errs, failed[host] = append(errs, fmt.Errorf("reach members of host %s: %w", host, err)), true
+			} else {
+				hops[host] = hop
+			}
+		}
+		if failed[host] {
+			continue // a route that stands may lead there again
+		}
+		want := *hops[host]
+		want.Dst = single(addr)
+		right := false
+		for _, r := range stand[addr] {
+			right = right || r.LinkIndex == want.LinkIndex && r.Gw.Equal(want.Gw)
+		}
+		if right && len(stand[addr]) == 1 {
+			continue
+		}
+		if err := h.RouteReplace(&want); err != nil {
+			errs = append(errs, fmt.Errorf("add route %s via %s: %w", addr, host, err))
+		}
+	}
+	for addr, list := range stand {
+		for _, r := range list {
+			if _, wanted := n.remote[addr]; wanted {
+				continue
+			}
+			if err := h.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+				errs = append(errs, fmt.Errorf("remove route %s: %w", addr, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remoteMetric marks our routes to members elsewhere. It is weaker than that of a member
+// here: who arrives is reached at once, who left as soon as its route here is gone.
+func (n *Network) remoteMetric() int { return 1<<29 | n.mark() }
+
+func (n *Network) leadsElsewhere(r netlink.Route) bool {
+	return r.Protocol == protocol && r.Priority == n.remoteMetric()
+}
+
+// hop is the way to a host's members, but for their address.
+func (n *Network) hop(h *netlink.Handle, host netip.Addr) (*netlink.Route, error) {
+	if !host.Is4() {
+		return nil, fmt.Errorf("%s is no IPv4 address", host)
+	}
+	r := &netlink.Route{
+		Gw: host.AsSlice(), Protocol: protocol, Table: unix.RT_TABLE_MAIN, Priority: n.remoteMetric(),
+		Flags: int(netlink.FLAG_ONLINK),
+	}
+	way, err := h.RouteGet(host.AsSlice())
+	if err != nil || len(way) == 0 {
+		return nil, fmt.Errorf("no route to it: %w", err)
+	}
+	near := way[0].Gw == nil && way[0].Type == unix.RTN_UNICAST
+	switch {
+	case way[0].Type == unix.RTN_LOCAL:
+		return nil, errors.New("that is an address of this host")
+	case near && n.cfg.Mode != ModeVXLAN:
+		r.LinkIndex = way[0].LinkIndex
+		return r, nil
+	case n.cfg.Mode == ModeRoutes:
+		return nil, fmt.Errorf("it is on none of this host's links, and --network-mode %s makes no tunnel", ModeRoutes)
+	}
+	link, err := n.tunnel(h, way[0].Src)
+	if err != nil {
+		return nil, err
+	}
+	r.LinkIndex = link.Attrs().Index
+	return r, n.far(h, link, host)
+}
+
+// far tells the tunnel where a host's end is: nobody has to ask, and nothing is learnt.
+func (n *Network) far(h *netlink.Handle, link netlink.Link, host netip.Addr) error {
+	mac := tunnelMAC(host.AsSlice())
+	if err := neighbour(h, link, host, mac); err != nil {
+		return err
+	}
+	err := h.NeighSet(&netlink.Neigh{
+		LinkIndex: link.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, State: netlink.NUD_PERMANENT,
+		IP: host.AsSlice(), HardwareAddr: mac,
+	})
+	if err != nil {
+		return fmt.Errorf("add forwarding entry %s of %s: %w", host, link.Attrs().Name, err)
+	}
+	return nil
+}
+
+// tunnelMAC is 02:54 (locally administered) and the host's address.
+func tunnelMAC(host net.IP) net.HardwareAddr {
+	return append(net.HardwareAddr{0x02, 0x54}, host.To4()...)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/spec"
+)
+
+// reacher leads members' addresses to the hosts where they are, as pictures tell.
+type reacher struct {
+	node spec.NodeName
+	net  *network.Network
+	log  *slog.Logger
+	told chan map[netip.Addr]netip.Addr // the newest that is not done yet; holds one
+
+	unknown map[spec.NodeName]bool // said to have no address; see's alone
+}
+
+func newReacher(node spec.NodeName, net *network.Network, log *slog.Logger) *reacher {
+	return &reacher{node: node, net: net, log: log, told: make(chan map[netip.Addr]netip.Addr, 1), unknown: map[spec.NodeName]bool{}}
+}
+
+// see takes all sets as last told; it does not block.
+func (r *reacher) see(pictures []spec.Picture) {
+	members := map[netip.Addr]netip.Addr{}
+	for i := range pictures {
+		for _, p := range pictures[i].Peers {
+			switch {
+			case p.Node == "" || p.Node == r.node:
+			case !p.Host.IsValid():
+				if !r.unknown[p.Node] {
+					r.log.Warn("host not reached: it does not say its address; start its agent with --address", "node", string(p.Node))
+				}
+				r.unknown[p.Node] = true
+			default:
+				members[p.Address] = p.Host
+				delete(r.unknown, p.Node)
+			}
+		}
+	}
+	select {
+	case <-r.told: // older
+	default:
+	}
+	r.told <- members
+}
+
+// run does as told until ctx ends. What fails is tried again by the network's repair.
+func (r *reacher) run(ctx context.Context) error {
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case members := <-r.told:
+			err := r.net.Reach(ctx, members)
+			if err == nil {
+				said = ""
+			} else if text := err.Error(); text != said && ctx.Err() == nil {
+				said = text
+				r.log.Warn("members elsewhere not reached", "err", err)
+			}
+		}
+	}
+}
+
+// address is that of this host for other hosts: the one that was given, or the one that
+// its routes tell; "" when they leave a choice.
+func (o *hostOptions) address() (string, error) {
+	if o.Address == "" {
+		a, err := network.HostAddress()
+		if err != nil || !a.IsValid() {
+			return "", err
+		}
+		return a.String(), nil
+	}
+	if a, err := netip.ParseAddr(o.Address); err != nil || !a.Is4() {
+		return "", usageError{fmt.Errorf("--address %q is no IPv4 address", o.Address)}
+	}
+	return o.Address, nil
+}

@@ -1,0 +1,105 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// become compares a set that changes with what is there, and says in e what comes of
+// it. For an adoption or a rename it looks at a world that shows the set as it was read:
+// no life began since it was orphaned, no name was complete since it was given.
+func become(ctx context.Context, w world.Reader, e *edit, now *spec.Set) (problems []spec.Problem, misfits []string, err error) {
+	adopts := e.applied.GetOutcome() == adopted
+	if adopts || e.renames {
+		if err := w.Wait(ctx, e.seen); err != nil {
+			return nil, nil, err
+		}
+	}
+	w.Look(func(v world.View) {
+		ahead := updated(v, now)
+		if adopts {
+			problems = adoptProblems(e.was, ahead)
+			e.applied.Effects = adoptEffects(e.was, ahead)
+		}
+		if e.renames {
+			problems = append(problems, renameProblems(e.was, ahead)...)
+			e.applied.Effects = append(e.applied.Effects, fmt.Sprintf("renames the service %s → %s; both names resolve until every member runs anew",
+				e.was.Service(), now.Service()))
+		}
+		e.applied.Effects = append(e.applied.Effects, updateEffects(ahead)...)
+		misfits = collision(ahead)
+	})
+	return problems, misfits, nil
+}
+
+// updated is the planner's world of a set as it would be with now.
+func updated(v world.View, now *spec.Set) plan.World {
+	w := v.World(now.Ref)
+	w.Set, w.TemplateHash = now, now.RevisionHash(w.Revisions)
+	return w
+}
+
+// collision refuses a template that shares its hash with another revision: it would
+// be taken for that one. Chance alone makes this once in 2^40 templates.
+func collision(w plan.World) []string {
+	for _, r := range w.Revisions {
+		if r.Hash == w.TemplateHash && !w.Set.SameLife(r.Template, w.Set.Template()) {
+			return []string{fmt.Sprintf("set %s: the template has the same hash as its revision %d (%s), which is another; change an annotation of the template",
+				w.Set.Ref, r.Number, r.Hash)}
+		}
+	}
+	return nil
+}
+
+// fixed is the spec with which the new one is compared for what must not change. A
+// rename that is meant is taken out; it restarts the members as "rollout restart" does,
+// in the same write.
+func (b birth) fixed(was, now *spec.Set) *spec.SetSpec {
+	old := was.Spec
+	if b.rename && was.Service() != now.Service() {
+		old.ServiceName, now.RestartedAt = now.Spec.ServiceName, b.now.Format(time.RFC3339Nano)
+	}
+	return &old
+}
+
+// renameProblems refuses a rename before the one before it is complete: there would be
+// lives with a third name.
+func renameProblems(was *spec.Set, w plan.World) []spec.Problem {
+	p := spec.Problem{Path: "spec.serviceName"}
+	switch former := plan.Former(was, w.Status, w.Slots); {
+	case w.Status == nil || w.Status.ServiceName == "":
+		p.What, p.Fix = "cannot change yet: no server has looked at the set since it was made or Stead was upgraded", "try again"
+	case former != "":
+		p.What = fmt.Sprintf("is being renamed already, from %q to %q, and members run that were begun before", former, was.Service())
+		p.Fix = fmt.Sprintf("wait until they ran anew ('stead rollout status %s'), or restart them ('stead rollout restart %s')", was.Ref.Name, was.Ref.Name)
+	default:
+		return nil
+	}
+	return []spec.Problem{p}
+}
+
+// unserved warns of sets that get a governing service without an object, though the
+// former had one: what it said of ports and of members that are not ready is lost.
+func (d *draft) unserved(v world.View) (out []string) {
+	for _, e := range d.edits {
+		if !e.renames {
+			continue
+		}
+		ns, from, to := e.was.Ref.Namespace, e.was.Service(), d.after.sets[e.was.Ref]
+		served := func(name string) bool {
+			return slices.ContainsFunc(d.after.services, func(s spec.ServiceRecord) bool { return s.Namespace == ns && s.Name == name }) ||
+				slices.ContainsFunc(v.Services(ns), func(s *spec.ServiceRecord) bool { return s.Name == name })
+		}
+		if served(from) && !served(to.Service()) {
+			out = append(out, fmt.Sprintf("set %s: there is no Service %s; not-ready members and ports follow the defaults there, and not what Service %s says",
+				e.was.Ref, to.Service(), from))
+		}
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// newHosts makes hosts on one switch, at 172.31.9.1 and on. The first one's server is
+// that of all: its socket is a file, which every namespace sees.
+func newHosts(t *testing.T, n int) []*Lab {
+	t.Helper()
+	hosts := make([]*Lab, n)
+	for i := range hosts {
+		hosts[i] = newLab(t)
+		hosts[i].Socket = hosts[0].Socket
+	}
+	sw := hosts[0].Name + "-sw"
+	hosts[0].run("ip", "netns", "add", sw)
+	t.Cleanup(func() { hosts[0].run("ip", "netns", "del", sw) })
+	hosts[0].run("ip", "-n", sw, "link", "add", "br0", "address", "02:00:00:00:00:01", "type", "bridge")
+	hosts[0].run("ip", "-n", sw, "link", "set", "br0", "up")
+	for i, l := range hosts {
+		port := fmt.Sprint("h", i)
+		l.run("ip", "-n", l.Name, "link", "add", "up0", "type", "veth", "peer", "name", port, "netns", sw)
+		l.run("ip", "-n", sw, "link", "set", port, "master", "br0", "up")
+		l.run("ip", "-n", l.Name, "address", "add", fmt.Sprintf("172.31.9.%d/24", i+1), "dev", "up0")
+		l.run("ip", "-n", l.Name, "link", "set", "up0", "up")
+	}
+	return hosts
+}
+
+// joined starts an agent on each host and waits until all nodes are connected.
+func joined(hosts []*Lab, flags ...string) {
+	hosts[0].t.Helper()
+	for _, l := range hosts {
+		l.startAgent(flags...)
+	}
+	hosts[0].eventually(time.Minute, "all nodes connect", func() error {
+		out, err := hosts[0].trySteadFor(3*time.Second, "get", "nodes")
+		if err != nil || strings.Count(out, " Ready ") != len(hosts) {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// TestASetOnSeveralHosts: real etcd spread over three hosts, under acknowledged writes
+// from one of them, while the ways between the hosts change under it.
+func TestASetOnSeveralHosts(t *testing.T) {
+	hosts := newHosts(t, 3)
+	l := hosts[0]
+	if _, err := os.Stat(etcdArchive); err != nil {
+		t.Fatalf("no etcd image: %v; run make image", err)
+	}
+	l.startServer()
+	joined(hosts)
+	for _, h := range hosts {
+		l.stead("image", "load", etcdArchive, "--node", h.nodeName())
+	}
+	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", "3m")
+	was, at := map[string]member{}, map[string]string{}
+	for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
+		was[name] = l.mustMember(name)
+		at[was[name].Status.Node] = name
+		for _, h := range hosts {
+			if got := h.dig(name + ".etcd.default.svc.cluster.local"); got != was[name].Status.Address {
+				t.Errorf("on %s, dig %s: %q, want %q", h.Name, name, got, was[name].Status.Address)
+			}
+		}
+	}
+	if len(at) != len(hosts) {
+		t.Errorf("the members are on %v; want one on each of %d hosts", at, len(hosts))
+	}
+	stop := l.startLoad("--endpoints", etcdEndpoints)
+	all := func(what string) {
+		t.Helper()
+		for _, h := range hosts {
+			for name, m := range was {
+				url := "http://" + m.Status.Address + ":2379/health"
+				h.eventually(time.Minute, what+": "+h.Name+" reaches "+name, func() error {
+					out, err := h.inside(10*time.Second, "curl", "-s", "-m", "5", url)
+					if err == nil && !strings.Contains(out, "true") {
+						err = fmt.Errorf("%s says %s", url, out)
+					}
+					return err
+				})
+			}
+		}
+	}
+	all("by routes")
+
+	t.Log("somebody flushes the routes of a host, and takes its link down")
+	flushed := hosts[1]
+	flushed.run("ip", "-n", flushed.Name, "route", "flush", "proto", "83")
+	flushed.run("ip", "-n", flushed.Name, "link", "set", "up0", "down")
+	flushed.run("ip", "-n", flushed.Name, "link", "set", "up0", "up")
+	all("after a flush")
+
+	t.Log("the next agents lead through a tunnel")
+	for _, h := range hosts {
+		if err := h.agent.signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+	joined(hosts, "--network-mode", "vxlan")
+	for _, h := range hosts {
+		h.eventually(time.Minute, "the tunnel stands", func() error {
+			out, err := h.inside(5*time.Second, "ip", "route", "show", "proto", "83")
+			if err == nil && strings.Count(out, "dev sx") != len(hosts)-1 {
+				err = fmt.Errorf("routes are\n%s", out)
+			}
+			return err
+		})
+	}
+	all("through the tunnel")
+	stop()
+	for name, m := range was {
+		if now := l.mustMember(name); now.Status.Token != m.Status.Token || !now.Status.Ready {
+			t.Errorf("%s: %+v; want token %s, ready", name, now.Status, m.Status.Token)
+		}
+	}
+}
