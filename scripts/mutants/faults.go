@@ -95,7 +95,7 @@ var faults = []fault{
 	{"S17", "server/engine/address.go", "id == nil || !id.Address.IsValid() {", "false && id == nil {",
 		suite{"server/engine", "^TestNoAddressIsGivenWhileAStrayMayHaveIt$"}},
 	{"S18", "server/world/cache.go", "\tif b.Rev <= c.state.rev {\n", "\tif false {\n",
-		suite{"server/world", "^TestFollowingEqualsLoading$"}},
+		suite{"server/world", "^TestABatchThatIsContainedAlreadyChangesNothing$"}},
 	{"S18", "server/engine/lapses.go", "!known || x.token != s.Report.Token", "!known",
 		suite{"server/engine", "^TestALapseIsMeasuredFromWhenItWasFirstSeen$"}},
 }
