@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/server/auth"
 	"github.com/stead-project/stead/store"
 )
 
@@ -30,6 +31,11 @@ func toStatus(err error) error {
 		kind error
 		code codes.Code
 	}{
+		{auth.ErrToken, codes.PermissionDenied},
+		{auth.ErrRevoked, codes.PermissionDenied},
+		{auth.ErrJoined, codes.PermissionDenied},
+		{auth.ErrTaken, codes.AlreadyExists},
+		{auth.ErrRequest, codes.InvalidArgument},
 		{store.ErrConflict, codes.Aborted},
 		{store.ErrUnknown, codes.Unavailable},
 		{store.ErrUnavailable, codes.Unavailable},

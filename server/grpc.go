@@ -10,10 +10,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
 )
 
 // MaxMessageBytes bounds one message in either direction.
-const MaxMessageBytes = 64 << 20
+const MaxMessageBytes = proto.MaxMessageBytes
 
 const (
 	// callTime bounds a call that is no stream.
@@ -24,14 +26,14 @@ const (
 
 // newGRPC makes the gRPC server: no panic of a call ends the process, no call
 // lasts for ever, and streams end with UNAVAILABLE when ctx does.
-func newGRPC(ctx context.Context, log *slog.Logger) *grpc.Server {
-	return grpc.NewServer(
+func newGRPC(ctx context.Context, log *slog.Logger, more ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessageBytes), grpc.MaxSendMsgSize(MaxMessageBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(unary(log)),
 		grpc.ChainStreamInterceptor(streams(ctx, log)),
-	)
+	}, more...)...)
 }
 
 func unary(log *slog.Logger) grpc.UnaryServerInterceptor {

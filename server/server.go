@@ -1,6 +1,6 @@
 // Package server wires the control plane of one process: a cache of the store, the
-// engine, the API of nodes and the API of people on one unix socket that only root
-// may open.
+// engine, the API of nodes and the API of people, on a unix socket that only root
+// may open and, where that is asked for, by mTLS for other hosts.
 package server
 
 import (
@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,6 +52,12 @@ type Config struct {
 	LeaderTTL  time.Duration
 	// Classes maps storage classes of manifests to those of nodes: fast-ssd to local.
 	Classes map[string]string
+	// Listen is where other hosts reach the API, host:port, by mTLS only; "": nowhere.
+	// Advertise are the addresses by which they do; default: Listen, which then must be one.
+	Listen    string
+	Advertise []string
+	// CertificateLife is how long certificates of nodes and servers last. Zero: 24h.
+	CertificateLife time.Duration
 	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
 	// address with port; empty: nowhere.
 	Metrics  string
@@ -106,6 +110,9 @@ func (c *Config) Check() error {
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("a session of %s cannot be kept; at least 1s", c.SessionTTL)
 	}
+	if err := checkListen(c.Listen, c.Advertise); err != nil {
+		return err
+	}
 	return CheckMetrics(c.Metrics)
 }
 
@@ -115,6 +122,8 @@ type Server struct {
 	world   *world.Cache
 	engine  *engine.Engine
 	serving chan struct{} // closed when both APIs answer
+
+	addresses []string // for other hosts; written before serving is closed
 }
 
 // New checks cfg and starts nothing.
@@ -157,6 +166,13 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("run server: %w", err)
 	}
 	defer lis.Close()
+	tcp, err := s.openTCP()
+	if err != nil {
+		return fmt.Errorf("run server: %w", err)
+	}
+	if tcp != nil {
+		defer tcp.Close()
+	}
 	metrics, err := ListenMetrics(s.cfg.Metrics)
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
@@ -177,6 +193,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}
+	authority, err := s.openAuthority(g.ctx, key)
+	if err != nil {
+		return fmt.Errorf("run server: %w", err)
+	}
 	d, c, err := s.apis(key)
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
@@ -185,7 +205,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer engineEnd()
 	metricsEnd := g.start(s.serveMetrics(metrics, d))
 	defer metricsEnd()
-	apiEnd := g.start(func(ctx context.Context) error { return s.serve(ctx, lis, d, c) })
+	apiEnd := g.start(func(ctx context.Context) error { return s.serve(ctx, lis, tcp, authority, d, c) })
 	defer apiEnd()
 	close(s.serving)
 	s.cfg.Logger.Info("server started")
@@ -221,46 +241,6 @@ func (s *Server) init(ctx context.Context) error {
 	}
 }
 
-// openKey loads or makes the key of Secrets. A key that opens none of those that
-// are stored is not the cluster's: going on with it would lose what is sealed.
-func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
-	records, err := s.secrets(ctx)
-	if err != nil {
-		return nil, err
-	}
-	load := seal.Ensure
-	if len(records) > 0 {
-		load = seal.Load
-	}
-	key, err := load(s.cfg.KeyFile)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range records {
-		if _, err := key.Open(&r); err == nil {
-			return key, nil
-		}
-	}
-	if len(records) > 0 {
-		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", s.cfg.KeyFile, len(records))
-	}
-	return key, nil
-}
-
-func (s *Server) secrets(ctx context.Context) ([]spec.SecretRecord, error) {
-	_, kvs, err := s.cfg.Store.Snapshot(ctx, store.KindSecret+"/")
-	if err != nil {
-		return nil, err
-	}
-	var records []spec.SecretRecord
-	for _, kv := range kvs {
-		if r, err := store.Decode[spec.SecretRecord](kv); err == nil {
-			records = append(records, r)
-		}
-	}
-	return records, nil
-}
-
 // apis makes the two APIs; neither runs yet.
 func (s *Server) apis(key *seal.Key) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
@@ -279,24 +259,4 @@ func (s *Server) apis(key *seal.Key) (*dispatch.Server, *control.Server, error) 
 		},
 	})
 	return d, c, err
-}
-
-// serve answers on lis until ctx ends: first the nodes' sessions end, then the
-// calls that are under way, at the latest after stopTime.
-func (s *Server) serve(ctx context.Context, lis net.Listener, d *dispatch.Server, c *control.Server) error {
-	g := newGRPC(ctx, s.cfg.Logger)
-	proto.RegisterNodesServer(g, d)
-	proto.RegisterControlServer(g, c)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { _ = d.Run(ctx) }) // it has no error of its own
-	wg.Go(func() {
-		<-ctx.Done()
-		timer := time.AfterFunc(stopTime, g.Stop)
-		defer timer.Stop()
-		g.GracefulStop()
-	})
-	return g.Serve(lis)
 }

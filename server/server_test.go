@@ -49,6 +49,7 @@ func (s *syncBuffer) String() string {
 // running is a server under test.
 type running struct {
 	t    *testing.T
+	srv  *Server
 	conn *grpc.ClientConn
 	api  proto.ControlClient
 	stop func() error // stops it and returns what Run returned
@@ -106,7 +107,7 @@ func start(t *testing.T, cfg Config) *running {
 	case <-time.After(patience):
 		t.Fatalf("never serving: %s", logs)
 	}
-	return &running{t, conn, proto.NewControlClient(conn), stop, logs}
+	return &running{t, s, conn, proto.NewControlClient(conn), stop, logs}
 }
 
 const manifests = `

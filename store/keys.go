@@ -36,6 +36,9 @@ const (
 	KindLeader        = "leader"
 	KindEpoch         = "epoch"
 	KindCluster       = "cluster"
+	KindAuthority     = "ca"
+	KindToken         = "tokens"
+	KindRevoked       = "revoked"
 )
 
 // The single keys.
@@ -43,6 +46,8 @@ const (
 	LeaderKey  = KindLeader
 	EpochKey   = KindEpoch   // decimal epoch, 1 in a fresh store
 	ClusterKey = KindCluster // cluster id, written once
+
+	AuthorityKey = KindAuthority // written once
 )
 
 func identityKey(kind string, id spec.Identity) string {
@@ -139,6 +144,12 @@ func SecretKey(ns spec.Namespace, name string) string {
 
 // BootstrappedKey is bootstrapped/<set uid>.
 func BootstrappedKey(uid spec.UID) string { return KindBootstrapped + "/" + string(uid) }
+
+// TokenKey is tokens/<id>, of a join token.
+func TokenKey(id string) string { return KindToken + "/" + id }
+
+// RevokedKey is revoked/<uid>.
+func RevokedKey(uid spec.UID) string { return KindRevoked + "/" + string(uid) }
 
 // Kind is the first element of a key, and rest what follows it.
 func Kind(key string) (kind, rest string) {

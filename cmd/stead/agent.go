@@ -34,8 +34,9 @@ func agentCommand() *cobra.Command {
 		Long: `Run members on this host, as a server wants them. Stopping the agent leaves its
 members running; the next one on the same --root takes them up again, and
 'stead agent purge' ends them.`,
-		Example: `  stead agent --server unix:///run/stead/stead.sock --node host-a`,
-		Args:    exactly(0, "no arguments"),
+		Example: `  stead agent --server unix:///run/stead/stead.sock --node host-a
+  stead agent --join 10.0.0.1:7443,10.0.0.2:7443 --token TOKEN`,
+		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := cmd.Flags().GetString("server")
 			if err != nil {
@@ -45,10 +46,15 @@ members running; the next one on the same --root takes them up again, and
 			if err != nil {
 				return err
 			}
-			return runAgent(cmd.Context(), o, func(context.Context) (*grpc.ClientConn, error) { return dial(server) }, log)
+			if o.Token != "" && len(o.Join) == 0 {
+				return usageError{errors.New("--token needs --join HOST:PORT")}
+			}
+			return runAgent(cmd.Context(), o, func(context.Context) (*grpc.ClientConn, error) { return dialSocket(server) }, log)
 		},
 	}
 	agentFlags(cmd, &o)
+	cmd.Flags().StringSliceVar(&o.Join, "join", nil, "HOST:PORT of servers on other hosts, in place of a socket on this one (repeatable)")
+	cmd.Flags().StringVar(&o.Token, "token", "", "join token, for the first start; made by 'stead token create'")
 	cmd.Flags().StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
 	logFlag(cmd.Flags(), &level)
 	var p hostOptions
@@ -86,6 +92,13 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		return err
 	}
 	defer home.Close()
+	dial, renew, err := reach(ctx, o, home, dial, log)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	if err := home.Join(ctx, dial, about.Boot, about, log); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -118,6 +131,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { renew(ctx); return nil })
 	group.Go(func() error { return h.dns.Run(ctx) })
 	group.Go(func() error { return h.reach.run(ctx) })
 	group.Go(func() error { h.network.Watch(ctx, h.changed); return nil })
@@ -125,6 +139,19 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()
+}
+
+// reach is the node's way to a server, and what keeps it open until its context ends: a
+// socket, or where --join names servers a link, for which the node is let in first.
+func reach(ctx context.Context, o hostOptions, home *agent.Home, socket agent.Dial, log *slog.Logger) (agent.Dial, func(context.Context), error) {
+	if len(o.Join) == 0 {
+		return socket, func(ctx context.Context) { <-ctx.Done() }, nil
+	}
+	link, err := home.Enroll(ctx, o.Join, o.Token, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	return link.Dial, link.Run, nil
 }
 
 // serveAgentMetrics tells of the agent and its DNS on lis (nil: nowhere) until ctx ends. An agent

@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/trust"
 )
 
 // callTimeout bounds every unary call of the command line.
@@ -22,36 +23,68 @@ const callTimeout = 30 * time.Second
 
 // cli is what all verbs of people share.
 type cli struct {
-	server    string
+	server    string // "": that of config, or this host's socket
+	config    string // a client file; "": none
 	namespace string
 }
 
-func serverDefault() string {
-	if s := os.Getenv("STEAD_SERVER"); s != "" {
-		return s
-	}
-	return "unix://" + server.DefaultSocket
-}
+const socketScheme = "unix://"
 
-// dial connects to the server; only unix sockets, until there is TLS.
-func dial(address string) (*grpc.ClientConn, error) {
-	socket, ok := strings.CutPrefix(address, "unix://")
+// dialSocket connects to the server of this host behind address, unix:///path; "": the
+// usual one.
+func dialSocket(address string) (*grpc.ClientConn, error) {
+	if address == "" {
+		address = socketScheme + server.DefaultSocket
+	}
+	socket, ok := strings.CutPrefix(address, socketScheme)
 	if !ok {
-		return nil, usageError{fmt.Errorf("--server %q: only unix:///path is supported yet", address)}
+		return nil, usageError{fmt.Errorf("--server %q: without a client file (--config) only a socket of this host can be reached: unix:///path", address)}
 	}
 	return server.Dial(socket)
 }
 
+// dial connects to the server that was named, to one of the client file, or to this host's.
+func (c *cli) dial(ctx context.Context) (*grpc.ClientConn, error) {
+	if c.config == "" || strings.HasPrefix(c.server, socketScheme) {
+		return dialSocket(c.server)
+	}
+	mine, err := trust.Load(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	servers := mine.Servers
+	if c.server != "" {
+		servers = []string{c.server}
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("--config: %s names no server; give --server HOST:PORT", c.config)
+	}
+	conn, _, err := proto.ConnectAny(ctx, servers, 0, mine.TLS)
+	return conn, err
+}
+
 // with calls f with a connected client.
 func (c *cli) with(f func(proto.ControlClient) error) error {
-	conn, err := dial(c.server)
+	return c.connected(context.Background(), func(conn *grpc.ClientConn) error { return f(proto.NewControlClient(conn)) })
+}
+
+// connected calls f with a connection.
+func (c *cli) connected(ctx context.Context, f func(*grpc.ClientConn) error) error {
+	conn, err := c.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	err = f(proto.NewControlClient(conn))
+	err = f(conn)
 	if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "connect") {
-		return fmt.Errorf("no server answers at %s; start one with 'stead dev', or name another with --server", c.server)
+		at := c.server
+		if at == "" {
+			at = socketScheme + server.DefaultSocket
+		}
+		if c.config != "" {
+			return fmt.Errorf("the server does not go on with us: %s", explainError(err))
+		}
+		return fmt.Errorf("no server answers at %s; start one with 'stead dev', or name another with --server", at)
 	}
 	return err
 }

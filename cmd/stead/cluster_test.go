@@ -32,28 +32,38 @@ type cluster struct {
 	store  *memstore.Store
 	host   *fakert.Host
 	socket string
+	config string // the client file with which it is asked; "": by its socket
+	dir    string
+	server *server.Server
+	log    *slog.Logger
 }
 
 // newCluster starts one; keep, if given, is the store as the server shall see it.
-func newCluster(t *testing.T, keep func(store.Store) store.Store) *cluster {
+func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*server.Config)) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stead-cli-") // short, because socket paths have a limit
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, store: memstore.New(), host: fakert.New(), socket: filepath.Join(dir, "s")}
+	c := &cluster{t: t, store: memstore.New(), host: fakert.New(), socket: filepath.Join(dir, "s"), dir: dir}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	c.log = log
 	var seen store.Store = c.store
 	if keep != nil {
 		seen = keep(c.store)
 	}
-	srv, err := server.New(server.Config{
+	config := server.Config{
 		Store: seen, StoreName: "memory", Name: "server-a", Version: "test", Socket: c.socket,
 		KeyFile: filepath.Join(dir, "secret.key"), Logger: log,
-	})
+	}
+	for _, change := range more {
+		change(&config)
+	}
+	srv, err := server.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.server = srv
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var group sync.WaitGroup
 	part := func(name string, run func(context.Context) error) {
@@ -64,7 +74,11 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store) *cluster {
 		})
 	}
 	part("the server", srv.Run)
-	part("the agent", func(ctx context.Context) error { return c.node(ctx, dir, srv, log) })
+	part("the agent", func(ctx context.Context) error {
+		return c.node(ctx, "host-a", c.host, func(context.Context, *agent.Home) (agent.Dial, func(context.Context), error) {
+			return func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }, func(context.Context) {}, nil
+		})
+	})
 	t.Cleanup(func() {
 		cancel()
 		group.Wait()
@@ -78,21 +92,30 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store) *cluster {
 	return c
 }
 
-// node is the agent of host-a until ctx ends.
-func (c *cluster) node(ctx context.Context, dir string, srv *server.Server, log *slog.Logger) (err error) {
-	home, err := agent.Open(filepath.Join(dir, "agent"), "host-a")
+// node is the agent of a host until ctx ends; to is its way to a server.
+func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Host,
+	to func(context.Context, *agent.Home) (agent.Dial, func(context.Context), error)) (err error) {
+	home, err := agent.Open(filepath.Join(c.dir, string(name)), name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	dial := func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }
+	dial, keep, err := to(ctx, home)
+	if err != nil {
+		return err
+	}
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	keeping.Go(func() { keep(ctx) })
 	facts := spec.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
-	if err := home.Join(ctx, dial, "boot-1", facts, log); err != nil {
+	if err := home.Join(ctx, dial, "boot-1", facts, c.log); err != nil {
 		return err
 	}
 	a, err := agent.New(agent.Config{
-		Home: home, RunDir: filepath.Join(dir, "run"), Dial: dial, Runtime: c.host, Network: c.host, Volumes: c.host,
-		Boot: "boot-1", Facts: facts, Logger: log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
+		Home: home, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: dial, Runtime: host, Network: host, Volumes: host,
+		Boot: "boot-1", Facts: facts, Logger: c.log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
 	})
 	if err != nil {
 		return err
@@ -105,7 +128,11 @@ func (c *cluster) stead(args ...string) (int, string) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	var out lines
-	code := run(ctx, append([]string{"--server", "unix://" + c.socket}, args...), &out, &out)
+	way := []string{"--server", "unix://" + c.socket}
+	if c.config != "" {
+		way = []string{"--config", c.config}
+	}
+	code := run(ctx, append(way, args...), &out, &out)
 	return code, out.String()
 }
 

@@ -76,7 +76,7 @@ func runDev(ctx context.Context, o devOptions, log *slog.Logger) error {
 	group.Go(func() error { return runServer(ctx, o.server, log) })
 	group.Go(func() error {
 		return runAgent(ctx, o.host, func(context.Context) (*grpc.ClientConn, error) {
-			return dial("unix://" + o.server.Socket)
+			return dialSocket(socketScheme + o.server.Socket)
 		}, log)
 	})
 	return group.Wait()

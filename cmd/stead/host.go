@@ -37,6 +37,8 @@ type hostOptions struct {
 	Address    string            // of this host for other hosts
 	Metrics    string            // where the agent's are served; "": nowhere
 	Classes    map[string]string // directory by storage class
+	Join       []string          // servers on other hosts; none: a socket
+	Token      string            // to be let in by them; "": has been
 }
 
 func (o *hostOptions) flags(f *pflag.FlagSet) {

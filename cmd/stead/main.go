@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server"
 )
 
 // version is set by the linker (-X main.version).
@@ -104,13 +105,16 @@ Try it on one machine:
 		return usageError{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 	})
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.server, "server", serverDefault(), "address of the server, unix:///path (env STEAD_SERVER)")
+	flags.StringVar(&c.server, "server", os.Getenv("STEAD_SERVER"),
+		"server: unix:///path, or with --config HOST:PORT (env STEAD_SERVER; default: this host's, unix://"+server.DefaultSocket+")")
+	flags.StringVar(&c.config, "config", os.Getenv("STEAD_CONFIG"), "client file, made by 'stead client create', for servers on other hosts (env STEAD_CONFIG)")
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of the objects")
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), statusCommand(c), versionCommand(c),
+		tokenCommand(c), clientCommand(c),
 	)
 	root.SetHelpCommand(helpCommand())
 	return root

@@ -13,7 +13,7 @@ import (
 
 func nodeCommand(c *cli) *cobra.Command {
 	ls := c.listCommand("node", "List the hosts, with what their members ask for", "  stead node ls")
-	return group("node", "Look after the hosts", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c))
+	return group("node", "Look after the hosts", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c), nodeRevoke(c))
 }
 
 // editNode sends a request about the node that args name first.

@@ -26,6 +26,8 @@ type serverOptions struct {
 	Domain     string
 	CIDR       string
 	SessionTTL time.Duration
+	Listen     string   // for other hosts; "": none
+	Advertise  []string // how they reach it
 	Metrics    string
 	Classes    map[string]string // of manifests, to those of nodes
 	Store      storeOptions
@@ -37,6 +39,8 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Domain, "domain", server.DefaultDomain, "DNS domain of the cluster")
 	f.StringVar(&o.CIDR, "cidr", server.DefaultCIDR, "range of the members' addresses; none of the host's may overlap it")
 	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node that fell silent counts as connected")
+	f.StringVar(&o.Listen, "listen", "", "where agents and clients on other hosts reach the API, HOST:PORT, by mutual TLS only (default: nowhere)")
+	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT by which they do (repeatable; default: --listen)")
 	f.StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
 	f.StringToStringVar(&o.Classes, "map-class", nil, "a storage class of manifests and the nodes' it stands for: fast-ssd=local (repeatable)")
 	o.Store.flags(f)
@@ -51,6 +55,7 @@ func serverCommand() *cobra.Command {
 		Use:   "server",
 		Short: "Run the control plane: API, engine and, unless told otherwise, its own etcd",
 		Example: `  stead server --data-dir /var/lib/stead/server
+  stead server --listen 10.0.0.1:7443
   stead server --etcd-endpoints https://10.0.0.1:2379 --etcd-cacert ca.pem --etcd-cert c.pem --etcd-key k.pem`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -116,6 +121,6 @@ func (o *serverOptions) config(log *slog.Logger) (server.Config, error) {
 	return server.Config{
 		StoreName: o.Store.about(), Name: o.Name, Version: version, Socket: o.Socket,
 		KeyFile: filepath.Join(o.DataDir, "secret.key"), Domain: o.Domain, CIDR: cidr,
-		SessionTTL: o.SessionTTL, Classes: o.Classes, Metrics: o.Metrics, Logger: log,
+		SessionTTL: o.SessionTTL, Listen: o.Listen, Advertise: o.Advertise, Classes: o.Classes, Metrics: o.Metrics, Logger: log,
 	}, nil
 }

@@ -25,12 +25,18 @@ type Broker struct {
 
 	mu      sync.Mutex
 	nodes   map[spec.NodeName]*outbox
-	waiting map[string]chan *Tunnel
+	waiting map[string]waiter
 	came    chan struct{} // closed and made anew when a node comes
 }
 
+// waiter is who waits for the answer to an ask, and of whom.
+type waiter struct {
+	node   spec.NodeName
+	answer chan *Tunnel
+}
+
 func newBroker(answer time.Duration) *Broker {
-	return &Broker{answer: answer, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]chan *Tunnel{}, came: make(chan struct{})}
+	return &Broker{answer: answer, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]waiter{}, came: make(chan struct{})}
 }
 
 // AnswerTime is how long a node is waited for.
@@ -54,7 +60,7 @@ func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (
 	ask.Id = hex.EncodeToString(id)
 	answer := make(chan *Tunnel, 1)
 	b.mu.Lock()
-	b.waiting[ask.Id] = answer
+	b.waiting[ask.Id] = waiter{node, answer}
 	b.mu.Unlock()
 	defer b.forget(ask.Id, answer)
 	if !out.addAsk(ask) {
@@ -106,13 +112,21 @@ func (b *Broker) forget(id string, answer chan *Tunnel) {
 func (b *Broker) deliver(id string, t *Tunnel) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	answer := b.waiting[id]
-	if answer == nil {
+	w, waits := b.waiting[id]
+	if !waits {
 		return false
 	}
 	delete(b.waiting, id) // an ask is answered once
-	answer <- t
+	w.answer <- t
 	return true
+}
+
+// Asked is the node that the ask of this id is for; false: nobody waits for it.
+func (b *Broker) Asked(id string) (spec.NodeName, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w, waits := b.waiting[id]
+	return w.node, waits
 }
 
 // attach makes out the way to node; detach undoes it if it still is.

@@ -1,5 +1,6 @@
 // Package seal encrypts what must not stand readable in the store: the files of
-// Secrets, with AES-256-GCM under a key that never leaves the server's host.
+// Secrets and the key of the cluster's authority, with AES-256-GCM under a key that
+// never leaves the servers' hosts.
 package seal
 
 import (
@@ -55,20 +56,35 @@ func (k *Key) Seal(ns spec.Namespace, name string, files map[string][]byte) (spe
 	if err != nil {
 		return nil, fmt.Errorf("seal secret %s/%s: its files cannot be encoded", ns, name)
 	}
+	return k.SealAt(store.SecretKey(ns, name), plain)
+}
+
+// SealAt encrypts what is to stand at a key of the store, to which it is bound: nonce,
+// then ciphertext.
+func (k *Key) SealAt(key string, plain []byte) (spec.Bytes, error) {
 	nonce := make([]byte, k.aead.NonceSize(), k.aead.NonceSize()+len(plain)+k.aead.Overhead())
 	if _, err := rand.Read(nonce); err != nil {
-		return nil, fmt.Errorf("seal secret %s/%s: %w", ns, name, err)
+		return nil, fmt.Errorf("seal %s: %w", key, err)
 	}
-	return k.aead.Seal(nonce, nonce, plain, []byte(store.SecretKey(ns, name))), nil
+	return k.aead.Seal(nonce, nonce, plain, []byte(key)), nil
+}
+
+// OpenAt decrypts what SealAt made for key. It fails with ErrKey.
+func (k *Key) OpenAt(key string, sealed []byte) ([]byte, error) {
+	n := k.aead.NonceSize()
+	if len(sealed) < n {
+		return nil, fmt.Errorf("open %s: %w", key, ErrKey)
+	}
+	plain, err := k.aead.Open(nil, sealed[:n], sealed[n:], []byte(key))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", key, ErrKey)
+	}
+	return plain, nil
 }
 
 // Open decrypts the files of r. It fails with ErrKey.
 func (k *Key) Open(r *spec.SecretRecord) (map[string][]byte, error) {
-	n := k.aead.NonceSize()
-	if len(r.Sealed) < n {
-		return nil, fmt.Errorf("open secret %s/%s: %w", r.Namespace, r.Name, ErrKey)
-	}
-	plain, err := k.aead.Open(nil, r.Sealed[:n], r.Sealed[n:], []byte(store.SecretKey(r.Namespace, r.Name)))
+	plain, err := k.OpenAt(store.SecretKey(r.Namespace, r.Name), r.Sealed)
 	if err != nil {
 		return nil, fmt.Errorf("open secret %s/%s: %w", r.Namespace, r.Name, ErrKey)
 	}

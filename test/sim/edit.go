@@ -142,3 +142,28 @@ func (w *World) giveUp() bool {
 	w.commit(store.Put(store.VolumeRequestKey(asked.ID, asked.Claim), store.Encode(*asked)))
 	return true
 }
+
+// deadline says how long a rollout may stand still, and what becomes of it then.
+func (w *World) deadline() bool {
+	return w.change(func(s *spec.Set) {
+		seconds := s.Spec.MinReadySeconds + int32(10+w.r.IntN(40))
+		s.Spec.ProgressDeadlineSeconds = &seconds
+		rolling(&s.Spec.UpdateStrategy).OnFailure = []string{"", spec.OnFailureRollback, spec.OnFailureRollback}[w.r.IntN(3)]
+		if w.chance(2) {
+			s.Spec.Template.Spec.Containers[0].Image = images[4+w.r.IntN(3)]
+		}
+	})
+}
+
+// recreate has all stop before any starts on another template.
+func (w *World) recreate() bool {
+	return w.change(func(s *spec.Set) {
+		s.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
+		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
+	})
+}
+
+// pause holds the rollout back, or lets it go on.
+func (w *World) pause() bool {
+	return w.change(func(s *spec.Set) { s.Paused = !s.Paused })
+}

@@ -23,6 +23,7 @@ type judge struct {
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
+	stands   map[standKey]standing
 	ids      map[spec.VolumeID]bool // of all volumes there ever were
 	going    map[spec.VolumeID]bool // a store ever said that it is reclaimed
 }
@@ -44,7 +45,7 @@ func newJudge(w *World) *judge {
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
-		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{},
+		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, stands: map[standKey]standing{},
 	}
 }
 

@@ -185,10 +185,10 @@ func (c *court) apart(m spec.Member) {
 		}
 	}
 	ran := c.slot(m.ID.Ordinal).Identity != nil && c.slot(m.ID.Ordinal).Identity.Due == m.Revision
-	if others > 0 && same == 0 && !ran && m.Revision == c.x.TemplateHash && c.current() != m.Revision {
+	if others > 0 && same == 0 && !ran && m.Revision == c.aim() && c.current() != m.Revision {
 		c.fail("due", "%s begins on %s while %d members of other revisions live", m.ID, m.Revision, others)
 	}
-	if others == 0 && same == 0 && m.Revision != c.x.TemplateHash && !c.x.Set.Paused {
+	if others == 0 && same == 0 && m.Revision != c.aim() && !c.x.Set.Paused {
 		c.fail("due", "%s begins on %s, though no other runs it", m.ID, m.Revision)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // plan judges one plan by the world it was made from.
-func (j *judge) plan(x plan.World, p plan.Plan) {
+func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 	c := &court{j.w, newReading(x), p}
 	for _, a := range p.Actions {
 		if x.Set == nil || orphaned(x.Set) {
@@ -24,6 +24,7 @@ func (j *judge) plan(x plan.World, p plan.Plan) {
 	c.order()
 	c.updates()
 	c.status()
+	c.rollout(standKey{s.name, int64(s.lead.Created), x.Set.Ref})
 	for _, a := range p.Actions {
 		j.w.did(actionName(a))
 	}

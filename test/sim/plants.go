@@ -1,9 +1,8 @@
 package sim
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
+	"time"
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -44,7 +43,7 @@ var Plants = []Plant{
 	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *spec.Set) { s.Spec.Disruption = nil })},
 	{Name: "ignores-the-partition", Judges: "churn, due", See: setChange(func(s *spec.Set) {
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{MaxUnavailable: r.MaxUnavailable}
+			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{MaxUnavailable: r.MaxUnavailable, OnFailure: r.OnFailure}
 		}
 	})},
 	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *spec.Set) { s.Paused = false })},
@@ -76,12 +75,42 @@ var Plants = []Plant{
 		if v.Fate == spec.FateDelete {
 			v.Fate = spec.FateReclaiming
 		}
-	}), Often: volumes},
+	}), Often: volumes, Blind: "progress"},
 	{Name: "takes-a-volume-back", Judges: "volumes", See: nothingReclaimed, Often: volumes, Blind: "progress"},
 	{Name: "shrinks-a-volume", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) { v.SizeBytes = 0 }), Often: volumes},
 	{Name: "uses-a-volume-id-again", Judges: "volumes", OneVolumeID: true, Often: volumes},
 	{Name: "never-gives-up", Judges: "progress", Say: without[plan.SetVolumes], Often: volumes},
 	{Name: "never-drops", Judges: "progress", Say: without[plan.DropVolume], Often: volumes},
+	{Name: "never-stalls", Judges: "deadline", See: func(w *plan.World) { w.Standstill = 0 }, Often: rollouts},
+	{Name: "stalls-too-soon", Judges: "deadline", See: func(w *plan.World) { w.Standstill += 5 * time.Second }, Often: rollouts},
+	{Name: "forgets-how-far-it-came", Judges: "deadline", See: func(w *plan.World) { w.Reached = plan.Progress{} }, Often: rollouts},
+	{Name: "stalls-while-paused", Judges: "deadline", Say: func(w plan.World, p *plan.Plan) {
+		if w.Set != nil && w.Set.Paused && len(p.Status.Conditions) > 2 {
+			p.Status.Conditions[2].Status = "True"
+		}
+	}, Often: rollouts},
+	{Name: "rolls-back-unasked", Judges: "rollback", See: setChange(func(s *spec.Set) {
+		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
+			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: r.Partition, MaxUnavailable: r.MaxUnavailable, OnFailure: spec.OnFailureRollback}
+		}
+	}), Often: rollouts},
+	{Name: "never-rolls-back", Judges: "rollback", See: setChange(func(s *spec.Set) {
+		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
+			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: r.Partition, MaxUnavailable: r.MaxUnavailable}
+		}
+	}), Often: rollouts},
+	{Name: "rolls-back-to-anything", Judges: "completion, rollback", See: statusChange(func(s *spec.SetStatus) { s.CurrentCompleted = true }), Often: rollouts},
+	{Name: "tries-again", Judges: "rollback, deadline, due, churn", See: statusChange(func(s *spec.SetStatus) { s.RolledBackFrom = "" }), Often: rollouts},
+	{Name: "completes-what-was-given-up", Judges: "completion", Say: func(w plan.World, p *plan.Plan) {
+		if p.Status.RolledBackFrom != "" {
+			p.Status.CurrentRevision = w.TemplateHash
+		}
+	}, Often: rollouts},
+	{Name: "updates-beside-the-old", Judges: "due", See: setChange(func(s *spec.Set) {
+		if s.Spec.UpdateStrategy.Type == spec.RecreateStrategy {
+			s.Spec.UpdateStrategy.Type = ""
+		}
+	}), Often: []string{"recreate"}},
 	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes},
 	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *spec.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
 	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
@@ -119,206 +148,8 @@ var Plants = []Plant{
 	{Name: "keeps-a-deleted-set", Judges: "progress", Say: without[plan.RemoveSet]},
 }
 
+var rollouts = []string{"deadline", "pause", "wait"}
+
 var volumes = []string{"retain", "scale", "claim"}
 
 var restores = []string{"backup", "restore", "user"}
-
-func setChange(change func(*spec.Set)) func(*plan.World) {
-	return func(w *plan.World) {
-		if w.Set != nil {
-			set := *w.Set
-			change(&set)
-			w.Set = &set
-		}
-	}
-}
-
-// forgetSilent takes a life on a node without session for one that is over.
-func forgetSilent(w *plan.World) {
-	for i := range w.Slots {
-		m := w.Slots[i].Member
-		if m == nil {
-			continue
-		}
-		at := slices.IndexFunc(w.Nodes, func(n plan.Node) bool { return n.Node.Name == m.Node && n.Session != nil })
-		if at < 0 {
-			w.Slots[i].Member, w.Slots[i].Report = nil, nil
-		}
-	}
-}
-
-func forgetStrays(w *plan.World) {
-	for i := range w.Slots {
-		w.Slots[i].Strays = nil
-	}
-}
-
-// everyoneLives gives a session to every node.
-func everyoneLives(w *plan.World) {
-	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Session == nil && n.Facts != nil {
-			n.Session = &spec.Session{Node: n.Node.Name, UID: n.Node.UID, Boot: n.Facts.Boot}
-		}
-	}
-}
-
-// everyoneSaid takes every node for one that has said what it runs.
-func everyoneSaid(w *plan.World) {
-	for i := range w.Nodes {
-		if f := w.Nodes[i].Facts; f != nil {
-			facts := *f
-			facts.Epoch = w.Epoch
-			w.Nodes[i].Facts = &facts
-		}
-	}
-}
-
-func forgetDue(w *plan.World) {
-	for i := range w.Slots {
-		if id := w.Slots[i].Identity; id != nil {
-			record := *id
-			record.Due = ""
-			w.Slots[i].Identity = &record
-		}
-	}
-}
-
-func forgetVolumes(w *plan.World) {
-	for i := range w.Slots {
-		w.Slots[i].Volumes = nil
-	}
-}
-
-// lowestFirst turns the ordinals of updates around.
-func lowestFirst(w plan.World, p *plan.Plan) {
-	for i, a := range p.Actions {
-		stop, ok := a.(plan.Stop)
-		if !ok || stop.Reason != spec.ReasonUpdate {
-			continue
-		}
-		for _, s := range w.Slots {
-			if s.Member != nil && s.Member.Goal == spec.GoalRun && s.Report != nil && s.Report.Ready && s.ID.Ordinal < stop.ID.Ordinal {
-				stop.ID, stop.Token = s.ID, s.Member.Token
-				p.Actions[i] = stop
-				break
-			}
-		}
-	}
-}
-
-// churn ends a member that is well and right.
-func churn(w plan.World, p *plan.Plan) {
-	for _, s := range w.Slots {
-		if m := s.Member; m != nil && m.Goal == spec.GoalRun && m.Revision == w.TemplateHash && len(p.Actions) == 0 {
-			p.Actions = append(p.Actions, plan.Stop{ID: s.ID, Token: m.Token, Reason: spec.ReasonUpdate, Text: "churn"})
-		}
-	}
-}
-
-// shareVolume gives a new life the volume of another one.
-func shareVolume(w plan.World, p *plan.Plan) {
-	eachStart(func(w plan.World, a *plan.Start) {
-		for _, s := range w.Slots {
-			if v := s.Volumes["data"]; v != nil && s.ID != a.Member.ID && len(a.Member.Volumes) > 0 {
-				a.Member.Volumes = slices.Clone(a.Member.Volumes)
-				a.Member.Volumes[0].ID = v.UID
-			}
-		}
-	})(w, p)
-}
-
-// eachFate changes what is recorded of volumes.
-func eachFate(change func(plan.World, *spec.Volume)) func(plan.World, *plan.Plan) {
-	return func(w plan.World, p *plan.Plan) {
-		for i, a := range p.Actions {
-			switch a := a.(type) {
-			case plan.SetVolumes:
-				a.Volumes = slices.Clone(a.Volumes)
-				for j := range a.Volumes {
-					change(w, &a.Volumes[j])
-				}
-				p.Actions[i] = a
-			case plan.Stop:
-				a.Volumes = slices.Clone(a.Volumes)
-				for j := range a.Volumes {
-					change(w, &a.Volumes[j])
-				}
-				p.Actions[i] = a
-			}
-		}
-	}
-}
-
-// forgetFates has lives end before it is recorded what becomes of their volumes.
-func forgetFates(w plan.World, p *plan.Plan) {
-	for i, a := range p.Actions {
-		if stop, ok := a.(plan.Stop); ok {
-			stop.Volumes = nil
-			p.Actions[i] = stop
-		}
-	}
-}
-
-// forgetOver forgets lives that nobody wants before it is recorded what becomes of their
-// volumes.
-func forgetOver(w plan.World, p *plan.Plan) {
-	for _, s := range w.Slots {
-		if s.Member == nil || s.Report == nil || !s.Report.Phase.Over() || w.Set == nil || w.Set.Range().Has(s.ID.Ordinal) {
-			continue
-		}
-		without[plan.SetVolumes](w, p)
-		p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool { f, ok := a.(plan.Forget); return ok && f.ID == s.ID })
-		p.Actions = append(p.Actions, plan.Forget{ID: s.ID, Token: s.Member.Token, Text: "plant"})
-	}
-}
-
-// nothingReclaimed takes a volume that is being given up for one that is yet to go.
-func nothingReclaimed(w *plan.World) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		s.Volumes = maps.Clone(s.Volumes)
-		for claim, v := range s.Volumes {
-			if v.Fate == spec.FateReclaiming {
-				back := *v
-				back.Fate = spec.FateDelete
-				s.Volumes[claim] = &back
-			}
-		}
-	}
-}
-
-// askedToGiveUp has a person ask for the end of every volume.
-func askedToGiveUp(w *plan.World) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		s.Asked = map[spec.ClaimName]*spec.VolumeRequest{}
-		for claim, v := range s.Volumes {
-			s.Asked[claim] = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: spec.VerbReclaim}
-			if s.Identity != nil {
-				s.Asked[claim].Token = s.Identity.LastToken
-			}
-		}
-	}
-}
-
-func eachStart(change func(plan.World, *plan.Start)) func(plan.World, *plan.Plan) {
-	return func(w plan.World, p *plan.Plan) {
-		for i, a := range p.Actions {
-			if start, ok := a.(plan.Start); ok {
-				change(w, &start)
-				p.Actions[i] = start
-			}
-		}
-	}
-}
-
-func neverSecond(_ plan.World, p *plan.Plan) {
-	p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool {
-		start, ok := a.(plan.Start)
-		return ok && start.Member.ID.Ordinal == 1
-	})
-}
-
-func without[T plan.Action](_ plan.World, p *plan.Plan) {
-	p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool { _, is := a.(T); return is })
-}

@@ -130,12 +130,29 @@ func (r *reading) current() spec.RevisionHash {
 
 // target is the revision on which an ordinal ends up.
 func (r *reading) target(o int) spec.RevisionHash {
+	if r.below(o) {
+		return r.current()
+	}
+	return r.aim()
+}
+
+// below: the partition keeps the ordinal on the current revision.
+func (r *reading) below(o int) bool {
 	u := r.x.Set.Spec.UpdateStrategy
-	if u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
-		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition) {
+	return u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
+		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition)
+}
+
+// aim is where the rollout goes: the template's revision, unless that was given up.
+func (r *reading) aim() spec.RevisionHash {
+	if r.rolledBack() {
 		return r.current()
 	}
 	return r.x.TemplateHash
+}
+
+func (r *reading) rolledBack() bool {
+	return r.x.Status != nil && r.x.Status.RolledBackFrom == r.x.TemplateHash
 }
 
 // obsolete: the member runs off its target: it may be broken, and replaced for it.

@@ -88,7 +88,7 @@ func (s *server) start() {
 func (s *server) next(x plan.World) plan.Plan {
 	p := plan.Next(s.w.plant.world(x))
 	p = s.w.plant.plan(x, p)
-	s.w.judge.plan(x, p)
+	s.w.judge.plan(s, x, p)
 	return p
 }
 

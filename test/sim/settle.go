@@ -75,9 +75,15 @@ func (w *World) mend(ref spec.SetRef) {
 	}
 	set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		r.Partition = nil
+		r.Partition, r.OnFailure = nil, ""
 	}
-	set.Paused, set.Spec.Disruption = false, nil
+	set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
+	w.view(func(v world.View) { // what was given up is not tried again
+		if s, _ := v.Status(ref); s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) {
+			c := &set.Spec.Template.Spec.Containers[0]
+			c.Image = images[(slices.Index(images, c.Image)+1)%4]
+		}
+	})
 	set.Generation++
 	w.putSet(set, rev)
 }

@@ -35,7 +35,7 @@ func TestRuns(t *testing.T) {
 		"cut", "break", "hang-server", "sick", "cordon", "SetVolumes", "DropVolume", "volume Keep to Delete", "volume Delete to Keep",
 		"volume Delete to Reclaiming", "volume moved to the trash", "volume never made", "volume record gone", "volume erased",
 		"volume Keep to Reclaiming", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "VoidRequest",
-		"range", "orphan", "adopt", "give-up", "blocked: Orphaned",
+		"Stalled", "Rollback", "deadline", "recreate", "pause", "range", "orphan", "adopt", "give-up", "blocked: Orphaned",
 	} {
 		if tally.Counts[what] == 0 && !quick {
 			t.Errorf("in %d steps there was no %q", tally.Steps, what)

@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/trust"
+)
+
+const (
+	// enrollTime bounds one attempt to be let in, or to renew.
+	enrollTime = 15 * time.Second
+	// The waits between two attempts to renew, doubling.
+	renewFirst = time.Second
+	renewMost  = time.Minute
+)
+
+// Link is a node's way to its servers over the network: their addresses and its own
+// certificate, which it keeps in its home and renews.
+type Link struct {
+	home  *Home
+	log   *slog.Logger
+	clock func() time.Duration        // time since boot
+	again func(context.Context) error // renew
+
+	mu   sync.Mutex
+	mine *trust.Credential // replaced as a whole, never changed
+	next int               // the server with which Dial begins
+	due  time.Duration     // when to renew, on clock; 0: now
+}
+
+func (h *Home) credentialPath() string { return filepath.Join(h.root, "credential.json") }
+
+// Enroll returns the node's link. At first it makes a key, and has a server sign it for a
+// join token; it tries until one answers or ctx ends, and fails when one refuses. A node
+// that has a certificate needs no token and no server, and a new token is tried once.
+// servers are host:port; none: those of before.
+func (h *Home) Enroll(ctx context.Context, servers []string, token string, log *slog.Logger) (*Link, error) {
+	mine, err := h.credential(servers)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{home: h, log: log, clock: SinceBoot, mine: mine}
+	l.again = l.renew
+	var t trust.JoinToken
+	if token != "" {
+		if t, err = trust.ParseJoinToken(token); err != nil {
+			return nil, err
+		}
+	}
+	switch has := len(mine.Certificate) > 0; {
+	case has && (token == "" || t.ID == mine.JoinedBy):
+		return l, nil
+	case has:
+		if err := l.enroll(ctx, t); err != nil {
+			log.Warn("join token not taken; going on with the certificate of before", "node", string(h.Name()), "err", plain(err))
+		}
+		return l, nil
+	case token == "":
+		return nil, errors.New("this node has no certificate yet; give it a join token: --token, made by 'stead token create'")
+	}
+	return l, l.insist(ctx, t)
+}
+
+// credential reads what is kept, or makes a key and keeps it: were the answer to the
+// first request lost, the same key must ask again.
+func (h *Home) credential(servers []string) (*trust.Credential, error) {
+	c, err := trust.Load(h.credentialPath())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if c, err = trust.NewCredential(servers); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, fmt.Errorf("read the node's certificate: %w", err)
+	}
+	if len(servers) > 0 {
+		c.Servers = servers
+	}
+	if len(c.Servers) == 0 {
+		return nil, errors.New("no server is known; name one or more with --join HOST:PORT")
+	}
+	return c, c.Save(h.credentialPath())
+}
+
+// insist enrolls until a server answers, and says in the log what it waits for.
+func (l *Link) insist(ctx context.Context, t trust.JoinToken) error {
+	told, wait := "", joinFirst
+	for {
+		err := l.enroll(ctx, t)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("join a cluster: %w", context.Cause(ctx))
+		case refusal(err):
+			return fmt.Errorf("join a cluster: %s", plain(err))
+		}
+		if text := plain(err); text != told {
+			l.log.Warn("not joined yet", "node", string(l.home.Name()), "err", text)
+			told = text
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, joinMost)
+	}
+}
+
+// refusal: the same will be said again.
+func refusal(err error) bool {
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.AlreadyExists, codes.InvalidArgument, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+// enroll asks the first server that is of the token's cluster, once.
+func (l *Link) enroll(ctx context.Context, t trust.JoinToken) error {
+	ctx, cancel := context.WithTimeout(ctx, enrollTime)
+	defer cancel()
+	mine, next := l.now()
+	conn, at, err := proto.ConnectAny(ctx, mine.Servers, next, func(address string) (*tls.Config, error) {
+		host, err := trust.Host(address)
+		return t.Pin.TLS(host), err
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	l.turn(at + 1) // another one next, should this one fail
+	request, err := mine.Request()
+	if err != nil {
+		return err
+	}
+	given, err := proto.NewJoinClient(conn).Enroll(ctx, &proto.EnrollRequest{
+		Token: t.ID, Secret: t.Secret, Node: string(l.home.Name()), Uid: string(l.home.UID()), Request: request,
+	})
+	if err != nil {
+		return err
+	}
+	fresh := *mine
+	fresh.JoinedBy = t.ID
+	return l.take(&fresh, given)
+}
+
+// renew gets the next certificate, of a new key.
+func (l *Link) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, enrollTime)
+	defer cancel()
+	conn, err := l.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	mine, _ := l.now()
+	fresh, err := trust.NewCredential(mine.Servers)
+	if err != nil {
+		return err
+	}
+	fresh.JoinedBy = mine.JoinedBy
+	request, err := fresh.Request()
+	if err != nil {
+		return err
+	}
+	given, err := proto.NewJoinClient(conn).Renew(ctx, &proto.RenewRequest{Request: request})
+	if err != nil {
+		return err
+	}
+	return l.take(fresh, given)
+}
+
+// take keeps what was given, on disk first, and says when the next one is due.
+func (l *Link) take(fresh *trust.Credential, given *proto.Certificate) error {
+	if err := fresh.Take(given.GetCertificate(), given.GetCa()); err != nil {
+		return err
+	}
+	fresh.Servers = slices.Clone(fresh.Servers)
+	for _, address := range given.GetServers() {
+		if !slices.Contains(fresh.Servers, address) {
+			fresh.Servers = append(fresh.Servers, address)
+		}
+	}
+	if err := fresh.Save(l.home.credentialPath()); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mine, l.due = fresh, l.clock()+time.Duration(given.GetLifeMillis())*time.Millisecond*2/3
+	return nil
+}
+
+func (l *Link) now() (*trust.Credential, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mine, l.next
+}
+
+func (l *Link) turn(next int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = next
+}
+
+// Dial connects to a server that can be reached, each time to another one if there
+// are several: who dials again was not content. It implements Dial.
+func (l *Link) Dial(ctx context.Context) (*grpc.ClientConn, error) {
+	mine, next := l.now()
+	conn, at, err := proto.ConnectAny(ctx, mine.Servers, next, mine.TLS)
+	if err == nil {
+		l.turn(at + 1)
+	}
+	return conn, err
+}
+
+// Run renews the certificate: at once, unless the node has just joined, and then after
+// two thirds of its life on the clock since boot. It tells once why it cannot, goes on
+// trying, and returns when ctx ends.
+func (l *Link) Run(ctx context.Context) {
+	told, wait := "", renewFirst
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		left := l.due - l.clock()
+		l.mu.Unlock()
+		if left <= 0 {
+			err := l.again(ctx)
+			switch {
+			case err == nil:
+				told, wait = "", renewFirst
+				continue
+			case ctx.Err() != nil:
+				return
+			}
+			if text := plain(err); text != told {
+				l.log.Warn("certificate not renewed", "err", text)
+				told = text
+			}
+			left, wait = wait, min(2*wait, renewMost)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(left, renewMost)): // not longer, for the host may have slept
+		}
+	}
+}

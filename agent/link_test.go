@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/trust"
+)
+
+// impostor is a server with an authority of its own, which it shows. It counts what it
+// is told after the handshake.
+type impostor struct {
+	pin     trust.Pin
+	address string
+
+	mu    sync.Mutex
+	told  bytes.Buffer
+	calls int
+}
+
+func newImpostor(t *testing.T) *impostor {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	ca, err := x509.ParseCertificate(der)
+	must(t, err)
+	// It shows the same certificate as its own and as its authority's.
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der, der}, PrivateKey: key}},
+	})
+	must(t, err)
+	i := &impostor{pin: trust.PinOf(ca), address: l.Addr().String()}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer conn.Close()
+				i.mu.Lock()
+				i.calls++
+				i.mu.Unlock()
+				b := make([]byte, 1024)
+				n, _ := conn.Read(b) // also does the handshake
+				i.mu.Lock()
+				defer i.mu.Unlock()
+				i.told.Write(b[:n])
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); group.Wait() })
+	return i
+}
+
+func newHome(t *testing.T) *Home {
+	t.Helper()
+	h, err := Open(t.TempDir(), "n1")
+	must(t, err)
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+// TestAServerThatTheTokenDoesNotNameIsToldNothing: the impostor has all but the key of the authority.
+func TestAServerThatTheTokenDoesNotNameIsToldNothing(t *testing.T) {
+	i := newImpostor(t)
+	wrong := i.pin
+	wrong[0] ^= 1
+	token, err := trust.NewJoinToken(wrong)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said := make(chan string, 1)
+	log := slog.New(slog.NewTextHandler(writer(func(line string) {
+		if strings.Contains(line, "not joined yet") {
+			select {
+			case said <- line:
+			default:
+			}
+			cancel()
+		}
+	}), nil))
+	_, err = newHome(t).Enroll(ctx, []string{i.address}, token.Text(), log)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	if line := <-said; !strings.Contains(line, "not of the cluster that the join token is for") || strings.Contains(line, token.Text()[13:56]) {
+		t.Fatalf("it says %s", line)
+	}
+	i.mu.Lock()
+	if i.calls == 0 || i.told.Len() > 0 {
+		t.Errorf("after %d connections it was told %q", i.calls, i.told.Bytes())
+	}
+	i.mu.Unlock()
+
+	// The same server under its own pin is told something: it is the pin that kept us.
+	conn, err := proto.Connect(t.Context(), i.address, i.pin.TLS("127.0.0.1"))
+	must(t, err)
+	conn.Close()
+}
+
+// writer calls itself with each line of a log.
+type writer func(string)
+
+func (w writer) Write(p []byte) (int, error) { w(string(p)); return len(p), nil }
+
+// A node that has a certificate starts without any server, whatever token it is given.
+func TestAnEnrolledNodeStartsWithoutAServer(t *testing.T) {
+	h := newHome(t)
+	if _, err := h.Enroll(t.Context(), []string{"127.0.0.1:1"}, "", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "give it a join token") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := h.Enroll(t.Context(), nil, "nonsense", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no join token") {
+		t.Fatalf("got %v", err)
+	}
+	before, err := trust.Load(h.credentialPath())
+	must(t, err)
+	enrolled := *before
+	enrolled.Certificate, enrolled.CA, enrolled.JoinedBy = []byte{1}, []byte{2}, "000000000000"
+	must(t, enrolled.Save(h.credentialPath()))
+	other, err := trust.NewJoinToken(trust.Pin{})
+	must(t, err)
+	for _, token := range []string{"", other.Text()} {
+		l, err := h.Enroll(t.Context(), nil, token, slog.New(slog.DiscardHandler))
+		must(t, err)
+		if mine, _ := l.now(); mine.Servers[0] != "127.0.0.1:1" || !bytes.Equal(mine.Key, before.Key) {
+			t.Errorf("it became %v", mine.Servers)
+		}
+	}
+}
+
+// What was given is kept before it is used, with the servers that were told, and is due
+// after two thirds of its life.
+func TestWhatIsGivenIsKeptAndDueInTime(t *testing.T) {
+	h := newHome(t)
+	mine, err := trust.NewCredential([]string{"a:1"})
+	must(t, err)
+	key, err := x509.ParsePKCS8PrivateKey(mine.Key)
+	must(t, err)
+	signer := key.(*ecdsa.PrivateKey)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+	must(t, err)
+	l := &Link{home: h, clock: func() time.Duration { return time.Minute }}
+	given := &proto.Certificate{Certificate: der, Ca: der, Servers: []string{"a:1", "b:1"}, LifeMillis: (3 * time.Hour).Milliseconds()}
+	must(t, l.take(mine, given))
+	kept, err := trust.Load(h.credentialPath())
+	must(t, err)
+	if l.due != 2*time.Hour+time.Minute || strings.Join(kept.Servers, " ") != "a:1 b:1" || !bytes.Equal(kept.Certificate, der) {
+		t.Errorf("due at %s, kept %v", l.due, kept.Servers)
+	}
+	other, err := trust.NewCredential(nil)
+	must(t, err)
+	if err := l.take(other, given); err == nil || !bytes.Equal(l.mine.Key, mine.Key) {
+		t.Errorf("a certificate of another key: got %v", err)
+	}
+}
+
+func TestACertificateIsRenewedAtStartAndAfterTwoThirdsOfItsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var (
+			mu   sync.Mutex
+			at   []time.Duration
+			away bool
+			logs bytes.Buffer
+		)
+		l := &Link{log: slog.New(slog.NewTextHandler(&logs, nil)), clock: func() time.Duration { return time.Since(began) }}
+		l.again = func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if away {
+				return io.ErrUnexpectedEOF
+			}
+			at = append(at, time.Since(began))
+			l.due = time.Since(began) + 24*time.Hour*2/3
+			return nil
+		}
+		server := func(gone bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			away = gone
+		}
+		after := func(d time.Duration, renewed int) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if len(at) != renewed {
+				t.Fatalf("after %s it was renewed at %v, want %d times", time.Since(began), at, renewed)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { l.Run(ctx); close(done) }()
+		after(0, 1)
+		after(16*time.Hour-time.Second, 1)
+		after(2*time.Second, 2)
+		server(true)
+		after(17*time.Hour, 2)
+		server(false)
+		after(renewMost+time.Second, 3)
+		cancel()
+		<-done
+		if n := strings.Count(logs.String(), "certificate not renewed"); n != 1 {
+			t.Errorf("it was told %d times", n)
+		}
+	})
+}

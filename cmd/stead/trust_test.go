@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/trust"
+)
+
+func reachable(c *server.Config) { c.Listen = "127.0.0.1:0" }
+
+// must runs a command line that is to be done, and returns what it printed.
+func (c *cluster) must(args ...string) string {
+	c.t.Helper()
+	code, out := c.stead(args...)
+	if code != exitDone {
+		c.t.Fatalf("stead %s: code %d: %s", strings.Join(args, " "), code, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// refused runs a command line that is to be refused with these words.
+func (c *cluster) refused(words string, args ...string) {
+	c.t.Helper()
+	if code, out := c.stead(args...); code != exitRefused || !strings.Contains(out, words) {
+		c.t.Errorf("stead %s: code %d: %s; want %q", strings.Join(args, " "), code, out, words)
+	}
+}
+
+// elsewhere runs the agent of a host that reaches servers by network, as 'stead agent
+// --join' does. stop ends it and returns its error.
+func (c *cluster) elsewhere(name spec.NodeName, o hostOptions) (stop func() error) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	end := make(chan error, 1)
+	go func() {
+		end <- c.node(ctx, name, fakert.New(), func(ctx context.Context, home *agent.Home) (agent.Dial, func(context.Context), error) {
+			return reach(ctx, o, home, nil, c.log)
+		})
+	}()
+	stopped := false
+	stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-end
+	}
+	c.t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// barred is an agent that must not get in; the words are why.
+func (c *cluster) barred(words string, name spec.NodeName, o hostOptions) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	home, err := agent.Open(c.t.TempDir(), name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer home.Close()
+	if _, _, err := reach(ctx, o, home, nil, c.log); err == nil || !strings.Contains(err.Error(), words) {
+		c.t.Errorf("%s: got %v, want %q", name, err, words)
+	}
+}
+
+func (c *cluster) nodeIs(name, state string) func() bool {
+	return func() bool {
+		_, out := c.stead("get", "nodes")
+		for line := range strings.Lines(out) {
+			if words := strings.Fields(line); len(words) > 1 && words[0] == name {
+				return words[1] == state
+			}
+		}
+		return false
+	}
+}
+
+func TestEveryVerbOfTrustEndsWithItsCode(t *testing.T) {
+	newCluster(t, nil, reachable).play("trust.txt")
+}
+
+func TestAHostJoinsByTokenAndIsThrownOut(t *testing.T) {
+	c := newCluster(t, nil, reachable, func(c *server.Config) { c.SessionTTL = 2 * time.Second })
+	token := c.must("token", "create")
+	o := hostOptions{Join: c.server.Addresses(), Token: token}
+	stop := c.elsewhere("host-b", o)
+	c.until("host-b has joined", c.nodeIs("host-b", "Ready"))
+	kept := filepath.Join(c.dir, "host-b", "credential.json")
+	if info, err := os.Stat(kept); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("its key: %v, %v", info, err)
+	}
+	first, err := trust.Load(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.barred("the join token is not known", "host-c", o)
+	o.Token = c.must("token", "create")
+	c.barred("belongs to another machine", "host-b", o)
+	o.Token = c.must("token", "create", "--node", "host-d")
+	c.barred("the join token is not known", "host-c", o)
+	o.Token = c.must("token", "create", "--ttl", "1s")
+	id, _, _ := strings.Cut(o.Token, ".")
+	c.until("its time is over", func() bool { return !strings.Contains(c.must("token", "ls"), id) })
+	c.barred("the join token is not known", "host-c", o)
+	o.Token = c.must("token", "create")
+	id, _, _ = strings.Cut(o.Token, ".")
+	c.must("token", "revoke", id)
+	c.barred("the join token is not known", "host-c", o)
+	o.Token = ""
+	c.barred("give it a join token", "host-c", o)
+
+	// The next start needs no token, and begins with the next certificate.
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	c.elsewhere("host-b", hostOptions{Join: c.server.Addresses()})
+	c.until("the certificate was renewed", func() bool {
+		now, err := trust.Load(kept)
+		return err == nil && !bytes.Equal(now.Certificate, first.Certificate)
+	})
+	c.until("host-b is back", c.nodeIs("host-b", "Ready"))
+
+	c.must("node", "revoke", "host-b")
+	c.until("host-b is out", func() bool { return !c.nodeIs("host-b", "Ready")() })
+	c.refused("there is no node nobody", "node", "revoke", "nobody")
+}
+
+func TestAClientFileDoesWhatRootDoesUntilItIsRevoked(t *testing.T) {
+	c := newCluster(t, nil, reachable)
+	file := filepath.Join(t.TempDir(), "ann.json")
+	said := c.must("client", "create", "-o", file, "--name", "ann")
+	id := said[strings.LastIndex(said, " ")+1:]
+	c.refused("is there already", "client", "create", "-o", file)
+
+	ann := &cluster{t: t, config: file}
+	ann.must("apply", "-f", "testdata/db.yaml", "--wait", "--timeout", "2m")
+	ann.must("scale", "db", "--replicas", "4")
+	if out := c.must("describe", "set", "db"); !strings.Contains(out, "ann") {
+		t.Errorf("nobody says that ann did it: %s", out)
+	}
+	c.host.OnExec(func(_ context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
+		_, err := e.Stdout.Write([]byte(e.Command[0]))
+		return 0, err
+	})
+	if out := ann.must("exec", "db-0", "--", "hello"); out != "hello" {
+		t.Errorf("exec: got %q", out)
+	}
+	ann.refused("this is not for admins", "client", "create", "-o", file+"2")
+	if code, out := ann.stead("--server", c.server.Addresses()[0], "get", "nodes"); code != exitDone {
+		t.Errorf("by address: %d %s", code, out)
+	}
+	ann.refused("reach server 127.0.0.1:1", "--server", "127.0.0.1:1", "get", "nodes")
+
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ann.refused("is open to others", "get", "nodes")
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.must("client", "revoke", id)
+	ann.refused("was revoked", "get", "nodes")
+}
+
+// sessionAt is the server at which a node has its session; "": at none.
+func (c *cluster) sessionAt(node spec.NodeName) string {
+	c.t.Helper()
+	key := store.SessionKey(node)
+	_, kvs, err := c.store.Get(c.t.Context(), key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, ok := kvs[key]; !ok {
+		return ""
+	}
+	session, err := store.Decode[spec.Session](kvs[key])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return session.Server
+}
+
+// another starts one more server on the same store; stop ends it.
+func (c *cluster) another(name string) (address string, stop func()) {
+	c.t.Helper()
+	s, err := server.New(server.Config{
+		Store: c.store, StoreName: "memory", Name: name, Version: "test", Socket: filepath.Join(c.dir, name),
+		KeyFile: filepath.Join(c.dir, "secret.key"), Listen: "127.0.0.1:0", Logger: c.log,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	end := make(chan error, 1)
+	go func() { end <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-end; err != nil {
+			c.t.Error(err)
+		}
+	})
+	c.t.Cleanup(stop)
+	select {
+	case <-s.Serving():
+	case err := <-end:
+		c.t.Fatal(err)
+	}
+	return s.Addresses()[0], stop
+}
+
+// Of two servers one goes: agents and clients are at the other one.
+func TestAgentsAndClientsFailOver(t *testing.T) {
+	c := newCluster(t, nil, reachable)
+	addresses, stops := map[string]string{}, map[string]func(){}
+	for _, name := range []string{"server-b", "server-c"} {
+		addresses[name], stops[name] = c.another(name)
+	}
+	join := []string{addresses["server-b"], addresses["server-c"]}
+	c.elsewhere("host-b", hostOptions{Join: join, Token: c.must("token", "create")})
+	c.until("host-b has a session", func() bool { return c.sessionAt("host-b") != "" })
+	gone, left := c.sessionAt("host-b"), "server-b"
+	if gone == left {
+		left = "server-c"
+	}
+	file := filepath.Join(t.TempDir(), "ann.json")
+	c.must("client", "create", "-o", file, "--name", "ann", "--servers", addresses[gone]+","+addresses[left])
+	ann := &cluster{t: t, config: file}
+	if out := ann.must("version"); !strings.Contains(out, "cluster") {
+		t.Fatal(out)
+	}
+	stops[gone]()
+	c.until("host-b has a session at the other", func() bool { return c.sessionAt("host-b") == left })
+	c.until("a client sees it", ann.nodeIs("host-b", "Ready"))
+}

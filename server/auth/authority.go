@@ -1,0 +1,265 @@
+// Package auth is the cluster's authority: it signs the certificates of servers, nodes
+// and people's programs, and gives them for join tokens. It alone writes ca, tokens and
+// revoked. Whom a caller may be is judged here, what he may do in package server.
+//
+// Certificates end by the wall clock, as all certificates do; nothing else does: a
+// join token ends with its lease, and no decision about a member looks here.
+package auth
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/trust"
+)
+
+// The kinds of refusal; what stands in them may be told to the caller.
+var (
+	// ErrToken: the join token is not known, or not to this machine.
+	ErrToken = errors.New("the join token is not known: it is wrong, was used or revoked, or its time is over; make another with 'stead token create'")
+	// ErrTaken: another machine has the name.
+	ErrTaken = errors.New("the name belongs to another machine; give this one another name")
+	// ErrJoined: the node needs a join token of its own to come back.
+	ErrJoined = errors.New("the node has joined before; to let it in again, name it: 'stead token create --node NAME'")
+	// ErrRevoked: the uid may do nothing any more.
+	ErrRevoked = errors.New("what this certificate allowed was revoked")
+	// ErrRequest: what was asked cannot be meant so.
+	ErrRequest = errors.New("the request is not right")
+)
+
+const (
+	// DefaultLife is how long certificates of nodes and servers last.
+	DefaultLife = 24 * time.Hour
+	// authorityLife is how long the authority itself lasts.
+	authorityLife = 20 * 365 * 24 * time.Hour
+	// leeway is how much the clocks of two hosts may differ: a certificate begins that
+	// much before it was made.
+	leeway = time.Hour
+)
+
+// Config is what an Authority needs.
+type Config struct {
+	Store store.Store
+	// Key seals the authority's key; every server of the cluster has the same.
+	Key *seal.Key
+	// Server is the name of this server.
+	Server string
+	// Addresses are those at which others reach it, host:port.
+	Addresses []string
+	// Life of the certificates of nodes and servers. Zero: DefaultLife.
+	Life   time.Duration
+	Logger *slog.Logger
+}
+
+// Authority signs. It is safe for concurrent use.
+type Authority struct {
+	cfg     Config
+	cluster string
+	ca      *x509.Certificate
+	key     *ecdsa.PrivateKey
+
+	mu  sync.Mutex
+	own ownCertificate
+}
+
+// Open reads the cluster's authority, or makes it: of several servers one does, and
+// all get the same. It fails with seal.ErrKey where the key is not the cluster's.
+func Open(ctx context.Context, cfg Config) (*Authority, error) {
+	if cfg.Life == 0 {
+		cfg.Life = DefaultLife
+	}
+	for {
+		_, kvs, err := cfg.Store.Get(ctx, store.AuthorityKey, store.ClusterKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the authority: %w", err)
+		}
+		cluster := string(kvs[store.ClusterKey].Value)
+		if cluster == "" {
+			return nil, errors.New("read the authority: the store has no cluster yet")
+		}
+		if kv, ok := kvs[store.AuthorityKey]; ok {
+			record, err := store.Decode[spec.Authority](kv)
+			if err != nil {
+				return nil, err
+			}
+			ca, key, err := open(record, cfg.Key)
+			if err != nil {
+				return nil, fmt.Errorf("open the authority: %w", err)
+			}
+			return &Authority{cfg: cfg, cluster: cluster, ca: ca, key: key}, nil
+		}
+		record, err := create(cluster, cfg.Key)
+		if err != nil {
+			return nil, fmt.Errorf("make the authority: %w", err)
+		}
+		_, err = cfg.Store.Commit(ctx, store.Txn{
+			If:   []store.Guard{store.Absent(store.AuthorityKey), store.Created(store.ClusterKey, kvs[store.ClusterKey].Create)},
+			Then: []store.Op{store.Put(store.AuthorityKey, store.Encode(record))},
+		})
+		switch {
+		case err == nil:
+			cfg.Logger.Info("authority made")
+		case !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown):
+			return nil, fmt.Errorf("write the authority: %w", err)
+		}
+	}
+}
+
+// create makes a new authority, sealed.
+func create(cluster string, seal *seal.Key) (spec.Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return spec.Authority{}, err
+	}
+	template, err := blank(authorityLife)
+	if err != nil {
+		return spec.Authority{}, err
+	}
+	template.Subject = pkix.Name{CommonName: "Stead cluster " + cluster}
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	template.KeyUsage = x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return spec.Authority{}, err
+	}
+	plain, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return spec.Authority{}, err
+	}
+	sealed, err := seal.SealAt(store.AuthorityKey, plain)
+	return spec.Authority{Certificate: der, Sealed: sealed}, err
+}
+
+func open(record spec.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	plain, err := seal.OpenAt(store.AuthorityKey, record.Sealed)
+	if err != nil {
+		return nil, nil, err
+	}
+	ca, err := x509.ParseCertificate(record.Certificate)
+	if err != nil {
+		return nil, nil, err
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(plain)
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if err != nil || !ok || !key.PublicKey.Equal(ca.PublicKey) {
+		return nil, nil, errors.New("its key is not that of its certificate")
+	}
+	return ca, key, nil
+}
+
+// blank is a certificate that names nobody and lasts for life from now.
+func blank(life time.Duration) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-leeway), NotAfter: now.Add(life)}, nil
+}
+
+// Cluster is the id of the cluster.
+func (a *Authority) Cluster() string { return a.cluster }
+
+// Certificate is the authority's own, DER.
+func (a *Authority) Certificate() []byte { return a.ca.Raw }
+
+// Addresses are those of this server.
+func (a *Authority) Addresses() []string { return a.cfg.Addresses }
+
+// Life of the certificates of nodes.
+func (a *Authority) Life() time.Duration { return a.cfg.Life }
+
+// Issue signs a certificate for the key of request (PKCS #10), which names s and is good
+// for calling servers only. Errors: ErrRequest.
+func (a *Authority) Issue(request []byte, s trust.Subject, life time.Duration) ([]byte, error) {
+	key, err := keyOf(request)
+	if err != nil {
+		return nil, err
+	}
+	s.Cluster = a.cluster
+	if err := s.Check(); err != nil || s.Role == trust.RoleServer {
+		return nil, fmt.Errorf("%w: it may not name %s", ErrRequest, s)
+	}
+	template, err := blank(life)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate: %w", err)
+	}
+	template.URIs = []*url.URL{s.URL()}
+	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.ca, key, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign certificate: %w", err)
+	}
+	return der, nil
+}
+
+// keyOf is the key that a request asks for, which its sender has.
+func keyOf(request []byte) (*ecdsa.PublicKey, error) {
+	csr, err := x509.ParseCertificateRequest(request)
+	if err == nil {
+		err = csr.CheckSignature()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: it is no signed request for a certificate", ErrRequest)
+	}
+	key, ok := csr.PublicKey.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return nil, fmt.Errorf("%w: its key is not of ECDSA P-256", ErrRequest)
+	}
+	return key, nil
+}
+
+// Revoke voids all certificates of uid, for ever.
+func (a *Authority) Revoke(ctx context.Context, uid spec.UID) error {
+	_, err := a.cfg.Store.Commit(ctx, store.Txn{
+		Then: []store.Op{store.Put(store.RevokedKey(uid), store.Encode(spec.Revoked{UID: uid, At: time.Now()}))},
+	})
+	if err != nil {
+		return fmt.Errorf("revoke: %w", err)
+	}
+	return nil
+}
+
+// Revoked are the uids that were revoked, read linearizably.
+func (a *Authority) Revoked(ctx context.Context) (map[spec.UID]bool, error) {
+	_, kvs, err := a.cfg.Store.Snapshot(ctx, store.KindRevoked+"/")
+	if err != nil {
+		return nil, fmt.Errorf("read revoked: %w", err)
+	}
+	uids := map[spec.UID]bool{}
+	for _, kv := range kvs {
+		_, uid := store.Kind(kv.Key)
+		uids[spec.UID(uid)] = true
+	}
+	return uids, nil
+}
+
+// Admit tells why the holder of a certificate that was verified may do nothing, or
+// nil. It reads the store.
+func (a *Authority) Admit(ctx context.Context, s trust.Subject) error {
+	if s.Cluster != a.cluster {
+		return ErrRevoked // of an authority of ours, and not of this cluster: never given
+	}
+	_, kvs, err := a.cfg.Store.Get(ctx, store.RevokedKey(s.UID))
+	if err != nil {
+		return fmt.Errorf("read revoked: %w", err)
+	}
+	if len(kvs) > 0 {
+		return ErrRevoked
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/stead-project/stead/trust"
+)
+
+// ownCertificate is this server's, with the moment at which it was made.
+type ownCertificate struct {
+	tls  *tls.Certificate
+	made time.Time
+}
+
+// TLS is for listening: TLS 1.3, with certificates of this authority on both sides. Who
+// has none gets through the handshake, for that is how a machine joins; what it may
+// ask is the server's business.
+func (a *Authority) TLS() *tls.Config {
+	clients := x509.NewCertPool()
+	clients.AddCert(a.ca)
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return a.certificate()
+		},
+		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients,
+		SessionTicketsDisabled: true, // every connection is judged anew
+	}
+}
+
+// certificate is this server's, made anew with a new key after two thirds of its
+// life: on the monotonic clock, and should the host have slept, on the other.
+func (a *Authority) certificate() (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.own.tls; c != nil && time.Since(a.own.made) < a.cfg.Life*2/3 &&
+		time.Until(c.Leaf.NotAfter) > a.cfg.Life/3 {
+		return c, nil
+	}
+	made := time.Now()
+	c, err := a.sign()
+	if err != nil {
+		return nil, fmt.Errorf("sign the server's certificate: %w", err)
+	}
+	a.own = ownCertificate{c, made}
+	return c, nil
+}
+
+func (a *Authority) sign() (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template, err := blank(a.cfg.Life)
+	if err != nil {
+		return nil, err
+	}
+	template.URIs = []*url.URL{trust.Subject{Cluster: a.cluster, Role: trust.RoleServer, Name: a.cfg.Server}.URL()}
+	for _, address := range a.cfg.Addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.ca, key.Public(), a.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	// The authority is shown, too: whoever has only its pin knows it by that.
+	return &tls.Certificate{Certificate: [][]byte{der, a.ca.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}

@@ -1,0 +1,187 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/trust"
+)
+
+// How long a join token may last.
+const (
+	DefaultTokenTTL = 15 * time.Minute
+	minTokenTTL     = time.Second
+	maxTokenTTL     = 7 * 24 * time.Hour
+)
+
+// CreateToken makes a join token that one machine may use once within ttl, by the
+// store's clock: node, or when that is "", one that never joined. Errors: ErrRequest.
+func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spec.NodeName) (trust.JoinToken, error) {
+	switch {
+	case ttl < minTokenTTL || ttl > maxTokenTTL:
+		return trust.JoinToken{}, fmt.Errorf("%w: a join token lasts from %s to %s", ErrRequest, minTokenTTL, maxTokenTTL)
+	case node != "" && !spec.ValidSubdomain(string(node)):
+		return trust.JoinToken{}, fmt.Errorf("%w: %q is no name of a node", ErrRequest, node)
+	}
+	token, err := trust.NewJoinToken(trust.PinOf(a.ca))
+	if err != nil {
+		return trust.JoinToken{}, err
+	}
+	lease, err := a.cfg.Store.Grant(ctx, ttl)
+	if err != nil {
+		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
+	}
+	hash := sha256.Sum256(token.Secret)
+	record := spec.JoinToken{ID: token.ID, Hash: hash[:], Node: node, CreatedAt: time.Now(), TTL: spec.Duration{Duration: ttl}}
+	key := store.TokenKey(token.ID)
+	_, err = a.cfg.Store.Commit(ctx, store.Txn{
+		If: []store.Guard{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)},
+	})
+	if err != nil {
+		return trust.JoinToken{}, fmt.Errorf("write join token: %w", err)
+	}
+	return token, nil
+}
+
+// Tokens are the join tokens that have not ended, by id.
+func (a *Authority) Tokens(ctx context.Context) ([]spec.JoinToken, error) {
+	_, kvs, err := a.cfg.Store.Snapshot(ctx, store.KindToken+"/")
+	if err != nil {
+		return nil, fmt.Errorf("read join tokens: %w", err)
+	}
+	var out []spec.JoinToken
+	for _, kv := range kvs {
+		record, err := store.Decode[spec.JoinToken](kv)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, record)
+	}
+	return out, nil
+}
+
+// RevokeToken ends a join token; there: it had not ended by itself.
+func (a *Authority) RevokeToken(ctx context.Context, id string) (there bool, err error) {
+	if !trust.ValidTokenID(id) {
+		return false, nil
+	}
+	key := store.TokenKey(id)
+	_, kvs, err := a.cfg.Store.Get(ctx, key)
+	if err == nil && len(kvs) > 0 {
+		_, err = a.cfg.Store.Commit(ctx, store.Txn{Then: []store.Op{store.Del(key)}})
+	}
+	if err != nil {
+		return false, fmt.Errorf("revoke join token: %w", err)
+	}
+	return len(kvs) > 0, nil
+}
+
+// Enrollment is what a machine says of itself to be let in.
+type Enrollment struct {
+	Token   string // its id
+	Secret  []byte
+	Node    spec.NodeName
+	UID     spec.UID
+	Request []byte // PKCS #10
+}
+
+// Enroll gives a node its first certificate and uses up the join token, both or neither
+// (SAFETY S9). An answer that was lost is given again to the same key. Errors: ErrToken,
+// ErrTaken, ErrJoined, ErrRevoked, ErrRequest.
+func (a *Authority) Enroll(ctx context.Context, e Enrollment) ([]byte, error) {
+	public, err := keyOf(e.Request)
+	if err != nil {
+		return nil, err
+	}
+	who := trust.Subject{Cluster: a.cluster, Role: trust.RoleNode, Name: string(e.Node), UID: e.UID}
+	if err := who.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its key cannot be used", ErrRequest)
+	}
+	mark := sha256.Sum256(der)
+	for {
+		err := a.use(ctx, e, mark[:])
+		switch {
+		case err == nil:
+			a.cfg.Logger.Info("node enrolled", "node", string(e.Node), "reason", "join token "+e.Token)
+			return a.Issue(e.Request, who, a.cfg.Life)
+		case !errors.Is(err, store.ErrConflict):
+			return nil, err
+		}
+	}
+}
+
+// use marks the join token as used by the key that mark names. ErrConflict: look again.
+func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
+	if !trust.ValidTokenID(e.Token) {
+		return ErrToken
+	}
+	tokenKey, nodeKey, revokedKey := store.TokenKey(e.Token), store.NodeKey(e.Node), store.RevokedKey(e.UID)
+	_, kvs, err := a.cfg.Store.Get(ctx, tokenKey, nodeKey, revokedKey)
+	if err != nil {
+		return fmt.Errorf("read join token: %w", err)
+	}
+	kv, ok := kvs[tokenKey]
+	if !ok {
+		return ErrToken
+	}
+	record, err := store.Decode[spec.JoinToken](kv)
+	if err != nil {
+		return err
+	}
+	hash := sha256.Sum256(e.Secret)
+	used := record.UsedBy != ""
+	switch {
+	case subtle.ConstantTimeCompare(hash[:], record.Hash) != 1:
+		return ErrToken
+	case record.Node != "" && record.Node != e.Node:
+		return ErrToken
+	case used && (record.UsedBy != e.Node || !slices.Equal(record.Key, mark)):
+		return ErrToken
+	case kvs[revokedKey].Mod != 0:
+		return ErrRevoked
+	}
+	if err := mayJoin(kvs[nodeKey], e, record.Node != "" || used); err != nil {
+		return err
+	}
+	record.UsedBy, record.Key = e.Node, mark
+	_, err = a.cfg.Store.Commit(ctx, store.Txn{
+		If: []store.Guard{
+			store.Seen(tokenKey, kv.Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey),
+		},
+		Then: []store.Op{store.PutLeased(tokenKey, store.Encode(record), kv.Lease)},
+	})
+	if errors.Is(err, store.ErrLeaseGone) {
+		return ErrToken
+	}
+	return err
+}
+
+// mayJoin: a name is its machine's for ever; and a machine that has joined comes back
+// by a token that names it only, for its uid is no secret. kv is the node's record.
+func mayJoin(kv store.KV, e Enrollment, named bool) error {
+	if kv.Mod == 0 {
+		return nil
+	}
+	node, err := store.Decode[spec.Node](kv)
+	switch {
+	case err != nil:
+		return err
+	case node.UID != e.UID:
+		return ErrTaken
+	case !named:
+		return ErrJoined
+	}
+	return nil
+}

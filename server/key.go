@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// openKey loads or makes the key of Secrets and of the authority. A key that does not
+// open what is stored is not the cluster's: going on with it would lose what is sealed.
+func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
+	records, err := s.secrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, authority, err := s.cfg.Store.Get(ctx, store.AuthorityKey)
+	if err != nil {
+		return nil, err
+	}
+	load := seal.Ensure
+	if len(records)+len(authority) > 0 {
+		load = seal.Load
+	}
+	key, err := load(s.cfg.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	if kv, ok := authority[store.AuthorityKey]; ok {
+		r, err := store.Decode[spec.Authority](kv)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := key.OpenAt(store.AuthorityKey, r.Sealed); err != nil {
+			return nil, fmt.Errorf("%s does not open the cluster's authority; put the cluster's own key there", s.cfg.KeyFile)
+		}
+	}
+	for _, r := range records {
+		if _, err := key.Open(&r); err == nil {
+			return key, nil
+		}
+	}
+	if len(records) > 0 {
+		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", s.cfg.KeyFile, len(records))
+	}
+	return key, nil
+}
+
+func (s *Server) secrets(ctx context.Context) ([]spec.SecretRecord, error) {
+	_, kvs, err := s.cfg.Store.Snapshot(ctx, store.KindSecret+"/")
+	if err != nil {
+		return nil, err
+	}
+	var records []spec.SecretRecord
+	for _, kv := range kvs {
+		if r, err := store.Decode[spec.SecretRecord](kv); err == nil {
+			records = append(records, r)
+		}
+	}
+	return records, nil
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/auth"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/trust"
+)
+
+// maxClientTTL bounds how long a person's certificate may last.
+const maxClientTTL = 366 * 24 * time.Hour
+
+// joins is the door through which machines come in; gate has let the caller.
+type joins struct {
+	proto.UnimplementedJoinServer
+	authority *auth.Authority // nil: no other host can reach this server
+}
+
+// errSocketOnly: there is no authority here.
+var errSocketOnly = status.Error(codes.FailedPrecondition,
+	"this server is for its own host only; start it with --listen HOST:PORT, so that others can reach it")
+
+// Enroll implements proto.JoinServer.
+func (j *joins) Enroll(ctx context.Context, r *proto.EnrollRequest) (*proto.Certificate, error) {
+	if j.authority == nil {
+		return nil, errSocketOnly
+	}
+	der, err := j.authority.Enroll(ctx, auth.Enrollment{
+		Token: r.GetToken(), Secret: r.GetSecret(), Node: spec.NodeName(r.GetNode()), UID: spec.UID(r.GetUid()), Request: r.GetRequest(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return certificate(j.authority, der, j.authority.Life()), nil
+}
+
+// Renew implements proto.JoinServer.
+func (j *joins) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Certificate, error) {
+	c, ok := ctx.Value(callerKey{}).(caller)
+	if !ok || j.authority == nil {
+		return nil, errSocketOnly
+	}
+	der, err := j.authority.Issue(r.GetRequest(), c.subject, j.authority.Life())
+	if err != nil {
+		return nil, err
+	}
+	return certificate(j.authority, der, j.authority.Life()), nil
+}
+
+func certificate(a *auth.Authority, der []byte, life time.Duration) *proto.Certificate {
+	return &proto.Certificate{
+		Certificate: der, Ca: a.Certificate(), Cluster: a.Cluster(), Servers: a.Addresses(), LifeMillis: life.Milliseconds(),
+	}
+}
+
+// trusts lets people let others in, and out again.
+type trusts struct {
+	proto.UnimplementedTrustServer
+	authority *auth.Authority // nil: as above
+	world     world.Reader
+}
+
+// CreateToken implements proto.TrustServer.
+func (s *trusts) CreateToken(ctx context.Context, r *proto.CreateTokenRequest) (*proto.CreateTokenResponse, error) {
+	if s.authority == nil {
+		return nil, errSocketOnly
+	}
+	token, err := s.authority.CreateToken(ctx, time.Duration(r.GetTtlMillis())*time.Millisecond, spec.NodeName(r.GetNode()))
+	if err != nil {
+		return nil, err
+	}
+	return &proto.CreateTokenResponse{Id: token.ID, Token: token.Text()}, nil
+}
+
+// ListTokens implements proto.TrustServer.
+func (s *trusts) ListTokens(ctx context.Context, _ *proto.ListTokensRequest) (*proto.ListTokensResponse, error) {
+	if s.authority == nil {
+		return nil, errSocketOnly
+	}
+	tokens, err := s.authority.Tokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &proto.ListTokensResponse{}
+	for _, t := range tokens {
+		out.Tokens = append(out.Tokens, &proto.JoinToken{
+			Id: t.ID, Node: string(t.Node), UsedBy: string(t.UsedBy), CreatedUnix: t.CreatedAt.Unix(), TtlMillis: t.TTL.Milliseconds(),
+		})
+	}
+	return out, nil
+}
+
+// RevokeToken implements proto.TrustServer.
+func (s *trusts) RevokeToken(ctx context.Context, r *proto.RevokeTokenRequest) (*proto.RevokeTokenResponse, error) {
+	if s.authority == nil {
+		return nil, errSocketOnly
+	}
+	there, err := s.authority.RevokeToken(ctx, r.GetId())
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, status.Error(codes.NotFound, "there is no such join token; it may have ended by itself")
+	}
+	return &proto.RevokeTokenResponse{}, nil
+}
+
+// CreateClient implements proto.TrustServer.
+func (s *trusts) CreateClient(_ context.Context, r *proto.CreateClientRequest) (*proto.Certificate, error) {
+	if s.authority == nil {
+		return nil, errSocketOnly
+	}
+	life := time.Duration(r.GetTtlMillis()) * time.Millisecond
+	if life < time.Minute || life > maxClientTTL {
+		return nil, status.Errorf(codes.InvalidArgument, "a client's certificate lasts from 1m to %s", maxClientTTL)
+	}
+	random := make([]byte, 8)
+	if _, err := rand.Read(random); err != nil {
+		return nil, fmt.Errorf("name the client: %w", err)
+	}
+	id := hex.EncodeToString(random)
+	der, err := s.authority.Issue(r.GetRequest(), trust.Subject{Role: trust.RoleAdmin, Name: r.GetName(), UID: spec.UID(id)}, life)
+	if err != nil {
+		return nil, err
+	}
+	out := certificate(s.authority, der, life)
+	out.Id = id
+	return out, nil
+}
+
+// Revoke implements proto.TrustServer.
+func (s *trusts) Revoke(ctx context.Context, r *proto.RevokeRequest) (*proto.RevokeResponse, error) {
+	if s.authority == nil {
+		return nil, errSocketOnly
+	}
+	uid := spec.UID(r.GetClient())
+	if (uid == "") == (r.GetNode() == "") {
+		return nil, status.Error(codes.InvalidArgument, "name a client's id or a node, and not both")
+	}
+	if r.GetNode() != "" {
+		s.world.Look(func(v world.View) {
+			for _, n := range v.Nodes() {
+				if n.Node != nil && string(n.Node.Name) == r.GetNode() {
+					uid = n.Node.UID
+				}
+			}
+		})
+		if uid == "" {
+			return nil, status.Errorf(codes.NotFound, "there is no node %s", r.GetNode())
+		}
+	}
+	if err := (trust.Subject{Cluster: s.authority.Cluster(), Role: trust.RoleAdmin, Name: "any", UID: uid}).Check(); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return &proto.RevokeResponse{}, s.authority.Revoke(ctx, uid)
+}

@@ -1,0 +1,168 @@
+package trust
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Credential is all that a node or a person's program needs to speak with servers. It
+// is kept in one file, so that key and certificate always belong together.
+type Credential struct {
+	Servers []string `json:"servers"` // host:port
+	// CA and Certificate are DER; none before somebody gave them.
+	CA          []byte `json:"ca,omitempty"`
+	Certificate []byte `json:"certificate,omitempty"`
+	// Key is PKCS #8; it never leaves the machine that made it, and is never printed.
+	Key spec.Bytes `json:"key"`
+	// JoinedBy is the id of the join token that a node came in by; "" for clients.
+	JoinedBy string `json:"joinedBy,omitempty"`
+}
+
+// NewCredential makes a key; nobody has signed it yet.
+func NewCredential(servers []string) (*Credential, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	return &Credential{Servers: servers, Key: der}, nil
+}
+
+func (c *Credential) key() (*ecdsa.PrivateKey, error) {
+	key, err := x509.ParsePKCS8PrivateKey(c.Key)
+	if k, ok := key.(*ecdsa.PrivateKey); err == nil && ok {
+		return k, nil
+	}
+	return nil, errors.New("the credential holds no key")
+}
+
+// Request asks for a certificate of the key: PKCS #10, DER. It names nobody, for whom a
+// certificate names is not for its holder to say.
+func (c *Credential) Request() ([]byte, error) {
+	key, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		return nil, fmt.Errorf("ask for a certificate: %w", err)
+	}
+	return der, nil
+}
+
+// Take puts in what an authority gave, if it is a certificate of the key.
+func (c *Credential) Take(certificate, ca []byte) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	leaf, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return fmt.Errorf("read certificate: %w", err)
+	}
+	if public, ok := leaf.PublicKey.(*ecdsa.PublicKey); !ok || !public.Equal(key.Public()) {
+		return errors.New("the certificate is of another key")
+	}
+	if _, err := x509.ParseCertificate(ca); err != nil {
+		return fmt.Errorf("read the authority's certificate: %w", err)
+	}
+	c.Certificate, c.CA = certificate, ca
+	return nil
+}
+
+// Subject is whom the certificate names.
+func (c *Credential) Subject() (Subject, error) {
+	leaf, err := x509.ParseCertificate(c.Certificate)
+	if err != nil {
+		return Subject{}, fmt.Errorf("read certificate: %w", err)
+	}
+	return SubjectOf(leaf)
+}
+
+// TLS is for a connection to the server at address, host:port.
+func (c *Credential) TLS(address string) (*tls.Config, error) {
+	host, err := Host(address)
+	if err != nil {
+		return nil, err
+	}
+	key, err := c.key()
+	if err != nil {
+		return nil, err
+	}
+	ca, err := x509.ParseCertificate(c.CA)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority's certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: host, RootCAs: roots,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{c.Certificate}, PrivateKey: key}},
+	}, nil
+}
+
+// Load reads the credential kept at path. Errors: fs.ErrNotExist; others when anybody
+// but its owner may read it, or when it is none.
+func Load(path string) (*Credential, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s holds a key and is open to others (%04o); write chmod 0600", path, info.Mode().Perm())
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Credential{}
+	if err := json.Unmarshal(b, c); err != nil {
+		return nil, fmt.Errorf("%s is no credential of Stead", path)
+	}
+	if _, err := c.key(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Save puts c at path, whole or not at all, for its owner only, and returns when it is
+// on disk. The directory must be there.
+func (c *Credential) Save(path string) error {
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: it cannot be encoded", path)
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), ".credential-*") // 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(draft.Name())
+	_, err = draft.Write(append(b, '\n'))
+	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(draft.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

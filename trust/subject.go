@@ -1,0 +1,85 @@
+// Package trust is what both ends of a connection between hosts agree on: whom a
+// certificate names, what a join token looks like, and how a server is recognised.
+// The authority that gives certificates is server/auth.
+package trust
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Role is what the holder of a certificate is in the cluster.
+type Role string
+
+// The roles. A server's certificate is good for nothing but serving, the others for
+// nothing but calling.
+const (
+	RoleServer Role = "server"
+	RoleNode   Role = "node"
+	RoleAdmin  Role = "admin"
+)
+
+// Subject is whom a certificate names. It stands in it as its only URI,
+// stead://<cluster>/<role>/<name>/<uid>; nothing else in a certificate is looked at.
+type Subject struct {
+	Cluster string
+	Role    Role
+	// Name of the node, the client or the server.
+	Name string
+	// UID is the node's own, or the client's id; "" for servers.
+	UID spec.UID
+}
+
+var (
+	clusterForm = regexp.MustCompile(`^[0-9a-z]{8,64}$`)
+	uidForm     = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+)
+
+// Check tells why no certificate may name s, or nil.
+func (s Subject) Check() error {
+	switch {
+	case !clusterForm.MatchString(s.Cluster):
+		return fmt.Errorf("%q is no cluster's id", s.Cluster)
+	case !spec.ValidSubdomain(s.Name):
+		return fmt.Errorf("%q is no name: lower-case letters, digits, '-' and '.'", s.Name)
+	case s.Role == RoleServer && s.UID == "":
+		return nil
+	case s.Role != RoleNode && s.Role != RoleAdmin:
+		return fmt.Errorf("%q is no role", s.Role)
+	case !uidForm.MatchString(string(s.UID)):
+		return fmt.Errorf("%q is no uid", s.UID)
+	}
+	return nil
+}
+
+// URL is s as it stands in a certificate.
+func (s Subject) URL() *url.URL {
+	path := "/" + string(s.Role) + "/" + s.Name
+	if s.UID != "" {
+		path += "/" + string(s.UID)
+	}
+	return &url.URL{Scheme: "stead", Host: s.Cluster, Path: path}
+}
+
+// String is for people and logs.
+func (s Subject) String() string { return string(s.Role) + " " + s.Name }
+
+// SubjectOf reads whom a certificate names. Whether it may is not judged here.
+func SubjectOf(cert *x509.Certificate) (Subject, error) {
+	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != "stead" {
+		return Subject{}, errors.New("the certificate is none of Stead's")
+	}
+	u := cert.URIs[0]
+	parts := append(strings.Split(strings.TrimPrefix(u.Path, "/"), "/"), "", "")
+	s := Subject{Cluster: u.Host, Role: Role(parts[0]), Name: parts[1], UID: spec.UID(parts[2])}
+	if err := s.Check(); err != nil || s.URL().String() != u.String() {
+		return Subject{}, errors.New("the certificate names nobody")
+	}
+	return s, nil
+}
