@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -144,12 +145,17 @@ func TestAnEnrolledNodeStartsWithoutAServer(t *testing.T) {
 	must(t, enrolled.Save(h.credentialPath()))
 	other, err := trust.NewJoinToken(trust.Pin{})
 	must(t, err)
+	kept, err := os.Stat(h.credentialPath())
+	must(t, err)
 	for _, token := range []string{"", other.Text()} {
 		l, err := h.Enroll(t.Context(), nil, token, slog.New(slog.DiscardHandler))
 		must(t, err)
 		if mine, _ := l.now(); mine.Servers[0] != "127.0.0.1:1" || !bytes.Equal(mine.Key, before.Key) {
 			t.Errorf("it became %v", mine.Servers)
 		}
+	}
+	if now, err := os.Stat(h.credentialPath()); err != nil || !os.SameFile(kept, now) {
+		t.Error("a start writes to the disk, which may be full")
 	}
 }
 

@@ -24,7 +24,9 @@ func Connect(ctx context.Context, address string, secure *tls.Config) (*grpc.Cli
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	// Once by hand: of the connections that gRPC makes nobody is told why they fail.
-	probe, err := (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address)
+	asGRPC := secure.Clone()
+	asGRPC.NextProtos = []string{"h2"}
+	probe, err := (&tls.Dialer{Config: asGRPC}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("reach server %s: %w", address, err)
 	}

@@ -89,6 +89,9 @@ func TestWhoeverIsNotOfTheClusterIsRefusedAtTheDoor(t *testing.T) {
 	if _, err := proto.NewControlClient(r.as(good)).Info(ctx, &proto.InfoRequest{}); err != nil {
 		t.Fatalf("a client of the cluster: %v", err)
 	}
+	if strings.Contains(r.logs.String(), "ALPN") {
+		t.Errorf("our own way of connecting is told as a refusal: %s", r.logs)
+	}
 	ended := credential(t, a, admin, -time.Second)
 	if _, err := proto.NewControlClient(r.as(ended)).Info(ctx, &proto.InfoRequest{}); status.Code(err) != codes.Unavailable {
 		t.Fatalf("with a certificate that ended: got %v", err)
