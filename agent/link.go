@@ -22,7 +22,7 @@ import (
 
 const (
 	// enrollTime bounds one attempt to be let in, or to renew.
-	enrollTime = 15 * time.Second
+	enrollTime = 45 * time.Second
 	// The waits between two attempts to renew, doubling.
 	renewFirst = time.Second
 	renewMost  = time.Minute
