@@ -1958,6 +1958,102 @@ func (x *EditNodeRequest) GetDropTaints() []string {
 	return nil
 }
 
+type FenceNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	PoweredOff    bool                   `protobuf:"varint,2,opt,name=powered_off,json=poweredOff,proto3" json:"powered_off,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceNodeRequest) Reset() {
+	*x = FenceNodeRequest{}
+	mi := &file_control_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceNodeRequest) ProtoMessage() {}
+
+func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
+func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *FenceNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FenceNodeRequest) GetPoweredOff() bool {
+	if x != nil {
+		return x.PoweredOff
+	}
+	return false
+}
+
+type RemoveNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveNodeRequest) Reset() {
+	*x = RemoveNodeRequest{}
+	mi := &file_control_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveNodeRequest) ProtoMessage() {}
+
+func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
+func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RemoveNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type PauseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1969,7 +2065,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2077,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2090,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2029,7 +2125,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2137,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2150,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2087,7 +2183,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2099,7 +2195,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2112,7 +2208,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2280,7 +2376,13 @@ const file_control_proto_rawDesc = "" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
-	"\a_cordon\"X\n" +
+	"\a_cordon\"G\n" +
+	"\x10FenceNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\vpowered_off\x18\x02 \x01(\bR\n" +
+	"poweredOff\"'\n" +
+	"\x11RemoveNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"X\n" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2290,7 +2392,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xbf\b\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xc3\t\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -2301,7 +2403,10 @@ const file_control_proto_rawDesc = "" +
 	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
 	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
-	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12?\n" +
+	"\tFenceNode\x12\x1a.stead.v1.FenceNodeRequest\x1a\x16.stead.v1.EditResponse\x12A\n" +
+	"\n" +
+	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12I\n" +
 	"\rReclaimVolume\x12\x1e.stead.v1.ReclaimVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12I\n" +
 	"\rRestoreVolume\x12\x1e.stead.v1.RestoreVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12>\n" +
@@ -2323,7 +2428,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -2355,12 +2460,14 @@ var file_control_proto_goTypes = []any{
 	(*ImagesRequest)(nil),        // 27: stead.v1.ImagesRequest
 	(*UndoRequest)(nil),          // 28: stead.v1.UndoRequest
 	(*EditNodeRequest)(nil),      // 29: stead.v1.EditNodeRequest
-	(*PauseRequest)(nil),         // 30: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 31: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 32: stead.v1.EditResponse
-	nil,                          // 33: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 34: stead.v1.Frame
-	(*Size)(nil),                 // 35: stead.v1.Size
+	(*FenceNodeRequest)(nil),     // 30: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 31: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 32: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 33: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 34: stead.v1.EditResponse
+	nil,                          // 35: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 36: stead.v1.Frame
+	(*Size)(nil),                 // 37: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -2369,10 +2476,10 @@ var file_control_proto_depIdxs = []int32{
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	20, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	23, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	34, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	35, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	36, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	37, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	26, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	33, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	35, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
 	0,  // 10: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
 	3,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
 	6,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
@@ -2380,37 +2487,41 @@ var file_control_proto_depIdxs = []int32{
 	8,  // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
 	11, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
 	28, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	30, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	31, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	32, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	33, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
 	29, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	13, // 20: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 21: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	16, // 22: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	18, // 23: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	21, // 24: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	22, // 25: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	24, // 26: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	27, // 27: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 28: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 29: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 30: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 31: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 32: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 33: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	32, // 34: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	32, // 35: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	32, // 36: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	32, // 37: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	14, // 38: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	17, // 39: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	17, // 40: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	19, // 41: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	34, // 42: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	34, // 43: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	25, // 44: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	25, // 45: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	28, // [28:46] is the sub-list for method output_type
-	10, // [10:28] is the sub-list for method input_type
+	30, // 20: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	31, // 21: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	13, // 22: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 23: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	16, // 24: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	18, // 25: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	21, // 26: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	22, // 27: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	24, // 28: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	27, // 29: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 30: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 31: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 32: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 33: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 34: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 35: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	34, // 36: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	34, // 37: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	34, // 38: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	34, // 39: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	34, // 40: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	34, // 41: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	14, // 42: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	17, // 43: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	17, // 44: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	19, // 45: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	36, // 46: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	36, // 47: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	25, // 48: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	25, // 49: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	30, // [30:50] is the sub-list for method output_type
+	10, // [10:30] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -2431,7 +2542,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -63,6 +63,9 @@ func TestNext(t *testing.T) {
 			s.Containers[0].Loaded = true
 			s.Containers = append(s.Containers, Container{Name: "side", State: Lost, Due: true})
 		}), wait(CauseProcessLeft, "processes of this member are still there although no container runs")},
+		{"nor is what ended a start that was broken off", run, with(ended(Created, true, false), func(s *Seen) {
+			s.Containers = append(s.Containers, Container{Name: "side", State: Exited, Loaded: true})
+		}), Op{Kind: KillAll}},
 		{"a running life needs nothing", run, alive(), Op{Kind: Nothing}},
 		{"a running life gets its files renewed", run, with(alive(), func(s *Seen) { s.Files = false }), Op{Kind: WriteFiles}},
 		{"a running life gets its network repaired", run, with(alive(), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,15 +89,29 @@ func TestAUsedVolumeThatIsGoneIsNotMadeAnew(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			before := below(t, v.classes["local"])
 			_, err := v.Ensure(t.Context(), db0, data, false, nil)
 			if !errors.Is(err, runtime.ErrAbsent) {
 				t.Errorf("got %v, want %v", err, runtime.ErrAbsent)
 			}
-			if _, err := os.Stat(filepath.Join(v.classes["local"], "default/db/data-0/data")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a directory was made: %v", err)
+			if after := below(t, v.classes["local"]); !slices.Equal(after, before) {
+				t.Errorf("there is %v where there was %v", after, before)
 			}
 		})
 	}
+}
+
+// below are the paths of all that is in dir.
+func below(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
 }
 
 func TestAVolumeOfAnotherOwnerIsRefusedAndUntouched(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -73,15 +72,19 @@ func (r *rewriter) rewrite(root, file string) ([]byte, error) {
 		return nil, err
 	}
 	ast.Inspect(tree, r.visit)
-	var out bytes.Buffer
-	at := 0
+	return []byte(r.splice(0, len(src))), nil
+}
+
+// splice is what stands in this part of the file, with the cuts that were made in it.
+func (r *rewriter) splice(at, end int) string {
+	var out strings.Builder
 	for _, c := range r.cuts {
-		out.Write(src[at:c.from])
+		out.Write(r.src[at:c.from])
 		out.WriteString(c.text)
 		at = c.to
 	}
-	out.Write(src[at:])
-	return out.Bytes(), nil
+	out.Write(r.src[at:end])
+	return out.String()
 }
 
 // visit finds conditions, outermost first; their insides are rewritten with them.
@@ -168,7 +171,23 @@ func (r *rewriter) operands(e ast.Expr) string {
 		}
 		return side(e.X) + " " + e.Op.String() + " " + side(e.Y)
 	}
-	return r.text(e)
+	return r.leaf(e)
+}
+
+// leaf is the text of a condition that is not made of others. A function in it has
+// conditions of its own.
+func (r *rewriter) leaf(e ast.Expr) string {
+	outer := r.cuts
+	defer func() { r.cuts = outer }()
+	r.cuts = nil
+	ast.Inspect(e, func(n ast.Node) bool {
+		f, ok := n.(*ast.FuncLit)
+		if ok {
+			ast.Inspect(f.Body, r.visit)
+		}
+		return !ok
+	})
+	return r.splice(r.offset(e.Pos()), r.offset(e.End()))
 }
 
 func (r *rewriter) add(kind string, e ast.Expr, whole string) int {

@@ -82,6 +82,31 @@ func TestAReportOfAnotherTokenIsAbsentInTheWorld(t *testing.T) {
 	})
 }
 
+// A watch may tell once more what the snapshot holds: the cache does not go back (S18).
+func TestABatchThatIsContainedAlreadyChangesNothing(t *testing.T) {
+	c := New(memstore.New(), slog.New(slog.DiscardHandler))
+	event := func(n int64, mod store.Rev) store.KV {
+		m := spec.Member{ID: db0, Token: token(n), Node: "n"}
+		return store.KV{Key: store.MemberKey(db0), Value: store.Encode(m), Create: 1, Mod: mod}
+	}
+	if err := c.Load(10, []store.KV{event(7, 10)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []struct {
+		rev        store.Rev
+		told, want int64
+	}{{9, 6, 7}, {10, 6, 7}, {11, 8, 8}} {
+		if err := c.Apply(store.Batch{Rev: b.rev, Events: []store.Event{{KV: event(b.told, b.rev)}}}); err != nil {
+			t.Fatal(err)
+		}
+		c.Look(func(v View) {
+			if m, _ := v.Member(db0); m.Token != token(b.want) || v.Rev() != max(b.rev, 10) {
+				t.Errorf("after a batch of revision %d: token %s at revision %d, want token %d", b.rev, m.Token, v.Rev(), b.want)
+			}
+		})
+	}
+}
+
 func TestABrokenRecordIsNamedAndHeals(t *testing.T) {
 	s := memstore.New()
 	commit(t, s, put(store.SetKey(db), spec.Set{Ref: db, UID: "u"}))
