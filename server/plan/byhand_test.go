@@ -227,7 +227,7 @@ func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
 		{name: "before a member that is wanted begins", world: "ordered 2 volumes n1 0:ready 1:none",
 			change: asks(1, spec.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
 		{name: "the claim has another", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbRestore, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }), want: "void=1 |"},
+			change: asks(1, spec.VerbRestore, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }, tells(spec.VolumeTrashed, "")), want: "void=1 |"},
 		{name: "it is in its place", world: "ordered 1 volumes n1 0:ready 1:volume",
 			change: asks(1, spec.VerbRestore), want: "void=1 |"},
 		{name: "it is on its way to the trash", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
