@@ -139,25 +139,24 @@ func TestACutOffLastRecordIsDropped(t *testing.T) {
 }
 
 func TestDamageElsewhereIsRefused(t *testing.T) {
-	path := fresh(t)
-	l := open(t, path, "b1")
+	d := &memory{}
+	l, err := OpenDisk(d, "b1")
+	must(t, err)
 	for n := range 4 {
 		must(t, l.OpenToken(ident(n), tok(int64(n+1))))
 	}
-	whole := bytesOf(t, path)
+	whole := d.content
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
 	for at := range whole {
 		bad := slices.Clone(whole)
 		bad[at] ^= 0x55
-		must(t, os.WriteFile(path, bad, 0o600))
-		_, err := Open(path, "b1")
+		_, err := OpenDisk(&memory{content: slices.Clone(bad)}, "b1")
 		// Without its newline the last record looks cut off; everything else is damage.
 		if at != len(whole)-1 && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("byte %d (last record begins at %d) damaged: got %v, want ErrCorrupt", at, last, err)
 		}
 		bad[at] = 0 // as a block that was never written, but a whole record follows it
-		must(t, os.WriteFile(path, bad, 0o600))
-		if _, err := Open(path, "b1"); at < last-1 && !errors.Is(err, ErrCorrupt) {
+		if _, err := OpenDisk(&memory{content: bad}, "b1"); at < last-1 && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("byte %d (last record begins at %d) zero: got %v, want ErrCorrupt", at, last, err)
 		}
 	}
