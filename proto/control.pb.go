@@ -1896,6 +1896,102 @@ func (x *EditNodeRequest) GetDropTaints() []string {
 	return nil
 }
 
+type FenceNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	PoweredOff    bool                   `protobuf:"varint,2,opt,name=powered_off,json=poweredOff,proto3" json:"powered_off,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceNodeRequest) Reset() {
+	*x = FenceNodeRequest{}
+	mi := &file_control_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceNodeRequest) ProtoMessage() {}
+
+func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
+func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *FenceNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FenceNodeRequest) GetPoweredOff() bool {
+	if x != nil {
+		return x.PoweredOff
+	}
+	return false
+}
+
+type RemoveNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveNodeRequest) Reset() {
+	*x = RemoveNodeRequest{}
+	mi := &file_control_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveNodeRequest) ProtoMessage() {}
+
+func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
+func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RemoveNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type PauseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1907,7 +2003,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2015,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2028,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -1967,7 +2063,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2075,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2088,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2025,7 +2121,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2133,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2146,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2214,7 +2310,13 @@ const file_control_proto_rawDesc = "" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
-	"\a_cordon\"X\n" +
+	"\a_cordon\"G\n" +
+	"\x10FenceNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\vpowered_off\x18\x02 \x01(\bR\n" +
+	"poweredOff\"'\n" +
+	"\x11RemoveNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"X\n" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2224,7 +2326,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xf4\a\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xf8\b\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -2235,7 +2337,10 @@ const file_control_proto_rawDesc = "" +
 	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
 	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
-	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12?\n" +
+	"\tFenceNode\x12\x1a.stead.v1.FenceNodeRequest\x1a\x16.stead.v1.EditResponse\x12A\n" +
+	"\n" +
+	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12I\n" +
 	"\rReclaimVolume\x12\x1e.stead.v1.ReclaimVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
@@ -2256,7 +2361,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -2287,12 +2392,14 @@ var file_control_proto_goTypes = []any{
 	(*ImagesRequest)(nil),        // 26: stead.v1.ImagesRequest
 	(*UndoRequest)(nil),          // 27: stead.v1.UndoRequest
 	(*EditNodeRequest)(nil),      // 28: stead.v1.EditNodeRequest
-	(*PauseRequest)(nil),         // 29: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 30: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 31: stead.v1.EditResponse
-	nil,                          // 32: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 33: stead.v1.Frame
-	(*Size)(nil),                 // 34: stead.v1.Size
+	(*FenceNodeRequest)(nil),     // 29: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 30: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 31: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 32: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 33: stead.v1.EditResponse
+	nil,                          // 34: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 35: stead.v1.Frame
+	(*Size)(nil),                 // 36: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -2301,10 +2408,10 @@ var file_control_proto_depIdxs = []int32{
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	19, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	22, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	33, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	34, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	35, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	36, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	25, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	32, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	34, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
 	0,  // 10: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
 	3,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
 	6,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
@@ -2312,35 +2419,39 @@ var file_control_proto_depIdxs = []int32{
 	8,  // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
 	11, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
 	27, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	29, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	30, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	31, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	32, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
 	28, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	13, // 20: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	15, // 21: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	17, // 22: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	20, // 23: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	21, // 24: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	23, // 25: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	26, // 26: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 27: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 28: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 29: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 30: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 31: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 32: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	31, // 33: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	31, // 34: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	31, // 35: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	31, // 36: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	14, // 37: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 38: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	18, // 39: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	33, // 40: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	33, // 41: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	24, // 42: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	24, // 43: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	27, // [27:44] is the sub-list for method output_type
-	10, // [10:27] is the sub-list for method input_type
+	29, // 20: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	30, // 21: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	13, // 22: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	15, // 23: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	17, // 24: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	20, // 25: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	21, // 26: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	23, // 27: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	26, // 28: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 29: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 30: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 31: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 32: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 33: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 34: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	33, // 35: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	33, // 36: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	33, // 37: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	33, // 38: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	33, // 39: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	33, // 40: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	14, // 41: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	16, // 42: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	18, // 43: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	35, // 44: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	35, // 45: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	24, // 46: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	24, // 47: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	29, // [29:48] is the sub-list for method output_type
+	10, // [10:29] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -2361,7 +2472,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

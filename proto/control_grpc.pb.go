@@ -29,6 +29,8 @@ const (
 	Control_Pause_FullMethodName         = "/stead.v1.Control/Pause"
 	Control_Restart_FullMethodName       = "/stead.v1.Control/Restart"
 	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
+	Control_FenceNode_FullMethodName     = "/stead.v1.Control/FenceNode"
+	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
 	Control_Delete_FullMethodName        = "/stead.v1.Control/Delete"
 	Control_ReclaimVolume_FullMethodName = "/stead.v1.Control/ReclaimVolume"
 	Control_Explain_FullMethodName       = "/stead.v1.Control/Explain"
@@ -72,6 +74,12 @@ type ControlClient interface {
 	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
 	// label or taint that cannot be.
 	EditNode(ctx context.Context, in *EditNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// FenceNode takes a person's word that a node is off for proof that its lives are over.
+	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
+	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
+	FenceNode(ctx context.Context, in *FenceNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// RemoveNode forgets a silent node of which nothing is left. Codes: as FenceNode.
+	RemoveNode(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
@@ -211,6 +219,26 @@ func (c *controlClient) EditNode(ctx context.Context, in *EditNodeRequest, opts 
 	return out, nil
 }
 
+func (c *controlClient) FenceNode(ctx context.Context, in *FenceNodeRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_FenceNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) RemoveNode(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_RemoveNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteResponse)
@@ -330,6 +358,12 @@ type ControlServer interface {
 	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
 	// label or taint that cannot be.
 	EditNode(context.Context, *EditNodeRequest) (*EditResponse, error)
+	// FenceNode takes a person's word that a node is off for proof that its lives are over.
+	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
+	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
+	FenceNode(context.Context, *FenceNodeRequest) (*EditResponse, error)
+	// RemoveNode forgets a silent node of which nothing is left. Codes: as FenceNode.
+	RemoveNode(context.Context, *RemoveNodeRequest) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
@@ -389,6 +423,12 @@ func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*Ed
 }
 func (UnimplementedControlServer) EditNode(context.Context, *EditNodeRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EditNode not implemented")
+}
+func (UnimplementedControlServer) FenceNode(context.Context, *FenceNodeRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FenceNode not implemented")
+}
+func (UnimplementedControlServer) RemoveNode(context.Context, *RemoveNodeRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveNode not implemented")
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -605,6 +645,42 @@ func _Control_EditNode_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_FenceNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FenceNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).FenceNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_FenceNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).FenceNode(ctx, req.(*FenceNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_RemoveNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).RemoveNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_RemoveNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).RemoveNode(ctx, req.(*RemoveNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -744,6 +820,14 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EditNode",
 			Handler:    _Control_EditNode_Handler,
+		},
+		{
+			MethodName: "FenceNode",
+			Handler:    _Control_FenceNode_Handler,
+		},
+		{
+			MethodName: "RemoveNode",
+			Handler:    _Control_RemoveNode_Handler,
 		},
 		{
 			MethodName: "Delete",

@@ -67,6 +67,8 @@ var allowed = map[string]role{
 	proto.Control_Pause_FullMethodName:         anAdmin | root,
 	proto.Control_Restart_FullMethodName:       anAdmin | root,
 	proto.Control_EditNode_FullMethodName:      anAdmin | root,
+	proto.Control_FenceNode_FullMethodName:     anAdmin | root,
+	proto.Control_RemoveNode_FullMethodName:    anAdmin | root,
 	proto.Control_Delete_FullMethodName:        anAdmin | root,
 	proto.Control_ReclaimVolume_FullMethodName: anAdmin | root,
 	proto.Control_Explain_FullMethodName:       anAdmin | root,

@@ -28,6 +28,7 @@ const (
 	KindNode          = "nodes"
 	KindFacts         = "nodefacts"
 	KindSession       = "sessions"
+	KindFence         = "fences"
 	KindService       = "services"
 	KindBudget        = "budgets"
 	KindConfig        = "configs"
@@ -121,6 +122,9 @@ func FactsKey(n spec.NodeName) string { return KindFacts + "/" + string(n) }
 
 // SessionKey is sessions/<name>.
 func SessionKey(n spec.NodeName) string { return KindSession + "/" + string(n) }
+
+// FenceKey is fences/<node>.
+func FenceKey(n spec.NodeName) string { return KindFence + "/" + string(n) }
 
 // ServiceKey is services/<ns>/<name>.
 func ServiceKey(ns spec.Namespace, name string) string {

@@ -13,7 +13,8 @@ import (
 
 func nodeCommand(c *cli) *cobra.Command {
 	ls := c.listCommand("node", "List the hosts, with what their members ask for", "  stead node ls")
-	return group("node", "Look after the hosts", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c), nodeRevoke(c))
+	return group("node", "Look after the hosts", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c),
+		nodeFence(c), nodeRemove(c), nodeRevoke(c))
 }
 
 // editNode sends a request about the node that args name first.
@@ -96,6 +97,56 @@ Members that run go on.`, spec.NoSchedule, spec.PreferNoSchedule),
 				r.Taints = append(r.Taints, arg)
 			}
 			return c.editNode(cmd, r, "tainted")
+		},
+	}
+}
+
+func nodeFence(c *cli) *cobra.Command {
+	var off bool
+	cmd := &cobra.Command{
+		Use:   "fence NODE --i-have-powered-off",
+		Short: "Say that a host is off, so that its members may begin elsewhere",
+		Long: `Say that a host is off, so that its members may begin elsewhere. Stead never takes
+silence for an end: a host that does not answer may run its members still, and two of
+one member destroy data. Only power it off and say so here when it really is: pulled,
+or off in its management controller. A host that is only unreachable is not off.
+
+It ends the lives that the host has now. Members whose volumes are on it wait for it
+to return; when it does, it has no lives left.`,
+		Example:           "  stead node fence host-b --i-have-powered-off",
+		Args:              exactly(1, "the node's name"),
+		ValidArgsFunction: c.completeNames("node"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !off {
+				return usageError{fmt.Errorf("fence %s: power the host off first, then add --i-have-powered-off; if it runs on, members run twice", args[0])}
+			}
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := call(cmd.Context())
+				defer cancel()
+				done, err := control.FenceNode(ctx, &proto.FenceNodeRequest{Name: args[0], PoweredOff: off})
+				return printEdit(cmd, done, err, "node "+args[0]+" fenced")
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&off, "i-have-powered-off", false, "the host is off, and its members with it")
+	return cmd
+}
+
+func nodeRemove(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove NODE",
+		Short:             "Forget a silent host of which nothing is left",
+		Long:              "Forget a silent host of which nothing is left: no member and no volume. A machine that\nreturns under its name joins anew.",
+		Example:           "  stead node remove host-b",
+		Args:              exactly(1, "the node's name"),
+		ValidArgsFunction: c.completeNames("node"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := call(cmd.Context())
+				defer cancel()
+				done, err := control.RemoveNode(ctx, &proto.RemoveNodeRequest{Name: args[0]})
+				return printEdit(cmd, done, err, "node "+args[0]+" removed")
+			})
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -64,6 +65,35 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 		out.Effects = []string{fmt.Sprintf("members that run on it go on (%d); those without a volume there begin elsewhere when they are replaced", lives)}
 	}
 	return out, nil
+}
+
+// FenceNode implements proto.ControlServer.
+func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*proto.EditResponse, error) {
+	if !r.GetPoweredOff() {
+		return nil, status.Errorf(codes.InvalidArgument, "fence %s: nobody says that it was powered off", r.GetName())
+	}
+	f, err := dispatch.Fence(ctx, s.cfg.Store, s.cfg.World, spec.NodeName(r.GetName()), user(ctx))
+	if err != nil {
+		return nil, err
+	}
+	s.cfg.Logger.Warn("node fenced by hand", "node", r.GetName(), "user", f.By, "lives", len(f.Lives))
+	out := &proto.EditResponse{}
+	for _, l := range f.Lives {
+		out.Effects = append(out.Effects, fmt.Sprintf("%s: token %s counts as over", l.ID.MemberName(), l.Token))
+	}
+	if len(f.Lives) > 0 {
+		out.Effects = append(out.Effects, "members without a volume there begin elsewhere; the others wait for the node to return, empty of lives")
+	}
+	return out, nil
+}
+
+// RemoveNode implements proto.ControlServer.
+func (s *Server) RemoveNode(ctx context.Context, r *proto.RemoveNodeRequest) (*proto.EditResponse, error) {
+	if err := dispatch.Remove(ctx, s.cfg.Store, s.cfg.World, spec.NodeName(r.GetName())); err != nil {
+		return nil, err
+	}
+	s.cfg.Logger.Info("node removed", "node", r.GetName())
+	return &proto.EditResponse{}, nil
 }
 
 // retaint is now without the dropped ones and with the given ones in their places.

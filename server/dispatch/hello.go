@@ -59,10 +59,11 @@ type threshold struct {
 	session *spec.Session // nil: none lives
 }
 
-func (s *Server) readThreshold(ctx context.Context, node spec.NodeName) (t threshold, err error) {
+func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t threshold, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	t.rev, t.keys, err = s.cfg.Store.Get(ctx, store.ClusterKey, store.EpochKey, store.NodeKey(node), store.SessionKey(node))
+	t.rev, t.keys, err = s.Get(ctx, store.ClusterKey, store.EpochKey, store.NodeKey(node), store.SessionKey(node),
+		store.FactsKey(node), store.FenceKey(node))
 	if err != nil {
 		return t, storeError("read node", err)
 	}
@@ -126,7 +127,7 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := s.readThreshold(ctx, g.node)
+	t, err := readThreshold(ctx, s.cfg.Store, g.node)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +164,7 @@ func (s *Server) Join(ctx context.Context, h *proto.Hello) (*proto.Welcome, erro
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.readThreshold(ctx, g.node)
+	t, err := readThreshold(ctx, s.cfg.Store, g.node)
 	if err != nil {
 		return nil, err
 	}

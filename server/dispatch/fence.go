@@ -1,0 +1,169 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Fence takes by's word that a silent node is off for proof that its lives are over
+// (SAFETY S10): each gets a report of its own token that says so, and to the question what
+// else it runs since the store was restored the answer is nothing. It ends lives that
+// the store knows now and no later ones. Repeated, it ends what was left.
+//
+// It fails with NOT_FOUND without such a node, and with FAILED_PRECONDITION while it has
+// a session: then it is on.
+func Fence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName, by string) (*spec.Fence, error) {
+	t, err := readSilent(ctx, s, w, node)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	f := &spec.Fence{Node: node, UID: t.node.UID, By: by, At: now}
+	var ends []store.Txn
+	w.Look(func(v world.View) {
+		for _, id := range v.MembersOn(node) {
+			if end, ok := fenced(v, id, f); ok {
+				ends = append(ends, end)
+			}
+		}
+	})
+	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "read facts: %v", err)
+	}
+	word := store.Txn{
+		If:   []store.Guard{store.Seen(store.FenceKey(node), t.keys[store.FenceKey(node)].Mod)},
+		Then: []store.Op{store.Put(store.FenceKey(node), store.Encode(f))},
+	}
+	if facts != nil {
+		f.Boot = facts.Boot
+		word.Then[0] = store.Put(store.FenceKey(node), store.Encode(f))
+		facts.Epoch, facts.Strays = t.epoch, nil
+		word.If = append(word.If, store.Seen(store.FactsKey(node), t.keys[store.FactsKey(node)].Mod))
+		word.Then = append(word.Then, store.Put(store.FactsKey(node), store.Encode(facts)))
+	}
+	return f, t.write(ctx, s, w, append([]store.Txn{word}, ends...)...)
+}
+
+// fenced is the report that ends the life of id, and names it in f; false: it is over.
+func fenced(v world.View, id spec.Identity, f *spec.Fence) (store.Txn, bool) {
+	m, member := v.Member(id)
+	last, report := v.Report(id)
+	if m == nil || m.NodeUID != f.UID || last != nil && last.Token == m.Token && last.Phase.Over() {
+		return store.Txn{}, false
+	}
+	r := spec.Report{
+		ID: id, Token: m.Token, Node: f.Node, Phase: spec.PhaseStopped, Cause: spec.CauseFenced,
+		Message: fmt.Sprintf("node %s was powered off, says %s", f.Node, f.By), At: f.At,
+	}
+	if last != nil && last.Token == m.Token {
+		r.Seq, r.Containers = last.Seq, last.Containers
+	}
+	f.Lives = append(f.Lives, spec.Fenced{ID: id, Token: m.Token})
+	return store.Txn{
+		If:   []store.Guard{store.Seen(store.MemberKey(id), member), store.Seen(store.ReportKey(id), report)},
+		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(r))},
+	}, true
+}
+
+// Remove forgets a silent node of which nothing is left: no life, no volume, and nothing
+// that it has not said. FAILED_PRECONDITION names what stands against it.
+func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) error {
+	t, err := readSilent(ctx, s, w, node)
+	if err != nil {
+		return err
+	}
+	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
+	if err != nil {
+		return status.Errorf(codes.Internal, "read facts: %v", err)
+	}
+	left, err := leftOn(ctx, s, w, node)
+	switch {
+	case err != nil:
+		return err
+	case left != nil:
+		return left
+	case facts != nil && (facts.Epoch < t.epoch || len(facts.Strays) > 0):
+		return status.Errorf(codes.FailedPrecondition,
+			"node %s may run lives that this store does not know; if it is off: stead node fence %s --i-have-powered-off", node, node)
+	}
+	word := store.Txn{If: []store.Guard{store.Seen(store.FactsKey(node), t.keys[store.FactsKey(node)].Mod)}}
+	for _, key := range []string{store.NodeKey(node), store.FactsKey(node), store.FenceKey(node)} {
+		word.Then = append(word.Then, store.Del(key))
+	}
+	return t.write(ctx, s, w, word)
+}
+
+// leftOn tells what is on a node still. Volumes of sets that are gone count, too.
+func leftOn(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (left, err error) {
+	var on []spec.Identity
+	w.Look(func(v world.View) { on = v.MembersOn(node) })
+	if len(on) > 0 {
+		return status.Errorf(codes.FailedPrecondition,
+			"node %s has the lives of %d members, such as %s; if it is off: stead node fence %s --i-have-powered-off", node, len(on), on[0], node), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	_, kvs, err := s.Snapshot(ctx, store.KindVolume+"/")
+	if err != nil {
+		return nil, storeError("read volumes", err)
+	}
+	for _, kv := range kvs {
+		vol, err := store.Decode[spec.Volume](kv)
+		if err != nil {
+			return status.Errorf(codes.FailedPrecondition, "the stored record %s cannot be read; it may be of a volume on node %s", kv.Key, node), nil
+		}
+		if vol.Node == node {
+			return status.Errorf(codes.FailedPrecondition,
+				"node %s has volumes, such as %s-%s, which would be lost with it: give them up first", node, vol.Claim, vol.ID.MemberName()), nil
+		}
+	}
+	return nil, nil
+}
+
+// readSilent is the threshold of a node that is known and has no session, with a world
+// that is as new.
+func readSilent(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (threshold, error) {
+	t, err := readThreshold(ctx, s, node)
+	if err != nil {
+		return t, err
+	}
+	switch {
+	case t.node == nil:
+		return t, status.Errorf(codes.NotFound, "there is no node %s", node)
+	case t.session != nil:
+		return t, status.Errorf(codes.FailedPrecondition,
+			"node %s has a live session: it is on. Power it off, and wait until 'stead get nodes' shows it as Silent", node)
+	}
+	return t, w.Wait(ctx, t.rev)
+}
+
+// write commits txns, each guarded by what readSilent has seen, too.
+func (t *threshold) write(ctx context.Context, s store.Store, w world.Reader, txns ...store.Txn) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	node := store.NodeKey(t.node.Name)
+	shared := []store.Guard{
+		store.Seen(store.EpochKey, t.keys[store.EpochKey].Mod), store.Seen(node, t.keys[node].Mod), store.Seen(store.SessionKey(t.node.Name), 0),
+	}
+	var last store.Rev
+	for _, o := range store.CommitAll(ctx, s, shared, txns) {
+		switch {
+		case errors.Is(o.Err, store.ErrConflict):
+			return status.Errorf(codes.Aborted, "node %s, or a life on it, changed meanwhile; look again", t.node.Name)
+		case o.Err != nil:
+			return storeError("write node "+string(t.node.Name), o.Err)
+		}
+		last = max(last, o.Rev)
+	}
+	return w.Wait(ctx, last)
+}

@@ -1,0 +1,144 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// silentNode puts n1 into the store, silent, with the lives db-0 (running), db-1 (over) and,
+// of another machine that had the name, db-2.
+func silentNode(r *rig) {
+	for i, uid := range []spec.UID{"uid1", "uid1", "before"} {
+		r.record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", uid))
+	}
+	r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseRunning, Ready: true, Seq: 7})
+	r.record(store.ReportKey(ident(1)), spec.Report{ID: ident(1), Token: token(11), Phase: spec.PhaseStopped, Seq: 3, Message: "its own word"})
+	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+	r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1, Strays: []spec.Stray{{ID: ident(5), Token: token(5)}}})
+}
+
+// saidOf is the stored report of a member; zero: none.
+func saidOf(r *rig, ordinal int) spec.Report {
+	report, _ := r.report(ordinal)
+	return report
+}
+
+func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
+	r := newRig(t)
+	silentNode(r)
+	r.put(store.EpochKey, []byte("2"))
+	f, err := Fence(t.Context(), r.store, r.world, "n1", "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Lives) != 1 || f.Lives[0] != (spec.Fenced{ID: ident(0), Token: token(10)}) || f.Boot != "b1" || f.By != "ann" {
+		t.Errorf("the fence is %+v; want db-0 alone", f)
+	}
+	kv, _ := r.get(store.FenceKey("n1"))
+	if kept, err := store.Decode[spec.Fence](kv); err != nil || len(kept.Lives) != 1 || kept.UID != "uid1" {
+		t.Errorf("kept is %+v, %v", kept, err)
+	}
+	if got := saidOf(r, 0); got.Phase != spec.PhaseStopped || got.Ready || got.Token != token(10) || got.Cause != spec.CauseFenced || !strings.Contains(got.Message, "ann") {
+		t.Errorf("db-0 is told as %+v", got)
+	}
+	if got := saidOf(r, 1); got.Message != "its own word" {
+		t.Errorf("db-1 said itself that it is over, and is told as %+v", got)
+	}
+	if got := saidOf(r, 2); got.Phase != "" {
+		t.Errorf("db-2 was on another machine, and is told as %+v", got)
+	}
+	kv, _ = r.get(store.FactsKey("n1"))
+	if facts, err := store.Decode[spec.NodeFacts](kv); err != nil || facts.Epoch != 2 || len(facts.Strays) != 0 {
+		t.Errorf("facts are %+v, %v; want them heard in epoch 2, without strays", facts, err)
+	}
+	if again, err := Fence(t.Context(), r.store, r.world, "n1", "ann"); err != nil || len(again.Lives) != 0 {
+		t.Errorf("again it ends %+v, %v", again, err)
+	}
+}
+
+// racing is a store into which something is written just before a commit.
+type racing struct {
+	store.Store
+	before func()
+}
+
+func (s *racing) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
+	if f := s.before; f != nil {
+		s.before = nil
+		f()
+	}
+	return s.Store.Commit(ctx, t)
+}
+
+func TestAFenceComparesWhatItReliedOn(t *testing.T) {
+	for name, meanwhile := range map[string]func(*rig){
+		"the node is back": func(r *rig) {
+			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
+		},
+		"another machine has the name": func(r *rig) { r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid2"}) },
+		"the store was restored":       func(r *rig) { r.put(store.EpochKey, []byte("2")) },
+		"the life is another":          func(r *rig) { r.record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1")) },
+		"the life said something": func(r *rig) {
+			r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseStopping, Seq: 9})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			silentNode(r)
+			_, err := Fence(t.Context(), &racing{r.store, func() { meanwhile(r) }}, r.world, "n1", "ann")
+			if status.Code(err) != codes.Aborted {
+				t.Errorf("got %v; want it aborted", err)
+			}
+			if got := saidOf(r, 0); got.Cause == spec.CauseFenced {
+				t.Errorf("db-0 counts as over: %+v", got)
+			}
+		})
+	}
+}
+
+func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
+	volume := spec.Volume{ID: ident(9), Claim: "data", UID: "v1", Node: "n1"}
+	for name, c := range map[string]struct {
+		prepare func(*rig)
+		want    string
+	}{
+		"lives":                          {func(*rig) {}, "lives of 3 members"},
+		"a volume of a set that is gone": {func(r *rig) { r.endLives(); r.record(store.VolumeKey(ident(9), "data"), volume) }, "has volumes, such as data-db-9"},
+		"lives that nobody knows":        {(*rig).endLives, "lives that this store does not know"},
+		"a session": {func(r *rig) {
+			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
+		}, "it is on"},
+		"another name": {func(r *rig) { r.commit(store.Del(store.NodeKey("n1"))) }, "there is no node n1"},
+		"nothing": {func(r *rig) {
+			r.endLives()
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			silentNode(r)
+			c.prepare(r)
+			err := Remove(t.Context(), r.store, r.world, "n1")
+			if c.want == "" {
+				if _, there := r.get(store.NodeKey("n1")); err != nil || there {
+					t.Errorf("%v, and the node is there: %v", err, there)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func (r *rig) endLives() {
+	for i := range 3 {
+		r.commit(store.Del(store.MemberKey(ident(i))))
+	}
+}
