@@ -113,27 +113,44 @@ func TestStartsAreCounted(t *testing.T) {
 }
 
 func TestACutOffLastRecordIsDropped(t *testing.T) {
-	path := fresh(t)
-	l := open(t, path, "b1")
+	d := &memory{}
+	reopen := func() *Ledger {
+		l, err := OpenDisk(d, "b1")
+		must(t, err)
+		return l
+	}
+	l := reopen()
 	must(t, l.OpenToken(ident(0), tok(5)))
-	before := len(bytesOf(t, path))
+	before := len(d.content)
 	must(t, l.OpenToken(ident(1), tok(6)))
-	whole := bytesOf(t, path)
+	whole := bytes.Clone(d.content)
 	for cut := before; cut < len(whole); cut++ {
 		for name, content := range map[string][]byte{
 			"cut":    whole[:cut],
 			"zeros":  append(slices.Clone(whole[:cut]), make([]byte, len(whole)-cut)...),
 			"a hole": slices.Concat(whole[:cut], []byte{0}, bytes.Repeat([]byte("x"), 4096), []byte("\n")),
 		} {
-			must(t, os.WriteFile(path, content, 0o600))
-			l := open(t, path, "b1")
+			d.content = bytes.Clone(content)
+			l := reopen()
 			if l.Look(ident(0)).Open != tok(5) || !l.Look(ident(1)).Open.IsZero() {
 				t.Fatalf("%s at %d: got %+v", name, cut, l.Entries())
 			}
 			must(t, l.OpenToken(ident(1), tok(7)))
-			if e := open(t, path, "b1").Look(ident(1)); e.Open != tok(7) {
+			if e := reopen().Look(ident(1)); e.Open != tok(7) {
 				t.Fatalf("%s at %d: written after it: got %+v", name, cut, e)
 			}
+		}
+	}
+}
+
+func TestACutOffLastRecordIsDroppedFromTheHostsFile(t *testing.T) {
+	path := fresh(t)
+	must(t, open(t, path, "b1").OpenToken(ident(0), tok(5)))
+	hole := slices.Concat(bytesOf(t, path), []byte{0}, bytes.Repeat([]byte("x"), 4096), []byte("\n"))
+	must(t, os.WriteFile(path, hole, 0o600))
+	for range 2 {
+		if e := open(t, path, "b1").Look(ident(0)); e.Open != tok(5) {
+			t.Fatalf("got %+v, want what was whole", e)
 		}
 	}
 }
