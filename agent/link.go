@@ -22,7 +22,7 @@ import (
 
 const (
 	// enrollTime bounds one attempt to be let in, or to renew.
-	enrollTime = 15 * time.Second
+	enrollTime = 45 * time.Second
 	// The waits between two attempts to renew, doubling.
 	renewFirst = time.Second
 	renewMost  = time.Minute
@@ -76,15 +76,15 @@ func (h *Home) Enroll(ctx context.Context, servers []string, token string, log *
 }
 
 // credential reads what is kept, or makes a key and keeps it: were the answer to the
-// first request lost, the same key must ask again.
+// first request lost, the same key must ask again. A disk that is full stops no node
+// that has one.
 func (h *Home) credential(servers []string) (*trust.Credential, error) {
 	c, err := trust.Load(h.credentialPath())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if c, err = trust.NewCredential(servers); err != nil {
-			return nil, err
-		}
-	case err != nil:
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if fresh {
+		c, err = trust.NewCredential(servers)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read the node's certificate: %w", err)
 	}
 	if len(servers) > 0 {
@@ -93,7 +93,10 @@ func (h *Home) credential(servers []string) (*trust.Credential, error) {
 	if len(c.Servers) == 0 {
 		return nil, errors.New("no server is known; name one or more with --join HOST:PORT")
 	}
-	return c, c.Save(h.credentialPath())
+	if fresh {
+		err = c.Save(h.credentialPath())
+	}
+	return c, err
 }
 
 // insist enrolls until a server answers, and says in the log what it waits for.

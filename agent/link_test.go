@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -65,8 +66,11 @@ func newImpostor(t *testing.T) *impostor {
 				i.mu.Lock()
 				i.calls++
 				i.mu.Unlock()
+				if conn.(*tls.Conn).Handshake() == nil {
+					_, _ = conn.Write([]byte{0}) // a server speaks first
+				}
 				b := make([]byte, 1024)
-				n, _ := conn.Read(b) // also does the handshake
+				n, _ := conn.Read(b)
 				i.mu.Lock()
 				defer i.mu.Unlock()
 				i.told.Write(b[:n])
@@ -144,12 +148,17 @@ func TestAnEnrolledNodeStartsWithoutAServer(t *testing.T) {
 	must(t, enrolled.Save(h.credentialPath()))
 	other, err := trust.NewJoinToken(trust.Pin{})
 	must(t, err)
+	kept, err := os.Stat(h.credentialPath())
+	must(t, err)
 	for _, token := range []string{"", other.Text()} {
 		l, err := h.Enroll(t.Context(), nil, token, slog.New(slog.DiscardHandler))
 		must(t, err)
 		if mine, _ := l.now(); mine.Servers[0] != "127.0.0.1:1" || !bytes.Equal(mine.Key, before.Key) {
 			t.Errorf("it became %v", mine.Servers)
 		}
+	}
+	if now, err := os.Stat(h.credentialPath()); err != nil || !os.SameFile(kept, now) {
+		t.Error("a start writes to the disk, which may be full")
 	}
 }
 

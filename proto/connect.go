@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,23 +16,43 @@ import (
 // MaxMessageBytes bounds one message in either direction.
 const MaxMessageBytes = 64 << 20
 
-// connectTime bounds how long one server may take to shake hands.
-const connectTime = 5 * time.Second
+const (
+	// dialTime bounds how long one server may take to be there at all, connectTime with
+	// all that makes it known.
+	dialTime    = 5 * time.Second
+	connectTime = 15 * time.Second
+)
 
 // Connect returns a connection to the server at address, host:port, once it has shown
-// that it is what secure demands. The caller closes it. It blocks a few seconds at most.
+// that it is what secure demands. The caller closes it. It blocks 15 s at most.
 func Connect(ctx context.Context, address string, secure *tls.Config) (*grpc.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	// Once by hand: of the connections that gRPC makes nobody is told why they fail.
-	probe, err := (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address)
-	if err != nil {
+	if err := probe(ctx, address, secure); err != nil {
 		return nil, fmt.Errorf("reach server %s: %w", address, err)
 	}
-	probe.Close()
 	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(secure)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)))
+}
+
+// probe connects once by hand: of the connections that gRPC makes nobody is told why they
+// fail. A server speaks first, and what it says to a certificate that it does not take
+// comes after the handshake.
+func probe(ctx context.Context, address string, secure *tls.Config) error {
+	asGRPC := secure.Clone()
+	asGRPC.NextProtos = []string{"h2"}
+	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTime}, Config: asGRPC}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	end, _ := ctx.Deadline()
+	if err := conn.SetReadDeadline(end); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err
 }
 
 // ConnectAny is Connect to the first of addresses that can be reached, from the at-th on and

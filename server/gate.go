@@ -209,7 +209,7 @@ func (g *gate) refused(who, method string, err error) {
 		clear(g.told)
 	}
 	g.told[cause] = true
-	g.log.Warn("call refused", "reason", who+": "+method, "err", err)
+	g.log.Warn("call refused", "reason", who+": "+method, "err", status.Convert(err).Message())
 }
 
 // handshakes logs those that fail, once for each host and cause.

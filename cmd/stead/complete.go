@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/proto"
 )
@@ -49,8 +50,8 @@ func (c *cli) completeTarget(cmd *cobra.Command, args []string, word string) ([]
 func (c *cli) names(ctx context.Context, kind, word string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
-	_ = c.with(func(control proto.ControlClient) error { // silent: the shell shows what there is
-		got, err := control.List(ctx, &proto.ListRequest{Kind: kind, Namespace: c.namespace})
+	_ = c.connected(ctx, func(conn *grpc.ClientConn) error { // silent: the shell shows what there is
+		got, err := proto.NewControlClient(conn).List(ctx, &proto.ListRequest{Kind: kind, Namespace: c.namespace})
 		for _, o := range got.GetObjects() {
 			if strings.HasPrefix(o.GetName(), word) {
 				names = append(names, o.GetName())

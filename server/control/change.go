@@ -23,6 +23,7 @@ func become(ctx context.Context, w world.Reader, e *edit, now *spec.Set) (proble
 	}
 	w.Look(func(v world.View) {
 		ahead := updated(v, now)
+		problems = addedProblems(e.was, ahead)
 		if adopts {
 			problems = adoptProblems(e.was, ahead)
 			e.applied.Effects = adoptEffects(e.was, ahead)

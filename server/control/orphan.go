@@ -229,6 +229,18 @@ func inUse(w plan.World) (out []use) {
 	return out
 }
 
+// addedProblems tells of claims that a set gets, or gets back, and whose volumes are there
+// from before, of another class.
+func addedProblems(was *spec.Set, w plan.World) (out []spec.Problem) {
+	for i := range w.Set.Spec.VolumeClaimTemplates {
+		c := &w.Set.Spec.VolumeClaimTemplates[i]
+		if !slices.ContainsFunc(was.Spec.VolumeClaimTemplates, func(old spec.ClaimTemplate) bool { return old.Metadata.Name == c.Metadata.Name }) {
+			out = append(out, classProblem(i, c, w.Slots)...)
+		}
+	}
+	return out
+}
+
 // classProblem: a volume does not move to another class.
 func classProblem(at int, c *spec.ClaimTemplate, slots []plan.Slot) []spec.Problem {
 	for i := range slots {

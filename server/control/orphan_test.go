@@ -179,6 +179,20 @@ func TestAVolumeThatIsBeingGivenUpHoldsNoClass(t *testing.T) {
 	}
 }
 
+func TestAClaimThatComesBackHasTheClassOfItsVolumes(t *testing.T) {
+	r := newRig(t)
+	r.running()
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", SizeBytes: 1 << 30, Fate: spec.FateKeep})
+	r.orphan()
+	r.mustApply(setYAML[:strings.Index(setYAML, "  volumeClaim")])
+	_, err := r.apply(strings.Replace(setYAML, "accessModes", "storageClassName: ssd, accessModes", 1))
+	refused(t, err, codes.FailedPrecondition, "a.yaml:17:", `is "ssd", but the volume of db-0 is of class "local"`)
+	if got := r.mustApply(setYAML); !slices.Equal(got, []string{"set db configured"}) {
+		t.Fatalf("got %v", got)
+	}
+}
+
 // Whoever is due an older revision begins with it, though nobody runs it now.
 func TestAClaimStaysWhileADueRevisionMountsIt(t *testing.T) {
 	r := newRig(t)

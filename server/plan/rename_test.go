@@ -51,6 +51,9 @@ func TestARenameIsCompleteWithEveryLife(t *testing.T) {
 			if p.Status.ServiceName != c.want {
 				t.Errorf("the status has the service %q, want %q", p.Status.ServiceName, c.want)
 			}
+			if c.stored == "" && len(c.lives) > 0 && len(p.Actions) > 0 {
+				t.Errorf("%s is done, though nothing changed but the version", brief(p))
+			}
 			for _, a := range p.Actions {
 				if a, ok := a.(Start); ok && a.Member.Service != w.Set.Service() {
 					t.Errorf("a life begins with the service %q", a.Member.Service)

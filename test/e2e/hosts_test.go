@@ -10,7 +10,7 @@ import (
 )
 
 // newHosts makes hosts on one switch, at 172.31.9.1 and on. The first one's server is
-// that of all: its socket is a file, which every namespace sees.
+// that of all, and the command line asks it by its socket.
 func newHosts(t *testing.T, n int) []*Lab {
 	t.Helper()
 	hosts := make([]*Lab, n)
@@ -33,8 +33,22 @@ func newHosts(t *testing.T, n int) []*Lab {
 	return hosts
 }
 
-// joined starts an agent on each host and waits until all nodes are connected.
-func joined(hosts []*Lab, flags ...string) {
+// api is where the first host's server answers the others.
+const api = "172.31.9.1:7443"
+
+// letIn gives each host but the first a join token: from then on its agent knows the
+// server over the network only.
+func letIn(hosts []*Lab) {
+	hosts[0].t.Helper()
+	for _, l := range hosts[1:] {
+		token := strings.TrimSpace(hosts[0].stead("token", "create", "--node", l.nodeName()))
+		l.join = []string{"--join", api, "--token", token}
+	}
+}
+
+// connect starts an agent on each host and waits until all nodes are connected. The next
+// agents need no token.
+func connect(hosts []*Lab, flags ...string) {
 	hosts[0].t.Helper()
 	for _, l := range hosts {
 		l.startAgent(flags...)
@@ -46,18 +60,57 @@ func joined(hosts []*Lab, flags ...string) {
 		}
 		return nil
 	})
+	for _, l := range hosts[1:] {
+		l.join = []string{"--join", api}
+	}
 }
 
-// TestASetOnSeveralHosts: real etcd spread over three hosts, under acknowledged writes
-// from one of them, while the ways between the hosts change under it.
+// outside is a machine on the switch without Stead, with the route and the name server
+// that people are told to give it; it asks each of the endpoints how it is.
+func (l *Lab) outside(endpoints string) {
+	l.t.Helper()
+	name := l.Name + "-out"
+	l.run("ip", "netns", "add", name)
+	defer l.run("ip", "netns", "del", name)
+	for _, line := range []string{
+		"link add up0 type veth peer name out netns " + l.Name + "-sw", "link set lo up",
+		"address add 172.31.9.99/24 dev up0", "link set up0 up",
+	} {
+		l.run("ip", append([]string{"-n", name}, strings.Fields(line)...)...)
+	}
+	l.run("ip", "-n", l.Name+"-sw", "link", "set", "out", "master", "br0", "up")
+	route, _, _ := strings.Cut(l.stead("node", "routes"), "#")
+	l.run("ip", append([]string{"-n", name}, strings.Fields(route)[1:]...)...)
+	in := func(argv ...string) (string, error) {
+		return l.try(10*time.Second, "nsenter", append([]string{"--net=/run/netns/" + name}, argv...)...)
+	}
+	for _, endpoint := range strings.Split(endpoints, ",") {
+		host, port, _ := strings.Cut(endpoint, ":")
+		l.eventually(time.Minute, "a machine without Stead reaches "+host, func() error {
+			address, err := in("dig", "@172.31.9.2", "-p", "5353", "+short", "+time=2", "+tries=1", host)
+			if err != nil {
+				return fmt.Errorf("dig: %w: %s", err, address)
+			}
+			out, err := in("curl", "-s", "-m", "5", "http://"+strings.TrimSpace(address)+":"+port+"/health")
+			if err == nil && !strings.Contains(out, "true") {
+				err = fmt.Errorf("%s says %q", address, out)
+			}
+			return err
+		})
+	}
+}
+
+// TestASetOnSeveralHosts: real etcd spread over three hosts that joined by token, under
+// acknowledged writes from one of them, while the ways between the hosts change under it.
 func TestASetOnSeveralHosts(t *testing.T) {
 	hosts := newHosts(t, 3)
 	l := hosts[0]
 	if _, err := os.Stat(etcdArchive); err != nil {
 		t.Fatalf("no etcd image: %v; run make image", err)
 	}
-	l.startServer()
-	joined(hosts)
+	l.startServer("--listen", api)
+	letIn(hosts)
+	connect(hosts, "--dns-listen", "0.0.0.0:5353")
 	for _, h := range hosts {
 		l.stead("image", "load", etcdArchive, "--node", h.nodeName())
 	}
@@ -92,6 +145,7 @@ func TestASetOnSeveralHosts(t *testing.T) {
 		}
 	}
 	all("by routes")
+	l.outside(etcdEndpoints)
 
 	t.Log("somebody flushes the routes of a host, and takes its link down")
 	flushed := hosts[1]
@@ -106,7 +160,7 @@ func TestASetOnSeveralHosts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	joined(hosts, "--network-mode", "vxlan")
+	connect(hosts, "--network-mode", "vxlan")
 	for _, h := range hosts {
 		h.eventually(time.Minute, "the tunnel stands", func() error {
 			out, err := h.inside(5*time.Second, "ip", "route", "show", "proto", "83")

@@ -30,6 +30,7 @@ type Lab struct {
 
 	certs      *certs
 	storeFlags []string // of servers, for the external etcd
+	join       []string // flags of an agent that has its servers on other hosts
 }
 
 // gateway is where DNS answers inside a lab.

@@ -59,7 +59,11 @@ func (l *Lab) agentFlags() []string {
 // startAgent starts (again) the agent and waits until its node is connected.
 func (l *Lab) startAgent(flags ...string) {
 	l.t.Helper()
-	argv := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
+	way := l.join
+	if way == nil {
+		way = []string{"--server", "unix://" + l.Socket}
+	}
+	argv := append(append([]string{steadBinary, "agent"}, way...), l.agentFlags()...)
 	l.agent = l.start("agent", append(argv, flags...)...)
 	l.eventually(time.Minute, "the node connects", func() error {
 		out, err := l.trySteadFor(3*time.Second, "get", "nodes")
