@@ -78,6 +78,10 @@ func TestATokenThatWasRefusedIsNeverOpened(t *testing.T) {
 	if e := l.Look(ident(0)); !slices.Equal(e.Ends, want) {
 		t.Fatalf("ends: got %v, want %v", e.Ends, want)
 	}
+	must(t, l.CloseToken(ident(0), tok(6), CauseRefused)) // nor the next, while none is open
+	if err := l.OpenToken(ident(0), tok(6)); !errors.Is(err, ErrSpent) {
+		t.Fatalf("the next: got %v, want ErrSpent", err)
+	}
 }
 
 func TestAnotherBootClosesAllOpenTokens(t *testing.T) {

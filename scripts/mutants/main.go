@@ -32,7 +32,7 @@ var judges = []suite{
 type suite struct{ folder, run string }
 
 func main() {
-	only := flag.String("only", "", "a package (plan, step, ledger), a file of one (plan/fate.go), or planted; empty: all")
+	only := flag.String("only", "", "a package (plan, step, ledger), a file of one (plan/fate.go), planted, or a rule of SAFETY (S11); empty: all")
 	goOn := flag.Bool("continue", false, "go on with the results of earlier runs: wake only those that nobody has seen yet")
 	sample := flag.Int("every", 1, "wake every so-manieth mutant")
 	parallel := flag.Int("parallel", 2, "how many at once")
@@ -55,7 +55,8 @@ func run(root, only string, every, parallel int, goOn bool) error {
 	defer os.RemoveAll(dir)
 	w := &workshop{root: root, dir: dir, overlay: map[string]string{}, parallel: parallel}
 	bad := 0
-	if only != "planted" {
+	planted := only == "planted" || isRule(only)
+	if !planted {
 		known, err := openResults(filepath.Join(root, ".cache/mutants.seen"), goOn)
 		if err != nil {
 			return err
@@ -67,8 +68,8 @@ func run(root, only string, every, parallel int, goOn bool) error {
 		}
 		bad += unexplained
 	}
-	if only == "" || only == "planted" {
-		bad += w.planted()
+	if only == "" || planted {
+		bad += w.planted(strings.TrimPrefix(only, "planted"))
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d mutants or faults are not seen by any test", bad)
