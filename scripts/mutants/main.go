@@ -219,7 +219,9 @@ func (w *workshop) tell(list []mutant, by []string) (unexplained int) {
 		}
 	}
 	for _, t := range targets {
-		fmt.Printf("%-14s %s\n", t, scores[t])
+		if scores[t].mutants > 0 {
+			fmt.Printf("%-14s %s\n", t, scores[t])
+		}
 	}
 	fmt.Printf("%-14s %s; %d survive without a reason\n", "all", all, unexplained)
 	if 100*all.seen < 95*all.mutants {
