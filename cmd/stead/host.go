@@ -35,6 +35,7 @@ type hostOptions struct {
 	MTU        int               // of the members' links
 	Mode       string            // how members of other hosts are reached
 	Address    string            // of this host for other hosts
+	DNSListen  []string          // where DNS answers machines outside, beside the gateway
 	Metrics    string            // where the agent's are served; "": nowhere
 	Classes    map[string]string // directory by storage class
 	Join       []string          // servers on other hosts; none: a socket
@@ -52,6 +53,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
 	f.StringVar(&o.Mode, "network-mode", network.ModeAuto,
 		"how members of other hosts are reached: routes (hosts share a link), vxlan (through a tunnel), or auto, which takes what fits")
+	f.StringSliceVar(&o.DNSListen, "dns-listen", nil, "ADDRESS[:PORT] of this host where its DNS answers machines without Stead, too; of members' names only (repeatable)")
 	f.StringVar(&o.Address, "address", "", "address of this host for other hosts (default: that of the default route, or the only one)")
 }
 
@@ -148,8 +150,12 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	if err != nil {
 		log.Warn("host's name servers not read; only members' names are answered", "err", err)
 	}
+	listen, err := o.dnsListen()
+	if err != nil {
+		return nil, errors.Join(err, h.runtime.Close())
+	}
 	h.dns, err = dnsd.New(dnsd.Config{
-		Listen: []netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, Upstreams: upstreams, Members: cidr, Logger: log,
+		Listen: append([]netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, listen...), Upstreams: upstreams, Members: cidr, Logger: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())

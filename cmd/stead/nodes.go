@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 func nodeCommand(c *cli) *cobra.Command {
 	ls := c.listCommand("node", "List the hosts, with what their members ask for", "  stead node ls")
 	return group("node", "Look after the hosts", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c),
-		nodeFence(c), nodeRemove(c), nodeRevoke(c))
+		nodeRoutes(c), nodeFence(c), nodeRemove(c), nodeRevoke(c))
 }
 
 // editNode sends a request about the node that args name first.
@@ -149,4 +150,54 @@ func nodeRemove(c *cli) *cobra.Command {
 			})
 		},
 	}
+}
+
+func nodeRoutes(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "routes",
+		Short: "Print the routes by which a machine without Stead reaches members",
+		Long: `Print the routes by which a machine without Stead reaches members. One is enough: each
+host leads on to the others. Their names are answered by hosts whose agents have
+--dns-listen.`,
+		Example: "  stead node routes",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(func(control proto.ControlClient) error {
+				ctx, cancel := call(cmd.Context())
+				defer cancel()
+				about, err := control.Info(ctx, &proto.InfoRequest{})
+				if err != nil {
+					return err
+				}
+				nodes, err := control.List(ctx, &proto.ListRequest{Kind: "node"})
+				if err != nil {
+					return err
+				}
+				return sayRoutes(cmd.OutOrStdout(), about.GetCidr(), nodes.GetObjects())
+			})
+		},
+	}
+}
+
+// sayRoutes prints a route to cidr over each node that says its address and is there.
+func sayRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
+	any := false
+	for _, p := range nodes {
+		var st struct {
+			spec.NodeFacts
+			State string `json:"state"`
+		}
+		o, err := decode(p, nil, &st)
+		if err != nil {
+			return err
+		}
+		if st.State == "Ready" && st.HostIP != "" {
+			any = true
+			fmt.Fprintf(out, "ip route replace %s via %s  # %s\n", cidr, st.HostIP, o.Metadata.Name)
+		}
+	}
+	if !any {
+		return errors.New("no host that is there says its address; start an agent with --address")
+	}
+	return nil
 }

@@ -83,3 +83,19 @@ func (o *hostOptions) address() (string, error) {
 	}
 	return o.Address, nil
 }
+
+// dnsListen are the addresses of --dns-listen; port 53 unless said.
+func (o *hostOptions) dnsListen() (list []netip.AddrPort, err error) {
+	for _, text := range o.DNSListen {
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, usageError{fmt.Errorf("--dns-listen %q is no ADDRESS or ADDRESS:PORT", text)}
+			}
+			at = netip.AddrPortFrom(addr, 53)
+		}
+		list = append(list, at)
+	}
+	return list, nil
+}

@@ -65,6 +65,41 @@ func connect(hosts []*Lab, flags ...string) {
 	}
 }
 
+// outside is a machine on the switch without Stead, with the route and the name server
+// that people are told to give it; it asks each of the endpoints how it is.
+func (l *Lab) outside(endpoints string) {
+	l.t.Helper()
+	name := l.Name + "-out"
+	l.run("ip", "netns", "add", name)
+	defer l.run("ip", "netns", "del", name)
+	for _, line := range []string{
+		"link add up0 type veth peer name out netns " + l.Name + "-sw", "link set lo up",
+		"address add 172.31.9.99/24 dev up0", "link set up0 up",
+	} {
+		l.run("ip", append([]string{"-n", name}, strings.Fields(line)...)...)
+	}
+	l.run("ip", "-n", l.Name+"-sw", "link", "set", "out", "master", "br0", "up")
+	route, _, _ := strings.Cut(l.stead("node", "routes"), "#")
+	l.run("ip", append([]string{"-n", name}, strings.Fields(route)[1:]...)...)
+	in := func(argv ...string) (string, error) {
+		return l.try(10*time.Second, "nsenter", append([]string{"--net=/run/netns/" + name}, argv...)...)
+	}
+	for _, endpoint := range strings.Split(endpoints, ",") {
+		host, port, _ := strings.Cut(endpoint, ":")
+		l.eventually(time.Minute, "a machine without Stead reaches "+host, func() error {
+			address, err := in("dig", "@172.31.9.2", "-p", "5353", "+short", "+time=2", "+tries=1", host)
+			if err != nil {
+				return fmt.Errorf("dig: %w: %s", err, address)
+			}
+			out, err := in("curl", "-s", "-m", "5", "http://"+strings.TrimSpace(address)+":"+port+"/health")
+			if err == nil && !strings.Contains(out, "true") {
+				err = fmt.Errorf("%s says %q", address, out)
+			}
+			return err
+		})
+	}
+}
+
 // TestASetOnSeveralHosts: real etcd spread over three hosts that joined by token, under
 // acknowledged writes from one of them, while the ways between the hosts change under it.
 func TestASetOnSeveralHosts(t *testing.T) {
@@ -75,7 +110,7 @@ func TestASetOnSeveralHosts(t *testing.T) {
 	}
 	l.startServer("--listen", api)
 	letIn(hosts)
-	connect(hosts)
+	connect(hosts, "--dns-listen", "0.0.0.0:5353")
 	for _, h := range hosts {
 		l.stead("image", "load", etcdArchive, "--node", h.nodeName())
 	}
@@ -110,6 +145,7 @@ func TestASetOnSeveralHosts(t *testing.T) {
 		}
 	}
 	all("by routes")
+	l.outside(etcdEndpoints)
 
 	t.Log("somebody flushes the routes of a host, and takes its link down")
 	flushed := hosts[1]

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -41,7 +42,9 @@ func Crowd(first uint64, seeds, steps int, plant Plant) Tally {
 		mu    sync.Mutex
 		group sync.WaitGroup
 		next  atomic.Uint64
+		worst atomic.Uint64 // the lowest seed that failed: those above it are given up
 	)
+	worst.Store(math.MaxUint64)
 	enough := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -51,8 +54,12 @@ func Crowd(first uint64, seeds, steps int, plant Plant) Tally {
 		group.Go(func() {
 			for !enough() {
 				w := New(first+next.Add(1)-1, plant)
+				w.vain = func() bool { return w.seed > worst.Load() }
 				v := w.Run(choicesOfRun)
 				mu.Lock()
+				if v != nil {
+					worst.Store(min(w.seed, worst.Load()))
+				}
 				t.Runs, t.Steps = t.Runs+1, t.Steps+w.Steps
 				for k, n := range w.Counts {
 					t.Counts[k] += n

@@ -9,5 +9,6 @@
 //
 // A run that fails is shrunk (choices are left out while it still fails) and written
 // as a file that go test replays: see testdata. That each judge bites is shown by
-// plants: faults put on purpose into the models, which must be found.
+// plants: faults put on purpose into the models, which must be found; that enough
+// happens is shown by counts, of which none may be zero.
 package sim

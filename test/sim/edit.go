@@ -96,7 +96,8 @@ func (w *World) orphan() bool {
 	return true
 }
 
-// adopt applies an orphaned set as it was.
+// adopt applies an orphaned set as it was, or without one of its claims, whose volumes
+// nobody uses from then on.
 func (w *World) adopt() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
@@ -105,6 +106,10 @@ func (w *World) adopt() bool {
 	}
 	set := spec.Clone(*old)
 	set.Orphaned = false
+	if claims := set.Spec.VolumeClaimTemplates; len(claims) > 0 && w.chance(4) {
+		set.Spec.VolumeClaimTemplates = claims[:len(claims)-1]
+		set.Generation++
+	}
 	w.putSet(set, rev)
 	return true
 }
@@ -166,4 +171,12 @@ func (w *World) recreate() bool {
 // pause holds the rollout back, or lets it go on.
 func (w *World) pause() bool {
 	return w.change(func(s *spec.Set) { s.Paused = !s.Paused })
+}
+
+// setFloor says how many members must stay available, and asks for another template.
+func (w *World) setFloor() bool {
+	return w.change(func(s *spec.Set) {
+		s.Spec.Disruption = w.floor()
+		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(4)]
+	})
 }

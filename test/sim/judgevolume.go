@@ -210,6 +210,9 @@ func (j *judge) stops(v world.View, b store.Batch, m *spec.Member) {
 		return
 	}
 	r := newReading(x)
+	if p := x.Set.Spec.Retention; p != nil {
+		j.w.did(string(m.StopReason) + " under " + string(p.WhenScaled) + "/" + string(p.WhenDeleted))
+	}
 	for o, s := range r.slots {
 		if o == m.ID.Ordinal || r.ordered() && !r.recreates() && s.Member != nil && !r.isWanted(o) && !r.vacant(o) {
 			j.undecided(v, b, s)

@@ -27,7 +27,7 @@ var Plants = []Plant{
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
 	// The planner: proof, order, budget, revisions, volumes, words.
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: forgetSilent},
-	{Name: "ignores-strays", Rare: true, Judges: "one life, token once, progress", See: forgetStrays},
+	{Name: "ignores-strays", Rare: true, Judges: "one life, token once, volumes, progress", See: forgetStrays},
 	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: everyoneLives},
 	{Name: "ignores-order", Judges: "order", See: setChange(func(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
 	{Name: "ignores-the-budget", Judges: "budget", See: setChange(func(s *spec.Set) {
@@ -39,21 +39,21 @@ var Plants = []Plant{
 			r.MaxUnavailable = &spec.IntOrPercent{Number: 100}
 			s.Spec.UpdateStrategy.RollingUpdate = &r
 		}
-	})},
-	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *spec.Set) { s.Spec.Disruption = nil })},
+	}), Blind: rule9},
+	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *spec.Set) { s.Spec.Disruption = nil }), Often: []string{"floor", "user"}},
 	{Name: "ignores-the-partition", Judges: "churn, due", See: setChange(func(s *spec.Set) {
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{MaxUnavailable: r.MaxUnavailable, OnFailure: r.OnFailure}
 		}
-	})},
-	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *spec.Set) { s.Paused = false })},
+	}), Blind: rule9},
+	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *spec.Set) { s.Paused = false }), Blind: rule9},
 	{Name: "ignores-on-delete", Judges: "churn, due", See: setChange(func(s *spec.Set) {
 		if s.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy {
 			s.Spec.UpdateStrategy.Type = ""
 		}
-	})},
+	}), Blind: rule9},
 	{Name: "forgets-what-is-due", Judges: "due", See: forgetDue},
-	{Name: "lowest-first", Judges: "order", Say: lowestFirst},
+	{Name: "lowest-first", Judges: "order, churn", Say: lowestFirst},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
 	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
 	{Name: "forgets-the-fate", Judges: "volumes", Say: forgetFates, Often: volumes},
@@ -141,12 +141,15 @@ var Plants = []Plant{
 	}},
 	{Name: "counts-wrong", Judges: "status", Say: func(_ plan.World, p *plan.Plan) { p.Status.ReadyReplicas++ }},
 	{Name: "never-starts-the-second", Judges: "progress, reasons", Say: neverSecond},
-	{Name: "completes-without-members", Rare: true, Judges: "progress", Say: func(w plan.World, p *plan.Plan) {
-		p.Status.CurrentCompleted = p.Status.CurrentCompleted || w.Set.Replicas() == 0 && !w.Set.Paused
+	{Name: "completes-without-members", Judges: "completion", Say: func(w plan.World, p *plan.Plan) {
+		p.Status.CurrentCompleted = p.Status.CurrentCompleted || w.Set != nil && w.Set.Replicas() == 0 && !w.Set.Paused
 	}},
 	{Name: "never-forgets", Judges: "progress, reasons", Say: without[plan.Forget]},
 	{Name: "keeps-a-deleted-set", Judges: "progress", Say: without[plan.RemoveSet]},
 }
+
+// rule9 are judges that see much of what others are to find.
+const rule9 = "deadline, rollback, completion"
 
 var rollouts = []string{"deadline", "pause", "wait"}
 

@@ -45,6 +45,7 @@ type World struct {
 	// Trace is called with each thing that happens, when it is set.
 	Trace func(line string)
 	fault *Violation
+	vain  func() bool // nobody wants to know the rest of the run
 	done  []Choice
 }
 
@@ -66,7 +67,7 @@ const (
 func New(seed uint64, plant Plant) *World {
 	w := &World{
 		seed: seed, plant: plant, ctx: context.Background(), clock: time.Unix(1_000_000, 0), epoch: 1,
-		Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
+		vain: func() bool { return false }, Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
 	}
 	w.r = rand.New(w.pcg)
 	w.judge = newJudge(w)
@@ -121,7 +122,7 @@ func (w *World) Do(c Choice) {
 // Run makes n choices of the seed's own and settles after every few hundred.
 func (w *World) Run(n int) *Violation {
 	d := newDealer(w.seed, w.plant.Often)
-	for i := 1; i <= n && w.fault == nil; i++ {
+	for i := 1; i <= n && w.fault == nil && !w.vain(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {
 			w.Do(Choice{"settle", d.r.Uint64N(1_000_000)})

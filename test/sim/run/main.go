@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +15,14 @@ import (
 	"github.com/stead-project/stead/test/sim"
 )
 
+// enough is from how many steps on everything happens that can.
+const enough = 1_000_000
+
 func main() {
+	debug.SetGCPercent(400) // memory is cheaper than time here
 	first := flag.Uint64("seed", uint64(time.Now().UnixNano()), "the first seed")
 	seeds := flag.Int("seeds", 1, "run at least so many seeds")
-	steps := flag.Int("steps", 1_000_000, "and make at least so many steps")
+	steps := flag.Int("steps", enough, "and make at least so many steps")
 	plant := flag.String("plant", "", "put in this fault")
 	replay := flag.String("replay", "", "replay this file instead, and tell it")
 	out := flag.String("out", ".cache/sim-failed.txt", "where a run that failed is written")
@@ -44,6 +49,10 @@ func main() {
 	fmt.Printf("%d seeds from %d, %d steps in %.1f s\n", t.Runs, *first, t.Steps, took.Seconds())
 	counts(t.Counts)
 	if t.Failed == nil {
+		if never := sim.Never(t.Counts, true); len(never) > 0 && t.Steps >= enough {
+			fmt.Printf("FAILED: these never happened, and should have: %q\n", never)
+			os.Exit(1)
+		}
 		return
 	}
 	script := t.Failed.Script()

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// twin is one of two servers on the first host, which share its external etcd.
+type twin struct {
+	name, socket, listen string
+	data                 string
+	run                  *process
+}
+
+// start starts (again) the server and waits until it answers.
+func (w *twin) start(l *Lab) {
+	l.t.Helper()
+	w.run = l.start(w.name, append([]string{steadBinary, "server", "--name", w.name, "--data-dir", w.data,
+		"--socket", w.socket, "--listen", w.listen}, l.storeFlags...)...)
+	l.eventually(time.Minute, w.name+" answers", func() error {
+		out, err := l.try(3*time.Second, steadBinary, "--server", "unix://"+w.socket, "version")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// leader is who leads, as a server says that still answers.
+func (w *twin) leader(l *Lab) string {
+	out, err := l.try(3*time.Second, steadBinary, "--server", "unix://"+w.socket, "status")
+	if err != nil {
+		return ""
+	}
+	for _, name := range []string{"s1", "s2"} {
+		if strings.Contains(out, "leader "+name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// TestAnotherServerTakesOver: two servers share one etcd, one leads and both serve. When the
+// leader is killed the other leads, agents and command line go to it by themselves, and
+// no member notices. Without any of them members, DNS and restarts in place go on.
+func TestAnotherServerTakesOver(t *testing.T) {
+	hosts := newHosts(t, 2)
+	l := hosts[0]
+	archive := l.toolArchive()
+	l.startStore()
+	servers := []*twin{
+		{name: "s1", socket: l.Socket, listen: "172.31.9.1:7443", data: l.path("server")},
+		{name: "s2", socket: l.path("two.sock"), listen: "172.31.9.1:7444", data: l.path("two")},
+	}
+	servers[0].start(l)
+	key, err := os.ReadFile(l.path("server", "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(servers[1].data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(servers[1].data+"/secret.key", key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	servers[1].start(l)
+	both := servers[0].listen + "," + servers[1].listen
+	for _, h := range hosts {
+		h.join = []string{"--join", both, "--token", strings.TrimSpace(l.stead("token", "create"))}
+		h.startAgent()
+		l.stead("image", "load", archive, "--node", h.nodeName())
+	}
+	client := l.path("client.json")
+	l.stead("client", "create", "--name", "ann", "-o", client, "--servers", both)
+	// From the other host, and by the file alone.
+	ask := func(args ...string) string {
+		t.Helper()
+		out, err := hosts[1].inside(2*time.Minute, steadBinary, append([]string{"--config", client}, args...)...)
+		if err != nil {
+			t.Fatalf("stead %s: %v\n%s\n%s", strings.Join(args, " "), err, out, l.logs())
+		}
+		return out
+	}
+	manifest := l.path("life.yaml")
+	if err := os.WriteFile(manifest, []byte(lifeSet), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask("apply", "-f", manifest, "--wait", "--timeout", "2m")
+	was := l.tokens()
+	for replicas := 4; replicas <= 5; replicas++ { // each of the two is the leader that goes
+		lost, other := servers[0], servers[1]
+		if lost.leader(l) != lost.name {
+			lost, other = other, lost
+		}
+		if got := other.leader(l); got != lost.name {
+			t.Fatalf("%s says that %q leads; want %s", other.name, got, lost.name)
+		}
+		t.Logf("%s leads, and is killed", lost.name)
+		if err := lost.run.signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		l.eventually(2*time.Minute, other.name+" leads", func() error {
+			if got := other.leader(l); got != other.name {
+				return fmt.Errorf("%q leads", got)
+			}
+			return nil
+		})
+		ask("scale", "life", "--replicas", fmt.Sprint(replicas), "--wait", "--timeout", "2m")
+		l.Socket = other.socket
+		for name, token := range l.tokens() {
+			if token != was[name] {
+				t.Errorf("%s has token %s, had %s", name, token, was[name])
+			}
+		}
+		lost.start(l)
+	}
+	t.Log("nobody serves")
+	before := map[string]member{}
+	for name := range was {
+		before[name] = l.mustMember(name)
+	}
+	for _, w := range servers {
+		if err := w.run.signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, h := range hosts {
+		if got := h.dig("life-1.life.default.svc.cluster.local"); got != before["life-1"].Status.Address {
+			t.Errorf("on %s, dig life-1: %q", h.Name, got)
+		}
+		if h.nodeName() != before["life-1"].Status.Node {
+			continue
+		}
+		old := h.pidsOf("life-1")
+		h.killMember("life-1")
+		h.eventually(time.Minute, "life-1 is restarted in place", func() error {
+			if now := h.pidsOf("life-1"); len(now) == 0 || slices.Equal(now, old) {
+				return fmt.Errorf("its processes are %v, were %v", now, old)
+			}
+			return nil
+		})
+	}
+	for _, w := range servers {
+		w.start(l)
+	}
+	for name, m := range before {
+		since, restarts := (*member)(nil), m.Status.Restarts
+		if name == "life-1" {
+			since, restarts = &m, restarts+1
+		}
+		now := l.waitReady(name, since)
+		if now.Status.Token != m.Status.Token || now.Status.Restarts != restarts {
+			t.Errorf("%s is %+v, was %+v; want %d restarts", name, now.Status, m.Status, restarts)
+		}
+	}
+	for _, w := range servers {
+		if err := w.run.signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+}

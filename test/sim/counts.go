@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// IsFault tells whether a count is of something that went wrong.
+func IsFault(count string) bool {
+	switch count {
+	case "crash-server", "crash-between", "unknown", "hang-server", "crash-agent", "reboot", "power-off", "cut", "break",
+		"sick", "cordon", "slow-op", "restore", "land", "conflict", "hello refused":
+		return true
+	}
+	return strings.HasPrefix(count, "fault: ") || strings.HasPrefix(count, "volume refused: ")
+}
+
+// common is what happens in a few dozen runs, beside the choices; seldom what takes a
+// thousand.
+var (
+	common = []string{
+		"process started", "settled", "conflict", "hello refused",
+		"Start Create", "Start Replace", "Start Update", "Start Restart", "Start ScaleUp",
+		"Stop Update", "Stop Restart", "Stop ScaleDown", "Stop Delete", "Forget", "MarkReady", "MarkBootstrapped",
+		"AddRevision", "RaiseRevision", "PruneRevision", "RemoveSet", "SetVolumes", "DropVolume", "Stalled", "Rollback",
+		"OpenToken", "Refuse", "CloseToken", "EnsureImage", "EnsureVolumes", "EnsureSandbox", "AttachNetwork", "WriteFiles",
+		"CreateContainer", "StartContainer", "RemoveContainer", "SignalStop", "KillAll", "RemoveContainers", "Detach", "RemoveScratch",
+		"RemoveSandbox", "ReportOver",
+		"volume Keep to Delete", "volume Delete to Keep", "volume Delete to Reclaiming", "volume Keep to Reclaiming",
+		"volume moved to the trash", "volume never made", "volume record gone", "volume erased",
+		"fault: server dies at a commit", "fault: outcome unknown", "fault: agent dies after an operation",
+		"fault: agent dies before an operation", "fault: start lands late",
+		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
+	}
+	seldom = []string{
+		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "blocked: Restored",
+		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
+		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",
+		"Delete under Retain/Retain", "Delete under Retain/Delete", "Delete under Delete/Retain", "Delete under Delete/Delete",
+	}
+)
+
+// Never lists what did not happen though it should have: in few runs what is common, in
+// many also what is seldom, and every choice there is. A list with something on it means
+// that the simulation shows less than it says.
+func Never(counts map[string]int, many bool) (never []string) {
+	should := common
+	if many {
+		should = slices.Concat(common, seldom, slices.Sorted(maps.Keys(deeds)))
+	}
+	for _, what := range should {
+		if counts[what] == 0 {
+			never = append(never, what)
+		}
+	}
+	return never
+}
