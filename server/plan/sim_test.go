@@ -25,6 +25,7 @@ type sim struct {
 	uids     int
 	starts   int
 	backs    int // templates given up
+	renames  int
 	orphaned int // looks at a set that nobody owned
 }
 
@@ -91,6 +92,7 @@ func (s *sim) plan(crash bool) (acted bool) {
 	s.judgeUpdates(p)
 	s.judgeBack(p)
 	s.judgeOrphaned(p)
+	s.judgeNames(p)
 	actions := p.Actions
 	if crash && len(actions) > 0 {
 		actions = actions[:s.r.IntN(len(actions)+1)]
@@ -288,7 +290,7 @@ func (s *sim) done() bool {
 }
 
 func TestSimulation(t *testing.T) {
-	runs, starts, backs, orphaned := uint64(300), 0, 0, 0
+	runs, starts, backs, orphaned, renames := uint64(300), 0, 0, 0, 0
 	if testing.Short() {
 		runs = 100
 	}
@@ -303,6 +305,10 @@ func TestSimulation(t *testing.T) {
 		starts += s.starts
 		backs += s.backs
 		orphaned += s.orphaned
+		renames += s.renames
+	}
+	if renames < int(runs) {
+		t.Errorf("%d services were renamed in %d runs; the simulation does too little", renames, runs)
 	}
 	if orphaned < int(runs) {
 		t.Errorf("%d looks at orphaned sets in %d runs; the simulation does too little", orphaned, runs)

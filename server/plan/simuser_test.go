@@ -24,7 +24,11 @@ func (s *sim) user() {
 		s.w.Set = &set
 		return
 	}
-	n := int32(s.r.IntN(5)) // each edit adopts
+	n := int32(s.r.IntN(5))                                                                  // each edit adopts
+	if st := s.w.Status; st != nil && st.ServiceName == set.Service() && s.r.IntN(12) == 0 { // as control allows it
+		s.renames++
+		set.Spec.ServiceName, s.w.TemplateHash = fmt.Sprint("s", s.renames), spec.RevisionHash(fmt.Sprint("renamed-", s.renames))
+	}
 	set.Spec.Replicas = &n
 	switch s.r.IntN(18) {
 	case 3, 4, 5, 6:
@@ -71,6 +75,19 @@ func (s *sim) judgeOrphaned(p Plan) {
 		}
 	}
 	s.orphaned++
+}
+
+// judgeNames: every life is found under the name that it was begun with.
+func (s *sim) judgeNames(p Plan) {
+	if s.w.Set == nil {
+		return
+	}
+	for _, slot := range s.w.Slots {
+		if m := slot.Member; m != nil && m.Service != s.w.Set.Service() && m.Service != Former(s.w.Set, &p.Status, s.w.Slots) &&
+			(slot.Report == nil || !slot.Report.Phase.Over()) {
+			s.fail("%s runs as one of %s, and is found under %s and %q only", slot.ID, m.Service, s.w.Set.Service(), Former(s.w.Set, &p.Status, s.w.Slots))
+		}
+	}
 }
 
 // fault is one thing that happens.

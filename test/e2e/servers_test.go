@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,7 +47,7 @@ func (w *twin) leader(l *Lab) string {
 
 // TestAnotherServerTakesOver: two servers share one etcd, one leads and both serve. When the
 // leader is killed the other leads, agents and command line go to it by themselves, and
-// no member notices.
+// no member notices. Without any of them members, DNS and restarts in place go on.
 func TestAnotherServerTakesOver(t *testing.T) {
 	hosts := newHosts(t, 2)
 	l := hosts[0]
@@ -117,6 +118,45 @@ func TestAnotherServerTakesOver(t *testing.T) {
 			}
 		}
 		lost.start(l)
+	}
+	t.Log("nobody serves")
+	before := map[string]member{}
+	for name := range was {
+		before[name] = l.mustMember(name)
+	}
+	for _, w := range servers {
+		if err := w.run.signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, h := range hosts {
+		if got := h.dig("life-1.life.default.svc.cluster.local"); got != before["life-1"].Status.Address {
+			t.Errorf("on %s, dig life-1: %q", h.Name, got)
+		}
+		if h.nodeName() != before["life-1"].Status.Node {
+			continue
+		}
+		old := h.pidsOf("life-1")
+		h.killMember("life-1")
+		h.eventually(time.Minute, "life-1 is restarted in place", func() error {
+			if now := h.pidsOf("life-1"); len(now) == 0 || slices.Equal(now, old) {
+				return fmt.Errorf("its processes are %v, were %v", now, old)
+			}
+			return nil
+		})
+	}
+	for _, w := range servers {
+		w.start(l)
+	}
+	for name, m := range before {
+		since, restarts := (*member)(nil), m.Status.Restarts
+		if name == "life-1" {
+			since, restarts = &m, restarts+1
+		}
+		now := l.waitReady(name, since)
+		if now.Status.Token != m.Status.Token || now.Status.Restarts != restarts {
+			t.Errorf("%s is %+v, was %+v; want %d restarts", name, now.Status, m.Status, restarts)
+		}
 	}
 	for _, w := range servers {
 		if err := w.run.signal(syscall.SIGTERM); err != nil {
