@@ -117,3 +117,58 @@ func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 		t.Error("what was refused was written")
 	}
 }
+
+func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
+	r := newRig(t)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	trashed := func(volume spec.VolumeID, state spec.VolumeState) {
+		r.record(store.VolumeReportKey(id, "data", volume), spec.VolumeReport{ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: "n1", State: state})
+	}
+	restore := func(name string) error {
+		_, err := r.api.RestoreVolume(r.ctx, &proto.RestoreVolumeRequest{Name: name})
+		return err
+	}
+	refused(t, restore("data-db-2"), codes.NotFound, "lies in the trash of a node")
+	refused(t, restore(""), codes.NotFound, "lies in the trash of a node")
+	trashed("0123456789abcdef", spec.VolumeTrashed)
+	for _, name := range []string{"data-db-2", "data-db-2.01234567", "0123456789abcdef"} {
+		if err := restore(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if q, _ := r.request(id, "data"); q.Volume != "0123456789abcdef" || q.Verb != spec.VerbRestore || q.Token.Number != 7 {
+			t.Errorf("%s: asked %+v", name, q)
+		}
+	}
+	trashed("fedcba9876543210", spec.VolumeTrashed)
+	trashed("9999999999999999", spec.VolumeRefused)
+	refused(t, restore("9999999999999999"), codes.NotFound, "lies in the trash of a node")
+	refused(t, restore("data-db-2"), codes.InvalidArgument, "the name of 2 volumes in the trash", "0123456789abcdef", "fedcba9876543210")
+	if err := restore("fedcba9876543210"); err != nil {
+		t.Error(err)
+	}
+	r.left(id, "data", "v1")
+	refused(t, restore("fedcba9876543210"), codes.FailedPrecondition, "has another volume", "v1")
+}
+
+func TestOnlyWhatIsMissingIsLost(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.apply(setYAML); err != nil {
+		t.Fatal(err)
+	}
+	id, life := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}, spec.Token{Epoch: 1, Number: 7}
+	r.left(id, "data", "v1")
+	r.record(store.MemberKey(id), spec.Member{ID: id, Token: life, Goal: spec.GoalRun})
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: life})
+	ask := &proto.ReclaimVolumeRequest{Name: "data-db-0", Lost: true}
+	_, err := r.api.ReclaimVolume(r.ctx, ask)
+	refused(t, err, codes.FailedPrecondition, "does not say that it is missing", "nothing was changed")
+	r.record(store.ReportKey(id), spec.Report{ID: id, Token: life, Phase: spec.PhasePreparing, Cause: spec.CauseVolumeMissing})
+	out, err := r.api.ReclaimVolume(r.ctx, ask)
+	if err != nil || !strings.Contains(out.String(), "db-0 begins with a new, empty one") {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	if q, _ := r.request(id, "data"); q.Verb != spec.VerbLost || q.Volume != "v1" || q.Token != life {
+		t.Errorf("asked %+v", q)
+	}
+}
