@@ -61,7 +61,9 @@ func TestStrangersFillTheirOwnPlacesOnly(t *testing.T) {
 }
 
 // torn are credentials of connections that break off.
-type torn struct{ credentials.TransportCredentials }
+type torn struct {
+	credentials.TransportCredentials
+}
 
 func (torn) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, &net.OpError{Op: "read", Net: "tcp", Source: conn.LocalAddr(), Addr: conn.RemoteAddr(), Err: errors.New("reset")}
@@ -73,8 +75,10 @@ type fromPort struct {
 	port int
 }
 
-func (f fromPort) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7443} }
-func (f fromPort) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: f.port} }
+func (f fromPort) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7443} }
+func (f fromPort) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: f.port}
+}
 
 func TestAHostThatKnocksAgainAndAgainIsToldOnce(t *testing.T) {
 	logs := &syncBuffer{}
