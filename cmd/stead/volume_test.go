@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 func TestVolumesAreLookedAfterByHand(t *testing.T) { newCluster(t, nil).play("volume.txt") }
@@ -47,7 +48,16 @@ func TestALostVolumeIsReplacedWhenAPersonSaysSo(t *testing.T) {
 		return out
 	}
 	stead(exitDone, "apply", "-f", "testdata/db.yaml", "--wait", "--timeout", "2m")
-	c.host.DropVolumes(spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}, "data")
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
+	c.until("it is noted that db-1 was ready on it", func() bool {
+		_, kvs, err := c.store.Get(t.Context(), store.IdentityKey(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := store.Decode[spec.IdentityRecord](kvs[store.IdentityKey(id)])
+		return err == nil && rec.VolumeReady["data"] > 0
+	})
+	c.host.DropVolumes(id, "data")
 	stead(exitDone, "restart", "db-1")
 	c.until("db-1 misses its volume", func() bool { return strings.Contains(stead(exitDone, "explain", "db"), "VolumeMissing") })
 	out := stead(exitDone, "volume", "reclaim", "data-db-1", "--lost", "--yes", "--wait", "--timeout", "2m")

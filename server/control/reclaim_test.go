@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -170,5 +171,62 @@ func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	}
 	if q, _ := r.request(id, "data"); q.Verb != spec.VerbLost || q.Volume != "v1" || q.Token != life {
 		t.Errorf("asked %+v", q)
+	}
+}
+
+// between does something just before the nth snapshot.
+type between struct {
+	store.Store
+	n  int
+	do func()
+}
+
+func (b *between) Snapshot(ctx context.Context, prefix string) (store.Rev, []store.KV, error) {
+	if b.n--; b.n == 0 {
+		b.do()
+	}
+	return b.Store.Snapshot(ctx, prefix)
+}
+
+// Whoever waits for what was asked looks again and again: whenever it is done, he never
+// sees a volume of which nothing is asked and nothing came.
+func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	ask := func(r *rig, verb spec.VolumeVerb) {
+		r.record(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: "v1", Verb: verb})
+	}
+	said := func(r *rig, state spec.VolumeState) {
+		r.record(store.VolumeReportKey(id, "data", "v1"), spec.VolumeReport{ID: id, Claim: "data", Volume: "v1", Node: "n1", State: state})
+	}
+	put := func(r *rig, fate spec.VolumeFate) {
+		r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: fate})
+	}
+	for n := 1; n <= 3; n++ {
+		for _, c := range []struct {
+			name       string
+			begin, end func(*rig)
+		}{
+			{"given up", func(r *rig) { put(r, spec.FateKeep); ask(r, spec.VerbReclaim) },
+				func(r *rig) { put(r, spec.FateReclaiming) }},
+			{"brought back", func(r *rig) { said(r, spec.VolumeTrashed); ask(r, spec.VerbRestore) },
+				func(r *rig) { put(r, spec.FateRestoring); said(r, spec.VolumeFound) }},
+		} {
+			r := newRig(t)
+			c.begin(r)
+			s := &Server{cfg: Config{World: r.world, Store: &between{Store: r.store, n: n, do: func() {
+				c.end(r)
+				if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del(store.VolumeRequestKey(id, "data"))}}); err != nil {
+					t.Fatal(err)
+				}
+			}}}}
+			items, err := s.volumes(r.ctx, query{ns: "default"})
+			if err != nil || len(items) != 1 {
+				t.Fatalf("%s before snapshot %d: shown %v, error %v", c.name, n, items, err)
+			}
+			vol, st := items[0].body.Spec.(spec.Volume), items[0].body.Status.(volumeShown)
+			if !vol.Fate.Ordered() && st.Asked == "" {
+				t.Errorf("%s before snapshot %d: shown as %s, asked %q", c.name, n, vol.Fate, st.Asked)
+			}
+		}
 	}
 }

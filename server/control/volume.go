@@ -21,15 +21,16 @@ type volumeShown struct {
 // volumes are the volumes that q may choose, and behind each what lies in the trash of
 // the same claim and member.
 func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
+	// First what is asked: who finds no request any more finds what came of it.
+	requests, err := stored[spec.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
+	if err != nil {
+		return nil, err
+	}
 	volumes, err := stored[spec.Volume](ctx, s.cfg.Store, store.KindVolume, q)
 	if err != nil {
 		return nil, err
 	}
 	said, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, q)
-	if err != nil {
-		return nil, err
-	}
-	requests, err := stored[spec.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 		}
 	})
 	for _, r := range said {
-		if byID[r.Volume] == nil || r.State != spec.VolumeTrashed {
+		if byID[r.Volume] == nil || r.State != spec.VolumeTrashed && asked[r.Volume] == "" {
 			continue
 		}
 		items = append(items, showVolume(spec.Volume{
