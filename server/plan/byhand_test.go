@@ -67,7 +67,7 @@ func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
 		{name: "what a newer server understands is not done", world: "ordered 1 volumes n1 0:ready 1:volume",
 			change: asks(1, "Polish"), want: "void=1 |"},
 		{name: "a life that the store does not know may use it", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim, stray), want: "| 1:Stray"},
+			change: asks(1, spec.VerbReclaim, stray), want: "| 1:Stray", says: "its volume of the claim data is to go, but node n1"},
 		{name: "after a restore a node may run one", world: "ordered 1 volumes n1 0:ready 1:volume",
 			change: asks(1, spec.VerbReclaim, func(w *World, _ *Slot, _ *spec.VolumeRequest) { w.Epoch = 2 }), want: "| 1:Restored"},
 		{name: "a record that cannot be read keeps all", world: "gone volumes n1 0:volume",
