@@ -15,8 +15,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// reclaimer gives up volumes as it was told in the present session, and erases what
-// the server has forgotten when its time in the trash is over. What it says is sent by
+// reclaimer gives up volumes, looks for lost ones and brings others back, as it was told in
+// the present session, and erases what the server has forgotten when its time in the trash is over. What it says is sent by
 // the session; a new one is told all that lies in the trash, and tells all orders.
 type reclaimer struct {
 	a    *Agent
@@ -69,6 +69,7 @@ func trashed(t runtime.Trashed) spec.VolumeReport {
 	return spec.VolumeReport{
 		ID: t.ID, Claim: t.Claim, Volume: t.Volume, Number: t.Number, Class: t.Class,
 		State: spec.VolumeTrashed, Left: spec.Duration{Duration: t.Left}, At: time.Now().UTC(),
+		Turn: t.Turn, SizeBytes: t.SizeBytes,
 	}
 }
 
@@ -147,11 +148,14 @@ func (r *reclaimer) round(ctx context.Context) time.Duration {
 			wait = min(wait, left)
 			continue
 		}
-		if d.order.Fate == spec.FateReclaiming {
-			r.giveUp(ctx, d)
-		} else if err == nil {
+		switch {
+		case d.order.Fate.Ordered():
+			r.obey(ctx, d)
+		case d.order.Fate != spec.FateGone:
+			d.done = true // an order that only a newer agent understands
+		case err == nil:
 			r.erase(ctx, d, trash)
-		} else {
+		default:
 			r.later(d)
 		}
 		if !d.done {
@@ -171,35 +175,54 @@ func (r *reclaimer) later(d *duty) {
 	d.due = time.Now().Add(first)
 }
 
-// giveUp moves a volume into the trash, unless something of its member is left here:
+// obey does with a volume as it was told, unless something of its member is left here:
 // whatever the server believes, the agent looks for itself.
-func (r *reclaimer) giveUp(ctx context.Context, d *duty) {
+func (r *reclaimer) obey(ctx context.Context, d *duty) {
 	o := d.order
-	report := spec.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class}
+	report := spec.VolumeReport{
+		ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
+		Turn: o.Turn, SizeBytes: o.SizeBytes,
+	}
 	err := r.unused(ctx, o.ID)
 	if err == nil {
-		err = r.a.c.Volumes.Reclaim(ctx, o)
+		report.State, err = r.move(ctx, o)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return // the next agent is told again
 	case err == nil:
-		report.State, report.Left = spec.VolumeTrashed, o.Trash
-		d.done = true
-	case errors.Is(err, runtime.ErrAbsent) && o.Unused:
-		report.State = spec.VolumeAbsent
-		d.done = true
+		if d.done = true; report.State == spec.VolumeTrashed {
+			report.Left = o.Trash
+		}
+		r.a.log.Info("volume moved", "member", o.ID.String(), "reason", string(report.State))
 	default:
 		report.State, report.Cause, report.Message = spec.VolumeRefused, runtime.VolumeCause(err), err.Error()
 		if d.tries == 0 {
-			r.a.log.Warn("volume not given up", "member", o.ID.String(), "reason", report.Cause, "err", err)
+			r.a.log.Warn("volume not moved", "member", o.ID.String(), "reason", report.Cause, "err", err)
 		}
 		r.later(d)
 	}
-	if d.done {
-		r.a.log.Info("volume given up", "member", o.ID.String(), "reason", string(report.State))
-	}
 	r.say(report)
+}
+
+// move does what an order says, and returns how the volume is then.
+func (r *reclaimer) move(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error) {
+	volumes := r.a.c.Volumes
+	switch o.Fate {
+	case spec.FateLost:
+		return volumes.Lost(ctx, o)
+	case spec.FateRestoring:
+		err := volumes.Restore(ctx, o)
+		if errors.Is(err, runtime.ErrAbsent) {
+			return spec.VolumeAbsent, nil
+		}
+		return spec.VolumeFound, err
+	}
+	err := volumes.Reclaim(ctx, o)
+	if errors.Is(err, runtime.ErrAbsent) && o.Unused {
+		return spec.VolumeAbsent, nil
+	}
+	return spec.VolumeTrashed, err
 }
 
 var errInUse = fmt.Errorf("%w: a life that may use it", runtime.ErrExists)

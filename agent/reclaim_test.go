@@ -145,3 +145,92 @@ func TestAVolumeThatIsNotThereIsGoneOnlyIfNobodyUsedIt(t *testing.T) {
 		n.wantSaid(spec.VolumeRefused, "VolumeForeign")
 	})
 }
+
+func TestAVolumeIsBroughtBackOnlyWhenNothingOfItsMemberIsLeft(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.PutVolume(db0, "data", vol)
+		n.script.say(ordered(t, 10, giveUp))
+		n.wantSaid(spec.VolumeTrashed, "")
+		n.script.say(wanted(11, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		back := giveUp
+		back.Fate, back.Turn, back.Trash = spec.FateRestoring, 1, spec.Duration{}
+		n.script.say(ordered(t, 12, back)) // by a server that is wrong
+		n.wantSaid(spec.VolumeRefused, "VolumeOccupied")
+		if slices.Contains(n.host.Volumes(), vol) {
+			t.Fatal("it was brought back beside a running member")
+		}
+		n.script.say(wanted(13, n.life(5, spec.GoalStop)))
+		n.wantStopped(tok(5))
+		n.script.say(ordered(t, 14, back))
+		n.wantSaid(spec.VolumeFound, "")
+		if got := n.said(); got.Turn != 1 || !slices.Contains(n.host.Volumes(), vol) {
+			t.Errorf("said %+v; want the turn of the order, and the volume in its place", got)
+		}
+	})
+}
+
+// A volume that is there is never taken for lost, nor is one whose disk is away.
+func TestOnlyAVolumeThatIsNotThereIsLost(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		lost := giveUp
+		lost.Fate = spec.FateLost
+		n.host.PutVolume(db0, "data", vol)
+		n.script.say(ordered(t, 10, lost))
+		n.wantSaid(spec.VolumeFound, "")
+		if !slices.Contains(n.host.Volumes(), vol) {
+			t.Fatal("what is there was touched")
+		}
+		lost.Turn = 1
+		n.host.DropVolumes(db0, "data")
+		n.script.say(ordered(t, 11, lost))
+		n.wantSaid(spec.VolumeAbsent, "")
+		lost.Turn = 2
+		n.host.PutVolume(db0, "data", "anothers")
+		n.script.say(ordered(t, 12, lost))
+		n.wantSaid(spec.VolumeRefused, "VolumeForeign")
+	})
+}
+
+func TestAVolumeThatIsInNeitherPlaceDoesNotComeBack(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		back := giveUp
+		back.Fate = spec.FateRestoring
+		n.script.say(ordered(t, 10, back))
+		n.wantSaid(spec.VolumeAbsent, "")
+	})
+}
+
+// An order to erase that comes too late finds nothing: what came back stays.
+func TestWhatCameBackIsNotErased(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.PutVolume(db0, "data", vol)
+		n.script.say(ordered(t, 10, giveUp))
+		n.wantSaid(spec.VolumeTrashed, "")
+		gone, back := giveUp, giveUp
+		gone.Fate, back.Fate = spec.FateGone, spec.FateRestoring
+		n.script.say(ordered(t, 11, gone)) // its time is not over
+		n.script.say(ordered(t, 12, back))
+		n.wantSaid(spec.VolumeFound, "")
+		time.Sleep(2 * time.Hour)
+		n.script.say(ordered(t, 13, gone)) // by a server that is wrong
+		n.wantSaid(spec.VolumeErased, "")
+		if !slices.Contains(n.host.Volumes(), vol) {
+			t.Error("what stands in its place was erased")
+		}
+	})
+}
+
+// What an older agent does not understand it leaves alone.
+func TestAnOrderThatIsNotUnderstoodIsNotObeyed(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.PutVolume(db0, "data", vol)
+		n.script.say(ordered(t, 10, giveUp))
+		n.wantSaid(spec.VolumeTrashed, "")
+		strange := giveUp
+		strange.Fate = "Polish"
+		n.script.say(ordered(t, 11, strange))
+		time.Sleep(3 * time.Hour)
+		n.wantSaid(spec.VolumeTrashed, "")
+	})
+}

@@ -1025,12 +1025,15 @@ func (x *DeleteResponse) GetEffects() []string {
 }
 
 type ReclaimVolumeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`     // as shown, or the id
-	Volume        string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"` // its id as the caller knows it; "": any
-	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	TrashMillis   *int64                 `protobuf:"varint,5,opt,name=trash_millis,json=trashMillis,proto3,oneof" json:"trash_millis,omitempty"` // how long it lies in the trash; absent: as its claim says
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Namespace   string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name        string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`     // as shown, or the id
+	Volume      string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"` // its id as the caller knows it; "": any
+	DryRun      bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	TrashMillis *int64                 `protobuf:"varint,5,opt,name=trash_millis,json=trashMillis,proto3,oneof" json:"trash_millis,omitempty"` // how long it lies in the trash; absent: as its claim says
+	// lost: it is missing, says its node, and the caller says that it is lost for good. Also
+	// of a member that the set wants.
+	Lost          bool `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1100,6 +1103,65 @@ func (x *ReclaimVolumeRequest) GetTrashMillis() int64 {
 	return 0
 }
 
+func (x *ReclaimVolumeRequest) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+type RestoreVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // its id, or as it is shown
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreVolumeRequest) Reset() {
+	*x = RestoreVolumeRequest{}
+	mi := &file_control_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreVolumeRequest) ProtoMessage() {}
+
+func (x *RestoreVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreVolumeRequest.ProtoReflect.Descriptor instead.
+func (*RestoreVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RestoreVolumeRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RestoreVolumeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type VolumeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Volume        string                 `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"` // its id
@@ -1110,7 +1172,7 @@ type VolumeResponse struct {
 
 func (x *VolumeResponse) Reset() {
 	*x = VolumeResponse{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1184,7 @@ func (x *VolumeResponse) String() string {
 func (*VolumeResponse) ProtoMessage() {}
 
 func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1197,7 @@ func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeResponse.ProtoReflect.Descriptor instead.
 func (*VolumeResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VolumeResponse) GetVolume() string {
@@ -1162,7 +1224,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1236,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1249,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -1213,7 +1275,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1287,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1300,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExplainResponse) GetRows() []*ExplainRow {
@@ -1259,7 +1321,7 @@ type ExplainRow struct {
 
 func (x *ExplainRow) Reset() {
 	*x = ExplainRow{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1333,7 @@ func (x *ExplainRow) String() string {
 func (*ExplainRow) ProtoMessage() {}
 
 func (x *ExplainRow) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1346,7 @@ func (x *ExplainRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRow.ProtoReflect.Descriptor instead.
 func (*ExplainRow) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExplainRow) GetMember() string {
@@ -1324,7 +1386,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1398,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1411,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LogsRequest) GetNamespace() string {
@@ -1418,7 +1480,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1492,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1505,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExecRequest) GetStart() *ExecStart {
@@ -1474,7 +1536,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1548,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1561,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExecStart) GetNamespace() string {
@@ -1554,7 +1616,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1628,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1641,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -1605,7 +1667,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1679,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1692,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -1652,7 +1714,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +1726,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +1739,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -1717,7 +1779,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1791,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1804,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -1763,7 +1825,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1837,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1850,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UndoRequest) GetNamespace() string {
@@ -1826,7 +1888,7 @@ type EditNodeRequest struct {
 
 func (x *EditNodeRequest) Reset() {
 	*x = EditNodeRequest{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1900,7 @@ func (x *EditNodeRequest) String() string {
 func (*EditNodeRequest) ProtoMessage() {}
 
 func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1913,7 @@ func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
 func (*EditNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EditNodeRequest) GetName() string {
@@ -1906,7 +1968,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +1980,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +1993,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -1957,7 +2019,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2031,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2044,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2003,7 +2065,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2077,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2090,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2063,7 +2125,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2137,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +2150,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2121,7 +2183,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2195,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2208,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2238,14 +2300,18 @@ const file_control_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\acascade\x18\x04 \x01(\tR\acascade\"*\n" +
 	"\x0eDeleteResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects\"\xb2\x01\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects\"\xc6\x01\n" +
 	"\x14ReclaimVolumeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06volume\x18\x03 \x01(\tR\x06volume\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12&\n" +
-	"\ftrash_millis\x18\x05 \x01(\x03H\x00R\vtrashMillis\x88\x01\x01B\x0f\n" +
-	"\r_trash_millis\"B\n" +
+	"\ftrash_millis\x18\x05 \x01(\x03H\x00R\vtrashMillis\x88\x01\x01\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lostB\x0f\n" +
+	"\r_trash_millis\"H\n" +
+	"\x14RestoreVolumeRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"B\n" +
 	"\x0eVolumeResponse\x12\x16\n" +
 	"\x06volume\x18\x01 \x01(\tR\x06volume\x12\x18\n" +
 	"\aeffects\x18\x02 \x03(\tR\aeffects\"B\n" +
@@ -2326,7 +2392,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xf8\b\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects2\xc3\t\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -2342,7 +2408,8 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12I\n" +
-	"\rReclaimVolume\x12\x1e.stead.v1.ReclaimVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12>\n" +
+	"\rReclaimVolume\x12\x1e.stead.v1.ReclaimVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12I\n" +
+	"\rRestoreVolume\x12\x1e.stead.v1.RestoreVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
 	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
 	"\x04Exec\x12\x15.stead.v1.ExecRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x12F\n" +
@@ -2361,7 +2428,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -2379,79 +2446,82 @@ var file_control_proto_goTypes = []any{
 	(*DeleteRequest)(nil),        // 13: stead.v1.DeleteRequest
 	(*DeleteResponse)(nil),       // 14: stead.v1.DeleteResponse
 	(*ReclaimVolumeRequest)(nil), // 15: stead.v1.ReclaimVolumeRequest
-	(*VolumeResponse)(nil),       // 16: stead.v1.VolumeResponse
-	(*ExplainRequest)(nil),       // 17: stead.v1.ExplainRequest
-	(*ExplainResponse)(nil),      // 18: stead.v1.ExplainResponse
-	(*ExplainRow)(nil),           // 19: stead.v1.ExplainRow
-	(*LogsRequest)(nil),          // 20: stead.v1.LogsRequest
-	(*ExecRequest)(nil),          // 21: stead.v1.ExecRequest
-	(*ExecStart)(nil),            // 22: stead.v1.ExecStart
-	(*LoadImageRequest)(nil),     // 23: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil),    // 24: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),            // 25: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),        // 26: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),          // 27: stead.v1.UndoRequest
-	(*EditNodeRequest)(nil),      // 28: stead.v1.EditNodeRequest
-	(*FenceNodeRequest)(nil),     // 29: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 30: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 31: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 32: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 33: stead.v1.EditResponse
-	nil,                          // 34: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 35: stead.v1.Frame
-	(*Size)(nil),                 // 36: stead.v1.Size
+	(*RestoreVolumeRequest)(nil), // 16: stead.v1.RestoreVolumeRequest
+	(*VolumeResponse)(nil),       // 17: stead.v1.VolumeResponse
+	(*ExplainRequest)(nil),       // 18: stead.v1.ExplainRequest
+	(*ExplainResponse)(nil),      // 19: stead.v1.ExplainResponse
+	(*ExplainRow)(nil),           // 20: stead.v1.ExplainRow
+	(*LogsRequest)(nil),          // 21: stead.v1.LogsRequest
+	(*ExecRequest)(nil),          // 22: stead.v1.ExecRequest
+	(*ExecStart)(nil),            // 23: stead.v1.ExecStart
+	(*LoadImageRequest)(nil),     // 24: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil),    // 25: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),            // 26: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),        // 27: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),          // 28: stead.v1.UndoRequest
+	(*EditNodeRequest)(nil),      // 29: stead.v1.EditNodeRequest
+	(*FenceNodeRequest)(nil),     // 30: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 31: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 32: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 33: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 34: stead.v1.EditResponse
+	nil,                          // 35: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 36: stead.v1.Frame
+	(*Size)(nil),                 // 37: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
 	5,  // 1: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
 	7,  // 2: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
 	7,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
-	19, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
-	22, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	35, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	36, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
-	25, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	34, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	20, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
+	23, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
+	36, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	37, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	26, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	35, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
 	0,  // 10: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
 	3,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
 	6,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
 	8,  // 13: stead.v1.Control.List:input_type -> stead.v1.ListRequest
 	8,  // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
 	11, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	27, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	31, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	32, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	28, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	29, // 20: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	30, // 21: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	28, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	32, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	33, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	29, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	30, // 20: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	31, // 21: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
 	13, // 22: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
 	15, // 23: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	17, // 24: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	20, // 25: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	21, // 26: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	23, // 27: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	26, // 28: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 29: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	4,  // 30: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	7,  // 31: stead.v1.Control.Get:output_type -> stead.v1.Object
-	9,  // 32: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	10, // 33: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	12, // 34: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	33, // 35: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	33, // 36: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	33, // 37: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	33, // 38: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	33, // 39: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	33, // 40: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	14, // 41: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	16, // 42: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	18, // 43: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	35, // 44: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	35, // 45: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	24, // 46: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	24, // 47: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	29, // [29:48] is the sub-list for method output_type
-	10, // [10:29] is the sub-list for method input_type
+	16, // 24: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	18, // 25: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	21, // 26: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	22, // 27: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	24, // 28: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	27, // 29: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 30: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	4,  // 31: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	7,  // 32: stead.v1.Control.Get:output_type -> stead.v1.Object
+	9,  // 33: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	10, // 34: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	12, // 35: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	34, // 36: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	34, // 37: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	34, // 38: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	34, // 39: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	34, // 40: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	34, // 41: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	14, // 42: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	17, // 43: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	17, // 44: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	19, // 45: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	36, // 46: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	36, // 47: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	25, // 48: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	25, // 49: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	30, // [30:50] is the sub-list for method output_type
+	10, // [10:30] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -2465,14 +2535,14 @@ func file_control_proto_init() {
 	file_types_proto_init()
 	file_control_proto_msgTypes[11].OneofWrappers = []any{}
 	file_control_proto_msgTypes[15].OneofWrappers = []any{}
-	file_control_proto_msgTypes[28].OneofWrappers = []any{}
+	file_control_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -33,6 +33,7 @@ const (
 	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
 	Control_Delete_FullMethodName        = "/stead.v1.Control/Delete"
 	Control_ReclaimVolume_FullMethodName = "/stead.v1.Control/ReclaimVolume"
+	Control_RestoreVolume_FullMethodName = "/stead.v1.Control/RestoreVolume"
 	Control_Explain_FullMethodName       = "/stead.v1.Control/Explain"
 	Control_Logs_FullMethodName          = "/stead.v1.Control/Logs"
 	Control_Exec_FullMethodName          = "/stead.v1.Control/Exec"
@@ -87,6 +88,10 @@ type ControlClient interface {
 	// that of several; FAILED_PRECONDITION a member uses it or its set wants one; ABORTED
 	// what that rests on changed meanwhile.
 	ReclaimVolume(ctx context.Context, in *ReclaimVolumeRequest, opts ...grpc.CallOption) (*VolumeResponse, error)
+	// RestoreVolume asks for a volume to be brought back from the trash of its node. Codes:
+	// NOT_FOUND it does not lie there; INVALID_ARGUMENT the name is that of several;
+	// FAILED_PRECONDITION its member has a life, or another volume; ABORTED.
+	RestoreVolume(ctx context.Context, in *RestoreVolumeRequest, opts ...grpc.CallOption) (*VolumeResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
@@ -259,6 +264,16 @@ func (c *controlClient) ReclaimVolume(ctx context.Context, in *ReclaimVolumeRequ
 	return out, nil
 }
 
+func (c *controlClient) RestoreVolume(ctx context.Context, in *RestoreVolumeRequest, opts ...grpc.CallOption) (*VolumeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VolumeResponse)
+	err := c.cc.Invoke(ctx, Control_RestoreVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExplainResponse)
@@ -371,6 +386,10 @@ type ControlServer interface {
 	// that of several; FAILED_PRECONDITION a member uses it or its set wants one; ABORTED
 	// what that rests on changed meanwhile.
 	ReclaimVolume(context.Context, *ReclaimVolumeRequest) (*VolumeResponse, error)
+	// RestoreVolume asks for a volume to be brought back from the trash of its node. Codes:
+	// NOT_FOUND it does not lie there; INVALID_ARGUMENT the name is that of several;
+	// FAILED_PRECONDITION its member has a life, or another volume; ABORTED.
+	RestoreVolume(context.Context, *RestoreVolumeRequest) (*VolumeResponse, error)
 	// Explain runs the planner and tells what is done and what is waited for.
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// Logs streams a container's log. Codes: NOT_FOUND; UNAVAILABLE the node is silent.
@@ -435,6 +454,9 @@ func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*Dele
 }
 func (UnimplementedControlServer) ReclaimVolume(context.Context, *ReclaimVolumeRequest) (*VolumeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReclaimVolume not implemented")
+}
+func (UnimplementedControlServer) RestoreVolume(context.Context, *RestoreVolumeRequest) (*VolumeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RestoreVolume not implemented")
 }
 func (UnimplementedControlServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
@@ -717,6 +739,24 @@ func _Control_ReclaimVolume_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_RestoreVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestoreVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).RestoreVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_RestoreVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).RestoreVolume(ctx, req.(*RestoreVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Explain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExplainRequest)
 	if err := dec(in); err != nil {
@@ -836,6 +876,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReclaimVolume",
 			Handler:    _Control_ReclaimVolume_Handler,
+		},
+		{
+			MethodName: "RestoreVolume",
+			Handler:    _Control_RestoreVolume_Handler,
 		},
 		{
 			MethodName: "Explain",

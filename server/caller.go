@@ -71,6 +71,7 @@ var allowed = map[string]role{
 	proto.Control_RemoveNode_FullMethodName:    anAdmin | root,
 	proto.Control_Delete_FullMethodName:        anAdmin | root,
 	proto.Control_ReclaimVolume_FullMethodName: anAdmin | root,
+	proto.Control_RestoreVolume_FullMethodName: anAdmin | root,
 	proto.Control_Explain_FullMethodName:       anAdmin | root,
 	proto.Control_Logs_FullMethodName:          anAdmin | root,
 	proto.Control_Exec_FullMethodName:          anAdmin | root,

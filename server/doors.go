@@ -81,10 +81,11 @@ func (s *Server) openAuthority(ctx context.Context, key *seal.Key) (*auth.Author
 // nodes' sessions end, then the calls that are under way, at the latest after stopTime.
 func (s *Server) serve(ctx context.Context, socket, tcp net.Listener, a *auth.Authority, d *dispatch.Server, c *control.Server) error {
 	gate := newGate(a, d.Broker().Asked, s.cfg.Logger)
-	doors := []*grpc.Server{s.door(ctx, gate, d, c)}
+	doors := map[net.Listener]*grpc.Server{socket: s.door(ctx, gate, d, c)}
 	if tcp != nil {
-		secure := handshakes{credentials.NewTLS(a.TLS()), gate}
-		doors = append(doors, s.door(ctx, gate, d, c, grpc.Creds(secure)))
+		secure, lobby := credentials.NewTLS(a.TLS()), newLobby(tcp.Addr())
+		doors[tcp] = s.door(ctx, gate, d, c, grpc.Creds(handshakes{secure, gate, lobby}))
+		doors[lobby] = s.strangersDoor(ctx, gate, secure)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -95,8 +96,8 @@ func (s *Server) serve(ctx context.Context, socket, tcp net.Listener, a *auth.Au
 		wg.Go(func() { gate.watch(ctx) })
 	}
 	ends := make(chan error, len(doors))
-	for i, g := range doors {
-		wg.Go(func() { ends <- g.Serve([]net.Listener{socket, tcp}[i]) })
+	for lis, g := range doors {
+		wg.Go(func() { ends <- g.Serve(lis) })
 		wg.Go(func() {
 			<-ctx.Done()
 			timer := time.AfterFunc(stopTime, g.Stop)
@@ -109,7 +110,7 @@ func (s *Server) serve(ctx context.Context, socket, tcp net.Listener, a *auth.Au
 
 // door is one way in: all services behind the gate.
 func (s *Server) door(ctx context.Context, gate *gate, d *dispatch.Server, c *control.Server, more ...grpc.ServerOption) *grpc.Server {
-	g := newGRPC(ctx, s.cfg.Logger, append(more, grpc.ChainUnaryInterceptor(gate.unary), grpc.ChainStreamInterceptor(gate.stream))...)
+	g := newGRPC(ctx, s.cfg.Logger, append(more, gate.options()...)...)
 	proto.RegisterNodesServer(g, d)
 	proto.RegisterControlServer(g, c)
 	proto.RegisterJoinServer(g, &joins{authority: gate.authority})

@@ -130,6 +130,13 @@ func TestWhoeverIsNotOfTheClusterIsRefusedAtTheDoor(t *testing.T) {
 	if _, err := proto.NewControlClient(conn).Info(ctx, &proto.InfoRequest{}); status.Code(err) != codes.Unauthenticated {
 		t.Fatalf("without a certificate: got %v", err)
 	}
+	large := &proto.EnrollRequest{Request: make([]byte, strangerBytes)}
+	if _, err := proto.NewJoinClient(conn).Enroll(ctx, large); status.Code(err) != codes.ResourceExhausted {
+		t.Fatalf("a large request of a stranger: got %v", err)
+	}
+	if _, err := proto.NewNodesClient(conn).Join(ctx, &proto.Hello{}); status.Code(err) != codes.Unauthenticated {
+		t.Fatalf("without a certificate: got %v", err)
+	}
 	other := pin
 	other[0] ^= 1
 	if _, err := proto.Connect(ctx, address, other.TLS("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "not of the cluster that the join token is for") {

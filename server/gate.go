@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -212,23 +210,7 @@ func (g *gate) refused(who, method string, err error) {
 	g.log.Warn("call refused", "reason", who+": "+method, "err", status.Convert(err).Message())
 }
 
-// handshakes logs those that fail, once for each host and cause.
-type handshakes struct {
-	credentials.TransportCredentials
-	g *gate
-}
-
-// ServerHandshake implements credentials.TransportCredentials.
-func (h handshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	out, info, err := h.TransportCredentials.ServerHandshake(conn)
-	if err != nil {
-		host, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-		h.g.refused("somebody at "+host, "TLS handshake", err)
-	}
-	return out, info, err
-}
-
-// Clone implements credentials.TransportCredentials.
-func (h handshakes) Clone() credentials.TransportCredentials {
-	return handshakes{h.TransportCredentials.Clone(), h.g}
+// options put the gate before every call of a gRPC server.
+func (g *gate) options() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.unary), grpc.ChainStreamInterceptor(g.stream)}
 }

@@ -3,8 +3,10 @@ package spec
 import "time"
 
 // VolumeFate is what will become of a volume. It goes Keep → Delete → Reclaiming and
-// then the record goes (Gone); Delete may return to Keep, Reclaiming to nothing. No
-// volume of the same claim and identity is made before the record is gone.
+// then the record goes (Gone); Delete may return to Keep, Reclaiming to nothing. By hand
+// it goes Keep or Reclaiming → Lost and then the record goes, or, when the volume is there
+// after all, back to Keep; and a volume in the trash gets a record again: Restoring → Keep.
+// No other volume of the same claim and identity is made before the record is gone.
 type VolumeFate string
 
 // The fates.
@@ -14,13 +16,23 @@ const (
 	FateDelete VolumeFate = "Delete"
 	// FateReclaiming: its node is told to move it to the trash.
 	FateReclaiming VolumeFate = "Reclaiming"
-	FateGone       VolumeFate = "Gone"
+	// FateLost: a person says that it is lost. Its node looks for it once more.
+	FateLost VolumeFate = "Lost"
+	// FateRestoring: its node is told to bring it back from the trash.
+	FateRestoring VolumeFate = "Restoring"
+	FateGone      VolumeFate = "Gone"
 	// FateTrashed is shown of what has no record any more and lies in the trash of a node.
 	FateTrashed VolumeFate = "Trashed"
 )
 
 // Going reports whether the volume is to go, as far as was decided.
 func (f VolumeFate) Going() bool { return f == FateDelete || f == FateReclaiming }
+
+// Ordered reports whether the volume's node is told to do something with it: nobody may
+// use it meanwhile.
+func (f VolumeFate) Ordered() bool {
+	return f == FateReclaiming || f == FateLost || f == FateRestoring
+}
 
 // DefaultTrash is how long a volume that was given up stays in the trash of its node.
 const DefaultTrash = 24 * time.Hour
@@ -38,6 +50,9 @@ type Volume struct {
 	SizeBytes int64      `json:"sizeBytes"`
 	Fate      VolumeFate `json:"fate"`
 	CreatedAt time.Time  `json:"createdAt"`
+	// Turn grows whenever the volume comes back from a fate: what its node said in an
+	// earlier turn is void.
+	Turn int `json:"turn,omitempty"`
 	// TrashAfter is the trash period as it was when the volume was made or its fate
 	// decided; nil: DefaultTrash.
 	TrashAfter *Duration `json:"trashAfter,omitempty"`
@@ -55,14 +70,19 @@ func (v *Volume) Trash() time.Duration {
 	return v.TrashAfter.Duration
 }
 
-// VolumeState is what a node says of a volume that it was told to give up.
+// VolumeState is what a node says of a volume about which it has an order, or that lies in
+// its trash.
 type VolumeState string
 
 // The states.
 const (
 	// VolumeTrashed: it lies in the trash, and nothing stands in its place.
 	VolumeTrashed VolumeState = "Trashed"
-	// VolumeAbsent: no life ever used it, and it was never made.
+	// VolumeFound: it stands in its place; said of one that was brought back, or that is
+	// not lost after all.
+	VolumeFound VolumeState = "Found"
+	// VolumeAbsent: it is neither in its place nor in the trash, as it may be: no life ever
+	// used it, so that it was never made, or a person said that it is lost, or in the trash.
 	VolumeAbsent VolumeState = "Absent"
 	// VolumeRefused: nothing was touched, for the reason that Cause and Message tell.
 	VolumeRefused VolumeState = "Refused"
@@ -84,6 +104,10 @@ type VolumeReport struct {
 	Class  string      `json:"class"`
 	Node   NodeName    `json:"node"`
 	State  VolumeState `json:"state"`
+	// Turn is that of the order that it follows.
+	Turn int `json:"turn,omitempty"`
+	// SizeBytes is as the order said, by which it was given up.
+	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Left is how long it stayed to lie in the trash when this was said.
 	Left Duration `json:"left,omitzero"`
 	// At is the node's wall clock, for people only.
@@ -93,6 +117,10 @@ type VolumeReport struct {
 	Message string `json:"message,omitempty"`
 }
 
+// CauseVolumeMissing is the Cause of a member or volume whose volume was used and is
+// not there.
+const CauseVolumeMissing = "VolumeMissing"
+
 // VolumeOrder tells a node what to do with one volume of its. Absence is no order.
 type VolumeOrder struct {
 	ID     Identity  `json:"id"`
@@ -100,9 +128,13 @@ type VolumeOrder struct {
 	Volume VolumeID  `json:"volume"`
 	Number int       `json:"number"`
 	Class  string    `json:"class"`
-	// Fate is Reclaiming (move it to the trash and say so) or Gone (it is forgotten:
-	// erase it when its time in the trash is over).
+	// Fate is Reclaiming (move it to the trash and say so), Lost (say whether it is there,
+	// and leave it), Restoring (move it back from the trash and say so) or Gone (it is
+	// forgotten: erase it when its time in the trash is over).
 	Fate VolumeFate `json:"fate"`
+	// Turn is repeated in what is said of it.
+	Turn      int   `json:"turn,omitempty"`
+	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Trash is how long it is to lie in the trash; of Reclaiming.
 	Trash Duration `json:"trash,omitzero"`
 	// Unused: no life was ever ready on it, so that it may never have been made.

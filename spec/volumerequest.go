@@ -5,8 +5,15 @@ import "time"
 // VolumeVerb is what a person asks of a volume.
 type VolumeVerb string
 
-// VerbReclaim gives a kept volume up, which then goes as by the set's policy.
-const VerbReclaim VolumeVerb = "Reclaim"
+// The verbs.
+const (
+	// VerbReclaim gives a kept volume up, which then goes as by the set's policy.
+	VerbReclaim VolumeVerb = "Reclaim"
+	// VerbLost says that a volume that is missing is lost for good.
+	VerbLost VolumeVerb = "Lost"
+	// VerbRestore brings a volume back from the trash.
+	VerbRestore VolumeVerb = "Restore"
+)
 
 // VolumeRequest is volumerequests/<ns>/<set>/<claim>/<ordinal>: what a person asks of
 // one volume. Written by control, removed by the engine in the transaction that acts on

@@ -78,6 +78,10 @@ func TestATokenThatWasRefusedIsNeverOpened(t *testing.T) {
 	if e := l.Look(ident(0)); !slices.Equal(e.Ends, want) {
 		t.Fatalf("ends: got %v, want %v", e.Ends, want)
 	}
+	must(t, l.CloseToken(ident(0), tok(6), CauseRefused)) // nor the next, while none is open
+	if err := l.OpenToken(ident(0), tok(6)); !errors.Is(err, ErrSpent) {
+		t.Fatalf("the next: got %v, want ErrSpent", err)
+	}
 }
 
 func TestAnotherBootClosesAllOpenTokens(t *testing.T) {
@@ -113,51 +117,67 @@ func TestStartsAreCounted(t *testing.T) {
 }
 
 func TestACutOffLastRecordIsDropped(t *testing.T) {
-	path := fresh(t)
-	l := open(t, path, "b1")
+	d := &memory{}
+	reopen := func() *Ledger {
+		l, err := OpenDisk(d, "b1")
+		must(t, err)
+		return l
+	}
+	l := reopen()
 	must(t, l.OpenToken(ident(0), tok(5)))
-	before := len(bytesOf(t, path))
+	before := len(d.content)
 	must(t, l.OpenToken(ident(1), tok(6)))
-	whole := bytesOf(t, path)
+	whole := bytes.Clone(d.content)
 	for cut := before; cut < len(whole); cut++ {
 		for name, content := range map[string][]byte{
 			"cut":    whole[:cut],
 			"zeros":  append(slices.Clone(whole[:cut]), make([]byte, len(whole)-cut)...),
 			"a hole": slices.Concat(whole[:cut], []byte{0}, bytes.Repeat([]byte("x"), 4096), []byte("\n")),
 		} {
-			must(t, os.WriteFile(path, content, 0o600))
-			l := open(t, path, "b1")
+			d.content = bytes.Clone(content)
+			l := reopen()
 			if l.Look(ident(0)).Open != tok(5) || !l.Look(ident(1)).Open.IsZero() {
 				t.Fatalf("%s at %d: got %+v", name, cut, l.Entries())
 			}
 			must(t, l.OpenToken(ident(1), tok(7)))
-			if e := open(t, path, "b1").Look(ident(1)); e.Open != tok(7) {
+			if e := reopen().Look(ident(1)); e.Open != tok(7) {
 				t.Fatalf("%s at %d: written after it: got %+v", name, cut, e)
 			}
 		}
 	}
 }
 
-func TestDamageElsewhereIsRefused(t *testing.T) {
+func TestACutOffLastRecordIsDroppedFromTheHostsFile(t *testing.T) {
 	path := fresh(t)
-	l := open(t, path, "b1")
+	must(t, open(t, path, "b1").OpenToken(ident(0), tok(5)))
+	hole := slices.Concat(bytesOf(t, path), []byte{0}, bytes.Repeat([]byte("x"), 4096), []byte("\n"))
+	must(t, os.WriteFile(path, hole, 0o600))
+	for range 2 {
+		if e := open(t, path, "b1").Look(ident(0)); e.Open != tok(5) {
+			t.Fatalf("got %+v, want what was whole", e)
+		}
+	}
+}
+
+func TestDamageElsewhereIsRefused(t *testing.T) {
+	d := &memory{}
+	l, err := OpenDisk(d, "b1")
+	must(t, err)
 	for n := range 4 {
 		must(t, l.OpenToken(ident(n), tok(int64(n+1))))
 	}
-	whole := bytesOf(t, path)
+	whole := d.content
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
 	for at := range whole {
 		bad := slices.Clone(whole)
 		bad[at] ^= 0x55
-		must(t, os.WriteFile(path, bad, 0o600))
-		_, err := Open(path, "b1")
+		_, err := OpenDisk(&memory{content: slices.Clone(bad)}, "b1")
 		// Without its newline the last record looks cut off; everything else is damage.
 		if at != len(whole)-1 && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("byte %d (last record begins at %d) damaged: got %v, want ErrCorrupt", at, last, err)
 		}
 		bad[at] = 0 // as a block that was never written, but a whole record follows it
-		must(t, os.WriteFile(path, bad, 0o600))
-		if _, err := Open(path, "b1"); at < last-1 && !errors.Is(err, ErrCorrupt) {
+		if _, err := OpenDisk(&memory{content: bad}, "b1"); at < last-1 && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("byte %d (last record begins at %d) zero: got %v, want ErrCorrupt", at, last, err)
 		}
 	}

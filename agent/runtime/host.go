@@ -32,15 +32,18 @@ type Trashed struct {
 	Class  string
 	// Left is how long it is to lie there still; 0: its time is over.
 	Left time.Duration
+	// Turn and SizeBytes are as the order said, by which it came there.
+	Turn      int
+	SizeBytes int64
 }
 
 // The words for why a volume could not be had or given up.
 const (
 	CauseVolumeForeign  = "VolumeForeign"  // another's stands in its place
 	CauseVolumeOccupied = "VolumeOccupied" // something stands there that is no volume, or uses it
-	CauseVolumeMissing  = "VolumeMissing"  // it was used and is not there
-	CauseDiskMissing    = "DiskMissing"    // its storage class, or the directory of that, is not there
-	CauseVolumeRefused  = "VolumeRefused"  // anything else
+	CauseVolumeMissing  = spec.CauseVolumeMissing
+	CauseDiskMissing    = "DiskMissing"   // its storage class, or the directory of that, is not there
+	CauseVolumeRefused  = "VolumeRefused" // anything else
 )
 
 // VolumeCause is the one word for why a volume could not be had or given up.
@@ -72,6 +75,16 @@ type Volumes interface {
 	// place nor in the trash. ErrNotFound: its storage class, or the directory of that,
 	// is not there. ErrForeign, ErrExists: as Ensure; nothing was touched.
 	Reclaim(ctx context.Context, o spec.VolumeOrder) error
+	// Restore moves a volume from the trash back into its place, and returns when that is
+	// durable; once it stands there, it has no effect. ErrAbsent: it is neither in its
+	// place nor in the trash, or is being erased. ErrForeign, ErrExists: something else
+	// stands in its place; nothing was touched.
+	Restore(ctx context.Context, o spec.VolumeOrder) error
+	// Lost looks for a volume that is said to be lost: VolumeFound (it stands in its
+	// place, untouched), VolumeTrashed, or VolumeAbsent. What is left of one whose data are
+	// not there is moved to the trash. ErrNotFound, ErrForeign, ErrExists: as Ensure; they
+	// prove nothing.
+	Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error)
 	// Trash lists what lies in the trash, by volume id. An entry that cannot be read is
 	// left out, and stays.
 	Trash(ctx context.Context) ([]Trashed, error)

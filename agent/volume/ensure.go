@@ -90,8 +90,8 @@ func claim(root *os.Root, place string, want owner, fresh bool) error {
 			runtime.ErrExists, path, found[0])
 	}
 	if !fresh {
-		return fmt.Errorf("%w: %s was in use before and is not there; is its filesystem mounted? An empty one is not made in its place",
-			runtime.ErrAbsent, path)
+		return fmt.Errorf("%w: %s was in use before and is not there; is its filesystem mounted? An empty one is not made in its place; if it is lost for good, say so: stead volume reclaim %s -n %s --lost",
+			runtime.ErrAbsent, path, spec.VolumeName(spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}, want.Claim), want.Namespace)
 	}
 	if err := makeDirs(root, place); err != nil {
 		return err

@@ -26,18 +26,21 @@ type note struct {
 	Left  time.Duration `json:"left"`
 	Since time.Duration `json:"since"`
 	Boot  spec.BootID   `json:"boot"`
+	// Turn and SizeBytes are as the order said.
+	Turn      int   `json:"turn,omitempty"`
+	SizeBytes int64 `json:"sizeBytes,omitempty"`
 }
 
-// left is how long the volume at bin is to lie there still. The note is written anew
-// in a new boot, and from time to time.
-func (v *Volumes) left(root *os.Root, bin string) (time.Duration, error) {
+// left reads the note of the volume at bin, with what remains now. It is written anew in a
+// new boot, and from time to time.
+func (v *Volumes) left(root *os.Root, bin string) (note, error) {
 	var n note
 	content, err := root.ReadFile(filepath.Join(bin, noteFile))
 	if err == nil {
 		err = json.Unmarshal(content, &n)
 	}
 	if err != nil {
-		return 0, err
+		return n, err
 	}
 	passed := time.Duration(0)
 	if n.Boot == v.boot {
@@ -48,7 +51,8 @@ func (v *Volumes) left(root *os.Root, bin string) (time.Duration, error) {
 		err = v.writeNote(root, bin, n)
 		passed = 0
 	}
-	return max(0, n.Left-passed), err
+	n.Left = max(0, n.Left-passed)
+	return n, err
 }
 
 // writeNote writes, durably, that n.Left remains as of now.

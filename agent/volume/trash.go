@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
@@ -40,37 +39,30 @@ func (v *Volumes) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
 }
 
 func (v *Volumes) reclaim(o spec.VolumeOrder) error {
-	if err := checkIdentity(o.ID, string(o.Claim), string(o.Volume)); err != nil {
-		return err
-	}
-	root, err := v.open(o.Class)
+	root, err := v.openFor(o)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	want := owner{Cluster: v.cluster, Namespace: o.ID.Namespace, Set: o.ID.Set, Ordinal: o.ID.Ordinal,
-		Claim: o.Claim, Volume: o.Volume, Number: o.Number}
-	place, bin := placeOf(o.ID, o.Claim), filepath.Join(trashDir, string(o.Volume))
-	path := filepath.Join(root.Name(), place)
-	have, err := readOwner(root, place)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if found, err := contents(root, place); err != nil || len(found) > 0 {
-			return errors.Join(err, fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched", runtime.ErrExists, path, found))
+	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(trashDir, string(o.Volume))
+	stands, err := v.stands(root, place, want)
+	if err != nil {
+		if v.inTrash(root, place, bin, want) == nil {
+			return v.moved(root, place, bin, want) // what stands in its place does not matter
 		}
-		return v.moved(root, place, bin, want)
-	case err != nil:
-		return fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched", runtime.ErrForeign, path, err)
-	case have != want:
-		return fmt.Errorf("%w: %s holds %s, to be given up is %s; nothing was touched", runtime.ErrForeign, path, have, want)
+		return err
 	}
-	if err := unmounted(path); err != nil {
+	if !stands {
+		return v.moved(root, place, bin, want)
+	}
+	if err := unmounted(filepath.Join(root.Name(), place)); err != nil {
 		return err
 	}
 	if err := makeDirs(root, trashDir); err != nil {
 		return err
 	}
-	if err := v.writeNote(root, place, note{Class: o.Class, Left: o.Trash.Duration}); err != nil {
+	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}
+	if err := v.writeNote(root, place, n); err != nil {
 		return err
 	}
 	if err := v.step("move"); err != nil {
@@ -84,14 +76,8 @@ func (v *Volumes) reclaim(o spec.VolumeOrder) error {
 
 // moved makes durable that a volume stands in the trash and not in its place.
 func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
-	have, err := readOwner(root, bin)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: it is neither at %s nor in the trash", runtime.ErrAbsent, filepath.Join(root.Name(), place))
-	case err != nil:
+	if err := v.inTrash(root, place, bin, want); err != nil {
 		return err
-	case have != want:
-		return fmt.Errorf("%w: in the trash lies %s", runtime.ErrForeign, have)
 	}
 	if err := v.step("sync"); err != nil {
 		return err
@@ -142,11 +128,11 @@ func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out
 			}
 		case err != nil || o.Cluster != v.cluster || string(o.Volume) != id:
 		case begun:
-			out = append(out, trashed(o, class, 0))
+			out = append(out, trashed(o, note{Class: class}))
 		default:
-			left, err := v.left(root, bin)
-			if err == nil {
-				out = append(out, trashed(o, class, left))
+			n, err := v.left(root, bin)
+			if n.Class = class; err == nil {
+				out = append(out, trashed(o, n))
 			}
 		}
 		if err := ctx.Err(); err != nil {
@@ -156,10 +142,11 @@ func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out
 	return out, err
 }
 
-func trashed(o owner, class string, left time.Duration) runtime.Trashed {
+func trashed(o owner, n note) runtime.Trashed {
 	return runtime.Trashed{
 		ID:    spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal},
-		Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: class, Left: left,
+		Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: n.Class, Left: n.Left,
+		Turn: n.Turn, SizeBytes: n.SizeBytes,
 	}
 }
 
@@ -183,12 +170,12 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 	defer root.Close()
 	bin, end := filepath.Join(trashDir, string(id)), filepath.Join(trashDir, erasing+string(id))
 	if _, err := root.Lstat(bin); err == nil {
-		left, err := v.left(root, bin)
+		n, err := v.left(root, bin)
 		if err != nil {
 			return err
 		}
-		if left > 0 {
-			return fmt.Errorf("%w: it is to lie in the trash for %s still", runtime.ErrExists, left)
+		if n.Left > 0 {
+			return fmt.Errorf("%w: it is to lie in the trash for %s still", runtime.ErrExists, n.Left)
 		}
 		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
 			return err

@@ -20,6 +20,7 @@ type lab struct {
 	boot spec.BootID
 	now  time.Duration
 	step func(string) error
+	vol  *Volumes // of a host whose disk is away, where another could not be made
 }
 
 func newLab(t *testing.T) *lab { return &lab{t: t, dir: t.TempDir(), boot: "b1", now: time.Hour} }

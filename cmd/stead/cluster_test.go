@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,6 +37,7 @@ type cluster struct {
 	dir    string
 	server *server.Server
 	log    *slog.Logger
+	logs   lines // all that was logged
 }
 
 // newCluster starts one; keep, if given, is the store as the server shall see it.
@@ -46,7 +48,7 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 		t.Fatal(err)
 	}
 	c := &cluster{t: t, store: memstore.New(), host: fakert.New(), socket: filepath.Join(dir, "s"), dir: dir}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &c.logs), nil))
 	c.log = log
 	var seen store.Store = c.store
 	if keep != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/server/auth"
+	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/trust"
@@ -139,6 +141,67 @@ func TestAHostJoinsByTokenAndIsThrownOut(t *testing.T) {
 	c.must("node", "revoke", "host-b")
 	c.until("host-b is out", func() bool { return !c.nodeIs("host-b", "Ready")() })
 	c.refused("there is no node nobody", "node", "revoke", "nobody")
+}
+
+// A node that was off until its certificate had ended comes back by a token that names
+// it, and by no other.
+func TestANodeWhoseCertificateEndedComesBackByATokenOfItsOwn(t *testing.T) {
+	c := newCluster(t, nil, reachable, func(c *server.Config) { c.SessionTTL = 2 * time.Second })
+	o := hostOptions{Join: c.server.Addresses(), Token: c.must("token", "create")}
+	stop := c.elsewhere("host-b", o)
+	c.until("host-b has joined", c.nodeIs("host-b", "Ready"))
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	key, err := seal.Load(filepath.Join(c.dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := auth.Open(t.Context(), auth.Config{Store: c.store, Key: key, Server: "test", Logger: c.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(c.dir, "host-b", "credential.json")
+	mine, err := trust.Load(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := mine.Subject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := mine.Request()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := authority.Issue(request, who, -time.Second)
+	if err == nil {
+		err = mine.Take(ended, authority.Certificate())
+	}
+	if err == nil {
+		err = mine.Save(kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.until("host-b is silent", func() bool { return c.sessionAt("host-b") == "" })
+	o.Token = c.must("token", "create")
+	id, _, _ := strings.Cut(o.Token, ".")
+	stop = c.elsewhere("host-b", o)
+	c.until("it has asked", func() bool { return strings.Contains(c.logs.String(), "going on with the certificate of before") })
+	c.until("it is refused", func() bool { return strings.Contains(c.logs.String(), "certificate not renewed") })
+	for line := range strings.Lines(c.must("token", "ls")) {
+		if words := strings.Fields(line); words[0] == id && words[2] != "-" {
+			t.Errorf("the token of anybody was used: %s", line)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	o.Token = c.must("token", "create", "--node", "host-b")
+	c.elsewhere("host-b", o)
+	c.until("host-b is back", func() bool { return c.sessionAt("host-b") != "" })
 }
 
 func TestAClientFileDoesWhatRootDoesUntilItIsRevoked(t *testing.T) {

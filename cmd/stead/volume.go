@@ -8,7 +8,7 @@ import (
 
 func volumeCommand(c *cli) *cobra.Command {
 	ls := c.listCommand("volume", "List the volumes, also those that no member uses now", "  stead volume ls\n  stead volume ls -A --set etcd")
-	return group("volume", "Look after the volumes of members", ls, volumeReclaim(c))
+	return group("volume", "Look after the volumes of members", ls, volumeReclaim(c), volumeRestore(c))
 }
 
 // listCommand is ls of a group: the wide table of a kind.

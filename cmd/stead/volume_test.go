@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 func TestVolumesAreLookedAfterByHand(t *testing.T) { newCluster(t, nil).play("volume.txt") }
@@ -32,6 +33,42 @@ func TestOnlyATerminalIsAsked(t *testing.T) {
 	}
 	if err := confirm(cmd, "Give it up?", true); err != nil {
 		t.Errorf("with --yes: %v", err)
+	}
+}
+
+// A member whose volume is not there gets a new one once a person says that it is lost.
+func TestALostVolumeIsReplacedWhenAPersonSaysSo(t *testing.T) {
+	c := newCluster(t, nil)
+	stead := func(want int, args ...string) string {
+		t.Helper()
+		code, out := c.stead(args...)
+		if code != want {
+			t.Fatalf("%v: code %d, want %d\n%s", args, code, want, out)
+		}
+		return out
+	}
+	stead(exitDone, "apply", "-f", "testdata/db.yaml", "--wait", "--timeout", "2m")
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
+	c.until("it is noted that db-1 was ready on it", func() bool {
+		_, kvs, err := c.store.Get(t.Context(), store.IdentityKey(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := store.Decode[spec.IdentityRecord](kvs[store.IdentityKey(id)])
+		return err == nil && rec.VolumeReady["data"] > 0
+	})
+	c.host.DropVolumes(id, "data")
+	stead(exitDone, "restart", "db-1")
+	c.until("db-1 misses its volume", func() bool { return strings.Contains(stead(exitDone, "explain", "db"), "VolumeMissing") })
+	out := stead(exitDone, "volume", "reclaim", "data-db-1", "--lost", "--yes", "--wait", "--timeout", "2m")
+	for _, want := range []string{"else db-1 begins with a new, empty one", "is gone"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("said %q; want %q", out, want)
+		}
+	}
+	stead(exitDone, "wait", "db", "--timeout", "2m")
+	if out = stead(exitDone, "volume", "ls"); strings.Count(out, "Keep") != 3 {
+		t.Errorf("volumes\n%s", out)
 	}
 }
 

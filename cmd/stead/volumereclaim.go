@@ -16,6 +16,7 @@ import (
 )
 
 func volumeReclaim(c *cli) *cobra.Command {
+	ask := &proto.ReclaimVolumeRequest{}
 	var yes bool
 	var trash string
 	var wait waitFlags
@@ -26,14 +27,19 @@ func volumeReclaim(c *cli) *cobra.Command {
 its node moves it to the trash, and erases it there when its time is over. The volume of
 a member that its set wants is refused: scale the set first. VOLUME is a name as
 'stead volume ls' shows it, or an id. What is given up is said first; then a terminal is
-asked, and all others have to say --yes.`,
+asked, and all others have to say --yes.
+
+--lost says that a volume that is missing (VolumeMissing) is lost for good, also that of
+a member that its set wants. Its node looks once more: what is there after all is kept,
+else the member begins with a new, empty volume. Is its disk mounted?`,
 		Example: `  stead volume reclaim data-etcd-3
   stead volume reclaim data-etcd-3 --yes --wait
-  stead volume reclaim data-etcd-3 --yes --trash-period 0s`,
+  stead volume reclaim data-etcd-3 --yes --trash-period 0s
+  stead volume reclaim data-etcd-1 --lost`,
 		Args:              exactly(1, "a volume, as 'data-db-3'"),
 		ValidArgsFunction: c.completeNames("volume"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ask := &proto.ReclaimVolumeRequest{Namespace: c.namespace, Name: args[0]}
+			ask.Namespace, ask.Name = c.namespace, args[0]
 			if cmd.Flags().Changed("trash-period") {
 				d, err := spec.ParseDuration(trash)
 				if err != nil || d.Duration < 0 {
@@ -41,6 +47,10 @@ asked, and all others have to say --yes.`,
 				}
 				millis := d.Milliseconds()
 				ask.TrashMillis = &millis
+			}
+			question, said, verdict := "Give it up?", "is being given up", reclaimed
+			if ask.Lost {
+				question, said, verdict = "Is it lost for good?", "is taken as lost if its node does not find it", lostFor(args[0])
 			}
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())
@@ -51,7 +61,7 @@ asked, and all others have to say --yes.`,
 					return err
 				}
 				sayEffects(cmd.OutOrStdout(), would.GetEffects())
-				if err := confirm(cmd, "Give it up?", yes); err != nil {
+				if err := confirm(cmd, question, yes); err != nil {
 					return err
 				}
 				ctx, cancel = call(cmd.Context()) // a person may have thought for long
@@ -60,11 +70,12 @@ asked, and all others have to say --yes.`,
 				if _, err = control.ReclaimVolume(ctx, ask); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "volume %s is being given up\n", args[0])
-				return wait.volume(cmd, control, c.namespace, would.GetVolume(), reclaimed)
+				fmt.Fprintf(cmd.OutOrStdout(), "volume %s %s\n", args[0], said)
+				return wait.volume(cmd, control, c.namespace, would.GetVolume(), verdict)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&ask.Lost, "lost", false, "it is missing, and lost for good")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it without being asked")
 	cmd.Flags().StringVar(&trash, "trash-period", "", "how long it lies in the trash (default: as its claim says, 24h otherwise)")
 	wait.add(cmd, "wait until it is gone from its place")
@@ -99,6 +110,21 @@ func reclaimed(v *spec.Volume, st volumeStatus) (end string, err error) {
 		return "", errors.New("it was not given up: its member is wanted again, or was; 'stead get events' says why")
 	}
 	return "", nil
+}
+
+// lostFor is the verdict on a volume that is said to be lost.
+func lostFor(name string) func(*spec.Volume, volumeStatus) (string, error) {
+	return func(v *spec.Volume, st volumeStatus) (string, error) {
+		switch {
+		case v == nil:
+			return "is gone", nil
+		case v.Fate == spec.FateTrashed:
+			return fmt.Sprintf("what was left of it lies in the trash of node %s, %s", v.Node, volumeNote(st)), nil
+		case v.Fate == spec.FateKeep && st.Asked == "":
+			return "", fmt.Errorf("%s is not lost: node %s found it, or a life began meanwhile; 'stead get events' says which", name, v.Node)
+		}
+		return "", nil
+	}
 }
 
 // waitFlags are those of a verb that may wait until a volume is as it was asked.

@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -32,7 +32,7 @@ var judges = []suite{
 type suite struct{ folder, run string }
 
 func main() {
-	only := flag.String("only", "", "a package (plan, step, ledger), a file of one (plan/fate.go), or planted; empty: all")
+	only := flag.String("only", "", "a package (plan, step, ledger), a file of one (plan/fate.go), planted, or a rule of SAFETY (S11); empty: all")
 	goOn := flag.Bool("continue", false, "go on with the results of earlier runs: wake only those that nobody has seen yet")
 	sample := flag.Int("every", 1, "wake every so-manieth mutant")
 	parallel := flag.Int("parallel", 2, "how many at once")
@@ -55,7 +55,8 @@ func run(root, only string, every, parallel int, goOn bool) error {
 	defer os.RemoveAll(dir)
 	w := &workshop{root: root, dir: dir, overlay: map[string]string{}, parallel: parallel}
 	bad := 0
-	if only != "planted" {
+	planted := only == "planted" || isRule(only)
+	if !planted {
 		known, err := openResults(filepath.Join(root, ".cache/mutants.seen"), goOn)
 		if err != nil {
 			return err
@@ -67,8 +68,8 @@ func run(root, only string, every, parallel int, goOn bool) error {
 		}
 		bad += unexplained
 	}
-	if only == "" || only == "planted" {
-		bad += w.planted()
+	if only == "" || planted {
+		bad += w.planted(strings.TrimPrefix(only, "planted"))
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d mutants or faults are not seen by any test", bad)
@@ -173,15 +174,15 @@ func (w *workshop) programs(folders []string) (map[string]program, error) {
 		all = append([]suite{{f, "."}}, all...)
 	}
 	for _, s := range all {
-		path, err := w.build(s.folder, overlay)
+		file, err := w.build(s.folder, overlay)
 		if err != nil {
 			return nil, err
 		}
 		begin := time.Now()
-		if out, ok := w.test(path, s, 0, time.Hour); !ok {
+		if out, ok := w.test(file, s, 0, time.Hour); !ok {
 			return nil, fmt.Errorf("%s fails without any mutant:\n%s", s.folder, out)
 		}
-		programs[s.folder] = program{path, time.Since(begin)}
+		programs[s.folder] = program{file, time.Since(begin)}
 	}
 	return programs, nil
 }
@@ -192,41 +193,50 @@ func (w *workshop) tell(list []mutant, by []string) (unexplained int) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	caught := map[string]int{}
+	scores, all := map[string]*score{}, score{}
+	for _, t := range targets {
+		scores[t] = &score{}
+	}
 	for i, m := range list {
-		if by[i] != "" {
-			caught[by[i]]++
-			if reasons[m.key()] != "" {
-				fmt.Printf("is seen after all (take it off the list): %s\n", m.key())
+		for _, sc := range []*score{scores[path.Dir(m.file)], &all} {
+			sc.mutants++
+			if by[i] != "" {
+				sc.seen++
 			}
-			continue
+			if by[i] != "" && by[i] != path.Dir(m.file) {
+				sc.judges++
+			}
 		}
 		why := reasons[m.key()]
-		if why == "" {
+		switch {
+		case by[i] != "" && why != "":
+			fmt.Printf("is seen after all (take it off the list): %s\n", m.key())
+		case by[i] == "" && why == "":
 			unexplained++
-			why = "NO REASON"
+			fmt.Printf("survives: %s:%d: %s\n    NO REASON\n", m.file, m.line, m.key())
+		case by[i] == "":
+			fmt.Printf("survives: %s:%d: %s\n    %s\n", m.file, m.line, m.key(), why)
 		}
-		fmt.Printf("survives: %s:%d: %s\n    %s\n", m.file, m.line, m.key(), why)
 	}
-	all := 0
-	for _, folder := range slices.Sorted(func(yield func(string) bool) {
-		for k := range caught {
-			if !yield(k) {
-				return
-			}
+	for _, t := range targets {
+		if scores[t].mutants > 0 {
+			fmt.Printf("%-14s %s\n", t, scores[t])
 		}
-	}) {
-		fmt.Printf("%4d caught by %s\n", caught[folder], folder)
-		all += caught[folder]
 	}
-	if len(list) > 0 {
-		fmt.Printf("%d of %d mutants caught, %.1f %%; %d survive, %d of them without a reason\n",
-			all, len(list), 100*float64(all)/float64(len(list)), len(list)-all, unexplained)
-		if 100*all < 95*len(list) {
-			unexplained = max(unexplained, 1)
-		}
+	fmt.Printf("%-14s %s; %d survive without a reason\n", "all", all, unexplained)
+	if 100*all.seen < 95*all.mutants {
+		unexplained = max(unexplained, 1)
 	}
 	return unexplained
+}
+
+// score counts mutants: judges is how many of the seen only the simulation and the
+// model check have seen.
+type score struct{ mutants, seen, judges int }
+
+func (s score) String() string {
+	return fmt.Sprintf("%d of %d mutants are seen (%.1f %%), %d of them by the simulation alone",
+		s.seen, s.mutants, 100*float64(s.seen)/max(1, float64(s.mutants)), s.judges)
 }
 
 // readSurvivors reads "key" lines, each followed by an indented reason.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -16,10 +17,19 @@ type fault struct {
 	test                  suite
 }
 
-// planted plants the faults one by one; it returns how many were not seen.
-func (w *workshop) planted() (unseen int) {
+// isRule reports whether a fault of this rule is planted.
+func isRule(name string) bool {
+	return slices.ContainsFunc(faults, func(f fault) bool { return f.rule == name })
+}
+
+// planted plants the faults one by one, of one rule or ("") of all; it returns how many
+// were not seen.
+func (w *workshop) planted(rule string) (unseen int) {
 	seen, sound := 0, map[suite]error{}
 	for i, f := range faults {
+		if rule != "" && f.rule != rule {
+			continue
+		}
 		if _, known := sound[f.test]; !known {
 			sound[f.test] = w.passes(f.test)
 		}
@@ -35,7 +45,7 @@ func (w *workshop) planted() (unseen int) {
 		seen++
 		fmt.Printf("seen: %-4s %s by %s in %s\n", f.rule, f.file, f.test.run, f.test.folder)
 	}
-	fmt.Printf("%d of %d planted faults of SAFETY are seen\n", seen, len(faults))
+	fmt.Printf("%d of %d planted faults of SAFETY are seen\n", seen, seen+unseen)
 	return unseen
 }
 

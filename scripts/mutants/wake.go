@@ -14,7 +14,7 @@ import (
 // Who hangs is seen, too: when the tests take so many times as long as without a mutant,
 // and a minute more. Who takes all memory finds it bounded.
 const (
-	patience    = 60
+	patience    = 20
 	memoryBytes = 8 << 30
 )
 

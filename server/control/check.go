@@ -106,7 +106,7 @@ func keptProblems(now *spec.Set, kept []*spec.Volume) []string {
 	var out []string
 	for _, v := range kept {
 		for _, c := range now.Spec.VolumeClaimTemplates {
-			if c.Metadata.Name != string(v.Claim) || v.Fate == spec.FateReclaiming {
+			if c.Metadata.Name != string(v.Claim) || v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost {
 				continue
 			}
 			class, size := c.Spec.Class(), c.Spec.SizeBytes()

@@ -98,7 +98,7 @@ func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 			return c.Metadata.Name == string(v.Claim)
 		}); {
 		case !asked:
-		case v.Fate == spec.FateReclaiming:
+		case v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost:
 			going = append(going, name)
 		default:
 			back = append(back, name)

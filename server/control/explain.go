@@ -81,6 +81,8 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			}
 		case plan.DropVolume:
 			add(a.ID.MemberName(), fmt.Sprintf("its volume %s is gone", a.Claim), a.Text)
+		case plan.RestoreVolume:
+			add(a.Volume.ID.MemberName(), fmt.Sprintf("its volume %s: %s", a.Volume.Claim, a.Volume.Fate), a.Text)
 		case plan.VoidRequest:
 			add(a.ID.MemberName(), fmt.Sprintf("what was asked of its volume %s is not done", a.Claim), a.Text)
 		case plan.RemoveSet:

@@ -24,41 +24,103 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 		return nil, err
 	}
 	q := spec.VolumeRequest{ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Verb: spec.VerbReclaim}
+	out := &proto.VolumeResponse{Volume: string(vol.UID)}
+	if r.GetLost() {
+		if r.TrashMillis != nil {
+			return nil, status.Error(codes.InvalidArgument, "what is lost lies in no trash")
+		}
+		q.Verb = spec.VerbLost
+		return out, s.ask(ctx, q, nil, r.GetDryRun(), func(w plan.World) { out.Effects = lostEffects(w, vol) })
+	}
 	if r.TrashMillis != nil {
 		if r.GetTrashMillis() < 0 {
 			return nil, status.Error(codes.InvalidArgument, "a volume cannot lie in the trash for less than nothing")
 		}
 		q.Trash = &spec.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}
 	}
-	out := &proto.VolumeResponse{Volume: string(vol.UID)}
 	if vol.Fate == spec.FateReclaiming {
 		out.Effects = []string{nameOf(vol) + " is being given up already"}
 		return out, nil
 	}
-	err = s.ask(ctx, q, r.GetDryRun(), func(w plan.World) {
+	return out, s.ask(ctx, q, nil, r.GetDryRun(), func(w plan.World) {
 		trash := plan.TrashOf(w, &vol)
 		if q.Trash != nil {
 			trash = *q.Trash
 		}
 		out.Effects = reclaimEffects(vol, trash, silent(w, vol.Node))
 	})
+}
+
+// lostEffects says what it means to say that a volume is lost.
+func lostEffects(w plan.World, vol spec.Volume) []string {
+	out := []string{
+		fmt.Sprintf("takes it as lost for good what was on %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node),
+		fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node),
+	}
+	if w.Set != nil && !w.Set.Deleting && w.Set.Range().Has(vol.ID.Ordinal) {
+		out = append(out, fmt.Sprintf("else %s begins with a new, empty one (volume-new says replaced)", vol.ID.MemberName()))
+	}
+	return waits(out, silent(w, vol.Node), vol.Node)
+}
+
+// waits adds for what an order to a node waits.
+func waits(effects []string, silent bool, node spec.NodeName) []string {
+	if silent {
+		effects = append(effects, fmt.Sprintf("waits until node %s is back, which is silent", node))
+	}
+	return effects
+}
+
+// RestoreVolume implements proto.ControlServer.
+func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeRequest) (*proto.VolumeResponse, error) {
+	said, err := s.findTrashed(ctx, r.GetNamespace(), r.GetName())
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	q := spec.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: spec.VerbRestore}
+	out := &proto.VolumeResponse{Volume: string(said.Volume)}
+	return out, s.ask(ctx, q, &said, false, func(w plan.World) {
+		out.Effects = waits([]string{fmt.Sprintf("brings back volume %s (%s), number %d, from the trash of node %s",
+			spec.VolumeName(said.ID, said.Claim), said.Volume, said.Number, said.Node)}, silent(w, said.Node), said.Node)
+	})
+}
+
+// findTrashed is the volume in the trash that a person names by its id, as it is shown,
+// or, if there is no other in the trash, by the name that it had.
+func (s *Server) findTrashed(ctx context.Context, ns, name string) (spec.VolumeReport, error) {
+	all, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, query{ns: namespace(ns)})
+	if err != nil {
+		return spec.VolumeReport{}, err
+	}
+	var found []spec.VolumeReport
+	var names []string
+	for _, r := range all {
+		had := spec.VolumeName(r.ID, r.Claim)
+		if r.State == spec.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) {
+			found = append(found, r)
+			names = append(names, fmt.Sprintf("%s is the claim %s of %s, number %d on node %s", r.Volume, r.Claim, r.ID.MemberName(), r.Number, r.Node))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return spec.VolumeReport{}, status.Errorf(codes.NotFound,
+			"no volume %s of namespace %s lies in the trash of a node; see 'stead volume ls'", name, namespace(ns))
+	case 1:
+		return found[0], nil
+	}
+	return spec.VolumeReport{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes in the trash; name one by its id: %s",
+		name, len(found), strings.Join(names, ", "))
 }
 
 // reclaimEffects says what it means to give a volume up.
 func reclaimEffects(vol spec.Volume, trash spec.Duration, silent bool) []string {
-	lies := fmt.Sprintf("lies in the trash of node %s for %s, and is then erased for ever", vol.Node, trash)
+	lies := fmt.Sprintf("lies in the trash of node %s for %s, until when 'stead volume restore %s' brings it back, and is then erased for ever",
+		vol.Node, trash, vol.UID)
 	if trash.Duration == 0 {
 		lies = fmt.Sprintf("is erased for ever by node %s, at once", vol.Node)
 	}
 	out := []string{fmt.Sprintf("gives up %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node), lies}
-	if silent {
-		out = append(out, fmt.Sprintf("waits until node %s is back, which is silent", vol.Node))
-	}
-	return out
+	return waits(out, silent, vol.Node)
 }
 
 func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).String() }
@@ -74,8 +136,9 @@ func silent(w plan.World, name spec.NodeName) bool {
 }
 
 // ask writes what a person asks of a volume, unless the planner would refuse it: guarded
-// by all that the judgement rests on. judged is told the world in which it holds.
-func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, dryRun bool, judged func(plan.World)) error {
+// by all that the judgement rests on. said is of a volume in the trash. judged is told the
+// world in which it holds.
+func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, said *spec.VolumeReport, dryRun bool, judged func(plan.World)) error {
 	var why string
 	var guards []store.Guard
 	key := store.VolumeRequestKey(q.ID, q.Claim)
@@ -93,7 +156,7 @@ func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, dryRun bool, jud
 			store.Seen(store.IdentityKey(q.ID), identity), store.Seen(key, asked),
 			store.Seen(store.VolumeKey(q.ID, q.Claim), v.VolumeRev(q.ID, q.Claim)),
 		}
-		if why = plan.Refusal(w, q); why == "" {
+		if why = plan.Refusal(w, q, said); why == "" {
 			judged(w)
 		}
 	})

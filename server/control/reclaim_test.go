@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -115,5 +116,117 @@ func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 	refused(t, err, codes.Aborted, "is another volume now")
 	if _, asked := r.request(id, "data"); asked {
 		t.Error("what was refused was written")
+	}
+}
+
+func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
+	r := newRig(t)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	trashed := func(volume spec.VolumeID, state spec.VolumeState) {
+		r.record(store.VolumeReportKey(id, "data", volume), spec.VolumeReport{ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: "n1", State: state})
+	}
+	restore := func(name string) error {
+		_, err := r.api.RestoreVolume(r.ctx, &proto.RestoreVolumeRequest{Name: name})
+		return err
+	}
+	refused(t, restore("data-db-2"), codes.NotFound, "lies in the trash of a node")
+	refused(t, restore(""), codes.NotFound, "lies in the trash of a node")
+	trashed("0123456789abcdef", spec.VolumeTrashed)
+	for _, name := range []string{"data-db-2", "data-db-2.01234567", "0123456789abcdef"} {
+		if err := restore(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if q, _ := r.request(id, "data"); q.Volume != "0123456789abcdef" || q.Verb != spec.VerbRestore || q.Token.Number != 7 {
+			t.Errorf("%s: asked %+v", name, q)
+		}
+	}
+	trashed("fedcba9876543210", spec.VolumeTrashed)
+	trashed("9999999999999999", spec.VolumeRefused)
+	refused(t, restore("9999999999999999"), codes.NotFound, "lies in the trash of a node")
+	refused(t, restore("data-db-2"), codes.InvalidArgument, "the name of 2 volumes in the trash", "0123456789abcdef", "fedcba9876543210")
+	if err := restore("fedcba9876543210"); err != nil {
+		t.Error(err)
+	}
+	r.left(id, "data", "v1")
+	refused(t, restore("fedcba9876543210"), codes.FailedPrecondition, "has another volume", "v1")
+}
+
+func TestOnlyWhatIsMissingIsLost(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.apply(setYAML); err != nil {
+		t.Fatal(err)
+	}
+	id, life := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}, spec.Token{Epoch: 1, Number: 7}
+	r.left(id, "data", "v1")
+	r.record(store.MemberKey(id), spec.Member{ID: id, Token: life, Goal: spec.GoalRun})
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: life})
+	ask := &proto.ReclaimVolumeRequest{Name: "data-db-0", Lost: true}
+	_, err := r.api.ReclaimVolume(r.ctx, ask)
+	refused(t, err, codes.FailedPrecondition, "does not say that it is missing", "nothing was changed")
+	r.record(store.ReportKey(id), spec.Report{ID: id, Token: life, Phase: spec.PhasePreparing, Cause: spec.CauseVolumeMissing})
+	out, err := r.api.ReclaimVolume(r.ctx, ask)
+	if err != nil || !strings.Contains(out.String(), "db-0 begins with a new, empty one") {
+		t.Fatalf("got %v, %v", out, err)
+	}
+	if q, _ := r.request(id, "data"); q.Verb != spec.VerbLost || q.Volume != "v1" || q.Token != life {
+		t.Errorf("asked %+v", q)
+	}
+}
+
+// between does something just before the nth snapshot.
+type between struct {
+	store.Store
+	n  int
+	do func()
+}
+
+func (b *between) Snapshot(ctx context.Context, prefix string) (store.Rev, []store.KV, error) {
+	if b.n--; b.n == 0 {
+		b.do()
+	}
+	return b.Store.Snapshot(ctx, prefix)
+}
+
+// Whoever waits for what was asked looks again and again: whenever it is done, he never
+// sees a volume of which nothing is asked and nothing came.
+func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	ask := func(r *rig, verb spec.VolumeVerb) {
+		r.record(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: "v1", Verb: verb})
+	}
+	said := func(r *rig, state spec.VolumeState) {
+		r.record(store.VolumeReportKey(id, "data", "v1"), spec.VolumeReport{ID: id, Claim: "data", Volume: "v1", Node: "n1", State: state})
+	}
+	put := func(r *rig, fate spec.VolumeFate) {
+		r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: fate})
+	}
+	for n := 1; n <= 3; n++ {
+		for _, c := range []struct {
+			name       string
+			begin, end func(*rig)
+		}{
+			{"given up", func(r *rig) { put(r, spec.FateKeep); ask(r, spec.VerbReclaim) },
+				func(r *rig) { put(r, spec.FateReclaiming) }},
+			{"brought back", func(r *rig) { said(r, spec.VolumeTrashed); ask(r, spec.VerbRestore) },
+				func(r *rig) { put(r, spec.FateRestoring); said(r, spec.VolumeFound) }},
+		} {
+			r := newRig(t)
+			c.begin(r)
+			s := &Server{cfg: Config{World: r.world, Store: &between{Store: r.store, n: n, do: func() {
+				c.end(r)
+				if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del(store.VolumeRequestKey(id, "data"))}}); err != nil {
+					t.Fatal(err)
+				}
+			}}}}
+			items, err := s.volumes(r.ctx, query{ns: "default"})
+			if err != nil || len(items) != 1 {
+				t.Fatalf("%s before snapshot %d: shown %v, error %v", c.name, n, items, err)
+			}
+			vol, st := items[0].body.Spec.(spec.Volume), items[0].body.Status.(volumeShown)
+			if !vol.Fate.Ordered() && st.Asked == "" {
+				t.Errorf("%s before snapshot %d: shown as %s, asked %q", c.name, n, vol.Fate, st.Asked)
+			}
+		}
 	}
 }

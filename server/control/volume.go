@@ -21,15 +21,16 @@ type volumeShown struct {
 // volumes are the volumes that q may choose, and behind each what lies in the trash of
 // the same claim and member.
 func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
+	// First what is asked: who finds no request any more finds what came of it.
+	requests, err := stored[spec.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
+	if err != nil {
+		return nil, err
+	}
 	volumes, err := stored[spec.Volume](ctx, s.cfg.Store, store.KindVolume, q)
 	if err != nil {
 		return nil, err
 	}
 	said, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, q)
-	if err != nil {
-		return nil, err
-	}
-	requests, err := stored[spec.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +50,12 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 		}
 	})
 	for _, r := range said {
-		if byID[r.Volume] == nil || r.State != spec.VolumeTrashed {
+		if byID[r.Volume] == nil || r.State != spec.VolumeTrashed && asked[r.Volume] == "" {
 			continue
 		}
 		items = append(items, showVolume(spec.Volume{
-			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node, Fate: spec.FateTrashed,
+			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node,
+			SizeBytes: r.SizeBytes, Fate: spec.FateTrashed,
 		}, volumeShown{Said: byID[r.Volume], Asked: asked[r.Volume]}))
 	}
 	return items, nil
@@ -92,12 +94,17 @@ func userOf(v world.View, vol spec.Volume) string {
 func showVolume(v spec.Volume, st volumeShown) item {
 	name := spec.VolumeName(v.ID, v.Claim)
 	if v.Fate == spec.FateTrashed {
-		name += "." + string(v.UID)[:min(8, len(v.UID))] // several of one claim may lie there
+		name = trashName(name, v.UID)
 	}
 	return item{kind: kindVolume, set: v.ID.Set, body: object{
 		APIVersion: steadVersion, Kind: "Volume", Spec: v, Status: st,
 		Metadata: meta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), CreationTimestamp: v.CreatedAt},
 	}}
+}
+
+// trashName is the name of a volume in the trash, where several of one claim may lie.
+func trashName(name string, id spec.VolumeID) string {
+	return name + "." + string(id)[:min(8, len(id))]
 }
 
 // volumesOf says what becomes of the volumes of members that a scale down stops.

@@ -15,14 +15,14 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// orders is what a node shall do with volumes of its: give up those that are being
-// reclaimed, and forget those in its trash that no record names any more.
+// orders is what a node shall do with volumes of its: as the fates of those say that are
+// being given up, lost or brought back, and forget those in its trash that no record names any more.
 func orders(v world.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder {
 	out := map[spec.VolumeID]spec.VolumeOrder{}
 	for _, r := range v.VolumeReportsOn(node) {
 		if now := v.Volume(r.ID, r.Claim); now == nil && v.VolumeRev(r.ID, r.Claim) == 0 || now != nil && now.UID != r.Volume {
 			out[r.Volume] = spec.VolumeOrder{
-				ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Fate: spec.FateGone,
+				ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Turn: r.Turn, Fate: spec.FateGone,
 			}
 		}
 	}
@@ -30,7 +30,7 @@ func orders(v world.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder
 		id, _ := v.Identity(vol.ID)
 		out[vol.UID] = spec.VolumeOrder{
 			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class,
-			Fate: vol.Fate, Trash: spec.Duration{Duration: vol.Trash()},
+			Turn: vol.Turn, SizeBytes: vol.SizeBytes, Fate: vol.Fate, Trash: spec.Duration{Duration: vol.Trash()},
 			Unused: id == nil || id.VolumeReady[vol.Claim] < vol.Number,
 		}
 	}

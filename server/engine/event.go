@@ -45,14 +45,18 @@ func notes(ref spec.SetRef, u *unit, now time.Time) []note {
 		add("gone", a.ID, a.Token, "Gone", a.Text)
 	case plan.SetVolumes:
 		for _, vol := range a.Volumes {
-			list = append(list, volumeNote(ref, vol.ID, vol.UID, string(vol.Fate),
+			list = append(list, volumeNote(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
 				fmt.Sprintf("volume %s of %s: %s: %s", vol.Claim, vol.ID.MemberName(), vol.Fate, a.Text), now))
 		}
 	case plan.DropVolume:
-		list = append(list, volumeNote(ref, a.ID, a.Volume, "Gone",
+		list = append(list, volumeNote(ref, a.ID, a.Volume, a.Turn, "Gone",
 			fmt.Sprintf("volume %s of %s is gone: %s", a.Claim, a.ID.MemberName(), a.Text), now))
+	case plan.RestoreVolume:
+		vol := a.Volume
+		list = append(list, volumeNote(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
+			fmt.Sprintf("volume %s of %s: %s: %s", vol.Claim, vol.ID.MemberName(), vol.Fate, a.Text), now))
 	case plan.VoidRequest:
-		list = append(list, volumeNote(ref, a.ID, a.Volume, "RequestVoid",
+		list = append(list, volumeNote(ref, a.ID, a.Volume, 0, "RequestVoid",
 			fmt.Sprintf("what was asked of volume %s of %s is not done: %s", a.Claim, a.ID.MemberName(), a.Text), now))
 	}
 	for _, a := range u.with {
@@ -61,9 +65,10 @@ func notes(ref spec.SetRef, u *unit, now time.Time) []note {
 	return list
 }
 
-func volumeNote(ref spec.SetRef, id spec.Identity, v spec.VolumeID, fate, text string, now time.Time) note {
+// volumeNote is what became of a volume in one of its turns.
+func volumeNote(ref spec.SetRef, id spec.Identity, v spec.VolumeID, turn int, fate, text string, now time.Time) note {
 	return note{
-		fmt.Sprintf("volume-%s-%s", v, fate),
+		fmt.Sprintf("volume-%s-%s-%d", v, fate, turn),
 		spec.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: "Volume" + fate, Message: text, Count: 1, At: now.UTC()},
 	}
 }

@@ -32,6 +32,7 @@ type stage struct {
 	action  plan.Action
 	fate    spec.VolumeFate
 	said    bool               // the volume lies in the trash, says its node
+	says    spec.VolumeState   // or this
 	asked   spec.VolumeRequest // of the volume, when it has a verb
 }
 
@@ -62,9 +63,9 @@ func base(st stage) []store.Op {
 		store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: cmp.Or(st.fate, spec.FateKeep)})),
 		store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: id})),
 	}
-	if st.said {
+	if st.said || st.says != "" {
 		ops = append(ops, store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{
-			ID: id, Claim: "data", Volume: "v", Node: "n1", State: spec.VolumeTrashed})))
+			ID: id, Claim: "data", Volume: "v", Node: "n1", State: cmp.Or(st.says, spec.VolumeTrashed)})))
 	}
 	if q := st.asked; q.Verb != "" {
 		q.ID, q.Claim, q.Volume = id, "data", cmp.Or(q.Volume, "v")
@@ -81,7 +82,7 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	shared := []string{store.LeaderKey, store.EpochKey, store.SetKey(db)}
 	place := []string{store.NodeKey("n1"), store.FactsKey("n1"), store.SessionKey("n1")}
 	own := []string{store.MemberKey(id), store.ReportKey(id), store.IdentityKey(id)}
-	asked := store.VolumeRequestKey(id, "data")
+	asked, said := store.VolumeRequestKey(id, "data"), store.VolumeReportKey(id, "data", "v")
 	volume, address := store.VolumeKey(id, "data"), store.AddressKey(ip)
 	for _, st := range []stage{
 		{name: "a first life", without: append(own, volume, address), action: plan.Start{},
@@ -109,6 +110,20 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			relies: []string{store.MemberKey(id), volume}},
 		{name: "a volume that is gone", without: own[:2], ordinal: true, fate: spec.FateReclaiming, said: true, action: plan.DropVolume{},
 			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, address, store.VolumeReportKey(id, "data", "v")}},
+		{name: "a lost volume of a life that is over", report: spec.PhaseStopped, asked: spec.VolumeRequest{Verb: spec.VerbLost}, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), store.ReportKey(id), volume, store.FactsKey("n1"), asked}},
+		{name: "a lost volume of a member without a life", without: own[:2], ordinal: true, asked: spec.VolumeRequest{Verb: spec.VerbLost}, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, store.FactsKey("n1"), asked}},
+		{name: "a volume that is there after all", without: own[:2], fate: spec.FateLost, says: spec.VolumeFound, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, said}},
+		{name: "a volume that is back", without: own[:2], ordinal: true, fate: spec.FateRestoring, says: spec.VolumeFound, action: plan.SetVolumes{},
+			relies: []string{store.MemberKey(id), volume, said}},
+		{name: "a volume that is lost", without: own[:2], fate: spec.FateLost, says: spec.VolumeAbsent, action: plan.DropVolume{},
+			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, said}},
+		{name: "a volume that does not come back", without: own[:2], ordinal: true, fate: spec.FateRestoring, says: spec.VolumeAbsent, action: plan.DropVolume{},
+			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, said}},
+		{name: "a volume in the trash that comes back", without: append(own[:2:2], volume), ordinal: true, said: true, asked: spec.VolumeRequest{Verb: spec.VerbRestore}, action: plan.RestoreVolume{},
+			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, said, asked, store.FactsKey("n1")}},
 		{name: "a life that is forgotten", report: spec.PhaseStopped, ordinal: true, action: plan.Forget{}, relies: own},
 		{name: "a life that is forgotten with its address", without: []string{volume}, report: spec.PhaseStopped, ordinal: true,
 			action: plan.Forget{}, relies: slices.Concat(own, []string{address})},

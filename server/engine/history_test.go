@@ -98,7 +98,7 @@ func (h *history) volume(key string, now spec.Volume, gone bool) string {
 	switch {
 	case !was:
 		return ""
-	case gone && (old.Fate != spec.FateReclaiming || !h.known["trashed"+string(old.UID)]):
+	case gone && (old.Fate != spec.FateReclaiming && old.Fate != spec.FateLost || !h.known["trashed"+string(old.UID)]):
 		return "was lost as " + string(old.Fate)
 	case gone:
 		return ""

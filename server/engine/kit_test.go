@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -69,7 +70,7 @@ func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) 
 // newCluster is a cluster on s with its node at work; stop ends the node.
 func newCluster(t testing.TB, s store.Store) (c *cluster, stop func()) {
 	c = &cluster{t: t, store: s, poll: 5 * time.Millisecond, cache: world.New(s, slog.New(slog.DiscardHandler))}
-	c.node = &node{c: c, name: "n1", act: map[int]string{}}
+	c.node = &node{c: c, name: "n1", act: map[int]string{}, gone: map[spec.VolumeID]bool{}}
 	stopCache := c.run(c.cache.Run)
 	c.node.join()
 	stopNode := c.run(c.node.run)
@@ -194,7 +195,8 @@ type node struct {
 	name spec.NodeName
 	mu   sync.Mutex
 	act  map[int]string
-	bad  spec.RevisionHash // never ready, whoever runs it
+	gone map[spec.VolumeID]bool // volumes whose directory is not there
+	bad  spec.RevisionHash      // never ready, whoever runs it
 	seq  int64
 }
 
@@ -248,21 +250,40 @@ func (n *node) report() {
 	}
 }
 
-// trash says of each volume that it is to give up that it lies in the trash.
+// trash does with volumes what it is told, and says how they are then.
 func (n *node) trash(v world.View) (units []store.Txn) {
 	for _, vol := range v.VolumesOn(n.name) {
-		if v.VolumeReportRev(vol.ID, vol.Claim, vol.UID) != 0 {
+		w := v.World(vol.ID.Ref())
+		r := spec.VolumeReport{
+			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class, Node: n.name,
+			State: spec.VolumeTrashed, Turn: vol.Turn, SizeBytes: vol.SizeBytes,
+		}
+		switch gone := n.gone[vol.UID]; {
+		case vol.Fate == spec.FateRestoring || vol.Fate == spec.FateLost && !gone:
+			r.State = spec.VolumeFound
+		case vol.Fate == spec.FateLost:
+			r.State = spec.VolumeAbsent
+		case gone:
+			r.State, r.Cause, r.Message = spec.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
+		}
+		if old := w.Said(vol.ID, vol.Claim); old != nil && *old == r {
 			continue
 		}
 		key := store.VolumeReportKey(vol.ID, vol.Claim, vol.UID)
 		units = append(units, store.Txn{
-			If: []store.Guard{store.Seen(key, 0)},
-			Then: []store.Op{store.Put(key, store.Encode(spec.VolumeReport{
-				ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Node: n.name, State: spec.VolumeTrashed,
-			}))},
+			If:   []store.Guard{store.Seen(key, v.VolumeReportRev(vol.ID, vol.Claim, vol.UID))},
+			Then: []store.Op{store.Put(key, store.Encode(r))},
 		})
 	}
 	return units
+}
+
+// lose takes the directory of a volume away.
+func (n *node) lose(id spec.VolumeID) {
+	n.mu.Lock()
+	n.gone[id] = true
+	n.mu.Unlock()
+	n.report()
 }
 
 // news is the report of a life that says more than the stored one.
@@ -278,6 +299,11 @@ func (n *node) news(v world.View, id spec.Identity) (u store.Txn, ok bool) {
 		return u, false
 	case m.Goal == spec.GoalStop:
 		next.Phase, next.Ready = spec.PhaseStopped, false
+	case n.misses(m) && (r == nil || !r.Ready):
+		next.Phase, next.Ready, next.Cause = spec.PhasePreparing, false, spec.CauseVolumeMissing
+		if r != nil && r.Phase == next.Phase {
+			return u, false
+		}
 	case n.act[id.Ordinal] == "refuse":
 		next.Phase, next.Ready, next.Cause = spec.PhaseFailed, false, "VolumeRefused"
 	case r != nil && (r.Ready || m.Revision == n.bad):
@@ -291,6 +317,11 @@ func (n *node) news(v world.View, id spec.Identity) (u store.Txn, ok bool) {
 		If:   []store.Guard{store.Seen(store.MemberKey(id), rev), store.Seen(store.ReportKey(id), last)},
 		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
 	}, true
+}
+
+// misses: a volume of the life is not there.
+func (n *node) misses(m *spec.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return n.gone[v.ID] })
 }
 
 // epochAt is the text of an epoch.

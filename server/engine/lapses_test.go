@@ -28,6 +28,7 @@ func TestALapseIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
 		{"for a while", 9 * time.Second, false, life, life, spec.PhaseRunning, 7 * time.Second, true},
 		{"ready again", 10 * time.Second, true, life, life, spec.PhaseRunning, 0, false},
 		{"it counts anew", 12 * time.Second, false, life, life, spec.PhaseRunning, 0, true},
+		{"another life counts its own", 19 * time.Second, false, other, other, spec.PhaseRunning, 0, true},
 		{"another life has not been ready", 20 * time.Second, false, other, life, spec.PhaseRunning, 0, false},
 		{"one that stops is none", 30 * time.Second, false, life, life, spec.PhaseStopping, 0, false},
 	}

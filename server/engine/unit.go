@@ -106,6 +106,8 @@ func translate(v world.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 		err = u.setVolumes(v, a)
 	case plan.DropVolume:
 		err = u.dropVolume(v, a, now)
+	case plan.RestoreVolume:
+		err = u.restoreVolume(v, a)
 	case plan.VoidRequest:
 		u.voidRequest(v, a)
 	case plan.RemoveSet:

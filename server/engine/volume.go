@@ -20,6 +20,7 @@ func (u *unit) volume(v world.View, volume spec.Volume) {
 // setVolumes guards that no life begins meanwhile: a volume that is reclaimed has no
 // user, and none whom the node knows and we do not.
 func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
+	w := v.World(a.Volumes[0].ID.Ref())
 	guarded := map[string]bool{}
 	once := func(key string, rev store.Rev) {
 		if !guarded[key] {
@@ -34,19 +35,57 @@ func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
 		}
 		m, member := v.Member(volume.ID)
 		once(store.MemberKey(volume.ID), member)
-		if volume.Fate == spec.FateReclaiming {
+		switch {
+		case volume.Fate == spec.FateReclaiming || volume.Fate == spec.FateLost:
 			if m != nil {
-				return fmt.Errorf("reclaim volume %s of %s: token %s may use it", volume.UID, volume.ID, m.Token)
+				r, report := v.Report(volume.ID)
+				if volume.Fate == spec.FateReclaiming || r == nil || r.Token != m.Token || !r.Phase.Over() {
+					return fmt.Errorf("set volume %s of %s %s: token %s may use it", volume.UID, volume.ID, volume.Fate, m.Token)
+				}
+				once(store.ReportKey(volume.ID), report)
 			}
 			_, facts, _ := v.NodeRevs(volume.Node)
 			once(store.FactsKey(volume.Node), facts)
 			u.unsay(v, volume)
-			if _, asked := v.VolumeRequest(volume.ID, volume.Claim); asked != 0 {
-				u.replace(store.VolumeRequestKey(volume.ID, volume.Claim), asked)
+			u.answerVolume(v, volume.ID, volume.Claim)
+		case now.Fate == spec.FateLost || now.Fate == spec.FateRestoring:
+			if !plan.Back(now, w.Said(volume.ID, volume.Claim)) {
+				return fmt.Errorf("keep volume %s of %s: its node does not say that it is there", volume.UID, volume.ID)
 			}
+			u.seen(store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), v.VolumeReportRev(volume.ID, volume.Claim, volume.UID))
 		}
 		u.volume(v, volume)
 	}
+	return nil
+}
+
+// answerVolume removes what a person asked of a volume, as it was seen.
+func (u *unit) answerVolume(v world.View, id spec.Identity, claim spec.ClaimName) {
+	if _, asked := v.VolumeRequest(id, claim); asked != 0 {
+		u.replace(store.VolumeRequestKey(id, claim), asked)
+	}
+}
+
+// restoreVolume makes the record of a volume in the trash, where its claim has none, and
+// nobody lives who could get another meanwhile.
+func (u *unit) restoreVolume(v world.View, a plan.RestoreVolume) error {
+	id, claim := a.Volume.ID, a.Volume.Claim
+	w := v.World(id.Ref())
+	said := w.Said(id, claim)
+	m, member := v.Member(id)
+	if m != nil || v.VolumeRev(id, claim) != 0 || said == nil || said.Volume != a.Volume.UID || said.State != spec.VolumeTrashed {
+		return fmt.Errorf("restore volume %s of %s: it does not lie in the trash alone", a.Volume.UID, id)
+	}
+	_, identity := v.Identity(id)
+	_, facts, _ := v.NodeRevs(a.Volume.Node)
+	u.seen(store.MemberKey(id), member)
+	u.seen(store.IdentityKey(id), identity)
+	u.seen(store.FactsKey(a.Volume.Node), facts)
+	u.seen(store.VolumeReportKey(id, claim, a.Volume.UID), v.VolumeReportRev(id, claim, a.Volume.UID))
+	u.seen(store.VolumeKey(id, claim), 0)
+	u.put(store.VolumeKey(id, claim), a.Volume)
+	u.put(store.IdentityKey(id), a.Identity)
+	u.answerVolume(v, id, claim)
 	return nil
 }
 
@@ -69,8 +108,7 @@ func (u *unit) voidRequest(v world.View, a plan.VoidRequest) {
 func (u *unit) dropVolume(v world.View, a plan.DropVolume, now time.Time) error {
 	w := v.World(a.ID.Ref())
 	volume, said := v.Volume(a.ID, a.Claim), w.Said(a.ID, a.Claim)
-	if volume == nil || said == nil || volume.UID != a.Volume || said.Volume != a.Volume ||
-		volume.Fate != spec.FateReclaiming || !said.State.Released() {
+	if volume == nil || volume.UID != a.Volume || !plan.Gone(volume, said) {
 		return fmt.Errorf("drop volume %s of %s: nothing proves it gone", a.Volume, a.ID)
 	}
 	_, member := v.Member(a.ID)

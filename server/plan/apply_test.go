@@ -62,6 +62,11 @@ func applyOne(w World, a Action) World {
 		m := *s.Member
 		m.Goal, m.StopReason = spec.GoalStop, a.Reason
 		s.Member, s.Request = &m, nil // answered
+		for i := range a.Volumes {
+			v := slotOf(&w, a.Volumes[i].ID)
+			v.Volumes = maps.Clone(v.Volumes)
+			v.Volumes[a.Volumes[i].Claim] = &a.Volumes[i]
+		}
 	case Forget:
 		s := slotOf(&w, a.ID)
 		s.Member, s.Report = nil, nil
@@ -80,7 +85,7 @@ func applyOne(w World, a Action) World {
 			s := slotOf(&w, v.ID)
 			s.Volumes = maps.Clone(s.Volumes)
 			s.Volumes[v.Claim] = v
-			if v.Fate == spec.FateReclaiming { // answered
+			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost { // answered
 				s.Asked = maps.Clone(s.Asked)
 				delete(s.Asked, v.Claim)
 			}
@@ -93,6 +98,18 @@ func applyOne(w World, a Action) World {
 		if a.Identity != nil {
 			s.Identity = a.Identity
 		}
+	case RestoreVolume:
+		s := slotOf(&w, a.Volume.ID)
+		s.Volumes, s.Said, s.Asked = maps.Clone(s.Volumes), maps.Clone(s.Said), maps.Clone(s.Asked)
+		if s.Volumes == nil {
+			s.Volumes = map[spec.ClaimName]*spec.Volume{}
+		}
+		if s.Volumes[a.Volume.Claim] != nil {
+			panic("a volume came back beside another")
+		}
+		s.Volumes[a.Volume.Claim], s.Identity = &a.Volume, &a.Identity
+		delete(s.Said, a.Volume.Claim) // of an earlier turn
+		delete(s.Asked, a.Volume.Claim)
 	case VoidRequest:
 		s := slotOf(&w, a.ID)
 		s.Asked = maps.Clone(s.Asked)

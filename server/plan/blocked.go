@@ -24,7 +24,8 @@ const (
 	BlockedStray       = "Stray"
 	BlockedRestored    = "Restored" // a node has not said what it runs since the store was restored
 	BlockedVolume      = "VolumeMismatch"
-	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up; a new one follows
+	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up, or is lost; a new one follows
+	BlockedRestoring   = "VolumeRestoring"  // its volume is being brought back from the trash
 	BlockedBackOff     = "BackOff"
 	BlockedUnreadable  = "Unreadable"
 	BlockedOrphaned    = "Orphaned" // nobody owns the set: see abandon

@@ -35,6 +35,8 @@ func TestCureOrdered(t *testing.T) {
 			want: "start=2/Update@n1/h3 | 2:Starting 1:WaitingForTurn 0:WaitingForTurn"},
 		{name: "also when the very first revision was bad", world: "ordered 3 n1 update=h2 current=h1? 0:missing/h1?",
 			want: "stop=0/Update | 0:Stopping 1:WaitingForPredecessor 2:WaitingForPredecessor"},
+		{name: "or only never was ready", world: "ordered 1 n1 update=h2 current=h1? 0:running/h1?",
+			want: "stop=0/Update | 0:Stopping"},
 		{name: "one that only never was ready on an abandoned revision", world: "ordered 2 n1 update=h3 current=h1 0:ready 1:running/h2?",
 			want: "stop=1/Update | 1:Stopping 0:WaitingForTurn"},
 		{name: "a starting one on the completed revision is not broken", world: "ordered 2 n1 update=h2 current=h1 0:ready 1:starting",

@@ -9,14 +9,18 @@ import (
 )
 
 // Refusal says why what a person asks of a volume is not done, and what to do first;
-// "": it is done as soon as nothing that may use the volume is in the way.
-func Refusal(w World, q spec.VolumeRequest) string {
+// "": it is done as soon as nothing that may use the volume is in the way. said is what the
+// node said of a volume in the trash, which World tells only of those that are asked for.
+func Refusal(w World, q spec.VolumeRequest, said *spec.VolumeReport) string {
 	if w.Set == nil {
 		w.Set = &spec.Set{Ref: q.ID.Ref(), Deleting: true}
 	}
 	s := newStep(w)
 	for i := range s.seats {
 		if t := &s.seats[i]; t.id == q.ID {
+			if t.volumes[q.Claim] == nil {
+				t.said = map[spec.ClaimName]*spec.VolumeReport{q.Claim: said}
+			}
 			return s.refusal(t, &q)
 		}
 	}
@@ -39,21 +43,32 @@ func (s *step) refusal(t *seat, q *spec.VolumeRequest) string {
 	switch {
 	case q.Token != t.lastToken():
 		return fmt.Sprintf("a life of %s began since that was asked", name)
-	case v == nil || v.UID != q.Volume:
-		return fmt.Sprintf("it is not the volume of %s any more", name)
-	case q.Verb != spec.VerbReclaim:
-		return fmt.Sprintf("%q is nothing that can be done with a volume", q.Verb)
 	case s.w.Set.Orphaned && !s.w.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
+	case q.Verb == spec.VerbRestore:
+		return s.noRestore(t, q)
+	case v == nil || v.UID != q.Volume:
+		return fmt.Sprintf("it is not the volume of %s any more", name)
+	case q.Verb == spec.VerbLost:
+		return s.notLost(t, v)
+	case q.Verb != spec.VerbReclaim:
+		return fmt.Sprintf("%q is nothing that can be done with a volume", q.Verb)
 	case v.Fate == spec.FateReclaiming:
 		return "it is being given up already"
+	case v.Fate == spec.FateLost:
+		return "its node looks for it, for it is said to be lost; wait until it has said whether it is there"
 	case s.inRange(t):
 		return fmt.Sprintf("the set wants %s; scale it so that %s is out of range, and give the volume up when it is gone", name, name)
 	case t.member != nil:
-		return fmt.Sprintf("token %s of %s may use it still; wait until that is over ('stead explain %s' says for what it waits)",
-			t.member.Token, name, t.id.Set)
+		return s.uses(t)
 	}
 	return ""
+}
+
+// uses says that a life may use the volumes of a seat.
+func (s *step) uses(t *seat) string {
+	return fmt.Sprintf("token %s of %s may use it still; wait until that is over ('stead explain %s' says for what it waits)",
+		t.member.Token, t.id.MemberName(), t.id.Set)
 }
 
 // askedFor is the request to do this with the volume of a claim; nil: none that holds.
@@ -65,6 +80,37 @@ func (s *step) askedFor(t *seat, claim spec.ClaimName, verb spec.VolumeVerb) *sp
 	return q
 }
 
+// free: nobody whom the store does not know may use the volumes of a seat.
+func (s *step) free(t *seat) bool { return len(t.strays) == 0 && s.unheard == "" }
+
+// byHand does what a person asks, but for giving a volume up (see reclaim): one that is
+// lost is looked for once more, and one in the trash gets its record again.
+func (s *step) byHand() {
+	for i := range s.seats {
+		t := &s.seats[i]
+		if len(t.asked) == 0 || t.forgotten || t.kept {
+			continue
+		}
+		s.lose(t)
+		for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
+			if q := s.askedFor(t, claim, spec.VerbRestore); q != nil && s.free(t) {
+				s.restore(t, q, t.said[claim])
+			}
+		}
+	}
+}
+
+// tellAsked says for what a request waits that is not about a volume with a record.
+func (s *step) tellAsked(t *seat) {
+	switch {
+	case len(t.strays) > 0:
+		s.block(t, BlockedStray, fmt.Sprintf("a volume of it is to come back, but node %s runs a life of it (token %s) that the store does not know",
+			t.strays[0].Node, t.strays[0].Stray.Token))
+	case s.unheard != "":
+		s.block(t, BlockedRestored, fmt.Sprintf("a volume of it is to come back, but the store was restored, and node %s has not said since what it runs", s.unheard))
+	}
+}
+
 // void removes the requests that will not be done.
 func (s *step) void(t *seat) {
 	for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
@@ -73,4 +119,20 @@ func (s *step) void(t *seat) {
 			s.act(VoidRequest{ID: t.id, Claim: claim, Volume: q.Volume, Text: why})
 		}
 	}
+}
+
+// answered: the request about a claim is done in this very step, after which the seat
+// has this volume.
+func (t *seat) answered(v *spec.Volume) {
+	t.asked = maps.Clone(t.asked)
+	delete(t.asked, v.Claim)
+	t.has(v)
+}
+
+func (t *seat) has(v *spec.Volume) {
+	t.volumes = maps.Clone(t.volumes)
+	if t.volumes == nil {
+		t.volumes = map[spec.ClaimName]*spec.Volume{}
+	}
+	t.volumes[v.Claim] = v
 }

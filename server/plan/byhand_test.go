@@ -79,11 +79,11 @@ func TestNoVolumeOfASetThatNobodyOwnsIsGivenUp(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
 	asks(1, spec.VerbReclaim)(&w)
 	q := *w.Slots[1].Asked["data"]
-	if why := Refusal(w, q); why != "" {
+	if why := Refusal(w, q, nil); why != "" {
 		t.Fatalf("refused while the set is owned: %s", why)
 	}
 	w.Set.Orphaned = true
-	if why := Refusal(w, q); !strings.Contains(why, orphanedText) {
+	if why := Refusal(w, q, nil); !strings.Contains(why, orphanedText) {
 		t.Errorf("refused %q; want what to do first", why)
 	}
 	if got := brief(Next(w)); got != "|" {
@@ -126,6 +126,173 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 		if got := TrashOf(w, w.Slots[1].Volumes["data"]); got.Duration != c.claim {
 			t.Errorf("%s: foretold %s; want %s", c.name, got, c.claim)
 		}
+	}
+}
+
+// tells is what the node of the volume of a slot says of it now.
+func tells(state spec.VolumeState, cause string) func(*World, *Slot, *spec.VolumeRequest) {
+	return func(_ *World, slot *Slot, q *spec.VolumeRequest) {
+		r := &spec.VolumeReport{ID: slot.ID, Claim: "data", Volume: q.Volume, Number: 3, Class: "ssd", Node: "n1", State: state, Cause: cause, SizeBytes: 7}
+		if v := slot.Volumes["data"]; v != nil {
+			r.Turn = v.Turn
+		}
+		slot.Said = map[spec.ClaimName]*spec.VolumeReport{"data": r}
+	}
+}
+
+// reports has the life of the slot say this.
+func reports(phase spec.Phase, cause string) func(*World, *Slot, *spec.VolumeRequest) {
+	return func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
+		slot.Report = &spec.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Phase: phase, Cause: cause, Message: "not there"}
+	}
+}
+
+func stray(_ *World, slot *Slot, _ *spec.VolumeRequest) {
+	slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID}}}
+}
+
+func restored(w *World, _ *Slot, _ *spec.VolumeRequest) { w.Epoch = 2 }
+
+func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
+	absent := reports(spec.PhasePreparing, spec.CauseVolumeMissing)
+	check(t, []rule{
+		{name: "the life that misses it is ended", world: "ordered 1 volumes n1 0:starting",
+			change: asks(0, spec.VerbLost, absent), want: "stop=0/Replace | 0:Stopping"},
+		{name: "and waited for", world: "ordered 1 volumes n1 0:turning",
+			change: asks(0, spec.VerbLost), want: "| 0:Stopping"},
+		{name: "then its node looks", world: "ordered 1 volumes n1 0:turned",
+			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+		{name: "so it does of one that is over by itself", world: "ordered 1 volumes n1 0:over",
+			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+		{name: "and of a member without a life", world: "ordered 1 volumes n1 0:volume",
+			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+		{name: "also when it is out of range", world: "ordered 1 volumes n1 0:ready 1:volume",
+			change: asks(1, spec.VerbLost), want: "set=1/Lost | 1:VolumeReclaiming"},
+		{name: "and without its set", world: "gone volumes n1 0:volume",
+			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+		{name: "a life that runs uses it", world: "ordered 1 volumes n1 0:ready",
+			change: asks(0, spec.VerbLost), want: "void=0 |"},
+		{name: "one that ran keeps it whatever it says now", world: "ordered 1 volumes n1 0:ready",
+			change: asks(0, spec.VerbLost, reports(spec.PhaseRunning, spec.CauseVolumeMissing)), want: "void=0 | 0:VolumeMissing"},
+		{name: "one that waits for something else does not miss it", world: "ordered 1 volumes n1 0:starting",
+			change: asks(0, spec.VerbLost, reports(spec.PhasePreparing, "DiskMissing")), want: "void=0 | 0:DiskMissing"},
+		{name: "one of which nothing was heard may use it", world: "ordered 1 volumes n1 0:assigned",
+			change: asks(0, spec.VerbLost), want: "void=0 | 0:Starting"},
+		{name: "one that is scaled away ends in its order", world: "ordered 1 volumes n1 0:ready 1:stopping",
+			change: asks(1, spec.VerbLost, absent), want: "void=1 | 1:Stopping"},
+		{name: "silence proves nothing", world: "ordered 1 volumes n1 n2~ 0:turning@n2",
+			change: asks(0, spec.VerbLost), want: "| 0:NodeSilent"},
+		{name: "a life that the store does not know may use it", world: "ordered 1 volumes n1 0:volume",
+			change: asks(0, spec.VerbLost, stray), want: "| 0:Stray"},
+		{name: "after a restore a node may run one", world: "ordered 1 volumes n1 0:volume",
+			change: asks(0, spec.VerbLost, restored), want: "| 0:Restored"},
+		{name: "one that goes and is missing", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
+			change: asks(1, spec.VerbLost, tells(spec.VolumeRefused, spec.CauseVolumeMissing)), want: "set=1/Lost | 1:VolumeMissing"},
+		{name: "one that goes and is refused for another cause", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
+			change: asks(1, spec.VerbLost, tells(spec.VolumeRefused, "DiskMissing")), want: "void=1 | 1:DiskMissing"},
+		{name: "one that goes and of which nothing was said", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
+			change: asks(1, spec.VerbLost), want: "void=1 | 1:VolumeReclaiming"},
+		{name: "not twice", world: "ordered 1 volumes n1 0:volume=Lost",
+			change: asks(0, spec.VerbLost), want: "void=0 | 0:VolumeReclaiming"},
+		{name: "what is looked for is not given up beside", world: "ordered 1 volumes n1 0:ready 1:volume=Lost",
+			change: asks(1, spec.VerbReclaim), want: "void=1 | 1:VolumeReclaiming"},
+		{name: "what comes back is not lost", world: "ordered 1 volumes n1 0:volume=Restoring",
+			change: asks(0, spec.VerbLost), want: "void=0 | 0:VolumeRestoring"},
+		{name: "nobody starts beside it", world: "ordered 1 volumes n1 0:volume=Lost", want: "| 0:VolumeReclaiming"},
+		{name: "it is absent: its record goes, the address stays", world: "ordered 1 volumes n1 0:volume=Lost+Absent",
+			want: "drop=0 | 0:VolumeReclaiming"},
+		{name: "what was left of it lies in the trash", world: "ordered 1 volumes n1 0:volume=Lost+Trashed",
+			want: "drop=0 | 0:VolumeReclaiming"},
+		{name: "it is there: it is kept", world: "ordered 1 volumes n1 0:volume=Lost+Found",
+			want: "set=0/Keep | 0:VolumeReclaiming"},
+		{name: "its node cannot tell: it is waited for", world: "ordered 1 volumes n1 0:volume=Lost+Refused",
+			want: "| 0:VolumeForeign"},
+		{name: "after a restore nothing is forgotten", world: "ordered 1 volumes n1 0:volume=Lost+Absent",
+			change: func(w *World) { w.Epoch = 2 }, want: "| 0:Restored"},
+		{name: "the larger size of a claim is no reason to keep it", world: "ordered 1 volumes n1 0:volume=Lost",
+			change: func(w *World) { w.Set.Spec.VolumeClaimTemplates[0] = claim("data", 20) }, want: "| 0:VolumeReclaiming"},
+	})
+}
+
+func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
+	trashed := func(w *World, slot *Slot, q *spec.VolumeRequest) {
+		q.Volume = "old-1"
+		tells(spec.VolumeTrashed, "")(w, slot, q)
+	}
+	check(t, []rule{
+		{name: "a member that is gone", world: "ordered 1 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
+		{name: "without its set", world: "gone volumes n1 1:none",
+			change: asks(1, spec.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
+		{name: "before a member that is wanted begins", world: "ordered 2 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
+		{name: "the claim has another", world: "ordered 1 volumes n1 0:ready 1:volume",
+			change: asks(1, spec.VerbRestore, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }, tells(spec.VolumeTrashed, "")), want: "void=1 |"},
+		{name: "it is in its place", world: "ordered 1 volumes n1 0:ready 1:volume",
+			change: asks(1, spec.VerbRestore), want: "void=1 |"},
+		{name: "it is on its way to the trash", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
+			change: asks(1, spec.VerbRestore), want: "void=1 | 1:VolumeReclaiming"},
+		{name: "it is erased", world: "ordered 1 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore), want: "void=1 |"},
+		{name: "its node says something else of it", world: "ordered 1 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, tells(spec.VolumeFound, "")), want: "void=1 |"},
+		{name: "what is said is of another", world: "ordered 1 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }), want: "void=1 |"},
+		{name: "a life began since", world: "ordered 1 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Token.Number-- }), want: "void=1 |"},
+		{name: "a life runs, without a volume of the claim", world: "ordered 2 n1 0:ready 1:ready",
+			change: asks(1, spec.VerbRestore, trashed), want: "void=1 |"},
+		{name: "a life that the store does not know may run", world: "ordered 1 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, stray), want: "| 1:Stray"},
+		{name: "after a restore a node may run one", world: "ordered 1 volumes n1 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, restored), want: "| 1:Restored"},
+		{name: "nobody starts beside it", world: "ordered 1 volumes n1 0:volume=Restoring", want: "| 0:VolumeRestoring"},
+		{name: "its node has it back", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Found", want: "set=1/Keep |"},
+		{name: "what was said before is not enough", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Found",
+			change: func(w *World) { w.Slots[1].Volumes["data"].Turn = 1 }, want: "| 1:VolumeRestoring"},
+		{name: "that it lies in the trash is no reason to forget it", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Trashed",
+			want: "| 1:VolumeRestoring"},
+		{name: "it is in neither place", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Absent", want: "drop=1+address | 1:VolumeRestoring"},
+		{name: "something stands in its place", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Refused", want: "| 1:VolumeForeign"},
+		{name: "a person calls it off", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring",
+			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 1:VolumeRestoring"},
+		{name: "a set that is deleted with its volumes does not", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume=Restoring",
+			want: "remove | 0:VolumeRestoring"},
+	})
+}
+
+func TestAVolumeThatComesBackIsWhatItWas(t *testing.T) {
+	w := world(t, "ordered 1 volumes n1 0:ready 1:none")
+	asks(1, spec.VerbRestore, func(w *World, slot *Slot, q *spec.VolumeRequest) {
+		q.Volume = "old-1"
+		tells(spec.VolumeTrashed, "")(w, slot, q)
+		slot.Said["data"].Turn = 4
+	})(&w)
+	a := Next(w).Actions[0].(RestoreVolume)
+	v := a.Volume
+	if v.UID != "old-1" || v.Number != 3 || v.Class != "ssd" || v.Node != "n1" || v.SizeBytes != 7 || v.Turn != 5 || v.Fate != spec.FateRestoring {
+		t.Errorf("it comes back as %+v", v)
+	}
+	if a.Identity.VolumeNumbers["data"] != 3 || a.Identity.VolumeReady["data"] != 3 || a.Identity.LastToken.IsZero() {
+		t.Errorf("the identity has %+v; want the number, as used", a.Identity)
+	}
+	w.Slots[1].Identity.VolumeNumbers, w.Slots[1].Identity.VolumeReady = map[spec.ClaimName]int{"data": 5}, map[spec.ClaimName]int{"data": 4}
+	if a = Next(w).Actions[0].(RestoreVolume); a.Identity.VolumeNumbers["data"] != 5 || a.Identity.VolumeReady["data"] != 4 {
+		t.Errorf("the identity has %+v; want no number twice", a.Identity)
+	}
+	w = world(t, "ordered 1 volumes n1 0:volume=Lost+Found")
+	if kept := Next(w).Actions[0].(SetVolumes).Volumes[0]; kept.Turn != 1 {
+		t.Errorf("found again it is in turn %d; want the next, so that nothing said before counts", kept.Turn)
+	}
+}
+
+// A volume in the place of a lost one has the next number, on which nobody was ready.
+func TestAfterALostVolumeComesANewOne(t *testing.T) {
+	w := world(t, "ordered 1 volumes n1 0:volume=Lost+Absent")
+	w = applyOne(w, Next(w).Actions[0])
+	start := Next(w).Actions[0].(Start)
+	if start.Volumes[0].Number != 2 || start.Identity.VolumeReady["data"] != 1 {
+		t.Errorf("made %+v with %+v; want the number 2, on which nobody was ready", start.Volumes[0], start.Identity)
 	}
 }
 

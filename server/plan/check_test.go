@@ -47,6 +47,8 @@ func brief(p Plan) string {
 			if a.FreeAddress {
 				words[len(words)-1] += "+address"
 			}
+		case RestoreVolume:
+			words = append(words, fmt.Sprintf("restore=%d", a.Volume.ID.Ordinal))
 		case VoidRequest:
 			words = append(words, fmt.Sprintf("void=%d", a.ID.Ordinal))
 		case RemoveSet:

@@ -59,7 +59,8 @@ type Slot struct {
 	// Report is of Member's token, else nil (reports of another token are absent).
 	Report  *spec.Report
 	Volumes map[spec.ClaimName]*spec.Volume
-	// Said is what the volume's node said of it; of other volumes it is absent.
+	// Said is what the volume's node said of it in its present turn; of other volumes it is
+	// absent. Where there is none: of the one in the trash that Asked wants back.
 	Said map[spec.ClaimName]*spec.VolumeReport
 	// Asked are a person's requests about volumes, by claim, also those that are void.
 	Asked map[spec.ClaimName]*spec.VolumeRequest
@@ -136,7 +137,7 @@ type Blocked struct {
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
 // AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
-// MarkBootstrapped, SetVolumes, DropVolume, VoidRequest, RemoveSet.
+// MarkBootstrapped, SetVolumes, DropVolume, RestoreVolume, VoidRequest, RemoveSet.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
@@ -176,7 +177,7 @@ type Stop struct {
 }
 
 // SetVolumes gives volumes another fate or size; Text tells why. What a person asked of
-// one that is given up is answered with it.
+// one that is given up or lost is answered with it.
 type SetVolumes struct {
 	Volumes []spec.Volume
 	Text    string
@@ -188,11 +189,20 @@ type DropVolume struct {
 	ID     spec.Identity
 	Claim  spec.ClaimName
 	Volume spec.VolumeID
+	Turn   int
 	// Identity is the identity's record as it is to be, nil when it stays; FreeAddress:
 	// nothing of the identity remains, so that its address goes to quarantine.
 	Identity    *spec.IdentityRecord
 	FreeAddress bool
 	Text        string
+}
+
+// RestoreVolume gives a volume that lies in the trash a record again, for its claim has
+// none, and answers the request for it. Identity is the identity's record as it is to be.
+type RestoreVolume struct {
+	Volume   spec.Volume
+	Identity spec.IdentityRecord
+	Text     string
 }
 
 // VoidRequest removes what a person asked of a volume and what will not be done; Text
@@ -235,5 +245,6 @@ func (MarkReady) action()        {}
 func (MarkBootstrapped) action() {}
 func (SetVolumes) action()       {}
 func (DropVolume) action()       {}
+func (RestoreVolume) action()    {}
 func (VoidRequest) action()      {}
 func (RemoveSet) action()        {}

@@ -25,7 +25,7 @@ func (s *step) fate(v *spec.Volume) spec.VolumeFate {
 		when = policy.WhenDeleted
 	}
 	switch {
-	case v.Fate == spec.FateReclaiming || s.claimTemplate(v.Claim) == nil:
+	case v.Fate.Ordered() || s.claimTemplate(v.Claim) == nil:
 		return v.Fate
 	case when == spec.Delete:
 		return spec.FateDelete
@@ -50,7 +50,7 @@ func (s *step) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
 func (s *step) decided(v *spec.Volume, fate spec.VolumeFate) (spec.Volume, bool) {
 	now := *v
 	now.Fate = fate
-	if c := s.claimTemplate(v.Claim); c != nil && v.Fate != spec.FateReclaiming {
+	if c := s.claimTemplate(v.Claim); c != nil && !v.Fate.Ordered() {
 		now.TrashAfter = trash(c)
 	}
 	return now, now.Fate != v.Fate || now.Trash() != v.Trash()
@@ -101,7 +101,7 @@ func (s *step) keep() {
 		var changed []spec.Volume
 		for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
 			v := t.volumes[claim]
-			if v.Fate == spec.FateReclaiming {
+			if v.Fate.Ordered() {
 				continue
 			}
 			kept, size := *v, v.SizeBytes
@@ -127,6 +127,7 @@ func (s *step) release() (given bool) {
 	for i := range s.seats {
 		t := &s.seats[i]
 		given = s.reclaim(t) || given
+		s.comeBack(t)
 		s.void(t)
 		if s.unheard == "" {
 			s.drop(t)
@@ -179,10 +180,10 @@ func (s *step) reclaim(t *seat) bool {
 func (s *step) drop(t *seat) {
 	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
 		v, said := t.volumes[claim], t.said[claim]
-		if v.Fate != spec.FateReclaiming || said == nil || said.Volume != v.UID || !said.State.Released() {
+		if !Gone(v, said) {
 			continue
 		}
-		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Text: fmt.Sprintf("node %s says that it is %s", v.Node, said.State)}
+		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Turn: v.Turn, Text: fmt.Sprintf("node %s says that it is %s", v.Node, said.State)}
 		if t.identity != nil && !s.inRange(t) && t.member == nil && !t.forgotten && len(t.volumes) == 1 && len(t.strays) == 0 {
 			rec := spec.IdentityRecord{ID: t.id, LastToken: t.identity.LastToken}
 			if !s.w.Set.Deleting {
@@ -208,29 +209,40 @@ func (s *step) tellGivenUp(t *seat) {
 			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but node %s runs a life of it (token %s) that the store does not know",
 				claim, t.strays[0].Node, t.strays[0].Stray.Token))
 			return
-		case v.Fate == spec.FateReclaiming:
+		case v.Fate.Ordered():
 			reason, text := s.givenUp(t, v)
 			s.block(t, reason, text)
 			return
 		}
 	}
+	if len(t.asked) > 0 {
+		s.tellAsked(t)
+	}
 }
 
-// givenUp says what a volume that is being reclaimed waits for.
+// givenUp says what a volume waits for about which its node has an order.
 func (s *step) givenUp(t *seat, v *spec.Volume) (reason, text string) {
 	what := fmt.Sprintf("its volume %s of the claim %s is being given up", v.UID, v.Claim)
+	switch v.Fate {
+	case spec.FateLost:
+		what = fmt.Sprintf("its volume %s of the claim %s is said to be lost, and looked for once more", v.UID, v.Claim)
+	case spec.FateRestoring:
+		what = fmt.Sprintf("its volume %s of the claim %s is being brought back from the trash", v.UID, v.Claim)
+	}
 	n := s.node(v.Node)
 	switch said := t.said[v.Claim]; {
 	case n == nil || n.Session == nil || n.Session.UID != n.Node.UID:
 		return BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent", what, v.Node)
 	case said != nil && said.Volume == v.UID && said.State == spec.VolumeRefused:
 		return said.Cause, fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
+	case v.Fate == spec.FateRestoring:
+		return BlockedRestoring, fmt.Sprintf("%s of node %s", what, v.Node)
 	}
 	return BlockedReclaiming, fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)
 }
 
-// remains plans for what a set has left behind that is gone: volumes that are to go.
-// All else of it runs on and stays: absence is no order.
+// remains plans for what a set has left behind that is gone: volumes that are to go,
+// or of which a person asks something. All else of it runs on and stays: absence is no order.
 func remains(w World) Plan {
 	if len(w.Slots) == 0 {
 		return Plan{}
@@ -238,6 +250,7 @@ func remains(w World) Plan {
 	w.Set, w.Table = &spec.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
 	s := newStep(w)
 	if !s.unreadable() {
+		s.byHand()
 		s.release()
 	}
 	return s.plan

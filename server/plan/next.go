@@ -30,6 +30,7 @@ func (s *step) decide() {
 	s.revise()
 	s.forgetSurplus()
 	s.keep()
+	s.byHand()
 	s.settle()
 	s.release()
 	s.queue()

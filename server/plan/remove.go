@@ -11,6 +11,7 @@ func (s *step) remove() {
 	for i := range s.seats {
 		lives = lives || s.seats[i].member != nil
 	}
+	s.byHand()
 	given := s.release()
 	if !lives {
 		if !given {

@@ -24,6 +24,8 @@ func TestARenameIsCompleteWithEveryLife(t *testing.T) {
 		{"the last life has the former name", settled, "dbs", "db", []string{"db", "dbs"}, "db", "db"},
 		{"all have the new one", settled, "dbs", "db", []string{"dbs", "dbs"}, "dbs", "db"},
 		{"a lost status is read from the lives", settled, "dbs", "", []string{"db", "dbs"}, "db", "db"},
+		{"from whichever has the former one", settled, "dbs", "", []string{"dbs", "db"}, "db", "db"},
+		{"and not from one of an earlier version", settled, "dbs", "", []string{"", "db"}, "db", "db"},
 		{"not while the update goes on", "ordered 2 n1 update=h2 current=h1 0:ready 1:ready/h2", "dbs", "db", []string{"dbs", "dbs"}, "db", "db"},
 		{"nor before all are available", "ordered 2 n1 update=h2 current=h2 0:ready/h2 1:starting/h2", "dbs", "db", []string{"dbs", "dbs"}, "db", "db"},
 		{"nor while it is paused", "ordered 2 paused n1 update=h2 current=h2 0:ready/h2 1:ready/h2", "dbs", "db", []string{"dbs", "dbs"}, "db", "db"},

@@ -32,6 +32,7 @@ func TestRestart(t *testing.T) {
 			want: "start=1/Restart@n1/h2 | 1:Starting"},
 		{name: "one that waits for both its restart and its turn says one", world: "ordered 2 n1 update=h2 current=h1 0:ready 1:running/h2",
 			change: asked(0), want: "| 0:WaitingForTurn 1:NotReady"},
+		{name: "one whose life is over is replaced as ever", world: "ordered 1 n1 0:over", change: asked(0), want: "start=0/Replace@n1 | 0:Starting"},
 		{name: "one that stops already is left", world: "ordered 1 n1 0:stopping", change: asked(0), want: "| 0:Stopping"},
 		{name: "nobody else starts beside it", world: "ordered 3 n1 0:over 1:ready 2:running", change: asked(2),
 			want: "stop=2/Restart | 0:WaitingForTurn 2:Stopping"},

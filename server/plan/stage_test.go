@@ -14,9 +14,11 @@ import (
 
 // stage is the world of a scenario.
 type stage struct {
-	t   *testing.T
-	w   World
-	bad map[string]string // what members or revisions do instead of getting ready
+	t       *testing.T
+	w       World
+	bad     map[string]string      // what members or revisions do instead of getting ready
+	missing map[spec.VolumeID]bool // volumes whose directories are not there
+	trash   map[string]*spec.VolumeReport
 	// gone: it was told that the set is; refused: why a person's request was not made.
 	gone    bool
 	refused string
@@ -33,15 +35,24 @@ type stage struct {
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
 //	reserve 1 5-7 | deadline 60 | onFailure Rollback | replaceBroken Never
 //	node n1 silent | back     it loses its session, or has one again
-//	reclaim data-db-2         a person gives a volume up
+//	reclaim | lost | restore data-db-2   a person gives a volume up, says that it is
+//	                          lost, or wants it back
+//	vanishes | returns data-db-2         its directory
 //	pass 600s                 time goes by
 func (s *stage) command(words []string) {
 	s.t.Helper()
 	switch {
 	case words[0] == "set":
 		s.w, s.bad, s.gone = world(s.t, strings.Join(words[1:], " ")), map[string]string{}, false
+		s.missing, s.trash = map[spec.VolumeID]bool{}, map[string]*spec.VolumeReport{}
 	case words[0] == "reclaim":
 		s.ask(words[1], spec.VerbReclaim)
+	case words[0] == "lost":
+		s.ask(words[1], spec.VerbLost)
+	case words[0] == "restore":
+		s.ask(words[1], spec.VerbRestore)
+	case words[0] == "vanishes", words[0] == "returns":
+		s.lose(words[1], words[0] == "vanishes")
 	case words[0] == "pass":
 		s.pass(words[1])
 	case words[0] == "node":
@@ -225,7 +236,7 @@ func said(a Action) string {
 		return fmt.Sprintf("%s stops (%s)", a.ID.MemberName(), a.Reason)
 	case Forget:
 		return a.ID.MemberName() + " is gone"
-	case SetVolumes, DropVolume, VoidRequest:
+	case SetVolumes, DropVolume, RestoreVolume, VoidRequest:
 		return saidOfVolumes(a)
 	case MarkBootstrapped:
 		return "the set is bootstrapped"
@@ -250,6 +261,8 @@ func (s *stage) obey() (any bool) {
 		switch {
 		case m.Goal == spec.GoalStop:
 			r.Phase = spec.PhaseStopped
+		case s.misses(m) && (slot.Report == nil || slot.Report.Phase != spec.PhaseRunning):
+			r.Phase, r.Cause, r.Message = spec.PhasePreparing, spec.CauseVolumeMissing, "it was in use before and is not there"
 		case how == "crashes":
 			r.Cause, r.Message = "CrashLoop", "exited with code 1"
 		case how != "is-unready":

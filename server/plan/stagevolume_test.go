@@ -19,8 +19,15 @@ func (s *stage) ask(name string, verb spec.VolumeVerb) {
 	if v := slot.Volumes[q.Claim]; v != nil {
 		q.Volume = v.UID
 	}
-	if s.refused = Refusal(s.w, q); s.refused == "" {
+	said := s.trash[name]
+	if verb == spec.VerbRestore && said != nil {
+		q.Volume = said.Volume
+	}
+	if s.refused = Refusal(s.w, q, said); s.refused == "" {
 		slot.Asked = map[spec.ClaimName]*spec.VolumeRequest{q.Claim: &q}
+		if said != nil && slot.Volumes[q.Claim] == nil {
+			slot.Said = map[spec.ClaimName]*spec.VolumeReport{q.Claim: said}
+		}
 	}
 }
 
@@ -34,6 +41,8 @@ func saidOfVolumes(a Action) string {
 		}
 	case DropVolume:
 		lines = append(lines, fmt.Sprintf("%s is gone: %s", spec.VolumeName(a.ID, a.Claim), a.Text))
+	case RestoreVolume:
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", spec.VolumeName(a.Volume.ID, a.Volume.Claim), a.Volume.Fate, a.Text))
 	case VoidRequest:
 		lines = append(lines, fmt.Sprintf("what was asked of %s is not done: %s", spec.VolumeName(a.ID, a.Claim), a.Text))
 	}
@@ -46,18 +55,51 @@ func (s *stage) move() (any bool) {
 	for i := range s.w.Slots {
 		slot := &s.w.Slots[i]
 		for claim, v := range slot.Volumes {
-			if v.Fate != spec.FateReclaiming || slot.Said[claim] != nil || !s.live(v.Node) {
+			if !v.Fate.Ordered() || !s.live(v.Node) {
+				continue
+			}
+			r := s.told(v)
+			if old := slot.Said[claim]; old != nil && *old == r {
 				continue
 			}
 			slot.Said = maps.Clone(slot.Said)
 			if slot.Said == nil {
 				slot.Said = map[spec.ClaimName]*spec.VolumeReport{}
 			}
-			slot.Said[claim] = &spec.VolumeReport{ID: slot.ID, Claim: claim, Volume: v.UID, Node: v.Node, State: spec.VolumeTrashed}
-			any = true
+			slot.Said[claim], any = &r, true
 		}
 	}
 	return any
+}
+
+// told has a volume's host obey, and is what it says then.
+func (s *stage) told(v *spec.Volume) spec.VolumeReport {
+	name := spec.VolumeName(v.ID, v.Claim)
+	r := spec.VolumeReport{ID: v.ID, Claim: v.Claim, Volume: v.UID, Number: v.Number, Class: v.Class, Node: v.Node, Turn: v.Turn, State: spec.VolumeFound}
+	switch missing := s.missing[v.UID]; {
+	case v.Fate == spec.FateRestoring:
+		delete(s.trash, name)
+	case missing && v.Fate == spec.FateLost:
+		r.State = spec.VolumeAbsent
+	case missing:
+		r.State, r.Cause, r.Message = spec.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
+	case v.Fate == spec.FateReclaiming:
+		r.State = spec.VolumeTrashed
+		s.trash[name] = &r
+	}
+	return r
+}
+
+// lose takes the directory of a volume away, or puts it back.
+func (s *stage) lose(name string, away bool) {
+	s.t.Helper()
+	claim, member, _ := strings.Cut(name, "-")
+	s.missing[s.slot(member).Volumes[spec.ClaimName(claim)].UID] = away
+}
+
+// misses: a volume of the life is not there.
+func (s *stage) misses(m *spec.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return s.missing[v.ID] })
 }
 
 // volumes writes what there is of volumes, and what a person was refused.
@@ -66,8 +108,15 @@ func (s *stage) volumes(out io.Writer) {
 	for i := range s.w.Slots {
 		slot := &s.w.Slots[i]
 		for _, claim := range slices.Sorted(maps.Keys(slot.Volumes)) {
-			words = append(words, fmt.Sprintf("%s %s", spec.VolumeName(slot.ID, claim), slot.Volumes[claim].Fate))
+			v := slot.Volumes[claim]
+			words = append(words, fmt.Sprintf("%s %s", spec.VolumeName(slot.ID, claim), v.Fate))
+			if v.Number > 1 {
+				words[len(words)-1] += fmt.Sprintf(" (number %d)", v.Number)
+			}
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.trash)) {
+		words = append(words, name+" in the trash")
 	}
 	if len(words) > 0 {
 		fmt.Fprintln(out, "    volumes "+strings.Join(words, ", "))

@@ -11,11 +11,11 @@ import (
 // storage finds the volume of each claim for the life that a begins on node, and makes
 // those that were never made; rec gets their numbers. A volume that has a record is
 // used or waited for: it is never made a second time (promise 2). One that is being
-// given up is waited for also when the set has its claim no more: no node gives up a
+// given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
 // volume of an identity that has a life.
 func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a *Start) (reason, text string) {
 	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
-		if v := t.volumes[claim]; v.Fate == spec.FateReclaiming {
+		if v := t.volumes[claim]; v.Fate.Ordered() {
 			return s.givenUp(t, v)
 		}
 	}

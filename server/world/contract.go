@@ -53,14 +53,14 @@ type View interface {
 	// VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
 	// nil and 0: nothing.
 	VolumeRequest(id spec.Identity, c spec.ClaimName) (*spec.VolumeRequest, store.Rev)
-	// VolumesOn lists the volumes that node is to give up, and VolumeReportsOn what it
-	// said of such; both in the order of their keys.
+	// VolumesOn lists the volumes about which node has an order, and VolumeReportsOn what
+	// it said of volumes; both in the order of their keys.
 	VolumesOn(node spec.NodeName) []*spec.Volume
 	VolumeReportsOn(node spec.NodeName) []*spec.VolumeReport
 	// Volume is the volume of a claim now; nil: none.
 	Volume(id spec.Identity, c spec.ClaimName) *spec.Volume
 	// Remains lists the sets that are gone and leave something to do: volumes that
-	// are being given up, or of which a person asks something.
+	// are being given up or brought back, or of which a person asks something.
 	Remains() []spec.SetRef
 	// MembersOn lists the identities whose life is on node, sorted.
 	MembersOn(node spec.NodeName) []spec.Identity

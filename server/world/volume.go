@@ -15,21 +15,31 @@ type volumeKey struct {
 	volume spec.VolumeID
 }
 
-// heard is what was said of the present volumes; nil: nothing.
+// heard is what was said of the present volumes in their present turn, and of those that
+// a person wants back; nil: nothing.
 func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 	var out map[spec.ClaimName]*spec.VolumeReport
-	for claim, v := range l.volumes {
-		if v.record == nil {
-			continue
-		}
-		r := l.said[volumeKey{claim, v.record.UID}].record
-		if r == nil || r.Node != v.record.Node {
-			continue
-		}
+	hear := func(claim spec.ClaimName, r *spec.VolumeReport) {
 		if out == nil {
 			out = map[spec.ClaimName]*spec.VolumeReport{}
 		}
 		out[claim] = r
+	}
+	for claim, q := range l.asked {
+		if q.record == nil || q.record.Verb != spec.VerbRestore || l.volumes[claim].mod != 0 {
+			continue
+		}
+		if r := l.said[volumeKey{claim, q.record.Volume}].record; r != nil {
+			hear(claim, r)
+		}
+	}
+	for claim, v := range l.volumes {
+		if v.record == nil {
+			continue
+		}
+		if r := l.said[volumeKey{claim, v.record.UID}].record; r != nil && r.Node == v.record.Node && r.Turn == v.record.Turn {
+			hear(claim, r)
+		}
 	}
 	return out
 }
@@ -75,13 +85,13 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) e
 	return err
 }
 
-// moveVolume keeps the list of volumes that each node is to give up.
+// moveVolume keeps the list of volumes about which each node has an order.
 func (s *state) moveVolume(key string, old, now *spec.Volume) {
-	if old != nil && old.Fate == spec.FateReclaiming {
+	if old != nil && old.Fate.Ordered() {
 		delete(s.node(old.Node).volumes, key)
 		s.dropIdleNode(old.Node)
 	}
-	if now != nil && now.Fate == spec.FateReclaiming {
+	if now != nil && now.Fate.Ordered() {
 		s.node(now.Node).volumes[key] = now
 	}
 }
@@ -133,13 +143,13 @@ func (s *state) Remains() []spec.SetRef {
 	return refs
 }
 
-// unfinished: a volume of it is being given up, or a person asks something of one.
+// unfinished: a volume of it is to go or come, or a person asks something of one.
 func (l *slot) unfinished() bool {
 	if len(l.asked) > 0 {
 		return true
 	}
 	for _, e := range l.volumes {
-		if e.record != nil && e.record.Fate.Going() {
+		if e.record != nil && (e.record.Fate.Going() || e.record.Fate.Ordered()) {
 			return true
 		}
 	}

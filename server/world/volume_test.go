@@ -37,3 +37,38 @@ func TestWhatASetLeftBehindRemainsUntilItIsDone(t *testing.T) {
 		})
 	}
 }
+
+// What a node said before a volume came back from a fate is not heard any more; of one in
+// the trash it is heard when a person wants it back.
+func TestWhatWasSaidInAnEarlierTurnIsVoid(t *testing.T) {
+	s := memstore.New()
+	c, _ := start(t, s)
+	id := spec.Identity{Namespace: "default", Set: "s0"}
+	said := func(turn int) store.Op {
+		return put(store.VolumeReportKey(id, "data", "v"), spec.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n0", State: spec.VolumeTrashed, Turn: turn})
+	}
+	volume := put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v", Node: "n0", Fate: spec.FateReclaiming, Turn: 2})
+	ask := func(verb spec.VolumeVerb, v spec.VolumeID) store.Op {
+		return put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: v, Verb: verb})
+	}
+	for _, step := range []struct {
+		what string
+		op   store.Op
+		want bool
+	}{
+		{"no record, and nobody asks", said(1), false},
+		{"a person gives it up", ask(spec.VerbReclaim, "v"), false},
+		{"a person wants another back", ask(spec.VerbRestore, "w"), false},
+		{"a person wants it back", ask(spec.VerbRestore, "v"), true},
+		{"its record is of a later turn", volume, false},
+		{"and so is what is said", said(2), true},
+	} {
+		wait(t, c, commit(t, s, step.op))
+		c.Look(func(v View) {
+			w := v.World(id.Ref())
+			if got := w.Said(id, "data") != nil; got != step.want {
+				t.Errorf("%s: heard %v; want %v", step.what, got, step.want)
+			}
+		})
+	}
+}

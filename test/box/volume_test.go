@@ -1,13 +1,18 @@
 package box
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -183,4 +188,74 @@ func (s *script) tidy() bool {
 		}
 	}
 	return true
+}
+
+// By hand a kept volume goes and comes back, and a lost one is replaced, whoever leads and
+// whenever agents and servers die.
+func TestVolumesAreLookedAfterByHand(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a")
+	c.apply(shape{name: "db", replicas: 2, volumes: true, trash: "1h"})
+	c.ready("db", 2)
+	host, was := c.nodes["a"].host, c.standing()["db-1"]
+	fate := func(id spec.VolumeID) (fate spec.VolumeFate) {
+		for _, v := range c.volumes("db") {
+			if v.UID == id {
+				fate = v.Fate
+			}
+		}
+		return fate
+	}
+	reclaim := func(what, name string, lost bool, fine ...codes.Code) {
+		t.Helper()
+		c.must(what, func(ctx context.Context, api proto.ControlClient) error {
+			_, err := api.ReclaimVolume(ctx, &proto.ReclaimVolumeRequest{Name: name, Lost: lost})
+			return err
+		}, fine...)
+	}
+	c.scale("db", 1)
+	c.ready("db", 1)
+	c.crashServerAt(2, true)
+	reclaim("give up", string(was), false)
+	c.until("it lies in the trash", func() bool { return fate(was) == spec.FateTrashed && c.stand() == 1 && c.trashed() == 1 })
+	c.nodes["a"].restart()
+	c.must("bring back", func(ctx context.Context, api proto.ControlClient) error {
+		_, err := api.RestoreVolume(ctx, &proto.RestoreVolumeRequest{Name: string(was)})
+		return err
+	})
+	c.until("it is back", func() bool { return fate(was) == spec.FateKeep && c.stand() == 2 && c.trashed() == 0 })
+	c.scale("db", 2)
+	c.ready("db", 2)
+	if got := c.standing()["db-1"]; got != was {
+		t.Fatalf("db-1 has the volume %s; want %s, which came back", got, was)
+	}
+
+	c.until("it is noted that it was ready on it", func() bool {
+		_, kvs, err := c.store.Get(c.t.Context(), store.IdentityKey(member("db-1")))
+		if err != nil {
+			return false
+		}
+		rec, err := store.Decode[spec.IdentityRecord](kvs[store.IdentityKey(member("db-1"))])
+		return err == nil && rec.VolumeReady["data"] > 0
+	})
+	host.DropVolumes(member("db-1"), "data")
+	c.must("restart", func(ctx context.Context, api proto.ControlClient) error {
+		_, err := api.Restart(ctx, &proto.RestartRequest{Member: "db-1"})
+		return err
+	})
+	c.until("it misses its volume", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
+	c.nodes["a"].restart()
+	c.until("it still does", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
+	reclaim("take as lost", "data-db-1", true)
+	c.ready("db", 2)
+	next := c.standing()["db-1"]
+	if next == was || next == "" {
+		t.Errorf("db-1 has the volume %q, had %s; want another", next, was)
+	}
+	fact := filepath.Join(c.nodes["a"].root, "run/boot-1/members/default/db-1/volume-new")
+	if got, err := os.ReadFile(fact); err != nil || string(got) != "data replaced\n" {
+		t.Errorf("volume-new says %q, error %v", got, err)
+	}
+	reclaim("what is there", "data-db-1", true, codes.FailedPrecondition)
+	c.throughout(time.Second, "it stays", func() bool { return c.standing()["db-1"] == next })
 }

@@ -70,3 +70,66 @@ func TestVolumesThatGoLieInTheTrashAndThenAreErased(t *testing.T) {
 		t.Errorf("apply says %q", out)
 	}
 }
+
+// By hand, with real directories: a kept volume goes to the trash, comes back with what was in
+// it, goes again and is erased; one that somebody removed is replaced when a person says that
+// it is lost.
+func TestVolumesAreLookedAfterByHand(t *testing.T) {
+	l := newLab(t)
+	l.startServer()
+	l.startAgent()
+	l.stead("image", "load", l.toolArchive())
+	set := strings.NewReplacer("NAME", "db", "CLASS", "local", "replicas: 1", "replicas: 2").Replace(classSet)
+	volumes := l.path("agent/volumes")
+	place := volumes + "/default/db/data-1"
+	wait := []string{"--wait", "--timeout", "2m"}
+	stead := func(want string, args ...string) {
+		t.Helper()
+		if out := l.stead(append(args, wait...)...); !strings.Contains(out, want) {
+			t.Errorf("%v says %q; want %q", args, out, want)
+		}
+	}
+	l.apply("db", set, wait...)
+	l.eventually(2*time.Minute, "db-1 writes to its volume", func() error { _, err := os.Stat(place + "/data/mine"); return err })
+	if err := os.WriteFile(place+"/data/precious", []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stead("", "scale", "db", "--replicas", "1")
+	stead("lies in the trash", "volume", "reclaim", "data-db-1", "--yes")
+	if _, err := os.Stat(place); err == nil {
+		t.Error("it stands in its place still")
+	}
+	stead("is back in its place", "volume", "restore", "data-db-1")
+	if got, err := os.ReadFile(place + "/data/precious"); err != nil || string(got) != "data" {
+		t.Fatalf("brought back it holds %q, error %v", got, err)
+	}
+	stead("", "scale", "db", "--replicas", "2")
+	if _, err := os.Stat(place + "/data/precious"); err != nil {
+		t.Errorf("the member that returned has another volume: %v", err)
+	}
+	stead("", "scale", "db", "--replicas", "1")
+	if err := os.RemoveAll(place); err != nil {
+		t.Fatal(err)
+	}
+	l.stead("scale", "db", "--replicas", "2")
+	l.eventually(2*time.Minute, "db-1 misses its volume", func() error {
+		if out := l.stead("explain", "db"); !strings.Contains(out, "VolumeMissing") || !strings.Contains(out, "stead volume reclaim data-db-1 -n default --lost") {
+			return fmt.Errorf("explain: %s", out)
+		}
+		return nil
+	})
+	stead("is gone", "volume", "reclaim", "data-db-1", "--lost", "--yes")
+	l.stead("wait", "db", "--timeout", "2m")
+	l.eventually(2*time.Minute, "db-1 writes to the new one", func() error { _, err := os.Stat(place + "/data/mine"); return err })
+	if got, err := os.ReadFile(l.path("run/members/default/db-1/volume-new")); err != nil || string(got) != "data replaced\n" {
+		t.Errorf("volume-new says %q, error %v", got, err)
+	}
+	stead("", "scale", "db", "--replicas", "1")
+	stead("", "volume", "reclaim", "data-db-1", "--yes", "--trash-period", "0s")
+	l.eventually(2*time.Minute, "it is erased", func() error {
+		if found, err := os.ReadDir(volumes + "/.trash"); err != nil || len(found) > 0 {
+			return fmt.Errorf("in the trash: %v, error %v", found, err)
+		}
+		return nil
+	})
+}

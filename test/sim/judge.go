@@ -53,6 +53,7 @@ func newJudge(w *World) *judge {
 func (j *judge) restored() {
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
 	j.ends = map[life]bool{}
+	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
 }
 
 // started judges the begin of a process: no other of the identity runs anywhere, the

@@ -40,10 +40,57 @@ func (h *Host) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
 	}
 	delete(h.volumes, place)
 	h.trash[o.Volume] = trashed{
-		runtime.Trashed{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class},
+		runtime.Trashed{
+			ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
+			Turn: o.Turn, SizeBytes: o.SizeBytes,
+		},
 		h.now().Add(o.Trash.Duration),
 	}
 	return nil
+}
+
+// Restore moves a volume back into its place.
+func (h *Host) Restore(ctx context.Context, o spec.VolumeOrder) error {
+	if err := h.intercept(ctx, Call{"Restore", o.ID, string(o.Claim)}); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := placeOf(o.ID, o.Claim)
+	have, there := h.volumes[place]
+	_, moved := h.trash[o.Volume]
+	switch {
+	case there && have == o.Volume:
+		return nil
+	case there:
+		return fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
+	case !moved:
+		return fmt.Errorf("volume %s: %w", place, runtime.ErrAbsent)
+	}
+	delete(h.trash, o.Volume)
+	h.volumes[place] = o.Volume
+	return nil
+}
+
+// Lost looks for a volume.
+func (h *Host) Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error) {
+	if err := h.intercept(ctx, Call{"Lost", o.ID, string(o.Claim)}); err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := placeOf(o.ID, o.Claim)
+	have, there := h.volumes[place]
+	_, moved := h.trash[o.Volume]
+	switch {
+	case there && have == o.Volume:
+		return spec.VolumeFound, nil
+	case there:
+		return "", fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
+	case moved:
+		return spec.VolumeTrashed, nil
+	}
+	return spec.VolumeAbsent, nil
 }
 
 // Trash lists what lies in the trash.

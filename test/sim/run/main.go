@@ -24,6 +24,7 @@ func main() {
 	seeds := flag.Int("seeds", 1, "run at least so many seeds")
 	steps := flag.Int("steps", enough, "and make at least so many steps")
 	plant := flag.String("plant", "", "put in this fault")
+	often := flag.String("often", "", "draw these kinds of choices more often: restore,scale")
 	replay := flag.String("replay", "", "replay this file instead, and tell it")
 	out := flag.String("out", ".cache/sim-failed.txt", "where a run that failed is written")
 	plants := flag.Bool("plants", false, "look for every plant instead: each must be found")
@@ -42,6 +43,9 @@ func main() {
 	if !ok {
 		fmt.Fprintf(os.Stderr, "there is no plant %q\n", *plant)
 		os.Exit(2)
+	}
+	if *often != "" {
+		p.Often = strings.Split(*often, ",")
 	}
 	begin := time.Now()
 	t := sim.Crowd(*first, *seeds, *steps, p)

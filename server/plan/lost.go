@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// notLost says why a volume cannot be said to be lost; "": it can. A life that reports it
+// missing never used it, and is ended for it; whether it is there its node says in the
+// end, when no life is left.
+func (s *step) notLost(t *seat, v *spec.Volume) string {
+	said := t.said[v.Claim]
+	switch {
+	case v.Fate == spec.FateLost:
+		return fmt.Sprintf("node %s looks for it already", v.Node)
+	case v.Fate == spec.FateRestoring:
+		return "it is being brought back from the trash"
+	case v.Fate == spec.FateReclaiming && (said == nil || said.Cause != spec.CauseVolumeMissing):
+		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
+	case t.member == nil || t.over:
+		return ""
+	case !s.inRange(t):
+		return s.uses(t)
+	case t.stopping() || missing(t.report):
+		return ""
+	}
+	return fmt.Sprintf("token %s of %s does not say that it is missing, and a volume that is there is not lost",
+		t.member.Token, t.id.MemberName())
+}
+
+// missing: a volume of the life is not there, so that nothing of it ever ran.
+func missing(r *spec.Report) bool {
+	return r != nil && r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= spec.PhasePreparing.Rank()
+}
+
+// lose ends the life that waits for a volume that is lost, and when it is over has the
+// volume's node look once more.
+func (s *step) lose(t *seat) {
+	var lost []spec.Volume
+	for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
+		switch q := s.askedFor(t, claim, spec.VerbLost); {
+		case q == nil:
+		case t.member != nil && !t.over:
+			if !t.stopping() {
+				s.end(t, spec.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
+			}
+		case s.free(t):
+			v := *t.volumes[claim]
+			v.Fate = spec.FateLost
+			lost = append(lost, v)
+			t.answered(&v)
+		}
+	}
+	if len(lost) > 0 {
+		s.act(SetVolumes{Volumes: lost, Text: "a person says that it is lost; its node looks once more"})
+	}
+}

@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// noRestore says why a volume cannot be brought back from the trash; "": it can.
+func (s *step) noRestore(t *seat, q *spec.VolumeRequest) string {
+	v, said := t.volumes[q.Claim], t.said[q.Claim]
+	switch {
+	case v != nil && v.UID == q.Volume && v.Fate == spec.FateReclaiming:
+		return "it is being given up still; bring it back when it lies in the trash"
+	case v != nil && v.UID == q.Volume:
+		return "it is not in the trash"
+	case v != nil:
+		return fmt.Sprintf("%s has another volume for the claim %s, %s; give that up first", t.id.MemberName(), q.Claim, v.UID)
+	case t.member != nil:
+		return s.uses(t)
+	case said == nil || said.Volume != q.Volume || said.State != spec.VolumeTrashed:
+		return "it does not lie in the trash any more"
+	}
+	return ""
+}
+
+// restore gives a volume its record again, with its id and number. It counts as used: it is
+// never made anew, and no member is told that it is new.
+func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) {
+	v := spec.Volume{
+		ID: t.id, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
+		SizeBytes: said.SizeBytes, Fate: spec.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.w.Now,
+	}
+	rec := spec.IdentityRecord{ID: t.id}
+	if t.identity != nil {
+		rec = *t.identity
+	}
+	rec.VolumeNumbers = raised(rec.VolumeNumbers, v.Claim, v.Number)
+	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
+	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("a person wants it back from the trash of node %s", v.Node)})
+	t.identity = &rec
+	t.answered(&v)
+}
+
+// raised is numbers with at least n for the claim.
+func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spec.ClaimName]int {
+	out := maps.Clone(numbers)
+	if out == nil {
+		out = map[spec.ClaimName]int{}
+	}
+	out[claim] = max(out[claim], n)
+	return out
+}
+
+// Gone reports whether what a volume's node said proves that the volume stands in its
+// place no more, and will not by an order that the node has.
+func Gone(v *spec.Volume, said *spec.VolumeReport) bool {
+	if v == nil || said == nil || said.Volume != v.UID || said.Turn != v.Turn {
+		return false
+	}
+	switch v.Fate {
+	case spec.FateReclaiming, spec.FateLost:
+		return said.State.Released()
+	case spec.FateRestoring:
+		return said.State == spec.VolumeAbsent
+	}
+	return false
+}
+
+// Back reports whether a volume's node said that it stands in its place, which was said
+// to be lost, or lay in the trash.
+func Back(v *spec.Volume, said *spec.VolumeReport) bool {
+	return v != nil && said != nil && said.Volume == v.UID && said.Turn == v.Turn && said.State == spec.VolumeFound &&
+		(v.Fate == spec.FateLost || v.Fate == spec.FateRestoring)
+}
+
+// comeBack keeps what stands in its place, in a new turn.
+func (s *step) comeBack(t *seat) {
+	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		v := t.volumes[claim]
+		if !Back(v, t.said[claim]) {
+			continue
+		}
+		kept := *v
+		kept.Fate, kept.Turn = spec.FateKeep, v.Turn+1
+		s.act(SetVolumes{Volumes: []spec.Volume{kept}, Text: fmt.Sprintf("node %s says that it stands in its place", v.Node)})
+		t.has(&kept)
+	}
+}
