@@ -106,7 +106,11 @@ func (h handshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 	}
 	if err != nil {
 		host, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-		h.gate.refused("somebody at "+host, "TLS handshake", err)
+		cause := err
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			cause = op.Err // without the ports, which would make a new cause of each
+		}
+		h.gate.refused("somebody at "+host, "TLS handshake", cause)
 		return nil, nil, err
 	}
 	return out, info, nil

@@ -3,9 +3,14 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/credentials"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/trust"
@@ -52,5 +57,39 @@ func TestStrangersFillTheirOwnPlacesOnly(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("no place is free again")
 		}
+	}
+}
+
+// torn are credentials of connections that break off.
+type torn struct {
+	credentials.TransportCredentials
+}
+
+func (torn) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, &net.OpError{Op: "read", Net: "tcp", Source: conn.LocalAddr(), Addr: conn.RemoteAddr(), Err: errors.New("reset")}
+}
+
+// fromPort is a connection from a port of one host.
+type fromPort struct {
+	net.Conn
+	port int
+}
+
+func (f fromPort) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7443} }
+func (f fromPort) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: f.port}
+}
+
+func TestAHostThatKnocksAgainAndAgainIsToldOnce(t *testing.T) {
+	logs := &syncBuffer{}
+	g := newGate(nil, nil, slog.New(slog.NewTextHandler(logs, nil)))
+	h := handshakes{torn{}, g, newLobby(nil)}
+	for port := range 5 {
+		if _, _, err := h.ServerHandshake(fromPort{port: port + 1}); err == nil {
+			t.Fatal("it was taken")
+		}
+	}
+	if n := strings.Count(logs.String(), "call refused"); n != 1 || !strings.Contains(logs.String(), "192.0.2.9") {
+		t.Errorf("it was told %d times: %s", n, logs)
 	}
 }
