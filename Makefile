@@ -119,7 +119,7 @@ mutants: ## every condition of the pure packages negated or dropped, and the fau
 	@$(GO) build -o .cache/mutants ./scripts/mutants
 	@.cache/mutants $(MUTANTS)
 
-bench: build ## every figure beside its floor, in one table (root, about two minutes)
+bench: build ## every figure beside its floor, in one table (root, about three minutes)
 	@$(GO) run ./test/bench/table
 
 # In a network namespace of its own, so that ports and packets meet nobody.

@@ -29,6 +29,7 @@ var (
 		"RemoveSandbox", "ReportOver",
 		"volume Keep to Delete", "volume Delete to Keep", "volume Delete to Reclaiming", "volume Keep to Reclaiming",
 		"volume moved to the trash", "volume never made", "volume record gone", "volume erased",
+		"volume is brought back", "volume came back",
 		"fault: server dies at a commit", "fault: outcome unknown", "fault: agent dies after an operation",
 		"fault: agent dies before an operation", "fault: start lands late",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",

@@ -114,6 +114,34 @@ func (w *World) adopt() bool {
 	return true
 }
 
+// bringBack asks for a volume from the trash, as control does.
+func (w *World) bringBack() bool {
+	ref := w.someRef()
+	var asked *spec.VolumeRequest
+	w.view(func(v world.View) {
+		x := v.World(ref)
+		for _, n := range w.nodes {
+			for _, r := range v.VolumeReportsOn(n.name) {
+				id, _ := v.Identity(r.ID)
+				m, _ := v.Member(r.ID)
+				if r.ID.Ref() == ref && r.State == spec.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !orphaned(x.Set) &&
+					(asked == nil || w.chance(2)) {
+					asked = &spec.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: spec.VerbRestore}
+					if id != nil {
+						asked.Token = id.LastToken
+					}
+				}
+			}
+		}
+	})
+	if asked == nil {
+		return false
+	}
+	w.note("the user wants volume %s of %s back", asked.Volume, asked.ID.MemberName())
+	w.commit(store.Put(store.VolumeRequestKey(asked.ID, asked.Claim), store.Encode(*asked)))
+	return true
+}
+
 // giveUp asks for the end of one volume that nobody uses and nobody wants, as control
 // does.
 func (w *World) giveUp() bool {
@@ -128,7 +156,7 @@ func (w *World) giveUp() bool {
 		for _, s := range x.Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
 				vol := s.Volumes[claim]
-				if s.Member == nil && !r.isWanted(s.ID.Ordinal) && vol.Fate != spec.FateReclaiming && (asked == nil || w.chance(2)) {
+				if s.Member == nil && !r.isWanted(s.ID.Ordinal) && !vol.Fate.Ordered() && (asked == nil || w.chance(2)) {
 					asked = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: spec.VerbReclaim}
 					if s.Identity != nil {
 						asked.Token = s.Identity.LastToken

@@ -50,6 +50,10 @@ func (c *court) nobodys(a plan.Action) {
 		}
 	case plan.VoidRequest:
 		return
+	case plan.RestoreVolume:
+		if c.x.Set == nil && c.slot(a.Volume.ID.Ordinal).Member == nil {
+			return
+		}
 	case plan.DropVolume:
 		if c.x.Set == nil && c.slot(a.ID.Ordinal).Member == nil {
 			c.w.did("DropVolume of a set that is gone")

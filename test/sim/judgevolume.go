@@ -21,7 +21,7 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.Memb
 		return // the store was restored since, and may not know it
 	}
 	j.w.view(func(w world.View) {
-		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Fate == spec.FateReclaiming {
+		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Fate.Ordered() {
 			j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up", id, v.ID, n.name)
 		}
 	})
@@ -60,7 +60,7 @@ func (j *judge) erased(n *node, d *duty, b *bin) {
 		return // it was forgotten by the store before this one
 	}
 	j.w.view(func(v world.View) {
-		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id {
+		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != spec.FateRestoring { // its node may not have heard that
 			j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
 		}
 	})
@@ -86,6 +86,9 @@ func (j *judge) volume(v world.View, b store.Batch, e store.Event) {
 	j.ids[now.UID] = true
 	switch {
 	case j.w.restoring:
+	case old == nil && used && now.Fate == spec.FateRestoring:
+		j.w.did("volume is brought back")
+		j.restores(v, b, &now)
 	case old == nil && used:
 		j.w.fail("volumes", "%s gets volume %s for %s, which there was before", now.ID, now.UID, now.Claim)
 	case old == nil && (now.Fate != spec.FateKeep || !mounts(b, &now)):
@@ -136,6 +139,13 @@ func (j *judge) fate(v world.View, b store.Batch, old, now *spec.Volume) {
 	policy := retention(set, old.Claim)
 	wrong := ""
 	switch {
+	case old.Fate == spec.FateRestoring && now.Fate == spec.FateReclaiming && byHand(v, b, old): // called off
+		wrong = j.user(old.ID, m)
+	case old.Fate == spec.FateRestoring:
+		x := v.World(old.ID.Ref())
+		if said := x.Said(old.ID, old.Claim); now.Fate != spec.FateKeep || now.Turn <= old.Turn || said == nil || said.Volume != old.UID || said.State != spec.VolumeFound {
+			wrong = "its node does not say that it is back"
+		}
 	case old.Fate == spec.FateReclaiming:
 		wrong = "it was given up"
 	case wanted && now.Fate != spec.FateKeep:
@@ -163,6 +173,26 @@ func byHand(v world.View, b store.Batch, old *spec.Volume) bool {
 		slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(old.ID, old.Claim) })
 }
 
+// restores judges a volume that gets its record again: a person asked for it, it lies in
+// the trash of its node, and nobody lives who could have another.
+func (j *judge) restores(v world.View, b store.Batch, now *spec.Volume) {
+	q, _ := v.VolumeRequest(now.ID, now.Claim)
+	m, _ := v.Member(now.ID)
+	wrong := j.user(now.ID, m)
+	x := v.World(now.ID.Ref())
+	switch said := x.Said(now.ID, now.Claim); {
+	case q == nil || q.Verb != spec.VerbRestore || q.Volume != now.UID:
+		wrong = "nobody asked for it"
+	case said == nil || said.Volume != now.UID || said.State != spec.VolumeTrashed || said.Node != now.Node || said.Number != now.Number:
+		wrong = "its node does not say that it lies in the trash"
+	case !slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(now.ID, now.Claim) }):
+		wrong = "the request stays"
+	}
+	if wrong != "" {
+		j.w.fail("volumes", "volume %s of %s is brought back: %s", now.UID, now.ID, wrong)
+	}
+}
+
 // user is who may use the volumes of an identity; "": nobody, for ever.
 func (j *judge) user(id spec.Identity, m *spec.Member) string {
 	if m != nil {
@@ -182,7 +212,7 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 // dropped judges that a record goes after its node said that nothing is in the volume's
 // place, and nothing is.
 func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
-	if old == nil || old.Fate != spec.FateReclaiming {
+	if old == nil || !old.Fate.Ordered() {
 		j.w.fail("volumes", "the record %s is gone, and it was not given up", key)
 		return
 	}

@@ -111,6 +111,14 @@ var Plants = []Plant{
 			s.Spec.UpdateStrategy.Type = ""
 		}
 	}), Often: []string{"recreate"}},
+	{Name: "brings-back-unsaid", Judges: "volumes", Say: func(_ plan.World, p *plan.Plan) {
+		for i, a := range p.Actions {
+			if a, ok := a.(plan.RestoreVolume); ok {
+				a.Volume.Fate = spec.FateKeep
+				p.Actions[i] = a
+			}
+		}
+	}, Often: append([]string{"bring-back"}, volumes...)},
 	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes},
 	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *spec.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
 	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {

@@ -189,7 +189,7 @@ func lacking(x plan.World) string {
 			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + told(x)
 		}
 		for _, v := range s.Volumes {
-			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateDelete && s.Member == nil {
+			if v.Fate.Ordered() || v.Fate == spec.FateDelete && s.Member == nil {
 				return fmt.Sprintf("volume %s of %s is to go and stays: %s", v.UID, s.ID.MemberName(), told(x))
 			}
 		}

@@ -27,6 +27,7 @@ type dir struct {
 type bin struct {
 	dir
 	key   volumeKey
+	turn  int           // of the order by which it came there
 	left  time.Duration // of its time in the trash, at since
 	since time.Time
 	moved time.Time     // and the truth: when it came there,
@@ -68,7 +69,7 @@ func (x *session) beginTrash() {
 	for _, id := range slices.Sorted(maps.Keys(n.trash)) {
 		b := n.trash[id]
 		reports = append(reports, spec.VolumeReport{
-			ID: b.key.id, Claim: b.key.claim, Volume: id, Number: b.number, Class: b.class, State: spec.VolumeTrashed,
+			ID: b.key.id, Claim: b.key.claim, Volume: id, Number: b.number, Class: b.class, Turn: b.turn, State: spec.VolumeTrashed,
 		})
 	}
 	x.sendVolumes(true, reports)
@@ -133,8 +134,8 @@ func (n *node) reclaim() bool {
 			continue
 		}
 		did := true
-		if d.order.Fate == spec.FateReclaiming {
-			n.giveUp(d)
+		if d.order.Fate.Ordered() {
+			n.obey(d)
 		} else {
 			did = n.erase(d)
 		}
@@ -149,9 +150,9 @@ func (n *node) reclaim() bool {
 	return false
 }
 
-// giveUp looks whether something of the member is left here, and then moves the volume
-// into the trash; between the two anything may happen.
-func (n *node) giveUp(d *duty) {
+// obey looks whether something of the member is left here, and then moves the volume into
+// the trash or back; between the two anything may happen.
+func (n *node) obey(d *duty) {
 	o := d.order
 	if !d.looked {
 		entry, p := n.agent.led.Look(o.ID), n.place(o.ID)
@@ -164,7 +165,39 @@ func (n *node) giveUp(d *duty) {
 			return
 		}
 	}
-	d.looked = false
+	if d.looked = false; o.Fate == spec.FateRestoring {
+		n.bringBack(d)
+	} else {
+		n.giveUp(d)
+	}
+}
+
+// bringBack moves a volume from the trash into its place.
+func (n *node) bringBack(d *duty) {
+	o := d.order
+	key := volumeKey{o.ID, o.Claim}
+	have, there := n.dirs[key]
+	b := n.trash[o.Volume]
+	switch {
+	case there && have.id == o.Volume:
+	case b == nil:
+		n.say(d, spec.VolumeAbsent)
+		return
+	case there:
+		n.refuse(d, "Foreign")
+		return
+	default:
+		n.dirs[key] = b.dir
+		delete(n.trash, o.Volume)
+		n.w.note("%s: volume %s of %s comes back from the trash", n.name, o.Volume, o.ID.MemberName())
+		n.w.did("volume came back")
+	}
+	n.say(d, spec.VolumeFound)
+}
+
+// giveUp moves a volume into the trash.
+func (n *node) giveUp(d *duty) {
+	o := d.order
 	key := volumeKey{o.ID, o.Claim}
 	have, there := n.dirs[key]
 	switch _, binned := n.trash[o.Volume]; {
@@ -180,7 +213,7 @@ func (n *node) giveUp(d *duty) {
 			break
 		}
 		delete(n.dirs, key)
-		n.trash[have.id] = &bin{dir: have, key: key, left: o.Trash.Duration, since: n.w.clock, moved: n.w.clock, least: o.Trash.Duration}
+		n.trash[have.id] = &bin{dir: have, key: key, turn: o.Turn, left: o.Trash.Duration, since: n.w.clock, moved: n.w.clock, least: o.Trash.Duration}
 		n.w.note("%s: volume %s of %s goes to the trash", n.name, have.id, o.ID.MemberName())
 		n.w.did("volume moved to the trash")
 	case binned:
@@ -208,7 +241,7 @@ func (n *node) takeAny(d *duty) {
 func (n *node) say(d *duty, state spec.VolumeState) {
 	o := d.order
 	d.done = true
-	n.agent.said[o.Volume] = spec.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class, State: state}
+	n.agent.said[o.Volume] = spec.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class, Turn: o.Turn, SizeBytes: o.SizeBytes, State: state}
 }
 
 // refuse says why a volume stays, and tries again later.

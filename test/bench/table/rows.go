@@ -11,6 +11,7 @@ func rows() []row {
 	all = append(all, hops()...)
 	all = append(all, containers()...)
 	all = append(all, atRest()...)
+	all = append(all, manyHosts()...)
 	all = append(all, starts()...)
 	return append(all, parts()...)
 }
@@ -81,6 +82,22 @@ func containers() []row {
 		{what: "apply to ready, 1 member", ours: set("OrderedReady", 1), floor: bare(1)},
 		{what: "apply to ready, 3 OrderedReady", ours: set("OrderedReady", 3), floor: bare(3)},
 		{what: "apply to ready, 3 Parallel", ours: set("Parallel", 3), floor: bare(3)},
+	}
+}
+
+// manyHosts have no containers: what is measured is the control plane and the agents, all
+// in one process.
+func manyHosts() []row {
+	const hollow = "Hollow"
+	return []row{
+		{what: "40 hosts of 10 members, without containers (STEAD_HOLLOW=200x25)"},
+		{what: "all hosts join at once", ours: cell{hollow, "join-s", 1, "s"}},
+		{what: "members that become ready a second", ours: cell{hollow, "members/s", 1, ""}},
+		{what: "a host, at both ends", ours: cell{hollow, "KiB/host", 1, "KiB"}},
+		{what: "a member, at both ends", ours: cell{hollow, "KiB/member", 1, "KiB"}},
+		{what: "100 hosts at rest, of one core", ours: cell{hollow, "idle-%/100-hosts", 1, "%"}},
+		{what: "the next server leads and has all hosts", ours: cell{hollow, "handover-s", 1, "s"}},
+		{what: "two thirds of the hosts return", ours: cell{hollow, "return-s", 1, "s"}},
 	}
 }
 
