@@ -114,7 +114,7 @@ sim: ## a million steps of simulated clusters, planted faults, the model state b
 	@.cache/sim -model
 
 # MUTANTS="-only plan -every 10" wakes one in ten of one package; "-only planted" plants only.
-mutants: ## every condition of the pure packages negated or dropped, and the faults of SAFETY: who sees it? (ten minutes)
+mutants: ## every condition of the pure packages negated or dropped, and the faults of SAFETY: who sees it? (a quarter of an hour)
 	$(call say,"mutants")
 	@$(GO) build -o .cache/mutants ./scripts/mutants
 	@.cache/mutants $(MUTANTS)

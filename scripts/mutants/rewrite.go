@@ -15,7 +15,8 @@ type mutant struct {
 	id   int
 	file string // from the root of the tree
 	line int
-	// kind is negated, or dropped: one side of an && or || is taken away.
+	// kind is negated; or dropped: one side of an && or || is taken away; or moved: an
+	// order takes in what is equal, or leaves it out.
 	kind, text string
 	nth        int // of the same file, kind and text, from 1
 }
@@ -42,6 +43,13 @@ var awakeMutant, _ = strconv.Atoi(os.Getenv("STEAD_MUTANT"))
 func mutantNot(id int, c bool) bool   { return c != (awakeMutant == id) }
 func mutantTrue(id int, c bool) bool  { return c || awakeMutant == id }
 func mutantFalse(id int, c bool) bool { return c && awakeMutant != id }
+
+func mutantEdge(id int, c, moved bool) bool {
+	if awakeMutant == id {
+		return moved
+	}
+	return c
+}
 `
 
 // rewriter puts all mutants of many files into them at once, asleep.
@@ -130,6 +138,9 @@ func (r *rewriter) visit(n ast.Node) bool {
 	return true
 }
 
+// edges are the orders, each with the one that differs in what is equal.
+var edges = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
+
 func isCondition(e *ast.BinaryExpr) bool {
 	switch e.Op {
 	case token.LAND, token.LOR, token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
@@ -155,6 +166,10 @@ func (r *rewriter) operands(e ast.Expr) string {
 			return "!" + r.operands(e.X)
 		}
 	case *ast.BinaryExpr:
+		if to, ok := edges[e.Op]; ok {
+			id := r.add("moved", e, r.text(e))
+			return fmt.Sprintf("mutantEdge(%d, %s, %s %s %s)", id, r.leaf(e), r.text(e.X), to, r.text(e.Y))
+		}
 		if e.Op != token.LAND && e.Op != token.LOR {
 			break
 		}

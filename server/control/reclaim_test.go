@@ -230,3 +230,39 @@ func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 		}
 	}
 }
+
+// overtaken does something just before a commit.
+type overtaken struct {
+	store.Store
+	do func()
+}
+
+func (o *overtaken) Commit(ctx context.Context, txn store.Txn) (store.Rev, error) {
+	o.do()
+	return o.Store.Commit(ctx, txn)
+}
+
+// What is asked stands only if all that was judged is as it was.
+func TestWhatIsAskedOfAVolumeComparesAllItWasJudgedBy(t *testing.T) {
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	for _, key := range []string{"", store.SetKey(id.Ref()), store.MemberKey(id), store.IdentityKey(id),
+		store.VolumeKey(id, "data"), store.VolumeRequestKey(id, "data")} {
+		r := newRig(t)
+		r.left(id, "data", "v1")
+		s := &Server{cfg: Config{World: r.world, Store: &overtaken{r.store, func() {
+			if key == "" {
+				return
+			}
+			if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(key, []byte("{}"))}}); err != nil {
+				t.Fatal(err)
+			}
+		}}}}
+		_, err := s.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-2"})
+		if key == "" && err != nil {
+			t.Fatalf("nothing changed meanwhile: %v", err)
+		}
+		if key != "" {
+			refused(t, err, codes.Aborted, "changed meanwhile")
+		}
+	}
+}

@@ -88,7 +88,7 @@ func (s *step) free(t *seat) bool { return len(t.strays) == 0 && s.unheard == ""
 func (s *step) byHand() {
 	for i := range s.seats {
 		t := &s.seats[i]
-		if len(t.asked) == 0 || t.forgotten || t.kept {
+		if t.forgotten || t.kept {
 			continue
 		}
 		s.lose(t)

@@ -125,6 +125,8 @@ func texts(p Plan) string {
 			lines = append(lines, a.Text)
 		case DropVolume:
 			lines = append(lines, a.Text)
+		case VoidRequest:
+			lines = append(lines, a.Text)
 		}
 	}
 	for _, b := range p.Blocked {

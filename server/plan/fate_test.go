@@ -77,6 +77,10 @@ func TestMoreFatesThanOneTransactionHoldsAreRecordedFirst(t *testing.T) {
 	if len(p.Actions) != 2 || len(p.Actions[0].(SetVolumes).Volumes) != maxFates || len(p.Actions[1].(SetVolumes).Volumes) != 1 {
 		t.Fatalf("got %s; want two actions that record fates and no stop", brief(p))
 	}
+	fits := strings.TrimSuffix(line, fmt.Sprintf(" %d:ready", maxFates))
+	if stop, ok := Next(world(t, fits)).Actions[0].(Stop); !ok || len(stop.Volumes) != maxFates {
+		t.Errorf("got %s; want the first stop with all that one transaction holds", brief(Next(world(t, fits))))
+	}
 	line = strings.ReplaceAll(line, ":ready", ":ready=Delete")
 	if got := brief(Next(world(t, line))); !strings.HasPrefix(got, fmt.Sprintf("stop=%d/ScaleDown |", maxFates)) {
 		t.Errorf("got %s; want the highest to stop once all is recorded", got)

@@ -120,6 +120,8 @@ func TestPlacement(t *testing.T) {
 		{"every node has its name for a label", "nodeSelector: {kubernetes.io/hostname: b}", []string{"a", "b"}, "b"},
 		{"no node has the label", "nodeSelector: {disk: ssd}", []string{"a", "b disk=hdd", "c", "d", "e", "f"},
 			"NoNode no node can take it: node a has no label disk=ssd (so say 5 others)"},
+		{"a few that say the same are named", "nodeSelector: {disk: ssd}", []string{"a", "b", "c", "d"},
+			"NoNode no node can take it: node a has no label disk=ssd (so say b, c, d)"},
 		{"any term of a node affinity serves", required, []string{"a gen=3", "b gen=4", "c"}, "b"},
 		{"a field of a node serves, too", required, []string{"a gen=x", "c"}, "c"},
 		{"none of the terms holds", required, []string{"a gen=3", "b"}, "NoNode no node can take it: node a has not the labels that the node affinity requires (so say b)"},

@@ -15,14 +15,12 @@ func (s *step) recreate() bool {
 	if !s.recreates() {
 		return false
 	}
-	old, going := s.others()
+	old := s.others()
 	if s.apart = len(old) > 0 || s.paused() && s.lives() == 0; len(old) == 0 || s.paused() {
 		return false
 	}
-	if len(old) > going {
-		if s.untimely = s.unready(old); s.untimely != "" {
-			return false
-		}
+	if s.untimely = s.unready(old); s.untimely != "" {
+		return false
 	}
 	for n := len(old) - 1; n >= 0; n-- {
 		t := old[n]
@@ -37,15 +35,14 @@ func (s *step) recreate() bool {
 	return s.hold()
 }
 
-// others are the lives of other revisions than the update's, and how many of them go.
-func (s *step) others() (old []*seat, going int) {
+// others are the lives of other revisions than the update's.
+func (s *step) others() (old []*seat) {
 	for i := range s.seats {
 		if t := &s.seats[i]; !t.vacant() && t.member.Revision != s.aim {
 			old = append(old, t)
-			going += one(t.stopping())
 		}
 	}
-	return old, going
+	return old
 }
 
 // hold says of everybody who is down what it waits for while the others go.

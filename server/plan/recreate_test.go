@@ -27,6 +27,11 @@ func TestTheFloorThatHoldsIsNamed(t *testing.T) {
 	if text := Next(w).Blocked[0].Text; !strings.Contains(text, "PodDisruptionBudget pdb-1) keeps 2 of 2") {
 		t.Errorf("it says %q; want the budget named", text)
 	}
+	w = world(t, "ordered 2 floor=2 n1 update=h2 current=h1 0:ready 1:ready")
+	budgeted("2")(&w)
+	if text := Next(w).Blocked[0].Text; !strings.Contains(text, "the disruption floor keeps 2 of 2") {
+		t.Errorf("it says %q; want the set's own, which is as high", text)
+	}
 }
 
 func TestRecreate(t *testing.T) {
