@@ -31,17 +31,24 @@ func (c *court) order() {
 }
 
 // begins: all before it are available; but one whose turn in an update came may begin
-// on its target before those that are broken off theirs or have no life.
+// on its target, or while the rollout is paused on what it ran, before those that are broken off theirs or have no life.
 func (c *court) begins(m spec.Member) {
 	for _, o := range c.wanted {
 		if o >= m.ID.Ordinal || c.available(o) {
 			continue
 		}
-		if m.Revision == c.target(m.ID.Ordinal) && (c.obsolete(o) || c.vacant(o)) {
+		if (m.Revision == c.target(m.ID.Ordinal) || c.returns(m.ID.Ordinal)) && (c.obsolete(o) || c.vacant(o)) {
 			continue
 		}
 		c.fail("order", "%s begins while %s is not available", m.ID, c.name(o))
 	}
+}
+
+// returns: its life was ended for the update, which a pause holds back: it returns on what
+// it ran, as it would on its target.
+func (c *court) returns(o int) bool {
+	m := c.slot(o).Member
+	return c.held(o) && m != nil && m.StopReason == spec.ReasonUpdate
 }
 
 func (c *court) leaves(a plan.Stop) {
