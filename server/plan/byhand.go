@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -92,7 +91,7 @@ func (s *step) byHand() {
 			continue
 		}
 		s.lose(t)
-		for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
+		for _, claim := range inOrder(t.asked) {
 			if q := s.askedFor(t, claim, spec.VerbRestore); q != nil && s.free(t) {
 				s.restore(t, q, t.said[claim])
 			}
@@ -113,7 +112,7 @@ func (s *step) tellAsked(t *seat) {
 
 // void removes the requests that will not be done.
 func (s *step) void(t *seat) {
-	for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
+	for _, claim := range inOrder(t.asked) {
 		q := t.asked[claim]
 		if why := s.refusal(t, q); why != "" {
 			s.act(VoidRequest{ID: t.id, Claim: claim, Volume: q.Volume, Text: why})

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/stead-project/stead/spec"
@@ -64,6 +63,20 @@ func trash(c *spec.ClaimTemplate) *spec.Duration {
 	return &spec.Duration{Duration: c.Trash()}
 }
 
+// inOrder are the claims of m, ascending. Most members have one or none, and every step
+// asks for them of each.
+func inOrder[V any](m map[spec.ClaimName]V) []spec.ClaimName {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make([]spec.ClaimName, 0, len(m))
+	for claim := range m {
+		out = append(out, claim)
+	}
+	slices.Sort(out)
+	return out
+}
+
 // undecided are the volumes of a member that goes whose fate is not recorded yet as it
 // is to be. Whoever asks records them: they are told once.
 func (s *step) undecided(t *seat) (out []spec.Volume) {
@@ -71,7 +84,7 @@ func (s *step) undecided(t *seat) (out []spec.Volume) {
 		return nil
 	}
 	t.decided = true
-	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+	for _, claim := range inOrder(t.volumes) {
 		if v, changed := s.decided(t.volumes[claim], s.fate(t.volumes[claim])); changed {
 			out = append(out, v)
 		}
@@ -99,7 +112,7 @@ func (s *step) keep() {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
 		var changed []spec.Volume
-		for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+		for _, claim := range inOrder(t.volumes) {
 			v := t.volumes[claim]
 			if v.Fate.Ordered() {
 				continue
@@ -147,7 +160,7 @@ func (s *step) reclaim(t *seat) bool {
 	}
 	var changed []spec.Volume
 	text := fmt.Sprintf("no life of %s is left that could use them", t.id.MemberName())
-	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+	for _, claim := range inOrder(t.volumes) {
 		v, asked := t.volumes[claim], s.askedFor(t, claim, spec.VerbReclaim)
 		fate := v.Fate
 		if s.w.Set.Deleting {
@@ -178,7 +191,7 @@ func (s *step) reclaim(t *seat) bool {
 // there is another, follows at the next look. With the last of an identity that
 // nobody wants its address is free; while the set stands its volumes are counted on.
 func (s *step) drop(t *seat) {
-	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+	for _, claim := range inOrder(t.said) {
 		v, said := t.volumes[claim], t.said[claim]
 		if !Gone(v, said) {
 			continue
@@ -198,7 +211,7 @@ func (s *step) drop(t *seat) {
 
 // tellGivenUp says what a volume waits for that nobody uses and that is to go.
 func (s *step) tellGivenUp(t *seat) {
-	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+	for _, claim := range inOrder(t.volumes) {
 		v := t.volumes[claim]
 		going := v.Fate == spec.FateDelete || s.askedFor(t, claim, spec.VerbReclaim) != nil
 		switch {

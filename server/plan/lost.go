@@ -2,8 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -40,7 +38,7 @@ func missing(r *spec.Report) bool {
 // volume's node look once more.
 func (s *step) lose(t *seat) {
 	var lost []spec.Volume
-	for _, claim := range slices.Sorted(maps.Keys(t.asked)) {
+	for _, claim := range inOrder(t.asked) {
 		switch q := s.askedFor(t, claim, spec.VerbLost); {
 		case q == nil:
 		case t.member != nil && !t.over:

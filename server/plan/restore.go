@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -78,7 +77,7 @@ func Back(v *spec.Volume, said *spec.VolumeReport) bool {
 
 // comeBack keeps what stands in its place, in a new turn.
 func (s *step) comeBack(t *seat) {
-	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+	for _, claim := range inOrder(t.said) {
 		v := t.volumes[claim]
 		if !Back(v, t.said[claim]) {
 			continue

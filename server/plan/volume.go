@@ -2,8 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -14,7 +12,7 @@ import (
 // given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
 // volume of an identity that has a life.
 func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a *Start) (reason, text string) {
-	for _, claim := range slices.Sorted(maps.Keys(t.volumes)) {
+	for _, claim := range inOrder(t.volumes) {
 		if v := t.volumes[claim]; v.Fate.Ordered() {
 			return s.givenUp(t, v)
 		}

@@ -33,16 +33,19 @@ func (l *Lab) reportIdle(b *testing.B, of map[string]*process) {
 		b.ReportMetric(100*used.Seconds()/rest.Seconds(), name+"-%cpu")
 		b.ReportMetric(residentMiB(b, p.cmd.Process.Pid), name+"-MiB")
 	}
-	for name, program := range map[string]string{"loggers": "stead-node", "shims": "containerd-shim-runc-v2"} {
-		pids := l.programs(program)
-		if len(pids) != 3 {
-			b.Fatalf("%d processes of %s for 3 members", len(pids), program)
+	for _, kind := range []struct {
+		name, program string
+		each          int // processes of a member
+	}{{"loggers", "stead-node", 2}, {"shims", "containerd-shim-runc-v2", 1}} {
+		pids := l.programs(kind.program)
+		if len(pids) != 3*kind.each {
+			b.Fatalf("%d processes of %s for 3 members", len(pids), kind.program)
 		}
 		var sum float64
 		for _, pid := range pids {
 			sum += residentMiB(b, pid)
 		}
-		b.ReportMetric(sum, name+"-MiB")
+		b.ReportMetric(sum, kind.name+"-MiB")
 	}
 }
 

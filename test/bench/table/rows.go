@@ -111,7 +111,7 @@ func atRest() []row {
 		{what: "agent, of one core", ours: cell{two, "agent-%cpu", 1, "%"}},
 		{what: "stead dev, resident", ours: cell{dev, "dev-MiB", 1, "MiB"}},
 		{what: "stead dev, of one core", ours: cell{dev, "dev-%cpu", 1, "%"}},
-		{what: "a logger, resident", ours: cell{two, "loggers-MiB", 1.0 / 3, "MiB"}},
+		{what: "a logger, two processes, resident", ours: cell{two, "loggers-MiB", 1.0 / 3, "MiB"}},
 		{what: "a containerd shim, resident", ours: cell{two, "shims-MiB", 1.0 / 3, "MiB"}},
 	}
 }
