@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,11 +21,18 @@ func nodeCommand(c *cli) *cobra.Command {
 
 // editNode sends a request about the node that args name first.
 func (c *cli) editNode(cmd *cobra.Command, r *proto.EditNodeRequest, said string) error {
+	return c.onNode(cmd, r.GetName(), said, func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
+		return control.EditNode(ctx, r)
+	})
+}
+
+// onNode calls do, bounded as every call, and prints what became of the node.
+func (c *cli) onNode(cmd *cobra.Command, name, said string, do func(context.Context, proto.ControlClient) (*proto.EditResponse, error)) error {
 	return c.with(func(control proto.ControlClient) error {
 		ctx, cancel := call(cmd.Context())
 		defer cancel()
-		done, err := control.EditNode(ctx, r)
-		return printEdit(cmd, done, err, "node "+r.GetName()+" "+said)
+		done, err := do(ctx, control)
+		return printEdit(cmd, done, err, "node "+name+" "+said)
 	})
 }
 
@@ -121,11 +129,8 @@ to return; when it does, it has no lives left.`,
 			if !off {
 				return usageError{fmt.Errorf("fence %s: power the host off first, then add --i-have-powered-off; if it runs on, members run twice", args[0])}
 			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				done, err := control.FenceNode(ctx, &proto.FenceNodeRequest{Name: args[0], PoweredOff: off})
-				return printEdit(cmd, done, err, "node "+args[0]+" fenced")
+			return c.onNode(cmd, args[0], "fenced", func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
+				return control.FenceNode(ctx, &proto.FenceNodeRequest{Name: args[0], PoweredOff: off})
 			})
 		},
 	}
@@ -142,11 +147,8 @@ func nodeRemove(c *cli) *cobra.Command {
 		Args:              exactly(1, "the node's name"),
 		ValidArgsFunction: c.completeNames("node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				done, err := control.RemoveNode(ctx, &proto.RemoveNodeRequest{Name: args[0]})
-				return printEdit(cmd, done, err, "node "+args[0]+" removed")
+			return c.onNode(cmd, args[0], "removed", func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
+				return control.RemoveNode(ctx, &proto.RemoveNodeRequest{Name: args[0]})
 			})
 		},
 	}

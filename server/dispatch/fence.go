@@ -26,8 +26,14 @@ func Fence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNam
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now().UTC()
-	f := &spec.Fence{Node: node, UID: t.node.UID, By: by, At: now}
+	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "read facts: %v", err)
+	}
+	f := &spec.Fence{Node: node, UID: t.node.UID, By: by, At: time.Now().UTC()}
+	if facts != nil {
+		f.Boot = facts.Boot
+	}
 	var ends []store.Txn
 	w.Look(func(v world.View) {
 		for _, id := range v.MembersOn(node) {
@@ -36,17 +42,11 @@ func Fence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNam
 			}
 		}
 	})
-	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
-	if err != nil {
-		return nil, status.Errorf(codes.Internal, "read facts: %v", err)
-	}
 	word := store.Txn{
 		If:   []store.Guard{store.Seen(store.FenceKey(node), t.keys[store.FenceKey(node)].Mod)},
 		Then: []store.Op{store.Put(store.FenceKey(node), store.Encode(f))},
 	}
 	if facts != nil {
-		f.Boot = facts.Boot
-		word.Then[0] = store.Put(store.FenceKey(node), store.Encode(f))
 		facts.Epoch, facts.Strays = t.epoch, nil
 		word.If = append(word.If, store.Seen(store.FactsKey(node), t.keys[store.FactsKey(node)].Mod))
 		word.Then = append(word.Then, store.Put(store.FactsKey(node), store.Encode(facts)))
