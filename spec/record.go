@@ -152,6 +152,9 @@ type Member struct {
 	// another boot refuses it (SAFETY S4).
 	Boot    BootID     `json:"boot"`
 	Address netip.Addr `json:"address"`
+	// Bound, when not 0, makes the life guarded: it ends by itself this long after the
+	// last moment at which its node's session was confirmed (SAFETY S5, S6).
+	Bound time.Duration `json:"bound,omitempty"`
 	// Service is the set's governing service when the life was begun: part of its name
 	// until it is over. "" of a life that an earlier version began: see plan.Service.
 	Service string `json:"service,omitempty"`
@@ -221,7 +224,9 @@ type Report struct {
 	// Seq grows with each report of a life; an older one is dropped.
 	Seq   int64 `json:"seq"`
 	Phase Phase `json:"phase"`
-	Ready bool  `json:"ready,omitempty"`
+	// Bound is the member's, as the agent guards the life; 0: it does not.
+	Bound time.Duration `json:"bound,omitempty"`
+	Ready bool          `json:"ready,omitempty"`
 	// ReadyFor is how long the member had been ready when the report was made, on
 	// the agent's monotonic clock. It is reported anew when it passes the set's
 	// minReadySeconds.
@@ -308,6 +313,8 @@ type NodeFacts struct {
 	HostIP      string   `json:"hostIP,omitempty"`
 	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
 	Classes []string `json:"classes,omitempty"`
+	// Guards: the node's agent guards lives that have a bound.
+	Guards bool `json:"guards,omitempty"`
 	// Epoch is that of the store when the node last said hello: in an older one it did
 	// not say what it runs now (SAFETY S8).
 	Epoch int64 `json:"epoch,omitempty"`

@@ -95,6 +95,9 @@ type Node struct {
 	// Session is the live session; nil: silent. A member of a node without a
 	// session is not ready (SAFETY S15).
 	Session *spec.Session
+	// Gone is how long this leader has seen the node without a session, on its own
+	// monotonic clock; a new leader starts again.
+	Gone time.Duration
 	// Lives counts the lives on it, of all sets, also those that are over and not
 	// replaced; CPUMillis and MemoryBytes are what they ask for.
 	Lives                  int
