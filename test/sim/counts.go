@@ -9,7 +9,7 @@ import (
 // IsFault tells whether a count is of something that went wrong.
 func IsFault(count string) bool {
 	switch count {
-	case "crash-server", "crash-between", "unknown", "hang-server", "cut-server", "halt-agent", "crash-agent", "reboot", "power-off", "cut", "break",
+	case "crash-server", "crash-between", "unknown", "hang-server", "cut-server", "kill-watchdog", "kill-logger", "expire-session", "away", "halt-agent", "crash-agent", "reboot", "power-off", "cut", "break",
 		"sick", "cordon", "slow-op", "restore", "land", "conflict", "hello refused":
 		return true
 	}

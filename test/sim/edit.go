@@ -2,6 +2,7 @@ package sim
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -162,6 +163,19 @@ func together(x plan.World, r *spec.VolumeReport) bool {
 		}
 	}
 	return true
+}
+
+// loseNodes says what becomes of members whose node is silent.
+func (w *World) loseNodes() bool {
+	return w.change(func(s *spec.Set) { s.Spec.NodeLoss = someLoss(w.r) })
+}
+
+// someLoss is mostly Replace, with a bound that passes in a run.
+func someLoss(r *rand.Rand) *spec.NodeLoss {
+	if r.IntN(4) == 0 {
+		return nil
+	}
+	return &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: time.Duration(10+r.IntN(30)) * time.Second}}
 }
 
 // giveUp asks for the end of one volume that nobody uses and nobody wants, as control

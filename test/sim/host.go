@@ -25,7 +25,8 @@ type place struct {
 	exits   time.Time  // when it ends by itself; zero: never
 	readyAt time.Time
 	sick    bool
-	hangs   int // how many kills it survives
+	hangs   int        // how many kills it survives
+	logger  spec.Token // its loggers run, and kill a guarded life of this token
 
 	sandbox, link, scratch bool
 	landing                *landing
@@ -67,7 +68,7 @@ func (p *place) begin(token spec.Token) {
 	w.judge.started(p, token)
 	p.box, p.alive, p.counted = step.Running, token, false
 	p.readyAt = w.clock.Add(time.Duration(w.r.IntN(4000)) * time.Millisecond)
-	p.exits, p.sick, p.hangs = time.Time{}, false, 0
+	p.exits, p.sick, p.hangs, p.logger = time.Time{}, false, 0, token
 	if strings.HasPrefix(p.image, "crash") {
 		p.exits = w.clock.Add(time.Duration(w.r.IntN(1500)) * time.Millisecond)
 	}
@@ -100,6 +101,9 @@ func (x *worker) do(kind step.Kind) string {
 	case step.WriteFiles:
 		x.prepared.files = true
 	case step.CreateContainer:
+		if cause := x.mayStart(); cause != "" {
+			return cause
+		}
 		p.serial++
 		p.box, p.token, p.image, p.counted = step.Created, x.token, x.life.Template.Spec.Containers[0].Image, false
 		x.left.containers = true
@@ -127,6 +131,9 @@ func (x *worker) open() error {
 
 // start begins the process now, or late: then the agent gave up on it meanwhile.
 func (x *worker) start(p *place) string {
+	if cause := x.mayStart(); cause != "" {
+		return cause
+	}
 	if p.landing == nil && x.n.w.chance(8) && !x.n.w.judge.settling {
 		p.landing = &landing{p.serial, x.token}
 		x.n.w.did("fault: start lands late")
@@ -151,6 +158,10 @@ func (w *World) land() bool {
 				if !w.plant.LateStartLands {
 					continue // its container is gone: containerd starts nothing
 				}
+			}
+			if r := n.guard.records[id]; r != nil && r.token == l.token && n.passed(r) && !w.plant.KillsOnce {
+				w.did("late start refused by its logger")
+				continue
 			}
 			w.note("%s: a start of %s %s lands late", n.name, id.MemberName(), l.token)
 			p.begin(l.token)
@@ -218,10 +229,14 @@ func (x *worker) reportOver() {
 	if x.standing == step.Closed {
 		delete(x.n.kept, x.id)
 	}
+	x.free()
 	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: spec.PhaseStopped}
 	for _, e := range x.n.agent.led.Look(x.id).Ends {
 		if e.Token == x.token && e.Cause == ledger.CauseRefused {
 			r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
+		}
+		if e.Token == x.token && e.Cause == ledger.CauseDeadline {
+			r.Cause = "DeadlinePassed"
 		}
 	}
 	x.emit(r)

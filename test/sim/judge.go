@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
@@ -24,8 +25,10 @@ type judge struct {
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
 	stands   map[standKey]standing
-	ids      map[spec.VolumeID]bool // of all volumes there ever were
-	going    map[spec.VolumeID]bool // a store ever said that it is reclaimed
+	ids      map[spec.VolumeID]bool      // of all volumes there ever were
+	going    map[spec.VolumeID]bool      // a store ever said that it is reclaimed
+	bounds   map[life]time.Duration      // of guarded lives
+	had      map[spec.NodeName]time.Time // when a store had a session of the node last
 }
 
 // run is a process: of which life, on which host, in which boot.
@@ -46,6 +49,7 @@ func newJudge(w *World) *judge {
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, stands: map[standKey]standing{},
+		bounds: map[life]time.Duration{}, had: map[spec.NodeName]time.Time{},
 	}
 }
 
@@ -70,6 +74,7 @@ func (j *judge) started(p *place, token spec.Token) {
 		j.w.fail("token once", "%s starts %s on %s in %s; it was started on %s in %s", p.id, token, now.node, now.boot, before.node, before.boot)
 	}
 	j.first[l], j.alive[p.id] = now, now
+	j.inBound(p.id, now)
 	j.w.did("process started")
 }
 
@@ -137,7 +142,7 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	case j.goals[l] == spec.GoalStop && m.Goal != spec.GoalStop:
 		j.w.fail("tokens", "%s %s was told to stop and is wanted again", m.ID, m.Token)
 	}
-	if old, _ := v.Member(m.ID); old != nil && old.Token != m.Token && !j.proven(old) {
+	if old, _ := v.Member(m.ID); old != nil && old.Token != m.Token && !j.proven(v, old) {
 		j.w.fail("proof", "%s gets %s, and nothing proves that %s is over", m.ID, m.Token, old.Token)
 	}
 	if held := v.Addresses()[m.Address.String()]; held != nil && held.FreedAt == nil && held.ID != m.ID {
@@ -146,7 +151,10 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	if rec, _ := v.Identity(m.ID); rec != nil && rec.Address.IsValid() && rec.Address != m.Address {
 		j.w.fail("addresses", "%s gets the address %s; it has %s", m.ID, m.Address, rec.Address)
 	}
-	j.lasts[m.ID], j.goals[l] = m.Token, m.Goal
+	if old, _ := v.Member(m.ID); old != nil && old.Token == m.Token && old.Bound != m.Bound {
+		j.w.fail("bound", "the bound of %s %s becomes %s after %s", m.ID, m.Token, m.Bound, old.Bound)
+	}
+	j.lasts[m.ID], j.goals[l], j.bounds[l] = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
 		j.newest[m.ID] = m.Token
 	}
@@ -161,7 +169,7 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 func (j *judge) forgotten(v world.View, b store.Batch, key string) {
 	ref, _ := store.RefOfKey(key)
 	for _, s := range v.World(ref).Slots {
-		if store.MemberKey(s.ID) == key && s.Member != nil && !j.proven(s.Member) {
+		if store.MemberKey(s.ID) == key && s.Member != nil && !j.proven(v, s.Member) {
 			j.w.fail("proof", "%s %s is forgotten, and nothing proves that it is over", s.ID, s.Member.Token)
 		}
 		if store.MemberKey(s.ID) == key && s.Member != nil && s.Member.StopReason != spec.ReasonScaleDown && s.Member.StopReason != spec.ReasonDelete {
@@ -171,9 +179,8 @@ func (j *judge) forgotten(v world.View, b store.Batch, key string) {
 }
 
 // proven: the life runs nowhere, and never will.
-func (j *judge) proven(m *spec.Member) bool {
-	l := life{m.ID, m.Token}
-	return j.alive[m.ID].token != m.Token && j.over[l]
+func (j *judge) proven(v world.View, m *spec.Member) bool {
+	return j.alive[m.ID].token != m.Token && (j.over[life{m.ID, m.Token}] || j.lapsed(v, m))
 }
 
 // report: what is told to be over does not run.

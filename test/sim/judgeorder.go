@@ -170,7 +170,7 @@ func (c *court) due(m spec.Member) {
 		}
 		return
 	}
-	failed := s.Report.Phase == spec.PhaseFailed
+	failed := s.Report != nil && s.Report.Phase == spec.PhaseFailed
 	never := s.Identity == nil || s.Identity.AvailableOn != s.Member.Revision
 	forgotten := c.x.Revisions == nil || !c.stored(s.Member.Revision)
 	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten)) {

@@ -152,6 +152,8 @@ func (c *court) proof() {
 				c.fail("tokens", "%s gets %s after %s at revision %d of epoch %d", m.ID, m.Token, last, c.x.Rev, c.x.Epoch)
 			case !c.live(&m):
 				c.fail("placement", "%s is put on %s, which has no session", m.ID, m.Node)
+			case m.Bound != boundOf(c.x.Set):
+				c.fail("bound", "%s gets the bound %s", m.ID, m.Bound)
 			case !c.isWanted(m.ID.Ordinal):
 				c.fail("churn", "%s begins, and nobody wants it", m.ID)
 			}

@@ -33,6 +33,7 @@ type node struct {
 	trash   map[spec.VolumeID]*bin
 	places  map[spec.Identity]*place
 	kept    map[spec.Identity]keptLife // on tmpfs
+	guard   guard                      // likewise
 	agent   *agent                     // nil: not running
 }
 
@@ -67,7 +68,7 @@ type letter struct {
 func newNode(w *World, name spec.NodeName) *node {
 	return &node{
 		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{},
-		dirs: map[volumeKey]dir{}, trash: map[spec.VolumeID]*bin{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{},
+		dirs: map[volumeKey]dir{}, trash: map[spec.VolumeID]*bin{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{}, guard: newGuard(),
 	}
 }
 
@@ -197,7 +198,7 @@ func (n *node) powerOff() {
 		}
 		*p = place{n: n, id: id, box: step.Absent, serial: p.serial + 1}
 	}
-	n.kept = map[spec.Identity]keptLife{}
+	n.kept, n.guard = map[spec.Identity]keptLife{}, newGuard()
 }
 
 func (n *node) powerOn() {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"time"
 
 	"github.com/stead-project/stead/proto"
@@ -9,15 +10,21 @@ import (
 // line is what is under way of a session's pings. They do not wait for what else is said:
 // the network, the two processes and the store alone hold them up.
 type line struct {
-	sent     map[int64]time.Time // those without an answer, on the node's clock
+	sent     map[int64]sent // those without an answer
 	last     int64
 	due      time.Time
 	up, down []int64
 	heard    time.Time // when the last answer came
 }
 
+// sent is when a ping was sent: on the node's clock, and the truth.
+type sent struct {
+	uptime time.Duration
+	truth  time.Time
+}
+
 func newLine(now time.Time) line {
-	return line{sent: map[int64]time.Time{}, due: now, heard: now}
+	return line{sent: map[int64]sent{}, due: now, heard: now}
 }
 
 // keepAlive moves what is under way of the pings, sends the next one, and ends a session
@@ -41,13 +48,16 @@ func (n *node) keepAlive() {
 	if !n.cut {
 		x.hear()
 	}
+	if n.session() != x {
+		return
+	}
 	if n.w.clock.Sub(l.heard) > sessionTTL {
 		n.endSession("the server does not answer")
 		return
 	}
 	if !n.w.clock.Before(l.due) {
 		l.last++
-		l.sent[l.last], l.due = n.now(), n.w.clock.Add(sessionTTL/5)
+		l.sent[l.last], l.due = sent{n.uptime(), n.w.clock}, n.w.clock.Add(sessionTTL/5)
 		l.up = append(l.up, l.last)
 	}
 }
@@ -57,8 +67,14 @@ func (x *session) hear() {
 	l := &x.line
 	for _, id := range l.down {
 		l.heard = x.n.w.clock
-		delete(l.sent, id)
 		x.n.w.did("pong")
+		if s, known := l.sent[id]; known {
+			x.n.confirm(s.uptime, s.truth)
+		}
+		if x.n.session() != x {
+			return
+		}
+		maps.DeleteFunc(l.sent, func(old int64, _ sent) bool { return old <= id })
 	}
 	l.down = nil
 }

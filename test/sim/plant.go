@@ -23,17 +23,21 @@ type Plant struct {
 	Often []string
 
 	// Of hosts and agents.
-	ForgetfulAgent   bool // a restarted agent has an empty ledger (S1)
-	AbsenceIsAnOrder bool // what a whole list does not name is stopped (S2)
-	AgentsGoBack     bool // lists of an older time are taken (S8)
-	DeafToOldTokens  bool // an order for an older token than the last is not answered
-	AvailableOnce    bool // availability is not told anew when its time was changed
-	ToldTooEarly     bool // an end is told when the process was only asked to end
-	PongFromMemory   bool // a server cut off from the store answers pings from what it knows (S5)
-	LateStartLands   bool // a start lands though its container was removed
-	ErasesEarly      bool // the time in the trash is not waited for
-	TakesAnyVolume   bool // with a volume goes what stands in its place later (S11)
-	SaysGone         bool // a volume that is to go is said to be gone, and stays
+	ForgetfulAgent     bool // a restarted agent has an empty ledger (S1)
+	AbsenceIsAnOrder   bool // what a whole list does not name is stopped (S2)
+	AgentsGoBack       bool // lists of an older time are taken (S8)
+	DeafToOldTokens    bool // an order for an older token than the last is not answered
+	AvailableOnce      bool // availability is not told anew when its time was changed
+	ToldTooEarly       bool // an end is told when the process was only asked to end
+	ConfirmedByArrival bool // a deadline is moved from when the answer came (S5)
+	ConfirmsFirst      bool // a deadline is moved before what missed it is closed (S3)
+	KillsOnce          bool // a killer kills what it finds, and nothing that comes later (S3)
+	StartsUnguarded    bool // a guarded life begins before any killer knows of it (S14)
+	PongFromMemory     bool // a server cut off from the store answers pings from what it knows (S5)
+	LateStartLands     bool // a start lands though its container was removed
+	ErasesEarly        bool // the time in the trash is not waited for
+	TakesAnyVolume     bool // with a volume goes what stands in its place later (S11)
+	SaysGone           bool // a volume that is to go is said to be gone, and stays
 
 	// Of the store and its restore.
 	RestoreKeepsEpoch bool // tokens are used again (S8)

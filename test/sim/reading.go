@@ -103,10 +103,10 @@ func (r *reading) live(m *spec.Member) bool {
 	return false
 }
 
-// vacant: there is no life, or it is proven over.
+// vacant: there is no life, or it is proven over, by a report or its deadline.
 func (r *reading) vacant(o int) bool {
 	s := r.slot(o)
-	return s.Member == nil || s.Report != nil && s.Report.Token == s.Member.Token && s.Report.Phase.Over()
+	return s.Member == nil || s.Report != nil && s.Report.Token == s.Member.Token && s.Report.Phase.Over() || r.lapsed(s.Member, s.Report)
 }
 
 // available: ready, for long enough, on a node with a session, and not told to stop.

@@ -69,7 +69,7 @@ func (n *node) connect(s *server) bool {
 }
 
 func (n *node) hello() *proto.Hello {
-	facts, err := json.Marshal(spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot()})
+	facts, err := json.Marshal(spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true})
 	if err != nil {
 		panic(err)
 	}

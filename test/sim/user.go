@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
@@ -41,6 +42,11 @@ func (w *World) createSet(ref spec.SetRef) {
 	}
 	if w.chance(5) {
 		set.Spec.Ordinals = &spec.Ordinals{Start: int32(w.r.IntN(3))}
+	}
+	if r := rand.New(rand.NewPCG(w.seed, uint64(w.uids))); r.IntN(2) == 0 {
+		if set.Spec.NodeLoss = someLoss(r); r.IntN(2) == 0 { // nothing keeps its members to a node
+			set.Spec.VolumeClaimTemplates = nil
+		}
 	}
 	w.putSet(set, 0)
 }
@@ -82,6 +88,9 @@ func brief(s *spec.Set) string {
 	}
 	if p := s.Spec.Retention; p != nil {
 		text += fmt.Sprintf(", %s/%s", p.WhenScaled, p.WhenDeleted)
+	}
+	if l := s.Spec.NodeLoss; l != nil {
+		text += fmt.Sprintf(", %s after %s", l.Policy, l.After.Duration)
 	}
 	if s.Orphaned {
 		text += ", orphaned"

@@ -290,17 +290,17 @@ func (x *worker) news(r spec.Report) bool {
 			return true
 		}
 	}
-	r.Seq, r.ReadyFor = x.last.Seq, x.last.ReadyFor
+	r.Seq, r.ReadyFor, r.Bound = x.last.Seq, x.last.ReadyFor, x.last.Bound
 	return !reflect.DeepEqual(r, *x.last)
 }
 
 func (x *worker) emit(r spec.Report) {
 	x.n.agent.seq++
 	r.Seq = x.n.agent.seq
-	x.last = &r
 	if x.life != nil {
-		x.lastMin = x.life.MinReadySeconds
+		x.lastMin, r.Bound = x.life.MinReadySeconds, x.life.Member.Bound
 	}
+	x.last = &r
 	x.n.w.note("%s reports %s %s: %s, ready %v for %s, %s", x.n.name, r.ID.MemberName(), r.Token, r.Phase, r.Ready, r.ReadyFor, r.Cause)
 	x.n.agent.put(r)
 }

@@ -178,10 +178,13 @@ func (w *World) advance(d time.Duration) {
 	for _, s := range w.servers {
 		s.keepAlive()
 	}
+	w.mem.Expire()
+	w.look()
+	w.judge.seeSessions()
 	for _, n := range w.nodes {
+		n.guardLives()
 		n.keepAlive()
 	}
-	w.mem.Expire()
 }
 
 // look takes in what the store has, and judges each change.

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/watchdog"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// guard is what lies on a node's tmpfs for the killers of guarded lives, and the watchdog.
+// It is what agent/watchdog has as files and processes, with the same decision.
+type guard struct {
+	confirmed time.Duration // on the node's clock; 0: never since boot
+	records   map[spec.Identity]*record
+	watchdog  bool                         // it runs
+	acks      map[spec.Identity]spec.Token // what it said that it guards
+	killed    map[spec.Identity]spec.Token // what was killed once, for a plant
+	evidence  time.Time                    // the truth: when the ping was sent
+}
+
+// record is what killers know of a life.
+type record struct {
+	token spec.Token
+	bound time.Duration
+	ended bool
+}
+
+func newGuard() guard {
+	return guard{records: map[spec.Identity]*record{}, acks: map[spec.Identity]spec.Token{}, killed: map[spec.Identity]spec.Token{}}
+}
+
+// uptime is the node's clock as killers read it; 0 is never.
+func (n *node) uptime() time.Duration { return time.Hour + n.now().Sub(began) }
+
+func (n *node) passed(r *record) bool {
+	return r.ended || watchdog.Passed(n.guard.confirmed, r.bound, n.uptime())
+}
+
+// guarded are the identities that have records, in order.
+func (g *guard) guarded() []spec.Identity {
+	return slices.SortedFunc(maps.Keys(g.records), compareIdentity)
+}
+
+// guardLives is a tick of the killers, then of the agent.
+func (n *node) guardLives() {
+	g := &n.guard
+	if len(g.records) > 0 {
+		for _, id := range g.guarded() {
+			if n.passed(g.records[id]) {
+				n.killGuarded(id, g.records[id])
+			}
+		}
+	}
+	if g.watchdog {
+		for id, r := range g.records {
+			g.acks[id] = r.token
+		}
+	}
+	if n.agent == nil || n.stopped {
+		return
+	}
+	if !g.watchdog {
+		g.watchdog = true
+		clear(g.acks)
+	}
+	n.miss()
+}
+
+// killGuarded has the watchdog, or the life's loggers, kill what is left: as often as it
+// takes, within the tick.
+func (n *node) killGuarded(id spec.Identity, r *record) {
+	p := n.place(id)
+	if p.alive.IsZero() || !n.guard.watchdog && p.logger != r.token {
+		return
+	}
+	if n.w.plant.KillsOnce && n.guard.killed[id] == r.token {
+		return
+	}
+	n.guard.killed[id] = r.token
+	n.w.note("%s: %s %s is killed: its deadline has passed", n.name, id.MemberName(), p.alive)
+	n.w.did("guarded life killed")
+	if !n.guard.watchdog {
+		n.w.did("guarded life killed by its logger")
+	}
+	n.w.judge.expired(n, id, r)
+	p.end()
+}
+
+// miss closes the lives whose deadline was missed, and marks their records; false: one
+// could not be closed, and no deadline may move.
+func (n *node) miss() bool {
+	for _, id := range n.guard.guarded() {
+		r := n.guard.records[id]
+		if r.ended || !n.passed(r) {
+			continue
+		}
+		if n.agent.led.Look(id).Open == r.token {
+			if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
+				return false
+			}
+			n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)
+			n.w.did("deadline missed")
+			n.worker(id)
+		}
+		if !n.w.judge.settling && n.w.chance(20) {
+			n.stopAgent("it crashed between the ledger and the record")
+			n.w.did("fault: agent dies between ledger and record")
+			return false
+		}
+		r.ended = true
+	}
+	return true
+}
+
+// confirm moves the deadlines: a server answered a ping that was sent then.
+func (n *node) confirm(sent time.Duration, truth time.Time) {
+	if n.w.plant.ConfirmedByArrival {
+		sent = n.uptime()
+	}
+	if !n.w.plant.ConfirmsFirst && !n.miss() {
+		return
+	}
+	if n.guard.confirmed < sent {
+		n.guard.confirmed, n.guard.evidence = sent, truth
+	}
+}
+
+// mayStart reports why no container of a guarded life may start now; "": it may.
+func (x *worker) mayStart() string {
+	if x.life == nil || x.life.Member.Bound == 0 || x.n.w.plant.StartsUnguarded {
+		return ""
+	}
+	g, r := &x.n.guard, x.n.guard.records[x.id]
+	if r == nil || r.token != x.token {
+		r = &record{token: x.token, bound: x.life.Member.Bound}
+		if !x.n.passed(r) {
+			g.records[x.id] = r
+			x.n.w.did("life guarded")
+		}
+	}
+	switch {
+	case x.n.passed(r):
+		return "Unconfirmed"
+	case g.acks[x.id] != x.token:
+		return "Unguarded"
+	}
+	return ""
+}
+
+// free removes the record of a life that is cleared.
+func (x *worker) free() {
+	if r := x.n.guard.records[x.id]; r != nil && r.token == x.token {
+		delete(x.n.guard.records, x.id)
+		delete(x.n.guard.acks, x.id)
+	}
+}
+
+// killWatchdog ends the watchdog's process, if every guarded life has a logger that kills.
+func (w *World) killWatchdog() bool {
+	n := w.someNode()
+	if !n.power || !n.guard.watchdog {
+		return false
+	}
+	for id := range n.guard.records {
+		if p := n.place(id); !p.alive.IsZero() && p.logger != p.alive {
+			return false
+		}
+	}
+	n.guard.watchdog = false
+	clear(n.guard.acks)
+	w.note("%s's watchdog ends", n.name)
+	return true
+}
+
+// killLogger ends the loggers of a life, if there is a watchdog.
+func (w *World) killLogger() bool {
+	n := w.someNode()
+	for _, id := range n.guard.guarded() {
+		if p := n.place(id); n.guard.watchdog && !p.logger.IsZero() && w.chance(2) {
+			p.logger = spec.Token{}
+			w.note("%s: the loggers of %s end", n.name, id.MemberName())
+			return true
+		}
+	}
+	return false
+}
+
+// expireSession has the store end a session early, whatever its lease's time: as a change
+// of etcd's leader or a jump of its clock may.
+func (w *World) expireSession() bool {
+	x := w.some(anySession)
+	if x == nil || w.mem.Revoke(w.ctx, store.LeaseID(x.id)) != nil {
+		return false
+	}
+	w.note("the store ends session %d of %s", x.id, x.n.name)
+	return true
+}
+
+// away is a control plane that nobody reaches for a while; members do what they do.
+func (w *World) away() bool {
+	for _, s := range w.servers {
+		s.setCut(true)
+	}
+	for d := 10 + w.r.IntN(60); d > 0; d-- {
+		w.advance(time.Second)
+		if w.chance(4) {
+			w.work()
+		}
+	}
+	for _, s := range w.servers {
+		s.setCut(false)
+	}
+	return true
+}

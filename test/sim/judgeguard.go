@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// tick is how late a killer may come, and drifted a time on the slowest clock as the
+// fastest one counts it.
+const tick = 2100 * time.Millisecond
+
+func drifted(d time.Duration) time.Duration { return d + d/100 }
+
+// seeSessions notes which nodes the store has a session of, and judges that no guarded
+// life outlives its bound: it runs at most that long after the last moment at which the
+// store had a session of its node.
+func (j *judge) seeSessions() {
+	j.w.view(func(v world.View) {
+		for _, n := range j.w.nodes {
+			if _, rev := v.Session(n.name); rev != 0 {
+				j.had[n.name] = j.w.clock
+			}
+		}
+	})
+	for _, id := range slices.SortedFunc(maps.Keys(j.alive), compareIdentity) {
+		j.inBound(id, j.alive[id])
+	}
+}
+
+func (j *judge) inBound(id spec.Identity, r run) {
+	bound := j.bounds[life{id, r.token}]
+	if age := j.w.clock.Sub(j.had[r.node]); bound > 0 && age > drifted(bound)+tick {
+		j.w.fail("bound", "%s %s of bound %s runs on %s, which had no session for %s", id, r.token, bound, r.node, age)
+	}
+}
+
+// expired judges the end of a guarded life by its killers: no sooner than its bound after
+// a ping that was answered, and never of a life without one.
+func (j *judge) expired(n *node, id spec.Identity, r *record) {
+	l := life{id, r.token}
+	age := j.w.clock.Sub(n.guard.evidence)
+	if bound := j.bounds[l]; bound == 0 || drifted(age) < bound {
+		j.w.fail("hold", "%s %s of bound %s is killed on %s, which was confirmed %s ago", id, r.token, bound, n.name, age)
+	}
+	j.resolved[l] = true
+}
+
+// lapsed: a guarded life whose node has no session, for so long that its bound is past.
+// Nothing of it may run from then on.
+func (j *judge) lapsed(v world.View, m *spec.Member) bool {
+	_, rev := v.Session(m.Node)
+	if m.Bound == 0 || rev != 0 || j.w.clock.Sub(j.had[m.Node]) < m.Bound {
+		return false
+	}
+	j.w.did("life over by its deadline")
+	j.over[life{m.ID, m.Token}] = true
+	return true
+}
+
+// lapsed is the proof by deadline as SAFETY has it (S5, S6, S8).
+func (r *reading) lapsed(m *spec.Member, said *spec.Report) bool {
+	known, gone, proven := 0, 0, false
+	for _, n := range r.x.Nodes {
+		if n.Facts == nil {
+			continue
+		}
+		known++
+		if n.Session != nil {
+			continue
+		}
+		gone++
+		if n.Node.Name != m.Node || m.Bound == 0 || n.Gone < m.Bound+max(time.Second, m.Bound/100)+time.Second {
+			continue
+		}
+		same := n.Node.UID == m.NodeUID && n.Facts.UID == m.NodeUID && n.Facts.Epoch == r.x.Epoch && m.Token.Epoch == r.x.Epoch
+		proven = same && (said == nil && n.Facts.Guards || said != nil && said.Bound == m.Bound)
+	}
+	return proven && 2*gone <= known
+}
+
+// boundOf is that of lives which begin now, 0 when they are not guarded.
+func boundOf(s *spec.Set) time.Duration {
+	switch l := s.Spec.NodeLoss; {
+	case l == nil || l.Policy != spec.NodeLossReplace:
+		return 0
+	case l.After == nil:
+		return 5 * time.Minute
+	default:
+		return l.After.Duration
+	}
+}
