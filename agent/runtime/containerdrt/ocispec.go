@@ -166,7 +166,7 @@ func (r *Runtime) isolate(ctx context.Context, s *oci.Spec, c runtime.Container)
 
 // cgroupPath is where a container's processes are, below the hierarchy's root.
 func (r *Runtime) cgroupPath(id runtime.ContainerID) string {
-	return filepath.Join(r.cgroups.parent, memberDir(id.ID), id.Name)
+	return filepath.Join(r.cgroups.Parent(), memberDir(id.ID), id.Name)
 }
 
 // mounts adds the container's mounts, shallow before deep, each in place of a
@@ -214,7 +214,7 @@ func (r *Runtime) limits(s *oci.Spec, c runtime.Container) {
 	if c.MemoryBytes > 0 {
 		limit := c.MemoryBytes
 		res.Memory = &specs.LinuxMemory{Limit: &limit}
-		if r.cgroups.swapCounted() {
+		if r.cgroups.SwapCounted() {
 			res.Memory.Swap = &limit // memory and swap together: no swap
 		}
 	}
