@@ -5,11 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
+
+// causeDeadline closes a token whose deadline was missed.
+const causeDeadline = "Deadline"
 
 // guard is what lies on a node's tmpfs for the killers of guarded lives, and the watchdog.
 // It is what agent/watchdog has as files and processes, with the same decision.
@@ -99,7 +101,7 @@ func (n *node) miss() bool {
 			continue
 		}
 		if n.agent.led.Look(id).Open == r.token {
-			if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
+			if n.agent.led.CloseToken(id, r.token, causeDeadline) != nil {
 				return false
 			}
 			n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)

@@ -235,7 +235,7 @@ func (x *worker) reportOver() {
 		if e.Token == x.token && e.Cause == ledger.CauseRefused {
 			r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
 		}
-		if e.Token == x.token && e.Cause == ledger.CauseDeadline {
+		if e.Token == x.token && e.Cause == causeDeadline {
 			r.Cause = "DeadlinePassed"
 		}
 	}
