@@ -39,7 +39,11 @@ func newGuard() guard {
 func (n *node) uptime() time.Duration { return time.Hour + n.now().Sub(began) }
 
 func (n *node) passed(r *record) bool {
-	return r.ended || watchdog.Passed(n.guard.confirmed, r.bound, n.uptime())
+	bound := r.bound
+	if n.w.plant.KillsEarly {
+		bound /= 2
+	}
+	return r.ended || watchdog.Passed(n.guard.confirmed, bound, n.uptime())
 }
 
 // guarded are the identities that have records, in order.

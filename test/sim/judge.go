@@ -154,6 +154,9 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	if old, _ := v.Member(m.ID); old != nil && old.Token == m.Token && old.Bound != m.Bound {
 		j.w.fail("bound", "the bound of %s %s becomes %s after %s", m.ID, m.Token, m.Bound, old.Bound)
 	}
+	if old, _ := v.Member(m.ID); old != nil && old.Bound > 0 && old.Node != m.Node && !j.ends[life{m.ID, old.Token}] {
+		j.w.did("guarded life replaced elsewhere")
+	}
 	j.lasts[m.ID], j.goals[l], j.bounds[l] = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
 		j.newest[m.ID] = m.Token

@@ -202,8 +202,12 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 		return r.token.String() + " runs on " + string(r.node)
 	}
 	for _, n := range j.w.nodes {
-		if n.agent != nil && !n.agent.led.Look(id).Open.IsZero() {
-			return n.agent.led.Look(id).Open.String() + " is open on " + string(n.name)
+		if n.agent == nil {
+			continue
+		}
+		// One that is over by its deadline may be open until its agent looks.
+		if open := n.agent.led.Look(id).Open; !open.IsZero() && !j.over[life{id, open}] {
+			return open.String() + " is open on " + string(n.name)
 		}
 	}
 	return ""

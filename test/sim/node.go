@@ -98,6 +98,9 @@ func (n *node) startAgent() {
 		led: led, workers: map[spec.Identity]*worker{}, letters: map[life]*letter{},
 		duties: map[spec.VolumeID]*duty{}, said: map[spec.VolumeID]spec.VolumeReport{}, seq: led.Starts() << 32,
 	}
+	if n.w.plant.ForgetsDeadline {
+		n.guard.confirmed = n.uptime()
+	}
 	for _, id := range n.stands() {
 		n.worker(id)
 	}

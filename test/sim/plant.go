@@ -33,6 +33,8 @@ type Plant struct {
 	ConfirmsFirst      bool // a deadline is moved before what missed it is closed (S3)
 	KillsOnce          bool // a killer kills what it finds, and nothing that comes later (S3)
 	StartsUnguarded    bool // a guarded life begins before any killer knows of it (S14)
+	ForgetsDeadline    bool // a restarted agent takes the present for confirmed
+	KillsEarly         bool // a killer does not wait for the whole bound
 	PongFromMemory     bool // a server cut off from the store answers pings from what it knows (S5)
 	LateStartLands     bool // a start lands though its container was removed
 	ErasesEarly        bool // the time in the trash is not waited for

@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -24,6 +25,42 @@ func statusChange(change func(*spec.SetStatus)) func(*plan.World) {
 			status := *w.Status
 			change(&status)
 			w.Status = &status
+		}
+	}
+}
+
+// silent changes what is known of nodes without a session.
+func silent(change func(*plan.World, *plan.Node)) func(*plan.World) {
+	return func(w *plan.World) {
+		for i := range w.Nodes {
+			if n := &w.Nodes[i]; n.Session == nil {
+				change(w, n)
+			}
+		}
+	}
+}
+
+// moreNodes adds some that nobody can use and that are never silent.
+func moreNodes(w *plan.World) {
+	for _, name := range []spec.NodeName{"x0", "x1", "x2", "x3"} {
+		w.Nodes = append(w.Nodes, plan.Node{
+			Node: &spec.Node{Name: name, UID: spec.UID(name), Cordon: true}, Facts: &spec.NodeFacts{Name: name, UID: spec.UID(name), Epoch: w.Epoch},
+			Session: &spec.Session{Node: name, UID: spec.UID(name)},
+		})
+	}
+}
+
+// allGuarded takes every life for one with a bound.
+func allGuarded(w *plan.World) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		if s.Member != nil && s.Member.Bound == 0 {
+			m := *s.Member
+			m.Bound, s.Member = 10*time.Second, &m
+			if s.Report != nil {
+				r := *s.Report
+				r.Bound, s.Report = m.Bound, &r
+			}
 		}
 	}
 }

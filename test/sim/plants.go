@@ -22,6 +22,20 @@ var Plants = []Plant{
 	{Name: "erases-early", Judges: "volumes", ErasesEarly: true, Often: volumes},
 	{Name: "takes-any-volume", Judges: "volumes", TakesAnyVolume: true, Often: volumes},
 	{Name: "says-gone", Judges: "volumes", SaysGone: true, Often: volumes},
+	// S3, S5, S6, S14: what guarded lives rest on.
+	{Name: "confirmed-by-arrival", Judges: "bound, one life", ConfirmedByArrival: true, Often: silences},
+	{Name: "pong-from-memory", Judges: "bound, one life", PongFromMemory: true, Often: silences},
+	{Name: "kills-once", Rare: true, Judges: "bound, one life", KillsOnce: true, Often: append([]string{"land"}, silences...)},
+	{Name: "confirms-first", Judges: "bound, one life, token once", ConfirmsFirst: true, Often: silences},
+	{Name: "starts-unguarded", Judges: "bound, one life, proof", StartsUnguarded: true, Often: silences},
+	{Name: "forgets-its-deadline", Judges: "bound, one life", ForgetsDeadline: true, Often: silences},
+	{Name: "kills-too-early", Judges: "hold", KillsEarly: true, Often: silences},
+	{Name: "waits-for-no-margin", Judges: "proof", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone += 2 * time.Second }), Often: silences},
+	{Name: "counts-from-its-start", Judges: "one life, proof", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone = time.Hour }), Blind: "proof", Often: silences},
+	{Name: "replaces-while-most-are-gone", Judges: "proof", See: moreNodes, Often: silences},
+	{Name: "replaces-what-is-held", Judges: "proof", See: allGuarded, Often: silences},
+	{Name: "session-not-compared", Rare: true, Judges: "proof, one life", Unguarded: []string{"sessions/", "nodefacts/"}, Often: silences},
+	{Name: "guards-nothing", Judges: "bound", Say: eachStart(func(_ plan.World, a *plan.Start) { a.Member.Bound = 0 })},
 	// S7: what transactions compare.
 	{Name: "stale-leader-writes", Judges: "leader", Unguarded: []string{"leader"}},
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
@@ -53,7 +67,7 @@ var Plants = []Plant{
 		}
 	}), Blind: rule9},
 	{Name: "forgets-what-is-due", Judges: "due", See: forgetDue},
-	{Name: "lowest-first", Judges: "order, churn", Say: lowestFirst},
+	{Name: "lowest-first", Judges: "order, churn, floor", Say: lowestFirst},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
 	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
 	{Name: "forgets-the-fate", Judges: "volumes", Say: forgetFates, Often: volumes},
@@ -160,6 +174,8 @@ var Plants = []Plant{
 const rule9 = "deadline, rollback, completion"
 
 var rollouts = []string{"deadline", "pause", "wait"}
+
+var silences = []string{"node-loss", "expire-session", "cut", "cut-server", "halt-agent", "wait"}
 
 var volumes = []string{"retain", "scale", "claim"}
 
