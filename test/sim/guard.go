@@ -20,7 +20,8 @@ type guard struct {
 	records   map[spec.Identity]*record
 	watchdog  bool                         // it runs
 	acks      map[spec.Identity]spec.Token // what it said that it guards
-	killed    map[spec.Identity]spec.Token // what was killed once, for a plant
+	killed    map[spec.Identity]spec.Token // whose end was seen once, for a plant
+	looks     time.Time                    // when the agent looks for itself at the latest
 	evidence  time.Time                    // the truth: when the ping was sent
 }
 
@@ -73,20 +74,20 @@ func (n *node) guardLives() {
 		g.watchdog = true
 		clear(g.acks)
 	}
-	n.miss()
+	if !n.w.clock.Before(n.guard.looks) {
+		n.miss()
+	}
 }
 
 // killGuarded has the watchdog, or the life's loggers, kill what is left: as often as it
 // takes, within the tick.
 func (n *node) killGuarded(id spec.Identity, r *record) {
 	p := n.place(id)
-	if p.alive.IsZero() || !n.guard.watchdog && p.logger != r.token {
-		return
-	}
-	if n.w.plant.KillsOnce && n.guard.killed[id] == r.token {
-		return
-	}
+	before := n.guard.killed[id] == r.token
 	n.guard.killed[id] = r.token
+	if p.alive.IsZero() || !n.guard.watchdog && p.logger != r.token || before && n.w.plant.KillsOnce {
+		return
+	}
 	n.w.note("%s: %s %s is killed: its deadline has passed", n.name, id.MemberName(), p.alive)
 	n.w.did("guarded life killed")
 	if !n.guard.watchdog {
@@ -99,6 +100,7 @@ func (n *node) killGuarded(id spec.Identity, r *record) {
 // miss closes the lives whose deadline was missed, and marks their records; false: one
 // could not be closed, and no deadline may move.
 func (n *node) miss() bool {
+	n.guard.looks = n.w.clock.Add(5 * time.Second)
 	for _, id := range n.guard.guarded() {
 		r := n.guard.records[id]
 		if r.ended || !n.passed(r) {
@@ -127,7 +129,7 @@ func (n *node) confirm(sent time.Duration, truth time.Time) {
 	if n.w.plant.ConfirmedByArrival {
 		sent = n.uptime()
 	}
-	if !n.w.plant.ConfirmsFirst && !n.miss() {
+	if !n.miss() {
 		return
 	}
 	if n.guard.confirmed < sent {

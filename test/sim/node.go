@@ -110,6 +110,7 @@ func (n *node) startAgent() {
 		}
 	}
 	n.w.note("%s's agent starts in %s", n.name, n.boot())
+	n.miss()
 }
 
 // stands lists the identities of which something stands here.

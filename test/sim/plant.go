@@ -30,7 +30,6 @@ type Plant struct {
 	AvailableOnce      bool // availability is not told anew when its time was changed
 	ToldTooEarly       bool // an end is told when the process was only asked to end
 	ConfirmedByArrival bool // a deadline is moved from when the answer came (S5)
-	ConfirmsFirst      bool // a deadline is moved before what missed it is closed (S3)
 	KillsOnce          bool // a killer kills what it finds, and nothing that comes later (S3)
 	StartsUnguarded    bool // a guarded life begins before any killer knows of it (S14)
 	ForgetsDeadline    bool // a restarted agent takes the present for confirmed
@@ -45,6 +44,8 @@ type Plant struct {
 	RestoreKeepsEpoch bool // tokens are used again (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string
+	// LostUncompared: a new life does not compare that the node of the old one is silent.
+	LostUncompared bool
 
 	OneVolumeID bool // all new volumes of an identity's claim get the same id (S11)
 	// Of the planner: what it is shown, and what it is made to say.
@@ -68,6 +69,11 @@ func (p Plant) plan(w plan.World, x plan.Plan) plan.Plan {
 }
 
 func (p Plant) txn(t store.Txn) store.Txn {
+	if p.LostUncompared && slices.ContainsFunc(t.Then, func(o store.Op) bool { return strings.HasPrefix(o.Key, store.KindMember+"/") }) {
+		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool {
+			return strings.HasPrefix(g.Key, store.KindSession+"/") && g.Rev == 0 || strings.HasPrefix(g.Key, store.KindFacts+"/")
+		})
+	}
 	if len(p.Unguarded) > 0 {
 		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool {
 			return slices.ContainsFunc(p.Unguarded, func(key string) bool { return strings.HasPrefix(g.Key, key) })
