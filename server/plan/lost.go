@@ -18,7 +18,7 @@ func (s *step) notLost(t *seat, v *spec.Volume) string {
 		return "it is being brought back from the trash"
 	case v.Fate == spec.FateReclaiming && (said == nil || said.Cause != spec.CauseVolumeMissing):
 		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
-	case t.member == nil || t.over:
+	case t.member == nil || t.over && !t.lost(): // of a lost life its node tells when it is back
 		return ""
 	case !s.inRange(t):
 		return s.uses(t)

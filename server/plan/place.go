@@ -26,6 +26,8 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 		}
 		why, words := s.whyNot(c, a)
 		switch {
+		case why == BlockedNodeSilent && home != "":
+			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s: it begins there when the host is back with its disk, and nowhere else", home, words)
 		case why != "" && home != "":
 			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s", home, words)
 		case why != "":
@@ -73,6 +75,9 @@ func (s *step) whyNot(n *Node, a *ask) (reason, words string) {
 		return BlockedNodeSilent, "is silent"
 	case n.Node.Cordon:
 		return BlockedCordoned, "is cordoned"
+	}
+	if words := s.unguarded(n); words != "" {
+		return BlockedNoGuard, words
 	}
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
 		if class := s.w.Set.Spec.VolumeClaimTemplates[i].Spec.Class(); !n.Facts.HasClass(class) {
@@ -144,9 +149,9 @@ func (r *refusals) add(n spec.NodeName, reason, words string) {
 }
 
 // reason: a class that is missing anywhere is told, for it is misspelt most likely; that
-// there is no room, when room is all that is missing somewhere.
+// there is no room, or no guard, when that is all that is missing somewhere.
 func (r *refusals) reason() string {
-	for _, reason := range []string{BlockedNoClass, BlockedNoRoom} {
+	for _, reason := range []string{BlockedNoClass, BlockedNoRoom, BlockedNoGuard} {
 		if r.reasons[reason] {
 			return reason
 		}

@@ -37,6 +37,7 @@ type state struct {
 	nodesMove bool        // nodeList is to be built again
 	roomier   bool        // a life left its node, or asks less of it
 	avoiders  int         // lives with required anti-affinity
+	ended     store.Rev   // when a session ended last
 	strays    map[spec.Identity][]plan.NodeStray
 	services  map[spec.Namespace]map[string]entry[spec.ServiceRecord]
 	budgets   map[spec.Namespace]map[string]entry[spec.BudgetRecord]
@@ -53,6 +54,9 @@ type nodeState struct {
 	node    entry[spec.Node]
 	facts   entry[spec.NodeFacts]
 	session entry[spec.Session]
+	// bare is a revision that grows with every end of a session, and when its absence was
+	// learnt anew.
+	bare    store.Rev
 	members map[spec.Identity]bool
 	// cpuMillis and memoryBytes are what the members ask for.
 	cpuMillis, memoryBytes int64
@@ -183,6 +187,9 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 		n.node, err = decode(s, ev, func(r *spec.Node) string { return store.NodeKey(r.Name) })
 	case store.KindSession:
 		n.session, err = decode(s, ev, func(r *spec.Session) string { return store.SessionKey(r.Node) })
+		if ev.Delete {
+			n.bare, s.ended = ev.Mod, ev.Mod
+		}
 	case store.KindFacts:
 		old := n.facts.record
 		n.facts, err = decode(s, ev, func(r *spec.NodeFacts) string { return store.FactsKey(r.Name) })
@@ -281,7 +288,7 @@ func (s *state) node(name spec.NodeName) *nodeState {
 	n := s.nodes[name]
 	if n == nil {
 		n = &nodeState{
-			members: map[spec.Identity]bool{}, volumes: map[string]*spec.Volume{}, said: map[string]*spec.VolumeReport{},
+			bare: max(s.rev, s.ended), members: map[spec.Identity]bool{}, volumes: map[string]*spec.Volume{}, said: map[string]*spec.VolumeReport{},
 		}
 		s.nodes[name] = n
 	}
