@@ -95,7 +95,7 @@ func (s *step) rebooted(t *seat) bool {
 // cause is why a life that is over ended, from its last report.
 func (s *step) cause(t *seat) string {
 	switch {
-	case t.lost():
+	case t.expired():
 		return t.silence.Text
 	case t.report.Message != "":
 		return t.report.Cause + ": " + t.report.Message

@@ -98,11 +98,11 @@ func (s *step) tellSilent(t *seat) {
 // session still when what follows from it is written; "": there is another proof, or
 // no life.
 func (t *seat) lostTo() spec.NodeName {
-	if !t.lost() {
+	if !t.expired() {
 		return ""
 	}
 	return t.member.Node
 }
 
-// lost: the life is over by its deadline, and nobody said so.
-func (t *seat) lost() bool { return t.member != nil && t.silence.Over }
+// expired: the life is over by its deadline, and nobody said so.
+func (t *seat) expired() bool { return t.member != nil && t.silence.Over }

@@ -27,7 +27,7 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 		why, words := s.whyNot(c, a)
 		switch {
 		case why == BlockedNodeSilent && home != "":
-			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s: it begins there when the host is back with its disk, and nowhere else", home, words)
+			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s: it begins there when the host is back. %s", home, words, givingUp(c))
 		case why != "" && home != "":
 			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s", home, words)
 		case why != "":
@@ -51,6 +51,14 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 		text += "; known storage classes are " + spec.KnownClasses(s.facts())
 	}
 	return nil, no.reason(), text
+}
+
+// givingUp says what a person can do about volumes on a silent node.
+func givingUp(n *Node) string {
+	if n.Fenced {
+		return "If the data are lost with it: stead volume reclaim --lost"
+	}
+	return fmt.Sprintf("If that and the data are lost for good: stead node fence %s --i-have-powered-off, then stead volume reclaim --lost", n.Node.Name)
 }
 
 // home is the node to which the volumes bind the member; "": none does.

@@ -29,7 +29,7 @@ func (s *step) forgetSurplus() {
 
 // proof is why a life is over.
 func (s *step) proof(t *seat) string {
-	if t.lost() {
+	if t.expired() {
 		return t.silence.Text
 	}
 	return fmt.Sprintf("node %s reported token %s as %s", t.member.Node, t.member.Token, t.report.Phase)

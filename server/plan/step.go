@@ -64,6 +64,7 @@ type seat struct {
 	forgotten bool // and its record goes in this very step
 	decided   bool // the fate of its volumes is as it is to be, or recorded in this very step
 	kept      bool // its volumes are kept after all, which is recorded in this very step
+	lost      bool // that volumes of its are lost is recorded in this very step
 
 	silence Silence // of a life whose node has no session, and of which no report says that it is over
 }

@@ -68,6 +68,8 @@ type View interface {
 	// NodeRevs are the mod-revisions of nodes/<name>, nodefacts/<name> and
 	// sessions/<name>; 0: absent.
 	NodeRevs(node spec.NodeName) (record, facts, session store.Rev)
+	// FenceRev is the mod-revision of fences/<name>; 0: absent.
+	FenceRev(node spec.NodeName) store.Rev
 	Session(node spec.NodeName) (*spec.Session, store.Rev)
 	// Bare tells whether node has no session key, not even an unreadable one, and since when
 	// this cache has seen that: as long as since is the same there was none in between.
