@@ -193,14 +193,6 @@ func (s *state) Session(node spec.NodeName) (*spec.Session, store.Rev) {
 	return n.session.record, n.session.mod
 }
 
-func (s *state) Bare(node spec.NodeName) (since store.Rev, bare bool) {
-	n := s.nodes[node]
-	if n == nil {
-		return s.rev, true
-	}
-	return n.bare, n.session.mod == 0
-}
-
 func (s *state) NodeRevs(node spec.NodeName) (record, facts, session store.Rev) {
 	n := s.nodes[node]
 	if n == nil {
