@@ -190,7 +190,8 @@ func TestAHostPortThatIsTakenIsRefused(t *testing.T) {
 		}
 		must(t, c.Close())
 	}
-	listen("tcp4", "127.0.0.1:8080") // what the host offers to itself alone is in nobody's way
+	listen("tcp4", "127.0.0.1:8080") // what the host offers to itself or to members alone is in nobody's way
+	listen("tcp4", netip.AddrPortFrom(x.net[0].cfg.Gateway, 8080).String())
 	must(t, try())
 	answers(t, "a machine outside", client, to, outside)
 	listen("tcp4", "192.0.2.1:8080") // who comes later takes nothing
