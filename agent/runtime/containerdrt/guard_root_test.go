@@ -134,7 +134,7 @@ func TestAStartPastTheDeadlineDoesNotLand(t *testing.T) {
 	h.must(dir.Confirm(watchdog.BootTime()))
 	h.must(dir.Remove("default.db-0"))
 	refused("nothing would end it")
-	dir = h.guardAs(rt)
+	h.guardAs(rt)
 	h.must(rt.Start(t.Context(), c.ID))
 	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Running {
 		t.Errorf("guarded: %+v, %v", s, err)
