@@ -196,6 +196,9 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 			store.Put(store.FactsKey(g.node), store.Encode(g.facts)),
 		},
 	}
+	if fence := store.FenceKey(g.node); t.keys[fence].Mod != 0 { // it is not off
+		txn.Then = append(txn.Then, store.Del(fence))
+	}
 	if t.node == nil {
 		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(spec.Node{Name: g.node, UID: g.uid})))
 	}
