@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -30,9 +31,14 @@ func (m *matrix) controlAway() []string {
 	at.killMember(killed)
 	for _, h := range m.hosts {
 		for name, b := range before {
-			if got := h.dig(name + "." + setOf(name) + ".default.svc.cluster.local"); got != b.Status.Address {
-				m.Errorf("on %s, dig %s: %q; want %s", h.Name, name, got, b.Status.Address)
-			}
+			fqdn := name + "." + setOf(name) + ".default.svc.cluster.local"
+			h.eventually(time.Minute, "the host knows "+name, func() error {
+				got, err := h.inside(commandTime, "dig", "@"+gateway, "+short", "+time=5", "+tries=1", fqdn)
+				if strings.TrimSpace(got) != b.Status.Address {
+					err = fmt.Errorf("dig says %v %q; want %s", err, got, b.Status.Address)
+				}
+				return err
+			})
 		}
 	}
 	at.eventually(2*time.Minute, killed+" is restarted in place", func() error {

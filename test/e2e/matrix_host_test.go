@@ -13,7 +13,7 @@ import (
 )
 
 // commandTime bounds a command that only looks or sets something.
-const commandTime = 10 * time.Second
+const commandTime = time.Minute
 
 // powerOff ends all that a host runs, at once for everybody else, and takes away what
 // does not outlive a boot: mounts, links, cgroups and what lies on tmpfs.

@@ -145,7 +145,7 @@ func (m *matrix) shareKey(c *Lab) {
 func (m *matrix) leader() (leader int) {
 	m.Helper()
 	m.people.eventually(2*time.Minute, "a server leads", func() error {
-		out, err := m.people.trySteadFor(10*time.Second, "status")
+		out, err := m.people.trySteadFor(commandTime, "status")
 		for leader = range m.control {
 			if err == nil && strings.Contains(out, fmt.Sprint("leader s", leader)) {
 				return nil
@@ -185,7 +185,7 @@ func (m *matrix) startAgent(i int) {
 func (m *matrix) connected() {
 	m.Helper()
 	m.people.eventually(3*time.Minute, "all nodes are connected", func() error {
-		out, err := m.people.trySteadFor(10*time.Second, "get", "nodes")
+		out, err := m.people.trySteadFor(commandTime, "get", "nodes")
 		if err != nil || strings.Count(out, " Ready ") != len(m.hosts) {
 			return fmt.Errorf("%v: %s", err, out)
 		}
@@ -197,7 +197,7 @@ func (m *matrix) connected() {
 func (m *matrix) silent(i int) {
 	m.Helper()
 	m.people.eventually(3*time.Minute, "a node is silent", func() error {
-		out, err := m.people.trySteadFor(10*time.Second, "get", "nodes")
+		out, err := m.people.trySteadFor(commandTime, "get", "nodes")
 		for line := range strings.Lines(out) {
 			if err == nil && strings.HasPrefix(line, m.hosts[i].nodeName()+" ") && !strings.Contains(line, " Ready ") {
 				return nil

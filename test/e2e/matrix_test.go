@@ -78,6 +78,31 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
+func TestAMemberOnTwoHostsIsSeen(t *testing.T) {
+	type look = []map[string][]string // of hosts 0 and 1, in turn
+	on0, on1 := map[string][]string{"a-0": {"7"}}, map[string][]string{"a-0": {"9"}}
+	none, ended := map[string][]string{}, map[string][]string{"a-0": nil}
+	for _, c := range []struct {
+		name         string
+		first, again look
+		want         int
+	}{
+		{"one host", look{on0, none}, look{on0, none}, 0},
+		{"two at once", look{on0, on1}, look{on0, none}, 1},
+		{"it moved between the looks", look{on0, none}, look{none, on1}, 0},
+		{"it moved within a look", look{on0, on1}, look{none, on1}, 0},
+		{"it moved and came back as another process", look{on0, on1}, look{map[string][]string{"a-0": {"8"}}, none}, 0},
+		{"its cgroup is left, and empty", look{on0, ended}, look{on0, ended}, 0},
+		{"another member", look{on0, map[string][]string{"a-1": {"9"}}}, look{on0, none}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := atOnce(c.first, c.again); len(got) != c.want {
+				t.Errorf("got %q; want %d", got, c.want)
+			}
+		})
+	}
+}
+
 func one(chance *rand.Rand, faults []fault) fault { return faults[chance.IntN(len(faults))] }
 
 // everyFault is each fault once, in an order by chance.
