@@ -125,7 +125,10 @@ func (m *matrix) guarded() (name string, i int) {
 // moved waits until a guarded member is ready on another host.
 func (m *matrix) moved(name string, from int) {
 	m.Helper()
-	if !landed { m.silent(from); return }
+	if !landed {
+		m.silent(from)
+		return
+	}
 	m.people.eventually(patient, name+" is ready on another host", func() error {
 		o, err := m.people.member(name)
 		if err == nil && (!o.Status.Ready || o.Status.Node == m.hosts[from].nodeName()) {
@@ -247,7 +250,9 @@ func (m *matrix) watchdogs(i int) []int {
 
 func (m *matrix) killWatchdog() []string {
 	m.Helper()
-	if !landed { return nil }
+	if !landed {
+		return nil
+	}
 	_, i := m.guarded()
 	was := m.watchdogs(i)
 	for _, pid := range was {
