@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -120,3 +122,14 @@ func (g *guard) end() {
 
 // guardDir is where a node's guarded lives are recorded, below its run directory.
 func guardDir(runDir string) watchdog.Dir { return watchdog.Dir(filepath.Join(runDir, "guard")) }
+
+// Watched tells how many guarded lives are recorded below a run directory, and whether a
+// watchdog runs there.
+func Watched(runDir string) (lives int, alive bool, err error) {
+	dir := guardDir(runDir)
+	found, err := dir.Records()
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	return len(found), dir.Alive(), err
+}
