@@ -32,9 +32,12 @@ var (
 		"volume is brought back", "volume came back",
 		"fault: server dies at a commit", "fault: outcome unknown", "fault: agent dies after an operation",
 		"fault: agent dies before an operation", "fault: start lands late",
+		"life guarded", "guarded life killed", "deadline missed", "Expire",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
+		"life over by its deadline", "guarded life replaced elsewhere", "guarded life killed by its logger",
+		"late start refused by its logger", "fault: agent dies between ledger and record", "blocked: Unwatched", "blocked: Unconfirmed",
 		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "blocked: Restored",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
 		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",

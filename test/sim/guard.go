@@ -1,17 +1,17 @@
 package sim
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
-
-// causeDeadline closes a token whose deadline was missed.
-const causeDeadline = "Deadline"
 
 // guard is what lies on a node's tmpfs for the killers of guarded lives, and the watchdog.
 // It is what agent/watchdog has as files and processes, with the same decision.
@@ -107,7 +107,7 @@ func (n *node) miss() bool {
 			continue
 		}
 		if n.agent.led.Look(id).Open == r.token {
-			if n.agent.led.CloseToken(id, r.token, causeDeadline) != nil {
+			if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
 				return false
 			}
 			n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)
@@ -137,26 +137,63 @@ func (n *node) confirm(sent time.Duration, truth time.Time) {
 	}
 }
 
-// mayStart reports why no container of a guarded life may start now; "": it may.
-func (x *worker) mayStart() string {
-	if x.life == nil || x.life.Member.Bound == 0 || x.n.w.plant.StartsUnguarded {
-		return ""
+// begin records a life for its killers, before its token is opened.
+func (x *worker) begin() error {
+	if x.bound() == 0 {
+		return nil
 	}
-	g, r := &x.n.guard, x.n.guard.records[x.id]
-	if r == nil || r.token != x.token {
-		r = &record{token: x.token, bound: x.life.Member.Bound}
-		if !x.n.passed(r) {
-			g.records[x.id] = r
-			x.n.w.did("life guarded")
-		}
+	r := &record{token: x.token, bound: x.bound()}
+	if x.n.passed(r) {
+		return errors.New("its deadline would have passed")
 	}
-	switch {
-	case x.n.passed(r):
-		return "Unconfirmed"
-	case g.acks[x.id] != x.token:
-		return "Unguarded"
+	if old := x.n.guard.records[x.id]; old == nil || old.token != x.token {
+		x.n.guard.records[x.id] = r
+		x.n.w.did("life guarded")
 	}
-	return ""
+	return nil
+}
+
+// bound is that of the life; 0: it is not guarded.
+func (x *worker) bound() time.Duration {
+	if x.life == nil || x.n.w.plant.StartsUnguarded {
+		return 0
+	}
+	return x.life.Member.Bound
+}
+
+// seeGuard looks how a guarded life is guarded, as worker.seeGuard does.
+func (x *worker) seeGuard(s *step.Seen) {
+	r := x.n.guard.records[x.id]
+	recorded := r != nil && r.token == x.token
+	if x.standing == step.Closed || x.bound() == 0 && !recorded {
+		return
+	}
+	if !recorded {
+		r = &record{bound: x.bound()}
+	}
+	if s.Unwatched = !x.n.guard.watchdog || recorded && x.n.guard.acks[x.id] != x.token; x.standing == step.Open {
+		s.Expired = x.n.passed(r) || !recorded
+	} else {
+		s.Unconfirmed = x.n.passed(r)
+	}
+}
+
+// expire closes the token of a life that missed its deadline; its killers go on.
+func (x *worker) expire() error {
+	if err := x.n.agent.led.CloseToken(x.id, x.token, ledger.CauseDeadline); err != nil {
+		return err
+	}
+	if r := x.n.guard.records[x.id]; r != nil && r.token == x.token {
+		r.ended = true
+	}
+	x.n.w.did("deadline missed")
+	return nil
+}
+
+// mayStart asks once more before a start.
+func (x *worker) mayStart() bool {
+	r := x.n.guard.records[x.id]
+	return x.bound() == 0 || r != nil && r.token == x.token && !x.n.passed(r) && x.n.guard.acks[x.id] == x.token
 }
 
 // free removes the record of a life that is cleared.

@@ -83,6 +83,8 @@ func (x *worker) do(kind step.Kind) string {
 	switch kind {
 	case step.OpenToken:
 		return causeIf(x.open(), "LedgerError")
+	case step.Expire:
+		return causeIf(x.expire(), "LedgerError")
 	case step.Refuse:
 		return causeIf(x.n.agent.led.CloseToken(x.id, x.token, ledger.CauseRefused), "LedgerError")
 	case step.CloseToken:
@@ -101,9 +103,6 @@ func (x *worker) do(kind step.Kind) string {
 	case step.WriteFiles:
 		x.prepared.files = true
 	case step.CreateContainer:
-		if cause := x.mayStart(); cause != "" {
-			return cause
-		}
 		p.serial++
 		p.box, p.token, p.image, p.counted = step.Created, x.token, x.life.Template.Spec.Containers[0].Image, false
 		x.left.containers = true
@@ -123,6 +122,9 @@ func causeIf(err error, cause string) string {
 }
 
 func (x *worker) open() error {
+	if err := x.begin(); err != nil {
+		return err
+	}
 	if x.life != nil {
 		x.n.kept[x.id] = keptLife{life: *x.life}
 	}
@@ -131,8 +133,8 @@ func (x *worker) open() error {
 
 // start begins the process now, or late: then the agent gave up on it meanwhile.
 func (x *worker) start(p *place) string {
-	if cause := x.mayStart(); cause != "" {
-		return cause
+	if !x.mayStart() {
+		return "StartError"
 	}
 	if p.landing == nil && x.n.w.chance(8) && !x.n.w.judge.settling {
 		p.landing = &landing{p.serial, x.token}
@@ -235,7 +237,7 @@ func (x *worker) reportOver() {
 		if e.Token == x.token && e.Cause == ledger.CauseRefused {
 			r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
 		}
-		if e.Token == x.token && e.Cause == causeDeadline {
+		if e.Token == x.token && e.Cause == ledger.CauseDeadline {
 			r.Cause = "DeadlinePassed"
 		}
 	}

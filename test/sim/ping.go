@@ -15,6 +15,7 @@ type line struct {
 	due      time.Time
 	up, down []int64
 	heard    time.Time // when the last answer came
+	listed   bool      // the first list was taken, before which no answer comes
 }
 
 // sent is when a ping was sent: on the node's clock, and the truth.
@@ -65,6 +66,9 @@ func (n *node) keepAlive() {
 // hear takes the answers that came.
 func (x *session) hear() {
 	l := &x.line
+	if !l.listed {
+		return
+	}
 	for _, id := range l.down {
 		l.heard = x.n.w.clock
 		x.n.w.did("pong")

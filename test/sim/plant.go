@@ -44,8 +44,6 @@ type Plant struct {
 	RestoreKeepsEpoch bool // tokens are used again (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string
-	// LostUncompared: a new life does not compare that the node of the old one is silent.
-	LostUncompared bool
 
 	OneVolumeID bool // all new volumes of an identity's claim get the same id (S11)
 	// Of the planner: what it is shown, and what it is made to say.
@@ -69,11 +67,6 @@ func (p Plant) plan(w plan.World, x plan.Plan) plan.Plan {
 }
 
 func (p Plant) txn(t store.Txn) store.Txn {
-	if p.LostUncompared && slices.ContainsFunc(t.Then, func(o store.Op) bool { return strings.HasPrefix(o.Key, store.KindMember+"/") }) {
-		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool {
-			return strings.HasPrefix(g.Key, store.KindSession+"/") && g.Rev == 0 || strings.HasPrefix(g.Key, store.KindFacts+"/")
-		})
-	}
 	if len(p.Unguarded) > 0 {
 		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool {
 			return slices.ContainsFunc(p.Unguarded, func(key string) bool { return strings.HasPrefix(g.Key, key) })

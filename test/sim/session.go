@@ -192,7 +192,7 @@ func (x *session) wanted(m *proto.Wanted) {
 		n.endSession("its list is older than one that was accepted")
 		return
 	}
-	n.newest = seq
+	n.newest, x.line.listed = seq, true
 	for _, h := range m.GetOver() {
 		n.worker(wire.ToIdentity(h.GetId())).over(wire.ToToken(h.GetToken()))
 	}

@@ -157,6 +157,7 @@ func (x *worker) look() (step.Wanted, step.Seen) {
 	p := x.n.place(x.id)
 	p.pass()
 	x.see(p, entry, &s)
+	x.seeGuard(&s)
 	s.Volumes, s.Sandbox, s.Network, s.Files = x.prepared.volumes, x.prepared.sandbox, x.prepared.network, x.prepared.files
 	s.Signalled, s.GraceOver = x.state.signalled, x.state.signalled && !x.n.w.clock.Before(x.stopAt)
 	s.Removed, s.Detached, s.Unmounted, s.Unpinned = !x.left.containers, !x.left.link, !x.left.scratch, !x.left.sandbox
