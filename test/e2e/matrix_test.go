@@ -9,7 +9,7 @@ import (
 )
 
 // TestNothingIsLostThroughTheMatrixOfFaults: three servers on a store of three, four
-// hosts, etcd under acknowledged writes, and a set without volumes. Its short form has one fault
+// hosts, etcd under acknowledged writes, and guarded lives. Its short form has one fault
 // of each kind, chosen by STEAD_SEED; in a soak, with ZooKeeper beside, all of them follow
 // each other by chance until its time is over.
 func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
@@ -38,7 +38,7 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 		stops = append(stops, m.hosts[2].startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints(), "--pause", "10ms", "--for", "1h"))
 	}
 	if length == 0 {
-		some := []fault{one(chance, controlFaults), one(chance, silentFaults), one(chance, partFaults), away}
+		some := []fault{one(chance, controlFaults), one(chance, guardFaults), one(chance, partFaults), away}
 		for _, f := range some {
 			m.strike(f)
 		}
@@ -107,7 +107,7 @@ func one(chance *rand.Rand, faults []fault) fault { return faults[chance.IntN(le
 
 // everyFault is each fault once, in an order by chance.
 func everyFault(chance *rand.Rand) (all []fault) {
-	for _, some := range [][]fault{controlFaults, silentFaults, partFaults, {away}} {
+	for _, some := range [][]fault{controlFaults, guardFaults, partFaults, {away}} {
 		all = append(all, some...)
 	}
 	chance.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
