@@ -16,7 +16,7 @@ func (m *matrix) controlAway() []string {
 	for _, f := range m.sets {
 		for _, name := range f.members {
 			before[name] = m.people.mustMember(name)
-			if f.guarded && landed {
+			if f.guarded {
 				guarded = append(guarded, name)
 			}
 		}

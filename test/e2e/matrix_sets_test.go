@@ -18,7 +18,7 @@ spec:
   serviceName: guard
   replicas: 2
   podManagementPolicy: Parallel
-
+  nodeLoss: {policy: Replace, after: 10s}
   selector: {matchLabels: {app: guard}}
   template:
     metadata: {labels: {app: guard}}
