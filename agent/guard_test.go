@@ -109,6 +109,21 @@ func TestAGuardedLifeEndsAtItsBoundAndIsNeverStartedAgain(t *testing.T) {
 	})
 }
 
+// TestAGuardedLifeNeedsNoPictures: a server that is behind with telling what it knows has
+// yet read that the session stands.
+func TestAGuardedLifeNeedsNoPictures(t *testing.T) {
+	guarded(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.with(func() { n.script.behind = true })
+		time.Sleep(time.Minute)
+		if got := n.running(); len(got) != 1 {
+			t.Errorf("%v runs", got)
+		}
+		n.wantStarts(tok(5), 1)
+	})
+}
+
 func TestAGuardedLifeEndsWithoutItsAgent(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
 		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
@@ -174,12 +189,12 @@ func TestNoGuardedLifeBeginsBeforeItsWatchdogKnows(t *testing.T) {
 
 func TestNoGuardedLifeBeginsUnconfirmed(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		n.script.with(func() { n.script.behind = true }) // its pongs confirm nothing
+		n.script.with(func() { n.script.strange = true }) // its pongs confirm nothing
 		time.Sleep(20 * time.Second)
 		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
 		n.want("waiting", tok(5), func(r spec.Report) bool { return r.Cause == "Unconfirmed" })
 		n.wantStarts(tok(5), 0)
-		n.script.with(func() { n.script.behind = false })
+		n.script.with(func() { n.script.strange = false })
 		n.wantReady(tok(5))
 	})
 }
