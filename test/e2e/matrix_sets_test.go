@@ -194,6 +194,7 @@ func (m *matrix) watchForTwo() {
 	}
 	go func() {
 		defer close(done)
+		told := map[string]bool{}
 		for {
 			select {
 			case <-stop:
@@ -201,7 +202,10 @@ func (m *matrix) watchForTwo() {
 			case <-time.After(200 * time.Millisecond):
 			}
 			for _, two := range atOnce(look(), look()) {
-				m.Error("two lives at " + time.Now().Format(time.TimeOnly) + ": " + two)
+				if !told[two] {
+					told[two] = true
+					m.Error("two lives at " + time.Now().Format(time.TimeOnly) + ": " + two)
+				}
 			}
 		}
 	}()

@@ -37,22 +37,18 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 	if length > 0 {
 		stops = append(stops, m.hosts[2].startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints(), "--pause", "20ms", "--for", "1h"))
 	}
-	if length == 0 {
-		some := []fault{one(chance, controlFaults), one(chance, guardFaults), one(chance, partFaults), away}
+	some := []fault{one(chance, controlFaults), one(chance, guardFaults), one(chance, partFaults), away}
+	counts, end := map[string]int{}, time.Now().Add(length)
+	for more := true; more && !t.Failed(); more = time.Now().Before(end) {
+		if length > 0 {
+			some = everyFault(chance)
+		}
 		for _, f := range some {
-			m.strike(f)
-		}
-	}
-	counts := map[string]int{}
-	for end := time.Now().Add(length); time.Now().Before(end); {
-		for _, f := range everyFault(chance) {
-			if time.Now().Before(end) && !t.Failed() {
-				m.strike(f)
-				counts[f.what]++
+			if t.Failed() || length > 0 && time.Now().After(end) {
+				break
 			}
-		}
-		if t.Failed() {
-			break
+			m.strike(f)
+			counts[f.what]++
 		}
 	}
 	if length > 0 {
