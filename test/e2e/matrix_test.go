@@ -9,8 +9,8 @@ import (
 )
 
 // TestNothingIsLostThroughTheMatrixOfFaults: three servers on a store of three, four
-// hosts, etcd under acknowledged writes, and guarded lives. Its short form has one fault
-// of each kind, chosen by STEAD_SEED; in a soak, with ZooKeeper beside, all of them follow
+// hosts, etcd under acknowledged writes, and guarded lives. Its short form has
+// three faults, chosen by STEAD_SEED; in a soak, with ZooKeeper beside, all of them follow
 // each other by chance until its time is over.
 func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 	length, chance := soakFor(t)
@@ -37,7 +37,7 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 	if length > 0 {
 		stops = append(stops, m.hosts[2].startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints(), "--pause", "20ms", "--for", "1h"))
 	}
-	some := []fault{one(chance, controlFaults), one(chance, guardFaults), one(chance, partFaults), away}
+	some := []fault{one(chance, append(controlFaults, partFaults...)), one(chance, guardFaults), away}
 	counts, end := map[string]int{}, time.Now().Add(length)
 	for more := true; more && !t.Failed(); more = time.Now().Before(end) {
 		if length > 0 {
@@ -63,7 +63,7 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 // seeded is the chance of a short form: the same each time, unless STEAD_SEED says other.
 func seeded(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := uint64(3)
+	seed := uint64(5)
 	if text := os.Getenv("STEAD_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
