@@ -84,13 +84,15 @@ func (o *outbox) addAsk(a *proto.Ask) bool {
 	return true
 }
 
-// take empties the outbox. The pong goes first: a deadline may hang on it. A node that
+// take empties the outbox. The pong goes first: a deadline may hang on it; but none before
+// the session's first list (told is 0 until then), for a guarded life that was ordered
+// before, and is over since, could begin on the strength of it (SAFETY S1, S5). A node that
 // was not told all up to the pong's read waits for that a moment; again is when to
 // take again then (0: no need).
 func (o *outbox) take(told store.Rev) (out []*proto.ToNode, again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.pong.id != 0 {
+	if o.pong.id != 0 && told > 0 {
 		current := told >= o.pong.read
 		if again = pongTime - time.Since(o.pong.since); current || again <= 0 {
 			out = append(out, &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: o.pong.id, Current: current}}})

@@ -113,3 +113,18 @@ func TestANodeThatDoesNotPingLosesItsSession(t *testing.T) {
 		t.Fatalf("got %v, want ABORTED", err)
 	}
 }
+
+// The model check of test/sim found what happens otherwise: a node that was silent begins a
+// guarded life that it was told of before, and that runs elsewhere by now.
+func TestNoPongComesBeforeTheFirstList(t *testing.T) {
+	o := newOutbox()
+	o.addPong(7, 5)
+	o.hurry()
+	if out, _ := o.take(0); len(out) > 0 {
+		t.Fatalf("before anything was told: %v", out)
+	}
+	out, _ := o.take(5)
+	if len(out) != 1 || out[0].GetPong().GetId() != 7 || !out[0].GetPong().GetCurrent() {
+		t.Fatalf("when all was told: %v", out)
+	}
+}

@@ -26,6 +26,7 @@ func (s *State) canon() {
 		if v.term != 0 {
 			continue
 		}
+		v.gone, v.joined = [nodes]uint8{}, [nodes]bool{}
 		c.heard, c.stray, c.want, c.epoch = [nodes]uint8{}, [nodes][Members]token{}, 0, 0
 		for n := range s.host {
 			if s.host[n].sess != uint8(i+1) { // it tells the node nothing
@@ -39,6 +40,13 @@ func (s *State) canon() {
 		}
 		if s.host[0].sess != uint8(i+1) && s.host[1].sess != uint8(i+1) {
 			v.cache = stored{}
+		}
+	}
+	for n := range s.host {
+		for o := range s.host[n].local {
+			if l := &s.host[n].local[o]; l.open != l.rec && l.clear() { // nothing is left to be killed
+				l.rec, l.ended, l.killed = 0, false, false
+			}
 		}
 	}
 	s.st.term = current

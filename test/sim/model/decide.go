@@ -27,18 +27,29 @@ func bootID(b uint8) spec.BootID { return spec.BootID([]string{"boot0", "boot1",
 // deed is an action of a plan, as small as the model needs it.
 type deed struct {
 	kind string // start, stop, forget
+	lost uint8  // node+1 of a life that is over by its deadline
 	o    int
 	tok  token
 	node uint8
 	boot uint8
 }
 
-// world is what a planner sees of a cache.
-func world(c *stored, b Bounds) plan.World {
+// picture is all that a decision is made by.
+type picture struct {
+	stored
+	gone [nodes]uint8
+}
+
+// world is what a planner sees.
+func world(c *picture, b Bounds) plan.World {
 	want := int32(c.want)
 	set := &spec.Set{
 		Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u1", Generation: 1, InitialReplicas: int(b.Members),
 		Spec: spec.SetSpec{Replicas: &want, PodManagementPolicy: spec.Parallel},
+	}
+	bound := time.Duration(b.Bound) * second
+	if b.Bound > 0 {
+		set.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: bound}}
 	}
 	if b.Ordered {
 		set.Spec.PodManagementPolicy = spec.OrderedReady
@@ -54,15 +65,17 @@ func world(c *stored, b Bounds) plan.World {
 		name := nodeName(n)
 		x := plan.Node{Node: &spec.Node{Name: name, UID: spec.UID(name)}}
 		if c.heard[n] > 0 {
-			x.Facts = &spec.NodeFacts{Name: name, UID: spec.UID(name), Epoch: int64(c.heard[n])}
+			x.Facts = &spec.NodeFacts{Name: name, UID: spec.UID(name), Epoch: int64(c.heard[n]), Guards: true}
 		}
 		if c.sess[n] > 0 {
 			x.Session = &spec.Session{Node: name, UID: spec.UID(name), Boot: bootID(c.sess[n] - 1)}
+		} else {
+			x.Gone = time.Duration(c.gone[n]) * second
 		}
 		w.Nodes = append(w.Nodes, x)
 	}
 	for o := range int(b.Members) {
-		if s, any := c.slot(o); any {
+		if s, any := c.slot(o, bound); any {
 			w.Slots = append(w.Slots, s)
 		}
 	}
@@ -70,7 +83,7 @@ func world(c *stored, b Bounds) plan.World {
 }
 
 // slot is the planner's view of one identity; false: nothing is stored of it.
-func (c *stored) slot(o int) (s plan.Slot, any bool) {
+func (c *stored) slot(o int, bound time.Duration) (s plan.Slot, any bool) {
 	x := &c.slots[o]
 	s.ID = identity(o)
 	if x.last != 0 {
@@ -79,13 +92,13 @@ func (c *stored) slot(o int) (s plan.Slot, any bool) {
 	if x.tok != 0 {
 		s.Member = &spec.Member{
 			ID: s.ID, SetUID: "u1", Token: x.tok.spec(), Goal: spec.GoalRun, Revision: hash,
-			Node: nodeName(x.node), NodeUID: spec.UID(nodeName(x.node)), Boot: bootID(x.boot),
+			Node: nodeName(x.node), NodeUID: spec.UID(nodeName(x.node)), Boot: bootID(x.boot), Bound: bound,
 		}
 		if x.goal == stop {
 			s.Member.Goal, s.Member.StopReason = spec.GoalStop, spec.ReasonScaleDown
 		}
 		if x.rtok == x.tok {
-			s.Report = &spec.Report{ID: s.ID, Token: s.Member.Token, Phase: spec.PhaseRunning, Ready: x.rphase == ready, ReadyFor: time.Hour}
+			s.Report = &spec.Report{ID: s.ID, Token: s.Member.Token, Phase: spec.PhaseRunning, Ready: x.rphase == ready, ReadyFor: time.Hour, Bound: bound}
 			if x.rphase == over {
 				s.Report.Phase, s.Report.Ready = spec.PhaseStopped, false
 			}
@@ -100,13 +113,13 @@ func (c *stored) slot(o int) (s plan.Slot, any bool) {
 }
 
 // decide asks the planner, once for each cache.
-func (e *Explorer) decide(c *stored) []deed {
-	key := *c
+func (e *Explorer) decide(c *stored, gone [nodes]uint8) []deed {
+	key := picture{*c, gone}
 	key.leader, key.term = 0, 0
 	if list, ok := e.plans[key]; ok {
 		return list
 	}
-	w := world(c, e.bounds)
+	w := world(&key, e.bounds)
 	if e.Plant.See != nil {
 		e.Plant.See(&w)
 	}
@@ -114,17 +127,14 @@ func (e *Explorer) decide(c *stored) []deed {
 	for _, a := range plan.Next(w).Actions {
 		switch a := a.(type) {
 		case plan.Start:
-			d := deed{kind: "start", o: a.Member.ID.Ordinal, tok: fromSpec(a.Member.Token)}
-			for n := range uint8(nodes) {
-				if a.Member.Node == nodeName(n) {
-					d.node, d.boot = n, c.sess[n]-1
-				}
-			}
+			d := deed{kind: "start", lost: nodeNumber(a.Lost), o: a.Member.ID.Ordinal, tok: fromSpec(a.Member.Token)}
+			d.node = nodeNumber(a.Member.Node) - 1
+			d.boot = c.sess[d.node] - 1
 			list = append(list, d)
 		case plan.Stop:
 			list = append(list, deed{kind: "stop", o: a.ID.Ordinal, tok: fromSpec(a.Token)})
 		case plan.Forget:
-			list = append(list, deed{kind: "forget", o: a.ID.Ordinal, tok: fromSpec(a.Token)})
+			list = append(list, deed{kind: "forget", lost: nodeNumber(a.Lost), o: a.ID.Ordinal, tok: fromSpec(a.Token)})
 		case plan.MarkReady, plan.MarkBootstrapped, plan.AddRevision, plan.RaiseRevision, plan.PruneRevision:
 		default:
 			panic(fmt.Sprintf("the model does not know %T", a))
@@ -134,8 +144,9 @@ func (e *Explorer) decide(c *stored) []deed {
 	return list
 }
 
-// next asks the agent's decisions for one identity.
-func (l *local) next(boot uint8, memberBoot uint8) (step.Op, token) {
+// next asks the agent's decisions for one identity. A life of another boot was refused
+// when it was told of.
+func (e *Explorer) next(h *host, l *local) (step.Op, token) {
 	m := step.Memory{Newest: l.newest.spec(), Open: l.open.spec()}
 	for _, t := range l.ends {
 		if t != 0 {
@@ -152,7 +163,7 @@ func (l *local) next(boot uint8, memberBoot uint8) (step.Op, token) {
 	if m.Newest.Epoch == 0 {
 		m.Newest = spec.Token{}
 	}
-	chosen, standing, ordered := step.Choose(m, o, func(spec.Token) bool { return true })
+	chosen, standing, ordered := step.Choose(m, o, func(t spec.Token) bool { return t != l.rec.spec() || l.clear() })
 	c := step.Container{Name: "c", State: step.Absent, Image: true, Due: true}
 	switch l.box {
 	case made:
@@ -160,13 +171,32 @@ func (l *local) next(boot uint8, memberBoot uint8) (step.Op, token) {
 	case up:
 		c.State = step.Running
 	}
-	if l.box == up && l.alive == 0 {
+	switch {
+	case l.box == up && l.landing != 0:
+		c.State = step.Created
+	case l.box == up && l.alive == 0:
 		c.State = step.Exited
 	}
 	seen := step.Seen{
-		Standing: standing, Told: true, Volumes: true, Sandbox: true, Network: true, Files: true, Containers: []step.Container{c},
+		Standing: standing, Told: l.clear(), Volumes: true, Sandbox: true, Network: true, Files: true, Containers: []step.Container{c},
 		Empty: l.alive == 0, Signalled: true, GraceOver: true, Removed: l.box == none, Detached: true, Unmounted: true, Unpinned: true,
 	}
-	op := step.Next(step.Wanted{Order: ordered, OtherBoot: memberBoot != boot}, seen)
-	return op, fromSpec(chosen)
+	if token := fromSpec(chosen); e.bounds.Bound > 0 {
+		seen.Expired = standing == step.Open && (l.rec != token || e.passed(h, l))
+		seen.Unconfirmed = standing == step.Fresh && e.passed(h, &local{})
+	}
+	return step.Next(step.Wanted{Order: ordered}, seen), fromSpec(chosen)
+}
+
+// clear: nothing of any life stands here.
+func (l *local) clear() bool { return l.box == none && l.alive == 0 }
+
+// nodeNumber is the number of a node and one more; 0: none.
+func nodeNumber(name spec.NodeName) uint8 {
+	for n := range uint8(nodes) {
+		if name == nodeName(n) {
+			return n + 1
+		}
+	}
+	return 0
 }

@@ -14,14 +14,21 @@ type Plant struct {
 	StaleLeaderWrites bool // the leader key is not compared
 	RestoreKeepsEpoch bool // a restore does not begin a new epoch
 	HidesPending      bool // a hello names open tokens alone
-	See               func(*plan.World)
+	// Of guarded lives.
+	ConfirmedByArrival bool // a deadline is moved from when the answer came
+	PongFromMemory     bool // a server answers pings by its cache
+	ConfirmsFirst      bool // a deadline is moved before what missed it is closed
+	KillsOnce          bool // a killer kills once
+	PongBeforeList     bool // a ping is answered before the first list was told
+	LostUncompared     bool // what follows from a silence does not compare that it goes on
+	See                func(*plan.World)
 }
 
 // Explorer visits the states of a model.
 type Explorer struct {
 	Plant  Plant
 	bounds Bounds
-	plans  map[stored][]deed
+	plans  map[picture][]deed
 	wrong  string // of the move being made
 }
 
@@ -37,7 +44,7 @@ type Result struct {
 
 // New makes an explorer of a model with these bounds.
 func New(b Bounds, p Plant) *Explorer {
-	return &Explorer{Plant: p, bounds: b, plans: map[stored][]deed{}}
+	return &Explorer{Plant: p, bounds: b, plans: map[picture][]deed{}}
 }
 
 func (e *Explorer) violate(format string, args ...any) {
@@ -54,10 +61,17 @@ func (e *Explorer) begin() State {
 	s.st.epoch, s.st.want = 1, e.bounds.Members
 	s.st.leader, s.st.term = 1, current
 	for n := range uint8(nodes) {
-		e.hello(&s, n, 0)
+		if e.hello(&s, n, 0); e.bounds.Apart && n == 0 {
+			e.hello(&s, n, 1)
+		}
 	}
 	s.srv[0] = server{cache: s.st, term: current}
 	s.srv[1] = server{cache: s.st}
+	for n := range s.host {
+		if s.host[n].confirmed = 0; e.bounds.Bound > 0 {
+			s.host[n].confirmed, s.host[n].listed = 1, true
+		}
+	}
 	s.canon()
 	return s
 }

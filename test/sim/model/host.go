@@ -11,8 +11,8 @@ func (e *Explorer) hostMoves(s *State, n uint8, yield func(State, string)) {
 	h := &s.host[n]
 	for o := range int(e.bounds.Members) {
 		l := &h.local[o]
-		op, t := l.next(h.boot, h.boot)
-		if op.Kind == step.Nothing || op.Kind == step.Wait {
+		op, t := e.next(h, l)
+		if op.Kind == step.Nothing || op.Kind == step.Wait || op.Kind == step.ReportOver {
 			continue
 		}
 		next := *s
@@ -26,6 +26,7 @@ func (e *Explorer) hostMoves(s *State, n uint8, yield func(State, string)) {
 		for o := range next.host[n].local {
 			next.host[n].local[o].forget()
 		}
+		e.miss(&next.host[n])
 		yield(next, fmt.Sprintf("n%d's agent crashes and starts again", n))
 	}
 	if s.left.Reboots > 0 {
@@ -33,12 +34,14 @@ func (e *Explorer) hostMoves(s *State, n uint8, yield func(State, string)) {
 		next.left.Reboots--
 		next.breakStream(n)
 		next.host[n].boot++
+		next.host[n].confirmed = 0
 		for o := range next.host[n].local {
 			l := &next.host[n].local[o]
 			if l.alive, l.box = 0, none; l.open != 0 {
 				l.close(l.open)
 			}
 			l.otok, l.ogoal, l.over = 0, none, 0
+			l.rec, l.ended, l.killed, l.landing = 0, false, false, 0
 		}
 		yield(next, fmt.Sprintf("n%d boots anew", n))
 	}
@@ -63,16 +66,23 @@ func (e *Explorer) perform(s *State, n uint8, o int, kind step.Kind, t token) {
 	switch kind {
 	case step.OpenToken:
 		l.open, l.newest = t, t
-	case step.CreateContainer: // and at once:
-		l.box, l.alive = up, t
-		e.started(s, n, o, t)
-	case step.StartContainer:
-		l.box, l.alive = up, t
+		if e.bounds.Bound > 0 {
+			l.rec, l.ended, l.killed = t, false, false
+		}
+	case step.Expire:
+		l.expire(t)
+	case step.CreateContainer, step.StartContainer: // both at once
+		if l.box = up; s.left.Landings > 0 {
+			s.left.Landings--
+			l.landing = t
+			return
+		}
+		l.alive = t
 		e.started(s, n, o, t)
 	case step.KillAll: // and at once:
-		l.alive, l.box = 0, none
+		l.alive, l.box, l.landing = 0, none, 0
 	case step.RemoveContainer, step.RemoveContainers:
-		l.box = none
+		l.box, l.landing = none, 0
 	case step.CloseToken, step.Refuse:
 		l.close(t)
 	default:

@@ -29,6 +29,9 @@ func TestNoInterleavingBreaksAPromise(t *testing.T) {
 
 func TestEveryPlantIsFound(t *testing.T) {
 	for _, p := range Plants {
+		if p.Long {
+			continue // make sim looks for it
+		}
 		t.Run(p.Name, func(t *testing.T) {
 			r := New(p.Bounds, p.Plant).Explore(2_000_000, forever)
 			if !strings.HasPrefix(r.Wrong, p.Wrong) {

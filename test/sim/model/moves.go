@@ -25,20 +25,21 @@ func (e *Explorer) moves(s *State, yield func(next State, what string)) {
 		}
 	}
 	e.restoreMoves(s, yield)
+	e.guardMoves(s, yield)
 }
 
 func (e *Explorer) serverMoves(s *State, i int, yield func(State, string)) {
 	srv := &s.srv[i]
-	if srv.cache != s.st {
+	if srv.cache != s.st || srv.joined != [nodes]bool{} {
 		next := *s
-		next.srv[i].cache = s.st
+		next.srv[i].read(s.st)
 		yield(next, fmt.Sprintf("s%d's cache is up to date", i))
 	}
 	if s.st.leader == 0 && srv.term == 0 && s.left.Terms > 0 {
 		next := *s
 		next.left.Terms--
 		next.st.leader, next.st.term = uint8(i+1), s.st.term+1
-		next.srv[i].term, next.srv[i].cache = next.st.term, next.st
+		next.srv[i] = server{cache: next.st, term: next.st.term}
 		yield(next, fmt.Sprintf("s%d leads", i))
 	}
 	if srv.term != 0 && (srv.cache.leader != uint8(i+1) || srv.cache.term != srv.term) {
@@ -56,7 +57,7 @@ func (e *Explorer) serverMoves(s *State, i int, yield func(State, string)) {
 		return
 	}
 	next := *s
-	for k, d := range e.decide(&srv.cache) { // the server may crash between any two
+	for k, d := range e.decide(&srv.cache, srv.gone) { // the server may crash between any two
 		before := next
 		if !e.commit(&next, i, d) {
 			next = before
@@ -76,6 +77,16 @@ func (e *Explorer) serverMoves(s *State, i int, yield func(State, string)) {
 	}
 }
 
+// read brings the cache up to date; a silence that ended meanwhile begins anew.
+func (v *server) read(st stored) {
+	for n := range v.gone {
+		if st.sess[n] != 0 || v.joined[n] {
+			v.gone[n] = 0
+		}
+	}
+	v.cache, v.joined = st, [nodes]bool{}
+}
+
 // crashServer ends a server's process; another begins with what the store has.
 func (s *State) crashServer(i int) {
 	s.srv[i] = server{cache: s.st}
@@ -89,6 +100,7 @@ func (s *State) crashServer(i int) {
 func (s *State) breakStream(n uint8) {
 	h := &s.host[n]
 	h.sess, h.told, h.down, h.up = 0, false, [Members]order{}, [Members]letter{}
+	h.asked, h.answered, h.listed = 0, false, false
 }
 
 // commit writes one decision, if all it relied on is as the cache had it.
@@ -102,6 +114,9 @@ func (e *Explorer) commit(s *State, i int, d deed) bool {
 		return false
 	}
 	if *x != c.slots[d.o] || s.st.epoch != c.epoch || s.st.want != c.want {
+		return false
+	}
+	if v := &s.srv[i]; d.lost != 0 && !e.Plant.LostUncompared && (s.st.sess[d.lost-1] != 0 || v.joined[d.lost-1]) {
 		return false
 	}
 	switch d.kind {

@@ -5,7 +5,8 @@
 // stream holds one message each way.
 //
 // Breadth first, so that what it finds is told by the shortest trace. States are
-// values; two that are equal are one.
+// values; two that are equal are one. Guarded lives have time in them: ticks, which age
+// the last ping that was answered, the one under way, and what a leader saw as silent.
 package model
 
 import "fmt"
@@ -63,6 +64,10 @@ type stored struct {
 type server struct {
 	cache stored
 	term  uint8 // of the leadership that it believes to hold; 0: none
+	// gone is for how many ticks it saw a node without session; joined: the node said hello
+	// since its cache was read.
+	gone   [nodes]uint8
+	joined [nodes]bool
 }
 
 // local is what a node has of one identity: ledger, orders, and the truth.
@@ -74,6 +79,10 @@ type local struct {
 	over         token
 	box          uint8 // none, made, up
 	alive        token // the process
+	// rec is the record for killers; ended: it says so; killed: its end was seen once.
+	rec           token
+	ended, killed bool
+	landing       token // a start is under way
 }
 
 const (
@@ -103,6 +112,12 @@ type host struct {
 	down  [Members]order // the message under way to it
 	told  bool           // there is one
 	up    [Members]letter
+	// confirmed is how many ticks ago the ping was sent that a server answered last, and
+	// one more; 0: never since boot. asked is so of the ping that is under way.
+	confirmed, asked uint8
+	answered         bool // the ping is
+	// listed: the first list of the session was taken, before which there is no answer.
+	listed bool
 }
 
 // State is all of it.
@@ -118,6 +133,12 @@ type State struct {
 // Bounds say how often what would go on for ever may happen.
 type Bounds struct {
 	Edits, Reboots, Crashes, Terms, Cuts, Backups, Restores uint8
+	// Lags is how often a node's clock may miss a tick, Landings how many starts may be slow.
+	Lags, Landings uint8
+	// Bound, when not 0, has all lives guarded, with a bound of so many ticks.
+	Bound uint8
+	// Apart: the first node's session is with the server that does not lead.
+	Apart bool
 	// Numbers is the highest number a token gets.
 	Numbers uint8
 	// Members is how many ordinals are used; OrderedReady instead of Parallel.

@@ -29,12 +29,12 @@ func (e *Explorer) streamMoves(s *State, n uint8, yield func(State, string)) {
 	}
 	if !h.told {
 		next := *s
-		if next.tell(n) {
+		if e.tell(&next, n) || e.bounds.Bound > 0 && !h.listed {
 			yield(next, fmt.Sprintf("s%d tells n%d what it shall run", h.sess-1, n))
 		}
 	} else {
 		next := *s
-		next.take(n)
+		e.take(&next, n)
 		yield(next, fmt.Sprintf("n%d takes what it was told", n))
 	}
 	for o := range int(e.bounds.Members) {
@@ -64,7 +64,7 @@ func (l *local) letters(letter) (list []letter) {
 		list = append(list, letter{l.open, ready})
 	}
 	for _, t := range l.ends {
-		if t != 0 {
+		if t != 0 && (t != l.rec || l.clear()) {
 			list = append(list, letter{t, over})
 		}
 	}
@@ -80,23 +80,31 @@ func (e *Explorer) hello(s *State, n uint8, i int) {
 	s.breakStream(n)
 	h.sess = uint8(i + 1)
 	s.st.sess[n], s.st.heard[n] = h.boot+1, s.st.epoch
+	for k := range s.srv {
+		s.srv[k].joined[n] = s.srv[k].term != 0
+	}
 	for o := range h.local {
 		l := &h.local[o]
-		held := l.open
-		if pending := l.ogoal == run && l.otok > l.newest && l.over < l.otok; held == 0 && pending && !e.Plant.HidesPending {
-			held = l.otok
-		}
+		held := e.held(l)
 		x := &s.st.slots[o]
 		s.st.stray[n][o] = 0
 		if present := x.tok == held && x.node == n; held != 0 && !present && x.last <= held {
 			s.st.stray[n][o] = held
 		}
 	}
-	s.srv[i].cache = s.st
+	s.srv[i].read(s.st)
+}
+
+// held is the life that a node says it has: open, or yet to be.
+func (e *Explorer) held(l *local) token {
+	if pending := l.ogoal == run && l.otok > l.newest && l.over < l.otok; l.open == 0 && pending && !e.Plant.HidesPending {
+		return l.otok
+	}
+	return l.open
 }
 
 // tell makes the message of what the server's cache wants of the node.
-func (s *State) tell(n uint8) bool {
+func (e *Explorer) tell(s *State, n uint8) bool {
 	h := &s.host[n]
 	c := &s.srv[h.sess-1].cache
 	if c.sess[n] != h.boot+1 {
@@ -109,7 +117,7 @@ func (s *State) tell(n uint8) bool {
 		if x.tok != 0 && x.node == n {
 			m = order{tok: x.tok, goal: x.goal, boot: x.boot}
 		}
-		if held := l.open; held != 0 && m.tok != held && x.last > held {
+		if held := e.held(l); held != 0 && m.tok != held && x.last > held {
 			m.over = held
 		}
 		h.down[o] = m
@@ -120,7 +128,7 @@ func (s *State) tell(n uint8) bool {
 }
 
 // take hands orders to the workers. A Stop once told stays.
-func (s *State) take(n uint8) {
+func (e *Explorer) take(s *State, n uint8) {
 	h := &s.host[n]
 	for o := range h.local {
 		l, m := &h.local[o], h.down[o]
@@ -132,7 +140,7 @@ func (s *State) take(n uint8) {
 		}
 		l.over = max(l.over, m.over)
 	}
-	h.told, h.down = false, [Members]order{}
+	h.told, h.down, h.listed = false, [Members]order{}, e.bounds.Bound > 0
 }
 
 // store writes a report as dispatch does: of the present life, by the live session.
