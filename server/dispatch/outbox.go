@@ -36,6 +36,7 @@ type outbox struct {
 
 	mu     sync.Mutex
 	pong   pong // id 0: none
+	listed bool // the first list was told
 	stored map[life]*proto.StoredReport
 	asks   []*proto.Ask
 }
@@ -56,6 +57,13 @@ func (o *outbox) addPong(id int64, read store.Rev) {
 	o.pong = pong{id, read, time.Now()}
 	o.mu.Unlock()
 	o.ring()
+}
+
+// begin lets pongs go: the first list was told.
+func (o *outbox) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listed = true
 }
 
 // hurry has the pong wait for nothing more.
@@ -85,14 +93,14 @@ func (o *outbox) addAsk(a *proto.Ask) bool {
 }
 
 // take empties the outbox. The pong goes first: a deadline may hang on it; but none before
-// the session's first list (told is 0 until then), for a guarded life that was ordered
+// the session's first list, for a guarded life that was ordered
 // before, and is over since, could begin on the strength of it (SAFETY S1, S5). A node that
 // was not told all up to the pong's read waits for that a moment; again is when to
 // take again then (0: no need).
 func (o *outbox) take(told store.Rev) (out []*proto.ToNode, again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.pong.id != 0 && told > 0 {
+	if o.pong.id != 0 && o.listed {
 		current := told >= o.pong.read
 		if again = pongTime - time.Since(o.pong.since); current || again <= 0 {
 			out = append(out, &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: o.pong.id, Current: current}}})

@@ -120,9 +120,10 @@ func TestNoPongComesBeforeTheFirstList(t *testing.T) {
 	o := newOutbox()
 	o.addPong(7, 5)
 	o.hurry()
-	if out, _ := o.take(0); len(out) > 0 {
+	if out, _ := o.take(5); len(out) > 0 {
 		t.Fatalf("before anything was told: %v", out)
 	}
+	o.begin()
 	out, _ := o.take(5)
 	if len(out) != 1 || out[0].GetPong().GetId() != 7 || !out[0].GetPong().GetCurrent() {
 		t.Fatalf("when all was told: %v", out)

@@ -24,6 +24,7 @@ func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (ag
 	if err != nil {
 		return false, err
 	}
+	se.out.begin()
 	if err := se.tellPictures(stream, t, all); err != nil {
 		return false, err
 	}
