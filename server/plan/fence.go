@@ -105,4 +105,4 @@ func (t *seat) lostTo() spec.NodeName {
 }
 
 // expired: the life is over by its deadline, and nobody said so.
-func (t *seat) expired() bool { return t.member != nil && t.silence.Over }
+func (t *seat) expired() bool { return t.silence.Over }
