@@ -13,6 +13,7 @@ import (
 )
 
 func TestCommandLinesAsPeopleTypeThem(t *testing.T) {
+	t.Parallel()
 	scripts, err := filepath.Glob("testdata/cli/*.txt")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts: %v", err)

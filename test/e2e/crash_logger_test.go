@@ -42,13 +42,19 @@ func (l *Lab) living(parts ...string) (pids []int) {
 // newBeat waits until a member's log has a beat that it had not when asked.
 func (l *Lab) newBeat(name string) {
 	l.t.Helper()
-	last := func() string {
-		out := strings.Split(strings.TrimSpace(l.stead("logs", name, "--tail", "1")), "\n")
-		return out[len(out)-1]
-	}
-	was := last()
+	was := ""
 	l.eventually(time.Minute, name+" writes on", func() error {
-		if now := last(); now == was || !strings.HasPrefix(now, "beat ") {
+		out, err := l.trySteadFor(time.Minute, "logs", name, "--tail", "1")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		now := lines[len(lines)-1]
+		before := was
+		if was == "" {
+			was = now
+		}
+		if before == "" || now == before || !strings.HasPrefix(now, "beat ") {
 			return fmt.Errorf("its log ends with %q", now)
 		}
 		return nil
@@ -56,11 +62,12 @@ func (l *Lab) newBeat(name string) {
 }
 
 func TestAKilledLoggerLosesNoMember(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	heard := l.startWitness()
 	set := strings.Replace(lifeWith("command: [/box, life]", "command: [/box, life, --say]"), "replicas: 3", "replicas: 1", 1)
-	l.apply("life", set, "--wait", "--timeout", "150s")
+	l.apply("life", set, "--wait", "--timeout", patience)
 	kept := l.stayOf("life-0")
 
 	t.Log("one half of its logger is killed, and then the other")
@@ -93,6 +100,6 @@ func TestAKilledLoggerLosesNoMember(t *testing.T) {
 	l.kill(keeper, writer)
 	l.restartedInPlace(was)
 	l.newBeat("life-0")
-	l.stead("delete", "set", "life", "--wait", "--timeout", "150s")
+	l.stead("delete", "set", "life", "--wait", "--timeout", patience)
 	l.assertOneLife(heard, "life-0")
 }

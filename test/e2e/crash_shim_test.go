@@ -65,10 +65,11 @@ func (l *Lab) restartedInPlace(was member) {
 }
 
 func TestAKilledShimRestartsItsMemberInPlace(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	heard := l.startWitness()
-	l.apply("life", lifeSet, "--wait", "--timeout", "150s")
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
 	l.mark(0, 1, 2)
 	kept := l.stayOf("life-0", "life-2")
 
@@ -98,14 +99,14 @@ func TestAKilledShimRestartsItsMemberInPlace(t *testing.T) {
 	l.restartedInPlace(was)
 
 	l.eventually(time.Minute, "why it was restarted is told", func() error {
-		out := l.stead("describe", "member", "life-1")
-		if !strings.Contains(out, "137") && !strings.Contains(out, "nobody saw how") {
-			return fmt.Errorf("describe says %s", out)
+		out, err := l.trySteadFor(time.Minute, "describe", "member", "life-1")
+		if err != nil || !strings.Contains(out, "137") && !strings.Contains(out, "nobody saw how") {
+			return fmt.Errorf("describe says %s, %v", out, err)
 		}
 		return nil
 	})
 	l.assertStay(kept)
 	l.assertMark(0, 1, 2)
-	l.stead("delete", "set", "life", "--wait", "--timeout", "2m")
+	l.stead("delete", "set", "life", "--wait", "--timeout", patience)
 	l.assertOneLife(heard, "life-0", "life-1", "life-2")
 }

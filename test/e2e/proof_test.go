@@ -40,9 +40,6 @@ const witnessed = `        - name: witness
         - name: entry
 `
 
-// patience is how long an update may take; stead's own limit, below the lab's.
-const patience = "170s"
-
 const refusedDisk = "refused: the disk is empty, but"
 
 func newDatabase(t *testing.T, set string) *database {
@@ -187,7 +184,7 @@ func (d *database) wipe(ordinal int) {
 	}
 	d.killMember(d.name(ordinal))
 	d.eventually(2*time.Minute, "the member says why it does not start", func() error {
-		out, err := d.trySteadFor(10*time.Second, "logs", d.name(ordinal), "-c", d.set, "--tail", "3")
+		out, err := d.trySteadFor(time.Minute, "logs", d.name(ordinal), "-c", d.set, "--tail", "3")
 		if err == nil && !strings.Contains(out, refusedDisk) {
 			err = fmt.Errorf("%s", out)
 		}
@@ -226,17 +223,19 @@ func (d *database) killAll() {
 }
 
 func TestEtcdLosesNothingThroughUpdatesAndLostDisks(t *testing.T) {
+	t.Parallel()
 	newDatabase(t, "etcd").prove()
 }
 
 func TestZooKeeperLosesNothingThroughUpdatesAndLostDisks(t *testing.T) {
+	t.Parallel()
 	newDatabase(t, "zookeeper").prove()
 }
 
 // prove does each act once and, in a soak, goes on by chance until its time is over.
 func (d *database) prove() {
 	d.t.Helper()
-	stop := d.startLoad(append(d.load, "--pause", "2ms")...)
+	stop := d.startLoad(d.load...)
 	for _, a := range []act{
 		{"a disk is emptied", func() { d.wipe(1) }},
 		{"a rolling update", d.roll},
