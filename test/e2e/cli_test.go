@@ -20,6 +20,7 @@ func TestCommandLinesAsPeopleTypeThem(t *testing.T) {
 	}
 	for _, path := range scripts {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
 			steps, err := script.Read(path)
 			if err != nil {
 				t.Fatal(err)

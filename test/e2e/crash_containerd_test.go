@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // stay is what must not change of a member that a fault does not concern.
@@ -32,7 +34,7 @@ func (l *Lab) assertStay(was map[string]stay) {
 	for name, before := range was {
 		m := l.waitReady(name, nil)
 		if now := (stay{m.Status.Address, m.Status.Token, l.begun(name)}); now != before {
-			l.t.Errorf("%s is %+v, was %+v", name, now, before)
+			judge.Broken(l.t, "%s is %+v, was %+v", name, now, before)
 		}
 	}
 }
@@ -52,7 +54,7 @@ func (l *Lab) assertMark(ordinals ...int) {
 	l.t.Helper()
 	for _, n := range ordinals {
 		if got, err := os.ReadFile(l.markPath(n)); err != nil || string(got) != fmt.Sprintf("of life-%d", n) {
-			l.t.Errorf("the volume of life-%d holds %q, %v", n, got, err)
+			judge.Broken(l.t, "the volume of life-%d holds %q, %v", n, got, err)
 		}
 	}
 }
@@ -106,7 +108,7 @@ func TestContainerdIsKilledAgainAndAgainWhileMembersStartAndStop(t *testing.T) {
 		l.assertStay(kept)
 	}
 	if now := l.mustMember("life-2").Status.Address; now != third {
-		t.Errorf("life-2 has the address %s, had %s", now, third)
+		judge.Broken(t, "life-2 has the address %s, had %s", now, third)
 	}
 
 	t.Log("while it is away members stay ready, and what is away is told")
@@ -116,7 +118,7 @@ func TestContainerdIsKilledAgainAndAgainWhileMembersStartAndStop(t *testing.T) {
 	l.waitCause("life-1", "RuntimeUnavailable")
 	l.waitReady("life-1", nil)
 	if m := l.waitCause("life-1", "RuntimeUnavailable"); m.Status.Token != kept["life-1"].token {
-		t.Errorf("without containerd life-1 is another: %+v", m.Status)
+		judge.Broken(t, "without containerd life-1 is another: %+v", m.Status)
 	}
 	l.startContainerd()
 	l.eventually(time.Minute, "it is not told any more", func() error {
@@ -134,7 +136,7 @@ func TestContainerdIsKilledAgainAndAgainWhileMembersStartAndStop(t *testing.T) {
 	l.stead("wait", "life", "--for", "deleted", "--timeout", patience)
 	for _, name := range []string{"life-0", "life-1", "life-2", "life-3", "life-4"} {
 		if pids := l.pidsOf(name); len(pids) > 0 {
-			t.Errorf("processes of %s are left: %v", name, pids)
+			judge.Broken(t, "processes of %s are left: %v", name, pids)
 		}
 	}
 	l.assertOneLife(heard, "life-0", "life-1", "life-2", "life-3", "life-4")

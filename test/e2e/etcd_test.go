@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // etcdArchive is the image of examples/etcd.yaml, made by `make image`.
@@ -51,15 +53,22 @@ func (l *Lab) startLoad(flags ...string) (stop func()) {
 		case <-time.After(10 * time.Minute): // every key is read back, which takes its time
 			l.t.Fatal("the load does not end")
 		}
-		line := p.tail(2)
-		var sum struct{ Acked, Errors, Lost, Unreadable int }
-		for part := range strings.Lines(line) {
-			_ = json.Unmarshal([]byte(part), &sum) // the other line is an error text
-		}
-		l.t.Logf("load: %s", line)
-		if sum.Acked == 0 || sum.Lost != 0 || sum.Unreadable != 0 {
-			l.t.Errorf("acknowledged writes: %s", line)
-		}
+		l.judgeLoad(p.tail(2))
+	}
+}
+
+// judgeLoad fails the test when the load's last words tell of a lost write, or are none.
+func (l *Lab) judgeLoad(words string) {
+	l.t.Helper()
+	l.t.Logf("load: %s", words)
+	var sum struct{ Acked, Errors, Lost, Unreadable int }
+	for part := range strings.Lines(words) {
+		_ = json.Unmarshal([]byte(part), &sum) // the other line is an error text
+	}
+	if sum.Lost != 0 || sum.Unreadable != 0 {
+		judge.Broken(l.t, "acknowledged writes: %s", words)
+	} else if sum.Acked == 0 {
+		l.t.Errorf("the load wrote nothing: %s", words)
 	}
 }
 

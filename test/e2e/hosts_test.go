@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // newHosts makes hosts on one switch, at 172.31.9.1 and on. The first one's server is
@@ -173,7 +175,7 @@ func TestASetOnSeveralHosts(t *testing.T) {
 	stop()
 	for name, m := range was {
 		if now := l.waitReady(name, nil); now.Status.Token != m.Status.Token {
-			t.Errorf("%s: %+v; want token %s", name, now.Status, m.Status.Token)
+			judge.Broken(t, "%s: %+v; want token %s", name, now.Status, m.Status.Token)
 		}
 	}
 }

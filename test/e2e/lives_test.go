@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
+	"github.com/stead-project/stead/test/judge"
 )
 
 const lifeSet = `
@@ -194,7 +195,7 @@ func (l *Lab) assertOneLife(file string, members ...string) {
 		return nil
 	})
 	for _, w := range wrong {
-		l.t.Error("two lives: " + w)
+		judge.Broken(l.t, "two lives: %s", w)
 	}
 }
 
@@ -214,7 +215,7 @@ func TestMembersKeepNameAddressAndLifeThroughEveryCrash(t *testing.T) {
 	was := before["life-1"]
 	after := l.waitReady("life-1", &was)
 	if after.Status.Address != was.Status.Address || after.Status.Token != was.Status.Token {
-		t.Errorf("after a kill: %+v, before: %+v", after.Status, was.Status)
+		judge.Broken(t, "after a kill: %+v, before: %+v", after.Status, was.Status)
 	}
 	pids := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-2"))
 
@@ -228,11 +229,11 @@ func TestMembersKeepNameAddressAndLifeThroughEveryCrash(t *testing.T) {
 	for name, m := range before {
 		now := l.waitReady(name, nil)
 		if now.Status.Token != m.Status.Token || now.Status.Address != m.Status.Address {
-			t.Errorf("%s: %+v, before: %+v", name, now.Status, m.Status)
+			judge.Broken(t, "%s: %+v, before: %+v", name, now.Status, m.Status)
 		}
 	}
 	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-2")); now != pids {
-		t.Errorf("processes changed from %s to %s", pids, now)
+		judge.Broken(t, "processes changed from %s to %s", pids, now)
 	}
 
 	t.Log("after all of it, scaling still works and names resolve")
@@ -241,7 +242,7 @@ func TestMembersKeepNameAddressAndLifeThroughEveryCrash(t *testing.T) {
 	l.assertOneLife(heard, "life-0", "life-1", "life-2", "life-3", "life-4")
 	l.stead("delete", "set", "life", "--wait", "--timeout", patience)
 	if left := append(l.pidsOf("life-0"), l.pidsOf("life-1")...); len(left) > 0 {
-		t.Errorf("processes after delete: %v", left)
+		judge.Broken(t, "processes after delete: %v", left)
 	}
 	l.assertOneLife(heard)
 }

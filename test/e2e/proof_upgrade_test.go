@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // otherStead builds the program with another version and another stead-node in it.
@@ -168,7 +170,7 @@ func TestAnUpgradeTouchesNoMember(t *testing.T) {
 		step.start()
 		l.waitVersion(step.version)
 		if now := stand(); !slices.Equal(now, was) {
-			t.Errorf("members were %v and are %v", was, now)
+			judge.Broken(t, "members were %v and are %v", was, now)
 		}
 	}
 	t.Log("lives of before and after: logs, a new life, an end")

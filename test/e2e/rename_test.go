@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // A member is looked up by its former and its new name, again and again, while its set's
@@ -63,6 +65,6 @@ func TestARenamedServiceIsFoundUnderBothNamesUntilAllRanAnew(t *testing.T) {
 	l.stead("delete", "set", "life", "--cascade=orphan")
 	l.apply("renamed", renamed, "--wait", "--timeout", patience)
 	if now := lives(); !slices.Equal(now, was) {
-		t.Errorf("the lives were %v and are %v", was, now)
+		judge.Broken(t, "the lives were %v and are %v", was, now)
 	}
 }

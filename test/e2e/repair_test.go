@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // repairSet runs two members, so that one can reach the other.
@@ -60,7 +62,7 @@ func TestWhatSomebodyTakesFromTheNetworkComesBack(t *testing.T) {
 		})
 	}
 	if now := l.waitReady("net-1", nil); now.Status.Token != was.Status.Token || now.Status.Restarts != was.Status.Restarts {
-		t.Errorf("a repair touched the member: %+v, was %+v", now.Status, was.Status)
+		judge.Broken(t, "a repair touched the member: %+v, was %+v", now.Status, was.Status)
 	}
 }
 
