@@ -26,10 +26,11 @@ import (
 )
 
 const (
-	// patience bounds every wait of a test.
-	patience = 2 * time.Minute
-	// ttl is that of the nodes' sessions and of the leader: the least there is.
-	ttl = time.Second
+	// patience bounds every wait of a test: what takes longer hangs.
+	patience = 5 * time.Minute
+	// ttl is that of the nodes' sessions and of the leader: twice the least there is, for the
+	// machine may be slow and busy.
+	ttl = 2 * time.Second
 )
 
 // The tests mostly wait, so many more than there are cores run side by side.
