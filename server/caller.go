@@ -21,13 +21,14 @@ const (
 	stranger role = 1 << iota // without a certificate, over the network
 	aNode                     // with a node's certificate
 	anAdmin                   // with a client's
+	aServer                   // with a server's
 	root                      // over the socket
 )
 
 // caller is who makes a call.
 type caller struct {
 	role    role
-	subject trust.Subject // of aNode and anAdmin
+	subject trust.Subject // of aNode, anAdmin and aServer
 	host    string        // where a call over the network comes from
 	until   time.Time     // the certificate's end
 }
@@ -50,6 +51,8 @@ var allowed = map[string]role{
 	proto.Nodes_Join_FullMethodName:    aNode | root, // and own
 	proto.Nodes_Session_FullMethodName: aNode | root, // and own
 	proto.Nodes_Tunnel_FullMethodName:  aNode | root, // and own
+
+	proto.Peers_Relay_FullMethodName: aServer,
 
 	proto.Trust_CreateToken_FullMethodName:  anAdmin | root,
 	proto.Trust_ListTokens_FullMethodName:   anAdmin | root,
@@ -113,6 +116,8 @@ func callerWith(leaf *x509.Certificate, host string) (caller, error) {
 		c.role = aNode
 	case trust.RoleAdmin:
 		c.role = anAdmin
+	case trust.RoleServer:
+		c.role = aServer
 	default:
 		return caller{}, errors.New("the certificate is not for calling")
 	}

@@ -77,6 +77,17 @@ func (s *Server) openAuthority(ctx context.Context, key *seal.Key) (*auth.Author
 	})
 }
 
+// reach connects to another server as this one; nil: no other host is reached.
+func reach(a *auth.Authority) dispatch.Reach {
+	if a == nil {
+		return nil
+	}
+	return func(ctx context.Context, addresses []string) (*grpc.ClientConn, error) {
+		conn, _, err := proto.ConnectAny(ctx, addresses, 0, a.CallTLS)
+		return conn, err
+	}
+}
+
 // serve answers on the socket and on tcp (nil: not there) until ctx ends: first the
 // nodes' sessions end, then the calls that are under way, at the latest after stopTime.
 func (s *Server) serve(ctx context.Context, socket, tcp net.Listener, a *auth.Authority, d *dispatch.Server, c *control.Server) error {
@@ -112,6 +123,7 @@ func (s *Server) serve(ctx context.Context, socket, tcp net.Listener, a *auth.Au
 func (s *Server) door(ctx context.Context, gate *gate, d *dispatch.Server, c *control.Server, more ...grpc.ServerOption) *grpc.Server {
 	g := newGRPC(ctx, s.cfg.Logger, append(more, gate.options()...)...)
 	proto.RegisterNodesServer(g, d)
+	proto.RegisterPeersServer(g, d)
 	proto.RegisterControlServer(g, c)
 	proto.RegisterJoinServer(g, &joins{authority: gate.authority})
 	proto.RegisterTrustServer(g, &trusts{authority: gate.authority, world: s.world})

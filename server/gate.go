@@ -57,7 +57,7 @@ func (g *gate) let(ctx context.Context, method string) (context.Context, caller,
 		return ctx, c, status.Error(codes.Unauthenticated, "a certificate is needed for this; see 'stead agent --join' and 'stead client create'")
 	case may&c.role == 0:
 		return ctx, c, status.Errorf(codes.PermissionDenied, "this is not for %ss", c.subject.Role)
-	case c.role == aNode, c.role == anAdmin:
+	case c.role&(aNode|anAdmin|aServer) != 0:
 		if time.Until(c.until) <= 0 {
 			return ctx, c, errEnded
 		}
@@ -131,7 +131,7 @@ func (g *gate) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if c.role == aNode || c.role == anAdmin {
+	if c.role&(aNode|anAdmin|aServer) != 0 {
 		defer time.AfterFunc(time.Until(c.until), func() { end(errEnded) }).Stop()
 		defer g.enter(&guest{c.subject.UID, end})()
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/auth"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
@@ -197,7 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}
-	d, c, err := s.apis(key)
+	d, c, err := s.apis(key, authority)
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}
@@ -242,10 +243,11 @@ func (s *Server) init(ctx context.Context) error {
 }
 
 // apis makes the two APIs; neither runs yet.
-func (s *Server) apis(key *seal.Key) (*dispatch.Server, *control.Server, error) {
+func (s *Server) apis(key *seal.Key, authority *auth.Authority) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
 		Store: s.cfg.Store, World: s.world, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
+		Addresses: s.addresses, Reach: reach(authority),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -3,7 +3,8 @@ package spec
 import "time"
 
 // Fence is fences/<node>: a person's word that a machine is off, and what it ended (SAFETY
-// S10). It holds for the lives it names and for no later ones. Only writer: dispatch.
+// S10). It holds for the lives it names and for no later ones, and is gone when the machine
+// says hello again. Only writer: dispatch.
 type Fence struct {
 	Node NodeName `json:"node"`
 	UID  UID      `json:"uid"`

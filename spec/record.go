@@ -329,6 +329,8 @@ type Session struct {
 	Boot   BootID    `json:"boot"`
 	ID     SessionID `json:"id"`
 	Server string    `json:"server"`
+	// At is where other hosts reach that server: host:port, with commas between them.
+	At string `json:"at,omitempty"`
 }
 
 // Event is events/<ns>/<set>/<id> (leased 24 h): what happened and why, once per cause.

@@ -86,6 +86,9 @@ const (
 	VolumeAbsent VolumeState = "Absent"
 	// VolumeRefused: nothing was touched, for the reason that Cause and Message tell.
 	VolumeRefused VolumeState = "Refused"
+	// VolumeLeft: its host was said to be off and the volume lost, and nobody looked. Should
+	// the host return, what stands there goes to the trash. Said by the engine, not by a node.
+	VolumeLeft VolumeState = "Left"
 	// VolumeErased: the trash does not hold it (any more).
 	VolumeErased VolumeState = "Erased"
 )

@@ -17,8 +17,8 @@ import (
 // Role is what the holder of a certificate is in the cluster.
 type Role string
 
-// The roles. A server's certificate is good for nothing but serving, the others for
-// nothing but calling.
+// The roles. A server's certificate is good for serving and for calling other servers, the
+// others for nothing but calling.
 const (
 	RoleServer Role = "server"
 	RoleNode   Role = "node"

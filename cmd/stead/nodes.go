@@ -121,7 +121,8 @@ one member destroy data. Only power it off and say so here when it really is: pu
 or off in its management controller. A host that is only unreachable is not off.
 
 It ends the lives that the host has now. Members whose volumes are on it wait for it
-to return; when it does, it has no lives left.`,
+to return, when it has no lives left, or until a person says that a volume is lost
+with it: 'stead volume reclaim VOLUME --lost'.`,
 		Example:           "  stead node fence host-b --i-have-powered-off",
 		Args:              exactly(1, "the node's name"),
 		ValidArgsFunction: c.completeNames("node"),

@@ -31,7 +31,9 @@ asked, and all others have to say --yes.
 
 --lost says that a volume that is missing (VolumeMissing) is lost for good, also that of
 a member that its set wants. Its node looks once more: what is there after all is kept,
-else the member begins with a new, empty volume. Is its disk mounted?`,
+else the member begins with a new, empty volume. Is its disk mounted? Of a host that is
+off for good ('stead node fence') nobody looks: the member begins elsewhere at once, and
+should the host return, what stands there goes to its trash.`,
 		Example: `  stead volume reclaim data-etcd-3
   stead volume reclaim data-etcd-3 --yes --wait
   stead volume reclaim data-etcd-3 --yes --trash-period 0s

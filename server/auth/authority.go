@@ -254,6 +254,9 @@ func (a *Authority) Admit(ctx context.Context, s trust.Subject) error {
 	if s.Cluster != a.cluster {
 		return ErrRevoked // of an authority of ours, and not of this cluster: never given
 	}
+	if s.Role == trust.RoleServer {
+		return nil // it has no uid; who has one has the authority's key, too
+	}
 	_, kvs, err := a.cfg.Store.Get(ctx, store.RevokedKey(s.UID))
 	if err != nil {
 		return fmt.Errorf("read revoked: %w", err)

@@ -36,6 +36,21 @@ func (a *Authority) TLS() *tls.Config {
 	}
 }
 
+// CallTLS is for a call to another server of the cluster at address, host:port.
+func (a *Authority) CallTLS(address string) (*tls.Config, error) {
+	host, err := trust.Host(address)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := a.certificate()
+	if err != nil {
+		return nil, err
+	}
+	servers := x509.NewCertPool()
+	servers.AddCert(a.ca)
+	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: host, RootCAs: servers, Certificates: []tls.Certificate{*mine}}, nil
+}
+
 // certificate is this server's, made anew with a new key after two thirds of its
 // life: on the monotonic clock, and should the host have slept, on the other.
 func (a *Authority) certificate() (*tls.Certificate, error) {
@@ -75,7 +90,7 @@ func (a *Authority) sign() (*tls.Certificate, error) {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.ca, key.Public(), a.key)
 	if err != nil {
 		return nil, err

@@ -53,14 +53,24 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 
 // lostEffects says what it means to say that a volume is lost.
 func lostEffects(w plan.World, vol spec.Volume) []string {
+	n := nodeOf(w, vol.Node)
+	off := n != nil && n.Fenced && n.Session == nil
+	check, or := fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node), "else "
+	if off {
+		or, check = "", fmt.Sprintf("nobody looks, for node %s is said to be off; should it return, what stands there goes to its trash for %s",
+			vol.Node, spec.Duration{Duration: vol.Trash()})
+	}
 	out := []string{
 		fmt.Sprintf("takes it as lost for good what was on %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node),
-		fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node),
+		check,
 	}
 	if w.Set != nil && !w.Set.Deleting && w.Set.Range().Has(vol.ID.Ordinal) {
-		out = append(out, fmt.Sprintf("else %s begins with a new, empty one (volume-new says replaced)", vol.ID.MemberName()))
+		out = append(out, fmt.Sprintf("%s%s begins with a new, empty one (volume-new says replaced)", or, vol.ID.MemberName()))
 	}
-	return waits(out, silent(w, vol.Node), vol.Node)
+	if !off && silent(w, vol.Node) {
+		out = append(out, fmt.Sprintf("waits until node %s is back, which is silent; if it is off for good, say so first: stead node fence %s --i-have-powered-off", vol.Node, vol.Node))
+	}
+	return out
 }
 
 // waits adds for what an order to a node waits.
@@ -127,12 +137,18 @@ func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).
 
 // silent reports whether a node has no session.
 func silent(w plan.World, name spec.NodeName) bool {
+	n := nodeOf(w, name)
+	return n == nil || n.Session == nil
+}
+
+// nodeOf is the node of a name; nil: it is not known.
+func nodeOf(w plan.World, name spec.NodeName) *plan.Node {
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Node.Name == name {
-			return n.Session == nil
+		if w.Nodes[i].Node.Name == name {
+			return &w.Nodes[i]
 		}
 	}
-	return true
+	return nil
 }
 
 // ask writes what a person asks of a volume, unless the planner would refuse it: guarded

@@ -163,7 +163,7 @@ func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: life})
 	ask := &proto.ReclaimVolumeRequest{Name: "data-db-0", Lost: true}
 	_, err := r.api.ReclaimVolume(r.ctx, ask)
-	refused(t, err, codes.FailedPrecondition, "does not say that it is missing", "nothing was changed")
+	refused(t, err, codes.FailedPrecondition, "which is silent", "stead node fence n1", "nothing was changed")
 	r.record(store.ReportKey(id), spec.Report{ID: id, Token: life, Phase: spec.PhasePreparing, Cause: spec.CauseVolumeMissing})
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
 	if err != nil || !strings.Contains(out.String(), "db-0 begins with a new, empty one") {

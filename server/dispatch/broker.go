@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -22,6 +23,10 @@ const DefaultAnswerTime = 10 * time.Second
 // node opens for it back to them.
 type Broker struct {
 	answer time.Duration
+	world  world.Reader
+	// far tells which other server holds a node's session; pass asks it.
+	far  func(spec.NodeName) *spec.Session
+	pass func(context.Context, *spec.Session, *proto.Ask) (*Tunnel, error)
 
 	mu      sync.Mutex
 	nodes   map[spec.NodeName]*outbox
@@ -35,8 +40,8 @@ type waiter struct {
 	answer chan *Tunnel
 }
 
-func newBroker(answer time.Duration) *Broker {
-	return &Broker{answer: answer, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]waiter{}, came: make(chan struct{})}
+func newBroker(answer time.Duration, w world.Reader) *Broker {
+	return &Broker{answer: answer, world: w, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]waiter{}, came: make(chan struct{})}
 }
 
 // AnswerTime is how long a node is waited for.
@@ -44,14 +49,21 @@ func (b *Broker) AnswerTime() time.Duration { return b.answer }
 
 // Open asks node and returns the tunnel it opens; the caller closes it. ask's id
 // is set here. It blocks until the node answers, at most AnswerTime; one that has
-// no session yet is waited for. Codes: UNAVAILABLE the node has no session with this
-// server, or does not answer.
+// no session yet is waited for, and one of another server is asked by that. Codes:
+// UNAVAILABLE the node has no session, or does not answer.
 func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (*Tunnel, error) {
+	return b.open(ctx, node, ask, b.far)
+}
+
+func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, far func(spec.NodeName) *spec.Session) (*Tunnel, error) {
 	timer := time.NewTimer(b.answer)
 	defer timer.Stop()
-	out, err := b.way(ctx, node, timer.C)
-	if err != nil {
+	out, other, err := b.way(ctx, node, far, timer.C)
+	switch {
+	case err != nil:
 		return nil, err
+	case other != nil:
+		return b.pass(ctx, other, ask)
 	}
 	id := make([]byte, 16)
 	if _, err := rand.Read(id); err != nil {
@@ -77,21 +89,31 @@ func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (
 	}
 }
 
-// way is the outbox of node's session; it is waited for until late receives.
-func (b *Broker) way(ctx context.Context, node spec.NodeName, late <-chan time.Time) (*outbox, error) {
+// way is the outbox of node's session, or that session if it is another server's; it is
+// waited for until late receives. far nil: this server's sessions only.
+func (b *Broker) way(ctx context.Context, node spec.NodeName, far func(spec.NodeName) *spec.Session, late <-chan time.Time) (*outbox, *spec.Session, error) {
+	sub := b.world.Subscribe()
+	defer sub.Close()
 	for {
 		b.mu.Lock()
 		out, came := b.nodes[node], b.came
 		b.mu.Unlock()
 		if out != nil {
-			return out, nil
+			return out, nil, nil
+		}
+		if far != nil {
+			if other := far(node); other != nil {
+				return nil, other, nil
+			}
 		}
 		select {
 		case <-came:
+		case <-sub.C():
+			sub.Take()
 		case <-late:
-			return nil, status.Errorf(codes.Unavailable, "node %s is silent: it has no session with this server", node)
+			return nil, nil, status.Errorf(codes.Unavailable, "node %s is silent: it has no session", node)
 		case <-ctx.Done():
-			return nil, status.FromContextError(ctx.Err()).Err()
+			return nil, nil, status.FromContextError(ctx.Err()).Err()
 		}
 	}
 }

@@ -45,6 +45,17 @@ func (d *Desk) Tell() error {
 	return err
 }
 
+// Answer sends the small answers alone; a pong waits for nothing. Its error ends the
+// session.
+func (d *Desk) Answer() error {
+	if d.se.ctx.Err() != nil {
+		return context.Cause(d.se.ctx)
+	}
+	d.se.out.hurry()
+	_, err := d.se.flush(d.stream)
+	return err
+}
+
 // Close ends the session; its key is left to its lease.
 func (d *Desk) Close() {
 	d.se.cancel(nil)
@@ -58,3 +69,7 @@ func (s *Server) StoreReports(ctx context.Context) {
 		s.reports.putBack(u)
 	}
 }
+
+// AnswerPings answers the pings that came in of all sessions, as Run does again and again;
+// Answer sends what came of it.
+func (s *Server) AnswerPings(ctx context.Context) { s.pings.round(ctx, s.pings.take()) }

@@ -31,6 +31,10 @@ type Config struct {
 	CIDR   string
 	// TTL is how long a session outlives its last renewal. At least 1s; zero: 15s.
 	TTL time.Duration
+	// Addresses are those at which other servers reach this one, and Reach how it reaches
+	// them; nil: not at all.
+	Addresses []string
+	Reach     Reach
 	// AnswerTime is how long Broker waits for a node. Zero: 10s.
 	AnswerTime time.Duration
 	Logger     *slog.Logger
@@ -45,6 +49,7 @@ const storeTime = 5 * time.Second
 // Server is the nodes' API. New makes it; it serves once Run runs.
 type Server struct {
 	proto.UnimplementedNodesServer
+	proto.UnimplementedPeersServer
 	cfg      Config
 	broker   *Broker
 	pictures *publisher
@@ -76,14 +81,16 @@ func New(cfg Config) (*Server, error) {
 	if cfg.TTL < time.Second {
 		return nil, errors.New("make dispatch: a session of under 1s cannot be kept")
 	}
-	return &Server{
-		cfg: cfg, broker: newBroker(cfg.AnswerTime), pictures: newPublisher(cfg.World, cfg.Domain),
+	s := &Server{
+		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.World), pictures: newPublisher(cfg.World, cfg.Domain),
 		pings: newPinger(cfg.Store, cfg.TTL), reports: newCommitter(cfg.Store, cfg.World, cfg.Logger),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
-	}, nil
+	}
+	s.broker.far, s.broker.pass = s.elsewhere, s.pass
+	return s, nil
 }
 
-// Broker asks nodes that have a session with this server.
+// Broker asks nodes.
 func (s *Server) Broker() *Broker { return s.broker }
 
 // Sessions is the number of nodes connected to this server.

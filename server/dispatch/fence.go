@@ -100,7 +100,13 @@ func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 	for _, key := range []string{store.NodeKey(node), store.FactsKey(node), store.FenceKey(node)} {
 		word.Then = append(word.Then, store.Del(key))
 	}
-	return t.write(ctx, s, w, word)
+	var txns []store.Txn
+	w.Look(func(v world.View) {
+		for _, r := range v.VolumeReportsOn(node) { // its trash goes with it
+			txns = append(txns, store.Txn{Then: []store.Op{store.Del(store.VolumeReportKey(r.ID, r.Claim, r.Volume))}})
+		}
+	})
+	return t.write(ctx, s, w, append(txns, word)...) // the node's record last, for it guards all
 }
 
 // leftOn tells what is on a node still. Volumes of sets that are gone count, too.

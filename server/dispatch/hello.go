@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -182,7 +183,7 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 	if err != nil {
 		return nil, storeError("grant session", err)
 	}
-	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name}
+	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ",")}
 	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
 	txn := store.Txn{
 		If: []store.Guard{
@@ -195,6 +196,9 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 			store.PutLeased(sessionKey, store.Encode(record), lease),
 			store.Put(store.FactsKey(g.node), store.Encode(g.facts)),
 		},
+	}
+	if fence := store.FenceKey(g.node); t.keys[fence].Mod != 0 { // it is not off
+		txn.Then = append(txn.Then, store.Del(fence))
 	}
 	if t.node == nil {
 		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(spec.Node{Name: g.node, UID: g.uid})))

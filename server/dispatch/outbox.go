@@ -58,6 +58,13 @@ func (o *outbox) addPong(id int64, read store.Rev) {
 	o.ring()
 }
 
+// hurry has the pong wait for nothing more.
+func (o *outbox) hurry() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pong.since = time.Time{}
+}
+
 func (o *outbox) addStored(l life, seq int64, stale bool) {
 	o.mu.Lock()
 	o.stored[l] = &proto.StoredReport{Id: wire.Identity(l.ID), Token: wire.Token(l.Token), Seq: seq, Stale: stale}

@@ -56,12 +56,17 @@ func (p *pinger) run(ctx context.Context) {
 			return
 		case <-p.wake:
 		}
-		p.mu.Lock()
-		round := p.waiting
-		p.waiting = map[*session]int64{}
-		p.mu.Unlock()
-		p.round(ctx, round)
+		p.round(ctx, p.take())
 	}
+}
+
+// take returns the pings that wait for a round.
+func (p *pinger) take() map[*session]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	round := p.waiting
+	p.waiting = map[*session]int64{}
+	return round
 }
 
 // round answers what it can; whom it cannot answer asks again.

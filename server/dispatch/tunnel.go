@@ -97,6 +97,11 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 	if !s.spawn(func() { t.receive(stream, s.stopping) }) {
 		return errStopping
 	}
+	return t.serve(stream.Context(), stream, s.stopping)
+}
+
+// serve moves the asker's frames to the node until the stream or the tunnel ends.
+func (t *Tunnel) serve(ctx context.Context, stream frames, stopping <-chan struct{}) error {
 	for {
 		select {
 		case f := <-t.out:
@@ -107,23 +112,24 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 			return nil
 		case <-t.gone:
 			return nil
-		case <-s.stopping:
+		case <-stopping:
 			return errStopping
-		case <-stream.Context().Done():
+		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// receive moves the node's frames to the asker until the stream or the tunnel ends.
-func (t *Tunnel) receive(stream proto.Nodes_TunnelServer, stopping <-chan struct{}) {
+// receive moves the node's frames to the asker until the stream or the tunnel ends. What
+// another server said against it stays as it is.
+func (t *Tunnel) receive(stream frames, stopping <-chan struct{}) {
 	defer t.leave()
 	defer close(t.in)
 	for {
 		f, err := stream.Recv()
 		if err != nil {
 			t.fail = err
-			if !errors.Is(err, io.EOF) {
+			if _, far := stream.(passed); !far && !errors.Is(err, io.EOF) {
 				t.fail = status.Error(codes.Unavailable, "the node is gone")
 			}
 			return

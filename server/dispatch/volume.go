@@ -16,15 +16,21 @@ import (
 )
 
 // orders is what a node shall do with volumes of its: as the fates of those say that are
-// being given up, lost or brought back, and forget those in its trash that no record names any more.
+// being given up, lost or brought back, give up what it was left with, and forget those in its trash that no record names any more.
 func orders(v world.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder {
 	out := map[spec.VolumeID]spec.VolumeOrder{}
 	for _, r := range v.VolumeReportsOn(node) {
-		if now := v.Volume(r.ID, r.Claim); now == nil && v.VolumeRev(r.ID, r.Claim) == 0 || now != nil && now.UID != r.Volume {
-			out[r.Volume] = spec.VolumeOrder{
-				ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Turn: r.Turn, Fate: spec.FateGone,
-			}
+		now := v.Volume(r.ID, r.Claim)
+		if now != nil && now.UID == r.Volume || now == nil && v.VolumeRev(r.ID, r.Claim) != 0 {
+			continue
 		}
+		o := spec.VolumeOrder{
+			ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Turn: r.Turn, Fate: spec.FateGone,
+		}
+		if r.State == spec.VolumeLeft {
+			o.Fate, o.SizeBytes, o.Trash, o.Unused = spec.FateReclaiming, r.SizeBytes, r.Left, true
+		}
+		out[r.Volume] = o
 	}
 	for _, vol := range v.VolumesOn(node) {
 		id, _ := v.Identity(vol.ID)
@@ -126,9 +132,13 @@ func (se *session) putVolumes() (again bool, err error) {
 // units are the writes of what was heard.
 func (s said) units(v world.View, node spec.NodeName) (units []store.Txn) {
 	write := func(op store.Op) { units = append(units, store.Txn{Then: []store.Op{op}}) }
+	left := map[spec.VolumeID]bool{}
+	for _, old := range v.VolumeReportsOn(node) {
+		left[old.Volume] = old.State == spec.VolumeLeft
+	}
 	if s.full {
 		for _, old := range v.VolumeReportsOn(node) {
-			if _, there := s.reports[old.Volume]; !there {
+			if _, there := s.reports[old.Volume]; !there && !left[old.Volume] {
 				write(store.Del(store.VolumeReportKey(old.ID, old.Claim, old.Volume)))
 			}
 		}
@@ -136,9 +146,11 @@ func (s said) units(v world.View, node spec.NodeName) (units []store.Txn) {
 	for _, id := range slices.Sorted(maps.Keys(s.reports)) {
 		r := s.reports[id]
 		key := store.VolumeReportKey(r.ID, r.Claim, r.Volume)
-		if r.State == spec.VolumeErased {
+		switch {
+		case r.State == spec.VolumeErased:
 			write(store.Del(key))
-		} else {
+		case r.State == spec.VolumeRefused && left[id]: // it tries again
+		default:
 			write(store.Put(key, store.Encode(r)))
 		}
 	}

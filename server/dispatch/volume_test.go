@@ -132,3 +132,41 @@ func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
 		t.Error("it was stored")
 	}
 }
+
+// TestWhatAHostWasLeftWithGoesToItsTrash: also when its trash, told whole, holds nothing of
+// it, and when it could not be moved at first.
+func TestWhatAHostWasLeftWithGoesToItsTrash(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	key := store.VolumeReportKey(ident(1), "data", "left")
+	r.record(key, spec.VolumeReport{
+		ID: ident(1), Claim: "data", Volume: "left", Number: 3, Node: "n1", State: spec.VolumeLeft, Left: spec.Duration{Duration: time.Hour},
+	})
+	n := r.connect(n1)
+	n.welcome()
+	state := func() spec.VolumeState {
+		kv, _ := r.get(key)
+		got, _ := store.Decode[spec.VolumeReport](kv)
+		return got.State
+	}
+	other := spec.VolumeReport{ID: ident(2), Claim: "data", Volume: "other", State: spec.VolumeTrashed}
+	n.say(true, other)
+	r.until("the trash is stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "other")); return ok })
+	if got := state(); got != spec.VolumeLeft {
+		t.Fatalf("it is %q now", got)
+	}
+	if o := n.order("left", spec.FateReclaiming); o.Trash.Duration != time.Hour || o.Number != 3 || !o.Unused {
+		t.Errorf("told %+v", o)
+	}
+	mine := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "left", State: spec.VolumeRefused, Cause: "VolumeOccupied"}
+	other.State = spec.VolumeErased
+	n.say(false, mine, other)
+	r.until("what came with it is stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "other")); return !ok })
+	if got := state(); got != spec.VolumeLeft {
+		t.Errorf("it is %q; want it to be tried again", got)
+	}
+	mine.State = spec.VolumeTrashed
+	n.say(false, mine)
+	r.until("it lies in the trash", func() bool { return state() == spec.VolumeTrashed })
+	n.order("left", spec.FateGone)
+}

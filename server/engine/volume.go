@@ -103,19 +103,47 @@ func (u *unit) voidRequest(v world.View, a plan.VoidRequest) {
 	u.replace(store.VolumeRequestKey(a.ID, a.Claim), rev)
 }
 
-// dropVolume removes a record. The proof is read once more: the node's word, about
-// this very volume.
+// leave notes that a volume was left on a host that is off, guarded by the word that it is
+// and by its silence.
+func (u *unit) leave(v world.View, volume *spec.Volume) {
+	u.seen(store.FenceKey(volume.Node), v.FenceRev(volume.Node))
+	u.seen(store.SessionKey(volume.Node), 0)
+	key := store.VolumeReportKey(volume.ID, volume.Claim, volume.UID)
+	u.seen(key, v.VolumeReportRev(volume.ID, volume.Claim, volume.UID))
+	u.put(key, spec.VolumeReport{
+		ID: volume.ID, Claim: volume.Claim, Volume: volume.UID, Number: volume.Number, Class: volume.Class, Node: volume.Node,
+		State: spec.VolumeLeft, Turn: volume.Turn, SizeBytes: volume.SizeBytes, Left: spec.Duration{Duration: volume.Trash()},
+	})
+}
+
+func nodeOf(nodes []plan.Node, name spec.NodeName) *plan.Node {
+	for i := range nodes {
+		if nodes[i].Node.Name == name {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+// dropVolume removes a record. The proof is read once more: the node's word, or that
+// of a person about the node, about this very volume.
 func (u *unit) dropVolume(v world.View, a plan.DropVolume, now time.Time) error {
 	w := v.World(a.ID.Ref())
 	volume, said := v.Volume(a.ID, a.Claim), w.Said(a.ID, a.Claim)
-	if volume == nil || volume.UID != a.Volume || !plan.Gone(volume, said) {
+	switch {
+	case volume == nil || volume.UID != a.Volume:
+		return fmt.Errorf("drop volume %s of %s: it has no record", a.Volume, a.ID)
+	case a.Left && plan.Left(volume, nodeOf(w.Nodes, volume.Node)):
+		u.leave(v, volume)
+	case a.Left || !plan.Gone(volume, said):
 		return fmt.Errorf("drop volume %s of %s: nothing proves it gone", a.Volume, a.ID)
+	default:
+		u.seen(store.VolumeReportKey(a.ID, a.Claim, a.Volume), v.VolumeReportRev(a.ID, a.Claim, a.Volume))
 	}
 	_, member := v.Member(a.ID)
 	id, identity := v.Identity(a.ID)
 	u.seen(store.MemberKey(a.ID), member)
 	u.seen(store.IdentityKey(a.ID), identity)
-	u.seen(store.VolumeReportKey(a.ID, a.Claim, a.Volume), v.VolumeReportRev(a.ID, a.Claim, a.Volume))
 	u.replace(store.VolumeKey(a.ID, a.Claim), v.VolumeRev(a.ID, a.Claim))
 	if a.FreeAddress && id != nil && id.Address.IsValid() && !u.free(v, id, now) {
 		return nil // the identity keeps what it has

@@ -98,6 +98,8 @@ type Node struct {
 	// Gone is how long this leader has seen the node without a session, on its own
 	// monotonic clock; a new leader starts again.
 	Gone time.Duration
+	// Fenced: a person says that it is off, and it has not been heard of since.
+	Fenced bool
 	// Lives counts the lives on it, of all sets, also those that are over and not
 	// replaced; CPUMillis and MemoryBytes are what they ask for.
 	Lives                  int
@@ -197,7 +199,9 @@ type DropVolume struct {
 	// nothing of the identity remains, so that its address goes to quarantine.
 	Identity    *spec.IdentityRecord
 	FreeAddress bool
-	Text        string
+	// Left: its host is off, and nobody looked; see Left.
+	Left bool
+	Text string
 }
 
 // RestoreVolume gives a volume that lies in the trash a record again, for its claim has

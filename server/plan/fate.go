@@ -187,16 +187,21 @@ func (s *step) reclaim(t *seat) bool {
 	return len(changed) > 0
 }
 
-// drop removes the record of a volume that is gone from its place; the next one, if
+// drop removes the record of a volume that is gone from its place, or lost with its host; the next one, if
 // there is another, follows at the next look. With the last of an identity that
 // nobody wants its address is free; while the set stands its volumes are counted on.
 func (s *step) drop(t *seat) {
-	for _, claim := range inOrder(t.said) {
+	for _, claim := range inOrder(t.volumes) {
 		v, said := t.volumes[claim], t.said[claim]
-		if !Gone(v, said) {
+		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Turn: v.Turn}
+		switch {
+		case Gone(v, said):
+			a.Text = fmt.Sprintf("node %s says that it is %s", v.Node, said.State)
+		case Left(v, s.node(v.Node)) && !t.lost:
+			a.Left, a.Text = true, fmt.Sprintf("node %s is off, as a person says; should it return, what stands there goes to its trash", v.Node)
+		default:
 			continue
 		}
-		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Turn: v.Turn, Text: fmt.Sprintf("node %s says that it is %s", v.Node, said.State)}
 		if t.identity != nil && !s.inRange(t) && t.member == nil && !t.forgotten && len(t.volumes) == 1 && len(t.strays) == 0 {
 			rec := spec.IdentityRecord{ID: t.id, LastToken: t.identity.LastToken}
 			if !s.w.Set.Deleting {
@@ -245,7 +250,7 @@ func (s *step) givenUp(t *seat, v *spec.Volume) (reason, text string) {
 	n := s.node(v.Node)
 	switch said := t.said[v.Claim]; {
 	case n == nil || n.Session == nil || n.Session.UID != n.Node.UID:
-		return BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent", what, v.Node)
+		return BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)
 	case said != nil && said.Volume == v.UID && said.State == spec.VolumeRefused:
 		return said.Cause, fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
 	case v.Fate == spec.FateRestoring:

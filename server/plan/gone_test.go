@@ -40,3 +40,24 @@ func TestWhatANodeSaysOfAVolumeProvesItGoneOrBack(t *testing.T) {
 		}
 	}
 }
+
+func TestAVolumeIsLostWithItsHostOnlyWhenBothAreSaid(t *testing.T) {
+	lost := &spec.Volume{UID: "v", Fate: spec.FateLost}
+	for _, c := range []struct {
+		name string
+		v    *spec.Volume
+		n    *Node
+		want bool
+	}{
+		{"both are said", lost, &Node{Fenced: true}, true},
+		{"there is no volume", nil, &Node{Fenced: true}, false},
+		{"it is to go, which its host can do when it is back", &spec.Volume{UID: "v", Fate: spec.FateReclaiming}, &Node{Fenced: true}, false},
+		{"the host is silent only", lost, &Node{}, false},
+		{"the host is not known", lost, nil, false},
+		{"the host is there", lost, &Node{Fenced: true, Session: &spec.Session{}}, false},
+	} {
+		if got := Left(c.v, c.n); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

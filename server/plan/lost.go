@@ -24,9 +24,18 @@ func (s *step) notLost(t *seat, v *spec.Volume) string {
 		return s.uses(t)
 	case t.stopping() || missing(t.report):
 		return ""
+	case !t.live:
+		return fmt.Sprintf("token %s of %s may run on node %s, which is silent; if that is off for good, say so first: stead node fence %s --i-have-powered-off",
+			t.member.Token, t.id.MemberName(), v.Node, v.Node)
 	}
 	return fmt.Sprintf("token %s of %s does not say that it is missing, and a volume that is there is not lost",
 		t.member.Token, t.id.MemberName())
+}
+
+// Left reports whether a volume is lost with its host: a person says both, that the host is
+// off and that the volume is lost. There is nobody who could look for it once more.
+func Left(v *spec.Volume, n *Node) bool {
+	return v != nil && v.Fate == spec.FateLost && n != nil && n.Fenced && n.Session == nil
 }
 
 // missing: a volume of the life is not there, so that nothing of it ever ran.
@@ -52,7 +61,11 @@ func (s *step) lose(t *seat) {
 			t.answered(&v)
 		}
 	}
-	if len(lost) > 0 {
-		s.act(SetVolumes{Volumes: lost, Text: "a person says that it is lost; its node looks once more"})
+	if t.lost = len(lost) > 0; t.lost {
+		text := "a person says that it is lost; its node looks once more"
+		if Left(&lost[0], s.node(lost[0].Node)) {
+			text = "a person says that it is lost, with its host"
+		}
+		s.act(SetVolumes{Volumes: lost, Text: text})
 	}
 }

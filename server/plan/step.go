@@ -63,6 +63,7 @@ type seat struct {
 	forgotten bool // and its record goes in this very step
 	decided   bool // the fate of its volumes is as it is to be, or recorded in this very step
 	kept      bool // its volumes are kept after all, which is recorded in this very step
+	lost      bool // that volumes of its are lost is recorded in this very step
 }
 
 // vacant: no life, or one that is proven gone.

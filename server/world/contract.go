@@ -68,6 +68,8 @@ type View interface {
 	// NodeRevs are the mod-revisions of nodes/<name>, nodefacts/<name> and
 	// sessions/<name>; 0: absent.
 	NodeRevs(node spec.NodeName) (record, facts, session store.Rev)
+	// FenceRev is the mod-revision of fences/<name>; 0: absent.
+	FenceRev(node spec.NodeName) store.Rev
 	Session(node spec.NodeName) (*spec.Session, store.Rev)
 	Services(ns spec.Namespace) []*spec.ServiceRecord
 	Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev)

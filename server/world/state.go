@@ -53,6 +53,7 @@ type nodeState struct {
 	node    entry[spec.Node]
 	facts   entry[spec.NodeFacts]
 	session entry[spec.Session]
+	fence   entry[spec.Fence]
 	members map[spec.Identity]bool
 	// cpuMillis and memoryBytes are what the members ask for.
 	cpuMillis, memoryBytes int64
@@ -122,7 +123,7 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	}
 	kind, rest := store.Kind(ev.Key)
 	switch kind {
-	case store.KindNode, store.KindFacts, store.KindSession:
+	case store.KindNode, store.KindFacts, store.KindSession, store.KindFence:
 		return s.applyNode(kind, spec.NodeName(rest), ev, ch)
 	case store.KindService, store.KindBudget, store.KindConfig, store.KindSecret:
 		return s.applyObject(kind, rest, ev, ch)
@@ -183,6 +184,8 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 		n.node, err = decode(s, ev, func(r *spec.Node) string { return store.NodeKey(r.Name) })
 	case store.KindSession:
 		n.session, err = decode(s, ev, func(r *spec.Session) string { return store.SessionKey(r.Node) })
+	case store.KindFence:
+		n.fence, err = decode(s, ev, func(r *spec.Fence) string { return store.FenceKey(r.Node) })
 	case store.KindFacts:
 		old := n.facts.record
 		n.facts, err = decode(s, ev, func(r *spec.NodeFacts) string { return store.FactsKey(r.Name) })
@@ -291,7 +294,7 @@ func (s *state) node(name spec.NodeName) *nodeState {
 // dropIdleNode forgets a node of which nothing is stored.
 func (s *state) dropIdleNode(name spec.NodeName) {
 	n := s.nodes[name]
-	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && len(n.members)+len(n.volumes)+len(n.said) == 0 {
+	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && n.fence.mod == 0 && len(n.members)+len(n.volumes)+len(n.said) == 0 {
 		delete(s.nodes, name)
 	}
 }

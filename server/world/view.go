@@ -176,6 +176,9 @@ func (s *state) listNodes() []plan.Node {
 		if e := n.session.record; e != nil && e.UID == p.Node.UID {
 			p.Session = e
 		}
+		if f := n.fence.record; f != nil && f.UID == p.Node.UID {
+			p.Fenced = true
+		}
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b plan.Node) int { return strings.Compare(string(a.Node.Name), string(b.Node.Name)) })
@@ -196,6 +199,14 @@ func (s *state) NodeRevs(node spec.NodeName) (record, facts, session store.Rev) 
 		return 0, 0, 0
 	}
 	return n.node.mod, n.facts.mod, n.session.mod
+}
+
+func (s *state) FenceRev(node spec.NodeName) store.Rev {
+	n := s.nodes[node]
+	if n == nil {
+		return 0
+	}
+	return n.fence.mod
 }
 
 // Services lists the services of a namespace by name.

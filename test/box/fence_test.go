@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
@@ -118,4 +121,96 @@ func TestAHostThatWasNotOffAfterAll(t *testing.T) {
 	if now := c.find("db-1"); now.Token != after.Token || now.Token == before.Token {
 		t.Errorf("db-1 is %+v; want %+v", now, after)
 	}
+}
+
+// TestAVolumeLostWithItsHost: only when a person says both, that the host is off and that
+// the volume is lost, does the member begin elsewhere with a new one. Should the host
+// return, what stands there goes to its trash, and out of it by hand only.
+func TestAVolumeLostWithItsHost(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a", "b")
+	c.apply(shape{name: "db", replicas: 2, volumes: true})
+	c.ready("db", 2)
+	lost, before := c.host("db-1"), c.find("db-1")
+	volume := c.volumeOf("db-1")
+	lose := func() error {
+		return c.ask(func(ctx context.Context, api proto.ControlClient) error {
+			_, err := api.ReclaimVolume(ctx, &proto.ReclaimVolumeRequest{Name: string(volume.UID), Lost: true})
+			return err
+		})
+	}
+	lost.reboot()
+	c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+	refused(t, lose(), "if that is off for good, say so first: stead node fence")
+	if err := c.fence(lost.name); err != nil {
+		t.Fatal(err)
+	}
+	c.until("it waits for its volume", func() bool { return strings.Contains(c.find("db-1").Blocked, "its volumes are on node") })
+	if err := lose(); err != nil {
+		t.Fatal(err)
+	}
+	c.ready("db", 2)
+	after, next := c.find("db-1"), c.volumeOf("db-1")
+	if after.Node == before.Node || after.Address != before.Address || next.UID == volume.UID || next.Number != 2 {
+		t.Errorf("db-1 is %+v on %+v, was %+v on %+v; want it elsewhere with its second volume", after, next, before, volume)
+	}
+
+	lost.start()
+	c.until("what was left there is in the trash", func() bool { return c.live() == 2 && c.trashed() == 1 && c.stand() == 2 })
+	if now := c.find("db-1"); now.Token != after.Token || c.volumeOf("db-1").UID != next.UID {
+		t.Errorf("db-1 is %+v, was %+v", now, after)
+	}
+	c.until("the trash is told", func() bool {
+		return c.ask(func(ctx context.Context, api proto.ControlClient) error {
+			_, err := api.RestoreVolume(ctx, &proto.RestoreVolumeRequest{Name: string(volume.UID)})
+			if status.Code(err) == codes.FailedPrecondition && strings.Contains(err.Error(), "has another volume") {
+				return nil
+			}
+			return fmt.Errorf("restore said %w", err)
+		}) == nil
+	})
+	lost.reboot()
+	c.until("the host is silent", func() bool { return c.live() == 1 })
+	if err := c.removeNode(lost.name); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAFenceEndsWithTheHostsReturn: what it proved was true of then, and a volume that is
+// said to be lost now is looked for by its host.
+func TestAFenceEndsWithTheHostsReturn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, inMemory(t), "a", "b")
+	c.apply(shape{name: "db", replicas: 2, volumes: true})
+	c.ready("db", 2)
+	lost, volume := c.host("db-1"), c.volumeOf("db-1")
+	lost.reboot()
+	c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+	if err := c.fence(lost.name); err != nil {
+		t.Fatal(err)
+	}
+	lost.start()
+	c.ready("db", 2)
+	c.scale("db", 1)
+	c.until("db-1 is gone", func() bool { return c.find("db-1").Token == "" })
+	lost.reboot()
+	c.until("the host is silent", func() bool { return c.live() == 1 })
+	c.must("say that it is lost", func(ctx context.Context, api proto.ControlClient) error {
+		_, err := api.ReclaimVolume(ctx, &proto.ReclaimVolumeRequest{Name: string(volume.UID), Lost: true})
+		return err
+	})
+	c.until("it is looked for", func() bool { return c.volumeOf("db-1").Fate == spec.FateLost })
+	c.throughout(ttl, "nobody has looked", func() bool { return c.volumeOf("db-1").Fate == spec.FateLost })
+	lost.start()
+	c.until("it was found", func() bool { return c.volumeOf("db-1").Fate == spec.FateKeep })
+}
+
+// volumeOf is the volume of a member of db; zero: it has none.
+func (c *cluster) volumeOf(name string) (found spec.Volume) {
+	for _, v := range c.volumes("db") {
+		if v.ID == member(name) && v.Fate != spec.FateTrashed {
+			found = v
+		}
+	}
+	return found
 }

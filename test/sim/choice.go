@@ -39,6 +39,7 @@ var deeds = map[string]deed{
 	"user": (*World).user, "land": (*World).land, "settle": (*World).settle,
 	"crash-server": (*World).crashServer, "crash-between": (*World).crashBetween, "unknown": (*World).unknownOutcome,
 	"start-server": (*World).startServer, "hang-server": (*World).hangServer,
+	"cut-server": (*World).cutServer, "join-server": (*World).joinServer, "halt-agent": (*World).haltAgent, "resume-agent": (*World).resumeAgent,
 	"crash-agent": (*World).crashAgent, "start-agent": (*World).startAgent, "reboot": (*World).reboot,
 	"power-off": (*World).powerOff, "cut": (*World).cutNode, "join": (*World).joinNode, "break": (*World).breakSession, "sick": (*World).sicken,
 	"reclaim": (*World).reclaim, "retain": (*World).retain, "claim": (*World).claim, "range": (*World).moveRange, "deadline": (*World).deadline, "recreate": (*World).recreate, "pause": (*World).pause, "floor": (*World).setFloor,
@@ -57,6 +58,7 @@ var weights = []weight{
 	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"heed", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
 	{"user", 12, 16}, {"land", 6, 10}, {"start-server", 20, 30}, {"start-agent", 30, 60}, {"join", 20, 40},
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
+	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},
 	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6},
 	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
 }

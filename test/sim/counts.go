@@ -9,7 +9,7 @@ import (
 // IsFault tells whether a count is of something that went wrong.
 func IsFault(count string) bool {
 	switch count {
-	case "crash-server", "crash-between", "unknown", "hang-server", "crash-agent", "reboot", "power-off", "cut", "break",
+	case "crash-server", "crash-between", "unknown", "hang-server", "cut-server", "halt-agent", "crash-agent", "reboot", "power-off", "cut", "break",
 		"sick", "cordon", "slow-op", "restore", "land", "conflict", "hello refused":
 		return true
 	}
@@ -20,7 +20,7 @@ func IsFault(count string) bool {
 // thousand.
 var (
 	common = []string{
-		"process started", "settled", "conflict", "hello refused",
+		"process started", "settled", "pong", "conflict", "hello refused",
 		"Start Create", "Start Replace", "Start Update", "Start Restart", "Start ScaleUp",
 		"Stop Update", "Stop Restart", "Stop ScaleDown", "Stop Delete", "Forget", "MarkReady", "MarkBootstrapped",
 		"AddRevision", "RaiseRevision", "PruneRevision", "RemoveSet", "SetVolumes", "DropVolume", "Stalled", "Rollback",

@@ -18,11 +18,14 @@ type door struct {
 	crashIn int // commits until the server dies; 0: it does not
 	after   bool
 	unknown bool // the next commit's outcome is not told
+	// memory is what a plant answers while the server is cut off, as of seen.
+	memory map[string]store.KV
+	seen   store.Rev
 }
 
 // Commit implements store.Store.
 func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
-	if d.dead {
+	if d.dead || d.s.cut {
 		return 0, store.ErrUnavailable
 	}
 	t = d.w.plant.txn(t)
@@ -73,7 +76,10 @@ func (d *door) deposed(t store.Txn) bool {
 
 // Get implements store.Store.
 func (d *door) Get(ctx context.Context, keys ...string) (store.Rev, map[string]store.KV, error) {
-	if d.dead {
+	if d.s.cut && d.memory != nil {
+		return d.seen, d.memory, nil
+	}
+	if d.dead || d.s.cut {
 		return 0, nil, store.ErrUnavailable
 	}
 	return d.Store.Get(ctx, keys...)
@@ -81,7 +87,7 @@ func (d *door) Get(ctx context.Context, keys ...string) (store.Rev, map[string]s
 
 // Grant implements store.Store.
 func (d *door) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
-	if d.dead {
+	if d.dead || d.s.cut {
 		return 0, store.ErrUnavailable
 	}
 	return d.Store.Grant(ctx, ttl)
@@ -89,8 +95,31 @@ func (d *door) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, err
 
 // Revoke implements store.Store.
 func (d *door) Revoke(ctx context.Context, id store.LeaseID) error {
-	if d.dead {
+	if d.dead || d.s.cut {
 		return store.ErrUnavailable
 	}
 	return d.Store.Revoke(ctx, id)
+}
+
+// Renew implements store.Store.
+func (d *door) Renew(ctx context.Context, id store.LeaseID) error {
+	switch {
+	case d.s.cut && d.memory != nil:
+		return nil
+	case d.dead || d.s.cut:
+		return store.ErrUnavailable
+	}
+	return d.Store.Renew(ctx, id)
+}
+
+// remembers is a plant: what the store has now is answered for as long as it is cut off.
+func (s *server) remembers() {
+	rev, kvs, err := s.w.mem.Snapshot(s.w.ctx, "")
+	if err != nil {
+		panic(err)
+	}
+	s.door.seen, s.door.memory = rev, map[string]store.KV{}
+	for _, kv := range kvs {
+		s.door.memory[kv.Key] = kv
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -125,7 +126,7 @@ func (w *World) bringBack() bool {
 				id, _ := v.Identity(r.ID)
 				m, _ := v.Member(r.ID)
 				if r.ID.Ref() == ref && r.State == spec.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !orphaned(x.Set) &&
-					(asked == nil || w.chance(2)) {
+					(asked == nil || w.chance(2)) && together(x, r) {
 					asked = &spec.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: spec.VerbRestore}
 					if id != nil {
 						asked.Token = id.LastToken
@@ -139,6 +140,27 @@ func (w *World) bringBack() bool {
 	}
 	w.note("the user wants volume %s of %s back", asked.Volume, asked.ID.MemberName())
 	w.commit(store.Put(store.VolumeRequestKey(asked.ID, asked.Claim), store.Encode(*asked)))
+	return true
+}
+
+// together: a person who looks does not bring a volume back to one node while the
+// identity has another one elsewhere, or is about to: its member could never begin.
+func together(x plan.World, r *spec.VolumeReport) bool {
+	for _, s := range x.Slots {
+		if s.ID != r.ID {
+			continue
+		}
+		for claim, vol := range s.Volumes {
+			if claim != r.Claim && vol.Node != r.Node {
+				return false
+			}
+		}
+		for claim := range s.Asked {
+			if claim != r.Claim {
+				return false
+			}
+		}
+	}
 	return true
 }
 

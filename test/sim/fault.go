@@ -45,7 +45,7 @@ func (w *World) startServer() bool {
 		s.hung = false
 		return true
 	}
-	if s.up {
+	if s.up || s.cut {
 		return false
 	}
 	s.start()

@@ -88,7 +88,7 @@ func (c *court) stays(o int) bool { return c.available(o) && !c.stopped(o) }
 // member waits; a member that was never available on the aim, or a life that was not,
 // begins it anew.
 func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) standing {
-	all, clock := c.w.judge.stands, c.w.clock
+	all, clock := c.w.judge.stands, c.now
 	old := all[key]
 	if c.x.Set.Deleting || c.x.Set.Orphaned {
 		delete(all, key)

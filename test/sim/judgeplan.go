@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -10,7 +11,7 @@ import (
 
 // plan judges one plan by the world it was made from.
 func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
-	c := &court{j.w, newReading(x), p}
+	c := &court{j.w, newReading(x), p, s.now()}
 	for _, a := range p.Actions {
 		if x.Set == nil || orphaned(x.Set) {
 			c.nobodys(a)
@@ -37,7 +38,8 @@ func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 type court struct {
 	w *World
 	*reading
-	p plan.Plan
+	p   plan.Plan
+	now time.Time // on the clock of the server that planned
 }
 
 // nobodys judges what is done for a set without an owner: of one that is gone, volumes

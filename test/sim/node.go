@@ -19,19 +19,21 @@ type life struct {
 
 // node is one machine: what stands on it is the truth.
 type node struct {
-	w      *World
-	name   spec.NodeName
-	uid    spec.UID
-	boots  int
-	power  bool
-	cut    bool // its network is down
-	disk   *disk
-	newest spec.Sequence // on disk
-	dirs   map[volumeKey]dir
-	trash  map[spec.VolumeID]*bin
-	places map[spec.Identity]*place
-	kept   map[spec.Identity]keptLife // on tmpfs
-	agent  *agent                     // nil: not running
+	w       *World
+	name    spec.NodeName
+	uid     spec.UID
+	boots   int
+	power   bool
+	cut     bool // its network is down
+	pace    pace
+	stopped bool // the agent's process is
+	disk    *disk
+	newest  spec.Sequence // on disk
+	dirs    map[volumeKey]dir
+	trash   map[spec.VolumeID]*bin
+	places  map[spec.Identity]*place
+	kept    map[spec.Identity]keptLife // on tmpfs
+	agent   *agent                     // nil: not running
 }
 
 // keptLife is what a worker keeps on tmpfs for the agent after it.
@@ -124,7 +126,7 @@ func (n *node) stopAgent(why string) {
 		return
 	}
 	n.endSession(why)
-	n.agent = nil
+	n.agent, n.stopped = nil, false
 	n.w.note("%s's agent ends: %s", n.name, why)
 }
 
@@ -223,7 +225,7 @@ func (w *World) startAgent() bool {
 // work has the first worker of a node that has something to do do some of it.
 func (w *World) work() bool {
 	n := w.someNode()
-	if n.agent == nil || len(n.agent.ids) == 0 {
+	if n.agent == nil || n.stopped || len(n.agent.ids) == 0 {
 		return false
 	}
 	workers, ids := n.agent.workers, n.agent.ids

@@ -29,6 +29,7 @@ type Plant struct {
 	DeafToOldTokens  bool // an order for an older token than the last is not answered
 	AvailableOnce    bool // availability is not told anew when its time was changed
 	ToldTooEarly     bool // an end is told when the process was only asked to end
+	PongFromMemory   bool // a server cut off from the store answers pings from what it knows (S5)
 	LateStartLands   bool // a start lands though its container was removed
 	ErasesEarly      bool // the time in the trash is not waited for
 	TakesAnyVolume   bool // with a volume goes what stands in its place later (S11)

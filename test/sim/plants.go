@@ -119,7 +119,7 @@ var Plants = []Plant{
 			}
 		}
 	}, Often: append([]string{"bring-back"}, volumes...)},
-	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes},
+	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes, Blind: "progress"},
 	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *spec.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
 	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
 		if w.Set == nil {

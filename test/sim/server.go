@@ -21,10 +21,13 @@ var discard = slog.New(slog.DiscardHandler)
 // server is one server process: real cache, engine and dispatch. Its cache is fed
 // by hand, so that it may lie behind as far as a watch may.
 type server struct {
-	w    *World
-	name string
-	up   bool
-	hung bool // renews nothing
+	w      *World
+	name   string
+	up     bool
+	hung   bool // renews nothing
+	cut    bool // from the store
+	pace   pace
+	pinged bool // since pings were answered
 
 	door  *door
 	cache *world.Cache
@@ -66,7 +69,7 @@ func (s *server) start() {
 	s.fed = rev
 	s.eng, err = engine.New(engine.Config{
 		Store: s.door, World: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
-		Quarantine: time.Minute, VolumeID: w.newVolume, Now: func() time.Time { return w.clock }, Next: s.next,
+		Quarantine: time.Minute, VolumeID: w.newVolume, Now: s.now, Next: s.next,
 	})
 	if err != nil {
 		panic(err)
@@ -138,7 +141,7 @@ func (w *World) latest() store.Rev {
 func (w *World) feed() bool {
 	s := w.someServer()
 	behind := w.latest() - s.fed
-	if !s.up || behind <= 0 {
+	if !s.up || s.cut || behind <= 0 {
 		return false
 	}
 	if w.chance(3) {
@@ -172,7 +175,7 @@ func (s *server) turn(ref spec.SetRef) {
 // campaign tries once to lead, as store.Candidate does.
 func (w *World) campaign() bool {
 	s := w.someServer()
-	if !s.up || s.term != nil {
+	if !s.up || s.cut || s.term != nil {
 		return false
 	}
 	return s.campaign()
@@ -221,9 +224,13 @@ func (s *server) heed() bool {
 	return gone
 }
 
-// keepAlive renews the leader's lease in time, unless the process hangs.
+// keepAlive answers pings and renews the leader's lease in time, unless the process hangs.
 func (s *server) keepAlive() {
-	if !s.up || s.hung || s.term == nil || s.w.clock.Sub(s.asked) < leaderTTL/3 {
+	if !s.up || s.hung {
+		return
+	}
+	s.answerPings()
+	if s.cut || s.term == nil || s.w.clock.Sub(s.asked) < leaderTTL/3 {
 		return
 	}
 	if s.w.mem.Renew(s.w.ctx, s.lease) == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -12,18 +11,17 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/store"
 )
 
 // session is one stream between a node and a server, with what is under way on it.
 type session struct {
-	n     *node
-	s     *server
-	desk  *dispatch.Desk
-	id    spec.SessionID
-	down  []*proto.ToNode
-	up    []*proto.FromNode
-	asked time.Time // when the lease was renewed last
+	n    *node
+	s    *server
+	desk *dispatch.Desk
+	id   spec.SessionID
+	down []*proto.ToNode
+	up   []*proto.FromNode
+	line line
 }
 
 // stream is the server's end.
@@ -33,12 +31,19 @@ type stream struct {
 }
 
 func (s stream) Context() context.Context       { return s.x.n.w.ctx }
-func (s stream) Send(m *proto.ToNode) error     { s.x.down = append(s.x.down, m); return nil }
 func (s stream) Recv() (*proto.FromNode, error) { panic("the simulation receives by hand") }
+func (s stream) Send(m *proto.ToNode) error {
+	if p := m.GetPong(); p != nil {
+		s.x.line.down = append(s.x.line.down, p.GetId())
+	} else {
+		s.x.down = append(s.x.down, m)
+	}
+	return nil
+}
 
 // connect says hello to a server; it may be refused.
 func (n *node) connect(s *server) bool {
-	x := &session{n: n, s: s, asked: n.w.clock}
+	x := &session{n: n, s: s, line: newLine(n.w.clock)}
 	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
 	if s.buried() {
 		return true
@@ -102,29 +107,9 @@ func (n *node) endSession(why string) {
 	n.agent.sess = nil
 }
 
-// keepAlive renews the session's lease through its server, and ends a session that
-// heard nothing for its TTL.
-func (n *node) keepAlive() {
-	x := n.session()
-	if x == nil {
-		return
-	}
-	since := n.w.clock.Sub(x.asked)
-	if since < sessionTTL/5 {
-		return
-	}
-	if !n.cut && !x.s.hung && n.w.mem.Renew(n.w.ctx, store.LeaseID(x.id)) == nil {
-		x.asked = n.w.clock
-		return
-	}
-	if since > sessionTTL {
-		n.endSession("the server does not answer")
-	}
-}
-
 func (w *World) connect() bool {
 	n, s := w.someNode(), w.someServer()
-	if n.agent == nil || n.agent.sess != nil || n.cut || !s.up || s.hung {
+	if n.agent == nil || n.stopped || n.agent.sess != nil || n.cut || !s.up || s.hung {
 		return false
 	}
 	ok := n.connect(s)
@@ -168,7 +153,7 @@ func (x *session) tell() bool {
 }
 
 func (w *World) receive() bool {
-	x := w.some(func(x *session) bool { return len(x.down) > 0 })
+	x := w.some(func(x *session) bool { return len(x.down) > 0 && !x.n.stopped })
 	if x == nil {
 		return false
 	}
@@ -240,7 +225,7 @@ func (n *node) obeyAbsence(lives []spec.Life) {
 }
 
 func (w *World) send() bool {
-	return w.some((*session).send) != nil
+	return w.some(func(x *session) bool { return !x.n.stopped && x.send() }) != nil
 }
 
 func (x *session) send() bool {

@@ -39,13 +39,13 @@ func (w *World) settle() bool {
 // heal ends all faults.
 func (w *World) heal() {
 	for _, s := range w.servers {
-		if !s.up {
+		if s.cut = false; !s.up {
 			s.start()
 		}
 		s.hung, s.door.crashIn, s.door.unknown = false, 0, false
 	}
 	for _, n := range w.nodes {
-		n.cut, n.disk.failIn = false, 0
+		n.cut, n.stopped, n.disk.failIn = false, false, 0
 		if !n.power {
 			n.powerOn()
 		}

@@ -63,21 +63,27 @@ const (
 	leaderTTL  = 10 * time.Second
 )
 
+// began is the first moment of every run.
+var began = time.Unix(1_000_000, 0)
+
 // New makes the cluster of a seed, with a fault put in on purpose unless plant is zero.
 func New(seed uint64, plant Plant) *World {
 	w := &World{
-		seed: seed, plant: plant, ctx: context.Background(), clock: time.Unix(1_000_000, 0), epoch: 1,
+		seed: seed, plant: plant, ctx: context.Background(), clock: began, epoch: 1,
 		vain: func() bool { return false }, Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
 	}
 	w.r = rand.New(w.pcg)
+	paces := rand.New(rand.NewPCG(seed, 3))
 	w.judge = newJudge(w)
 	w.freshStore()
 	w.commit(store.Put(store.ClusterKey, []byte(clusterID)), store.Put(store.EpochKey, []byte("1")))
 	for i := range 1 + w.r.IntN(3) {
 		w.servers = append(w.servers, newServer(w, fmt.Sprint("s", i)))
+		w.servers[i].pace = somePace(paces)
 	}
 	for i := range 1 + w.r.IntN(3) {
 		w.nodes = append(w.nodes, newNode(w, spec.NodeName(fmt.Sprint("n", i))))
+		w.nodes[i].pace = somePace(paces)
 	}
 	for i := range 1 + w.r.IntN(4)/3 {
 		w.refs = append(w.refs, spec.SetRef{Namespace: "default", Name: spec.SetName([]string{"db", "kv"}[i])})
