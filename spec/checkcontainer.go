@@ -39,6 +39,7 @@ func (c *checks) containerPorts(at string, ports []ContainerPort) map[string]boo
 		p := index(at, i)
 		c.between(p+".containerPort", int64(port.ContainerPort), 1, 65535)
 		c.choice(p+".protocol", port.Protocol, protocols)
+		c.hostPort(p, &port)
 		if port.Name == "" {
 			continue
 		}

@@ -30,6 +30,7 @@ func (c *checks) template(t *Template, claims map[string]bool) {
 		c.once(p+".name", s.Containers[i].Name, seen)
 		c.container(p, &s.Containers[i], volumes, s.SecurityContext)
 	}
+	c.hostPorts(at2+".containers", s.Containers)
 	for _, claim := range sortedKeys(claims) {
 		if claim != "" && !slices.ContainsFunc(s.Containers, func(x Container) bool { return x.mounts(claim) }) {
 			c.warn("spec.volumeClaimTemplates", "no container mounts "+quote(claim), "")

@@ -194,7 +194,7 @@ func (s *MemberSpec) Requests() (cpuMillis, memoryBytes int64) {
 
 // Constrained reports whether it matters to the members which others run where.
 func (s *MemberSpec) Constrained() bool {
-	return s.Affinity != nil && (s.Affinity.PodAffinity != nil || s.Affinity.PodAntiAffinity != nil) || len(s.TopologySpreadConstraints) > 0
+	return len(s.HostPorts()) > 0 || s.Affinity != nil && (s.Affinity.PodAffinity != nil || s.Affinity.PodAntiAffinity != nil) || len(s.TopologySpreadConstraints) > 0
 }
 
 // Avoids are the terms of required anti-affinity: they hold for those who come later,

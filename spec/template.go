@@ -109,8 +109,12 @@ type ContainerPort struct {
 	ContainerPort int32  `json:"containerPort"`
 	// Protocol is TCP (default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty"`
-	HostPort int32  `json:"hostPort,omitempty" stead:"later,zero"`
-	HostIP   string `json:"hostIP,omitempty" stead:"later,zero"`
+	// HostPort, when not 0, is a port of the node, TCP or UDP, that leads to ContainerPort
+	// while the life is there. No two lives of a node have the same.
+	HostPort int32 `json:"hostPort,omitempty"`
+	// HostIP is the address of the node at which HostPort is; "" or 0.0.0.0: each but
+	// 127.0.0.0/8 and the members' gateway.
+	HostIP string `json:"hostIP,omitempty"`
 }
 
 // EnvVar is one variable; $(VAR) in Value refers to earlier ones, $$ escapes.

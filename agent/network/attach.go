@@ -20,8 +20,12 @@ import (
 // Attach gives the namespace at path the address addr; see runtime.Network. It
 // fails with runtime.ErrExists when another link holds the address's route: it
 // never takes an address away from a member that may still live.
-func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr) error {
-	if err := n.attach(ctx, id, path, addr); err != nil {
+func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr, ports ...spec.HostPort) error {
+	err := n.attach(ctx, id, path, addr)
+	if err == nil && len(ports) > 0 {
+		err = n.publish(id, addr, ports) // once there is a link: by it a crash is cleared up after
+	}
+	if err != nil {
 		return fmt.Errorf("attach %s: %w", id, err)
 	}
 	return nil

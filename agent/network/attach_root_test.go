@@ -47,7 +47,7 @@ func TestRepairPutsBackWhatIsMissing(t *testing.T) {
 	for name, harm := range damage {
 		t.Run(name, func(t *testing.T) {
 			harm()
-			must(t, n.Repair(t.Context(), []Assignment{{member(0), a, addrA}, {member(1), b, addrB}}))
+			must(t, n.Repair(t.Context(), []Assignment{{ID: member(0), NetNS: a, Address: addrA}, {ID: member(1), NetNS: b, Address: addrB}}))
 			same(t, "the host after repair", before, picture(t, h))
 			reaches(t, a, addrB, addrA)
 			reaches(t, h, addrB, n.cfg.Gateway)

@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -19,8 +20,8 @@ type Setting struct {
 	Set bool
 }
 
-// Check lists everything Setup makes on the host, and the link and sysctl of each
-// member that is attached, without changing anything. If Setup would refuse, its
+// Check lists everything Setup makes on the host, and the link, sysctl and host ports of
+// each member that is attached, without changing anything. If Setup would refuse, its
 // ErrOverlap is returned with the list.
 func (n *Network) Check(ctx context.Context) ([]Setting, error) {
 	settings, err := n.settings(ctx)
@@ -73,6 +74,11 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 		settings = append(settings, Setting{"link", fmt.Sprintf("%s alias %s: VXLAN %d to other hosts, UDP port %d",
 			link.Attrs().Name, n.tunnelAlias(), n.network(), vxlanPort), true})
 	}
+	ports, err := n.portSettings()
+	if err != nil {
+		return nil, err
+	}
+	settings = append(settings, ports...)
 	ids, err := n.Attached(ctx)
 	if err != nil {
 		return nil, err
@@ -87,4 +93,22 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 			Setting{"sysctl", "net.ipv4.conf." + n.linkName(id) + ".rp_filter = 1", strict})
 	}
 	return settings, nil
+}
+
+// portSettings are the host ports that stand.
+func (n *Network) portSettings() (list []Setting, err error) {
+	err = n.nft(func(c *nftables.Conn) error {
+		have, err := n.portRules(c)
+		var told []published
+		for _, r := range have {
+			if slices.Contains(told, r.published) {
+				continue
+			}
+			told = append(told, r.published)
+			list = append(list, Setting{"nft", fmt.Sprintf("table ip %s: host port %s to %s (%s)",
+				n.table().Name, r.port, netip.AddrPortFrom(r.addr, r.port.To), r.id), true})
+		}
+		return err
+	})
+	return list, err
 }

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Detach removes the identity's link and with it its route; see runtime.Network.
+// Detach removes the identity's host ports, its link and with it its route; see
+// runtime.Network.
 // It waits at most 5 s for the kernel.
 func (n *Network) Detach(ctx context.Context, id spec.Identity) error {
 	h, err := n.host()
@@ -21,9 +22,12 @@ func (n *Network) Detach(ctx context.Context, id spec.Identity) error {
 		return fmt.Errorf("detach %s: %w", id, err)
 	}
 	defer h.Close()
-	link, err := n.find(h, id)
-	if err == nil && link != nil {
-		err = remove(ctx, h, link)
+	err = n.unpublish(id) // before the link, by which the next process knows of them
+	if err == nil {
+		var link netlink.Link
+		if link, err = n.find(h, id); err == nil && link != nil {
+			err = remove(ctx, h, link)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("detach %s: %w", id, err)

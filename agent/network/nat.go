@@ -3,10 +3,8 @@ package network
 import (
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -28,8 +26,10 @@ func (n *Network) nft(f func(*nftables.Conn) error) error {
 
 // masquerade makes our table hold its one rule: what members send to the outside
 // has the host's address. A table that is whole is left alone, with its counters;
-// else it is replaced in one transaction.
+// else it is replaced in one transaction, and host ports return with the repair of links.
 func (n *Network) masquerade() error {
+	n.rules.Lock()
+	defer n.rules.Unlock()
 	return n.nft(func(c *nftables.Conn) error {
 		whole, err := n.tableWhole(c)
 		if err != nil || whole {
@@ -56,16 +56,7 @@ func (n *Network) ruleMark() string { return "stead:" + n.cfg.CIDR.String() }
 
 // rule is "ip saddr CIDR ip daddr != CIDR counter masquerade".
 func (n *Network) rule() []expr.Any {
-	mask := net.CIDRMask(n.cfg.CIDR.Bits(), 32)
-	within := func(offset uint32, op expr.CmpOp) []expr.Any {
-		return []expr.Any{
-			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
-			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: binaryutil.NativeEndian.PutUint32(0)},
-			&expr.Cmp{Op: op, Register: 1, Data: n.cfg.CIDR.Addr().AsSlice()},
-		}
-	}
-	const source, destination = 12, 16 // offsets in the IPv4 header
-	exprs := append(within(source, expr.CmpOpEq), within(destination, expr.CmpOpNeq)...)
+	exprs := append(addressIs(sourceAt, expr.CmpOpEq, n.cfg.CIDR), addressIs(destinationAt, expr.CmpOpNeq, n.cfg.CIDR)...)
 	return append(exprs, &expr.Counter{}, &expr.Masq{})
 }
 

@@ -153,6 +153,7 @@ type Assignment struct {
 	ID      spec.Identity
 	NetNS   string
 	Address netip.Addr
+	Ports   []spec.HostPort
 }
 
 // Repair puts back what is missing of the host's part and of the given members'.
@@ -160,7 +161,7 @@ type Assignment struct {
 func (n *Network) Repair(ctx context.Context, wanted []Assignment) error {
 	errs := []error{n.Setup(ctx)}
 	for _, a := range wanted {
-		errs = append(errs, n.Attach(ctx, a.ID, a.NetNS, a.Address))
+		errs = append(errs, n.Attach(ctx, a.ID, a.NetNS, a.Address, a.Ports...))
 	}
 	return errors.Join(errs...)
 }

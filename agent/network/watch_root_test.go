@@ -46,7 +46,7 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 				drained = true
 			}
 		}
-		must(t, n.Repair(t.Context(), []Assignment{{member(0), a, addrA}}))
+		must(t, n.Repair(t.Context(), []Assignment{{ID: member(0), NetNS: a, Address: addrA}}))
 		select {
 		case <-changed:
 			t.Errorf("%s: a repair wakes the next one", what)
@@ -69,7 +69,7 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Errorf("nobody noticed that %s went", name)
 		}
-		must(t, n.Repair(t.Context(), []Assignment{{member(0), a, addrA}}))
+		must(t, n.Repair(t.Context(), []Assignment{{ID: member(0), NetNS: a, Address: addrA}}))
 		quiet(name)
 	}
 }

@@ -14,10 +14,11 @@ import (
 // method may be repeated.
 type Network interface {
 	// Attach gives the namespace at netns the address addr (/32), its route and
-	// gateway; repeated calls repair. The host's side is derived from the identity.
-	Attach(ctx context.Context, id spec.Identity, netns string, addr netip.Addr) error
-	// Detach removes link and route of the identity and returns when they are gone;
-	// absent is no error.
+	// gateway, and leads these ports of the host there; repeated calls repair. The host's
+	// side is derived from the identity. ErrPortTaken: a port is another's; all else is done.
+	Attach(ctx context.Context, id spec.Identity, netns string, addr netip.Addr, ports ...spec.HostPort) error
+	// Detach removes link, route and host ports of the identity and returns when they are
+	// gone; absent is no error.
 	Detach(ctx context.Context, id spec.Identity) error
 	// Attached lists the identities that have a link on this host.
 	Attached(ctx context.Context) ([]spec.Identity, error)

@@ -23,6 +23,7 @@ var (
 	ErrNotRunning   = errors.New("not running")
 	ErrForeign      = errors.New("belongs to another owner")
 	ErrAbsent       = errors.New("is not there")
+	ErrPortTaken    = errors.New("port of the host is taken")
 )
 
 // ContainerID names one container of one identity. The body derives its own ids

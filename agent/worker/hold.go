@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
 )
 
 // The causes of this package, beside those of step and of how a container ended.
@@ -88,6 +89,9 @@ func causeOf(kind step.Kind, err error) string {
 	}
 	if errors.Is(err, runtime.ErrImageMissing) {
 		return causeImageMissing // also of a container that is made anew
+	}
+	if errors.Is(err, runtime.ErrPortTaken) {
+		return spec.CauseHostPortTaken
 	}
 	switch kind {
 	case step.EnsureImage:

@@ -115,7 +115,7 @@ func (w *Worker) ensureSandbox(ctx context.Context) error {
 
 func (w *Worker) attach(ctx context.Context) error {
 	w.left.link = true
-	err := w.c.Network.Attach(ctx, w.id, w.prepared.netns, w.life.Member.Address)
+	err := w.c.Network.Attach(ctx, w.id, w.prepared.netns, w.life.Member.Address, w.life.Template.Spec.HostPorts()...)
 	w.prepared.network = err == nil
 	return err
 }

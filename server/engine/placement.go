@@ -36,7 +36,8 @@ func minds(w *plan.World) bool {
 func (p *placement) note(ref spec.SetRef, blocked []plan.Blocked) {
 	delete(p.homeless, ref)
 	for _, b := range blocked {
-		if b.Reason == plan.BlockedNoNode || b.Reason == plan.BlockedNoRoom {
+		switch b.Reason {
+		case plan.BlockedNoNode, plan.BlockedNoRoom, plan.BlockedHostPort:
 			p.homeless[ref] = true
 			return
 		}

@@ -86,3 +86,50 @@ func TestANodeIsPromisedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestAHostPortIsPromisedOnce: of sets that ask for one port of the only node one gets it,
+// and the next when nothing is left of that.
+func TestAHostPortIsPromisedOnce(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		port := func(s *spec.Set) {
+			s.Spec.Template.Spec.Containers[0].Resources = spec.ResourceRequirements{}
+			s.Spec.Template.Spec.Containers[0].Ports = []spec.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
+		}
+		names := []string{"s0", "s1", "s2"}
+		for _, name := range names {
+			c.asking(name, port)
+		}
+		e, stop := c.engine("a", c.store)
+		defer stop()
+		holder := func() (holder string, waiting int) {
+			for _, name := range names {
+				why, ok := e.Explain(spec.SetRef{Namespace: "default", Name: spec.SetName(name)})
+				switch {
+				case ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == plan.BlockedHostPort:
+					waiting++
+				case ok:
+					holder = name
+				}
+			}
+			return holder, waiting
+		}
+		c.until("one has the port", func(v world.View) bool { lives, _ := claimed(v); return lives > 0 })
+		first, waiting := holder()
+		if waiting != 2 {
+			t.Fatalf("%d wait for the port; want 2", waiting)
+		}
+		began := time.Now()
+		c.asking(first, port, deleting)
+		c.until("another has it", func(v world.View) bool {
+			lives, _ := claimed(v)
+			set, _ := v.Set(spec.SetRef{Namespace: "default", Name: spec.SetName(first)})
+			return lives == 1 && set == nil
+		})
+		if _, waiting := holder(); waiting != 1 {
+			t.Errorf("%d wait for the port; want 1", waiting)
+		}
+		if took := time.Since(began); took > 10*time.Second { // of the bubble
+			t.Errorf("they were looked at after %s only", took)
+		}
+	})
+}

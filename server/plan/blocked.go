@@ -17,8 +17,9 @@ const (
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
 	BlockedNoNode      = "NoNode"
-	BlockedNoRoom      = "NoRoom"         // the nodes that might take it have too little left of what it asks for
-	BlockedNoClass     = "NoStorageClass" // no node that could take it has the storage class
+	BlockedNoRoom      = "NoRoom"                // the nodes that might take it have too little left of what it asks for
+	BlockedHostPort    = spec.CauseHostPortTaken // the nodes that might take it have one of its host ports taken
+	BlockedNoClass     = "NoStorageClass"        // no node that could take it has the storage class
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
 	BlockedStray       = "Stray"

@@ -115,6 +115,8 @@ type Resident struct {
 	Labels map[string]string
 	// Avoids are the terms of its required anti-affinity.
 	Avoids []spec.MemberTerm
+	// Ports are those of the host that lead to it.
+	Ports []spec.HostPort
 }
 
 // Plan is what Next decided.

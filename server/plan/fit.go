@@ -15,6 +15,7 @@ type ask struct {
 	template    *spec.MemberSpec
 	cpuMillis   int64
 	memoryBytes int64
+	ports       []spec.HostPort
 	company     company
 }
 
@@ -27,6 +28,7 @@ type room struct {
 func (s *step) ask(t *seat) *ask {
 	a := &ask{id: t.id, template: s.runs(s.due(t))}
 	a.cpuMillis, a.memoryBytes = a.template.Requests()
+	a.ports = a.template.HostPorts()
 	a.company = s.company(a)
 	return a
 }
@@ -46,7 +48,7 @@ func (s *step) took(t *seat, node spec.NodeName) {
 	r := s.begun[node]
 	s.begun[node] = room{r.lives + 1, r.cpuMillis + cpu, r.memoryBytes + memory}
 	if template.Constrained() {
-		s.guests[node] = append(s.guests[node], Resident{ID: t.id, Labels: s.labels(), Avoids: template.Avoids()})
+		s.guests[node] = append(s.guests[node], Resident{ID: t.id, Labels: s.labels(), Avoids: template.Avoids(), Ports: template.HostPorts()})
 	}
 }
 
@@ -109,6 +111,21 @@ func (s *step) lacks(n *Node, a *ask) string {
 		return ""
 	}
 	return "has " + strings.Join(lacking, ", and ")
+}
+
+// portTaken says which host port of this life is another's at the node: until nothing is
+// left of who has it.
+func (s *step) portTaken(n *Node, a *ask) string {
+	for _, list := range [][]Resident{n.Residents, s.guests[n.Node.Name]} {
+		for i := range list {
+			for _, theirs := range list[i].Ports {
+				if list[i].ID != a.id && slices.ContainsFunc(a.ports, theirs.Meets) {
+					return fmt.Sprintf("has its host port %s taken by %s", theirs, list[i].ID)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 func cpuText(millis int64) string { return spec.Quantity{Milli: max(millis, 0)}.String() }

@@ -85,6 +85,9 @@ func (s *step) whyNot(n *Node, a *ask) (reason, words string) {
 	if words := s.lacks(n, a); words != "" {
 		return BlockedNoRoom, words
 	}
+	if words := s.portTaken(n, a); words != "" {
+		return BlockedHostPort, words
+	}
 	if words := a.company.refused(n); words != "" {
 		return BlockedNoNode, words
 	}
@@ -144,9 +147,9 @@ func (r *refusals) add(n spec.NodeName, reason, words string) {
 }
 
 // reason: a class that is missing anywhere is told, for it is misspelt most likely; that
-// there is no room, when room is all that is missing somewhere.
+// there is no room, or no host port, when that is all that is missing somewhere.
 func (r *refusals) reason() string {
-	for _, reason := range []string{BlockedNoClass, BlockedNoRoom} {
+	for _, reason := range []string{BlockedNoClass, BlockedNoRoom, BlockedHostPort} {
 		if r.reasons[reason] {
 			return reason
 		}

@@ -12,11 +12,11 @@ import (
 // grounds is a world of the set db (app: db) whose members run the template's spec with
 // the fields of text, in YAML. Each node is a line of words:
 //
-//	a zone=x taint=key=value:Effect cpu=USED/MILLIS mem=USED/MiB db-0 other/db-0 web-0:app=x web-1:avoids=db zk-1:shuns=db
+//	a zone=x taint=key=value:Effect cpu=USED/MILLIS mem=USED/MiB db-0 other/db-0 web-0:app=x web-1:avoids=db zk-1:shuns=db c-0:port=80/TCP
 //
 // its name, labels, taints, what is asked for there already, and residents: members of
 // the set, or of one in the namespace other, or with another label, or with required
-// anti-affinity to an app by host (avoids) or by zone (shuns).
+// anti-affinity to an app by host (avoids) or by zone (shuns), or with a host port.
 func grounds(t *testing.T, line, text string, nodes ...string) World {
 	t.Helper()
 	w := world(t, line)
@@ -91,6 +91,8 @@ func resident(t *testing.T, name, about string) Resident {
 	switch {
 	case key == "app":
 		r.Labels["app"] = app
+	case key == "port":
+		r.Ports = []spec.HostPort{hostPort(t, app)}
 	case keys[key] != "":
 		r.Avoids = []spec.MemberTerm{{LabelSelector: &spec.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: keys[key]}}
 	}

@@ -86,7 +86,7 @@ func (s *state) resident(id spec.Identity) plan.Resident {
 		return r
 	}
 	if rev := t.revisions[l.member.record.Revision].record; rev != nil {
-		r.Labels, r.Avoids = rev.Template.Metadata.Labels, rev.Template.Spec.Avoids()
+		r.Labels, r.Avoids, r.Ports = rev.Template.Metadata.Labels, rev.Template.Spec.Avoids(), rev.Template.Spec.HostPorts()
 	}
 	if t.set.record != nil {
 		r.Labels = t.set.record.Spec.Template.Metadata.Labels

@@ -14,6 +14,7 @@ import (
 type link struct {
 	netns string
 	addr  netip.Addr
+	ports []spec.HostPort
 }
 
 type scratchKey struct {
@@ -22,8 +23,9 @@ type scratchKey struct {
 }
 
 // Attach links a sandbox of this host; another namespace than one of
-// EnsureSandbox is refused with ErrNotFound, an address in use with ErrExists.
-func (h *Host) Attach(ctx context.Context, id spec.Identity, netns string, addr netip.Addr) error {
+// EnsureSandbox is refused with ErrNotFound, an address in use with ErrExists, a port in
+// use with ErrPortTaken.
+func (h *Host) Attach(ctx context.Context, id spec.Identity, netns string, addr netip.Addr, ports ...spec.HostPort) error {
 	if err := h.intercept(ctx, Call{Op: "Attach", ID: id}); err != nil {
 		return err
 	}
@@ -37,7 +39,15 @@ func (h *Host) Attach(ctx context.Context, id spec.Identity, netns string, addr 
 			return fmt.Errorf("attach %s: %s is of %s: %w", id, addr, other, runtime.ErrExists)
 		}
 	}
-	h.links[id] = link{netns, addr}
+	for other, l := range h.links {
+		for _, theirs := range l.ports {
+			if other != id && slices.ContainsFunc(ports, theirs.Meets) {
+				h.links[id] = link{netns, addr, nil}
+				return fmt.Errorf("attach %s: %s leads to %s: %w", id, theirs, other, runtime.ErrPortTaken)
+			}
+		}
+	}
+	h.links[id] = link{netns, addr, ports}
 	return nil
 }
 
