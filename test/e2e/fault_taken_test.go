@@ -70,12 +70,7 @@ func TestADNSAddressThatIsTakenIsNamedAndHealsWhenItIsFree(t *testing.T) {
 	l := newLab(t)
 	l.startServer()
 	dns := l.start("other-dns", toolBinary, "hold", ":53")
-	l.eventually(time.Minute, "another holds the address", func() error {
-		if said := dns.said(); !strings.Contains(said, "held") {
-			return errors.New(said)
-		}
-		return nil
-	})
+	dns.waitSaid(l, "held")
 	argv := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
 	l.agent = l.start("agent", argv...)
 	l.eventually(time.Minute, "the agent names it", func() error {

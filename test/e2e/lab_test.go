@@ -213,6 +213,17 @@ func (p *process) said() string {
 	return string(b)
 }
 
+// waitSaid waits until the program printed the word.
+func (p *process) waitSaid(l *Lab, word string) {
+	l.t.Helper()
+	l.eventually(time.Minute, p.name+" says "+word, func() error {
+		if said := p.said(); !strings.Contains(said, word) {
+			return errors.New(said)
+		}
+		return nil
+	})
+}
+
 func (p *process) tail(lines int) string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
