@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,31 +14,27 @@ import (
 // and none of those that are gone.
 func (l *Lab) loggersOf(name string, gone ...int) (keeper, writer int) {
 	l.t.Helper()
+	dir := l.path("agent", "logs", "default", name, "life")
 	l.eventually(time.Minute, "two processes write the log of "+name, func() error {
-		dir := l.path("agent", "logs", "default", name, "life")
-		all, writers := l.living("stead-node\x00", dir), append(l.living("\x00writer\x00", dir), l.living("\x00again\x00", dir)...)
-		if len(all) != 2 || len(writers) != 1 {
-			return fmt.Errorf("loggers %v, writers among them %v", all, writers)
-		}
-		keeper, writer = all[0]+all[1]-writers[0], writers[0]
-		for _, pid := range gone {
-			if pid == keeper || pid == writer {
-				return fmt.Errorf("%d is still there", pid)
+		keeper, writer = 0, 0
+		halves := programs("stead-node\x00", dir)
+		for _, pid := range halves { // each is looked at once: they come and go
+			cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			switch text := string(cmdline); {
+			case err != nil || zombie(pid) || slices.Contains(gone, pid):
+				return fmt.Errorf("%d of %v is going or gone: %v", pid, halves, err)
+			case strings.Contains(text, "\x00writer\x00") || strings.Contains(text, "\x00again\x00"):
+				writer = pid
+			default:
+				keeper = pid
 			}
+		}
+		if len(halves) != 2 || keeper == 0 || writer == 0 {
+			return fmt.Errorf("of loggers %v the keeper is %d and the writer %d", halves, keeper, writer)
 		}
 		return nil
 	})
 	return keeper, writer
-}
-
-// living are the programs of these parts that have not ended.
-func (l *Lab) living(parts ...string) (pids []int) {
-	for _, pid := range programs(parts...) {
-		if !zombie(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // newBeat waits until a member's log has a beat that it had not when asked.
