@@ -14,6 +14,13 @@ const maxSetName = 63 - 1 - hashDigits
 // maxSeconds bounds times that are counted in seconds: 68 years.
 const maxSeconds = math.MaxInt32
 
+// The least and the most that a guarded life's bound may be: nodes are pinged every few
+// seconds; a year.
+const (
+	minBound = 10 * time.Second
+	maxBound = 365 * 24 * time.Hour
+)
+
 // maxTrash bounds the trash period: ten years.
 const maxTrash = 10 * 365 * 24 * time.Hour
 
@@ -52,9 +59,7 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 	}
 	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenScaled", s.Retention.WhenScaled)
 	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", s.Retention.WhenDeleted)
-	if s.NodeLoss != nil {
-		c.choice("spec.nodeLoss.policy", s.NodeLoss.Policy, []string{NodeLossHold}, NodeLossReplace)
-	}
+	c.nodeLoss("spec.nodeLoss", s.NodeLoss)
 	c.disruption("spec.disruption", s.Disruption)
 	claims := c.claims(s.VolumeClaimTemplates)
 	c.template(&s.Template, claims)
@@ -87,6 +92,20 @@ func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
 		most = 100
 	}
 	c.between(path+".maxUnavailable", int64(r.MaxUnavailable.Number), 1, most)
+}
+
+func (c *checks) nodeLoss(path string, l *NodeLoss) {
+	if l == nil {
+		return
+	}
+	c.choice(path+".policy", l.Policy, []string{NodeLossHold, NodeLossReplace})
+	switch after := l.After; {
+	case after == nil:
+	case l.Policy == NodeLossHold:
+		c.fail(path+".after", "changes nothing for the policy "+l.Policy, "remove it, or write policy: "+NodeLossReplace)
+	case after.Duration < minBound || after.Duration > maxBound:
+		c.fail(path+".after", after.String()+" is out of range", "write "+Duration{minBound}.String()+" to "+Duration{maxBound}.String())
+	}
 }
 
 // disruption has exactly one of its two fields.

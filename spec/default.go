@@ -26,6 +26,9 @@ func Default(s *SetSpec) {
 	set(d, &s.Retention.WhenDeleted, Retain)
 	if s.NodeLoss != nil {
 		set(d, &s.NodeLoss.Policy, NodeLossHold)
+		if s.NodeLoss.Policy == NodeLossReplace {
+			setPointer(d, &s.NodeLoss.After, Duration{DefaultBound})
+		}
 	}
 	for i := range s.VolumeClaimTemplates {
 		c := &s.VolumeClaimTemplates[i]

@@ -162,19 +162,36 @@ const (
 	Delete Retention = "Delete"
 )
 
-// NodeLoss says what happens to members of a node that fell silent (SAFETY S6).
+// NodeLoss says what becomes of members whose node fell silent (SAFETY S6). A change
+// counts from the next life of each member.
 type NodeLoss struct {
-	// Policy is Hold (default) or Replace (not supported yet).
+	// Policy is Hold (default: they wait for their node, or for a person's word that it is
+	// off) or Replace: their lives are guarded, end by themselves, and begin elsewhere.
 	Policy string `json:"policy,omitempty"`
-	// After is the bound of a guarded life, at least 10s; default 5m.
-	After *Duration `json:"after,omitempty" stead:"only,later"`
+	// After is the bound of a guarded life: it ends by itself when its node has reached no
+	// server for so long, whatever the reason. At least 10s; default 5m. Only for Replace.
+	After *Duration `json:"after,omitempty"`
 }
 
-// The values of NodeLoss.Policy.
+// The values of NodeLoss.Policy, and the default of After.
 const (
 	NodeLossHold    = "Hold"
 	NodeLossReplace = "Replace"
+
+	DefaultBound = 5 * time.Minute
 )
+
+// Bound is that of lives which begin now; 0: they are not guarded.
+func (s *SetSpec) Bound() time.Duration {
+	switch l := s.NodeLoss; {
+	case l == nil || l.Policy != NodeLossReplace:
+		return 0
+	case l.After == nil:
+		return DefaultBound
+	default:
+		return l.After.Duration
+	}
+}
 
 // Disruption is the set's disruption floor, as a PodDisruptionBudget has it: one of
 // the two is given. Percentages are rounded up.

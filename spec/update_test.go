@@ -129,3 +129,21 @@ func TestAPrintedSecretHasNoValuesAndIsNotTakenBack(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 }
+
+// TestBound: what a manifest says of lost nodes, as the next lives get it.
+func TestBound(t *testing.T) {
+	for loss, want := range map[string]time.Duration{
+		"": 0, "{}": 0, "{policy: Hold}": 0, "{policy: Replace}": 5 * time.Minute, "{policy: Replace, after: 10s}": 10 * time.Second,
+		"{policy: Replace, after: 1h}": time.Hour,
+	} {
+		line := ""
+		if loss != "" {
+			line = "  nodeLoss: " + loss + "\n"
+		}
+		s := mustParse(t, Source{Name: "f", Content: []byte("apiVersion: stead/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n" + line +
+			"  selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    spec: {containers: [{name: db, image: db:1}]}\n")}).Sets[0].Spec
+		if got := s.Bound(); got != want {
+			t.Errorf("nodeLoss: %s: got a bound of %s, want %s", loss, got, want)
+		}
+	}
+}

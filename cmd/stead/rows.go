@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
@@ -116,16 +117,16 @@ func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 	var n spec.Node
 	var st struct {
 		spec.NodeFacts
-		State            string `json:"state"`
-		Lives            int    `json:"lives"`
-		AskedCPUMillis   int64  `json:"askedCPUMillis"`
-		AskedMemoryBytes int64  `json:"askedMemoryBytes"`
+		nodeSilence
+		Lives            int   `json:"lives"`
+		AskedCPUMillis   int64 `json:"askedCPUMillis"`
+		AskedMemoryBytes int64 `json:"askedMemoryBytes"`
 	}
 	o, err := decode(p, &n, &st)
 	if err != nil {
 		return nil, nil, err
 	}
-	state := st.State
+	state := st.text()
 	if n.Cordon {
 		state += ",Cordoned"
 	}
@@ -135,7 +136,22 @@ func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 	}
 	return []any{o.Metadata.Name, state, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
 		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), strings.Join(taints, ","),
-			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot}, nil
+			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}, nil
+}
+
+// nodeSilence is whether a node has a session, and what is known while it has none.
+type nodeSilence struct {
+	State         string `json:"state"`
+	SilentSeconds int64  `json:"silentSeconds"`
+	Waits         string `json:"waits"`
+}
+
+// text is the state, and for how long the server that was asked has seen it so.
+func (s *nodeSilence) text() string {
+	if s.SilentSeconds == 0 {
+		return s.State
+	}
+	return s.State + " " + span(time.Duration(s.SilentSeconds)*time.Second)
 }
 
 func serviceRow(p *proto.Object) (cells, wide []any, err error) {

@@ -89,14 +89,16 @@ func sayStore(out io.Writer, i *proto.InfoResponse) {
 func sayNodes(out io.Writer, nodes []*proto.Object) error {
 	var silent []string
 	for _, p := range nodes {
-		var st struct {
-			State string `json:"state"`
-		}
+		var st nodeSilence
 		if _, err := decode(p, nil, &st); err != nil {
 			return err
 		}
 		if st.State != "Ready" {
-			silent = append(silent, p.GetName())
+			line := p.GetName() + " " + st.text()
+			if st.Waits != "" {
+				line += ": " + st.Waits
+			}
+			silent = append(silent, line)
 		}
 	}
 	text := fmt.Sprintf("%d of %d have a session", len(nodes)-len(silent), len(nodes))
@@ -104,7 +106,7 @@ func sayNodes(out io.Writer, nodes []*proto.Object) error {
 	case len(nodes) == 0:
 		text = "none yet; start 'stead agent' on a host"
 	case len(silent) > 0:
-		text += "; silent, which proves nothing about their members: " + strings.Join(silent, ", ")
+		text += "; these have none:\n         " + strings.Join(silent, "\n         ")
 	}
 	fact(out, "nodes", "%s", text)
 	return nil

@@ -46,7 +46,12 @@ func age(since time.Time) string {
 	if since.IsZero() {
 		return "-"
 	}
-	d := max(time.Since(since), 0)
+	return span(time.Since(since))
+}
+
+// span is a length of time in its largest unit.
+func span(d time.Duration) string {
+	d = max(d, 0)
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))

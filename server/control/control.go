@@ -22,9 +22,11 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// Planner tells what would be done for a set now; false: there is no such set.
+// Planner tells what would be done for a set now (false: there is no such set), and how
+// long the nodes of a view have been silent.
 type Planner interface {
 	Explain(ref spec.SetRef) (plan.Plan, bool)
+	Nodes(v world.View) []plan.Node
 }
 
 // Config is what a Server needs.

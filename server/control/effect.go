@@ -46,10 +46,28 @@ func changeEffects(old, now *spec.Set) []string {
 			out = append(out, "the members' labels change at once; nobody restarts for them")
 		}
 	}
+	out = append(out, lossEffects(old, now)...)
 	if old.Spec.MinReadySeconds != now.Spec.MinReadySeconds {
 		out = append(out, fmt.Sprintf("members count as available after %d s of being ready", now.Spec.MinReadySeconds))
 	}
 	return out
+}
+
+// lossEffects says what a new bound of guarded lives means.
+func lossEffects(old, now *spec.Set) []string {
+	switch bound := now.Spec.Bound(); {
+	case old.Spec.Bound() == bound:
+		return nil
+	case bound == 0:
+		return []string{"from their next lives on members wait for a node that is silent (nodeLoss Hold)"}
+	default:
+		d := spec.Duration{Duration: bound}
+		out := []string{fmt.Sprintf("from its next life on a member ends by itself when its node has reached no server for %s, whatever the reason, and begins elsewhere (nodeLoss Replace)", d)}
+		if len(now.Spec.VolumeClaimTemplates) > 0 {
+			out = append(out, "their volumes stay on their nodes: a member with a volume ends all the same, and begins when its node is back")
+		}
+		return out
+	}
 }
 
 // updateEffects says whom the update of w's set restarts, or that it waits for people.
@@ -91,6 +109,7 @@ func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 	if now.Replicas() > 0 {
 		out = append(out, "creates "+members(now, ordinals(now.Range(), nil, false)))
 	}
+	out = append(out, lossEffects(&spec.Set{}, now)...)
 	var back, going []string
 	for _, v := range kept {
 		name := string(v.Claim) + " of " + v.ID.MemberName()

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -90,6 +91,9 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 		}
 	}
 	for _, b := range p.Blocked {
+		if b.Left > 0 {
+			b.Text += fmt.Sprintf(" (in %s)", spec.Duration{Duration: b.Left.Round(time.Second)})
+		}
 		add(b.ID.MemberName(), "waits", b.Text)
 	}
 	return rows

@@ -42,6 +42,9 @@ type rig struct {
 	ctx   context.Context
 }
 
+// Nodes implements Planner: nobody was measured.
+func (r *rig) Nodes(v world.View) []plan.Node { return v.Nodes() }
+
 // Explain implements Planner for any set.
 func (r *rig) Explain(spec.SetRef) (plan.Plan, bool) { return r.plan, true }
 

@@ -72,7 +72,7 @@ func (s *Server) read(ctx context.Context, q query) ([]item, error) {
 	switch q.kind {
 	case kindSet, kindMember, kindNode:
 		rows := s.rows(q)
-		s.cfg.World.Look(func(v world.View) { items = fromWorld(v, q, rows) })
+		s.cfg.World.Look(func(v world.View) { items = s.fromWorld(v, q, rows) })
 	case kindVolume:
 		var err error
 		if items, err = s.volumes(ctx, q); err != nil {
@@ -111,12 +111,10 @@ func (s *Server) rows(q query) map[spec.SetRef][]spec.MemberStatus {
 	return rows
 }
 
-func fromWorld(v world.View, q query, rows map[spec.SetRef][]spec.MemberStatus) (items []item) {
+func (s *Server) fromWorld(v world.View, q query, rows map[spec.SetRef][]spec.MemberStatus) (items []item) {
 	if q.kind == kindNode {
-		for _, n := range v.Nodes() {
-			if n.Node != nil {
-				items = append(items, showNode(n))
-			}
+		for _, n := range world.NodeStates(v, s.cfg.Planner.Nodes(v)) {
+			items = append(items, showNode(n))
 		}
 		return items
 	}

@@ -124,23 +124,23 @@ func liveNodes(nodes []plan.Node) map[spec.NodeName]*spec.Session {
 // nodeShown is a node's status.
 type nodeShown struct {
 	*spec.NodeFacts
-	// State is Ready (a live session) or Silent.
-	State   string        `json:"state"`
-	Session *spec.Session `json:"session,omitempty"`
+	// State is Ready (a live session), Silent or Lost; SilentSeconds is how long this server
+	// has seen it without a session, and Waits how its lives stand meanwhile.
+	State         string        `json:"state"`
+	SilentSeconds int64         `json:"silentSeconds,omitempty"`
+	Waits         string        `json:"waits,omitempty"`
+	Session       *spec.Session `json:"session,omitempty"`
 	// Lives are on it, of all sets; Asked is what they ask for.
 	Lives            int   `json:"lives"`
 	AskedCPUMillis   int64 `json:"askedCPUMillis"`
 	AskedMemoryBytes int64 `json:"askedMemoryBytes"`
 }
 
-func showNode(n plan.Node) item {
-	state := "Silent"
-	if n.Session != nil {
-		state = "Ready"
-	}
+func showNode(s world.NodeState) item {
+	n := s.Node
 	return item{kind: kindNode, body: object{
 		APIVersion: steadVersion, Kind: "Node", Spec: n.Node,
-		Status:   nodeShown{n.Facts, state, n.Session, n.Lives, n.CPUMillis, n.MemoryBytes},
+		Status:   nodeShown{n.Facts, s.State, int64(n.Gone.Seconds()), s.Waits, n.Session, n.Lives, n.CPUMillis, n.MemoryBytes},
 		Metadata: meta{Name: string(n.Node.Name), UID: string(n.Node.UID), Labels: n.Labels},
 	}}
 }

@@ -32,6 +32,9 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 	with := func(manifest, strategy string) string {
 		return strings.Replace(manifest, "replicas: 3", "replicas: 3\n  updateStrategy: "+strategy, 1)
 	}
+	withAPI := func(manifest, loss string) string {
+		return strings.Replace(strings.Replace(manifest, "apps/v1", "stead/v1", 1), "replicas: 3", "replicas: 3\n  nodeLoss: "+loss, 1)
+	}
 	withLabel := func(manifest string) string {
 		return strings.Replace(manifest, "{labels: {app: db", "{labels: {tier: two, app: db", 1)
 	}
@@ -39,13 +42,17 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		manifest string
 		want     []string
 	}{
-		"an image":               {newImage, []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}},
-		"two at once":            {with(newImage, "{rollingUpdate: {maxUnavailable: 70%}}"), []string{"restarts db-2, db-1, db-0 in this order, at most 2 down"}},
-		"a part":                 {with(newImage, "{rollingUpdate: {partition: 2}}"), []string{"restarts db-2", "the partition keeps db-1, db-0 as they are"}},
-		"on delete":              {with(newImage, "{type: OnDelete}"), []string{"db-2, db-1, db-0 move on when they are restarted (OnDelete)"}},
-		"all at once":            {with(newImage, "{type: Recreate}"), []string{"stops db-2, db-1, db-0 all at once, then starts them again (Recreate)"}},
-		"a label":                {withLabel(setYAML), []string{"the members' labels change at once; nobody restarts for them"}},
-		"a label and an image":   {withLabel(newImage), []string{"the members' labels change at once; nobody restarts for them", "restarts db-2, db-1, db-0 in this order, at most 1 down"}},
+		"an image":             {newImage, []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}},
+		"two at once":          {with(newImage, "{rollingUpdate: {maxUnavailable: 70%}}"), []string{"restarts db-2, db-1, db-0 in this order, at most 2 down"}},
+		"a part":               {with(newImage, "{rollingUpdate: {partition: 2}}"), []string{"restarts db-2", "the partition keeps db-1, db-0 as they are"}},
+		"on delete":            {with(newImage, "{type: OnDelete}"), []string{"db-2, db-1, db-0 move on when they are restarted (OnDelete)"}},
+		"all at once":          {with(newImage, "{type: Recreate}"), []string{"stops db-2, db-1, db-0 all at once, then starts them again (Recreate)"}},
+		"a label":              {withLabel(setYAML), []string{"the members' labels change at once; nobody restarts for them"}},
+		"a label and an image": {withLabel(newImage), []string{"the members' labels change at once; nobody restarts for them", "restarts db-2, db-1, db-0 in this order, at most 1 down"}},
+		"lost nodes": {withAPI(setYAML, "{policy: Replace, after: 30s}"), []string{
+			"from its next life on a member ends by itself when its node has reached no server for 30s, whatever the reason, and begins elsewhere (nodeLoss Replace)",
+			"their volumes stay on their nodes: a member with a volume ends all the same, and begins when its node is back"}},
+		"lost nodes, as before":  {withAPI(setYAML, "{policy: Hold}"), nil},
 		"the strategy alone":     {with(setYAML, "{rollingUpdate: {partition: 1}}"), nil},
 		"only who will be there": {strings.Replace(newImage, "replicas: 3", "replicas: 1", 1), []string{"scales db 3 → 1: stops db-2, db-1 in this order; volumes kept", "restarts db-0"}},
 	} {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -285,7 +286,10 @@ func TestExplain(t *testing.T) {
 	id := func(n int) spec.Identity { return spec.Identity{Namespace: "default", Set: "db", Ordinal: n} }
 	r.plan = plan.Plan{
 		Actions: []plan.Action{plan.Start{Member: spec.Member{ID: id(0), Node: "n1"}, Text: "it has no life yet"}},
-		Blocked: []plan.Blocked{{ID: id(1), Reason: "WaitingForPredecessor", Text: "waits for db-0"}},
+		Blocked: []plan.Blocked{
+			{ID: id(1), Reason: "WaitingForPredecessor", Text: "waits for db-0"},
+			{ID: id(2), Reason: "NodeSilent", Text: "its node is silent", Left: 61 * time.Second},
+		},
 	}
 	rows := func(name string) string {
 		t.Helper()
@@ -299,7 +303,7 @@ func TestExplain(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	if got, want := rows("db"), "db-0: starts on n1: it has no life yet\ndb-1: waits: waits for db-0"; got != want {
+	if got, want := rows("db"), "db-0: starts on n1: it has no life yet\ndb-1: waits: waits for db-0\ndb-2: waits: its node is silent (in 1m1s)"; got != want {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 	if got, want := rows("db-1"), "db-1: waits: waits for db-0"; got != want {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -51,9 +52,10 @@ type Config struct {
 
 // Engine leads or waits to lead; see Run.
 type Engine struct {
-	cfg   Config
-	log   *slog.Logger
-	meter meter
+	cfg      Config
+	log      *slog.Logger
+	meter    meter
+	silences silences
 }
 
 // New checks cfg and starts nothing.
@@ -91,12 +93,18 @@ func New(cfg Config) (*Engine, error) {
 // Run campaigns, and decides while it leads, until ctx ends. It returns nil when
 // ctx ended. After it returned, nothing is written.
 func (e *Engine) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group.Go(func() { e.listen(ctx) })
 	return store.NewCandidate(e.cfg.Store, e.cfg.ID, e.cfg.LeaseTTL, e.log).Run(ctx, e.lead)
 }
 
 // Explain runs the planner on a set as the leader does, and writes nothing; false:
-// there is no such set. It does not block and works on every server; what only a
-// leader measures (the rest after repeated failure) is left out.
+// there is no such set. It does not block and works on every server, which measures the
+// silence of nodes itself; what only a leader measures (the rest after repeated failure)
+// is left out.
 func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
 	var p plan.Plan
 	found := false
@@ -106,6 +114,7 @@ func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
 			return
 		}
 		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, e.cfg.Now().UTC()
+		w.Nodes = e.nodes(v, w.Nodes, e.cfg.Now())
 		w.Free = newPool(e.cfg).free(v, missing(w), w.Now)
 		p = e.cfg.Next(w)
 	})

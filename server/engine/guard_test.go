@@ -34,7 +34,11 @@ type stage struct {
 	said    bool               // the volume lies in the trash, says its node
 	says    spec.VolumeState   // or this
 	asked   spec.VolumeRequest // of the volume, when it has a verb
+	lost    bool               // the life is guarded, its node without a session, and its bound over; there is another node
 }
+
+// lostBound is that of the life when it is lost.
+const lostBound = 10 * time.Second
 
 func base(st stage) []store.Op {
 	id := member(0)
@@ -50,18 +54,28 @@ func base(st stage) []store.Op {
 	hash := spec.HashTemplate(set.Spec.Template)
 	token := spec.Token{Epoch: 1, Number: 1}
 	mount := spec.MemberVolume{Claim: "data", ID: "v", Number: 1, Class: "local", SizeBytes: 1 << 50}
+	var bound time.Duration
+	if st.lost {
+		set.Spec.VolumeClaimTemplates, bound = nil, lostBound
+		st.without = append(st.without, store.SessionKey("n1"), store.VolumeKey(id, "data"))
+	}
 	ops := []store.Op{
 		store.Put(store.LeaderKey, []byte("a")), store.Put(store.EpochKey, []byte("1")),
 		store.Put(store.SetKey(db), store.Encode(set)),
 		store.Put(store.RevisionKey(db, hash), store.Encode(spec.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template})),
 		store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
-		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x"})),
+		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: st.lost})),
 		store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x"})),
-		store.Put(store.MemberKey(id), store.Encode(spec.Member{ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Volumes: []spec.MemberVolume{mount}})),
-		store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: token, Phase: st.report, Ready: st.report == spec.PhaseRunning})),
+		store.Put(store.MemberKey(id), store.Encode(spec.Member{ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Bound: bound, Volumes: []spec.MemberVolume{mount}})),
+		store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: token, Phase: st.report, Ready: st.report == spec.PhaseRunning, Bound: bound})),
 		store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, LastToken: token, Address: ip, Due: hash, VolumeNumbers: map[spec.ClaimName]int{"data": 1}})),
 		store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: cmp.Or(st.fate, spec.FateKeep)})),
 		store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: id})),
+	}
+	if st.lost {
+		ops = append(ops, store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
+			store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1, Guards: true})),
+			store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y"})))
 	}
 	if st.said || st.says != "" {
 		ops = append(ops, store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{
@@ -91,6 +105,14 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			relies: slices.Concat(place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
 		{name: "a life in the place of one that is over", report: spec.PhaseStopped, action: plan.Start{},
 			relies: slices.Concat(place, own, []string{revision, volume, address})},
+		{name: "a life in the place of one that is lost", report: spec.PhaseRunning, lost: true, change: replace(lostBound), action: plan.Start{},
+			relies: slices.Concat(place[1:], own, []string{store.NodeKey("n2"), store.FactsKey("n2"), store.SessionKey("n2"), revision, address})},
+		{name: "a life in the place of one that is lost and was never reported", without: own[1:2:2], lost: true, change: replace(lostBound), action: plan.Start{},
+			relies: slices.Concat(place[1:], own)},
+		{name: "a lost life that is forgotten with its address", report: spec.PhaseRunning, ordinal: true, lost: true, action: plan.Forget{},
+			relies: slices.Concat(place[1:], own, []string{address})},
+		{name: "a lost life that is forgotten and was never reported", without: own[1:2:2], ordinal: true, lost: true, action: plan.Forget{},
+			relies: slices.Concat(place[1:], own)},
 		{name: "a stop", report: spec.PhaseRunning, ordinal: true, action: plan.Stop{}, relies: []string{store.MemberKey(id)}},
 		{name: "a stop with the fate of a volume", report: spec.PhaseRunning, ordinal: true, change: retention(spec.Delete, spec.Retain),
 			action: plan.Stop{}, relies: []string{store.MemberKey(id), volume}},
@@ -166,6 +188,10 @@ func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 		l := &leader{Engine: e, term: store.Leadership{Value: "a", Created: rev}, pool: newPool(e.cfg), wakes: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*memory{}}
 		var turn turn
 		l.memory(db).statusDue = time.Now() // marks are not held back
+		if st.lost {
+			cache.Look(func(v world.View) { l.look(v, db, l.memory(db), time.Now()) })
+			time.Sleep(plan.Patience(lostBound))
+		}
 		cache.Look(func(v world.View) { turn = l.look(v, db, l.memory(db), time.Now()) })
 		acts := slices.DeleteFunc(slices.Clone(turn.units), func(u unit) bool { return u.action == nil })
 		if turn.err != nil || len(acts) == 0 || reflect.TypeOf(acts[0].action) != reflect.TypeOf(st.action) {

@@ -56,6 +56,7 @@ func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 		page.Page, page.Changes = freshPage(h), kept
 		u.put(base, spec.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
 	}
+	u.leavers(v, w, changes)
 	key := store.HistoryPageKey(ref, page.Page)
 	u.seen(key, h.PageRevs[page.Page])
 	u.put(key, page)
@@ -63,6 +64,19 @@ func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 		u.remove(store.HistoryPageKey(ref, old))
 	}
 	return u, begins, true
+}
+
+// leavers guards what is told of lives that are over by their deadline.
+func (u *unit) leavers(v world.View, w plan.World, changes []spec.Change) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		if s.Member == nil || s.Over() || !slices.ContainsFunc(changes, func(c spec.Change) bool {
+			return c.Kind == spec.ChangeLeft && c.Ordinal == s.ID.Ordinal && c.Token == s.Member.Token.String()
+		}) {
+			continue
+		}
+		u.lost(v, s.Member.Node)
+	}
 }
 
 // resume is what the stored history has told, its open page, and the next number.

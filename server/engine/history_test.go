@@ -35,11 +35,13 @@ func oneLife(t *testing.T, w store.Watch, garbled bool) {
 }
 
 // history finds lives that were replaced or forgotten without the proof of their
-// own token, tokens that came twice or went back, and volumes that were given up
+// own token, or guarded ones while their node had a session; tokens that came twice or went back, and volumes that were given up
 // without a word about it, while a life could use them, or before their node said so.
 type history struct {
 	members map[string]spec.Token
-	known   map[string]bool // "over" or "used", identity and token; "trashed", volume id
+	guarded map[string]spec.NodeName // the node of a present life that is guarded
+	session map[string]bool          // by node
+	known   map[string]bool          // "over" or "used", identity and token; "trashed", volume id
 	volumes map[string]spec.Volume
 	faults  []string
 }
@@ -47,6 +49,7 @@ type history struct {
 func (h *history) event(rev store.Rev, ev store.Event) {
 	if h.known == nil {
 		h.members, h.known, h.volumes = map[string]spec.Token{}, map[string]bool{}, map[string]spec.Volume{}
+		h.guarded, h.session = map[string]spec.NodeName{}, map[string]bool{}
 	}
 	fault := func(format string, args ...any) {
 		h.faults = append(h.faults, fmt.Sprintf("revision %d: ", rev)+fmt.Sprintf(format, args...))
@@ -55,16 +58,20 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 	switch kind {
 	case store.KindMember:
 		var now spec.Token
+		lost := h.guarded[rest] != "" && !h.session[string(h.guarded[rest])]
+		delete(h.guarded, rest)
 		if !ev.Delete {
 			m, _ := store.Decode[spec.Member](ev.KV)
-			now = m.Token
+			if now = m.Token; m.Bound > 0 {
+				h.guarded[rest] = m.Node
+			}
 		}
 		old := h.members[rest]
 		h.members[rest] = now
 		if old == now {
 			return
 		}
-		if !old.IsZero() && !h.known["over"+rest+old.String()] {
+		if !old.IsZero() && !lost && !h.known["over"+rest+old.String()] {
 			fault("%s left token %s for %s without proof", rest, old, now)
 		}
 		if used := "used" + rest + now.String(); !now.IsZero() {
@@ -73,6 +80,8 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 			}
 			h.known[used] = true
 		}
+	case store.KindSession:
+		h.session[rest] = !ev.Delete
 	case store.KindReport:
 		if r, err := store.Decode[spec.Report](ev.KV); err == nil && !ev.Delete && r.Phase.Over() {
 			h.known["over"+rest+r.Token.String()] = true

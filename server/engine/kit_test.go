@@ -143,6 +143,11 @@ func (c *cluster) set(replicas int, change ...func(*spec.Set)) store.Rev {
 
 func parallel(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel }
 func deleting(s *spec.Set) { s.Deleting = true }
+func replace(bound time.Duration) func(*spec.Set) {
+	return func(s *spec.Set) {
+		s.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: bound}}
+	}
+}
 func retention(scaled, deleted spec.Retention) func(*spec.Set) {
 	return func(s *spec.Set) { s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: scaled, WhenDeleted: deleted} }
 }
@@ -211,7 +216,7 @@ func (n *node) join() {
 	uid := spec.UID("uid-" + n.name)
 	n.c.commit(
 		store.Put(store.NodeKey(n.name), store.Encode(spec.Node{Name: n.name, UID: uid})),
-		store.Put(store.FactsKey(n.name), store.Encode(spec.NodeFacts{Name: n.name, UID: uid, Boot: "boot1"})),
+		store.Put(store.FactsKey(n.name), store.Encode(spec.NodeFacts{Name: n.name, UID: uid, Boot: "boot1", Epoch: 1, Guards: true})),
 		store.Put(store.SessionKey(n.name), store.Encode(spec.Session{Node: n.name, UID: uid, Boot: "boot1", ID: 1})),
 	)
 }
@@ -293,7 +298,7 @@ func (n *node) news(v world.View, id spec.Identity) (u store.Txn, ok bool) {
 	if r != nil && r.Token != m.Token {
 		r = nil
 	}
-	next := spec.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: spec.PhaseRunning, Ready: true}
+	next := spec.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: spec.PhaseRunning, Ready: true, Bound: m.Bound}
 	switch {
 	case r != nil && r.Phase.Over(), n.act[id.Ordinal] == "hold":
 		return u, false

@@ -74,7 +74,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	}
 	w.Table = len(w.Slots) <= tableSize && w.Set.Replicas() <= tableSize
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
-	w.Free = l.pool.free(v, missing(w), now)
+	w.Free, w.Nodes = l.pool.free(v, missing(w), now), l.nodes(v, w.Nodes, now)
 	w.Rest = mem.trials.rests(w, now)
 	w.Unready = mem.lapses.unready(w, now)
 	w.Reached, w.Standstill = mem.standstill.reached, mem.standstill.measure(now)

@@ -146,6 +146,7 @@ func (u *unit) start(v world.View, a plan.Start) error {
 	if err := u.address(v, a); err != nil {
 		return err
 	}
+	u.lost(v, a.Lost)
 	u.put(store.MemberKey(m.ID), m)
 	u.answer(v, m.ID)
 	u.put(store.IdentityKey(m.ID), a.Identity)
@@ -153,6 +154,17 @@ func (u *unit) start(v world.View, a plan.Start) error {
 		u.remove(store.ReportKey(m.ID))
 	}
 	return nil
+}
+
+// lost guards a proof by deadline: that the node has no session, and had none since, for
+// each begins by writing its facts. "": there is another proof.
+func (u *unit) lost(v world.View, node spec.NodeName) {
+	if node == "" {
+		return
+	}
+	_, facts, _ := v.NodeRevs(node)
+	u.seen(store.SessionKey(node), 0)
+	u.seen(store.FactsKey(node), facts)
 }
 
 // address claims a new address, or checks that a kept one is still the identity's.
@@ -194,17 +206,21 @@ func (u *unit) stop(v world.View, a plan.Stop) error {
 }
 
 // forget removes what is proven over. The proof is read once more: a report of
-// this very token that says so.
+// this very token that says so, or that its node has no session.
 func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	m, member := v.Member(a.ID)
 	r, report := v.Report(a.ID)
 	id, identity := v.Identity(a.ID)
-	if m == nil || r == nil || m.Token != a.Token || r.Token != a.Token || !r.Phase.Over() {
+	said := r != nil && r.Token == a.Token && r.Phase.Over()
+	if m == nil || m.Token != a.Token || !said && m.Node != a.Lost {
 		return fmt.Errorf("forget %s: nothing proves token %s over", a.ID, a.Token)
 	}
 	u.seen(store.IdentityKey(a.ID), identity)
 	u.replace(store.MemberKey(a.ID), member)
-	u.replace(store.ReportKey(a.ID), report)
+	if u.seen(store.ReportKey(a.ID), report); report != 0 {
+		u.remove(store.ReportKey(a.ID))
+	}
+	u.lost(v, a.Lost)
 	u.answer(v, a.ID)
 	if id == nil {
 		return nil

@@ -20,6 +20,7 @@ const (
 	BlockedNoRoom      = "NoRoom"                // the nodes that might take it have too little left of what it asks for
 	BlockedHostPort    = spec.CauseHostPortTaken // the nodes that might take it have one of its host ports taken
 	BlockedNoClass     = "NoStorageClass"        // no node that could take it has the storage class
+	BlockedNoGuard     = "NoGuard"               // its lives are to be guarded, and no node that could take it does that
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
 	BlockedStray       = "Stray"
@@ -38,8 +39,12 @@ const (
 
 // tell says what a member with a life waits for, unless it is available.
 func (s *step) tell(t *seat) {
-	if !t.available {
-		s.block(t, s.waiting(t), s.standing(t))
+	switch reason := s.waiting(t); {
+	case t.available:
+	case reason == BlockedNodeSilent:
+		s.tellSilent(t)
+	default:
+		s.block(t, reason, s.standing(t))
 	}
 }
 
@@ -68,7 +73,7 @@ func (s *step) standing(t *seat) string {
 	case BlockedNodeReboot:
 		return fmt.Sprintf("its node %s booted anew and has not said yet that token %s is over", t.member.Node, t.member.Token)
 	case BlockedNodeSilent:
-		return fmt.Sprintf("its node %s is silent, which proves nothing about token %s", t.member.Node, t.member.Token)
+		return t.silence.Text
 	case BlockedStopping:
 		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
 	case BlockedNotYet:
@@ -91,6 +96,8 @@ func (s *step) rebooted(t *seat) bool {
 // cause is why a life that is over ended, from its last report.
 func (s *step) cause(t *seat) string {
 	switch {
+	case t.expired():
+		return t.silence.Text
 	case t.report.Message != "":
 		return t.report.Cause + ": " + t.report.Message
 	case t.report.Cause != "":

@@ -140,6 +140,9 @@ type Blocked struct {
 	ID     spec.Identity
 	Reason string // one word: see the constants Blocked…, or the cause of a report
 	Text   string // the sentence for people
+	// Left is how long until a life on a silent node counts as over; 0: it is not waited
+	// for by time.
+	Left time.Duration
 }
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
@@ -168,7 +171,10 @@ type Start struct {
 	Volumes []spec.Volume
 	// NewAddress: Member.Address was taken from Free and must be claimed.
 	NewAddress bool
-	Text       string // for the event
+	// Lost is the node of the life before, when that is over by its deadline (see Silent):
+	// it must still have no session.
+	Lost spec.NodeName
+	Text string // for the event
 }
 
 // Stop sets the goal of a life to Stop, after the fate of its volumes was
@@ -229,6 +235,7 @@ type Forget struct {
 	Token spec.Token
 	// Text tells the proof.
 	Text string
+	Lost spec.NodeName // as of Start
 	// The identity's due revision is forgotten with the life. FreeAddress: nothing of the identity remains; its address goes to quarantine
 	// and its identity record keeps only the last token.
 	FreeAddress bool

@@ -101,7 +101,7 @@ func (s *step) attend(t *seat) {
 	s.act(start)
 	member := start.Member
 	t.member, t.identity = &member, &start.Identity
-	t.report, t.ready, t.available, t.over, t.live = nil, false, false, false, true
+	t.report, t.ready, t.available, t.over, t.live, t.silence = nil, false, false, false, true, Silence{}
 	s.spread[member.Node]++
 	s.took(t, member.Node)
 	s.tell(t)

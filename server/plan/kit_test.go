@@ -25,6 +25,8 @@ import (
 //	deadline=SECONDS rollback (onFailure) still=SECONDS (no progress for so long)
 //	back=h2 (rolled back from it)
 //	Recreate floor=N|P% (disruption.minAvailable)
+//	replace=SECONDS (nodeLoss Replace with this bound, also of the lives that are there, on nodes
+//	that guard them) silent=n1,SECONDS (that stands before it: so long without a session)
 //	0:ready@n2/h2 1:missing/h2?   their revision; (?) never available on it
 //
 // and the words of a member are: none (an identity without a life), volume (the
@@ -52,7 +54,7 @@ func world(t testing.TB, line string) World {
 		Rev: 100, Epoch: 1, Set: set, TemplateHash: "h1", Table: true, Bootstrapped: true,
 		Revisions: []*spec.Revision{{Ref: set.Ref, SetUID: "u1", Hash: "h1", Number: 1}},
 	}}
-	initial, still := -1, time.Duration(0)
+	initial, still, bound := -1, time.Duration(0), time.Duration(0)
 	for _, word := range strings.Fields(line) {
 		key, value, _ := strings.Cut(word, "=")
 		if strings.Contains(key, ":") {
@@ -138,6 +140,12 @@ func world(t testing.TB, line string) World {
 			set.Spec.UpdateStrategy.Type = spec.OnDeleteStrategy
 		case key == "never":
 			set.Spec.UpdateStrategy.ReplaceBroken = spec.ReplaceBrokenNever
+		case key == "replace":
+			bound = time.Duration(n) * time.Second
+		case key == "silent":
+			name, seconds, _ := strings.Cut(value, ",")
+			n, _ := strconv.Atoi(seconds)
+			silence(&k.w, spec.NodeName(name), time.Duration(n)*time.Second)
 		case key == "history":
 			limit := int32(n)
 			set.Spec.RevisionHistoryLimit = &limit
@@ -161,6 +169,9 @@ func world(t testing.TB, line string) World {
 	}
 	for i := range 20 {
 		k.w.Free = append(k.w.Free, netip.AddrFrom4([4]byte{10, 88, 1, byte(i)}))
+	}
+	if bound > 0 {
+		guard(&k.w, bound)
 	}
 	if still > 0 {
 		k.w.Reached, k.w.Standstill = Next(k.w).Reached, still

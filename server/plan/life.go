@@ -35,11 +35,11 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 		s.freeUsed++
 		a.NewAddress = true
 	}
-	a.Identity = rec
+	a.Identity, a.Lost = rec, t.lostTo()
 	a.Member = spec.Member{
 		ID: t.id, SetUID: s.w.Set.UID, Token: rec.LastToken, Goal: spec.GoalRun, Reason: s.reason(t),
 		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
-		Address: rec.Address, Service: s.w.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.w.Now,
+		Address: rec.Address, Bound: s.bound(), Service: s.w.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.w.Now,
 	}
 	a.Text = fmt.Sprintf("%s begins token %s of revision %s on node %s: %s",
 		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))

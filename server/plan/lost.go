@@ -18,6 +18,8 @@ func (s *step) notLost(t *seat, v *spec.Volume) string {
 		return "it is being brought back from the trash"
 	case v.Fate == spec.FateReclaiming && (said == nil || said.Cause != spec.CauseVolumeMissing):
 		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
+	case t.expired():
+		return fmt.Sprintf("node %s is silent, and looks for it when it is back; if that is off for good, say so first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
 	case t.member == nil || t.over:
 		return ""
 	case !s.inRange(t):

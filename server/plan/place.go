@@ -26,6 +26,8 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 		}
 		why, words := s.whyNot(c, a)
 		switch {
+		case why == BlockedNodeSilent && home != "":
+			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s: it begins there when the host is back. %s", home, words, givingUp(c))
 		case why != "" && home != "":
 			return nil, why, fmt.Sprintf("its volumes are on node %s, which %s", home, words)
 		case why != "":
@@ -51,6 +53,14 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 	return nil, no.reason(), text
 }
 
+// givingUp says what a person can do about volumes on a silent node.
+func givingUp(n *Node) string {
+	if n.Fenced {
+		return "If the data are lost with it: stead volume reclaim --lost"
+	}
+	return fmt.Sprintf("If that and the data are lost for good: stead node fence %s --i-have-powered-off, then stead volume reclaim --lost", n.Node.Name)
+}
+
 // home is the node to which the volumes bind the member; "": none does.
 func (s *step) home(t *seat) (home spec.NodeName, reason, text string) {
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
@@ -73,6 +83,9 @@ func (s *step) whyNot(n *Node, a *ask) (reason, words string) {
 		return BlockedNodeSilent, "is silent"
 	case n.Node.Cordon:
 		return BlockedCordoned, "is cordoned"
+	}
+	if words := s.unguarded(n); words != "" {
+		return BlockedNoGuard, words
 	}
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
 		if class := s.w.Set.Spec.VolumeClaimTemplates[i].Spec.Class(); !n.Facts.HasClass(class) {
@@ -147,9 +160,9 @@ func (r *refusals) add(n spec.NodeName, reason, words string) {
 }
 
 // reason: a class that is missing anywhere is told, for it is misspelt most likely; that
-// there is no room, or no host port, when that is all that is missing somewhere.
+// there is no room, no host port or no guard, when that is all that is missing somewhere.
 func (r *refusals) reason() string {
-	for _, reason := range []string{BlockedNoClass, BlockedNoRoom, BlockedHostPort} {
+	for _, reason := range []string{BlockedNoClass, BlockedNoRoom, BlockedHostPort, BlockedNoGuard} {
 		if r.reasons[reason] {
 			return reason
 		}

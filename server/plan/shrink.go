@@ -20,11 +20,19 @@ func (s *step) forgetSurplus() {
 		} else {
 			s.act(Forget{
 				ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0 && s.unheard == "",
-				Text: fmt.Sprintf("%s is gone: node %s reported token %s as %s", t.id.MemberName(), t.member.Node, t.member.Token, t.report.Phase),
+				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.id.MemberName(), s.proof(t)),
 			})
 		}
 		t.member, t.report, t.over, t.forgotten = nil, nil, false, true
 	}
+}
+
+// proof is why a life is over.
+func (s *step) proof(t *seat) string {
+	if t.expired() {
+		return t.silence.Text
+	}
+	return fmt.Sprintf("node %s reported token %s as %s", t.member.Node, t.member.Token, t.report.Phase)
 }
 
 // shrink stops members out of range (rules 1 and 5): highest first, each after the

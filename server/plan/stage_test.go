@@ -22,6 +22,7 @@ type stage struct {
 	// gone: it was told that the set is; refused: why a person's request was not made.
 	gone    bool
 	refused string
+	ended   map[life]bool // lives that ended by themselves, of which nobody was told
 }
 
 // command carries one out; what follows from it comes with rest.
@@ -38,12 +39,18 @@ type stage struct {
 //	reclaim | lost | restore data-db-2   a person gives a volume up, says that it is
 //	                          lost, or wants it back
 //	vanishes | returns data-db-2         its directory
+//	nodeLoss Replace 60s | Hold          what becomes of members of a silent node
+//	db-1 tells-nothing        its host dies before it says anything of a new life
+//	node n1 boots             it is back, in another boot
+//	leader | restored         another server leads; the store is restored from a backup
 //	pass 600s                 time goes by
 func (s *stage) command(words []string) {
 	s.t.Helper()
 	switch {
 	case words[0] == "set":
 		s.w, s.bad, s.gone = world(s.t, strings.Join(words[1:], " ")), map[string]string{}, false
+		s.ended = map[life]bool{}
+		say(&s.w)
 		s.missing, s.trash = map[spec.VolumeID]bool{}, map[string]*spec.VolumeReport{}
 	case words[0] == "reclaim":
 		s.ask(words[1], spec.VerbReclaim)
@@ -56,7 +63,9 @@ func (s *stage) command(words []string) {
 	case words[0] == "pass":
 		s.pass(words[1])
 	case words[0] == "node":
-		s.node(spec.NodeName(words[1]), words[2] == "back")
+		s.node(spec.NodeName(words[1]), words[2])
+	case words[0] == "leader", words[0] == "restored":
+		s.anew(words[0] == "restored")
 	case words[0] == "restart":
 		slot := s.slot(words[1])
 		slot.Request = &spec.Request{ID: slot.ID, Token: slot.Member.Token}
@@ -67,7 +76,7 @@ func (s *stage) command(words []string) {
 		s.template(words[2])
 	case words[0] == "update":
 		s.template(words[1])
-	case len(words) == 2 && slices.Contains([]string{"crashes", "is-unready", "recovers"}, words[1]):
+	case len(words) == 2 && slices.Contains([]string{"crashes", "is-unready", "recovers", "tells-nothing"}, words[1]):
 		s.bad[words[0]] = words[1]
 	case len(words) == 2 && words[1] == "dies":
 		slot := s.slot(words[0])
@@ -115,6 +124,8 @@ func (s *stage) edit(words []string) {
 		u.RollingUpdate.Partition = &n
 	case "max":
 		u.RollingUpdate.MaxUnavailable = &limit
+	case "nodeLoss":
+		set.Spec.NodeLoss = loss(words[1:])
 	case "floor":
 		set.Spec.Disruption = &spec.Disruption{MinAvailable: &limit}
 	case "minReady":
@@ -149,17 +160,6 @@ func (s *stage) slot(name string) *Slot {
 // template makes h the template. Its revision is the planner's to store.
 func (s *stage) template(h string) { s.w.TemplateHash = spec.RevisionHash(h) }
 
-func (s *stage) node(name spec.NodeName, live bool) {
-	s.w.Nodes = slices.Clone(s.w.Nodes)
-	for i := range s.w.Nodes {
-		if n := &s.w.Nodes[i]; n.Node.Name == name {
-			if n.Session = nil; live {
-				n.Session = &spec.Session{Node: name, UID: n.Node.UID, Boot: "boot1", ID: 5}
-			}
-		}
-	}
-}
-
 // pass lets time go by as an engine measures it.
 func (s *stage) pass(text string) {
 	s.t.Helper()
@@ -170,6 +170,7 @@ func (s *stage) pass(text string) {
 	if p := Next(s.w); p.Clock {
 		s.w.Standstill += d
 	}
+	s.silentFor(d)
 	if s.w.Unready == nil {
 		s.w.Unready = map[spec.Identity]time.Duration{}
 	}
@@ -253,13 +254,17 @@ func (s *stage) obey() (any bool) {
 		if m == nil || slot.Report != nil && slot.Report.Phase.Over() || !s.live(m.Node) {
 			continue
 		}
-		r := spec.Report{ID: slot.ID, Token: m.Token, Node: m.Node, Session: 5, Phase: spec.PhaseRunning}
+		r := spec.Report{ID: slot.ID, Token: m.Token, Node: m.Node, Session: 5, Phase: spec.PhaseRunning, Bound: m.Bound}
 		how := s.bad[slot.ID.MemberName()]
 		if how == "" || how == "recovers" {
 			how = s.bad[string(m.Revision)]
 		}
 		switch {
-		case m.Goal == spec.GoalStop:
+		case how == "tells-nothing":
+			continue
+		case s.ended[lifeOf(m)]:
+			r.Phase, r.Cause, r.Message = spec.PhaseStopped, "DeadlinePassed", "no server was heard of in time"
+		case m.Goal == spec.GoalStop || !s.boots(m):
 			r.Phase = spec.PhaseStopped
 		case s.misses(m) && (slot.Report == nil || slot.Report.Phase != spec.PhaseRunning):
 			r.Phase, r.Cause, r.Message = spec.PhasePreparing, spec.CauseVolumeMissing, "it was in use before and is not there"

@@ -41,6 +41,7 @@ type step struct {
 	begun    map[spec.NodeName]room       // by the lives that begin in this step
 	guests   map[spec.NodeName][]Resident // these lives, where it matters who they are
 	unheard  spec.NodeName                // nothing starts before it has said what it runs
+	silent   func(*spec.Member, *spec.Report) Silence
 }
 
 // seat is one ordinal and what is known of its life.
@@ -59,11 +60,13 @@ type seat struct {
 	ready     bool
 	available bool // ready for the set's minReadySeconds
 	waits     bool // for its restart, and it was said
-	over      bool // the life is proven gone by a report of its token
+	over      bool // the life is proven gone: by a report of its token, or by its deadline
 	forgotten bool // and its record goes in this very step
 	decided   bool // the fate of its volumes is as it is to be, or recorded in this very step
 	kept      bool // its volumes are kept after all, which is recorded in this very step
 	lost      bool // that volumes of its are lost is recorded in this very step
+
+	silence Silence // of a life whose node has no session, and of which no report says that it is over
 }
 
 // vacant: no life, or one that is proven gone.
@@ -83,7 +86,7 @@ func newStep(w World) *step {
 	if w.Table {
 		s.blocked = map[int]string{}
 	}
-	s.unheard = unheard(&w)
+	s.unheard, s.silent = unheard(&w), Silent(w.Nodes, w.Epoch)
 	s.current = s.update
 	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
 		s.current, s.completed = w.Status.CurrentRevision, w.Status.CurrentCompleted
@@ -143,18 +146,24 @@ func (s *step) look(slot *Slot) seat {
 		t.ready = t.live && t.member.Goal == spec.GoalRun && r.Phase == spec.PhaseRunning && r.Ready
 		t.available = t.ready && r.ReadyFor >= time.Duration(s.w.Set.Spec.MinReadySeconds)*time.Second
 	}
+	if !t.live && !t.over {
+		t.silence = s.silent(t.member, t.report)
+		t.over = t.silence.Over
+	}
 	return t
 }
 
 // node finds a node of the world; nil: no such record.
-func (s *step) node(name spec.NodeName) *Node {
-	i, ok := slices.BinarySearchFunc(s.w.Nodes, name, func(n Node, name spec.NodeName) int {
+func (s *step) node(name spec.NodeName) *Node { return nodeOf(s.w.Nodes, name) }
+
+func nodeOf(nodes []Node, name spec.NodeName) *Node {
+	i, ok := slices.BinarySearchFunc(nodes, name, func(n Node, name spec.NodeName) int {
 		return strings.Compare(string(n.Node.Name), string(name))
 	})
 	if !ok {
 		return nil
 	}
-	return &s.w.Nodes[i]
+	return &nodes[i]
 }
 
 // seatOf finds the seat of an ordinal that has one.

@@ -17,7 +17,7 @@ func Tell(w World, told *spec.Told) []spec.Change {
 	if w.Set == nil || len(w.Broken) > 0 {
 		return nil // a record that cannot be read is no proof that somebody left
 	}
-	t := teller{w: w, told: told, believe: Believe(w.Nodes)}
+	t := teller{w: w, told: told, believe: Believe(w.Nodes), silent: Silent(w.Nodes, w.Epoch)}
 	t.left()
 	t.wanted()
 	for i := range w.Slots {
@@ -51,6 +51,7 @@ type teller struct {
 	w       World
 	told    *spec.Told
 	believe func(*Slot) bool
+	silent  func(*spec.Member, *spec.Report) Silence
 	changes []spec.Change
 }
 
@@ -72,11 +73,14 @@ func (t *teller) left() {
 			t.addLeft(s.ID, m, t.surplus())
 		case s.Member.Token.String() != m.Token:
 			t.addLeft(s.ID, m, begunFor(s.Member.Reason))
-		case s.over():
+		case t.over(s):
 			t.addLeft(s.ID, m, s.endReason())
 		}
 	}
 }
+
+// over: the life is proven over, by a report or by its deadline.
+func (t *teller) over(s *Slot) bool { return s.Over() || t.silent(s.Member, s.Report).Over }
 
 // surplus is why a member that is not wanted any more was ended.
 func (t *teller) surplus() spec.Reason {
@@ -110,8 +114,8 @@ func (t *teller) slot(ordinal int) *Slot {
 	return &t.w.Slots[i]
 }
 
-// over: a report of the life proves it gone.
-func (s *Slot) over() bool {
+// Over reports whether a report of the life proves it gone.
+func (s *Slot) Over() bool {
 	return s.Report != nil && s.Report.Token == s.Member.Token && s.Report.Phase.Over()
 }
 
@@ -170,10 +174,11 @@ func (t *teller) life(s *Slot) {
 	}
 	now := t.told.Members[i]
 	switch {
-	case s.over():
+	case t.over(s):
 		if begun {
 			t.addLeft(s.ID, now, s.endReason())
 		}
+	case now.Left: // by its deadline; its node is back, and says so itself soon
 	case t.believe(s) == now.Ready:
 	case now.Ready:
 		c.Kind, c.Reason = spec.ChangeNotReady, t.unready(s)

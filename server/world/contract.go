@@ -71,6 +71,9 @@ type View interface {
 	// FenceRev is the mod-revision of fences/<name>; 0: absent.
 	FenceRev(node spec.NodeName) store.Rev
 	Session(node spec.NodeName) (*spec.Session, store.Rev)
+	// Bare tells whether node has no session key, not even an unreadable one, and since when
+	// this cache has seen that: as long as since is the same there was none in between.
+	Bare(node spec.NodeName) (since store.Rev, bare bool)
 	Services(ns spec.Namespace) []*spec.ServiceRecord
 	Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev)
 	Secret(ns spec.Namespace, name string) (*spec.SecretRecord, store.Rev)

@@ -1,10 +1,8 @@
 package world
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +35,7 @@ type state struct {
 	nodesMove bool        // nodeList is to be built again
 	roomier   bool        // a life left its node, or asks less of it
 	avoiders  int         // lives with required anti-affinity
+	ended     store.Rev   // when a session ended last
 	strays    map[spec.Identity][]plan.NodeStray
 	services  map[spec.Namespace]map[string]entry[spec.ServiceRecord]
 	budgets   map[spec.Namespace]map[string]entry[spec.BudgetRecord]
@@ -46,20 +45,6 @@ type state struct {
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
 	broken    map[string]error // by key
-}
-
-// nodeState is all that is known of one node.
-type nodeState struct {
-	node    entry[spec.Node]
-	facts   entry[spec.NodeFacts]
-	session entry[spec.Session]
-	fence   entry[spec.Fence]
-	members map[spec.Identity]bool
-	// cpuMillis and memoryBytes are what the members ask for.
-	cpuMillis, memoryBytes int64
-
-	volumes map[string]*spec.Volume       // that it is to give up, by key
-	said    map[string]*spec.VolumeReport // by key
 }
 
 func newState(rev store.Rev) *state {
@@ -175,56 +160,6 @@ func (s *state) applyEpoch(ev store.Event) error {
 	return nil
 }
 
-func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
-	ch.Nodes[name] = true
-	s.nodesMove = true
-	n := s.node(name)
-	switch kind {
-	case store.KindNode:
-		n.node, err = decode(s, ev, func(r *spec.Node) string { return store.NodeKey(r.Name) })
-	case store.KindSession:
-		n.session, err = decode(s, ev, func(r *spec.Session) string { return store.SessionKey(r.Node) })
-	case store.KindFence:
-		n.fence, err = decode(s, ev, func(r *spec.Fence) string { return store.FenceKey(r.Node) })
-	case store.KindFacts:
-		old := n.facts.record
-		n.facts, err = decode(s, ev, func(r *spec.NodeFacts) string { return store.FactsKey(r.Name) })
-		s.moveStrays(name, old, n.facts.record, ch)
-	}
-	s.dropIdleNode(name)
-	return err
-}
-
-// moveStrays replaces the strays of node by those it tells now.
-func (s *state) moveStrays(node spec.NodeName, old, now *spec.NodeFacts, ch *Changes) {
-	touched := map[spec.Identity]bool{}
-	if old != nil {
-		for _, stray := range old.Strays {
-			touched[stray.ID] = true
-			s.strays[stray.ID] = slices.DeleteFunc(slices.Clone(s.strays[stray.ID]),
-				func(x plan.NodeStray) bool { return x.Node == node })
-		}
-	}
-	if now != nil {
-		for _, stray := range now.Strays {
-			touched[stray.ID] = true
-			s.strays[stray.ID] = append(slices.Clone(s.strays[stray.ID]), plan.NodeStray{Node: node, Stray: stray})
-		}
-	}
-	for id := range touched {
-		slices.SortFunc(s.strays[id], func(a, b plan.NodeStray) int { // ours alone until refresh
-			return cmp.Or(cmp.Compare(a.Node, b.Node), a.Stray.Token.Compare(b.Stray.Token))
-		})
-		if len(s.strays[id]) == 0 {
-			delete(s.strays, id)
-		}
-		set := s.set(id.Ref())
-		set.slot(id).refresh(s)
-		set.dropIdle(s, id)
-		ch.Sets[id.Ref()] = true
-	}
-}
-
 func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) (err error) {
 	ns, name, _ := strings.Cut(rest, "/")
 	switch kind {
@@ -277,24 +212,4 @@ func (s *state) applyAddress(text string, ev store.Event) error {
 	}
 	s.addrRevs[text] = e.mod
 	return err
-}
-
-// node is the state of a node, made when there is none.
-func (s *state) node(name spec.NodeName) *nodeState {
-	n := s.nodes[name]
-	if n == nil {
-		n = &nodeState{
-			members: map[spec.Identity]bool{}, volumes: map[string]*spec.Volume{}, said: map[string]*spec.VolumeReport{},
-		}
-		s.nodes[name] = n
-	}
-	return n
-}
-
-// dropIdleNode forgets a node of which nothing is stored.
-func (s *state) dropIdleNode(name spec.NodeName) {
-	n := s.nodes[name]
-	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && n.fence.mod == 0 && len(n.members)+len(n.volumes)+len(n.said) == 0 {
-		delete(s.nodes, name)
-	}
 }

@@ -54,8 +54,12 @@ func (l *Lab) startServer(flags ...string) {
 
 // agentFlags place an agent into the lab.
 func (l *Lab) agentFlags() []string {
-	return []string{"--root", l.path("agent"), "--run-dir", l.path("run"), "--node", l.nodeName(),
+	flags := []string{"--root", l.path("agent"), "--run-dir", l.path("run"), "--node", l.nodeName(),
 		"--containerd", l.containerdSocket()}
+	if l.boot != "" {
+		flags = append(flags, "--boot-id", l.boot)
+	}
+	return flags
 }
 
 // sessions counts those that agents in the lab began: their node may count as ready by

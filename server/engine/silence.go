@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// silences measures how long nodes have been without a session, on this process's
+// monotonic clock: from when its cache was first looked at without the session's key,
+// never from earlier, and from the beginning of the present leader's term at the
+// earliest (SAFETY S18). Its methods are safe for concurrent use.
+type silences struct {
+	mu    sync.Mutex
+	of    map[spec.NodeName]silence
+	term  store.Rev // of the leader
+	reign time.Time // when its term was first seen
+}
+
+// silence is one that goes on as long as bare is the same: see world.View.
+type silence struct {
+	bare  store.Rev
+	since time.Time
+}
+
+// measure returns the nodes with how long they were silent at now. What it sees for the
+// first time it stamps by clock, and not by now, which may be older than v: a process may
+// stand still between the two.
+func (s *silences) measure(v world.View, nodes []plan.Node, now time.Time, clock func() time.Time) []plan.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, term := v.Leader(); term != s.term {
+		s.term, s.reign = term, clock()
+	}
+	out := nodes
+	for i := range nodes {
+		name := nodes[i].Node.Name
+		if nodes[i].Session != nil {
+			continue
+		}
+		since, bare := v.Bare(name)
+		if !bare { // the session is another machine's, or cannot be read
+			delete(s.of, name)
+			continue
+		}
+		x, known := s.of[name]
+		if !known || x.bare != since {
+			x = s.begun(name, silence{since, clock()}, nodes)
+		}
+		if gone := now.Sub(later(x.since, s.reign)); gone > 0 {
+			if &out[0] == &nodes[0] {
+				out = slices.Clone(nodes)
+			}
+			out[i].Gone = gone
+		}
+	}
+	return out
+}
+
+// begun keeps the begin of a silence, and forgets those of nodes that were removed.
+func (s *silences) begun(name spec.NodeName, x silence, nodes []plan.Node) silence {
+	if s.of == nil {
+		s.of = map[spec.NodeName]silence{}
+	}
+	if s.of[name] = x; len(s.of) > len(nodes) {
+		maps.DeleteFunc(s.of, func(name spec.NodeName, _ silence) bool {
+			return !slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.Node.Name == name })
+		})
+	}
+	return x
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// nodes are those of v with how long they were silent at now.
+func (e *Engine) nodes(v world.View, nodes []plan.Node, now time.Time) []plan.Node {
+	return e.silences.measure(v, nodes, now, e.cfg.Now)
+}
+
+// Nodes are those of v with how long each had no session, as this server measured it. It
+// does not block, and works on every server.
+func (e *Engine) Nodes(v world.View) []plan.Node { return e.nodes(v, v.Nodes(), e.cfg.Now()) }
+
+// listen looks whenever a node or the leader changed, so that every server knows since
+// when a node is silent, until ctx ends.
+func (e *Engine) listen(ctx context.Context) {
+	sub := e.cfg.World.Subscribe()
+	defer sub.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sub.C():
+		}
+		if ch := sub.Take(); ch.All || ch.Leadership || len(ch.Nodes) > 0 {
+			e.cfg.World.Look(func(v world.View) { e.Nodes(v) })
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// TestProofByDeadline: a guarded life on a node without a session is over after its bound
+// and a margin, and only if all holds that the proof rests on.
+func TestProofByDeadline(t *testing.T) {
+	facts := func(change func(*spec.NodeFacts)) func(*World) {
+		return func(w *World) { change(nodeOf(w.Nodes, "n2").Facts) }
+	}
+	member := func(change func(*spec.Member)) func(*World) {
+		return func(w *World) { change(w.Slots[1].Member) }
+	}
+	const lost = "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,62"
+	check(t, []rule{
+		{name: "over", world: lost, want: "start=1/Replace@n3 | 1:Starting", says: "token 1.11, which is guarded, has ended by itself"},
+		{name: "a moment before", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,61", want: "| 1:NodeSilent", says: "counts as over when that has lasted 1m2s"},
+		{name: "the margin grows with the bound", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=3600 silent=n2,3636", want: "| 1:NodeSilent", says: "1h0m37s"},
+		{name: "and is over then", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=3600 silent=n2,3637", want: "start=1/Replace@n3 | 1:Starting"},
+		{name: "not guarded", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 silent=n2,999999", want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "never reported", world: "ordered 2 n1 n2 n3 0:ready 1:assigned@n2 replace=60 silent=n2,62", want: "start=1/Replace@n3 | 1:Starting"},
+		{name: "it was told to stop, and is not wanted", world: "ordered 1 n1 n2 n3 0:ready 1:stopping@n2 replace=60 silent=n2,62", want: "forget=1+address |", says: "has ended by itself"},
+		{name: "the node has a session", world: lost, change: func(w *World) {
+			nodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
+		}, want: "|"},
+		{name: "another machine has its name", world: lost, change: func(w *World) { nodeOf(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "the session of another machine", world: lost, change: func(w *World) {
+			nodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "other"}
+		}, want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "the node is not known", world: lost, change: func(w *World) { w.Nodes = append(w.Nodes[:1:1], w.Nodes[2]) }, want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "it did not say that it guards", world: lost, change: facts(func(f *spec.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not say that it guards"},
+		{name: "it guards with another bound", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = time.Hour }, want: "| 1:NodeSilent", says: "did not say that it guards"},
+		{name: "it reported without a guard", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = 0 }, want: "| 1:NodeSilent", says: "did not say that it guards"},
+		{name: "facts of another machine", world: lost, change: facts(func(f *spec.NodeFacts) { f.UID = "other" }), want: "| 1:NodeSilent", says: "restored"},
+		{name: "facts of an older epoch", world: lost, change: facts(func(f *spec.NodeFacts) { f.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
+		{name: "a life of an older epoch", world: lost, change: member(func(m *spec.Member) { m.Token.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
+		{name: "half of the nodes are silent", world: "parallel 4 n1 n2 n3 n4 0:ready 1:ready@n2 2:ready@n3 3:ready@n4 replace=60 silent=n2,62 silent=n3,10",
+			want: "start=1/Replace@n1 | 1:Starting 2:NodeSilent"},
+		{name: "more than half of the nodes are silent", world: "parallel 3 n1 n2 n3 0:ready 1:ready@n2 2:ready@n3 replace=60 silent=n2,9999 silent=n3,1",
+			want: "| 1:NodeSilent 2:NodeSilent", says: "stead node fence n2 --i-have-powered-off"},
+	})
+}
+
+// TestAGuardedLifeBeginsWhereItIsGuarded: and records its bound.
+func TestAGuardedLifeBeginsWhereItIsGuarded(t *testing.T) {
+	unguarded := func(w *World) { nodeOf(w.Nodes, "n1").Facts.Guards = false }
+	silentToo := func(w *World) { unguarded(w); nodeOf(w.Nodes, "n2").Session = nil }
+	check(t, []rule{
+		{name: "on the node that guards", world: "ordered 1 n1 n2 replace=60", change: unguarded, want: "start=0/Create@n2 | 0:Starting"},
+		{name: "none does", world: "ordered 1 n1 replace=60", change: unguarded, want: "| 0:NoGuard", says: "node n1 does not guard lives, which nodeLoss Replace needs"},
+		{name: "none that is there", world: "ordered 1 n1 n2 replace=60", change: silentToo, want: "| 0:NoGuard", says: "node n2 is silent"},
+		{name: "a node that said nothing", world: "ordered 1 n1 replace=60", change: func(w *World) { w.Nodes[0].Facts = nil }, want: "| 0:NoGuard"},
+		{name: "without a bound anywhere", world: "ordered 1 n1", want: "start=0/Create@n1 | 0:Starting"},
+	})
+	for line, want := range map[string]time.Duration{"ordered 1 n1": 0, "ordered 1 n1 replace=60": time.Minute} {
+		if got := Next(world(t, line)).Actions[0].(Start).Member.Bound; got != want {
+			t.Errorf("%s: a life with the bound %s was begun, want %s", line, got, want)
+		}
+	}
+}
+
+// TestADeadlineIsWaitedFor: the planner asks to be called again when it is over.
+func TestADeadlineIsWaitedFor(t *testing.T) {
+	w := world(t, "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,22")
+	p := Next(w)
+	if p.Wake != 40*time.Second || p.Blocked[0].Left != 40*time.Second {
+		t.Errorf("wakes after %s, left are %s; want 40s", p.Wake, p.Blocked[0].Left)
+	}
+	then := w
+	then.Nodes = append([]Node(nil), w.Nodes...)
+	nodeOf(then.Nodes, "n2").Gone += time.Second
+	if now := Next(then); now.Blocked[0].Text != p.Blocked[0].Text || now.Wake != 39*time.Second {
+		t.Errorf("got %+v, wake %s; want the same words, for they are stored, and 39s", now.Blocked[0], now.Wake)
+	}
+}
+
+// TestALifeThatIsOverByItsDeadlineIsToldToHaveLeft: before it is replaced, once, and what
+// its node last said of it is not told again when that is back.
+func TestALifeThatIsOverByItsDeadlineIsToldToHaveLeft(t *testing.T) {
+	w := world(t, "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60")
+	told := Quiet(w)
+	Tell(w, &told)
+	silence(&w, "n2", 61*time.Second)
+	for _, c := range Tell(w, &told) {
+		if c.Kind == spec.ChangeLeft {
+			t.Errorf("%+v is told though it may run", c)
+		}
+	}
+	silence(&w, "n2", 62*time.Second)
+	left := Tell(w, &told)
+	if len(left) != 1 || left[0].Kind != spec.ChangeLeft || left[0].Member != "db-1" || left[0].Token != "1.11" {
+		t.Errorf("got %+v; want that db-1 left", left)
+	}
+	nodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
+	if more := Tell(w, &told); len(more) > 0 {
+		t.Errorf("got %+v after it left", more)
+	}
+}

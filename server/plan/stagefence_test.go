@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// say gives every node something that it said of itself.
+func say(w *World) {
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.Facts == nil {
+			n.Facts = &spec.NodeFacts{Name: n.Node.Name, UID: n.Node.UID, Epoch: w.Epoch, Guards: true}
+		}
+	}
+}
+
+// guard gives the set nodeLoss Replace, and all its lives the bound.
+func guard(w *World, bound time.Duration) {
+	say(w)
+	w.Set.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: bound}}
+	for i := range w.Slots {
+		if m := w.Slots[i].Member; m != nil {
+			m.Bound = bound
+		}
+		if r := w.Slots[i].Report; r != nil {
+			r.Bound = bound
+		}
+	}
+}
+
+// silence takes a node's session, so long ago.
+func silence(w *World, name spec.NodeName, gone time.Duration) {
+	n := nodeOf(w.Nodes, name)
+	n.Session, n.Gone = nil, gone
+}
+
+// loss is nodeLoss in words.
+func loss(words []string) *spec.NodeLoss {
+	l := &spec.NodeLoss{Policy: words[0]}
+	if len(words) > 1 {
+		after, _ := spec.ParseDuration(words[1])
+		l.After = &after
+	}
+	return l
+}
+
+// node loses its session or has one again: back in the same boot, or boots.
+func (s *stage) node(name spec.NodeName, how string) {
+	s.w.Nodes = slices.Clone(s.w.Nodes)
+	n := nodeOf(s.w.Nodes, name)
+	if n.Session, n.Gone = nil, 0; how == "silent" {
+		return
+	}
+	n.Session = &spec.Session{Node: name, UID: n.Node.UID, Boot: "boot1", ID: 5}
+	if how == "boots" {
+		n.Session.Boot = "boot2"
+	}
+	facts := *n.Facts
+	facts.Epoch = s.w.Epoch
+	n.Facts = &facts
+}
+
+// anew is another leader, which has measured nothing yet; restored: in another epoch.
+func (s *stage) anew(restored bool) {
+	if restored {
+		s.w.Epoch++
+	}
+	s.w.Nodes = slices.Clone(s.w.Nodes)
+	for i := range s.w.Nodes {
+		n := &s.w.Nodes[i]
+		if n.Gone = 0; n.Session != nil {
+			s.node(n.Node.Name, "back")
+		}
+	}
+	s.w.Standstill, s.w.Unready, s.w.Rest = 0, nil, nil
+}
+
+// silentFor lets time go by on silent nodes, whose guarded lives end by it.
+func (s *stage) silentFor(d time.Duration) {
+	s.w.Nodes = slices.Clone(s.w.Nodes)
+	for i := range s.w.Nodes {
+		n := &s.w.Nodes[i]
+		if n.Session != nil {
+			continue
+		}
+		n.Gone += d
+		for _, slot := range s.w.Slots {
+			if m := slot.Member; m != nil && m.Node == n.Node.Name && m.Bound > 0 && n.Gone >= m.Bound {
+				s.ended[lifeOf(m)] = true
+			}
+		}
+	}
+}
+
+// boots: the life is of the boot in which its node is.
+func (s *stage) boots(m *spec.Member) bool {
+	n := nodeOf(s.w.Nodes, m.Node)
+	return n.Session.Boot == m.Boot
+}

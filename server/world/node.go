@@ -1,0 +1,108 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// nodeState is all that is known of one node.
+type nodeState struct {
+	node    entry[spec.Node]
+	facts   entry[spec.NodeFacts]
+	session entry[spec.Session]
+	// bare is a revision that grows with every end of a session, and when its absence was
+	// learnt anew.
+	bare    store.Rev
+	fence   entry[spec.Fence]
+	members map[spec.Identity]bool
+	// cpuMillis and memoryBytes are what the members ask for.
+	cpuMillis, memoryBytes int64
+
+	volumes map[string]*spec.Volume       // that it is to give up, by key
+	said    map[string]*spec.VolumeReport // by key
+}
+
+func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
+	ch.Nodes[name] = true
+	s.nodesMove = true
+	n := s.node(name)
+	switch kind {
+	case store.KindNode:
+		n.node, err = decode(s, ev, func(r *spec.Node) string { return store.NodeKey(r.Name) })
+	case store.KindSession:
+		n.session, err = decode(s, ev, func(r *spec.Session) string { return store.SessionKey(r.Node) })
+		if ev.Delete {
+			n.bare, s.ended = ev.Mod, ev.Mod
+		}
+	case store.KindFence:
+		n.fence, err = decode(s, ev, func(r *spec.Fence) string { return store.FenceKey(r.Node) })
+	case store.KindFacts:
+		old := n.facts.record
+		n.facts, err = decode(s, ev, func(r *spec.NodeFacts) string { return store.FactsKey(r.Name) })
+		s.moveStrays(name, old, n.facts.record, ch)
+	}
+	s.dropIdleNode(name)
+	return err
+}
+
+// moveStrays replaces the strays of node by those it tells now.
+func (s *state) moveStrays(node spec.NodeName, old, now *spec.NodeFacts, ch *Changes) {
+	touched := map[spec.Identity]bool{}
+	if old != nil {
+		for _, stray := range old.Strays {
+			touched[stray.ID] = true
+			s.strays[stray.ID] = slices.DeleteFunc(slices.Clone(s.strays[stray.ID]),
+				func(x plan.NodeStray) bool { return x.Node == node })
+		}
+	}
+	if now != nil {
+		for _, stray := range now.Strays {
+			touched[stray.ID] = true
+			s.strays[stray.ID] = append(slices.Clone(s.strays[stray.ID]), plan.NodeStray{Node: node, Stray: stray})
+		}
+	}
+	for id := range touched {
+		slices.SortFunc(s.strays[id], func(a, b plan.NodeStray) int { // ours alone until refresh
+			return cmp.Or(cmp.Compare(a.Node, b.Node), a.Stray.Token.Compare(b.Stray.Token))
+		})
+		if len(s.strays[id]) == 0 {
+			delete(s.strays, id)
+		}
+		set := s.set(id.Ref())
+		set.slot(id).refresh(s)
+		set.dropIdle(s, id)
+		ch.Sets[id.Ref()] = true
+	}
+}
+
+// node is the state of a node, made when there is none.
+func (s *state) node(name spec.NodeName) *nodeState {
+	n := s.nodes[name]
+	if n == nil {
+		n = &nodeState{
+			bare: max(s.rev, s.ended), members: map[spec.Identity]bool{}, volumes: map[string]*spec.Volume{}, said: map[string]*spec.VolumeReport{},
+		}
+		s.nodes[name] = n
+	}
+	return n
+}
+
+// dropIdleNode forgets a node of which nothing is stored.
+func (s *state) dropIdleNode(name spec.NodeName) {
+	n := s.nodes[name]
+	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && n.fence.mod == 0 && len(n.members)+len(n.volumes)+len(n.said) == 0 {
+		delete(s.nodes, name)
+	}
+}
+
+func (s *state) Bare(node spec.NodeName) (since store.Rev, bare bool) {
+	n := s.nodes[node]
+	if n == nil {
+		return s.rev, true
+	}
+	return n.bare, n.session.mod == 0
+}

@@ -1,0 +1,90 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// The states of a node.
+const (
+	NodeReady  = "Ready"  // it has a session
+	NodeSilent = "Silent" // it has none, and lives that it was told of may run there
+	NodeLost   = "Lost"   // it has none, and nothing that it was told of can run there any more
+)
+
+// NodeState is a node as people see it.
+type NodeState struct {
+	Node  plan.Node
+	State string
+	// Waits says how its lives stand while it has no session; "": there are none.
+	Waits string
+}
+
+// NodeStates tells how nodes, which are v's with the silence that was measured, stand.
+func NodeStates(v View, nodes []plan.Node) []NodeState {
+	judge := plan.Silent(nodes, v.Epoch())
+	list := make([]NodeState, len(nodes))
+	for i, n := range nodes {
+		if list[i] = (NodeState{Node: n, State: NodeReady}); n.Session != nil {
+			continue
+		}
+		var c standing
+		for _, id := range v.MembersOn(n.Node.Name) {
+			c.count(v, id, judge)
+		}
+		list[i].State, list[i].Waits = NodeSilent, c.text()
+		if c.held+c.ending == 0 && n.Facts != nil && n.Facts.Epoch == v.Epoch() && len(n.Facts.Strays) == 0 {
+			list[i].State = NodeLost
+		}
+	}
+	return list
+}
+
+// standing counts the lives of a node without a session.
+type standing struct {
+	held, ending, over int
+	last               time.Duration // until all of those that are ending are over
+}
+
+func (c *standing) count(v View, id spec.Identity, judge func(*spec.Member, *spec.Report) plan.Silence) {
+	m, _ := v.Member(id)
+	if m == nil { // it cannot be read
+		c.held++
+		return
+	}
+	r, _ := v.Report(id)
+	if r != nil && r.Token != m.Token {
+		r = nil
+	}
+	s := judge(m, r)
+	switch {
+	case r != nil && r.Phase.Over(), s.Over:
+		c.over++
+	case s.Left > 0:
+		c.ending++
+		c.last = max(c.last, s.Left)
+	default:
+		c.held++
+	}
+}
+
+func (c *standing) text() string {
+	var parts []string
+	if c.held > 0 {
+		parts = append(parts, fmt.Sprintf("%d may run still, until the node or 'stead node fence' says otherwise", c.held))
+	}
+	if c.ending > 0 {
+		parts = append(parts, fmt.Sprintf("%d will have ended by themselves in %s", c.ending, spec.Duration{Duration: c.last.Round(time.Second)}))
+	}
+	if c.over > 0 {
+		parts = append(parts, fmt.Sprintf("%d ended", c.over))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "of the lives there: " + strings.Join(parts, ", ")
+}

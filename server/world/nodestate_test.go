@@ -1,0 +1,69 @@
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+func TestNodeStates(t *testing.T) {
+	const bound = time.Minute
+	facts := spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true}
+	stray := facts
+	stray.Strays = []spec.Stray{{ID: db0, Token: token(3)}}
+	older := facts
+	older.Epoch = 0
+	life := func(ordinal int, bound time.Duration) store.Op {
+		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
+		return put(store.MemberKey(id), spec.Member{ID: id, Token: token(1), Goal: spec.GoalRun, Node: "n1", NodeUID: "x", Bound: bound})
+	}
+	report := func(ordinal int, n int64, bound time.Duration, p spec.Phase) store.Op {
+		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
+		return put(store.ReportKey(id), spec.Report{ID: id, Token: token(n), Node: "n1", Bound: bound, Phase: p})
+	}
+	for _, c := range []struct {
+		name        string
+		facts       spec.NodeFacts
+		ops         []store.Op
+		state, says string
+		later       string // the state when the bound is over
+	}{
+		{"a session", facts, []store.Op{life(0, bound), put(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "x"})}, NodeReady, "", NodeReady},
+		{"nothing on it", facts, nil, NodeLost, "", NodeLost},
+		{"a life that may run", facts, []store.Op{life(0, 0)}, NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise", NodeSilent},
+		{"a life that ended", facts, []store.Op{life(0, 0), report(0, 1, 0, spec.PhaseStopped)}, NodeLost, "of the lives there: 1 ended", NodeLost},
+		{"another life ended", facts, []store.Op{life(0, 0), report(0, 9, 0, spec.PhaseStopped)}, NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise", NodeSilent},
+		{"guarded lives", facts, []store.Op{life(0, bound), report(0, 1, bound, spec.PhaseRunning), life(1, 10*bound), life(2, 0), report(2, 1, 0, spec.PhaseStopped)},
+			NodeSilent, "of the lives there: 2 will have ended by themselves in 10m7s, 1 ended", NodeLost},
+		{"a guarded life and another", facts, []store.Op{life(0, bound), life(1, 0)},
+			NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise, 1 will have ended by themselves in 1m2s", NodeSilent},
+		{"a stray", stray, nil, NodeSilent, "", NodeSilent},
+		{"not heard of since the store was restored", older, nil, NodeSilent, "", NodeSilent},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := memstore.New()
+			defer s.Close()
+			rev := commit(t, s, append(c.ops, store.Put(store.EpochKey, []byte("1")),
+				put(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "x"}), put(store.FactsKey("n1"), c.facts),
+				put(store.NodeKey("n2"), spec.Node{Name: "n2", UID: "y"}), put(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1}),
+				put(store.SessionKey("n2"), spec.Session{Node: "n2", UID: "y"}))...)
+			cache, _ := start(t, s)
+			wait(t, cache, rev)
+			cache.Look(func(v View) {
+				got := NodeStates(v, v.Nodes())
+				if got[0].State != c.state || got[0].Waits != c.says || got[1].State != NodeReady {
+					t.Errorf("got %s %q and %s, want %s %q", got[0].State, got[0].Waits, got[1].State, c.state, c.says)
+				}
+				nodes := v.Nodes()
+				after := append(nodes[:0:0], nodes...)
+				after[0].Gone = time.Hour
+				if got := NodeStates(v, after)[0]; got.State != c.later {
+					t.Errorf("an hour later it is %s, want %s", got.State, c.later)
+				}
+			})
+		})
+	}
+}
