@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // guardSet is a set without a volume: each host may have its members.
@@ -171,7 +173,7 @@ func (m *matrix) assertHeld(was map[string]tale) {
 	m.Helper()
 	for name, before := range was {
 		if now := m.tale(name); now != before {
-			m.Errorf("%s was %+v and is %+v, though it is held", name, before, now)
+			judge.Broken(m, "%s was %+v and is %+v, though it is held", name, before, now)
 		}
 	}
 }
@@ -197,7 +199,7 @@ func (m *matrix) watchForTwo() {
 			case <-time.After(200 * time.Millisecond):
 			}
 			for _, two := range atOnce(look(), look()) {
-				m.Error("two lives at " + time.Now().Format(time.TimeOnly) + ": " + two)
+				judge.Broken(m, "two lives at %s: %s", time.Now().Format(time.TimeOnly), two)
 			}
 		}
 	}()

@@ -13,7 +13,7 @@ import (
 
 // grave are words in which tests tell of a broken promise.
 var grave = regexp.MustCompile(`(?i)two lives|lock held|acknowledged|lost\b|volume of|data of|processes (changed|became|left)|: processes|` +
-	`left behind|not concerned|secret|touched|orphan|foreign file|down at once|outlived|is another`)
+	`left behind|not concerned|secret|touched|orphan|foreign file|down at once|outlived|is another|is held|silent host`)
 
 // failing are the methods of a test that fail it by themselves.
 var failing = map[string]bool{"Error": true, "Errorf": true, "Fatal": true, "Fatalf": true}
@@ -32,12 +32,23 @@ func graveIn(fset *token.FileSet, f *ast.File) (found []string) {
 		if name, ok := method.X.(*ast.Ident); ok && (name.Name == "fmt" || name.Name == "judge") {
 			return true
 		}
-		if text, ok := call.Args[0].(*ast.BasicLit); ok && grave.MatchString(text.Value) {
-			found = append(found, fset.Position(call.Pos()).String()+": "+text.Value)
+		if words := spoken(call.Args[0]); grave.MatchString(words) {
+			found = append(found, fset.Position(call.Pos()).String()+": "+words)
 		}
 		return true
 	})
 	return found
+}
+
+// spoken are the literal words in an expression.
+func spoken(e ast.Expr) (words string) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		if text, ok := n.(*ast.BasicLit); ok {
+			words += text.Value
+		}
+		return true
+	})
+	return words
 }
 
 // The runner can only spare those from a second chance that say what they are.
@@ -72,6 +83,7 @@ func TestAJudgeIsToldFromAnError(t *testing.T) {
 func f(l *lab) {
 	l.t.Errorf("two lives: %s", a)
 	t.Fatal("the secret is shown")
+	m.Error("two lives: " + a)
 	t.Errorf("a page is late")
 	judge.Broken(t, "two lives")
 	return fmt.Errorf("the volume of %s is not there yet", a)
@@ -81,8 +93,8 @@ func f(l *lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := graveIn(fset, f); len(got) != 2 || !strings.HasPrefix(got[0], "x.go:3:") || !strings.HasPrefix(got[1], "x.go:4:") {
-		t.Errorf("got %q, want lines 3 and 4", got)
+	if got := graveIn(fset, f); len(got) != 3 || !strings.HasPrefix(got[0], "x.go:3:") || !strings.HasPrefix(got[1], "x.go:4:") || !strings.HasPrefix(got[2], "x.go:5:") {
+		t.Errorf("got %q, want lines 3, 4 and 5", got)
 	}
 }
 
