@@ -98,6 +98,9 @@ func TestAGuardedLifeEndsAtItsBoundAndIsNeverStartedAgain(t *testing.T) {
 		n.script.say(wanted(12, n.bounded(5, spec.GoalRun), hold)) // by a server that does not know yet
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 1)
+		if got, err := n.dir().Records(); err != nil || len(got) != 0 {
+			t.Errorf("left when the life is over: %+v, %v", got, err)
+		}
 		n.script.say(wanted(13, n.bounded(7, spec.GoalRun), hold))
 		n.wantReady(tok(7))
 		if got, err := n.dir().Records(); err != nil || len(got) != 1 || got["default.db-0"].Token != "1.7" || got["default.db-0"].Ended {
@@ -196,6 +199,32 @@ func TestNoGuardedLifeBeginsUnconfirmed(t *testing.T) {
 		n.wantStarts(tok(5), 0)
 		n.script.with(func() { n.script.strange = false })
 		n.wantReady(tok(5))
+	})
+}
+
+func TestANodeThatComesToHaveAWatchdogSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.guards, n.blind = true, true
+		n.run()
+		said := func() (all []bool) {
+			time.Sleep(20 * time.Second)
+			n.script.with(func() {
+				for _, h := range n.script.hellos {
+					all = append(all, decode[spec.NodeFacts](t, h.GetFactsJson()).Guards)
+				}
+			})
+			return all
+		}
+		if got := said(); !slices.Equal(got, []bool{false}) {
+			t.Errorf("without a watchdog: %v", got)
+		}
+		n.mu.Lock()
+		n.blind = false
+		n.mu.Unlock()
+		if got := said(); !slices.Equal(got, []bool{false, true}) {
+			t.Errorf("with one: %v", got)
+		}
 	})
 }
 
