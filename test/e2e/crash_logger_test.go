@@ -37,6 +37,35 @@ func (l *Lab) loggersOf(name string, gone ...int) (keeper, writer int) {
 	return keeper, writer
 }
 
+// killAtOnce kills programs of which none shall see another's end: all stand still before.
+func (l *Lab) killAtOnce(pids ...int) {
+	l.t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			l.t.Fatalf("stop %d: %v", pid, err)
+		}
+	}
+	l.eventually(time.Minute, "all stand still", func() error {
+		for _, pid := range pids {
+			if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || !strings.Contains(string(stat), ") T ") {
+				return fmt.Errorf("%d: %v %s", pid, err, stat)
+			}
+		}
+		return nil
+	})
+	l.kill(pids...)
+}
+
+// living are the programs of these parts that have not ended.
+func (l *Lab) living(parts ...string) (pids []int) {
+	for _, pid := range programs(parts...) {
+		if !zombie(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // newBeat waits until a member's log has a beat that it had not when asked.
 func (l *Lab) newBeat(name string) {
 	l.t.Helper()
@@ -95,7 +124,7 @@ func TestAKilledLoggerLosesNoMember(t *testing.T) {
 	t.Log("both are killed at once: the member ends at its next write, and has a logger again")
 	was := l.mustMember("life-0")
 	keeper, writer = l.loggersOf("life-0")
-	l.kill(keeper, writer)
+	l.killAtOnce(keeper, writer)
 	l.restartedInPlace(was)
 	l.newBeat("life-0")
 	l.stead("delete", "set", "life", "--wait", "--timeout", patience)
