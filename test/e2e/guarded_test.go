@@ -54,7 +54,7 @@ func TestGuardedMembersEndAtTheirBound(t *testing.T) {
 	}
 	ends()
 	if pids := watchdog(); len(pids) != 1 {
-		t.Errorf("watchdogs %v outlived the agent, want one", pids)
+		t.Errorf("watchdogs %v are left without the agent, want one", pids)
 	}
 	l.startServer()
 	l.startAgent()
