@@ -28,9 +28,9 @@ import (
 const (
 	// patience bounds every wait of a test: what takes longer hangs.
 	patience = 5 * time.Minute
-	// ttl is that of the nodes' sessions and of the leader: twice the least there is, for the
-	// machine may be slow and busy.
-	ttl = 2 * time.Second
+	// ttl is that of the nodes' sessions and of the leader: the least there is, so that
+	// on a busy machine one may lapse at any moment.
+	ttl = time.Second
 )
 
 // The tests mostly wait, so many more than there are cores run side by side.
@@ -49,6 +49,7 @@ type cluster struct {
 	log   *slog.Logger
 	audit *audit
 	nodes map[spec.NodeName]*node
+	ttl   time.Duration // of sessions and leaders
 
 	mu      sync.Mutex
 	store   store.Store
@@ -63,12 +64,18 @@ type cluster struct {
 // newCluster starts a server on s and an agent on each node.
 func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
 	t.Helper()
+	return newClusterOf(t, s, ttl, nodes...)
+}
+
+// newClusterOf has sessions and leaders of that ttl: with patience none ever lapses.
+func newClusterOf(t *testing.T, s store.Store, ttl time.Duration, nodes ...spec.NodeName) *cluster {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "box") // short: it holds sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{
-		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{},
+		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{}, ttl: ttl,
 		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
 		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}),
 	}
@@ -151,7 +158,7 @@ func (c *cluster) startServer() *serverProcess {
 	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{})}
 	srv, err := server.New(server.Config{
 		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
-		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: ttl, LeaderTTL: ttl,
+		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: c.ttl, LeaderTTL: c.ttl,
 		Logger: c.log.With("server", name),
 	})
 	if err == nil {
