@@ -26,6 +26,7 @@ type Agent struct {
 	gallery   *gallery
 	outbox    *outbox
 	reclaimer *reclaimer
+	guard     *guard // nil: this node guards no lives
 	contact   contact
 	// confirmed is the moment, on Clock, until which pictures and histories are.
 	confirmed atomic.Int64
@@ -74,6 +75,10 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.takeBook()
 	a.c.Pictures(a.gallery.all())
 
+	if err := a.beginGuard(ctx); err != nil {
+		return err
+	}
+	defer a.guard.end()
 	var group sync.WaitGroup
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -84,6 +89,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
 	group.Go(func() { a.repair(ctx) })
 	group.Go(func() { a.reclaimer.run(ctx) })
+	if a.guard != nil {
+		group.Go(func() { a.guard.run(ctx) })
+	}
 	a.sessions(ctx)
 	return nil
 }
@@ -99,6 +107,9 @@ func (a *Agent) share() {
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
 		Boot: a.c.Boot,
 		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker.Filled(), Logger: a.log,
+	}
+	if a.guard != nil {
+		a.shared.Guard = a.guard
 	}
 }
 

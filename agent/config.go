@@ -49,6 +49,12 @@ type Config struct {
 	// CLOCK_BOOTTIME.
 	Clock func() time.Duration
 
+	// Watchdog starts a watchdog (agent/watchdog) of the lives recorded in a directory; it
+	// is called when none runs there. Cgroup is where the processes of an identity are,
+	// below each hierarchy's root. nil, nil: this node guards no lives.
+	Watchdog func(dir string) error
+	Cgroup   func(spec.Identity) string
+
 	Tuning Tuning
 	Logger *slog.Logger
 }
@@ -78,6 +84,9 @@ func (c Config) filled() (Config, error) {
 		return c, errors.New("the agent's configuration lacks the run directory or the boot id")
 	case c.Home.Cluster() == "":
 		return c, errors.New("the node has not joined a cluster")
+	}
+	if (c.Watchdog == nil) != (c.Cgroup == nil) {
+		return c, errors.New("the agent's configuration lacks the watchdog or the cgroups")
 	}
 	if c.Gateway == "" {
 		c.Gateway = "169.254.1.1"

@@ -26,6 +26,11 @@ type node struct {
 	dns    []spec.Picture // as last handed over
 	mu     sync.Mutex
 
+	guards    bool   // its agents guard lives
+	blind     bool   // no watchdog comes up
+	unwatch   func() // ends the watchdog
+	watchdogs int    // that were started
+
 	home   *Home
 	agent  *Agent
 	cancel context.CancelFunc
@@ -43,16 +48,35 @@ func (n *node) run() {
 	home, err := Open(n.root, "n1")
 	must(n.t, err)
 	must(n.t, home.Join(n.t.Context(), n.script.dial, n.boot, spec.NodeFacts{}, slog.New(slog.DiscardHandler)))
-	a, err := New(Config{
+	n.start(home)
+}
+
+// run0 is run while no server needs to be there: the node has joined.
+func (n *node) run0() {
+	n.t.Helper()
+	home, err := Open(n.root, "n1")
+	must(n.t, err)
+	n.start(home)
+}
+
+func (n *node) clock() time.Duration { return time.Since(n.begun) }
+
+func (n *node) start(home *Home) {
+	n.t.Helper()
+	c := Config{
 		Home: home, RunDir: filepath.Join(n.root, "run", string(n.boot)), Dial: n.script.dial,
 		Runtime: n.host, Network: n.host, Volumes: n.host, Boot: n.boot, Logger: slog.New(slog.DiscardHandler),
-		Clock: func() time.Duration { return time.Since(n.begun) },
+		Clock: n.clock,
 		Pictures: func(ps []spec.Picture) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.dns = ps
 		},
-	})
+	}
+	if n.guards {
+		c.Cgroup, c.Watchdog = fakert.Cgroup, n.watch
+	}
+	a, err := New(c)
 	must(n.t, err)
 	ctx, cancel := context.WithCancel(n.t.Context())
 	n.home, n.agent, n.cancel, n.done = home, a, cancel, make(chan error, 1)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -20,8 +19,6 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
 )
-
-var errSilent = errors.New("the server does not answer pings")
 
 // sessions holds one session after the other until ctx ends. What ends them is
 // logged once, not each time.
@@ -74,7 +71,7 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	s := &session{
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),
-		pings: map[int64]time.Duration{},
+		pings: map[int64]time.Duration{}, guards: a.c.Facts.Guards,
 	}
 	a.contact.began(s.ttl)
 	defer a.contact.ended()
@@ -132,6 +129,7 @@ func receiveError(stream grpc.BidiStreamingClient[proto.FromNode, proto.ToNode],
 }
 
 func (a *Agent) helloMessage() (*proto.FromNode, error) {
+	a.c.Facts.Guards = a.guard != nil && a.guard.dir.Alive()
 	facts, err := json.Marshal(a.c.Facts)
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)
@@ -166,6 +164,8 @@ type session struct {
 	mu    sync.Mutex
 	pong  time.Time
 	pings map[int64]time.Duration // when those without an answer were sent, on Clock
+
+	guards bool // what hello said
 }
 
 // send sends what lies in the trash, then reports as they come due, and pings; it
@@ -195,8 +195,8 @@ func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
 		case <-s.a.outbox.wake:
 		case <-later:
 		case <-ping.C:
-			if s.silent() {
-				return errSilent
+			if err := s.stale(); err != nil {
+				return err
 			}
 			s.asked(n)
 			if err := s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Ping{Ping: &proto.Ping{Id: n}}}); err != nil {
@@ -205,33 +205,6 @@ func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
 			n++
 		}
 	}
-}
-
-func (s *session) asked(ping int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pings[ping] = s.a.c.Clock()
-}
-
-// answered takes a pong. What the members are shown is confirmed for a TTL from the
-// moment its ping was sent: until then no server can have ended this session, and so
-// counted the node's members otherwise (SAFETY S5).
-func (s *session) answered(p *proto.Pong) {
-	s.mu.Lock()
-	s.pong = time.Now()
-	sent, known := s.pings[p.GetId()]
-	maps.DeleteFunc(s.pings, func(id int64, _ time.Duration) bool { return id <= p.GetId() })
-	s.mu.Unlock()
-	s.a.contact.answered()
-	if known && p.GetCurrent() {
-		s.a.confirm(sent + s.ttl)
-	}
-}
-
-func (s *session) silent() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Since(s.pong) > s.ttl
 }
 
 func (s *session) sendReports(due []spec.Report) error {

@@ -31,6 +31,8 @@ const (
 	CauseStopped = "Stopped" // it was ended by an order and seen gone
 	CauseReboot  = "Reboot"  // the machine was booted since it was opened
 	CauseRefused = "Refused" // it was never started here and never will be
+	// CauseDeadline: it was guarded, and no server confirmed the node in time.
+	CauseDeadline = "DeadlinePassed"
 )
 
 // compactAt is the least number of records that makes a compaction worth while.

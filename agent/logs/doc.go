@@ -49,7 +49,12 @@ type Config struct {
 	Run       string `json:"run"`       // see RunName
 	FileBytes int64  `json:"fileBytes"` // rotate above this size; 0: 10 MiB
 	Files     int    `json:"files"`     // keep so many files of a run; 0: 5
+	// Guard is the record of the life that the logger guards (agent/watchdog); "": none.
+	Guard string `json:"guard,omitempty"`
 }
+
+// Token is that of the life that the run belongs to, as the record has it.
+func (c Config) Token() string { return c.Run[:max(0, strings.LastIndexByte(c.Run, '.'))] }
 
 // Encode makes the argument that ParseConfig reads.
 func (c Config) Encode() string {
@@ -71,6 +76,9 @@ func ParseConfig(s string) (Config, error) {
 	}
 	if _, ok := parseRun(c.Run); !ok {
 		return c, fmt.Errorf("%q is no run; want epoch.number.attempt", c.Run)
+	}
+	if c.Guard != "" && !filepath.IsAbs(c.Guard) {
+		return c, fmt.Errorf("record of a guarded life %q is not absolute", c.Guard)
 	}
 	if c.FileBytes <= 0 {
 		c.FileBytes = 10 << 20

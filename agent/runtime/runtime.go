@@ -86,6 +86,9 @@ type Log struct {
 	Dir       string // of the container, for all its runs; made when missing
 	FileBytes int64  // rotate above this size
 	Files     int    // keep so many
+	// Guard is the record of a guarded life (agent/watchdog), which its loggers guard as
+	// well; "": it is not guarded. Start fails unless one of them does.
+	Guard string
 }
 
 // State of a container.

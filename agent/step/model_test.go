@@ -22,6 +22,11 @@ type model struct {
 	// What stands on the host.
 	sandbox, link, scratch bool
 	away                   bool
+	// Every second token is guarded. cut: no server confirms the node, so that its
+	// deadlines pass; late: that of the open token did. Killers kill until their record
+	// goes, of the token that they know; watched: the watchdog has acknowledged it.
+	cut, late, watched bool
+	record             spec.Token
 
 	// The worker's memory.
 	orders   Orders
@@ -41,6 +46,19 @@ func newModel(seed int64) *model {
 	return &model{
 		rng: rand.New(rand.NewSource(seed)), seed: seed, box: Absent,
 		closed: map[spec.Token]bool{}, told: map[spec.Token]bool{}, stopped: map[spec.Token]bool{},
+	}
+}
+
+func guarded(t spec.Token) bool { return t.Number%2 == 1 }
+
+// killers kill what is condemned, at any moment.
+func (m *model) killers() {
+	if m.late && !m.record.IsZero() {
+		m.note("killers")
+		m.alive = spec.Token{}
+		if m.box == Running {
+			m.box = Exited
+		}
 	}
 }
 
@@ -132,6 +150,14 @@ func (m *model) look() (Wanted, Seen) {
 		Empty: m.alive.IsZero(), Signalled: m.signal, GraceOver: m.grace,
 		Removed: !m.left.containers, Detached: !m.left.link, Unmounted: !m.left.scratch, Unpinned: !m.left.sandbox,
 	}
+	if guarded(token) && standing != Closed {
+		s.Unwatched = !m.watched || m.record != token
+		s.Expired = standing == Open && (m.late || m.record != token)
+		s.Unconfirmed = standing == Fresh && m.cut
+		if standing == Fresh {
+			s.Unwatched = false // a watchdog runs
+		}
+	}
 	c := Container{Name: "db", State: m.box, Image: m.prepared.image, Due: m.rng.Intn(2) == 0, Cause: "CrashLoop"}
 	if m.box != Absent && m.boxOf != token {
 		c.State = Exited
@@ -149,7 +175,18 @@ func (m *model) do(op Op) error {
 		if m.closed[m.token] || !m.memory.Open.IsZero() || m.token.Compare(m.memory.Newest) <= 0 {
 			return fmt.Errorf("token %s was opened again", m.token)
 		}
+		if guarded(m.token) {
+			if m.cut {
+				return fmt.Errorf("token %s, guarded, was opened on a node that is cut off", m.token)
+			}
+			m.record, m.watched, m.late = m.token, false, false
+		}
 		m.memory.Open, m.memory.Newest = m.token, m.token
+	case Expire:
+		if !guarded(m.token) || m.memory.Open != m.token || !m.late {
+			return fmt.Errorf("token %s expired", m.token)
+		}
+		m.close(m.token)
 	case Refuse, CloseToken:
 		if op.Kind == CloseToken && !m.stopped[m.token] {
 			return fmt.Errorf("token %s was closed without an order", m.token)
@@ -174,6 +211,9 @@ func (m *model) do(op Op) error {
 		}
 		m.box, m.boxOf, m.left.containers = Created, m.token, true
 	case StartContainer:
+		if guarded(m.token) && (m.late || !m.watched || m.record != m.token) {
+			return fmt.Errorf("token %s was started past its deadline, or unguarded", m.token)
+		}
 		if m.memory.Open != m.token || m.closed[m.token] || !m.alive.IsZero() || m.boxOf != m.token || !m.link || !m.scratch {
 			return fmt.Errorf("token %s was started: open %s, alive %s", m.token, m.memory.Open, m.alive)
 		}
@@ -208,6 +248,9 @@ func (m *model) do(op Op) error {
 			return fmt.Errorf("token %s was told to be over: %+v", m.token, m)
 		}
 		m.told[m.token] = true
+		if m.record == m.token && m.closed[m.token] {
+			m.record, m.late, m.watched = spec.Token{}, false, false
+		}
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ func Next(w Wanted, s Seen) Op {
 		}
 		return tell(s)
 	}
+	if s.Standing == Open && s.Expired {
+		return s.hold(Op{Kind: Expire}) // whatever is ordered
+	}
 	switch w.Order {
 	case OrderStop:
 		return end(s)
@@ -40,6 +43,12 @@ func begin(w Wanted, s Seen) Op {
 		return s.hold(Op{Kind: Refuse})
 	}
 	if op, left := clear(s); left {
+		return op
+	}
+	if s.Unconfirmed {
+		return wait(CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it begins when one does")
+	}
+	if op, stop := s.unwatched(); stop {
 		return op
 	}
 	return s.hold(Op{Kind: OpenToken})
@@ -91,6 +100,9 @@ func container(s Seen, c Container) Op {
 	}
 	if !s.anyRunning() && !s.Empty && !s.loaded() {
 		return wait(CauseProcessLeft, "processes of this member are still there although no container runs")
+	}
+	if op, stop := s.unwatched(); stop {
+		return op
 	}
 	if c.State == Absent {
 		return Op{Kind: CreateContainer, Container: c.Name}
@@ -190,6 +202,14 @@ func (s Seen) blind() (Op, bool) {
 	}
 	if s.Unknown {
 		return wait(CauseRuntimeUnavailable, "containerd does not answer; what runs goes on"), true
+	}
+	return Op{}, false
+}
+
+// unwatched reports that nothing of the life may begin yet.
+func (s Seen) unwatched() (Op, bool) {
+	if s.Unwatched {
+		return wait(CauseUnwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before"), true
 	}
 	return Op{}, false
 }

@@ -32,6 +32,7 @@ func ended(state State, due, empty bool) Seen {
 
 func TestNext(t *testing.T) {
 	run, stop, none := Wanted{Order: OrderRun}, Wanted{Order: OrderStop}, Wanted{}
+	unwatched := wait(CauseUnwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before")
 	absent := func(change func(*Seen)) Seen { return with(gone(Open), change) }
 	cases := []struct {
 		name string
@@ -47,6 +48,23 @@ func TestNext(t *testing.T) {
 		{"nothing is opened beside what the ledger does not know", run, with(gone(Fresh), func(s *Seen) { s.Strange, s.Empty = "a stranger", false }), wait(CauseStray, "a stranger")},
 		{"a fresh life that is to stop is closed without being opened", stop, gone(Fresh), Op{Kind: CloseToken}},
 		{"a fresh life without order is left alone", none, gone(Fresh), Op{Kind: Nothing}},
+
+		{"a guarded life that would have missed its deadline already does not begin", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed = true }), wait(CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it begins when one does")},
+		{"nor does one that no watchdog would end", run, with(gone(Fresh), func(s *Seen) { s.Unwatched = true }), unwatched},
+		{"one that is unconfirmed is cleared away for all the same", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed, s.Detached = true, false }), Op{Kind: Detach}},
+		{"and refused, and stopped", stop, with(gone(Fresh), func(s *Seen) { s.Unconfirmed, s.Unwatched = true, true }), Op{Kind: CloseToken}},
+		{"an unwatched life is prepared", run, absent(func(s *Seen) { s.Unwatched = true }), Op{Kind: EnsureImage, Container: "db"}},
+		{"but no container of it is created", run, with(ended(Absent, true, true), func(s *Seen) { s.Unwatched, s.Containers[0].Image = true, true }), unwatched},
+		{"nor started", run, with(ended(Created, true, true), func(s *Seen) { s.Unwatched = true }), unwatched},
+		{"what runs of an unwatched life goes on", run, with(alive(), func(s *Seen) { s.Unwatched = true }), Op{Kind: Nothing}},
+		{"a missed deadline ends a life by order to run", run, with(alive(), func(s *Seen) { s.Expired = true }), Op{Kind: Expire}},
+		{"without any order", none, with(alive(), func(s *Seen) { s.Expired = true }), Op{Kind: Expire}},
+		{"in the grace of a stop", stop, with(alive(), func(s *Seen) { s.Expired, s.Signalled = true, true }), Op{Kind: Expire}},
+		{"and while the runtime is away", run, with(alive(), func(s *Seen) { s.Expired, s.Unknown = true, true }), Op{Kind: Expire}},
+		{"a deadline that cannot be closed is tried again", run, with(alive(), func(s *Seen) {
+			s.Expired, s.Held = true, []Held{{Expire, "", "LedgerError", "full"}}
+		}), wait("LedgerError", "full")},
+		{"of a closed token no deadline counts", run, with(gone(Closed), func(s *Seen) { s.Expired = true }), Op{Kind: ReportOver}},
 
 		{"a missing ConfigMap is waited for", run, absent(func(s *Seen) { s.Missing = "no ConfigMap etc" }), wait(CauseConfigMissing, "no ConfigMap etc")},
 		{"the image comes first", run, gone(Open), Op{Kind: EnsureImage, Container: "db"}},

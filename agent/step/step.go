@@ -61,6 +61,12 @@ type Seen struct {
 	// What is proven to be gone of any life of the identity.
 	Removed, Detached, Unmounted, Unpinned bool
 
+	// Of guarded lives only (SAFETY S3, S6). Expired: its deadline has passed, or nothing
+	// on this host would end it; that is final. Unconfirmed, of a fresh one: the deadline
+	// that it would have has passed already. Unwatched: the node's watchdog does not guard
+	// it yet, so that no container of it may begin.
+	Expired, Unconfirmed, Unwatched bool
+
 	// Held are operations that failed and whose back-off is not over.
 	Held []Held
 }
@@ -130,6 +136,7 @@ const (
 	RemoveScratch    Kind = "RemoveScratch"
 	RemoveSandbox    Kind = "RemoveSandbox"
 	CloseToken       Kind = "CloseToken"
+	Expire           Kind = "Expire" // close the token of a life that missed its deadline
 	ReportOver       Kind = "ReportOver"
 )
 
@@ -150,4 +157,6 @@ const (
 	CauseProcessLeft        = "ProcessLeft"
 	CauseGrace              = "Grace"
 	CauseUnhealthy          = "Unhealthy"
+	CauseUnconfirmed        = "Unconfirmed"
+	CauseUnwatched          = "Unwatched"
 )

@@ -15,7 +15,8 @@ var seedFlag = flag.Int64("seed", 0, "run the model with this seed only")
 func (m *model) disturb() {
 	newest := max(m.latest.Number, 1)
 	any := spec.Token{Epoch: 1, Number: 1 + m.rng.Int63n(newest)}
-	switch m.rng.Intn(14) {
+	m.killers()
+	switch m.rng.Intn(17) {
 	case 0:
 		m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
 		m.tell(m.latest, spec.GoalRun)
@@ -47,6 +48,20 @@ func (m *model) disturb() {
 		m.away = !m.away
 	case 9:
 		m.grace = m.signal
+	case 11:
+		m.cut = !m.cut
+		m.note("cut off: %v", m.cut)
+		// What missed its deadline was closed before the node is confirmed anew.
+		if !m.cut && m.late && m.memory.Open == m.record && !m.record.IsZero() {
+			m.close(m.record)
+		}
+	case 12:
+		if m.cut && !m.record.IsZero() {
+			m.note("the deadline of %s passes", m.record)
+			m.late = true
+		}
+	case 13, 14:
+		m.watched = !m.record.IsZero()
 	case 10:
 		if len(m.memory.Ends) > 0 && m.told[m.memory.Ends[0]] {
 			m.note("stored %s", m.memory.Ends[0])
@@ -73,14 +88,18 @@ func (m *model) step() error {
 
 // settle is the world without faults: what the server last wanted comes true.
 func (m *model) settle() error {
-	m.away = false
+	m.away, m.cut = false, false
+	if m.late && m.memory.Open == m.record && !m.record.IsZero() {
+		m.close(m.record)
+	}
 	if m.box == Lost { // its process ends at last
 		m.alive = spec.Token{}
 	}
 	m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
 	m.tell(m.latest, spec.GoalRun)
 	for range 60 {
-		m.grace = m.signal
+		m.grace, m.watched = m.signal, !m.record.IsZero()
+		m.killers()
 		if err := m.do(Next(m.look())); err != nil {
 			return err
 		}

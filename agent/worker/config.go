@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Config is what all workers of a node share. Every field but Prober and Starts is needed.
+// Config is what all workers of a node share. Every field but Prober, Guard and Starts is needed.
 type Config struct {
 	Runtime runtime.Runtime
 	Network runtime.Network
@@ -20,6 +20,8 @@ type Config struct {
 	Ledger  *ledger.Ledger
 	// Prober probes containers; nil: probes are not run and count as passed.
 	Prober Prober
+	// Guard keeps the deadlines of lives that have a bound; nil: this node begins none.
+	Guard Guard
 	// Starts has a place for each container that may be created or started at once:
 	// more than the host can do would only be slow enough to be given up. nil: any number.
 	Starts chan struct{}

@@ -113,6 +113,8 @@ func (w *Worker) perform(ctx context.Context, op step.Op) error {
 		return w.proven(w.c.Volumes.RemoveScratch(ctx, w.id), &w.left.scratch)
 	case step.RemoveSandbox:
 		return w.proven(w.c.Runtime.RemoveSandbox(ctx, w.id), &w.left.sandbox)
+	case step.Expire:
+		return w.c.Guard.Expire(w.id, w.token)
 	case step.CloseToken:
 		return w.c.Ledger.CloseToken(w.id, w.token, ledger.CauseStopped)
 	case step.ReportOver:
@@ -132,6 +134,12 @@ func (w *Worker) proven(err error, there *bool) error {
 func (w *Worker) openToken() error {
 	if err := w.saveLife(w.life); err != nil {
 		return err
+	}
+	// First, so that a token that is open here has a deadline, whenever an agent dies.
+	if bound := w.life.Member.Bound; bound > 0 {
+		if err := w.c.Guard.Begin(w.id, w.token, bound); err != nil {
+			return err
+		}
 	}
 	if err := w.c.Ledger.OpenToken(w.id, w.token); err != nil {
 		return err

@@ -64,6 +64,11 @@ func (w *Worker) removeContainers(ctx context.Context) error {
 // reportOver tells the end of the token; its traces on tmpfs go first.
 func (w *Worker) reportOver() error {
 	if w.standing == step.Closed {
+		if w.c.Guard != nil {
+			if err := w.c.Guard.Forget(w.id, w.token); err != nil {
+				return err
+			}
+		}
 		if err := w.forget(); err != nil {
 			return fmt.Errorf("forget the life: %w", err)
 		}

@@ -22,6 +22,8 @@ const (
 	causeLedger       = "LedgerError"
 	causeStop         = "StopError"
 	causeNotReady     = "NotReady"
+	// causeDeadline: a guarded life is over, for its node was not confirmed in time.
+	causeDeadline = "DeadlinePassed"
 )
 
 type holdKey struct {
@@ -104,7 +106,7 @@ func causeOf(kind step.Kind, err error) string {
 		return causeNetwork
 	case step.WriteFiles:
 		return causeFiles
-	case step.OpenToken, step.Refuse, step.CloseToken:
+	case step.OpenToken, step.Refuse, step.CloseToken, step.Expire:
 		return causeLedger
 	case step.CreateContainer, step.StartContainer, step.RemoveContainer:
 		return causeStart

@@ -46,6 +46,7 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 	s.Removed, s.Detached, s.Unpinned = !w.left.containers, !w.left.link, !w.left.sandbox
 	s.Unmounted = !w.left.scratch && w.seeClean(ctx, s)
 	s.Held = w.seenHeld()
+	w.seeGuard(&s)
 	return wanted, s
 }
 

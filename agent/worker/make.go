@@ -19,9 +19,12 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the log directory: %w", err)
 	}
+	log := runtime.Log{Dir: dir, FileBytes: w.c.Tuning.LogBytes, Files: w.c.Tuning.LogFiles}
+	if w.life.Member.Bound > 0 {
+		log.Guard = w.c.Guard.Record(w.id)
+	}
 	desc, err := files.Build(w.life, c, w.c.Node, w.c.Find, files.Parts{
-		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs,
-		Log: runtime.Log{Dir: dir, FileBytes: w.c.Tuning.LogBytes, Files: w.c.Tuning.LogFiles},
+		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs, Log: log,
 	})
 	if err != nil {
 		return err
@@ -50,6 +53,9 @@ func (w *Worker) start(ctx context.Context, id runtime.ContainerID, b *box) erro
 		if err := files.WriteVolumeNew(w.place, nil); err != nil {
 			return err
 		}
+	}
+	if err := w.mayStart(); err != nil {
+		return err
 	}
 	err := w.c.Runtime.Start(ctx, id)
 	w.dirty = true

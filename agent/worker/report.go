@@ -24,7 +24,7 @@ func (w *Worker) report(op step.Op) {
 	w.updateReady()
 	r := spec.Report{
 		ID: w.id, Token: w.token, Node: w.c.Node.Name,
-		Phase: w.state.Phase, Ready: w.state.Ready, Containers: w.containerReports(),
+		Phase: w.state.Phase, Bound: w.bound(), Ready: w.state.Ready, Containers: w.containerReports(),
 	}
 	if w.state.Ready {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince
@@ -203,7 +203,7 @@ const messageSpent = "a newer token of the identity is known on this node; this 
 // reportEnd tells that the token is over: proven gone, or refused before anything
 // was started.
 func (w *Worker) reportEnd() {
-	r := spec.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: spec.PhaseStopped, Seq: w.c.Seq(), At: time.Now()}
+	r := spec.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: spec.PhaseStopped, Bound: w.bound(), Seq: w.c.Seq(), At: time.Now()}
 	cause := w.endCause()
 	switch {
 	case w.standing == step.Spent:
@@ -213,6 +213,9 @@ func (w *Worker) reportEnd() {
 		r.Message = "the node was booted since the member was assigned to it; nothing was started"
 	case cause == ledger.CauseReboot:
 		r.Cause, r.Message = "Reboot", "the node was booted; nothing of the member is left"
+	case cause == ledger.CauseDeadline:
+		r.Cause = causeDeadline
+		r.Message = "no server confirmed the node within the member's bound (nodeLoss.after); it was ended here"
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,6 +50,8 @@ type Worker struct {
 	stopAt   time.Time // when the grace is over
 	wrote    time.Time // files were written
 	renew    time.Time // when they are to be written again; zero: nothing changed
+
+	guardWait bool // the watchdog must say something first
 }
 
 // kicks are what others noticed since the worker last looked.
@@ -143,6 +145,16 @@ func (w *Worker) Confirmed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kicks.confirmed = true
+	w.nudge()
+}
+
+// Expired tells that the life's token was closed because it missed its deadline.
+func (w *Worker) Expired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancelOp != nil {
+		w.cancelOp()
+	}
 	w.nudge()
 }
 
@@ -270,6 +282,9 @@ func (w *Worker) next() time.Time {
 		sooner(w.stopAt)
 	}
 	sooner(w.renew)
+	if w.guardWait {
+		sooner(now.Add(guardAgain))
+	}
 	if left, ok := w.untilAvailable(); ok {
 		sooner(now.Add(left))
 	}

@@ -1,9 +1,11 @@
 // Command stead-node is the part of Stead that must outlive it: the logger of a
-// container, started by containerd's shim. It links the standard library only, so
-// that two processes a container cost next to nothing, and stays at a versioned
-// path, because a logger that ends kills its container.
+// container, started by containerd's shim, and the watchdog of the node's guarded
+// lives. It links the standard library and x/sys/unix only, so that two processes a
+// container cost next to nothing, and stays at a versioned path, because a logger that
+// ends kills its container.
 //
 //	stead-node logger CONFIG   copy fd 3 (stdout) and fd 4 (stderr) to log files
+//	stead-node watchdog DIR    end guarded lives recorded in DIR past their deadline
 //	stead-node version         print the version
 package main
 
@@ -23,8 +25,8 @@ var version = "dev"
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run does one verb and returns the exit code: 0 done, 1 a stream could not be
-// read to its end, 2 wrong use.
+// run does one verb and returns the exit code: 0 done, 1 a stream could not be read to
+// its end, a life could not be guarded, or another watchdog runs, 2 wrong use.
 func run(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case len(args) == 1 && args[0] == "version":
@@ -32,8 +34,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 0
 	case len(args) == 2 && slices.Contains([]string{"logger", "keeper", "writer", "again"}, args[0]):
 		return logger(args[0], args[1], stderr)
+	case len(args) == 2 && args[0] == "watchdog":
+		return serveWatchdog(args[1], stderr)
 	}
-	fmt.Fprintln(stderr, "usage: stead-node logger CONFIG | version")
+	fmt.Fprintln(stderr, "usage: stead-node logger CONFIG | watchdog DIR | version")
 	return 2
 }
 
@@ -49,12 +53,24 @@ func logger(role, arg string, stderr io.Writer) int {
 	}
 	h := &half{cfg: cfg, arg: arg, first: role != "again", tell: stderr}
 	h.streams = [2]*os.File{os.NewFile(3, "stdout"), os.NewFile(4, "stderr")}
+	guard := ward(cfg)
 	if role != "logger" {
+		if guard != nil {
+			go guard.Guard()
+		}
 		peer := os.NewFile(5, "peer")
 		if role == "keeper" {
 			return h.keep(peer)
 		}
 		return h.write(peer)
+	}
+	if guard != nil {
+		// To the shim our end is like fd 5 closed; the agent sees that nobody guards.
+		if err := guard.Check(); err != nil {
+			fmt.Fprintln(stderr, "stead-node logger:", err)
+			return 1
+		}
+		go guard.Guard()
 	}
 	// Before anything is started: while fd 5 is open the container's start hangs.
 	if err := syscall.Close(5); err != nil {

@@ -125,7 +125,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
 		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
 		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Logger: log,
-		Repair: h.repair, Changed: h.changed,
+		Repair: h.repair, Changed: h.changed, Watchdog: h.watch, Cgroup: h.runtime.Cgroup,
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func checkCommand() *cobra.Command {
 		Short: "List what Stead sets on this host's network, and what is in its way",
 		Long: `List every route, address, sysctl, link and nft table that the agent of this root
 sets on the host, whether it stands, and what of the host's own keeps members from
-being reached. Nothing is changed. Exit code 1 when something is missing or in the
+being reached; and whether a watchdog runs, of the members that are guarded. Nothing is changed. Exit code 1 when something is missing or in the
 way; a running agent puts back what is missing within seconds.`,
 		Example: "  stead agent check --root /var/lib/stead/agent",
 		Args:    exactly(0, "no arguments"),
@@ -76,6 +76,15 @@ func check(ctx context.Context, o hostOptions, out io.Writer) error {
 			set, fit = "no", false
 		}
 		t.row(s.Kind, s.What, set)
+	}
+	if lives, alive, err := agent.Watched(o.RunDir); err != nil {
+		return err
+	} else if lives > 0 || alive {
+		set := "yes"
+		if !alive {
+			set, fit = "no", false
+		}
+		t.row("watchdog", fmt.Sprintf("ends guarded lives past their deadline; now %d", lives), set)
 	}
 	if err := t.flush(); err != nil {
 		return err

@@ -89,6 +89,7 @@ type host struct {
 	volumes *volume.Volumes
 	dns     *dnsd.Server
 	reach   *reacher
+	node    string // path of stead-node
 	log     *slog.Logger
 	changed chan struct{} // something of the host's network went
 
@@ -123,7 +124,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 		return nil, err
 	}
 	name := "stead-" + id[:8] + "-" + o.Node
-	h := &host{log: log, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
+	h := &host{node: logger, log: log, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
 	})

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/stead-project/stead/agent/watchdog"
 )
 
 // carried holds stead-node, the tiny program that outlives the agent; make build
@@ -44,4 +46,17 @@ func layNode(root string) (string, error) {
 		return "", fmt.Errorf("lay stead-node: %w", err)
 	}
 	return path, nil
+}
+
+// watch starts a watchdog of the lives recorded in dir, apart from us: it outlives this
+// process, and what ends the agent's cgroup does not end it.
+func (h *host) watch(dir string) error {
+	pid, err := watchdog.Start(h.node, watchdog.Dir(dir))
+	if err != nil {
+		return err
+	}
+	if err := h.runtime.Put("watchdog", pid); err != nil {
+		h.log.Warn("watchdog left in the agent's cgroup", "err", err)
+	}
+	return nil
 }

@@ -47,7 +47,8 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 	return fmt.Errorf("revoke lease %d: %w", id, readError(err))
 }
 
-// Status implements store.Store: that of the first endpoint which answers.
+// Status implements store.Store: that of the endpoint which answers first. All are asked
+// at once, for one that hangs must not use up the time of the others.
 func (s *Store) Status(ctx context.Context) (store.Status, error) {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
@@ -55,22 +56,36 @@ func (s *Store) Status(ctx context.Context) (store.Status, error) {
 	if len(endpoints) == 0 {
 		endpoints = []string{""} // in-process
 	}
-	var errs []error
-	for _, endpoint := range endpoints {
-		resp, err := s.client.Status(ctx, endpoint)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		return store.Status{
-			Rev:        store.Rev(resp.Header.Revision),
-			SizeBytes:  resp.DbSize,
-			QuotaBytes: resp.DbSizeQuota,
-			Alarm:      strings.Join(resp.Errors, "; "),
-			Version:    resp.Version,
-		}, nil
+	type answer struct {
+		resp *clientv3.StatusResponse
+		err  error
 	}
-	return store.Status{}, fmt.Errorf("status: %w", readError(errors.Join(errs...)))
+	answers := make(chan answer, len(endpoints))
+	for _, endpoint := range endpoints {
+		go func() {
+			resp, err := s.client.Status(ctx, endpoint)
+			answers <- answer{resp, err}
+		}()
+	}
+	var first *clientv3.StatusResponse
+	var errs []error
+	for range endpoints {
+		a := <-answers
+		if errs = append(errs, a.err); a.err == nil && first == nil {
+			first = a.resp
+			cancel() // the others end
+		}
+	}
+	if first == nil {
+		return store.Status{}, fmt.Errorf("status: %w", readError(errors.Join(errs...)))
+	}
+	return store.Status{
+		Rev:        store.Rev(first.Header.Revision),
+		SizeBytes:  first.DbSize,
+		QuotaBytes: first.DbSizeQuota,
+		Alarm:      strings.Join(first.Errors, "; "),
+		Version:    first.Version,
+	}, nil
 }
 
 // Compact forgets the history before rev, of the whole server and not only of the

@@ -95,6 +95,24 @@ func TestWithASilentServer(t *testing.T) {
 	unavailable(t, s)
 }
 
+func TestStatusDoesNotWaitForAServerThatHangs(t *testing.T) {
+	hung, fine := socket(t), socket(t)
+	l, err := net.Listen("unix", hung)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	embedded(t, fine)
+	s, err := etcdstore.New(etcdstore.Config{Endpoints: []string{"unix://" + hung, "unix://" + fine}, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got, err := s.Status(t.Context()); err != nil || got.Version == "" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 // unavailable checks what every method says, in time, when there is no answer.
 func unavailable(t *testing.T, s *etcdstore.Store) {
 	t.Helper()

@@ -30,15 +30,7 @@ func externalStore() bool { return os.Getenv("STEAD_E2E_STORE") == "external" }
 // certificates, and makes servers use it from now on.
 func (l *Lab) startStore() {
 	l.t.Helper()
-	binary, err := exec.LookPath("etcd")
-	if err != nil {
-		if binary, err = filepath.Abs("../../.cache/tools/usr/bin/etcd"); err == nil {
-			_, err = os.Stat(binary)
-		}
-		if err != nil {
-			l.t.Fatalf("no etcd: %v; run make e2e", err)
-		}
-	}
+	binary := l.etcdBinary()
 	if l.certs == nil {
 		l.certs = newCerts(l)
 	}
@@ -58,6 +50,21 @@ func (l *Lab) startStore() {
 		}
 		return nil
 	})
+}
+
+// etcdBinary is Debian's etcd.
+func (l *Lab) etcdBinary() string {
+	l.t.Helper()
+	binary, err := exec.LookPath("etcd")
+	if err != nil {
+		if binary, err = filepath.Abs("../../.cache/tools/usr/bin/etcd"); err == nil {
+			_, err = os.Stat(binary)
+		}
+		if err != nil {
+			l.t.Fatalf("no etcd: %v; run make e2e", err)
+		}
+	}
+	return binary
 }
 
 // ownStore is for tests about the embedded store: servers use it, whatever
@@ -100,6 +107,9 @@ func (c *certs) make(name string, parent *tls.Certificate) tls.Certificate {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	for i := range controls { // of a cluster's own machines
+		about.IPAddresses = append(about.IPAddresses, net.ParseIP(controlAddress(i)))
 	}
 	if name == "nameless" { // etcd's gateway refuses a certificate that names a user
 		about.Subject = pkix.Name{Organization: []string{"stead"}}

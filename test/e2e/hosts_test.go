@@ -24,13 +24,18 @@ func newHosts(t *testing.T, n int) []*Lab {
 	hosts[0].run("ip", "-n", sw, "link", "add", "br0", "address", "02:00:00:00:00:01", "type", "bridge")
 	hosts[0].run("ip", "-n", sw, "link", "set", "br0", "up")
 	for i, l := range hosts {
-		port := fmt.Sprint("h", i)
-		l.run("ip", "-n", l.Name, "link", "add", "up0", "type", "veth", "peer", "name", port, "netns", sw)
-		l.run("ip", "-n", sw, "link", "set", port, "master", "br0", "up")
-		l.run("ip", "-n", l.Name, "address", "add", fmt.Sprintf("172.31.9.%d/24", i+1), "dev", "up0")
-		l.run("ip", "-n", l.Name, "link", "set", "up0", "up")
+		l.plug(sw, fmt.Sprint("h", i), fmt.Sprintf("172.31.9.%d/24", i+1))
 	}
 	return hosts
+}
+
+// plug connects a machine to a port of the switch, by its link up0.
+func (l *Lab) plug(sw, port, address string) {
+	l.t.Helper()
+	l.run("ip", "-n", l.Name, "link", "add", "up0", "type", "veth", "peer", "name", port, "netns", sw)
+	l.run("ip", "-n", sw, "link", "set", port, "master", "br0", "up")
+	l.run("ip", "-n", l.Name, "address", "add", address, "dev", "up0")
+	l.run("ip", "-n", l.Name, "link", "set", "up0", "up")
 }
 
 // api is where the first host's server answers the others.

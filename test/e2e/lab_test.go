@@ -31,6 +31,8 @@ type Lab struct {
 	certs      *certs
 	storeFlags []string // of servers, for the external etcd
 	join       []string // flags of an agent that has its servers on other hosts
+	boot       string   // file with the host's boot id; empty: the kernel's
+	client     string   // client file of who has no server on the machine; empty: Socket
 }
 
 // gateway is where DNS answers inside a lab.
@@ -38,6 +40,17 @@ const gateway = "169.254.1.1"
 
 // newLab makes a host with a running containerd and registers its removal.
 func newLab(t testing.TB) *Lab {
+	t.Helper()
+	l := newPlace(t)
+	l.startContainerd()
+	if externalStore() {
+		l.startStore()
+	}
+	return l
+}
+
+// newPlace makes a machine without containerd, which runs no members.
+func newPlace(t testing.TB) *Lab {
 	t.Helper()
 	needRoot(t)
 	sweepOnce.Do(func() { sweep(t) })
@@ -52,10 +65,6 @@ func newLab(t testing.TB) *Lab {
 	t.Cleanup(l.remove)
 	l.run("ip", "netns", "add", l.Name)
 	l.run("ip", "-n", l.Name, "link", "set", "lo", "up")
-	l.startContainerd()
-	if externalStore() {
-		l.startStore()
-	}
 	return l
 }
 
@@ -110,6 +119,9 @@ func (l *Lab) stead(args ...string) string {
 }
 
 func (l *Lab) trySteadFor(limit time.Duration, args ...string) (string, error) {
+	if l.client != "" {
+		return l.inside(limit, steadBinary, append([]string{"--config", l.client}, args...)...)
+	}
 	return l.try(limit, steadBinary, append([]string{"--server", "unix://" + l.Socket}, args...)...)
 }
 

@@ -52,8 +52,12 @@ func (l *Lab) startServer(flags ...string) {
 
 // agentFlags place an agent into the lab.
 func (l *Lab) agentFlags() []string {
-	return []string{"--root", l.path("agent"), "--run-dir", l.path("run"), "--node", l.nodeName(),
+	flags := []string{"--root", l.path("agent"), "--run-dir", l.path("run"), "--node", l.nodeName(),
 		"--containerd", l.containerdSocket()}
+	if l.boot != "" {
+		flags = append(flags, "--boot-id", l.boot)
+	}
+	return flags
 }
 
 // startAgent starts (again) the agent and waits until its node is connected.

@@ -72,8 +72,14 @@ func (d *database) edit() string {
 	return fmt.Sprint("v", d.edits)
 }
 
-// applyVariant applies the example with the witness, a variable and an image.
+// applyVariant applies the example as variant says.
 func (d *database) applyVariant(value, image string, flags ...string) {
+	d.t.Helper()
+	d.apply(d.set, d.variant(value, image), flags...)
+}
+
+// variant is the example with the witness, a variable and an image.
+func (d *database) variant(value, image string) string {
 	d.t.Helper()
 	text, err := os.ReadFile("../../examples/" + d.set + ".yaml")
 	if err != nil {
@@ -89,7 +95,7 @@ func (d *database) applyVariant(value, image string, flags ...string) {
 		}
 		manifest = strings.Replace(manifest, change[0], change[1], 1)
 	}
-	d.apply(d.set, manifest, flags...)
+	return manifest
 }
 
 func (d *database) name(ordinal int) string { return fmt.Sprint(d.set, "-", ordinal) }

@@ -33,6 +33,11 @@ func sweep(t testing.TB) {
 		l.startContainerd()
 		l.purge()
 		l.remove()
+		for _, more := range []string{"-sw", "-out"} { // of the hosts' switch
+			if _, err := os.Stat("/run/netns/" + l.Name + more); err == nil {
+				l.run("ip", "netns", "del", l.Name+more)
+			}
+		}
 	}
 }
 

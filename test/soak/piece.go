@@ -48,6 +48,11 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
+		name: "matrix", what: "three servers, four hosts, etcd and ZooKeeper: every fault in turn, by chance",
+		pkg: "./test/e2e", test: "^TestNothingIsLostThroughTheMatrixOfFaults$", env: byChance,
+		tells: []string{"soak for", "acts:", "load:"},
+	},
+	{
 		name: "many", what: "200 members on one node: created, updated and deleted, with nothing left behind",
 		pkg: "./test/e2e", test: "^TestManyMembersLeaveNothingBehind$",
 		env: func(uint64, time.Duration) []string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/watchdog"
 )
 
 const runcRuntime = "io.containerd.runc.v2"
@@ -76,7 +77,7 @@ func (r *Runtime) labels(c runtime.Container) (map[string]string, error) {
 	if c.Log.Dir != "" {
 		log := logs.Config{
 			Dir: c.Log.Dir, Run: logs.RunName(c.Token.Epoch, c.Token.Number, c.Attempt),
-			FileBytes: c.Log.FileBytes, Files: c.Log.Files,
+			FileBytes: c.Log.FileBytes, Files: c.Log.Files, Guard: c.Log.Guard,
 		}
 		if _, err := logs.ParseConfig(log.Encode()); err != nil {
 			return nil, err // a logger that refuses it would kill the container
@@ -129,7 +130,7 @@ func (r *Runtime) Start(ctx context.Context, id runtime.ContainerID) error {
 
 // newTask makes the process, not running the program yet.
 func (r *Runtime) newTask(ctx context.Context, c containerd.Container, id runtime.ContainerID) (containerd.Task, error) {
-	empty, err := r.cgroups.empty(memberDir(id.ID) + "/" + id.Name)
+	empty, err := r.cgroups.Empty(memberDir(id.ID) + "/" + id.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -159,9 +160,12 @@ func (r *Runtime) newTask(ctx context.Context, c containerd.Container, id runtim
 // startTask lets the program run, once its process was seen where it will be
 // looked for.
 func (r *Runtime) startTask(ctx context.Context, c containerd.Container, task containerd.Task, id runtime.ContainerID) error {
-	empty, err := r.cgroups.empty(memberDir(id.ID) + "/" + id.Name)
+	empty, err := r.cgroups.Empty(memberDir(id.ID) + "/" + id.Name)
 	if err == nil && empty {
 		err = fmt.Errorf("its process is not in cgroup %s: nothing could prove its end", r.cgroupPath(id))
+	}
+	if err == nil {
+		err = guarded(ctx, c, id)
 	}
 	if err == nil {
 		err = task.Start(ctx)
@@ -173,6 +177,20 @@ func (r *Runtime) startTask(ctx context.Context, c containerd.Container, task co
 		return errors.Join(err, gone) // still marked as started
 	}
 	return errors.Join(err, r.unmark(ctx, c))
+}
+
+// guarded refuses a guarded life whose logger does not guard it: to the shim one that
+// refused is like one that is ready.
+func guarded(ctx context.Context, c containerd.Container, id runtime.ContainerID) error {
+	labels, err := c.Labels(ctx)
+	if err != nil || labels[labelLog] == "" {
+		return err
+	}
+	log, err := logs.ParseConfig(labels[labelLog])
+	if err != nil || log.Guard == "" || watchdog.Holds(log.Guard, id.Name, log.Run) {
+		return err
+	}
+	return errors.New("its logger does not guard the life: its deadline has passed, or its record is gone")
 }
 
 // unmark takes the started mark back after a proven failure. SetLabels cannot
@@ -253,12 +271,12 @@ func (r *Runtime) Remove(ctx context.Context, id runtime.ContainerID) error {
 func (r *Runtime) endTask(ctx context.Context, c containerd.Container, cgroup string) error {
 	kill, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
-	if err := r.cgroups.kill(kill, cgroup); err != nil {
+	if err := r.cgroups.Kill(kill, cgroup); err != nil {
 		return err
 	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
-		return errors.Join(r.reapShims(c.ID()), r.cgroups.remove(cgroup))
+		return errors.Join(r.reapShims(c.ID()), r.cgroups.Remove(cgroup))
 	}
 	if err != nil {
 		return err
@@ -266,8 +284,8 @@ func (r *Runtime) endTask(ctx context.Context, c containerd.Container, cgroup st
 	if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
-	if empty, err := r.cgroups.empty(cgroup); err != nil || !empty {
+	if empty, err := r.cgroups.Empty(cgroup); err != nil || !empty {
 		return errors.Join(err, errors.New("processes are left"))
 	}
-	return r.cgroups.remove(cgroup)
+	return r.cgroups.Remove(cgroup)
 }

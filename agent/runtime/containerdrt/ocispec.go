@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
 )
 
 const (
@@ -164,9 +165,18 @@ func (r *Runtime) isolate(ctx context.Context, s *oci.Spec, c runtime.Container)
 	return nil
 }
 
+// Cgroup is where all processes of an identity are, below each hierarchy's root.
+func (r *Runtime) Cgroup(id spec.Identity) string {
+	return filepath.Join(r.cgroups.Parent(), memberDir(id))
+}
+
+// Put moves a process of ours that is no member's into a cgroup of its own below our
+// parent, which Purge ends with all else. No member's has a name without a dot.
+func (r *Runtime) Put(name string, pid int) error { return r.cgroups.Put(name, pid) }
+
 // cgroupPath is where a container's processes are, below the hierarchy's root.
 func (r *Runtime) cgroupPath(id runtime.ContainerID) string {
-	return filepath.Join(r.cgroups.parent, memberDir(id.ID), id.Name)
+	return filepath.Join(r.cgroups.Parent(), memberDir(id.ID), id.Name)
 }
 
 // mounts adds the container's mounts, shallow before deep, each in place of a
@@ -214,7 +224,7 @@ func (r *Runtime) limits(s *oci.Spec, c runtime.Container) {
 	if c.MemoryBytes > 0 {
 		limit := c.MemoryBytes
 		res.Memory = &specs.LinuxMemory{Limit: &limit}
-		if r.cgroups.swapCounted() {
+		if r.cgroups.SwapCounted() {
 			res.Memory.Swap = &limit // memory and swap together: no swap
 		}
 	}

@@ -27,7 +27,7 @@ func (r *Runtime) Purge(ctx context.Context) error {
 		r.purgeContainers(ctx),
 		r.reapShims(""),
 		r.purgeSandboxes(ctx),
-		r.cgroups.remove("."),
+		r.cgroups.Remove("."),
 		r.purgeStore(ctx),
 		os.RemoveAll(r.runcRoot()),
 		os.RemoveAll(filepath.Join(r.cfg.RunDir, "fifo")),
@@ -36,7 +36,7 @@ func (r *Runtime) Purge(ctx context.Context) error {
 }
 
 func (r *Runtime) purgeContainers(ctx context.Context) error {
-	if err := r.cgroups.kill(ctx, "."); err != nil {
+	if err := r.cgroups.Kill(ctx, "."); err != nil {
 		return err
 	}
 	all, err := r.client.Containers(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
+	"github.com/stead-project/stead/agent/cgroup"
 	"github.com/stead-project/stead/agent/runtime"
 )
 
@@ -54,7 +55,7 @@ type Config struct {
 func (c *Config) Check() error {
 	c.Address = or(c.Address, "/run/containerd/containerd.sock")
 	c.HostsDir = or(c.HostsDir, "/etc/containerd/certs.d")
-	c.CgroupRoot = or(c.CgroupRoot, "/sys/fs/cgroup")
+	c.CgroupRoot = or(c.CgroupRoot, cgroup.Root)
 	switch {
 	case namespaceInvalid(c.Namespace):
 		return fmt.Errorf("%q is no containerd namespace", c.Namespace)
@@ -74,7 +75,7 @@ func namespaceInvalid(ns string) bool { return len(ns) > maxID || !validID.Match
 type Runtime struct {
 	cfg     Config
 	client  *containerd.Client
-	cgroups cgroups
+	cgroups cgroup.Tree
 	images  keyed // one pull of a name at a time
 	execs   atomic.Int64
 
@@ -96,7 +97,7 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	return &Runtime{
 		cfg: cfg, client: client, snapshotter: cfg.Snapshotter,
-		cgroups: cgroups{root: cfg.CgroupRoot, parent: filepath.Clean(cfg.CgroupParent), mounts: "/proc/self/mountinfo", known: &trees{}},
+		cgroups: cgroup.New(cfg.CgroupRoot, cfg.CgroupParent),
 		images:  keyed{held: map[string]chan struct{}{}},
 	}, nil
 }

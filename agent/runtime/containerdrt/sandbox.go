@@ -46,7 +46,7 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, id spec.Identity, token spe
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
 	}
-	empty, err := r.cgroups.empty(memberDir(id))
+	empty, err := r.cgroups.Empty(memberDir(id))
 	if err != nil {
 		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
 	}
@@ -200,7 +200,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, id spec.Identity) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	empty, err := r.cgroups.empty(memberDir(id))
+	empty, err := r.cgroups.Empty(memberDir(id))
 	if err != nil {
 		return fmt.Errorf("remove sandbox of %s: %w", id, err)
 	}
@@ -208,7 +208,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, id spec.Identity) error {
 		return fmt.Errorf("remove sandbox of %s: processes are left: %w", id, runtime.ErrExists)
 	}
 	dir := r.sandboxDir(id)
-	if err := errors.Join(r.cgroups.remove(memberDir(id)), unpin(dir)); err != nil {
+	if err := errors.Join(r.cgroups.Remove(memberDir(id)), unpin(dir)); err != nil {
 		return fmt.Errorf("remove sandbox of %s: %w", id, err)
 	}
 	// Last, so that an interrupted removal is still listed.
@@ -224,7 +224,7 @@ func (r *Runtime) Empty(ctx context.Context, id spec.Identity) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	empty, err := r.cgroups.empty(memberDir(id))
+	empty, err := r.cgroups.Empty(memberDir(id))
 	if err != nil {
 		return false, fmt.Errorf("look for processes of %s: %w", id, err)
 	}
@@ -238,7 +238,7 @@ const killTime = 10 * time.Second
 func (r *Runtime) KillAll(ctx context.Context, id spec.Identity) error {
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
-	return r.cgroups.kill(ctx, memberDir(id))
+	return r.cgroups.Kill(ctx, memberDir(id))
 }
 
 func globQuote(s string) string {

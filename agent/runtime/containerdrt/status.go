@@ -110,7 +110,7 @@ func (r *Runtime) see(ctx context.Context, rec containers.Container) (runtime.St
 }
 
 func (r *Runtime) seeUnanswered(s *runtime.Status) error {
-	empty, err := r.cgroups.empty(memberDir(s.ID.ID) + "/" + s.ID.Name)
+	empty, err := r.cgroups.Empty(memberDir(s.ID.ID) + "/" + s.ID.Name)
 	s.State = runtime.Running
 	if empty {
 		s.State = runtime.Lost
@@ -125,7 +125,7 @@ func (r *Runtime) exit(id runtime.ContainerID, code int, at time.Time) (runtime.
 	if code != 128+int(syscall.SIGKILL) {
 		return e, nil
 	}
-	kills, err := r.cgroups.oomKills(memberDir(id.ID) + "/" + id.Name)
+	kills, err := r.cgroups.OOMKills(memberDir(id.ID) + "/" + id.Name)
 	e.OOM = kills > 0
 	return e, err
 }

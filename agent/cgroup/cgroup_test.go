@@ -1,4 +1,4 @@
-package containerdrt
+package cgroup
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // tree is a picture of cgroups: mountinfo lines and files below a directory.
-func tree(t *testing.T, mounts string, files map[string]string) cgroups {
+func tree(t *testing.T, mounts string, files map[string]string) Tree {
 	t.Helper()
 	root := t.TempDir()
 	info := filepath.Join(root, "mountinfo")
@@ -29,7 +30,7 @@ func tree(t *testing.T, mounts string, files map[string]string) cgroups {
 			t.Fatal(err)
 		}
 	}
-	return cgroups{root: root, parent: "/stead", mounts: info}
+	return Tree{root: root, parent: "/stead", mounts: info}
 }
 
 const (
@@ -61,7 +62,7 @@ func TestEmptyIsSeenInEveryHierarchy(t *testing.T) {
 		{"what cannot be read proves nothing", unified, map[string]string{"stead/a/cgroup.procs": "what\n"}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := tree(t, c.mounts, c.files).empty("a")
+			got, err := tree(t, c.mounts, c.files).Empty("a")
 			if got != c.want || (err != nil) != c.fails {
 				t.Errorf("got %v, %v; want %v, failure %v", got, err, c.want, c.fails)
 			}
@@ -74,7 +75,7 @@ func TestKillEndsWithItsContextWhileAProcessIsLeft(t *testing.T) {
 	c := tree(t, hybrid, map[string]string{"memory/stead/a/cgroup.procs": "0\n"})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if err := c.kill(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := c.Kill(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the context's end", err)
 	}
 }
@@ -98,7 +99,7 @@ func TestKillSignalsTheProcessesOfTheCgroupOnly(t *testing.T) {
 	if err := inside.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the one inside: %v, want it killed", err)
 	}
-	if err := outside.Process.Signal(os.Signal(signal(0))); err != nil {
+	if err := outside.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("the one outside: %v, want it alive", err)
 	}
 }
@@ -113,7 +114,7 @@ func TestKillsForMemoryAreCounted(t *testing.T) {
 		{"none", unified, "stead/a/memory.events", "oom_kill 0\n", 0},
 		{"no counter", unified, "stead/a/cgroup.procs", "", 0},
 	} {
-		got, err := tree(t, c.mounts, map[string]string{c.file: c.text}).oomKills("a")
+		got, err := tree(t, c.mounts, map[string]string{c.file: c.text}).OOMKills("a")
 		if got != c.want || err != nil {
 			t.Errorf("%s: %d, %v; want %d", c.name, got, err, c.want)
 		}
@@ -124,7 +125,7 @@ func TestATreeThatIsNoLongerMountedIsSeen(t *testing.T) {
 	c := tree(t, hybrid, map[string]string{"unified/x": "", "memory/x": "", "freezer/stead/a/cgroup.procs": "12\n"})
 	c.known = &trees{}
 	for range 2 {
-		if empty, err := c.empty("a"); empty || err != nil {
+		if empty, err := c.Empty("a"); empty || err != nil {
 			t.Fatalf("empty %v, error %v; want a process seen", empty, err)
 		}
 	}
@@ -135,7 +136,7 @@ func TestATreeThatIsNoLongerMountedIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if empty, err := c.empty("a"); empty || err == nil {
+	if empty, err := c.Empty("a"); empty || err == nil {
 		t.Errorf("empty %v, error %v; want an error: nothing can be seen", empty, err)
 	}
 }

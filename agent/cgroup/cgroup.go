@@ -1,9 +1,11 @@
-package containerdrt
+// Package cgroup looks into the cgroups of members and kills what is in them, without
+// any daemon. The watchdog and the loggers of guarded lives link it: it imports nothing
+// but the standard library and x/sys/unix.
+package cgroup
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,19 +16,29 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// cgroups looks into the cgroups of members, without the daemon. It knows cgroup
-// v2, v1 and both side by side; on v1 a member has a directory in each hierarchy.
-type cgroups struct {
+// Tree is the cgroups below one parent. It knows cgroup v2, v1 and both side by side;
+// on v1 a member has a directory in each hierarchy. Safe for concurrent use.
+type Tree struct {
 	root   string // where hierarchies are mounted
 	parent string // our parent in each of them
 	mounts string // mountinfo file
 	known  *trees // nil: the file is read each time
 }
+
+// Root is where hierarchies are mounted on every host we know.
+const Root = "/sys/fs/cgroup"
+
+// New makes a Tree of what is below parent ("/": all) in the hierarchies mounted below root.
+func New(root, parent string) Tree {
+	return Tree{root: root, parent: filepath.Clean(parent), mounts: "/proc/self/mountinfo", known: &trees{}}
+}
+
+// Parent is the cgroup below which all of the tree is.
+func (c Tree) Parent() string { return c.parent }
 
 // trees remembers the hierarchies while each is still the mount that was seen: the
 // table of mounts is long where many members are, and read for every look.
@@ -75,14 +87,14 @@ type hierarchy struct {
 
 // hierarchies lists the trees below root. None at all is an error: where nothing
 // can be seen, nothing may be called empty (`ip netns exec` hides them).
-func (c cgroups) hierarchies() ([]hierarchy, error) {
+func (c Tree) hierarchies() ([]hierarchy, error) {
 	if c.known != nil {
 		return c.known.get(c.read)
 	}
 	return c.read()
 }
 
-func (c cgroups) read() ([]hierarchy, error) {
+func (c Tree) read() ([]hierarchy, error) {
 	text, err := os.ReadFile(c.mounts)
 	if err != nil {
 		return nil, fmt.Errorf("find cgroups: %w", err)
@@ -108,7 +120,7 @@ func (c cgroups) read() ([]hierarchy, error) {
 }
 
 // dirs are the directories of path (below our parent) that exist.
-func (c cgroups) dirs(path string) ([]hierarchy, error) {
+func (c Tree) dirs(path string) ([]hierarchy, error) {
 	all, err := c.hierarchies()
 	if err != nil {
 		return nil, err
@@ -125,8 +137,8 @@ func (c cgroups) dirs(path string) ([]hierarchy, error) {
 	return out, nil
 }
 
-// empty reports whether no process is in path or below. An absent path is empty.
-func (c cgroups) empty(path string) (bool, error) {
+// Empty reports whether no process is in path or below. An absent path is empty.
+func (c Tree) Empty(path string) (bool, error) {
 	dirs, err := c.dirs(path)
 	if err != nil {
 		return false, err
@@ -147,85 +159,6 @@ func (c cgroups) empty(path string) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// kill kills all processes in path and below, and returns when none is left. It
-// fails when the context ends first.
-func (c cgroups) kill(ctx context.Context, path string) error {
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("kill cgroup %s: processes are left: %w", path, err)
-		}
-		empty, err := c.empty(path)
-		if err != nil || empty {
-			return err
-		}
-		dirs, err := c.dirs(path)
-		if err != nil {
-			return err
-		}
-		if err := killOnce(dirs); err != nil {
-			return fmt.Errorf("kill cgroup %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-	}
-}
-
-// killOnce kills what it finds: by cgroup.kill where the kernel has it; elsewhere
-// one by one, frozen on v1, so that nothing forks away.
-func killOnce(dirs []hierarchy) error {
-	var errs []error
-	for _, h := range dirs {
-		if h.v2 && os.WriteFile(filepath.Join(h.path, "cgroup.kill"), []byte("1"), 0) == nil {
-			continue
-		}
-		freeze := filepath.Join(h.path, "freezer.state")
-		if h.freezer {
-			_ = os.WriteFile(freeze, []byte("FROZEN"), 0) // the loop kills without it, too
-		}
-		errs = append(errs, killEach(h.path))
-		if h.freezer {
-			if err := os.WriteFile(freeze, []byte("THAWED"), 0); err != nil && !gone(err) {
-				errs = append(errs, err) // frozen processes do not die
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// killEach signals through pidfds opened before a second look, so that a pid which
-// was reused in between is never hit.
-func killEach(dir string) error {
-	pids, err := procs(dir)
-	if err != nil {
-		return err
-	}
-	fds := map[int]int{}
-	defer func() {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-	}()
-	for _, pid := range pids {
-		if fd, err := unix.PidfdOpen(pid, 0); pid > 0 && err == nil {
-			fds[pid] = fd
-		}
-	}
-	again, err := procs(dir)
-	if err != nil {
-		return err
-	}
-	for _, pid := range again {
-		if fd, ok := fds[pid]; ok {
-			if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("kill %d: %w", pid, err)
-			}
-		}
-	}
-	return nil
 }
 
 // procs are the processes in dir and below. 0 stands for one that we cannot name,
@@ -258,8 +191,8 @@ func procs(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// remove removes path and all below, which must be empty.
-func (c cgroups) remove(path string) error {
+// Remove removes path and all below, which must be empty.
+func (c Tree) Remove(path string) error {
 	dirs, err := c.dirs(path)
 	if err != nil {
 		return err
@@ -287,8 +220,8 @@ func (c cgroups) remove(path string) error {
 	return nil
 }
 
-// oomKills counts the processes of path that the kernel killed for memory.
-func (c cgroups) oomKills(path string) (int, error) {
+// OOMKills counts the processes of path that the kernel killed for memory.
+func (c Tree) OOMKills(path string) (int, error) {
 	dirs, err := c.dirs(path)
 	if err != nil {
 		return 0, err
@@ -311,10 +244,11 @@ func (c cgroups) oomKills(path string) (int, error) {
 	return 0, nil
 }
 
-// swapCounted reports whether the kernel limits swap by cgroup.
-func (c cgroups) swapCounted() bool {
+// SwapCounted reports whether the kernel limits swap by cgroup.
+func (c Tree) SwapCounted() bool {
+	root := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(c.root)
 	for _, pattern := range []string{"memory/memory.memsw.limit_in_bytes", "*/memory.swap.max"} {
-		if found, err := filepath.Glob(filepath.Join(globQuote(c.root), pattern)); err == nil && len(found) > 0 {
+		if found, err := filepath.Glob(filepath.Join(root, pattern)); err == nil && len(found) > 0 {
 			return true
 		}
 	}

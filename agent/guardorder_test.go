@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/watchdog"
+	"github.com/stead-project/stead/spec"
+)
+
+// spy is a ledger's disk, in memory, that looks at the files when a token is closed.
+type spy struct {
+	text      []byte
+	t         *testing.T
+	dir       watchdog.Dir
+	broken    bool
+	closed    int
+	confirmed time.Duration // at that moment
+	ended     bool
+}
+
+func (s *spy) WriteAt(b []byte, at int64) (int, error) {
+	if s.broken {
+		return 0, os.ErrPermission
+	}
+	if strings.Contains(string(b), `"op":"close"`) {
+		s.closed++
+		var err error
+		s.confirmed, err = s.dir.Confirmed()
+		must(s.t, err)
+		found, err := s.dir.Records()
+		must(s.t, err)
+		s.ended = found["default.db-0"].Ended
+	}
+	s.text = append(s.text[:at], b...)
+	return len(b), nil
+}
+
+func (s *spy) Name() string                   { return "spy" }
+func (s *spy) Read() ([]byte, error)          { return s.text, nil }
+func (s *spy) Truncate(size int64) error      { s.text = s.text[:size]; return nil }
+func (s *spy) Sync() error                    { return nil }
+func (s *spy) Replace(b []byte) (bool, error) { s.text = b; return true, nil }
+func (s *spy) Close() error                   { return nil }
+
+// A missed deadline is final: the token is closed in the ledger while the killers still
+// count from the old moment, and while it cannot be closed that moment stands.
+func TestWhatMissedItsDeadlineIsClosedBeforeTheMomentMoves(t *testing.T) {
+	disk := &spy{t: t, dir: watchdog.Dir(t.TempDir())}
+	book, err := ledger.OpenDisk(disk, "b1")
+	must(t, err)
+	now, over := 100*time.Second, 0
+	g := &guard{
+		dir: disk.dir, ledger: book, clock: func() time.Duration { return now }, cgroup: fakert.Cgroup,
+		over: func(spec.Identity) { over++ }, log: slog.New(slog.DiscardHandler),
+	}
+	must(t, newGuard(g))
+	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {
+		t.Error("a life began on a node that was never confirmed")
+	}
+	must(t, g.Confirm(95*time.Second))
+	must(t, g.Begin(db0, tok(5), 10*time.Second))
+	must(t, book.OpenToken(db0, tok(5)))
+	now = 104 * time.Second
+	must(t, g.Confirm(96*time.Second))
+	if disk.closed != 0 {
+		t.Fatal("closed before its deadline")
+	}
+
+	now, disk.broken = 106*time.Second, true
+	if err := g.Confirm(105 * time.Second); err == nil {
+		t.Error("confirmed although the ledger cannot be written")
+	}
+	if at, err := g.dir.Confirmed(); err != nil || at != 96*time.Second || book.Look(db0).Open != tok(5) {
+		t.Errorf("the moment is %v, %v; want the old one while the token is open", at, err)
+	}
+	disk.broken = false
+	must(t, g.Confirm(105*time.Second))
+	if disk.closed != 1 || disk.confirmed != 96*time.Second || disk.ended || over != 1 {
+		t.Errorf("closed %d times, when the moment was %v and ended %v; told %d times", disk.closed, disk.confirmed, disk.ended, over)
+	}
+	if r := g.lives[db0]; !r.Ended || !g.Look(db0, tok(5), 0).Passed || !book.Look(db0).Spent(tok(5)) {
+		t.Errorf("after that: %+v, %+v", r, book.Look(db0))
+	}
+	found, err := g.dir.Records()
+	must(t, err)
+	if at, err := g.dir.Confirmed(); err != nil || at != 105*time.Second || !found["default.db-0"].Ended {
+		t.Errorf("the moment is %v, %v; record %+v", at, err, found)
+	}
+	if got := book.Look(db0).Ends; len(got) != 1 || got[0].Cause != ledger.CauseDeadline {
+		t.Errorf("its end: %+v", got)
+	}
+	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {
+		t.Error("it begins again")
+	}
+	must(t, g.Forget(db0, tok(5)))
+	must(t, g.Begin(db0, tok(6), 10*time.Second))
+	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {
+		t.Error("an older life takes the place of a newer one")
+	}
+}

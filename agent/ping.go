@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/stead-project/stead/proto"
+)
+
+var (
+	errSilent = errors.New("the server does not answer pings")
+	errGuards = errors.New("this node guards lives now; it says hello again to tell so")
+)
+
+func (s *session) asked(ping int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pings[ping] = s.a.c.Clock()
+}
+
+// answered takes a pong. What the members are shown is confirmed for a TTL from the
+// moment its ping was sent: until then no server can have ended this session, and so
+// counted the node's members otherwise (SAFETY S5).
+func (s *session) answered(p *proto.Pong) {
+	s.mu.Lock()
+	s.pong = time.Now()
+	sent, known := s.pings[p.GetId()]
+	maps.DeleteFunc(s.pings, func(id int64, _ time.Duration) bool { return id <= p.GetId() })
+	s.mu.Unlock()
+	s.a.contact.answered()
+	if known && p.GetCurrent() {
+		s.a.confirm(sent, s.ttl)
+	}
+}
+
+// stale says why the session is to end: a server that does not answer, or that was told
+// what is no longer so.
+func (s *session) stale() error {
+	if s.silent() {
+		return errSilent
+	}
+	if !s.guards && s.a.guard != nil && s.a.guard.dir.Alive() {
+		return errGuards
+	}
+	return nil
+}
+
+func (s *session) silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.pong) > s.ttl
+}

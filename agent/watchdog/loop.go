@@ -1,0 +1,239 @@
+package watchdog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// ErrTaken: another watchdog runs on the directory.
+var ErrTaken = errors.New("another watchdog guards these lives")
+
+// Watchdog is a node's watchdog. All fields but Wake and Say are needed.
+type Watchdog struct {
+	Dir   Dir
+	Clock func() time.Duration // BootTime
+	// Empty and Kill look for processes in a cgroup, and kill those that are there now.
+	Empty func(cgroup string) (bool, error)
+	Kill  func(cgroup string) error
+	// Wake receives when something may have changed in Dir; without it that is noticed
+	// with the next look.
+	Wake <-chan struct{}
+	// Say tells what was done, a line each.
+	Say func(line string)
+
+	lives     map[string]Record
+	confirmed time.Duration
+	acks      map[string]string
+	said      map[string]bool // of which token's end was told
+	trouble   string
+}
+
+// How often a watchdog looks: while it guards, while it kills, and while it has nothing to
+// do. It wakes at each deadline by itself; these looks are for what changes meanwhile, and
+// for a machine that slept.
+const (
+	pollTime = 250 * time.Millisecond
+	killTime = 20 * time.Millisecond
+	idleTime = time.Second
+)
+
+// takeTime is how long a lock that somebody only looks at may be held.
+const takeTime = 2 * time.Second
+
+// Run guards until ctx ends; the process of Serve never ends it while a life is guarded.
+// ErrTaken: another one runs. quit asks it to end; it does once it guards nothing.
+func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
+	lock, err := w.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	w.lives, w.said = map[string]Record{}, map[string]bool{}
+	if err := os.Remove(filepath.Join(string(w.Dir), "acks")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("begin to guard: %w", err)
+	}
+	for {
+		wait := w.look()
+		if w.done() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-quit:
+			if w.look(); len(w.lives) == 0 {
+				return nil
+			}
+		case <-w.Wake:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// take takes the lock; the pid in it is for whoever wants to end us.
+func (w *Watchdog) take(ctx context.Context) (*os.File, error) {
+	if err := w.Dir.Make(); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(string(w.Dir), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("begin to guard: %w", err)
+	}
+	for waited := time.Duration(0); ; waited += killTime {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if waited >= takeTime || ctx.Err() != nil {
+			return nil, errors.Join(ErrTaken, f.Close())
+		}
+		time.Sleep(killTime)
+	}
+	pid := []byte(strconv.Itoa(os.Getpid()))
+	if _, err = f.WriteAt(pid, 0); err == nil {
+		err = f.Truncate(int64(len(pid)))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("begin to guard: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// look takes in the files, kills what is condemned, acknowledges what is guarded, and
+// returns how long nothing is to be done.
+func (w *Watchdog) look() time.Duration {
+	w.read()
+	wait := pollTime
+	if len(w.lives) == 0 {
+		wait = idleTime
+	}
+	for _, member := range slices.Sorted(maps.Keys(w.lives)) {
+		r := w.lives[member]
+		if now := w.Clock(); !condemned(r, w.confirmed, now) {
+			wait = min(wait, max(w.confirmed+r.Bound-now, time.Millisecond))
+			continue
+		}
+		if !w.kill(member, r) {
+			wait = min(wait, killTime)
+		}
+	}
+	w.acknowledge()
+	return wait
+}
+
+// read takes in what can be read; the rest stays as it was known.
+func (w *Watchdog) read() {
+	lives, err := w.Dir.Records()
+	if lives != nil {
+		for member, r := range w.lives {
+			// It is there and cannot be read.
+			if _, ok := lives[member]; !ok && err != nil && exists(w.Dir.Record(member)) {
+				lives[member] = r
+			}
+		}
+		w.lives = lives
+	}
+	if at, err2 := w.Dir.Confirmed(); err2 != nil {
+		err = errors.Join(err, err2)
+	} else if at != 0 { // a file that is gone moves no deadline
+		w.confirmed = at
+	}
+	w.tell("guarded lives not read", err)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// kill kills what is left of a condemned life and reports whether nothing was.
+func (w *Watchdog) kill(member string, r Record) bool {
+	empty, err := w.Empty(r.Cgroup)
+	if err == nil && empty {
+		return true
+	}
+	if key := member + " " + r.Token; !w.said[key] {
+		w.said[key] = true
+		w.say(fmt.Sprintf("%s of token %s is killed: its deadline has passed", member, r.Token))
+	}
+	w.tell(member+" not killed", errors.Join(err, w.Kill(r.Cgroup)))
+	return false
+}
+
+// acks is the form of the file.
+type acks struct {
+	PID   int               `json:"pid"`
+	Lives map[string]string `json:"lives"`
+}
+
+// acknowledge says which tokens are guarded: of those whose cgroups can be looked at.
+func (w *Watchdog) acknowledge() {
+	now := map[string]string{}
+	for member, r := range w.lives {
+		if w.acks[member] != r.Token {
+			if _, err := w.Empty(r.Cgroup); err != nil {
+				w.tell(member+" not guarded", err)
+				continue
+			}
+		}
+		now[member] = r.Token
+	}
+	if w.acks != nil && maps.Equal(now, w.acks) {
+		return
+	}
+	doc, err := json.Marshal(acks{os.Getpid(), now})
+	if err == nil {
+		err = w.Dir.replace(filepath.Join(string(w.Dir), "acks"), doc)
+	}
+	if err != nil {
+		w.tell("guarded lives not acknowledged", err)
+		return
+	}
+	w.acks = now
+	for key := range w.said {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(m string) bool { return key == m+" "+now[m] }) {
+			delete(w.said, key)
+		}
+	}
+}
+
+// done reports that nobody can want us any more: the directory is gone, and nothing of
+// what was known runs.
+func (w *Watchdog) done() bool {
+	if exists(string(w.Dir)) {
+		return false
+	}
+	for _, r := range w.lives {
+		if empty, err := w.Empty(r.Cgroup); err != nil || !empty {
+			return false
+		}
+	}
+	return true
+}
+
+// tell tells of trouble once, not each time.
+func (w *Watchdog) tell(what string, err error) {
+	if err == nil {
+		return
+	}
+	if line := what + ": " + err.Error(); line != w.trouble {
+		w.trouble = line
+		w.say(line)
+	}
+}
+
+func (w *Watchdog) say(line string) {
+	if w.Say != nil {
+		w.Say(line)
+	}
+}

@@ -1,0 +1,88 @@
+package watchdog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Alive reports whether a watchdog runs on the directory.
+func (d Dir) Alive() bool { return held(filepath.Join(string(d), "lock")) }
+
+// Acks are the tokens, by member, that the watchdog which runs has acknowledged; nil when
+// none runs, or has not said anything yet.
+func (d Dir) Acks() map[string]string {
+	pid, err := d.pid()
+	if err != nil || !d.Alive() {
+		return nil
+	}
+	var a acks
+	text, err := os.ReadFile(filepath.Join(string(d), "acks"))
+	if err != nil || json.Unmarshal(text, &a) != nil || a.PID != pid {
+		return nil
+	}
+	return a.Lives
+}
+
+func (d Dir) pid() (int, error) {
+	text, err := os.ReadFile(filepath.Join(string(d), "lock"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// mostLog is the size above which what earlier watchdogs said is dropped.
+const mostLog = 64 << 10
+
+// Start starts program (stead-node) as the directory's watchdog and returns its process
+// id. It is a process of its own, in a session of its own, that outlives us; should one
+// run already, it ends by itself.
+func Start(program string, d Dir) (int, error) {
+	if err := d.Make(); err != nil {
+		return 0, err
+	}
+	path := filepath.Join(string(d), "watchdog.log")
+	flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY
+	if st, err := os.Stat(path); err == nil && st.Size() > mostLog {
+		flags |= os.O_TRUNC
+	}
+	log, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("start the watchdog: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(program, "watchdog", string(d))
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("start the watchdog: %w", err)
+	}
+	go func() { _ = cmd.Wait() }() // only so that no zombie stays while we live
+	return cmd.Process.Pid, nil
+}
+
+// Dismiss asks the watchdog that runs to end, which it does once it guards nothing.
+func (d Dir) Dismiss() {
+	pid, err := d.pid()
+	if err != nil || !d.Alive() {
+		return
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err == nil && bytes.HasSuffix(line, []byte("\x00watchdog\x00"+string(d)+"\x00")) {
+		_ = unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0)
+	}
+}

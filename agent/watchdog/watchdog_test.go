@@ -1,0 +1,304 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestCondemned(t *testing.T) {
+	const s = time.Second
+	life := Record{Token: "1.7", Bound: 10 * s, Cgroup: "/a"}
+	ended := life
+	ended.Ended = true
+	for _, c := range []struct {
+		name           string
+		r              Record
+		confirmed, now time.Duration
+		want           bool
+	}{
+		{"before its deadline a life goes on", life, 100 * s, 110*s - 1, false},
+		{"at its deadline it ends", life, 100 * s, 110 * s, true},
+		{"and long after", life, 100 * s, 1000 * s, true},
+		{"at the very moment of a confirmation it goes on", life, 100 * s, 100 * s, false},
+		{"one that was ended stays so, whatever is confirmed", ended, 100 * s, 101 * s, true},
+		{"a node that was never confirmed has no guarded life", life, 0, 5 * s, true},
+		{"a moment that lies ahead, of another boot, confirms nothing", life, 200 * s, 100 * s, true},
+	} {
+		if got := condemned(c.r, c.confirmed, c.now); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}
+
+// host has the cgroups of a test, and what was killed in them.
+type host struct {
+	dir   Dir
+	start time.Time
+
+	mu    sync.Mutex
+	alive map[string]bool
+	kills map[string]int
+	blind bool // cgroups cannot be seen
+}
+
+func newHost(t *testing.T) *host {
+	h := &host{dir: Dir(t.TempDir()), start: time.Now().Add(-time.Hour), alive: map[string]bool{}, kills: map[string]int{}}
+	must(t, h.dir.Make())
+	return h
+}
+
+func (h *host) clock() time.Duration { return time.Since(h.start) }
+
+func (h *host) empty(cgroup string) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.blind {
+		return false, errors.New("no cgroups are mounted")
+	}
+	return !h.alive[cgroup], nil
+}
+
+func (h *host) kill(cgroup string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.alive, cgroup)
+	h.kills[cgroup]++
+	return nil
+}
+
+func (h *host) begin(cgroup string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.alive[cgroup] = true
+}
+
+func (h *host) lives(cgroup string) bool {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.alive[cgroup]
+}
+
+// watch runs a watchdog until the test ends or quit asks it to.
+func (h *host) watch(t *testing.T) (w *Watchdog, quit chan struct{}, ended chan error) {
+	t.Helper()
+	w = &Watchdog{Dir: h.dir, Clock: h.clock, Empty: h.empty, Kill: h.kill, Say: func(line string) { t.Log(line) }}
+	ctx, cancel := context.WithCancel(t.Context())
+	quit, ended = make(chan struct{}), make(chan error, 1)
+	go func() { ended <- w.Run(ctx, quit) }()
+	t.Cleanup(cancel)
+	time.Sleep(time.Millisecond)
+	synctest.Wait()
+	return w, quit, ended
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func record(token string, bound time.Duration) Record {
+	return Record{Namespace: "default", Set: "db", Token: token, Bound: bound, Cgroup: "/stead/default.db-0"}
+}
+
+const (
+	member = "default.db-0"
+	place  = "/stead/default.db-0"
+)
+
+func TestTheWatchdogKillsAtTheDeadlineAndForAsLongAsItIsPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.begin(place)
+		h.begin("/stead/default.other-0")
+		must(t, h.dir.Confirm(h.clock()))
+		must(t, h.dir.Put(member, record("1.7", 10*time.Second)))
+		h.watch(t)
+		time.Sleep(8 * time.Second)
+		must(t, h.dir.Confirm(h.clock()))
+		time.Sleep(9 * time.Second)
+		if !h.lives(place) {
+			t.Fatal("killed although it was confirmed in time")
+		}
+		time.Sleep(time.Second)
+		if h.lives(place) {
+			t.Fatal("it lives past its deadline")
+		}
+		h.begin(place) // a restart in place that had begun before
+		time.Sleep(pollTime)
+		if h.lives(place) {
+			t.Error("what came after the first kill lives on")
+		}
+		if !h.lives("/stead/default.other-0") {
+			t.Error("a life that is not guarded was killed")
+		}
+	})
+}
+
+func TestAnEndedLifeIsKilledWhateverIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		must(t, h.dir.Confirm(h.clock()))
+		r := record("1.7", time.Hour)
+		must(t, h.dir.Put(member, r))
+		h.watch(t)
+		h.begin(place)
+		r.Ended = true
+		must(t, h.dir.Put(member, r))
+		time.Sleep(pollTime)
+		if h.lives(place) {
+			t.Error("an ended life lives")
+		}
+		must(t, h.dir.Remove(member)) // the agent saw that nothing is left
+		time.Sleep(pollTime)
+		h.begin(place)
+		time.Sleep(time.Minute)
+		if !h.lives(place) {
+			t.Error("the life after it was killed")
+		}
+	})
+}
+
+func TestAWatchdogAcknowledgesWhatItCanGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		if got := h.dir.Acks(); got != nil || h.dir.Alive() {
+			t.Errorf("acknowledged without a watchdog: %v", got)
+		}
+		must(t, h.dir.Confirm(h.clock()))
+		must(t, h.dir.Put(member, record("1.7", time.Hour)))
+		h.blind = true
+		_, quit, ended := h.watch(t)
+		if got := h.dir.Acks()[member]; got != "" || !h.dir.Alive() {
+			t.Errorf("acknowledged %q, which could not be killed; alive %v", got, h.dir.Alive())
+		}
+		h.mu.Lock()
+		h.blind = false
+		h.mu.Unlock()
+		time.Sleep(pollTime)
+		if got := h.dir.Acks()[member]; got != "1.7" {
+			t.Errorf("acknowledged %q, want 1.7", got)
+		}
+		must(t, h.dir.Put(member, record("1.8", time.Hour)))
+		if got := h.dir.Acks()[member]; got == "1.8" {
+			t.Error("the next life is acknowledged before it was read")
+		}
+		time.Sleep(pollTime)
+		if got := h.dir.Acks()[member]; got != "1.8" {
+			t.Errorf("acknowledged %q, want 1.8", got)
+		}
+
+		quit <- struct{}{}
+		time.Sleep(time.Second)
+		if !h.dir.Alive() {
+			t.Fatal("it ended although it guards a life")
+		}
+		must(t, h.dir.Remove(member))
+		quit <- struct{}{}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if h.dir.Alive() || h.dir.Acks() != nil {
+			t.Error("a watchdog that ended counts as one")
+		}
+	})
+}
+
+func TestOneWatchdogADirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.watch(t)
+		_, _, ended := h.watch(t)
+		time.Sleep(2 * takeTime)
+		select {
+		case err := <-ended:
+			if !errors.Is(err, ErrTaken) {
+				t.Errorf("the second ended with %v", err)
+			}
+		default:
+			t.Error("two watchdogs run on one directory")
+		}
+	})
+}
+
+func TestWhatIsGoneOrDamagedMovesNoDeadline(t *testing.T) {
+	for name, harm := range map[string]func(d Dir) error{
+		"the moment is gone":        func(d Dir) error { return os.Remove(filepath.Join(string(d), "confirmed")) },
+		"the moment is damaged":     func(d Dir) error { return os.WriteFile(filepath.Join(string(d), "confirmed"), []byte("9z"), 0) },
+		"the record is damaged":     func(d Dir) error { return os.WriteFile(d.Record(member), []byte("{"), 0) },
+		"all of the directory goes": func(d Dir) error { return os.RemoveAll(string(d)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				must(t, h.dir.Confirm(h.clock()))
+				must(t, h.dir.Put(member, record("1.7", 10*time.Second)))
+				_, _, ended := h.watch(t)
+				l := h.logger("1.7")
+				must(t, l.Check())
+				over := make(chan struct{})
+				go func() { l.Guard(); close(over) }()
+				time.Sleep(2 * time.Second)
+				must(t, harm(h.dir))
+				h.begin(place)
+				time.Sleep(7 * time.Second)
+				if !h.lives(place) {
+					t.Error("killed before its deadline")
+				}
+				time.Sleep(time.Second)
+				if h.lives(place) {
+					t.Error("it lives past its deadline")
+				}
+				h.mu.Lock()
+				if h.kills[place] == 0 {
+					t.Error("nobody killed it")
+				}
+				h.mu.Unlock()
+				must(t, h.dir.Make())
+				must(t, h.dir.Remove(member))
+				<-over
+				if name == "all of the directory goes" {
+					must(t, <-ended) // nothing is left to guard
+				}
+			})
+		})
+	}
+}
+
+func TestARecordIsThereWholeOrNotAtAll(t *testing.T) {
+	d := Dir(t.TempDir())
+	must(t, d.Make())
+	if got, err := d.Confirmed(); got != 0 || err != nil {
+		t.Errorf("confirmed %v, %v before any was", got, err)
+	}
+	must(t, d.Confirm(12345*time.Millisecond))
+	if got, err := d.Confirmed(); got != 12345*time.Millisecond || err != nil {
+		t.Errorf("confirmed %v, %v", got, err)
+	}
+	want := record("1.7", time.Minute)
+	must(t, d.Put(member, want))
+	got, err := d.Records()
+	if err != nil || len(got) != 1 || got[member] != want {
+		t.Errorf("records %+v, %v", got, err)
+	}
+	for _, bad := range []string{"", "{}", `{"token":"1.7","bound":0,"cgroup":"/a"}`, `{"token":"1.7","bound":1,"cgroup":"/"}`, `{"token":"1.7","bound":1,"cgroup":"a"}`} {
+		must(t, os.WriteFile(d.Record(member), []byte(bad), 0o600))
+		if got, err := d.Records(); err == nil || len(got) != 0 {
+			t.Errorf("record %q is read as %+v, %v", bad, got, err)
+		}
+	}
+	must(t, d.Remove(member))
+	must(t, d.Remove(member))
+	if _, err := read(d.Record(member)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after its removal: %v", err)
+	}
+}
