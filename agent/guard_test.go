@@ -98,6 +98,9 @@ func TestAGuardedLifeEndsAtItsBoundAndIsNeverStartedAgain(t *testing.T) {
 		n.script.say(wanted(12, n.bounded(5, spec.GoalRun), hold)) // by a server that does not know yet
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 1)
+		if got, err := n.dir().Records(); err != nil || len(got) != 0 {
+			t.Errorf("left when the life is over: %+v, %v", got, err)
+		}
 		n.script.say(wanted(13, n.bounded(7, spec.GoalRun), hold))
 		n.wantReady(tok(7))
 		if got, err := n.dir().Records(); err != nil || len(got) != 1 || got["default.db-0"].Token != "1.7" || got["default.db-0"].Ended {
@@ -106,6 +109,21 @@ func TestAGuardedLifeEndsAtItsBoundAndIsNeverStartedAgain(t *testing.T) {
 		if got := n.host.StartsOf(runtime.ContainerID{ID: hold.Member.ID, Name: "db"}, tok(6)); got != 1 {
 			t.Errorf("the life that is not guarded was started %d times", got)
 		}
+	})
+}
+
+// TestAGuardedLifeNeedsNoPictures: a server that is behind with telling what it knows has
+// yet read that the session stands.
+func TestAGuardedLifeNeedsNoPictures(t *testing.T) {
+	guarded(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.with(func() { n.script.behind = true })
+		time.Sleep(time.Minute)
+		if got := n.running(); len(got) != 1 {
+			t.Errorf("%v runs", got)
+		}
+		n.wantStarts(tok(5), 1)
 	})
 }
 
@@ -174,13 +192,39 @@ func TestNoGuardedLifeBeginsBeforeItsWatchdogKnows(t *testing.T) {
 
 func TestNoGuardedLifeBeginsUnconfirmed(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		n.script.with(func() { n.script.behind = true }) // its pongs confirm nothing
+		n.script.with(func() { n.script.strange = true }) // its pongs confirm nothing
 		time.Sleep(20 * time.Second)
 		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
 		n.want("waiting", tok(5), func(r spec.Report) bool { return r.Cause == "Unconfirmed" })
 		n.wantStarts(tok(5), 0)
-		n.script.with(func() { n.script.behind = false })
+		n.script.with(func() { n.script.strange = false })
 		n.wantReady(tok(5))
+	})
+}
+
+func TestANodeThatComesToHaveAWatchdogSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.guards, n.blind = true, true
+		n.run()
+		said := func() (all []bool) {
+			time.Sleep(20 * time.Second)
+			n.script.with(func() {
+				for _, h := range n.script.hellos {
+					all = append(all, decode[spec.NodeFacts](t, h.GetFactsJson()).Guards)
+				}
+			})
+			return all
+		}
+		if got := said(); !slices.Equal(got, []bool{false}) {
+			t.Errorf("without a watchdog: %v", got)
+		}
+		n.mu.Lock()
+		n.blind = false
+		n.mu.Unlock()
+		if got := said(); !slices.Equal(got, []bool{false, true}) {
+			t.Errorf("with one: %v", got)
+		}
 	})
 }
 

@@ -99,8 +99,53 @@ func TestWhatMissedItsDeadlineIsClosedBeforeTheMomentMoves(t *testing.T) {
 		t.Error("it begins again")
 	}
 	must(t, g.Forget(db0, tok(5)))
+	if got, err := g.dir.Records(); err != nil || len(got) != 0 {
+		t.Errorf("left of a life that is forgotten: %+v, %v", got, err)
+	}
 	must(t, g.Begin(db0, tok(6), 10*time.Second))
 	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {
 		t.Error("an older life takes the place of a newer one")
+	}
+}
+
+// A deadline that passes while the moment is being moved was missed, too: killers may have
+// begun. And an agent that comes late ends what was missed before anything else.
+func TestWhatMissesItsDeadlineMeanwhileIsOverAsWell(t *testing.T) {
+	for name, late := range map[string]func(g *guard, now *time.Duration){
+		"while the moment moves": func(g *guard, now *time.Duration) {
+			looks := 0
+			g.clock = func() time.Duration {
+				if looks++; looks > 1 {
+					*now = 106 * time.Second
+				}
+				return *now
+			}
+			must(t, g.Confirm(103*time.Second))
+		},
+		"while there is no agent": func(g *guard, now *time.Duration) {
+			*now = 106 * time.Second
+			next := &guard{dir: g.dir, ledger: g.ledger, clock: g.clock, over: g.over, log: g.log}
+			must(t, newGuard(next))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &spy{t: t, dir: watchdog.Dir(t.TempDir())}
+			book, err := ledger.OpenDisk(disk, "b1")
+			must(t, err)
+			now := 100 * time.Second
+			g := &guard{
+				dir: disk.dir, ledger: book, clock: func() time.Duration { return now }, cgroup: fakert.Cgroup,
+				over: func(spec.Identity) {}, log: slog.New(slog.DiscardHandler),
+			}
+			must(t, newGuard(g))
+			must(t, g.Confirm(95*time.Second))
+			must(t, g.Begin(db0, tok(5), 10*time.Second))
+			must(t, book.OpenToken(db0, tok(5)))
+			late(g, &now)
+			found, err := g.dir.Records()
+			if must(t, err); !found["default.db-0"].Ended || !book.Look(db0).Spent(tok(5)) {
+				t.Errorf("record %+v, ledger %+v; want it over", found, book.Look(db0))
+			}
+		})
 	}
 }

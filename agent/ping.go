@@ -19,9 +19,10 @@ func (s *session) asked(ping int64) {
 	s.pings[ping] = s.a.c.Clock()
 }
 
-// answered takes a pong. What the members are shown is confirmed for a TTL from the
-// moment its ping was sent: until then no server can have ended this session, and so
-// counted the node's members otherwise (SAFETY S5).
+// answered takes a pong. From the moment its ping was sent guarded lives count their
+// bound. What the members are shown is confirmed for a TTL from then, if they were told
+// all: until its end no server can have ended this session, and so counted the node's
+// members otherwise (SAFETY S5).
 func (s *session) answered(p *proto.Pong) {
 	s.mu.Lock()
 	s.pong = time.Now()
@@ -29,8 +30,14 @@ func (s *session) answered(p *proto.Pong) {
 	maps.DeleteFunc(s.pings, func(id int64, _ time.Duration) bool { return id <= p.GetId() })
 	s.mu.Unlock()
 	s.a.contact.answered()
-	if known && p.GetCurrent() {
-		s.a.confirm(sent, s.ttl)
+	if !known {
+		return
+	}
+	if s.a.guard != nil {
+		s.a.guard.warn(s.a.guard.Confirm(sent))
+	}
+	if p.GetCurrent() {
+		s.a.confirm(sent + s.ttl)
 	}
 }
 

@@ -36,6 +36,7 @@ type script struct {
 	cluster string
 	mute    bool // answers no ping
 	behind  bool // has not told all that was committed before a ping
+	strange bool // its pongs answer what was never asked
 	deaf    bool // stores no report
 	hellos  []*proto.Hello
 	reports []spec.Report
@@ -119,7 +120,11 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := msg.GetPing(); p != nil && !s.mute {
-		out <- &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: p.Id, Current: !s.behind}}}
+		id := p.Id
+		if s.strange {
+			id = 0
+		}
+		out <- &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: id, Current: !s.behind}}}
 	}
 	if v := msg.GetVolumes(); v != nil {
 		s.trash = append(s.trash, v)

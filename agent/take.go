@@ -107,13 +107,8 @@ func (a *Agent) takePictures(p *proto.Pictures) error {
 	return nil
 }
 
-// confirm moves on the moment until which pictures and histories are confirmed, and the
-// one from which guarded lives count: a server answered a ping sent then.
-func (a *Agent) confirm(sent, ttl time.Duration) {
-	if a.guard != nil {
-		a.guard.warn(a.guard.Confirm(sent))
-	}
-	until := sent + ttl
+// confirm moves on the moment until which pictures and histories are confirmed.
+func (a *Agent) confirm(until time.Duration) {
 	if until <= time.Duration(a.confirmed.Load()) {
 		return
 	}

@@ -104,6 +104,28 @@ func TestKillSignalsTheProcessesOfTheCgroupOnly(t *testing.T) {
 	}
 }
 
+func TestWhatIsFrozenForTheKillIsFreedAgain(t *testing.T) {
+	c := tree(t, hybrid, map[string]string{"freezer/stead/a/freezer.state": "THAWED\n", "unified/stead/a/cgroup.procs": ""})
+	for _, name := range []string{"cgroup.kill", "cgroup.freeze"} { // a kernel that cannot kill a cgroup
+		dir := filepath.Join(c.root, "unified/stead/a", name)
+		if name == "cgroup.freeze" {
+			if err := os.WriteFile(dir, []byte("0"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.KillOnce("a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"freezer/stead/a/freezer.state": "THAWED", "unified/stead/a/cgroup.freeze": "0"} {
+		if got, err := os.ReadFile(filepath.Join(c.root, name)); err != nil || string(got) != want {
+			t.Errorf("%s says %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
 func TestKillsForMemoryAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		name, mounts, file, text string

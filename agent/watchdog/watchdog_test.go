@@ -237,40 +237,46 @@ func TestWhatIsGoneOrDamagedMovesNoDeadline(t *testing.T) {
 		"the record is damaged":     func(d Dir) error { return os.WriteFile(d.Record(member), []byte("{"), 0) },
 		"all of the directory goes": func(d Dir) error { return os.RemoveAll(string(d)) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHost(t)
-				must(t, h.dir.Confirm(h.clock()))
-				must(t, h.dir.Put(member, record("1.7", 10*time.Second)))
-				_, _, ended := h.watch(t)
-				l := h.logger("1.7")
-				must(t, l.Check())
-				over := make(chan struct{})
-				go func() { l.Guard(); close(over) }()
-				time.Sleep(2 * time.Second)
-				must(t, harm(h.dir))
-				h.begin(place)
-				time.Sleep(7 * time.Second)
-				if !h.lives(place) {
-					t.Error("killed before its deadline")
-				}
-				time.Sleep(time.Second)
-				if h.lives(place) {
-					t.Error("it lives past its deadline")
-				}
-				h.mu.Lock()
-				if h.kills[place] == 0 {
-					t.Error("nobody killed it")
-				}
-				h.mu.Unlock()
-				must(t, h.dir.Make())
-				must(t, h.dir.Remove(member))
-				<-over
-				if name == "all of the directory goes" {
-					must(t, <-ended) // nothing is left to guard
-				}
+		for _, killer := range []string{"watchdog", "logger"} {
+			t.Run(name+", "+killer, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := newHost(t)
+					must(t, h.dir.Confirm(h.clock()))
+					must(t, h.dir.Put(member, record("1.7", 10*time.Second)))
+					ended := make(chan error, 1)
+					if killer == "watchdog" {
+						_, _, ended = h.watch(t)
+					} else {
+						l := h.logger("1.7")
+						must(t, l.Check())
+						go func() { l.Guard(); ended <- nil }()
+					}
+					h.harmed(t, func() error { return harm(h.dir) })
+					must(t, h.dir.Make())
+					must(t, h.dir.Remove(member))
+					if killer == "logger" || name == "all of the directory goes" {
+						must(t, <-ended) // nothing is left to guard
+					}
+				})
 			})
-		})
+		}
+	}
+}
+
+// harmed wants a life that was confirmed just now killed at its deadline, and not before,
+// although harm was done in between.
+func (h *host) harmed(t *testing.T, harm func() error) {
+	t.Helper()
+	time.Sleep(2 * time.Second)
+	h.begin(place)
+	must(t, harm())
+	time.Sleep(7 * time.Second)
+	if !h.lives(place) {
+		t.Error("killed before its deadline")
+	}
+	time.Sleep(time.Second)
+	if h.lives(place) {
+		t.Error("it lives past its deadline")
 	}
 }
 
