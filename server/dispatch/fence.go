@@ -38,6 +38,7 @@ type FenceCase struct {
 	Lives []spec.Fenced  // not over yet
 
 	heard store.Rev // when it last said hello
+	epoch int64
 }
 
 // OpenFence reads what there is to fence; it fails as Fence does.
@@ -46,7 +47,7 @@ func OpenFence(ctx context.Context, s store.Store, w world.Reader, node spec.Nod
 	if err != nil {
 		return nil, err
 	}
-	c := &FenceCase{Node: node, UID: t.node.UID, heard: t.keys[store.FactsKey(node)].Mod}
+	c := &FenceCase{Node: node, UID: t.node.UID, heard: t.keys[store.FactsKey(node)].Mod, epoch: t.epoch}
 	if facts != nil {
 		c.Facts = *facts
 	}
@@ -87,8 +88,8 @@ func (c *FenceCase) Close(ctx context.Context, s store.Store, w world.Reader, by
 	if err != nil {
 		return nil, err
 	}
-	if t.node.UID != c.UID || t.keys[store.FactsKey(node)].Mod != c.heard {
-		return nil, status.Errorf(codes.Aborted, "node %s was heard of meanwhile; look again", node)
+	if t.node.UID != c.UID || t.epoch != c.epoch || t.keys[store.FactsKey(node)].Mod != c.heard {
+		return nil, status.Errorf(codes.Aborted, "node %s was heard of, or the store was restored meanwhile; look again", node)
 	}
 	f := &spec.Fence{Node: node, UID: c.UID, Boot: c.Facts.Boot, By: by, At: time.Now().UTC()}
 	var ends []store.Txn

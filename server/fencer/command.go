@@ -49,7 +49,7 @@ type question struct {
 }
 
 const (
-	// endTime is what is left of a try to end the program that did not by itself.
+	// endTime is how long is waited for what the killed program started elsewhere.
 	endTime = 5 * time.Second
 	// mostSaid bounds what is told of the program's output: the end of it.
 	mostSaid = 200
@@ -105,5 +105,5 @@ func (t *tail) String() string {
 		}
 		return r
 	}, lines[len(lines)-1])
-	return strings.TrimSpace(line[max(0, len(line)-mostSaid):])
+	return strings.TrimSpace(strings.ToValidUTF8(line[max(0, len(line)-mostSaid):], ""))
 }

@@ -36,8 +36,8 @@ const (
 type Config struct {
 	// Command is the program's absolute path: see Command.
 	Command string
-	// After is how long a node must have been silent; Timeout bounds one try, the ending of
-	// the program included. Zero: the defaults.
+	// After is how long a node must have been silent; Timeout bounds the program, which has
+	// a moment more to be ended. Zero: the defaults.
 	After, Timeout time.Duration
 	Store          store.Store
 	World          world.Reader
