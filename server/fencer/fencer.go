@@ -8,13 +8,11 @@ package fencer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -216,7 +214,7 @@ func (f *Fencer) try(ctx context.Context, term store.Leadership, node spec.NodeN
 		return err
 	}
 	if still, _ := f.needed(); !still[node] {
-		return status.Errorf(codes.Aborted, "node %s needs no fence any more", node)
+		return fmt.Errorf("node %s needs no fence any more", node)
 	}
 	f.cfg.Logger.Warn("fence command called", "node", string(node))
 	asked, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
