@@ -6,14 +6,19 @@ import (
 	"time"
 )
 
-// controlAway ends all servers. Members run on, are restarted in place and found by name.
-// When servers are back nobody begins anew.
+// controlAway ends all servers. Who is held runs on, is restarted in place and found by
+// name; who is guarded ends at its bound, everywhere. When servers are back the guarded
+// return, with other lives, and nobody else begins anew.
 func (m *matrix) controlAway() []string {
 	m.Helper()
+	var guarded []string
 	before := map[string]member{}
 	for _, f := range m.sets {
 		for _, name := range f.members {
 			before[name] = m.people.mustMember(name)
+			if f.guarded {
+				guarded = append(guarded, name)
+			}
 		}
 	}
 	const killed = "etcd-1"
@@ -43,8 +48,27 @@ func (m *matrix) controlAway() []string {
 		_, err := at.inside(commandTime, "curl", "-sf", "-m", "5", "http://"+before[killed].Status.Address+":2379/health")
 		return err
 	})
+	for _, name := range guarded {
+		for _, h := range m.hosts {
+			h.eventually(3*time.Minute, name+" ends at its bound", func() error {
+				if left := h.membersHere()[name]; len(left) > 0 {
+					return fmt.Errorf("processes %v", left)
+				}
+				return nil
+			})
+		}
+	}
 	for i := range m.control {
 		m.startServer(i)
+	}
+	for _, name := range guarded {
+		m.people.eventually(patient, name+" is ready again", func() error {
+			o, err := m.people.member(name)
+			if err == nil && (!o.Status.Ready || o.Status.Token == before[name].Status.Token) {
+				err = fmt.Errorf("%+v", o.Status)
+			}
+			return err
+		})
 	}
 	m.people.eventually(patient, killed+" is known as restarted, and no more", func() error {
 		o, err := m.people.member(killed)

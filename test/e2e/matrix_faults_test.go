@@ -23,13 +23,15 @@ var (
 		{"a member of the store is killed", (*matrix).killStore},
 		{"a server and a member of the store are cut off", (*matrix).cutControl},
 	}
-	silentFaults = []fault{ // the host's members are held
+	guardFaults = []fault{ // of the host of a guarded life, which is replaced elsewhere
 		{"a host is cut off", (*matrix).cutHost},
 		{"an agent is stopped", (*matrix).stopAgent},
+		{"agent and watchdog are killed together", (*matrix).killBoth},
 		{"a host loses its power", (*matrix).cyclePower},
 	}
 	partFaults = []fault{ // nobody is replaced
 		{"an agent is killed", (*matrix).killAgent},
+		{"a watchdog is killed", (*matrix).killWatchdog},
 		{"containerd is killed", (*matrix).killContainerd},
 	}
 	away = fault{"the control plane is away", (*matrix).controlAway}
@@ -112,12 +114,31 @@ func (m *matrix) cutControl() []string {
 	return nil
 }
 
-// heldOn are the members that a host holds through its silence, with their processes.
+// guarded is the host of a guarded life.
+func (m *matrix) guarded() (name string, i int) {
+	m.Helper()
+	name = []string{"guard-0", "guard-1"}[m.chance.IntN(2)]
+	return name, m.hostOf(name)
+}
+
+// moved waits until a guarded member is ready on another host.
+func (m *matrix) moved(name string, from int) {
+	m.Helper()
+	m.people.eventually(patient, name+" is ready on another host", func() error {
+		o, err := m.people.member(name)
+		if err == nil && (!o.Status.Ready || o.Status.Node == m.hosts[from].nodeName()) {
+			err = fmt.Errorf("%+v", o.Status)
+		}
+		return err
+	})
+}
+
+// held are the members that a host holds through its silence, with their processes.
 func (m *matrix) heldOn(i int) map[string]string {
 	all := map[string]string{}
 	for _, f := range m.sets {
 		for _, name := range f.members {
-			if begun := m.hosts[i].begun(name); begun != "" {
+			if begun := m.hosts[i].begun(name); !f.guarded && begun != "" {
 				all[name] = begun
 			}
 		}
@@ -137,11 +158,13 @@ func (m *matrix) assertRunsOn(i int, was map[string]string) {
 
 func (m *matrix) cutHost() []string {
 	m.Helper()
-	i := m.anyHost()
+	name, i := m.guarded()
 	held := m.heldOn(i)
 	m.port(fmt.Sprint("h", i), "down")
 	m.silent(i)
+	m.assertRunsOn(i, held)
 	m.update()
+	m.moved(name, i)
 	m.assertRunsOn(i, held)
 	m.port(fmt.Sprint("h", i), "up")
 	return nil
@@ -149,13 +172,13 @@ func (m *matrix) cutHost() []string {
 
 func (m *matrix) stopAgent() []string {
 	m.Helper()
-	i := m.anyHost()
+	name, i := m.guarded()
 	held := m.heldOn(i)
 	if err := m.hosts[i].agent.signal(syscall.SIGSTOP); err != nil {
 		m.Fatal(err)
 	}
 	m.update()
-	m.silent(i)
+	m.moved(name, i)
 	m.assertRunsOn(i, held)
 	if err := m.hosts[i].agent.signal(syscall.SIGCONT); err != nil {
 		m.Fatal(err)
@@ -163,9 +186,24 @@ func (m *matrix) stopAgent() []string {
 	return nil
 }
 
+func (m *matrix) killBoth() []string {
+	m.Helper()
+	name, i := m.guarded()
+	held := m.heldOn(i)
+	m.kill(m.hosts[i].agent)
+	for _, pid := range m.watchdogs(i) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended with its agent
+	}
+	m.update()
+	m.moved(name, i)
+	m.assertRunsOn(i, held)
+	m.startAgent(i)
+	return nil
+}
+
 func (m *matrix) cyclePower() (ended []string) {
 	m.Helper()
-	i := m.anyHost()
+	name, i := m.guarded()
 	for held := range m.heldOn(i) {
 		ended = append(ended, held)
 	}
@@ -176,6 +214,7 @@ func (m *matrix) cyclePower() (ended []string) {
 	m.powerOff(i)
 	m.silent(i)
 	m.update()
+	m.moved(name, i)
 	m.port(fmt.Sprint("h", i), "up")
 	m.boot(i)
 	for held, before := range was {
@@ -196,6 +235,29 @@ func (m *matrix) killAgent() []string {
 	m.kill(m.hosts[i].agent)
 	m.update()
 	m.startAgent(i)
+	return nil
+}
+
+// watchdogs are the processes of a host's watchdog.
+func (m *matrix) watchdogs(i int) []int {
+	return m.hosts[i].living("stead-node\x00watchdog\x00", m.hosts[i].Dir+"/")
+}
+
+func (m *matrix) killWatchdog() []string {
+	m.Helper()
+	_, i := m.guarded()
+	was := m.watchdogs(i)
+	for _, pid := range was {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	m.update()
+	m.hosts[i].eventually(2*time.Minute, "the watchdog is started again", func() error {
+		now := m.watchdogs(i)
+		if len(now) == 0 || slices.ContainsFunc(now, func(pid int) bool { return slices.Contains(was, pid) }) {
+			return fmt.Errorf("watchdogs %v, before %v", now, was)
+		}
+		return nil
+	})
 	return nil
 }
 

@@ -47,7 +47,12 @@ func newMatrix(t *testing.T, chance *rand.Rand, archives ...string) *matrix {
 	for i := range controls {
 		m.startStore(i)
 	}
-	m.startServer(0)
+	for i, c := range m.control {
+		if i > 0 {
+			m.shareKey(c)
+		}
+		m.startServer(i)
+	}
 	file := m.people.path("people.json")
 	m.control[0].stead("client", "create", "--name", "ann", "-o", file, "--servers", strings.Join(m.servers, ","))
 	m.people.client = file
@@ -60,16 +65,11 @@ func newMatrix(t *testing.T, chance *rand.Rand, archives ...string) *matrix {
 	m.connected()
 	m.joined = true
 	m.loadImages(append(archives, m.hosts[0].toolArchive()))
-	for i := 1; i < controls; i++ {
-		m.shareKey(m.control[i])
-		m.startServer(i)
-	}
 	m.watchForTwo()
 	return m
 }
 
-// loadImages loads them onto all hosts. Only the server that has a node's session can ask
-// the node: as yet there is but one.
+// loadImages loads them onto all hosts.
 func (m *matrix) loadImages(archives []string) {
 	m.Helper()
 	var wg sync.WaitGroup

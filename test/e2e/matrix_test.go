@@ -9,8 +9,8 @@ import (
 )
 
 // TestNothingIsLostThroughTheMatrixOfFaults: three servers on a store of three, four
-// hosts, etcd under acknowledged writes, and a set without volumes. Its short form has one fault
-// of each kind, chosen by STEAD_SEED; in a soak, with ZooKeeper beside, all of them follow
+// hosts, etcd under acknowledged writes, and guarded lives. Its short form has
+// three faults, chosen by STEAD_SEED; in a soak, with ZooKeeper beside, all of them follow
 // each other by chance until its time is over.
 func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 	length, chance := soakFor(t)
@@ -31,28 +31,24 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 	m.settle()
 	t.Logf("all is up after %v", time.Since(began).Round(time.Millisecond))
 	stops := []func(){
-		m.hosts[0].startLoad("--endpoints", etcdEndpoints, "--pause", "10ms", "--writers", "1", "--for", "1h"),
-		m.hosts[1].startLoad("--endpoints", etcdEndpoints, "--pause", "10ms", "--writers", "1", "--for", "1h"),
+		m.hosts[0].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1", "--for", "1h"),
+		m.hosts[1].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1", "--for", "1h"),
 	}
 	if length > 0 {
-		stops = append(stops, m.hosts[2].startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints(), "--pause", "10ms", "--for", "1h"))
+		stops = append(stops, m.hosts[2].startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints(), "--pause", "20ms", "--for", "1h"))
 	}
-	if length == 0 {
-		some := []fault{one(chance, controlFaults), one(chance, silentFaults), one(chance, partFaults), away}
+	some := []fault{one(chance, append(controlFaults, partFaults...)), one(chance, guardFaults), away}
+	counts, end := map[string]int{}, time.Now().Add(length)
+	for more := true; more && !t.Failed(); more = time.Now().Before(end) {
+		if length > 0 {
+			some = everyFault(chance)
+		}
 		for _, f := range some {
-			m.strike(f)
-		}
-	}
-	counts := map[string]int{}
-	for end := time.Now().Add(length); time.Now().Before(end); {
-		for _, f := range everyFault(chance) {
-			if time.Now().Before(end) && !t.Failed() {
-				m.strike(f)
-				counts[f.what]++
+			if t.Failed() || length > 0 && time.Now().After(end) {
+				break
 			}
-		}
-		if t.Failed() {
-			break
+			m.strike(f)
+			counts[f.what]++
 		}
 	}
 	if length > 0 {
@@ -67,7 +63,7 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 // seeded is the chance of a short form: the same each time, unless STEAD_SEED says other.
 func seeded(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := uint64(1)
+	seed := uint64(5)
 	if text := os.Getenv("STEAD_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -107,7 +103,7 @@ func one(chance *rand.Rand, faults []fault) fault { return faults[chance.IntN(le
 
 // everyFault is each fault once, in an order by chance.
 func everyFault(chance *rand.Rand) (all []fault) {
-	for _, some := range [][]fault{controlFaults, silentFaults, partFaults, {away}} {
+	for _, some := range [][]fault{controlFaults, guardFaults, partFaults, {away}} {
 		all = append(all, some...)
 	}
 	chance.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

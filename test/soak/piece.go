@@ -48,7 +48,7 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
-		name: "matrix", what: "three servers, four hosts, etcd and ZooKeeper: every fault in turn, by chance",
+		name: "matrix", what: "three servers, four hosts, etcd, ZooKeeper and guarded lives: every fault in turn, by chance",
 		pkg: "./test/e2e", test: "^TestNothingIsLostThroughTheMatrixOfFaults$", env: byChance,
 		tells: []string{"soak for", "acts:", "load:"},
 	},
