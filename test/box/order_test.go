@@ -67,7 +67,7 @@ func TestMembersStartOneAfterTheOtherIsReady(t *testing.T) {
 
 func TestParallelMembersStartAtOnce(t *testing.T) {
 	t.Parallel()
-	c := newClusterOf(t, inMemory(t), patience, "a", "b") // a node that looked silent would get none
+	c := newClusterOf(t, inMemory(t), patience, "", "a", "b") // a node that looked silent would get none
 	g := c.gate()
 	c.apply(shape{name: "db", replicas: 5, parallel: true, probed: true})
 	c.until("all run, though none is ready", func() bool { return len(c.audit.starts()) == 5 })
