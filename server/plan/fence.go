@@ -113,7 +113,7 @@ func (t *seat) lostTo() spec.NodeName {
 }
 
 // expired: the life is over by its deadline, and nobody said so.
-func (t *seat) expired() bool { return t.member != nil && t.silence.Over }
+func (t *seat) expired() bool { return t.silence.Over }
 
 // late reports whether what the life wrote may arrive after it ended by itself, in a volume
 // that others may have by then (SAFETY S14).
