@@ -322,6 +322,14 @@ type NodeFacts struct {
 	Strays []Stray `json:"strays,omitempty"`
 }
 
+// Address is the host's own address; invalid: it says none. f may be nil.
+func (f *NodeFacts) Address() (a netip.Addr) {
+	if f != nil {
+		a, _ = netip.ParseAddr(f.HostIP)
+	}
+	return a
+}
+
 // Session is sessions/<name> (leased): the live connection of a node. Only writer: dispatch.
 type Session struct {
 	Node   NodeName  `json:"node"`

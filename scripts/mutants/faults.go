@@ -1,8 +1,7 @@
 package main
 
-// faults are the rules of SAFETY, each taken out of the code that keeps it. S3, S5's
-// deadlines, S6, S10, S12 and S14 are about guarded lives, fences and moves, which are
-// not there yet.
+// faults are the rules of SAFETY, each taken out of the code that keeps it. S10, S12 and
+// S14 are about fences and moves.
 var faults = []fault{
 	{"S1", "agent/ledger/ledger.go", "case e.Spent(token):\n\t\t\treturn fmt.Errorf(\"open", "case false:\n\t\t\treturn fmt.Errorf(\"open",
 		suite{"agent/ledger", "^TestATokenIsOpenedAtMostOnce$"}},
@@ -22,6 +21,30 @@ var faults = []fault{
 		suite{"server/dispatch", "^TestAPingOfASessionThatIsNotTheStoresAnyMoreIsAborted$"}},
 	{"S5", "server/dispatch/ping.go", "\t\t\treturn // no evidence, no pong\n", "\t\t\tfor _, se := range part {\n\t\t\t\tse.out.addPong(pings[se], rev)\n\t\t\t}\n\t\t\treturn\n",
 		suite{"server/dispatch", "^TestWithoutALinearizableReadThereIsNoPong$"}},
+	{"S5", "server/plan/fence.go", "case n.Gone < wait:", "case false:",
+		suite{"server/plan", "^TestProofByDeadline$"}},
+	{"S5", "server/plan/fence.go", "return bound + max(time.Second, bound/100) + time.Second", "return bound + 2*time.Second",
+		suite{"server/plan", "^TestProofByDeadline$"}},
+	{"S5", "server/engine/silence.go", "if !known || x.bare != since {", "if !known {",
+		suite{"server/engine", "^TestSilenceIsMeasuredFromWhenItWasSeen$"}},
+	{"S5", "server/engine/silence.go", "silence{since, clock()}", "silence{since, now}",
+		suite{"server/engine", "^TestSilenceIsNotStampedByAnOldClock$"}},
+	{"S5", "server/world/node.go", "n.bare, s.ended = ev.Mod, ev.Mod", "s.ended = ev.Mod",
+		suite{"server/engine", "^TestSilenceIsMeasuredFromWhenItWasSeen$"}},
+	{"S6", "server/plan/fence.go", "case m.Bound == 0 || n == nil", "case n == nil",
+		suite{"server/plan", "^TestProofByDeadline$"}},
+	{"S6", "server/plan/fence.go", "case !n.Facts.Guards || r != nil && r.Bound != m.Bound:", "case !n.Facts.Guards:",
+		suite{"server/plan", "^TestProofByDeadline$"}},
+	{"S6", "server/plan/fence.go", "case !n.Facts.Guards || r != nil", "case r != nil",
+		suite{"server/plan", "^TestProofByDeadline$"}},
+	{"S6", "server/plan/fence.go", "case 2*gone > known:", "case false:",
+		suite{"server/plan", "^TestProofByDeadline$"}},
+	{"S6", "server/plan/place.go", "if words := s.unguarded(n); words != \"\" {", "if words := s.unguarded(n); false {",
+		suite{"server/plan", "^TestAGuardedLifeBeginsWhereItIsGuarded$"}},
+	{"S7", "server/engine/unit.go", "u.seen(store.SessionKey(node), 0)", "",
+		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
+	{"S7", "server/engine/unit.go", "u.seen(store.FactsKey(node), facts)", "_ = facts",
+		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
 	{"S7", "store/leader.go", "return Created(LeaderKey, l.Created)", "return Absent(KindLeader + \"/none\")",
 		suite{"server/engine", "^TestADeposedLeaderWritesNothing$"}},
 	{"S7", "server/engine/unit.go", "\tu.seen(store.MemberKey(m.ID), member)\n\tu.seen(store.ReportKey(m.ID), report)", "\t_ = member\n\tu.seen(store.ReportKey(m.ID), report)",
@@ -40,6 +63,10 @@ var faults = []fault{
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
 	{"S8", "server/plan/restored.go", "n.Facts == nil || n.Facts.Epoch < w.Epoch", "n.Facts == nil",
 		suite{"server/plan", "^TestAfterARestore$"}},
+	{"S8", "server/plan/fence.go", "n.Facts.Epoch != epoch || m.Token.Epoch != epoch", "n.Facts.Epoch != epoch",
+		suite{"server/plan", "^TestProofByDeadline$"}},
+	{"S8", "server/plan/fence.go", "n.Facts.Epoch != epoch || m.Token.Epoch != epoch", "m.Token.Epoch != epoch",
+		suite{"server/plan", "^TestProofByDeadline$"}},
 	{"S8", "server/world/cache.go", "case fresh.rev < old.rev:", "case false:",
 		suite{"server/world", "^TestAStoreThatWentBackEndsTheCache$"}},
 	{"S8", "agent/take.go", "if seq.Compare(a.newest) < 0 {", "if false {",
@@ -100,6 +127,8 @@ var faults = []fault{
 		suite{"server/engine", "^TestNoAddressIsGivenWhileAStrayMayHaveIt$"}},
 	{"S18", "server/world/cache.go", "\tif b.Rev <= c.state.rev {\n", "\tif false {\n",
 		suite{"server/world", "^TestABatchThatIsContainedAlreadyChangesNothing$"}},
+	{"S18", "server/engine/silence.go", "; term != s.term {", "; false && term != s.term {",
+		suite{"server/engine", "^TestSilenceIsMeasuredFromWhenItWasSeen$"}},
 	{"S18", "server/engine/lapses.go", "!known || x.token != s.Report.Token", "!known",
 		suite{"server/engine", "^TestALapseIsMeasuredFromWhenItWasFirstSeen$"}},
 }

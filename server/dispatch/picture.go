@@ -51,10 +51,8 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 func hostAddresses(nodes []plan.Node) map[spec.NodeName]netip.Addr {
 	out := make(map[spec.NodeName]netip.Addr, len(nodes))
 	for i := range nodes {
-		if f := nodes[i].Facts; f != nil {
-			if a, err := netip.ParseAddr(f.HostIP); err == nil {
-				out[nodes[i].Node.Name] = a
-			}
+		if a := nodes[i].Facts.Address(); a.IsValid() {
+			out[nodes[i].Node.Name] = a
 		}
 	}
 	return out

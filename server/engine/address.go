@@ -143,11 +143,8 @@ func (p *pool) excluded(a netip.Addr) bool {
 // hostAddresses are addresses that nodes say are their own.
 func hostAddresses(nodes []plan.Node) map[netip.Addr]bool {
 	hosts := map[netip.Addr]bool{}
-	for _, n := range nodes {
-		if n.Facts == nil {
-			continue
-		}
-		if a, err := netip.ParseAddr(n.Facts.HostIP); err == nil {
+	for i := range nodes {
+		if a := nodes[i].Facts.Address(); a.IsValid() {
 			hosts[a] = true
 		}
 	}

@@ -146,6 +146,7 @@ func TestSilenceIsMeasuredFromWhenItWasSeen(t *testing.T) {
 // and looking, and the session ended meanwhile.
 func TestSilenceIsNotStampedByAnOldClock(t *testing.T) {
 	m := newMirror(t)
+	m.gone()
 	began := m.now
 	m.now = m.now.Add(time.Hour)
 	m.commit(store.Del(store.SessionKey("n1")))

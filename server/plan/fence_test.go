@@ -23,6 +23,8 @@ func TestProofByDeadline(t *testing.T) {
 		{name: "the margin grows with the bound", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=3600 silent=n2,3636", want: "| 1:NodeSilent", says: "1h0m37s"},
 		{name: "and is over then", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=3600 silent=n2,3637", want: "start=1/Replace@n3 | 1:Starting"},
 		{name: "not guarded", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 silent=n2,999999", want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "not guarded, on a node that guards", world: lost, change: func(w *World) { w.Slots[1].Member.Bound, w.Slots[1].Report.Bound = 0, 0 },
+			want: "| 1:NodeSilent", says: "which proves nothing"},
 		{name: "never reported", world: "ordered 2 n1 n2 n3 0:ready 1:assigned@n2 replace=60 silent=n2,62", want: "start=1/Replace@n3 | 1:Starting"},
 		{name: "it was told to stop, and is not wanted", world: "ordered 1 n1 n2 n3 0:ready 1:stopping@n2 replace=60 silent=n2,62", want: "forget=1+address |", says: "has ended by itself"},
 		{name: "the node has a session", world: lost, change: func(w *World) {

@@ -115,6 +115,7 @@ func (c *cluster) close() {
 	c.group.Wait()
 	for _, n := range c.nodes {
 		n.crash()
+		n.blind()
 	}
 	for _, s := range c.servers {
 		s.link.release()

@@ -41,6 +41,9 @@ type node struct {
 
 	mu       sync.Mutex // of what follows
 	boots    int
+	away     bool // no server is reached
+	conns    []*grpc.ClientConn
+	unwatch  func()        // ends the watchdog of this boot
 	agent    *agentProcess // nil: it is down
 	pictures map[spec.SetRef]spec.Picture
 	watch    func([]spec.Picture) // is shown all that DNS here answers from; it holds mu
@@ -114,6 +117,7 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 	host := machine{n.host, n.name, n.c.audit}
 	a, err := agent.New(agent.Config{
 		Home: home, RunDir: filepath.Join(n.root, "run", string(boot)), Dial: n.dial,
+		Watchdog: n.watchdog, Cgroup: fakert.Cgroup,
 		Runtime: host, Network: host, Volumes: host, Prober: probe.New(probe.Config{Exec: host.Exec}),
 		Boot: boot, Facts: facts, Pictures: n.see, Tuning: tuning, Logger: log,
 	})
@@ -122,8 +126,6 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 	}
 	return a.Run(ctx)
 }
-
-func (n *node) dial(context.Context) (*grpc.ClientConn, error) { return n.c.current().dial() }
 
 // see takes what DNS on this node answers from.
 func (n *node) see(pictures []spec.Picture) {
@@ -180,6 +182,7 @@ func (n *node) restart() {
 func (n *node) reboot() {
 	n.crash()
 	n.host.Reboot()
+	n.blind()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.boots++

@@ -28,6 +28,7 @@ type shape struct {
 	// long they then lie in the trash.
 	scaled, deleted spec.Retention
 	trash           string
+	loss            string // nodeLoss
 }
 
 const image = "example.local/db:1"
@@ -39,12 +40,15 @@ func (s shape) yaml() string {
 		policy = "Parallel"
 	}
 	api := "apps/v1"
-	if s.trash != "" {
+	if s.trash != "" || s.loss != "" {
 		api = "stead/v1"
 	}
 	fmt.Fprintf(b, "apiVersion: %s\nkind: StatefulSet\nmetadata: {name: %s}\nspec:\n", api, s.name)
 	if s.scaled != "" {
 		fmt.Fprintf(b, "  persistentVolumeClaimRetentionPolicy: {whenScaled: %s, whenDeleted: %s}\n", s.scaled, s.deleted)
+	}
+	if s.loss != "" {
+		fmt.Fprintf(b, "  nodeLoss: %s\n", s.loss)
 	}
 	fmt.Fprintf(b, "  replicas: %d\n  podManagementPolicy: %s\n  selector: {matchLabels: {app: %s}}\n", s.replicas, policy, s.name)
 	fmt.Fprintf(b, "  template:\n    metadata: {labels: {app: %s}}\n    spec:\n", s.name)

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/proto"
+)
+
+func silentNode(name, status string) *proto.Object {
+	return &proto.Object{Kind: "node", Name: name, Json: []byte(`{"metadata":{"name":"` + name + `"},"spec":{"name":"` + name + `"},"status":` + status + `}`)}
+}
+
+// TestNodesWithoutASessionAreTold: for how long, and how their lives stand.
+func TestNodesWithoutASessionAreTold(t *testing.T) {
+	nodes := []*proto.Object{
+		silentNode("host-a", `{"state":"Ready"}`),
+		silentNode("host-b", `{"state":"Silent","silentSeconds":42,"waits":"of the lives there: 1 will have ended by themselves in 20s"}`),
+		silentNode("host-c", `{"state":"Lost","silentSeconds":400}`),
+		silentNode("host-d", `{"state":"Silent"}`),
+	}
+	var states []string
+	for _, n := range nodes {
+		cells, wide, err := nodeRow(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, cells[1].(string)+"|"+wide[len(wide)-1].(string))
+	}
+	if got, want := strings.Join(states, "\n"), "Ready|\nSilent 42s|of the lives there: 1 will have ended by themselves in 20s\nLost 6m|\nSilent|"; got != want {
+		t.Errorf("get nodes says\n%s\nwant\n%s", got, want)
+	}
+	var out strings.Builder
+	if err := sayNodes(&out, nodes); err != nil {
+		t.Fatal(err)
+	}
+	const want = `nodes    1 of 4 have a session; these have none:
+         host-b Silent 42s: of the lives there: 1 will have ended by themselves in 20s
+         host-c Lost 6m
+         host-d Silent
+`
+	if out.String() != want {
+		t.Errorf("status says\n%s\nwant\n%s", out.String(), want)
+	}
+}
