@@ -101,7 +101,7 @@ endif
 STORE ?= embedded
 e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
 	$(call say,"e2e")
-	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) -p 1 -timeout 45m ./test/e2e/...
+	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) -again .cache/flaky -p 1 -parallel 2 -timeout 45m ./test/e2e/...
 
 # A million steps of many clusters, then every fault that was planted; both cores.
 sim: ## a million steps of simulated clusters, planted faults, the model state by state (four minutes)

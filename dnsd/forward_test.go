@@ -141,7 +141,7 @@ func TestASilentUpstreamDelaysOnlyTheFirstQuestion(t *testing.T) {
 
 func TestForwardsAreBounded(t *testing.T) {
 	deaf, asked := upstream(t, silent)
-	s, addr := start(t, Config{Upstreams: []string{deaf}, MaxForwards: 1, UpstreamTimeout: time.Minute})
+	s, addr := start(t, Config{Upstreams: []string{deaf}, MaxForwards: 1, UpstreamTimeout: time.Hour})
 	s.Swap(Build(fixture()))
 	c, err := net.Dial("udp", addr)
 	if err != nil {
@@ -160,12 +160,8 @@ func TestForwardsAreBounded(t *testing.T) {
 			t.Fatal("the first question was never forwarded")
 		}
 	}
-	began := time.Now()
 	if m := exchange(t, "udp", addr, ask(t, "example.org. A")); m.Rcode != dns.RcodeServerFailure {
 		t.Errorf("got %v, want SERVFAIL", m)
-	}
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %v, want at once", took)
 	}
 }
 

@@ -232,7 +232,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i < 2 {
-			if err := read(c, 10*time.Second); err != nil {
+			if err := read(c, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
+	"github.com/stead-project/stead/server/fencer"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
@@ -59,6 +60,11 @@ type Config struct {
 	Advertise []string
 	// CertificateLife is how long certificates of nodes and servers last. Zero: 24h.
 	CertificateLife time.Duration
+	// FenceCommand is a program that proves silent nodes dead, by its absolute path; "":
+	// people do. FenceAfter is how long a node must have been silent, FenceTimeout how long
+	// the program may take. Zero: the defaults of package fencer.
+	FenceCommand             string
+	FenceAfter, FenceTimeout time.Duration
 	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
 	// address with port; empty: nowhere.
 	Metrics  string
@@ -111,6 +117,9 @@ func (c *Config) Check() error {
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("a session of %s cannot be kept; at least 1s", c.SessionTTL)
 	}
+	if err := fencer.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
+		return err
+	}
 	if err := checkListen(c.Listen, c.Advertise); err != nil {
 		return err
 	}
@@ -133,15 +142,27 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
-	w := world.New(cfg.Store, cfg.Logger)
-	e, err := engine.New(engine.Config{
-		Store: cfg.Store, World: w, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
+	s := &Server{cfg: cfg, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
+	decide := engine.Config{
+		Store: cfg.Store, World: s.world, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Logger: cfg.Logger,
-	})
-	if err != nil {
+	}
+	if cfg.FenceCommand != "" {
+		decide.Beside = s.fence
+	}
+	var err error
+	if s.engine, err = engine.New(decide); err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
-	return &Server{cfg: cfg, world: w, engine: e, serving: make(chan struct{})}, nil
+	return s, nil
+}
+
+// fence has silent nodes fenced while this server leads.
+func (s *Server) fence(ctx context.Context, term store.Leadership) {
+	fencer.New(fencer.Config{
+		Command: s.cfg.FenceCommand, After: s.cfg.FenceAfter, Timeout: s.cfg.FenceTimeout,
+		Store: s.cfg.Store, World: s.world, Nodes: s.engine.Nodes, Tell: s.engine.Fencing, Logger: s.cfg.Logger,
+	}).Run(ctx, term)
 }
 
 // Serving is closed when both APIs answer.

@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 type syncBuffer struct {
 	mu sync.Mutex

@@ -139,7 +139,7 @@ func dial(path string, addr netip.Addr) (from string, err error) {
 			return err
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(20 * time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		b, err := io.ReadAll(c)
 		from = string(b)
 		return err

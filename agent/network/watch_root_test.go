@@ -42,7 +42,7 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 		for drained := false; !drained; { // what went before
 			select {
 			case <-changed:
-			case <-time.After(time.Second):
+			case <-time.After(2 * time.Second):
 				drained = true
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/fencer"
 )
 
 // serverOptions place a server; flags mirror the fields.
@@ -30,6 +31,9 @@ type serverOptions struct {
 	Advertise  []string // how they reach it
 	Metrics    string
 	Classes    map[string]string // of manifests, to those of nodes
+	Fence      string            // program that proves silent nodes dead
+	FenceAfter time.Duration     // how long they must have been silent
+	FenceTime  time.Duration     // how long it may take
 	Store      storeOptions
 }
 
@@ -43,6 +47,9 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT by which they do (repeatable; default: --listen)")
 	f.StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
 	f.StringToStringVar(&o.Classes, "map-class", nil, "a storage class of manifests and the nodes' it stands for: fast-ssd=local (repeatable)")
+	f.StringVar(&o.Fence, "fence-command", "", "program that switches off a silent node whose members are to begin elsewhere (nodeLoss Replace) and cannot without; exit code 0 is proof that it is off (default: none)")
+	f.DurationVar(&o.FenceAfter, "fence-after", fencer.DefaultAfter, "how long a node must have been silent before the fence command is called")
+	f.DurationVar(&o.FenceTime, "fence-timeout", fencer.DefaultTimeout, "how long the fence command may take; then it is ended and has proved nothing")
 	o.Store.flags(f)
 }
 
@@ -122,5 +129,6 @@ func (o *serverOptions) config(log *slog.Logger) (server.Config, error) {
 		StoreName: o.Store.about(), Name: o.Name, Version: version, Socket: o.Socket,
 		KeyFile: filepath.Join(o.DataDir, "secret.key"), Domain: o.Domain, CIDR: cidr,
 		SessionTTL: o.SessionTTL, Listen: o.Listen, Advertise: o.Advertise, Classes: o.Classes, Metrics: o.Metrics, Logger: log,
+		FenceCommand: o.Fence, FenceAfter: o.FenceAfter, FenceTimeout: o.FenceTime,
 	}, nil
 }

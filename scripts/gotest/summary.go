@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -25,26 +26,31 @@ type Skip struct {
 }
 
 // Summary is what a run of go test came to. Tests that only group others are not
-// counted apart from them.
+// counted apart from them, unless they fail by themselves.
 type Summary struct {
 	Passed, Failed int
 	// BrokenPackages failed outside of any test: build, vet, panic, time-out.
 	BrokenPackages int
 	FailedNames    []string
 	Skips          []Skip
+	Failures       []Failure // each test with its subtests as one
+	Flaky          []Failure // of them those that passed at a second run
+	Unended        []string  // tests of failed packages that neither passed nor failed
 
 	out    io.Writer
 	output map[string][]string // by package and test, until it passed
 	counts map[string]int      // tests run, by package
 	failed map[string]bool     // packages with a failed test
 	parent map[string]bool     // tests that have subtests
+	begun  map[string]string   // names of tests that have not ended, by package and test
+	rest   string              // what failed packages said outside of tests that ended
 }
 
 // NewSummary writes progress to out.
 func NewSummary(out io.Writer) *Summary {
 	return &Summary{
 		out: out, output: map[string][]string{}, counts: map[string]int{},
-		failed: map[string]bool{}, parent: map[string]bool{},
+		failed: map[string]bool{}, parent: map[string]bool{}, begun: map[string]string{},
 	}
 }
 
@@ -79,6 +85,7 @@ func (s *Summary) Take(e event) {
 	case "build-output":
 		fmt.Fprint(s.out, e.Output)
 	case "run":
+		s.begun[key] = short(e.Package) + "/" + e.Test
 		for i, c := range e.Test {
 			if c == '/' {
 				s.parent[e.Package+" "+e.Test[:i]] = true
@@ -91,6 +98,7 @@ func (s *Summary) Take(e event) {
 			s.takeTest(e, key)
 		}
 		delete(s.output, key)
+		delete(s.begun, key)
 	}
 }
 
@@ -98,9 +106,11 @@ func (s *Summary) takeTest(e event, key string) {
 	name := short(e.Package) + "/" + e.Test
 	if e.Action == "fail" {
 		s.failed[e.Package] = true
-		fmt.Fprintf(s.out, "%s\n", strings.Join(s.output[key], ""))
+		text := strings.Join(s.output[key], "")
+		fmt.Fprintf(s.out, "%s\n", text)
+		s.keep(e, text)
 	}
-	if s.parent[key] && e.Action != "skip" {
+	if s.parent[key] && e.Action != "skip" && (e.Action != "fail" || s.named(name+"/")) {
 		return
 	}
 	s.counts[e.Package]++
@@ -115,6 +125,23 @@ func (s *Summary) takeTest(e event, key string) {
 	}
 }
 
+// named reports whether a failed test's name begins so.
+func (s *Summary) named(prefix string) bool {
+	return slices.ContainsFunc(s.FailedNames, func(name string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// keep adds what a failed test said to its failure.
+func (s *Summary) keep(e event, text string) {
+	top, _, _ := strings.Cut(e.Test, "/")
+	for i := range s.Failures {
+		if f := &s.Failures[i]; f.Package == e.Package && f.Test == top {
+			f.Output += text
+			return
+		}
+	}
+	s.Failures = append(s.Failures, Failure{Package: e.Package, Test: top, Output: text})
+}
+
 func (s *Summary) takePackage(e event) {
 	switch {
 	case e.Action == "fail":
@@ -125,9 +152,16 @@ func (s *Summary) takePackage(e event) {
 		// What the package printed outside of tests, and of tests that never ended.
 		for key, lines := range s.output {
 			if strings.HasPrefix(key, e.Package+" ") {
+				s.rest += strings.Join(lines, "")
 				fmt.Fprint(s.out, strings.Join(lines, ""))
 			}
 		}
+		for key, name := range s.begun {
+			if strings.HasPrefix(key, e.Package+" ") {
+				s.Unended = append(s.Unended, name)
+			}
+		}
+		slices.Sort(s.Unended)
 		fmt.Fprintf(s.out, "FAIL %-32s %6.1fs\n", short(e.Package), e.Elapsed)
 	case s.counts[e.Package] > 0:
 		fmt.Fprintf(s.out, "ok   %-32s %6.1fs %4d tests\n", short(e.Package), e.Elapsed, s.counts[e.Package])
@@ -150,8 +184,10 @@ func skipMessage(output []string) string {
 
 // short cuts the module's path off a package's.
 func short(pkg string) string {
-	return strings.TrimPrefix(pkg, "github.com/stead-project/stead/")
+	return strings.TrimPrefix(pkg, module+"/")
 }
+
+const module = "github.com/stead-project/stead"
 
 // ParseSkips reads a skips file: one allowed message part a line; # begins a comment.
 func ParseSkips(text string) []string {

@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // rig is the people's and the nodes' API over memory.
 type rig struct {
@@ -65,7 +65,11 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newRig(t *testing.T) *rig {
+// newRig waits for a node's answer as long as for anything.
+func newRig(t *testing.T) *rig { return newRigThatWaits(t, patience) }
+
+// newRigThatWaits has a limit for what a node has to answer.
+func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 	t.Helper()
 	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
@@ -78,7 +82,7 @@ func newRig(t *testing.T) *rig {
 	r.put(store.EpochKey, []byte("1"))
 	r.world = world.New(r.store, log)
 	d, err := dispatch.New(dispatch.Config{Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local",
-		AnswerTime: 1500 * time.Millisecond, Logger: log})
+		TTL: 10 * patience, AnswerTime: answer, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

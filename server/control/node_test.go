@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -45,29 +46,56 @@ func (r *rig) agent(answer func(*proto.Ask, proto.Nodes_TunnelClient)) {
 	}()
 }
 
+// readLogs reads a log to its end.
+func (r *rig) readLogs(req *proto.LogsRequest) (string, error) {
+	s, err := r.api.Logs(r.ctx, req)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for {
+		f, err := s.Recv()
+		if errors.Is(err, io.EOF) {
+			return text.String(), nil
+		}
+		if err != nil {
+			return text.String(), err
+		}
+		text.Write(f.GetData())
+	}
+}
+
+// load sends an archive in pieces.
+func (r *rig) load(node string, pieces ...string) (*proto.LoadImageResponse, error) {
+	s, err := r.api.LoadImage(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	_ = s.Send(&proto.LoadImageRequest{Node: node})
+	for _, p := range pieces {
+		if s.Send(&proto.LoadImageRequest{Data: []byte(p)}) != nil {
+			break // the refusal comes below
+		}
+	}
+	return s.CloseAndRecv()
+}
+
+func TestANodeWithoutASessionIsSaidToBeSilent(t *testing.T) {
+	r := newRigThatWaits(t, 10*time.Millisecond)
+	r.mustApply(setYAML)
+	r.live(0, true)
+	_, err := r.readLogs(&proto.LogsRequest{Member: "db-0", Tail: -1})
+	refused(t, err, codes.Unavailable, "n1 is silent")
+	_, err = r.load("")
+	refused(t, err, codes.Unavailable, "no node is connected")
+	_, err = r.load("n9", "one")
+	refused(t, err, codes.Unavailable, "n9 is silent")
+}
+
 func TestLogsComeThroughTheNodesTunnel(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)
 	r.live(0, true)
-	logs := func(req *proto.LogsRequest) (string, error) {
-		s, err := r.api.Logs(r.ctx, req)
-		if err != nil {
-			return "", err
-		}
-		var text strings.Builder
-		for {
-			f, err := s.Recv()
-			if errors.Is(err, io.EOF) {
-				return text.String(), nil
-			}
-			if err != nil {
-				return text.String(), err
-			}
-			text.Write(f.GetData())
-		}
-	}
-	_, err := logs(&proto.LogsRequest{Member: "db-0", Tail: -1})
-	refused(t, err, codes.Unavailable, "n1 is silent")
 	r.agent(func(ask *proto.Ask, tn proto.Nodes_TunnelClient) {
 		l := ask.GetLogs()
 		if l.GetPrevious() {
@@ -80,35 +108,20 @@ func TestLogsComeThroughTheNodesTunnel(t *testing.T) {
 		}
 		_ = tn.Send(&proto.Frame{Done: true})
 	})
-	got, err := logs(&proto.LogsRequest{Member: "db-0", Tail: -1})
+	got, err := r.readLogs(&proto.LogsRequest{Member: "db-0", Tail: -1})
 	if want := "main: one\n" + strings.Repeat("more\n", 20); err != nil || got != want {
 		t.Fatalf("got %q, %v; want %q", got, err, want)
 	}
-	_, err = logs(&proto.LogsRequest{Member: "db-0", Previous: true})
+	_, err = r.readLogs(&proto.LogsRequest{Member: "db-0", Previous: true})
 	refused(t, err, codes.NotFound, "no run before")
-	_, err = logs(&proto.LogsRequest{Member: "db-0", Container: "sidecar"})
+	_, err = r.readLogs(&proto.LogsRequest{Member: "db-0", Container: "sidecar"})
 	refused(t, err, codes.NotFound, "it has main")
-	_, err = logs(&proto.LogsRequest{Member: "db-7"})
+	_, err = r.readLogs(&proto.LogsRequest{Member: "db-7"})
 	refused(t, err, codes.NotFound)
 }
 
 func TestAnImageIsPassedOnToTheOnlyNode(t *testing.T) {
 	r := newRig(t)
-	load := func(node string, pieces ...string) (*proto.LoadImageResponse, error) {
-		s, err := r.api.LoadImage(r.ctx)
-		if err != nil {
-			return nil, err
-		}
-		_ = s.Send(&proto.LoadImageRequest{Node: node})
-		for _, p := range pieces {
-			if s.Send(&proto.LoadImageRequest{Data: []byte(p)}) != nil {
-				break // the refusal comes below
-			}
-		}
-		return s.CloseAndRecv()
-	}
-	_, err := load("")
-	refused(t, err, codes.Unavailable, "no node is connected")
 	r.agent(func(ask *proto.Ask, tn proto.Nodes_TunnelClient) {
 		_ = tn.Send(&proto.Frame{Ask: ask.GetId()})
 		if ask.GetImages() != nil {
@@ -132,7 +145,7 @@ func TestAnImageIsPassedOnToTheOnlyNode(t *testing.T) {
 		}
 		_ = tn.Send(&proto.Frame{Data: []byte(`[{"Name":"` + archive.String() + `"}]`), Done: true})
 	})
-	out, err := load("", "one", "two", "three")
+	out, err := r.load("", "one", "two", "three")
 	if err != nil || len(out.GetImages()) != 1 || out.GetImages()[0].GetName() != "onetwothree" || out.GetImages()[0].GetNode() != "n1" {
 		t.Fatalf("got %v, %v", out, err)
 	}
@@ -140,10 +153,8 @@ func TestAnImageIsPassedOnToTheOnlyNode(t *testing.T) {
 	for i := range many {
 		many[i] = "bad" + strings.Repeat("x", 10_000)
 	}
-	_, err = load("n1", many...)
+	_, err = r.load("n1", many...)
 	refused(t, err, codes.InvalidArgument, "no archive")
-	_, err = load("n9", "one")
-	refused(t, err, codes.Unavailable, "n9 is silent")
 	images, err := r.api.Images(r.ctx, &proto.ImagesRequest{})
 	if err != nil || len(images.GetImages()) != 1 || images.GetImages()[0].GetSizeBytes() != 7 {
 		t.Fatalf("got %v, %v", images, err)

@@ -22,22 +22,80 @@ import (
 // It fails with NOT_FOUND without such a node, and with FAILED_PRECONDITION while it has
 // a session: then it is on.
 func Fence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName, by string) (*spec.Fence, error) {
-	t, err := readSilent(ctx, s, w, node)
+	c, err := OpenFence(ctx, s, w, node)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
+	return c.Close(ctx, s, w, by)
+}
+
+// FenceCase is a silent node as it was before somebody turned to it: what may be proven
+// of it by then is no more.
+type FenceCase struct {
+	Node  spec.NodeName
+	UID   spec.UID
+	Facts spec.NodeFacts // zero: it never said hello
+	Lives []spec.Fenced  // not over yet
+
+	heard store.Rev // when it last said hello
+	epoch int64
+}
+
+// OpenFence reads what there is to fence; it fails as Fence does.
+func OpenFence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (*FenceCase, error) {
+	t, facts, err := readFenced(ctx, s, w, node)
 	if err != nil {
-		return nil, status.Errorf(codes.Internal, "read facts: %v", err)
+		return nil, err
 	}
-	f := &spec.Fence{Node: node, UID: t.node.UID, By: by, At: time.Now().UTC()}
+	c := &FenceCase{Node: node, UID: t.node.UID, heard: t.keys[store.FactsKey(node)].Mod, epoch: t.epoch}
 	if facts != nil {
-		f.Boot = facts.Boot
+		c.Facts = *facts
 	}
-	var ends []store.Txn
 	w.Look(func(v world.View) {
 		for _, id := range v.MembersOn(node) {
-			if end, ok := fenced(v, id, f); ok {
+			if m, _ := v.Member(id); m != nil && m.NodeUID == c.UID && !overIn(v, m) {
+				c.Lives = append(c.Lives, spec.Fenced{ID: id, Token: m.Token})
+			}
+		}
+	})
+	return c, nil
+}
+
+func readFenced(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (threshold, *spec.NodeFacts, error) {
+	t, err := readSilent(ctx, s, w, node)
+	if err != nil {
+		return t, nil, err
+	}
+	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
+	if err != nil {
+		return t, nil, status.Errorf(codes.Internal, "read facts: %v", err)
+	}
+	return t, facts, nil
+}
+
+// overIn reports whether the life is over by a report of its own token.
+func overIn(v world.View, m *spec.Member) bool {
+	r, _ := v.Report(m.ID)
+	return r != nil && r.Token == m.Token && r.Phase.Over()
+}
+
+// Close takes by's word that the node was off at some moment since the case was opened for
+// proof that the lives it found are over, and of no later ones; also is what must hold
+// besides. It reads again: ABORTED if the node said hello meanwhile, or is another.
+func (c *FenceCase) Close(ctx context.Context, s store.Store, w world.Reader, by string, also ...store.Guard) (*spec.Fence, error) {
+	node := c.Node
+	t, facts, err := readFenced(ctx, s, w, node)
+	if err != nil {
+		return nil, err
+	}
+	if t.node.UID != c.UID || t.epoch != c.epoch || t.keys[store.FactsKey(node)].Mod != c.heard {
+		return nil, status.Errorf(codes.Aborted, "node %s was heard of, or the store was restored meanwhile; look again", node)
+	}
+	f := &spec.Fence{Node: node, UID: c.UID, Boot: c.Facts.Boot, By: by, At: time.Now().UTC()}
+	var ends []store.Txn
+	w.Look(func(v world.View) {
+		for _, l := range c.Lives {
+			if end, ok := fenced(v, l, f); ok {
 				ends = append(ends, end)
 			}
 		}
@@ -51,14 +109,16 @@ func Fence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNam
 		word.If = append(word.If, store.Seen(store.FactsKey(node), t.keys[store.FactsKey(node)].Mod))
 		word.Then = append(word.Then, store.Put(store.FactsKey(node), store.Encode(facts)))
 	}
+	t.also = also
 	return f, t.write(ctx, s, w, append([]store.Txn{word}, ends...)...)
 }
 
-// fenced is the report that ends the life of id, and names it in f; false: it is over.
-func fenced(v world.View, id spec.Identity, f *spec.Fence) (store.Txn, bool) {
+// fenced is the report that ends the life l, and names it in f; false: it is over.
+func fenced(v world.View, l spec.Fenced, f *spec.Fence) (store.Txn, bool) {
+	id := l.ID
 	m, member := v.Member(id)
 	last, report := v.Report(id)
-	if m == nil || m.NodeUID != f.UID || last != nil && last.Token == m.Token && last.Phase.Over() {
+	if m == nil || m.Token != l.Token || m.Node != f.Node || m.NodeUID != f.UID || overIn(v, m) {
 		return store.Txn{}, false
 	}
 	r := spec.Report{
@@ -68,7 +128,7 @@ func fenced(v world.View, id spec.Identity, f *spec.Fence) (store.Txn, bool) {
 	if last != nil && last.Token == m.Token {
 		r.Seq, r.Containers = last.Seq, last.Containers
 	}
-	f.Lives = append(f.Lives, spec.Fenced{ID: id, Token: m.Token})
+	f.Lives = append(f.Lives, l)
 	return store.Txn{
 		If:   []store.Guard{store.Seen(store.MemberKey(id), member), store.Seen(store.ReportKey(id), report)},
 		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(r))},
@@ -161,6 +221,7 @@ func (t *threshold) write(ctx context.Context, s store.Store, w world.Reader, tx
 	shared := []store.Guard{
 		store.Seen(store.EpochKey, t.keys[store.EpochKey].Mod), store.Seen(node, t.keys[node].Mod), store.Seen(store.SessionKey(t.node.Name), 0),
 	}
+	shared = append(shared, t.also...)
 	var last store.Rev
 	for _, o := range store.CommitAll(ctx, s, shared, txns) {
 		switch {

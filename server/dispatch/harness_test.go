@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // rig is a server over memory with what a test puts into the store.
 type rig struct {
@@ -70,7 +70,7 @@ func newRig(t *testing.T) *rig {
 	r.world = world.New(r.store, log)
 	r.server, err = New(Config{
 		Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local",
-		CIDR: "10.88.0.0/16", TTL: 5 * time.Second, AnswerTime: 2 * time.Second, Logger: log,
+		CIDR: "10.88.0.0/16", TTL: 10 * patience, AnswerTime: patience, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)

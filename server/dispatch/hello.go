@@ -58,6 +58,7 @@ type threshold struct {
 	keys    map[string]store.KV
 	node    *spec.Node    // nil: never joined
 	session *spec.Session // nil: none lives
+	also    []store.Guard // what must hold besides when something is written
 }
 
 func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t threshold, err error) {

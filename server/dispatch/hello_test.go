@@ -18,7 +18,7 @@ func TestAFirstHelloJoinsTheNode(t *testing.T) {
 	h := n1
 	h.cluster = ""
 	w := r.connect(h).welcome()
-	if w.GetCluster() != "c1" || w.GetEpoch() != 1 || w.GetTtlMillis() != 5000 || w.GetServer() != "s1" ||
+	if w.GetCluster() != "c1" || w.GetEpoch() != 1 || w.GetTtlMillis() != (10*patience).Milliseconds() || w.GetServer() != "s1" ||
 		w.GetDomain() != "cluster.local" || w.GetCidr() != "10.88.0.0/16" || w.GetSession() == 0 {
 		t.Fatalf("got %v", w)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -123,6 +124,7 @@ func TestAnAskNobodyWaitsForIsNotFound(t *testing.T) {
 	if _, err := stream.Recv(); status.Code(err) != codes.NotFound {
 		t.Fatalf("got %v, want NOT_FOUND", err)
 	}
+	r.server.broker.answer = 10 * time.Millisecond
 	if _, err := r.server.Broker().Open(t.Context(), "n1", &proto.Ask{}); status.Code(err) != codes.Unavailable {
 		t.Fatalf("got %v, want UNAVAILABLE for a silent node", err)
 	}

@@ -48,6 +48,8 @@ type Config struct {
 	Next   func(plan.World) plan.Plan
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Beside runs beside each term, if given: ctx ends with the term, which waits for it.
+	Beside func(ctx context.Context, term store.Leadership)
 }
 
 // Engine leads or waits to lead; see Run.
@@ -56,6 +58,7 @@ type Engine struct {
 	log      *slog.Logger
 	meter    meter
 	silences silences
+	fencing  fencing
 }
 
 // New checks cfg and starts nothing.
@@ -87,7 +90,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Engine{cfg: cfg, log: cfg.Logger}, nil
+	return &Engine{cfg: cfg, log: cfg.Logger, fencing: fencing{news: make(chan struct{}, 1)}}, nil
 }
 
 // Run campaigns, and decides while it leads, until ctx ends. It returns nil when

@@ -57,6 +57,7 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	e.log.Info("leadership begun", "revision", int64(term.Created))
 	defer e.meter.over()
 	defer e.log.Info("leadership ended", "revision", int64(term.Created))
+	defer e.beside(ctx, term)()
 	for l.await(ctx, sub) {
 		l.take(sub.Take())
 		l.ring(e.cfg.Now())
@@ -69,6 +70,20 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 		}
 	}
 	return nil
+}
+
+// beside starts what runs beside the term; what it returns ends that and waits for it.
+func (e *Engine) beside(ctx context.Context, term store.Leadership) (end func()) {
+	if e.cfg.Beside == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.cfg.Beside(ctx, term)
+	}()
+	return func() { cancel(); <-done }
 }
 
 // leader is a term without any memory.
@@ -101,6 +116,8 @@ func (l *leader) await(ctx context.Context, sub world.Subscription) bool {
 		return false
 	case <-sub.C():
 	case <-due:
+	case <-l.fencing.news:
+		l.take(world.Changes{All: true})
 	}
 	return ctx.Err() == nil
 }

@@ -15,6 +15,7 @@ const (
 	BlockedPaused      = "Paused"                // it is well, and updated after the rollout is resumed
 	BlockedFloor       = "DisruptionFloor"       // it is well, and fewer than the floor would be left
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
+	BlockedFence       = "FenceFailed"           // its node is silent, and the fence command did not prove it off
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
 	BlockedNoNode      = "NoNode"
 	BlockedNoRoom      = "NoRoom"                // the nodes that might take it have too little left of what it asks for

@@ -98,6 +98,9 @@ type Node struct {
 	// Gone is how long this leader has seen the node without a session, on its own
 	// monotonic clock; a new leader starts again.
 	Gone time.Duration
+	// Fencing is what came of it when this server tried to have the node fenced, as long as
+	// it was not: a sentence without its subject that does not change with time.
+	Fencing string
 	// Fenced: a person says that it is off, and it has not been heard of since.
 	Fenced bool
 	// Lives counts the lives on it, of all sets, also those that are over and not

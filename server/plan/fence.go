@@ -87,7 +87,11 @@ func (s *step) unguarded(n *Node) string {
 
 // tellSilent says what a member on a silent node waits for, and how long still.
 func (s *step) tellSilent(t *seat) {
-	s.block(t, BlockedNodeSilent, s.standing(t))
+	reason, text := BlockedNodeSilent, s.standing(t)
+	if n := s.node(t.member.Node); n != nil && n.Fencing != "" && s.needsFence(t) {
+		reason, text = BlockedFence, text+"; "+n.Fencing
+	}
+	s.block(t, reason, text)
 	if left := t.silence.Left; left > 0 {
 		s.plan.Blocked[len(s.plan.Blocked)-1].Left = left
 		s.wake(left)
@@ -105,4 +109,4 @@ func (t *seat) lostTo() spec.NodeName {
 }
 
 // expired: the life is over by its deadline, and nobody said so.
-func (t *seat) expired() bool { return t.member != nil && t.silence.Over }
+func (t *seat) expired() bool { return t.silence.Over }

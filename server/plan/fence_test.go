@@ -38,6 +38,7 @@ func TestProofByDeadline(t *testing.T) {
 		{name: "it did not say that it guards", world: lost, change: facts(func(f *spec.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it guards with another bound", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = time.Hour }, want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it reported without a guard", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = 0 }, want: "| 1:NodeSilent", says: "did not say that it guards"},
+		{name: "the node never said anything", world: lost, change: func(w *World) { nodeOf(w.Nodes, "n2").Facts = nil }, want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of another machine", world: lost, change: facts(func(f *spec.NodeFacts) { f.UID = "other" }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of an older epoch", world: lost, change: facts(func(f *spec.NodeFacts) { f.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "a life of an older epoch", world: lost, change: member(func(m *spec.Member) { m.Token.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
@@ -78,6 +79,15 @@ func TestADeadlineIsWaitedFor(t *testing.T) {
 	nodeOf(then.Nodes, "n2").Gone += time.Second
 	if now := Next(then); now.Blocked[0].Text != p.Blocked[0].Text || now.Wake != 39*time.Second {
 		t.Errorf("got %+v, wake %s; want the same words, for they are stored, and 39s", now.Blocked[0], now.Wake)
+	}
+}
+
+// TestWhoIsNotWaitedForByTimeLeavesTheWaitOfOthers: the planner is asked again for them.
+func TestWhoIsNotWaitedForByTimeLeavesTheWaitOfOthers(t *testing.T) {
+	w := world(t, "parallel 3 n1 n2 n3 n4 n5 0:ready 1:ready@n2 2:ready@n3 replace=60 silent=n2,22 silent=n3,22")
+	w.Slots[2].Member.Bound = 0
+	if p := Next(w); p.Wake != 40*time.Second || p.Blocked[1].Left != 0 {
+		t.Errorf("wakes after %s, left are %s for who is not guarded; want 40s and nothing", p.Wake, p.Blocked[1].Left)
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *step) forgetSurplus() {
 				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.id.MemberName(), s.proof(t)),
 			})
 		}
-		t.member, t.report, t.over, t.forgotten = nil, nil, false, true
+		t.member, t.report, t.over, t.silence, t.forgotten = nil, nil, false, Silence{}, true
 	}
 }
 

@@ -137,7 +137,7 @@ func unavailable(t *testing.T, s *etcdstore.Store) {
 		if err := c.call(); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
-		if took := time.Since(begun); took > 20*time.Second {
+		if took := time.Since(begun); took > time.Minute {
 			t.Errorf("%s took %v with a time-out of 200ms", name, took)
 		}
 	}

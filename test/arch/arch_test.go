@@ -50,6 +50,8 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"netlink elsewhere", "agent/a.go", imports("github.com/vishvananda/netlink"), "belongs into agent/network"},
 		{"grpc elsewhere", "server/engine/a.go", imports("google.golang.org/grpc"), "belongs into proto"},
 		{"cobra elsewhere", "server/a.go", imports("github.com/spf13/cobra"), "belongs into cmd"},
+		{"scripts import tests", "scripts/a/a.go", imports(module + "/test/box"), "nothing imports cmd"},
+		{"code imports judges", "server/a.go", imports(module + "/test/judge"), "nothing imports cmd"},
 		{"a new library", "server/a.go", imports("example.com/x"), "is no library of ours"},
 		{"scripts import a library", "scripts/a/a.go", imports("gopkg.in/yaml.v3"), "belongs into spec"},
 		{"no doc comment", "server/a.go", "package x\n", "has no doc comment"},
@@ -83,6 +85,7 @@ func TestALawfulTreeIsLeftAlone(t *testing.T) {
 	write(t, root, "bin/a.go", "package util\n")
 	write(t, root, ".cache/a.go", "package util\n")
 	write(t, root, "spec/testdata/a.go", "package util\n")
+	write(t, root, "scripts/gotest/a.go", "// Package gotest is the runner.\npackage gotest\nimport _ \""+module+"/test/judge\"\n")
 	found, _, err := Check(root)
 	if err != nil || len(found) != 0 {
 		t.Fatalf("found %q, err %v", found, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/server/fencer"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/etcdembed"
@@ -26,9 +27,10 @@ import (
 )
 
 const (
-	// patience bounds every wait of a test.
-	patience = 2 * time.Minute
-	// ttl is that of the nodes' sessions and of the leader: the least there is.
+	// patience bounds every wait of a test: what takes longer hangs.
+	patience = 5 * time.Minute
+	// ttl is that of the nodes' sessions and of the leader: the least there is, so that
+	// on a busy machine one may lapse at any moment.
 	ttl = time.Second
 )
 
@@ -48,6 +50,7 @@ type cluster struct {
 	log   *slog.Logger
 	audit *audit
 	nodes map[spec.NodeName]*node
+	ttl   time.Duration // of sessions and leaders
 
 	mu      sync.Mutex
 	store   store.Store
@@ -56,20 +59,33 @@ type cluster struct {
 	group   sync.WaitGroup   // of replacements
 	closed  bool
 	ending  chan struct{} // closed when the test ends
+	fencing string        // the servers' fence command
 	crashes atomic.Int64  // of agents and servers, by a fuse
 }
 
 // newCluster starts a server on s and an agent on each node.
 func newCluster(t *testing.T, s store.Store, nodes ...spec.NodeName) *cluster {
 	t.Helper()
+	return newClusterOf(t, s, ttl, "", nodes...)
+}
+
+// newFenced is newCluster with a fence command.
+func newFenced(t *testing.T, s store.Store, fence string, nodes ...spec.NodeName) *cluster {
+	t.Helper()
+	return newClusterOf(t, s, ttl, fence, nodes...)
+}
+
+// newClusterOf has sessions and leaders of that ttl: with patience none ever lapses.
+func newClusterOf(t *testing.T, s store.Store, ttl time.Duration, fence string, nodes ...spec.NodeName) *cluster {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "box") // short: it holds sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{
-		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{},
+		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{}, ttl: ttl,
 		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
-		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}),
+		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}), fencing: fence,
 	}
 	t.Cleanup(c.close)
 	c.startServer()
@@ -151,7 +167,8 @@ func (c *cluster) startServer() *serverProcess {
 	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{})}
 	srv, err := server.New(server.Config{
 		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
-		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: ttl, LeaderTTL: ttl,
+		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: c.ttl, LeaderTTL: c.ttl,
+		FenceCommand: c.fencing, FenceAfter: fencer.LeastAfter,
 		Logger: c.log.With("server", name),
 	})
 	if err == nil {

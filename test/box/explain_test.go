@@ -21,6 +21,12 @@ func (c *cluster) everyoneExplained(set string, n int) {
 	})
 }
 
+// explained waits until explain says it of a set or member.
+func (c *cluster) explained(name, why string) {
+	c.t.Helper()
+	c.until("explain says of "+name+": "+why, func() bool { return strings.Contains(c.explain(name), why) })
+}
+
 func (c *cluster) condition(set, kind string) spec.Condition {
 	c.t.Helper()
 	for _, k := range c.sets()[set].Conditions {
@@ -38,9 +44,8 @@ func TestAMissingImageIsNamedAndHealedByLoadingIt(t *testing.T) {
 	c.until("db-0 says what is missing", func() bool { return c.find("db-0").Cause == "ImageMissing" })
 	c.until("the set says it", func() bool { return c.condition("db", "Progressing").Reason == "ImageMissing" })
 	c.everyoneExplained("db", 3)
-	if got := c.explain("db-2"); !strings.Contains(got, "waits for db-0") || !strings.Contains(got, "ImageMissing") {
-		t.Errorf("explain db-2: %q", got)
-	}
+	c.explained("db-2", "waits for db-0")
+	c.explained("db-2", "ImageMissing")
 	if got := c.audit.starts(); len(got) != 0 {
 		t.Errorf("started without an image: %v", got)
 	}
@@ -68,9 +73,7 @@ func TestWithoutANodeEveryMemberSaysSo(t *testing.T) {
 	c := newCluster(t, inMemory(t))
 	c.apply(shape{name: "db", replicas: 2, parallel: true})
 	c.everyoneExplained("db", 2)
-	if got := c.explain("db-1"); !strings.Contains(got, "no node has joined yet") {
-		t.Errorf("explain: %q", got)
-	}
+	c.explained("db-1", "no node has joined yet")
 	c.addNode("late")
 	c.ready("db", 2)
 }
@@ -84,9 +87,10 @@ func TestASilentNodeIsNamed(t *testing.T) {
 	c.scale("db", 3)
 	c.until("db-0 waits for its node", func() bool { return strings.Contains(c.find("db-0").Blocked, "node a is silent") })
 	c.everyoneExplained("db", 3)
-	if got := c.condition("db", "Progressing"); got.Reason != "NodeSilent" || got.Status != "False" {
-		t.Errorf("condition: %+v", got)
-	}
+	c.until("the set says it", func() bool {
+		got := c.condition("db", "Progressing")
+		return got.Reason == "NodeSilent" && got.Status == "False"
+	})
 	c.nodes["a"].start()
 	c.ready("db", 3)
 }
@@ -102,7 +106,5 @@ func TestEveryMemberOfALargeSetSaysWhyItWaits(t *testing.T) {
 	if rows := c.sets()["db"].Members; len(rows) != 0 {
 		t.Errorf("its status stores %d rows: the set is not large", len(rows))
 	}
-	if m := c.find("db-129"); !strings.Contains(m.Blocked, "waits for db-0") {
-		t.Errorf("db-129: %+v", m)
-	}
+	c.until("db-129 waits for db-0", func() bool { return strings.Contains(c.find("db-129").Blocked, "waits for db-0") })
 }

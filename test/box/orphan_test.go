@@ -43,7 +43,8 @@ func TestAnOrphanedSetRunsOnAndIsAdoptedWithItsLives(t *testing.T) {
 	c.until("DNS has the others", func() bool { return slices.Equal(other.readyPeers("db"), []string{"db-0", "db-2"}) })
 	c.current().crash()
 	c.startServer()
-	c.throughout(2*ttl, "nobody replaces it", over)
+	c.throughout(2*ttl, "nobody replaces it", func() bool { return c.find("db-1").Token == dead.Token && len(c.audit.starts()) == 4 })
+	c.until("db-1 says it still", over)
 
 	c.apply(db)
 	c.ready("db", 3)

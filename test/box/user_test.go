@@ -89,7 +89,7 @@ func member(name string) spec.Identity {
 func (c *cluster) ask(f func(context.Context, proto.ControlClient) error) error {
 	deadline := time.Now().Add(patience)
 	for {
-		ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(c.t.Context(), 15*time.Second)
 		err := f(ctx, c.api())
 		cancel()
 		switch status.Code(err) {

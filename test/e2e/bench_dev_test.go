@@ -29,7 +29,7 @@ func BenchmarkDev(b *testing.B) {
 	b.Run("Cold", func(b *testing.B) { l.benchDev(b, true) })
 	l.startDev()
 	l.eventually(30*time.Second, "the image is loaded", func() error {
-		out, err := l.trySteadFor(10*time.Second, "image", "load", l.toolArchive())
+		out, err := l.trySteadFor(time.Minute, "image", "load", l.toolArchive())
 		if err != nil { // the node is not connected yet
 			return fmt.Errorf("%w: %s", err, out)
 		}

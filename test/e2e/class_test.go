@@ -30,6 +30,7 @@ spec:
 `
 
 func TestVolumesLieInTheDirectoryOfTheirStorageClass(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	ssd := l.path("ssd")
 	if err := os.Mkdir(ssd, 0o755); err != nil {
@@ -41,8 +42,8 @@ func TestVolumesLieInTheDirectoryOfTheirStorageClass(t *testing.T) {
 	of := func(name, class string) string {
 		return strings.NewReplacer("NAME", name, "CLASS", class).Replace(classSet)
 	}
-	l.apply("fast", of("fast", "ssd"), "--wait", "--timeout", "1m")
-	l.apply("plain", of("plain", "gp3"), "--wait", "--timeout", "1m")
+	l.apply("fast", of("fast", "ssd"), "--wait", "--timeout", patience)
+	l.apply("plain", of("plain", "gp3"), "--wait", "--timeout", patience)
 	for _, file := range []string{ssd + "/default/fast/data-0/data/mine", l.path("agent/volumes/default/plain/data-0/data/mine")} {
 		l.eventually(time.Minute, "the member writes to its volume", func() error {
 			_, err := os.Stat(file)

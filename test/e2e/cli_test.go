@@ -13,12 +13,14 @@ import (
 )
 
 func TestCommandLinesAsPeopleTypeThem(t *testing.T) {
+	t.Parallel()
 	scripts, err := filepath.Glob("testdata/cli/*.txt")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
 	for _, path := range scripts {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
 			steps, err := script.Read(path)
 			if err != nil {
 				t.Fatal(err)

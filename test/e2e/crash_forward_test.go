@@ -9,6 +9,7 @@ import (
 )
 
 func TestADroppingForwardPolicyIsToldByCheckAndAgent(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"iptables-legacy", "iptables-nft"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("needs " + program + " (Debian package iptables): scripts/setup --dev")
@@ -17,7 +18,7 @@ func TestADroppingForwardPolicyIsToldByCheckAndAgent(t *testing.T) {
 	l := newLab(t)
 	l.startAll()
 	check := func(want string) error {
-		out, err := l.inside(30*time.Second, steadBinary, append([]string{"agent", "check"}, l.agentFlags()...)...)
+		out, err := l.inside(time.Minute, steadBinary, append([]string{"agent", "check"}, l.agentFlags()...)...)
 		var exit *exec.ExitError
 		if want == "" && err != nil || want != "" && (!errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(lineWith(out, "warning:"), want)) {
 			return errors.Join(err, errors.New(out))
@@ -29,23 +30,19 @@ func TestADroppingForwardPolicyIsToldByCheckAndAgent(t *testing.T) {
 		"iptables-legacy": "iptables-legacy's chain FORWARD drops what it does not know",
 		"iptables-nft":    "nft chain FORWARD of table filter drops what it does not know",
 	} {
-		if out, err := l.inside(30*time.Second, program, "-P", "FORWARD", "DROP"); err != nil {
+		if out, err := l.inside(time.Minute, program, "-P", "FORWARD", "DROP"); err != nil {
 			t.Fatalf("%s: %v\n%s", program, err, out)
 		}
-		if err := check(want); err != nil {
-			t.Errorf("%s: %v", program, err)
-		}
+		l.eventually(time.Minute, program+" is told", func() error { return check(want) })
 		l.eventually(2*time.Minute, "the running agent tells it", func() error {
-			if said := l.agent.tail(20); !strings.Contains(said, want) {
+			if said := l.agent.said(); !strings.Contains(said, want) {
 				return errors.New(said)
 			}
 			return nil
 		})
-		if out, err := l.inside(30*time.Second, program, "-P", "FORWARD", "ACCEPT"); err != nil {
+		if out, err := l.inside(time.Minute, program, "-P", "FORWARD", "ACCEPT"); err != nil {
 			t.Fatalf("%s: %v\n%s", program, err, out)
 		}
-		if err := check(""); err != nil {
-			t.Errorf("%s, with the policy to accept: %v", program, err)
-		}
+		l.eventually(time.Minute, "with the policy to accept the host is fit", func() error { return check("") })
 	}
 }

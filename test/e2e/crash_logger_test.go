@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,21 +14,46 @@ import (
 // and none of those that are gone.
 func (l *Lab) loggersOf(name string, gone ...int) (keeper, writer int) {
 	l.t.Helper()
+	dir := l.path("agent", "logs", "default", name, "life")
 	l.eventually(time.Minute, "two processes write the log of "+name, func() error {
-		dir := l.path("agent", "logs", "default", name, "life")
-		all, writers := l.living("stead-node\x00", dir), append(l.living("\x00writer\x00", dir), l.living("\x00again\x00", dir)...)
-		if len(all) != 2 || len(writers) != 1 {
-			return fmt.Errorf("loggers %v, writers among them %v", all, writers)
-		}
-		keeper, writer = all[0]+all[1]-writers[0], writers[0]
-		for _, pid := range gone {
-			if pid == keeper || pid == writer {
-				return fmt.Errorf("%d is still there", pid)
+		keeper, writer = 0, 0
+		halves := programs("stead-node\x00", dir)
+		for _, pid := range halves { // each is looked at once: they come and go
+			cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			switch text := string(cmdline); {
+			case err != nil || zombie(pid) || slices.Contains(gone, pid):
+				return fmt.Errorf("%d of %v is going or gone: %v", pid, halves, err)
+			case strings.Contains(text, "\x00writer\x00") || strings.Contains(text, "\x00again\x00"):
+				writer = pid
+			default:
+				keeper = pid
 			}
+		}
+		if len(halves) != 2 || keeper == 0 || writer == 0 {
+			return fmt.Errorf("of loggers %v the keeper is %d and the writer %d", halves, keeper, writer)
 		}
 		return nil
 	})
 	return keeper, writer
+}
+
+// killAtOnce kills programs of which none shall see another's end: all stand still before.
+func (l *Lab) killAtOnce(pids ...int) {
+	l.t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			l.t.Fatalf("stop %d: %v", pid, err)
+		}
+	}
+	l.eventually(time.Minute, "all stand still", func() error {
+		for _, pid := range pids {
+			if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || !strings.Contains(string(stat), ") T ") {
+				return fmt.Errorf("%d: %v %s", pid, err, stat)
+			}
+		}
+		return nil
+	})
+	l.kill(pids...)
 }
 
 // living are the programs of these parts that have not ended.
@@ -42,13 +69,19 @@ func (l *Lab) living(parts ...string) (pids []int) {
 // newBeat waits until a member's log has a beat that it had not when asked.
 func (l *Lab) newBeat(name string) {
 	l.t.Helper()
-	last := func() string {
-		out := strings.Split(strings.TrimSpace(l.stead("logs", name, "--tail", "1")), "\n")
-		return out[len(out)-1]
-	}
-	was := last()
+	was := ""
 	l.eventually(time.Minute, name+" writes on", func() error {
-		if now := last(); now == was || !strings.HasPrefix(now, "beat ") {
+		out, err := l.trySteadFor(time.Minute, "logs", name, "--tail", "1")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		now := lines[len(lines)-1]
+		before := was
+		if was == "" {
+			was = now
+		}
+		if before == "" || now == before || !strings.HasPrefix(now, "beat ") {
 			return fmt.Errorf("its log ends with %q", now)
 		}
 		return nil
@@ -56,11 +89,12 @@ func (l *Lab) newBeat(name string) {
 }
 
 func TestAKilledLoggerLosesNoMember(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	heard := l.startWitness()
 	set := strings.Replace(lifeWith("command: [/box, life]", "command: [/box, life, --say]"), "replicas: 3", "replicas: 1", 1)
-	l.apply("life", set, "--wait", "--timeout", "150s")
+	l.apply("life", set, "--wait", "--timeout", patience)
 	kept := l.stayOf("life-0")
 
 	t.Log("one half of its logger is killed, and then the other")
@@ -90,9 +124,9 @@ func TestAKilledLoggerLosesNoMember(t *testing.T) {
 	t.Log("both are killed at once: the member ends at its next write, and has a logger again")
 	was := l.mustMember("life-0")
 	keeper, writer = l.loggersOf("life-0")
-	l.kill(keeper, writer)
+	l.killAtOnce(keeper, writer)
 	l.restartedInPlace(was)
 	l.newBeat("life-0")
-	l.stead("delete", "set", "life", "--wait", "--timeout", "150s")
+	l.stead("delete", "set", "life", "--wait", "--timeout", patience)
 	l.assertOneLife(heard, "life-0")
 }

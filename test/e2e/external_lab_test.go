@@ -43,7 +43,7 @@ func (l *Lab) startStore() {
 		"--auto-compaction-retention", "1h", "--logger", "zap", "--log-level", "warn")
 	l.storeFlags = l.certs.flags("ca.pem", "stead")
 	l.eventually(time.Minute, "etcd answers", func() error {
-		out, err := l.inside(5*time.Second, "curl", "-sf", "-m", "3", "--cacert", at+"/ca.pem",
+		out, err := l.inside(time.Minute, "curl", "-sf", "-m", "3", "--cacert", at+"/ca.pem",
 			"--cert", at+"/stead.pem", "--key", at+"/stead-key.pem", externalURL+"/health")
 		if err != nil || !strings.Contains(out, "true") {
 			return fmt.Errorf("%v %s", err, out)
@@ -151,7 +151,7 @@ func (l *Lab) etcdctl(token, path, body string) (string, error) {
 	if token != "" {
 		args = append(args, "-H", "Authorization: "+token)
 	}
-	out, err := l.inside(20*time.Second, "curl", append(args, externalURL+"/v3/"+path)...)
+	out, err := l.inside(time.Minute, "curl", append(args, externalURL+"/v3/"+path)...)
 	if err == nil && (!strings.HasPrefix(out, "{") || strings.Contains(out, `"error"`)) {
 		err = errors.New(out)
 	}

@@ -6,6 +6,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // ctr runs containerd's own client in the namespace of the lab's node.
@@ -24,10 +27,11 @@ func (l *Lab) ctr(args ...string) string {
 }
 
 func TestAnImageRemovedUnderARunningSetIsNamedAndHealsWhenLoaded(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	heard := l.startWitness()
-	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
 	for what, remove := range map[string]func(){
 		"the name, and all with it": func() { l.ctr("image", "rm", "--sync", "stead.local/tool:1") },
 		"the content alone": func() {
@@ -48,16 +52,14 @@ func TestAnImageRemovedUnderARunningSetIsNamedAndHealsWhenLoaded(t *testing.T) {
 					t.Errorf("the message does not say %q: %s", want, m.Status.Message)
 				}
 			}
-			if out := l.stead("describe", "member", "life-1"); !strings.Contains(out, "ImageMissing") {
-				t.Errorf("describe does not tell:\n%s", out)
-			}
+			l.eventually(time.Minute, "describe tells it", func() error { return l.steadSays("ImageMissing", "describe", "member", "life-1") })
 			if now := fmt.Sprint(l.pidsOf("life-0")); now != pids {
-				t.Errorf("life-0's processes changed from %s to %s", pids, now)
+				judge.Broken(t, "life-0's processes changed from %s to %s", pids, now)
 			}
 			l.stead("image", "load", l.path("tool.tar"))
 			was := before["life-1"]
 			if now := l.waitReady("life-1", &was); now.Status.Token != was.Status.Token || now.Status.Address != was.Status.Address {
-				t.Errorf("life-1 is %+v, was %+v", now.Status, was.Status)
+				judge.Broken(t, "life-1 is %+v, was %+v", now.Status, was.Status)
 			}
 		})
 	}

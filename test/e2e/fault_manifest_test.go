@@ -50,6 +50,7 @@ func (l *Lab) refuseFile(text string) string {
 }
 
 func TestLargeManifestsAreAppliedWholeOrRefusedWithTheirLine(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startServer()
 	text := largeFile(100, "")

@@ -45,6 +45,7 @@ func manyMembers(t *testing.T) int {
 }
 
 func TestManyMembersLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	n := manyMembers(t)

@@ -35,6 +35,7 @@ func harmWith(args, class string) string {
 }
 
 func TestAMemberThatUsesTooMuchMemoryIsToldAsSuch(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	l.apply("harm", harmWith(`memory, "128"`, "local"))
@@ -53,15 +54,12 @@ func TestAMemberThatUsesTooMuchMemoryIsToldAsSuch(t *testing.T) {
 	}
 	for _, args := range [][]string{{"describe", "member", "harm-0"}, {"get", "members"}, {"get", "events"}, {"explain", "harm"}} {
 		l.eventually(time.Minute, "stead "+strings.Join(args, " ")+" tells it", func() error {
-			if out := l.stead(args...); !strings.Contains(out, "OOMKilled") {
-				return fmt.Errorf("it says:\n%s", out)
-			}
-			return nil
+			return l.steadSays("OOMKilled", args...)
 		})
 	}
 	t.Log("the step that the message names: a larger limit, or a program that needs less")
-	l.apply("harm", strings.Replace(harmWith(`memory, "128"`, "local"), "48Mi", "256Mi", 1), "--wait", "--timeout", "2m")
-	if now := l.mustMember("harm-0"); !now.Status.Ready || now.Status.Token == m.Status.Token {
+	l.apply("harm", strings.Replace(harmWith(`memory, "128"`, "local"), "48Mi", "256Mi", 1), "--wait", "--timeout", patience)
+	if now := l.waitReady("harm-0", nil); now.Status.Token == m.Status.Token {
 		t.Errorf("after the fix: %+v", now.Status)
 	}
 }

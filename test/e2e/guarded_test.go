@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // guardedSet has a member that ends by itself when its node was not confirmed for ten seconds.
@@ -16,10 +18,11 @@ var guardedSet = strings.NewReplacer("NAME", "rep", "CLASS", "local", "apps/v1",
 // the node's watchdog, or with that killed as well the member's own logger, ends the member
 // with Replace and leaves alone the one with Hold. On their return it begins a new life.
 func TestGuardedMembersEndAtTheirBound(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
-	l.apply("hold", strings.NewReplacer("NAME", "hold", "CLASS", "local").Replace(classSet), "--wait", "--timeout", "1m")
-	l.apply("rep", guardedSet, "--wait", "--timeout", "1m")
+	l.apply("hold", strings.NewReplacer("NAME", "hold", "CLASS", "local").Replace(classSet), "--wait", "--timeout", patience)
+	l.apply("rep", guardedSet, "--wait", "--timeout", patience)
 	hold := l.stayOf("hold-0")
 	watchdog := func() []int { return l.living("\x00watchdog\x00", l.path("run")) }
 	ends := func() {
@@ -30,8 +33,8 @@ func TestGuardedMembersEndAtTheirBound(t *testing.T) {
 			}
 			return nil
 		})
-		if pids := l.pidsOf("hold-0"); fmt.Sprint(pids) != hold["hold-0"].pids {
-			t.Errorf("the member with Hold has processes %v, had %s", pids, hold["hold-0"].pids)
+		if now := l.begun("hold-0"); now != hold["hold-0"].begun {
+			judge.Broken(t, "the member with Hold runs as %s, ran as %s", now, hold["hold-0"].begun)
 		}
 	}
 	begins := func(was member) {
@@ -51,7 +54,7 @@ func TestGuardedMembersEndAtTheirBound(t *testing.T) {
 	}
 	ends()
 	if pids := watchdog(); len(pids) != 1 {
-		t.Errorf("watchdogs %v outlived the agent, want one", pids)
+		t.Errorf("watchdogs %v are left without the agent, want one", pids)
 	}
 	l.startServer()
 	l.startAgent()

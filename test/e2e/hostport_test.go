@@ -30,6 +30,7 @@ spec:
 
 // TestAMachineOutsideReachesAHostPort: it knows the hosts alone, no route and no name.
 func TestAMachineOutsideReachesAHostPort(t *testing.T) {
+	t.Parallel()
 	hosts := newHosts(t, 2)
 	l := hosts[0]
 	client := l.Name + "-cl"
@@ -60,17 +61,18 @@ func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 	for _, h := range hosts {
 		l.stead("image", "load", l.toolArchive(), "--node", h.nodeName())
 	}
-	l.apply("net", hostPortSet, "--wait", "--timeout", "2m")
+	l.apply("net", hostPortSet, "--wait", "--timeout", patience)
 	reaches(0)
 	reaches(1)
 	l.stead("scale", "net", "--replicas", "3")
 	l.eventually(time.Minute, "a third member waits for a host port", func() error {
-		if out := l.stead("explain", "net-2"); strings.Count(out, "has its host port 8080/TCP taken by default/net-") != len(hosts) {
-			return fmt.Errorf("it says\n%s", out)
+		out, err := l.trySteadFor(time.Minute, "explain", "net-2")
+		if err != nil || strings.Count(out, "has its host port 8080/TCP taken by default/net-") != len(hosts) {
+			return fmt.Errorf("%v: it says\n%s", err, out)
 		}
 		return nil
 	})
-	l.stead("scale", "net", "--replicas", "1", "--wait", "--timeout", "1m")
+	l.stead("scale", "net", "--replicas", "1", "--wait", "--timeout", patience)
 
 	// Restarted in its place, where it lets go of the port first; then on the other host,
 	// where a process has it.
@@ -87,6 +89,7 @@ func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 	}
 	reaches(home)
 	holder := hosts[away].start("holder", toolBinary, "hold", ":8080")
+	holder.waitSaid(l, "held")
 	l.stead("node", "cordon", hosts[home].nodeName())
 	l.stead("node", "uncordon", hosts[away].nodeName())
 	l.stead("restart", "net-0")
@@ -99,7 +102,10 @@ func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 		t.Errorf("it is on %s at %s, want %s, %s", m.Status.Node, m.Status.Address, hosts[away].nodeName(), was.Status.Address)
 	}
 	reaches(away)
-	if out, err := dial(home); err == nil || !strings.Contains(out, "refused") {
-		t.Errorf("the port of the host it left: %v %s", err, out)
-	}
+	l.eventually(time.Minute, "the port of the host it left is refused", func() error {
+		if out, err := dial(home); err == nil || !strings.Contains(out, "refused") {
+			return fmt.Errorf("%v %s", err, out)
+		}
+		return nil
+	})
 }

@@ -86,7 +86,7 @@ func (l *Lab) path(elem ...string) string {
 // run executes a command on the machine and fails the test when it fails.
 func (l *Lab) run(name string, args ...string) string {
 	l.t.Helper()
-	out, err := l.try(30*time.Second, name, args...)
+	out, err := l.try(hanging, name, args...)
 	if err != nil {
 		l.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
@@ -111,7 +111,7 @@ func (l *Lab) inside(limit time.Duration, name string, args ...string) (string, 
 // stead runs the command line against the lab's server and fails the test when it fails.
 func (l *Lab) stead(args ...string) string {
 	l.t.Helper()
-	out, err := l.trySteadFor(3*time.Minute, args...)
+	out, err := l.trySteadFor(hanging, args...)
 	if err != nil {
 		l.t.Fatalf("stead %s: %v\n%s\n%s", strings.Join(args, " "), err, out, l.logs())
 	}
@@ -125,9 +125,18 @@ func (l *Lab) trySteadFor(limit time.Duration, args ...string) (string, error) {
 	return l.try(limit, steadBinary, append([]string{"--server", "unix://" + l.Socket}, args...)...)
 }
 
-// eventually waits until f says nil, or fails with its last word.
+// hanging is how long anything may take before it counts as hanging. It is no measure:
+// what takes a second here takes half a minute on a slow machine with cold caches.
+const hanging = 4 * time.Minute
+
+// patience is stead's own limit where it waits, for then it tells for what.
+const patience = "230s"
+
+// eventually waits until f says nil, or fails with its last word. Less than hanging
+// counts as hanging.
 func (l *Lab) eventually(limit time.Duration, what string, f func() error) {
 	l.t.Helper()
+	limit = max(limit, hanging)
 	deadline := time.Now().Add(limit)
 	for {
 		err := f()
@@ -199,11 +208,32 @@ func (p *process) signal(sig syscall.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(time.Minute):
+	case <-time.After(hanging):
 		_ = p.cmd.Process.Kill()
 		<-p.done
-		return fmt.Errorf("%s did not end within 30s of %v", p.name, sig)
+		return fmt.Errorf("%s did not end within %v of %v", p.name, hanging, sig)
 	}
+}
+
+// said is all that the program printed. Who waits for a word looks here: it may be said
+// once, and be followed by many others.
+func (p *process) said() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// waitSaid waits until the program printed the word.
+func (p *process) waitSaid(l *Lab, word string) {
+	l.t.Helper()
+	l.eventually(time.Minute, p.name+" says "+word, func() error {
+		if said := p.said(); !strings.Contains(said, word) {
+			return errors.New(said)
+		}
+		return nil
+	})
 }
 
 func (p *process) tail(lines int) string {

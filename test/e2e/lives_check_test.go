@@ -71,6 +71,7 @@ func overlaps(who string, byToken map[string]*span) (wrong []string) {
 }
 
 func TestTheCheckerFindsOverlapsAndHeldLocks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, log string
 		want      []string

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
+	"github.com/stead-project/stead/test/judge"
 )
 
 const lifeSet = `
@@ -100,7 +102,7 @@ type member struct {
 }
 
 func (l *Lab) member(name string) (m member, err error) {
-	out, err := l.trySteadFor(10*time.Second, "get", "member", name, "-o", "json")
+	out, err := l.trySteadFor(time.Minute, "get", "member", name, "-o", "json")
 	if err != nil {
 		return m, fmt.Errorf("%w: %s", err, out)
 	}
@@ -135,10 +137,13 @@ func (l *Lab) waitReady(name string, since *member) member {
 // killMember ends the member's processes with SIGKILL, found by the host's cgroups.
 func (l *Lab) killMember(member string) {
 	l.t.Helper()
-	pids := l.pidsOf(member)
-	if len(pids) == 0 {
-		l.t.Fatalf("no process of %s", member)
-	}
+	var pids []int
+	l.eventually(time.Minute, member+" has a process", func() error { // there is none between two runs
+		if pids = l.pidsOf(member); len(pids) == 0 {
+			return errors.New("it has none")
+		}
+		return nil
+	})
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 			l.t.Fatal(err)
@@ -176,25 +181,30 @@ func zombie(pid int) bool {
 // at once, or did not hear each of the members at all.
 func (l *Lab) assertOneLife(file string, members ...string) {
 	l.t.Helper()
-	wrong, lives, err := checkLives(file)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for _, w := range wrong {
-		l.t.Error("two lives: " + w)
-	}
-	for _, m := range members {
-		if lives["default/"+m] == 0 {
-			l.t.Errorf("no life of %s was ever heard: %v", m, lives)
+	var wrong []string
+	l.eventually(time.Minute, "the witness has heard all", func() error { // it writes after it is told
+		lives, err := map[string]int(nil), error(nil)
+		if wrong, lives, err = checkLives(file); err != nil {
+			l.t.Fatal(err)
 		}
+		for _, m := range members {
+			if lives["default/"+m] == 0 && len(wrong) == 0 {
+				return fmt.Errorf("no life of %s was ever heard: %v", m, lives)
+			}
+		}
+		return nil
+	})
+	for _, w := range wrong {
+		judge.Broken(l.t, "two lives: %s", w)
 	}
 }
 
 func TestMembersKeepNameAddressAndLifeThroughEveryCrash(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAll(l.toolArchive())
 	heard := l.startWitness()
-	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
 	before := map[string]member{}
 	for _, name := range []string{"life-0", "life-1", "life-2"} {
 		before[name] = l.mustMember(name)
@@ -205,7 +215,7 @@ func TestMembersKeepNameAddressAndLifeThroughEveryCrash(t *testing.T) {
 	was := before["life-1"]
 	after := l.waitReady("life-1", &was)
 	if after.Status.Address != was.Status.Address || after.Status.Token != was.Status.Token {
-		t.Errorf("after a kill: %+v, before: %+v", after.Status, was.Status)
+		judge.Broken(t, "after a kill: %+v, before: %+v", after.Status, was.Status)
 	}
 	pids := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-2"))
 
@@ -219,25 +229,26 @@ func TestMembersKeepNameAddressAndLifeThroughEveryCrash(t *testing.T) {
 	for name, m := range before {
 		now := l.waitReady(name, nil)
 		if now.Status.Token != m.Status.Token || now.Status.Address != m.Status.Address {
-			t.Errorf("%s: %+v, before: %+v", name, now.Status, m.Status)
+			judge.Broken(t, "%s: %+v, before: %+v", name, now.Status, m.Status)
 		}
 	}
 	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-2")); now != pids {
-		t.Errorf("processes changed from %s to %s", pids, now)
+		judge.Broken(t, "processes changed from %s to %s", pids, now)
 	}
 
 	t.Log("after all of it, scaling still works and names resolve")
-	l.stead("scale", "life", "--replicas", "5", "--wait", "--timeout", "2m")
-	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", "2m")
+	l.stead("scale", "life", "--replicas", "5", "--wait", "--timeout", patience)
+	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", patience)
 	l.assertOneLife(heard, "life-0", "life-1", "life-2", "life-3", "life-4")
-	l.stead("delete", "set", "life", "--wait", "--timeout", "2m")
+	l.stead("delete", "set", "life", "--wait", "--timeout", patience)
 	if left := append(l.pidsOf("life-0"), l.pidsOf("life-1")...); len(left) > 0 {
-		t.Errorf("processes after delete: %v", left)
+		judge.Broken(t, "processes after delete: %v", left)
 	}
 	l.assertOneLife(heard)
 }
 
 func TestTheWitnessHearsADeliberateDoubleRun(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	heard := l.startWitness()
 	dir := l.path("double")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // fault is one that strikes, lasts until everybody took note, and heals; a rolling update
@@ -152,7 +154,7 @@ func (m *matrix) assertRunsOn(i int, was map[string]string) {
 	m.Helper()
 	for name, before := range was {
 		if now := m.hosts[i].begun(name); now != before {
-			m.Errorf("%s ran as %s and runs as %s on a silent host", name, before, now)
+			judge.Broken(m, "%s ran as %s and runs as %s on a silent host", name, before, now)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // guardSet is a set of guarded lives: they have no volume, so each host may have them.
@@ -175,7 +177,7 @@ func (m *matrix) assertHeld(was map[string]tale) {
 	m.Helper()
 	for name, before := range was {
 		if now := m.tale(name); now != before {
-			m.Errorf("%s was %+v and is %+v, though it is held", name, before, now)
+			judge.Broken(m, "%s was %+v and is %+v, though it is held", name, before, now)
 		}
 	}
 }
@@ -204,7 +206,7 @@ func (m *matrix) watchForTwo() {
 			for _, two := range atOnce(look(), look()) {
 				if !told[two] {
 					told[two] = true
-					m.Error("two lives at " + time.Now().Format(time.TimeOnly) + ": " + two)
+					judge.Broken(m, "two lives at %s: %s", time.Now().Format(time.TimeOnly), two)
 				}
 			}
 		}

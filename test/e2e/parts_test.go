@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 const containerdConfig = `version = 2
@@ -28,7 +30,7 @@ func (l *Lab) startContainerd() {
 	}
 	l.containerd = l.start("containerd", "containerd", "--config", config, "--log-level", "warn")
 	l.eventually(time.Minute, "containerd answers", func() error {
-		_, err := l.try(2*time.Second, "ctr", "--address", l.containerdSocket(), "version")
+		_, err := l.try(time.Minute, "ctr", "--address", l.containerdSocket(), "version")
 		return err
 	})
 }
@@ -42,7 +44,7 @@ func (l *Lab) startServer(flags ...string) {
 	argv = append(argv, flags...)
 	l.server = l.start("server", argv...)
 	l.eventually(time.Minute, "the server answers", func() error {
-		out, err := l.trySteadFor(3*time.Second, "version")
+		out, err := l.trySteadFor(time.Minute, "version")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -60,7 +62,17 @@ func (l *Lab) agentFlags() []string {
 	return flags
 }
 
-// startAgent starts (again) the agent and waits until its node is connected.
+// sessions counts those that agents in the lab began: their node may count as ready by
+// the session of an agent that was killed.
+func (l *Lab) sessions() int {
+	b, err := os.ReadFile(l.path("agent.log"))
+	if err != nil && !os.IsNotExist(err) {
+		l.t.Fatal(err)
+	}
+	return strings.Count(string(b), "session began")
+}
+
+// startAgent starts (again) the agent and waits until its node is connected by it.
 func (l *Lab) startAgent(flags ...string) {
 	l.t.Helper()
 	way := l.join
@@ -68,10 +80,11 @@ func (l *Lab) startAgent(flags ...string) {
 		way = []string{"--server", "unix://" + l.Socket}
 	}
 	argv := append(append([]string{steadBinary, "agent"}, way...), l.agentFlags()...)
+	before := l.sessions()
 	l.agent = l.start("agent", append(argv, flags...)...)
 	l.eventually(time.Minute, "the node connects", func() error {
-		out, err := l.trySteadFor(3*time.Second, "get", "nodes")
-		if err != nil || !strings.Contains(out, " Ready ") {
+		out, err := l.trySteadFor(time.Minute, "get", "nodes")
+		if err != nil || !strings.Contains(lineWith(out, l.nodeName()), " Ready ") || l.sessions() == before {
 			return fmt.Errorf("%v: %s", err, out)
 		}
 		return nil
@@ -107,10 +120,14 @@ func (l *Lab) remove() {
 			l.t.Error(err)
 		}
 	}
-	if left := l.leftovers(); left != "" {
-		l.t.Errorf("left behind:\n%s", left)
+	left := l.leftovers()
+	for deadline := time.Now().Add(time.Minute); left != "" && time.Now().Before(deadline); left = l.leftovers() {
+		time.Sleep(50 * time.Millisecond) // a shim ends after its containers
 	}
-	if out, err := l.try(10*time.Second, "ip", "netns", "del", l.Name); err != nil {
+	if left != "" {
+		judge.Broken(l.t, "left behind:\n%s", left)
+	}
+	if out, err := l.try(time.Minute, "ip", "netns", "del", l.Name); err != nil {
 		l.t.Errorf("ip netns del: %v %s", err, out)
 	}
 	if err := os.RemoveAll(l.Dir); err != nil {
@@ -124,7 +141,7 @@ func (l *Lab) purge() {
 		l.startContainerd()
 	}
 	args := append([]string{"--net=/run/netns/" + l.Name, steadBinary, "agent", "purge"}, l.agentFlags()...)
-	if out, err := l.try(time.Minute, "nsenter", args...); err != nil {
+	if out, err := l.try(hanging, "nsenter", args...); err != nil {
 		l.t.Errorf("purge: %v\n%s", err, out)
 	}
 }

@@ -155,7 +155,7 @@ func (d *database) etcdCall(verb, body string, reply any) error {
 		return err
 	}
 	url := "http://" + m.Status.Address + ":2379/v3/cluster/" + verb
-	out, err := d.inside(10*time.Second, "curl", "-sf", "-m", "5", "-X", "POST", "-d", body, url)
+	out, err := d.inside(time.Minute, "curl", "-sf", "-m", "5", "-X", "POST", "-d", body, url)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", verb, err, out)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // What docs/OPERATIONS.md says under "Back up and restore", step by step.
@@ -30,7 +32,7 @@ func (l *Lab) wantMarks(want map[string]string) {
 	l.t.Helper()
 	for name, text := range want {
 		if got, err := os.ReadFile(l.marked(name)); err != nil || string(got) != text {
-			l.t.Errorf("the volume of %s holds %q, %v; want %q", name, got, err, text)
+			judge.Broken(l.t, "the volume of %s holds %q, %v; want %q", name, got, err, text)
 		}
 	}
 }
@@ -57,12 +59,13 @@ func (l *Lab) addresses() (all []string) {
 }
 
 func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.ownStore()
 	image := l.toolArchive()
 	l.startAll(image)
 	heard := l.startWitness()
-	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
 	addresses := l.addresses()
 	want := map[string]string{"life-0": "a", "life-1": "b", "life-2": "c"}
 	for name, text := range want {
@@ -82,7 +85,7 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 	l.wantMarks(want)
 	l.leaveMark("life-0", "later")
 	l.stead("restart", "life-1")
-	l.stead("scale", "life", "--replicas", "4", "--wait", "--timeout", "2m")
+	l.stead("scale", "life", "--replicas", "4", "--wait", "--timeout", patience)
 
 	t.Log("the store's part of the copy alone is refused by the node, and nothing is ended")
 	pids := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-3"))
@@ -93,13 +96,13 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 	flags := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
 	l.agent = l.start("agent.refused", flags...)
 	l.eventually(time.Minute, "the agent says why it has no session", func() error {
-		if log := l.agent.tail(20); !strings.Contains(log, "of another time or place") {
+		if log := l.agent.said(); !strings.Contains(log, "of another time or place") {
 			return fmt.Errorf("%s", log)
 		}
 		return nil
 	})
 	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-3")); now != pids {
-		t.Errorf("processes changed from %s to %s", pids, now)
+		judge.Broken(t, "processes changed from %s to %s", pids, now)
 	}
 
 	t.Log("the whole copy is what it was")
@@ -127,12 +130,13 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 }
 
 func TestDataOutlivesALostStore(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.ownStore()
 	image := l.toolArchive()
 	l.startAll(image)
 	heard := l.startWitness()
-	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
 	want := map[string]string{"life-0": "a", "life-1": "b", "life-2": "c"}
 	for name, text := range want {
 		l.leaveMark(name, text)
@@ -148,27 +152,27 @@ func TestDataOutlivesALostStore(t *testing.T) {
 	flags := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
 	l.agent = l.start("agent.refused", flags...)
 	l.eventually(time.Minute, "the agent says why it has no session", func() error {
-		if log := l.agent.tail(20); !strings.Contains(log, "belongs to cluster") && !strings.Contains(log, "belongs to another cluster") {
+		if log := l.agent.said(); !strings.Contains(log, "belongs to cluster") && !strings.Contains(log, "belongs to another cluster") {
 			return fmt.Errorf("%s", log)
 		}
 		return nil
 	})
 	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-1"), l.pidsOf("life-2")); now != pids {
-		t.Errorf("processes changed from %s to %s", pids, now)
+		judge.Broken(t, "processes changed from %s to %s", pids, now)
 	}
 
 	t.Log("a new cluster gets the data")
 	l.endAll()
 	l.run("mv", l.path("agent"), l.path("agent.old"))
 	l.startAll(image)
-	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
-	l.stead("scale", "life", "--replicas", "0", "--wait", "--timeout", "2m")
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
+	l.stead("scale", "life", "--replicas", "0", "--wait", "--timeout", patience)
 	for ordinal := range 3 {
 		volume := filepath.Join("volumes/default/life", fmt.Sprint("data-", ordinal), "data")
 		l.run("rm", "-rf", l.path("agent", volume))
 		l.run("cp", "-a", l.path("agent.old", volume), l.path("agent", volume))
 	}
-	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", "2m")
+	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", patience)
 	l.addresses()
 	l.wantMarks(want)
 	l.assertOneLife(heard, "life-0", "life-1", "life-2")

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/test/judge"
 )
 
 // otherStead builds the program with another version and another stead-node in it.
@@ -82,7 +84,7 @@ func (l *Lab) stopUnits() {
 func (l *Lab) waitVersion(version string) {
 	l.t.Helper()
 	l.eventually(time.Minute, "a server of version "+version+" has the node", func() error {
-		out, err := l.trySteadFor(5*time.Second, "version")
+		out, err := l.trySteadFor(time.Minute, "version")
 		log, err2 := os.ReadFile(l.agent.log)
 		if err != nil || err2 != nil {
 			return fmt.Errorf("%v: %s; %v", err, out, err2)
@@ -97,7 +99,7 @@ func (l *Lab) waitVersion(version string) {
 // ownVersion is that of the program under test.
 func (l *Lab) ownVersion() string {
 	l.t.Helper()
-	out, _ := l.trySteadFor(10*time.Second, "version") // no server runs yet: an error
+	out, _ := l.trySteadFor(time.Minute, "version") // no server runs yet: an error
 	fields := strings.Fields(out)
 	if len(fields) < 2 || fields[0] != "client" {
 		l.t.Fatalf("version tells %q", out)
@@ -125,6 +127,7 @@ func (l *Lab) loggers() (paths []string) {
 // An upgrade is another program behind the same unit. Members do not notice, whichever
 // way it goes, and neither when one process becomes two.
 func TestAnUpgradeTouchesNoMember(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	other := l.otherStead()
 	ours := l.ownVersion()
@@ -140,7 +143,7 @@ func TestAnUpgradeTouchesNoMember(t *testing.T) {
 	pair(steadBinary)
 	l.waitVersion(ours)
 	l.stead("image", "load", l.toolArchive())
-	l.apply("life", lifeSet, "--wait", "--timeout", "2m")
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
 	names := []string{"life-0", "life-1", "life-2"}
 	stand := func() (all []string) {
 		for _, name := range names {
@@ -167,7 +170,7 @@ func TestAnUpgradeTouchesNoMember(t *testing.T) {
 		step.start()
 		l.waitVersion(step.version)
 		if now := stand(); !slices.Equal(now, was) {
-			t.Errorf("members were %v and are %v", was, now)
+			judge.Broken(t, "members were %v and are %v", was, now)
 		}
 	}
 	t.Log("lives of before and after: logs, a new life, an end")
@@ -183,6 +186,6 @@ func TestAnUpgradeTouchesNoMember(t *testing.T) {
 	if now := stand(); now[0] == was[0] || now[1] != was[1] || now[2] != was[2] {
 		t.Errorf("members are %v, were %v; want another life-0 only", now, was)
 	}
-	l.stead("scale", "life", "--replicas", "2", "--wait", "--timeout", "2m")
+	l.stead("scale", "life", "--replicas", "2", "--wait", "--timeout", patience)
 	l.assertOneLife(heard, names...)
 }

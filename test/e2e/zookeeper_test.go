@@ -20,7 +20,7 @@ func zookeeperName(i int) string {
 func (l *Lab) inMember(name, script string) (string, error) {
 	for _, pid := range l.pidsOf(name) {
 		if container, _, first := l.process(pid, name); first && container == "zookeeper" {
-			return l.try(30*time.Second, "nsenter", "-t", strconv.Itoa(pid), "-m", "-n", "-p", "bash", "-c", script)
+			return l.try(hanging, "nsenter", "-t", strconv.Itoa(pid), "-m", "-n", "-p", "bash", "-c", script)
 		}
 	}
 	return "", fmt.Errorf("no process of %s", name)
@@ -66,12 +66,13 @@ END`, id))
 }
 
 func TestZooKeeperLosesNoAcknowledgedWriteThroughAKillAndScaling(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	if _, err := os.Stat(zookeeperArchive); err != nil {
 		t.Fatalf("no ZooKeeper image: %v; run make image", err)
 	}
 	l.startAll(zookeeperArchive)
-	l.stead("apply", "-f", "../../examples/zookeeper.yaml", "--wait", "--timeout", "2m")
+	l.stead("apply", "-f", "../../examples/zookeeper.yaml", "--wait", "--timeout", patience)
 	l.waitVoters(3)
 	stop := l.startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints())
 
@@ -82,7 +83,7 @@ func TestZooKeeperLosesNoAcknowledgedWriteThroughAKillAndScaling(t *testing.T) {
 
 	for _, n := range []int{5, 3} {
 		t.Logf("scale to %d", n)
-		l.stead("scale", "zookeeper", "--replicas", fmt.Sprint(n), "--wait", "--timeout", "3m")
+		l.stead("scale", "zookeeper", "--replicas", fmt.Sprint(n), "--wait", "--timeout", patience)
 		l.waitVoters(n)
 	}
 	stop()

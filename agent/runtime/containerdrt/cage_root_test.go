@@ -213,7 +213,7 @@ func TestStartWithoutALoggerLeavesNothing(t *testing.T) {
 func TestStartWithALoggerThatHangsEndsWithItsContext(t *testing.T) {
 	h := newHost(t)
 	h.cfg.Logger = filepath.Join(h.dir, "hangs")
-	if err := os.WriteFile(h.cfg.Logger, []byte("#!/bin/sh\nwhile :; do sleep 0.2; done\n"), 0o755); err != nil {
+	if err := os.WriteFile(h.cfg.Logger, []byte("#!/bin/sh\n: >\"$0.began\"\nwhile :; do sleep 0.2; done\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	rt := h.open()
@@ -221,10 +221,14 @@ func TestStartWithALoggerThatHangsEndsWithItsContext(t *testing.T) {
 	h.load(rt, imageName, runtimetest.ImageConfig{})
 	c := h.container("run")
 	h.create(rt, c)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := rt.Start(ctx, c.ID); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("start with a hanging logger: %v", err)
+	for limit, begun := time.Second, false; !begun; limit *= 2 { // in time for the logger to begin
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		if err := rt.Start(ctx, c.ID); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("start with a hanging logger: %v", err)
+		}
+		_, err := os.Stat(h.cfg.Logger + ".began")
+		begun = err == nil || limit > time.Minute
 	}
 	s, err := rt.Status(t.Context(), c.ID)
 	if err != nil || s.State == runtime.Running || s.State == runtime.Created {

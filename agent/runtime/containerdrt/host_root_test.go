@@ -108,7 +108,7 @@ func (h *host) open() *containerdrt.Runtime {
 
 func (h *host) until(what string, ok func() bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			h.t.Fatalf("not in time: %s", what)
 		}
@@ -131,7 +131,11 @@ func (h *host) close() {
 		h.cmd.Process.Signal(syscall.SIGTERM)
 		h.cmd.Wait()
 	}
-	for _, left := range h.leftovers() {
+	left := h.leftovers()
+	for deadline := time.Now().Add(time.Minute); len(left) > 0 && time.Now().Before(deadline); left = h.leftovers() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, left := range left {
 		h.t.Errorf("left behind: %s", left)
 	}
 	h.sweep()
@@ -160,12 +164,7 @@ func (h *host) leftovers() []string {
 		}
 		return nil
 	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		ps := h.processes()
-		if len(ps) == 0 || time.Now().After(deadline) {
-			return append(left, ps...)
-		}
-	}
+	return append(left, h.processes()...)
 }
 
 func (h *host) processes() []string {

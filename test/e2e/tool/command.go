@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +16,8 @@ import (
 
 // command is what is run in a member: wait waits until it is stopped; cat copies
 // stdin, or the files named, to stdout; code exits with
-// the number given, after a line to each output; tty prints the terminal's size at
+// the number given, after a line to each output; note adds a line to a file; tty
+// prints the terminal's size at
 // first and when it changes, echoes lines, tells of Ctrl-C and ends at the line "end".
 func command(ctx context.Context, args []string) error {
 	switch verb := append(args, "")[0]; verb {
@@ -42,6 +44,13 @@ func command(ctx context.Context, args []string) error {
 			os.Exit(code)
 		}
 		return err
+	case "note":
+		f, err := os.OpenFile(args[1], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(f, "noted")
+		return errors.Join(err, f.Close())
 	case "wait":
 		<-ctx.Done()
 		return nil

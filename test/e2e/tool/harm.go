@@ -87,6 +87,7 @@ func hold(ctx context.Context, args []string) error {
 		return err
 	}
 	defer tcp.Close()
+	fmt.Println(args[0], "is held")
 	<-ctx.Done()
 	return nil
 }

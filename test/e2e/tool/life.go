@@ -20,7 +20,8 @@ import (
 const beat = 100 * time.Millisecond
 
 // life takes the identity's lock, then tells the witness every 100 ms its identity,
-// token and the kernel's monotonic time, until it is told to stop.
+// token and the kernel's monotonic time, until it is told to stop. A witness that is
+// there hears it before it answers probes, and once more when it is told to stop.
 func life(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("life", flag.ContinueOnError)
 	witnessAddr := flags.String("witness", "169.254.1.1:7777", "address of the witness")
@@ -55,6 +56,17 @@ func life(ctx context.Context, args []string) error {
 			return fmt.Errorf("another life of %s holds the lock: %w", name, err)
 		}
 	}
+	conn := reach(ctx, *witnessAddr)
+	told := func() {
+		if conn == nil {
+			return
+		}
+		if _, err := fmt.Fprintf(conn, "LIFE %s %s %d\n", name, who.Token, monotonic()); err != nil {
+			conn.Close()
+			conn = nil
+		}
+	}
+	told()
 	if *listen != "" {
 		l, err := net.Listen("tcp", *listen)
 		if err != nil {
@@ -66,7 +78,6 @@ func life(ctx context.Context, args []string) error {
 	fmt.Printf("life of %s with token %s began\n", name, who.Token)
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
-	var conn net.Conn
 	for n := 0; ; n++ {
 		if *say {
 			fmt.Println("beat", n) // ends the life when nobody reads it
@@ -74,19 +85,45 @@ func life(ctx context.Context, args []string) error {
 		if conn == nil {
 			conn, _ = net.DialTimeout("tcp", *witnessAddr, time.Second) // tried again at the next beat
 		}
-		if conn != nil {
-			if _, err := fmt.Fprintf(conn, "LIFE %s %s %d\n", name, who.Token, monotonic()); err != nil {
-				conn.Close()
-				conn = nil
-			}
-		}
+		told()
 		select {
 		case <-ctx.Done():
+			if told(); conn != nil {
+				_ = heard(conn) // it may be gone
+			}
 			fmt.Printf("life of %s with token %s ended\n", name, who.Token)
 			return nil
 		case <-ticker.C:
 		}
 	}
+}
+
+// reach connects to the witness, again when the network is not ready yet; nil when
+// there is none.
+func reach(ctx context.Context, addr string) net.Conn {
+	for range 20 {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil {
+			return conn
+		}
+		if ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) {
+			break
+		}
+		time.Sleep(beat / 10) // unreachable says so at once
+	}
+	return nil
+}
+
+// heard ends a connection, and returns nil when the witness has read all of it.
+func heard(conn net.Conn) error {
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, conn)
+	return err
 }
 
 // acceptAll answers probes until the listener is closed.
@@ -140,12 +177,5 @@ func tellOnce(ctx context.Context, addr, line string) error {
 	if _, err := fmt.Fprint(conn, line); err != nil {
 		return err
 	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		return err
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, conn)
-	return err
+	return heard(conn)
 }

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// TestWhatCameOfAFenceIsToldToTheMembersItConcerns: at once, in explain, in the status and
+// as an event, and no longer than it holds.
+func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
+	inCluster(t, func(k *cluster) {
+		e, stop := k.engine("a", k.store)
+		defer stop()
+		k.set(1)
+		k.until("it runs", ready(1))
+		k.set(1, replace(time.Minute)) // the life that runs is not guarded
+		k.commit(store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
+			store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1})),
+			store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y"})), store.Del(store.SessionKey("n1")))
+		told := func(reason, text string) func(world.View) bool {
+			return func(v world.View) bool {
+				p, _ := e.Explain(db)
+				status, _ := v.Status(db)
+				return len(p.Blocked) == 1 && p.Blocked[0].Reason == reason && strings.Contains(p.Blocked[0].Text, text) &&
+					status != nil && strings.Contains(status.Members[0].Blocked, text)
+			}
+		}
+		k.until("it waits", told(plan.BlockedNodeSilent, "proves nothing about token"))
+		began := time.Now()
+		e.Fencing("n1", "the plug is stuck")
+		k.until("it is told", told(plan.BlockedFence, "; the plug is stuck"))
+		k.until("there is an event", func(v world.View) bool {
+			for _, x := range v.Events(db) {
+				if x.Reason == plan.BlockedFence && strings.Contains(x.Message, "the plug is stuck") {
+					return true
+				}
+			}
+			return false
+		})
+		if took := time.Since(began); took > 5*time.Second { // of the bubble
+			t.Errorf("told after %s only", took)
+		}
+		e.Fencing("n1", "")
+		k.until("it is told no more", told(plan.BlockedNodeSilent, "proves nothing about token"))
+	})
+}
+
+// TestBesideATermEndsWithIt: and the term waits for it.
+func TestBesideATermEndsWithIt(t *testing.T) {
+	e := &Engine{}
+	began, ended := make(chan struct{}), false
+	e.cfg.Beside = func(ctx context.Context, term store.Leadership) {
+		if term.Created != 7 {
+			t.Errorf("the term is %+v", term)
+		}
+		close(began)
+		<-ctx.Done()
+		ended = true
+	}
+	end := e.beside(t.Context(), store.Leadership{Created: 7})
+	<-began
+	if end(); !ended {
+		t.Error("it goes on after the term")
+	}
+}

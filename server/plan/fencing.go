@@ -1,0 +1,46 @@
+package plan
+
+import "github.com/stead-project/stead/spec"
+
+// FenceNeeded names the silent nodes with a life of the set that nothing but a fence ends,
+// and that would begin elsewhere then: the set has nodeLoss Replace, time alone proves
+// nothing about the life, and no volume of it is bound to the node. In the order of ordinals,
+// each once. It does not ask how long a node has been silent, nor how many are.
+func FenceNeeded(w World) (nodes []spec.NodeName) {
+	if w.Set == nil || len(w.Broken) > 0 {
+		return nil
+	}
+	s := newStep(w)
+	seen := map[spec.NodeName]bool{}
+	for i := range s.seats {
+		if t := &s.seats[i]; s.needsFence(t) && !seen[t.member.Node] {
+			seen[t.member.Node] = true
+			nodes = append(nodes, t.member.Node)
+		}
+	}
+	return nodes
+}
+
+// MostHeard reports whether not more than half of the known nodes are silent: if more are,
+// it is more likely us than them, and nobody is fenced.
+func MostHeard(nodes []Node) bool {
+	known, gone := silentNodes(nodes)
+	return 2*gone <= known
+}
+
+// needsFence: only a fence ends the life, and something is gained by it.
+func (s *step) needsFence(t *seat) bool {
+	if t.member == nil || t.over || s.bound() == 0 || s.w.Set.Orphaned || t.silence.Left > 0 {
+		return false
+	}
+	n := s.node(t.member.Node)
+	if n == nil || n.Session != nil || n.Node.UID != t.member.NodeUID {
+		return false
+	}
+	for _, v := range t.volumes {
+		if v.Node == t.member.Node {
+			return false
+		}
+	}
+	return true
+}
