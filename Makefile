@@ -73,11 +73,11 @@ arch: $(GOTEST)
 
 unit: $(GOTEST) $(NODE)
 	$(call say,"unit tests")
-	@$(GOTEST) ./...
+	@$(GOTEST) -timeout 30m ./...
 
 race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
 	$(call say,"unit tests with -race")
-	@CGO_ENABLED=1 $(GOTEST) -race $$($(GO) list ./... | grep -v /test/sim/model) # one goroutine, a minute
+	@CGO_ENABLED=1 $(GOTEST) -race -timeout 30m $$($(GO) list ./... | grep -v /test/sim/model) # one goroutine, a minute
 
 # From here on: root, a running containerd (scripts/setup), and no skips but those listed.
 ROOT_TEST = STEAD_ROOT_TESTS=1 PATH=$(CURDIR)/$(DEBTOOLS)/usr/bin:$$PATH $(GOTEST) -skips test/e2e/SKIPS
@@ -89,13 +89,13 @@ $(DEBTOOLS)/usr/bin/etcd: image
 
 conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd ## the bodies of our contracts against the real things (root)
 	$(call say,"conformance")
-	@$(ROOT_TEST) -p 1 $(ROOT_PKGS)
+	@$(ROOT_TEST) -p 1 -timeout 30m $(ROOT_PKGS)
 
 ifneq ($(wildcard test/box),)
 BOX = box
 box: $(GOTEST) $(NODE) ## a cluster in one process
 	$(call say,"box")
-	@$(ROOT_TEST) -p 1 ./test/box/...
+	@$(ROOT_TEST) -p 1 -timeout 30m ./test/box/...
 endif
 
 STORE ?= embedded

@@ -40,13 +40,12 @@ func newGuard(g *guard) error {
 	if err := g.dir.Make(); err != nil {
 		return err
 	}
+	// What cannot be read is as if it were not there: an open token without a record is
+	// over, and so is every guarded life when nothing was confirmed.
 	found, err := g.dir.Records()
-	if err != nil {
-		return err // one that cannot be read could be started beside another
-	}
-	if g.confirmed, err = g.dir.Confirmed(); err != nil {
-		return err
-	}
+	g.warn(err)
+	g.confirmed, err = g.dir.Confirmed()
+	g.warn(err)
 	for _, r := range found {
 		id := spec.Identity{Namespace: spec.Namespace(r.Namespace), Set: spec.SetName(r.Set), Ordinal: r.Ordinal}
 		if token, err := spec.ParseToken(r.Token); err == nil && !r.Ended && g.ledger.Look(id).Open != token && g.ledger.Look(id).Spent(token) {
@@ -57,7 +56,8 @@ func newGuard(g *guard) error {
 		}
 		g.lives[id] = r
 	}
-	return g.Missed()
+	g.warn(g.Missed()) // one that cannot be closed now does not begin, and nothing is confirmed before
+	return nil
 }
 
 func memberName(id spec.Identity) string { return string(id.Namespace) + "." + id.MemberName() }
@@ -133,11 +133,11 @@ func (g *guard) expire(id spec.Identity, token spec.Token) error {
 	return nil
 }
 
-// Forget removes the record of a life of which nothing is left.
+// Forget removes the record of a life of which nothing is left, and of any before it.
 func (g *guard) Forget(id spec.Identity, token spec.Token) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if r, stands := g.lives[id]; !stands || r.Token != token.String() {
+	if newer, err := spec.ParseToken(g.lives[id].Token); err == nil && newer.Compare(token) > 0 {
 		return nil
 	}
 	if err := g.dir.Remove(memberName(id)); err != nil {

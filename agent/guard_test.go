@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
 )
@@ -200,6 +202,44 @@ func TestNoGuardedLifeBeginsUnconfirmed(t *testing.T) {
 		n.script.with(func() { n.script.strange = false })
 		n.wantReady(tok(5))
 	})
+}
+
+func TestTheRecordOfALifeThatNeverBeganEndsNoOther(t *testing.T) {
+	guarded(t, func(t *testing.T, n *node) {
+		n.kill() // after it has recorded a life, and before it opened the token
+		must(t, n.dir().Put("default.db-0", watchdog.Record{
+			Namespace: "default", Set: "db", Token: "1.4", Bound: 10 * time.Second, Cgroup: fakert.Cgroup(db0),
+		}))
+		n.run()
+		time.Sleep(time.Second)
+		n.script.say(pictures(2, true, picture(2, 1)))
+		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.down()
+		time.Sleep(time.Minute)
+		if got := n.running(); len(got) != 1 {
+			t.Errorf("of the life that is not guarded runs %v", got)
+		}
+		n.wantStarts(tok(5), 1)
+	})
+}
+
+func TestWhatIsDamagedEndsGuardedLivesAndNoAgent(t *testing.T) {
+	for _, file := range []string{"confirmed", "lives/default.db-0.json"} {
+		t.Run(file, func(t *testing.T) {
+			guarded(t, func(t *testing.T, n *node) {
+				n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+				n.wantReady(tok(5))
+				n.kill()
+				must(t, os.WriteFile(filepath.Join(string(n.dir()), file), []byte("{"), 0o600))
+				n.run()
+				n.wantStopped(tok(5))
+				n.wantStarts(tok(5), 1)
+				n.script.say(wanted(12, n.bounded(6, spec.GoalRun)))
+				n.wantReady(tok(6))
+			})
+		})
+	}
 }
 
 func TestANodeThatComesToHaveAWatchdogSaysSo(t *testing.T) {

@@ -135,11 +135,8 @@ func (w *Worker) openToken() error {
 	if err := w.saveLife(w.life); err != nil {
 		return err
 	}
-	// First, so that a token that is open here has a deadline, whenever an agent dies.
-	if bound := w.life.Member.Bound; bound > 0 {
-		if err := w.c.Guard.Begin(w.id, w.token, bound); err != nil {
-			return err
-		}
+	if err := w.recordGuard(); err != nil {
+		return err
 	}
 	if err := w.c.Ledger.OpenToken(w.id, w.token); err != nil {
 		return err

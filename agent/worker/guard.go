@@ -18,7 +18,8 @@ type Guard interface {
 	// Expire closes the token of a life that missed its deadline, and has its killers go on
 	// until Forget.
 	Expire(id spec.Identity, token spec.Token) error
-	// Forget removes the record of a life of which nothing is left; absent is no error.
+	// Forget removes the record of a life of which nothing is left, or of one before it;
+	// absent is no error.
 	Forget(id spec.Identity, token spec.Token) error
 	// Record is the path of the identity's record, for its loggers.
 	Record(id spec.Identity) string
@@ -63,6 +64,19 @@ func (w *Worker) seeGuard(s *step.Seen) {
 		s.Unconfirmed = g.Passed
 	}
 	w.guardWait = s.Unwatched && !s.Unconfirmed // of a confirmation it is told
+}
+
+// recordGuard records a guarded life before its token is opened, so that a token that is
+// open here has a deadline, whenever an agent dies. Of one that is not guarded it takes
+// away what a life that never began has left: its killers would end this one.
+func (w *Worker) recordGuard() error {
+	switch bound := w.life.Member.Bound; {
+	case bound > 0:
+		return w.c.Guard.Begin(w.id, w.token, bound)
+	case w.c.Guard != nil:
+		return w.c.Guard.Forget(w.id, w.token)
+	}
+	return nil
 }
 
 // mayStart asks once more, for the token may have been closed since it was looked at: a

@@ -34,6 +34,7 @@ type node struct {
 	boot   spec.BootID
 	book   files.Book
 	prober Prober
+	guard  Guard
 	start  time.Time
 	tuning Tuning
 	starts chan struct{} // places for starts; nil: any number
@@ -62,7 +63,7 @@ func (n *node) run() {
 	must(n.t, err)
 	starts, seq := l.Starts(), int64(0)
 	c := &Config{
-		Runtime: n.host, Network: n.host, Volumes: n.host, Ledger: l, Prober: n.prober, Find: n.book.Find, Starts: n.starts,
+		Runtime: n.host, Network: n.host, Volumes: n.host, Ledger: l, Prober: n.prober, Guard: n.guard, Find: n.book.Find, Starts: n.starts,
 		History:   func(spec.SetRef) []spec.Change { return nil },
 		Confirmed: func() time.Duration { return 0 },
 		Picture: func(ref spec.SetRef) (spec.Picture, bool) {

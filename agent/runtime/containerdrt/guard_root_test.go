@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/containerd/v2/pkg/cio"
+
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
@@ -138,5 +140,34 @@ func TestAStartPastTheDeadlineDoesNotLand(t *testing.T) {
 	h.must(rt.Start(t.Context(), c.ID))
 	if s, err := rt.Status(t.Context(), c.ID); err != nil || s.State != runtime.Running {
 		t.Errorf("guarded: %+v, %v", s, err)
+	}
+}
+
+// A start that was under way when the deadline passed does not land: whoever goes on with
+// it, as an agent that was stopped does, finds nothing that could run.
+func TestAStartUnderWayAtTheDeadlineDoesNotLand(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	dir := h.guardAs(rt)
+	c := h.container("run")
+	c.Log.Guard = dir.Record("default.db-0")
+	h.create(rt, c)
+	ctx, direct := h.beside("default.db-0.main")
+	labels, err := direct.Labels(ctx)
+	h.must(err)
+	task, err := direct.NewTask(ctx, cio.BinaryIO(h.cfg.Logger, map[string]string{"logger": labels["rt.stead.dev/log"]}))
+	h.must(err)
+	if h.emptied(rt, db0) {
+		t.Fatal("no process waits for its start")
+	}
+	h.must(expire(dir))
+	h.until("what waits is killed", func() bool { return h.emptied(rt, db0) })
+	if err := rt.Start(t.Context(), c.ID); err == nil || !h.emptied(rt, db0) {
+		t.Errorf("its agent goes on: %v", err)
+	}
+	if err := task.Start(ctx); err == nil || !h.emptied(rt, db0) {
+		t.Errorf("a start beside it: %v", err)
 	}
 }
