@@ -35,8 +35,10 @@ func holdPath(record, container, run string) string {
 	return filepath.Join(filepath.Dir(filepath.Clean(dir)), "loggers", member+"."+container+"."+run)
 }
 
-// Holds reports whether a logger guards a run of a container.
-func Holds(record, container, run string) bool { return held(holdPath(record, container, run)) }
+// Holds reports whether a logger guards a run of a container. One at a time may look.
+func Holds(record, container, run string) bool {
+	return held(holdPath(record, container, run), syscall.LOCK_EX)
+}
 
 // Check refuses to guard a life that nobody may start any more, or cannot be guarded from
 // here. After nil Holds says true for as long as this process lives.

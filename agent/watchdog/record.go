@@ -166,12 +166,13 @@ func (d Dir) replace(path string, content []byte) error {
 	return os.Rename(fresh, path)
 }
 
-// held reports whether another open file has a lock on path.
-func held(path string) bool {
+// held reports whether another open file has a lock on path that how (LOCK_SH or LOCK_EX)
+// cannot be had beside.
+func held(path string, how int) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	return errors.Is(syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }

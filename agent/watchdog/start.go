@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alive reports whether a watchdog runs on the directory.
-func (d Dir) Alive() bool { return held(filepath.Join(string(d), "lock")) }
+// Alive reports whether a watchdog runs on the directory. Any number may look at once.
+func (d Dir) Alive() bool { return held(filepath.Join(string(d), "lock"), syscall.LOCK_SH) }
 
 // Acks are the tokens, by member, that the watchdog which runs has acknowledged; nil when
 // none runs, or has not said anything yet.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,6 +187,10 @@ func TestAWatchdogAcknowledgesWhatItCanGuard(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+		looks, err := os.Open(filepath.Join(string(h.dir), "lock")) // as somebody else who looks
+		must(t, err)
+		defer looks.Close()
+		must(t, syscall.Flock(int(looks.Fd()), syscall.LOCK_SH))
 		if h.dir.Alive() || h.dir.Acks() != nil {
 			t.Error("a watchdog that ended counts as one")
 		}
