@@ -11,6 +11,17 @@ func (f *NodeFacts) HasClass(class string) bool {
 	return slices.Contains(f.ClassNames(), class)
 }
 
+// SharesClass reports whether the node has a storage class that is shared with others,
+// FencesClass whether that also fences by itself.
+func (f *NodeFacts) SharesClass(class string) bool {
+	return f != nil && slices.Contains(f.SharedClasses, class) && f.HasClass(class)
+}
+
+// FencesClass: see SharesClass.
+func (f *NodeFacts) FencesClass(class string) bool {
+	return f.SharesClass(class) && slices.Contains(f.FencedClasses, class)
+}
+
 // ClassNames are the storage classes of the node, LocalClass among them. The slice
 // must not be changed.
 func (f *NodeFacts) ClassNames() []string {

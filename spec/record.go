@@ -173,6 +173,10 @@ type MemberVolume struct {
 	Number    int    `json:"number"`
 	Class     string `json:"class"`
 	SizeBytes int64  `json:"sizeBytes"`
+	// Shared is the volume's; Fenced: its storage was declared to fence by itself on the
+	// node of the life.
+	Shared bool `json:"shared,omitempty"`
+	Fenced bool `json:"fenced,omitempty"`
 }
 
 // VolumeID names one volume for ever; 32 hex digits.
@@ -313,6 +317,11 @@ type NodeFacts struct {
 	HostIP      string   `json:"hostIP,omitempty"`
 	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
 	Classes []string `json:"classes,omitempty"`
+	// SharedClasses are those of them whose directory is one and the same on every node that
+	// has them shared; FencedClasses those of these whose storage takes no late write of a
+	// node whose lives count as over (SAFETY S14). Ascending.
+	SharedClasses []string `json:"sharedClasses,omitempty"`
+	FencedClasses []string `json:"fencedClasses,omitempty"`
 	// Guards: the node's agent guards lives that have a bound.
 	Guards bool `json:"guards,omitempty"`
 	// Epoch is that of the store when the node last said hello: in an older one it did

@@ -44,9 +44,12 @@ type Volume struct {
 	Claim ClaimName `json:"claim"`
 	UID   VolumeID  `json:"uid"`
 	// Number counts the volumes the identity has had for this claim, from 1.
-	Number    int        `json:"number"`
-	Class     string     `json:"class"`
+	Number int    `json:"number"`
+	Class  string `json:"class"`
+	// Node has it. A Shared one may be had by every node that has its class shared, and
+	// goes where its member begins.
 	Node      NodeName   `json:"node,omitempty"`
+	Shared    bool       `json:"shared,omitempty"`
 	SizeBytes int64      `json:"sizeBytes"`
 	Fate      VolumeFate `json:"fate"`
 	CreatedAt time.Time  `json:"createdAt"`

@@ -33,7 +33,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 		return err
 	}
 	defer root.Close()
-	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(trashDir, string(o.Volume))
+	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashIn(o.Class), string(o.Volume))
 	stands, err := v.stands(root, place, want)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	if err := syncDir(root, trashDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := syncDir(root, filepath.Dir(bin)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := syncDir(root, filepath.Dir(place)); err != nil {

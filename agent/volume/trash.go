@@ -29,6 +29,15 @@ func placeOf(id spec.Identity, claim spec.ClaimName) string {
 	return filepath.Join(string(id.Namespace), string(id.Set), string(claim)+"-"+strconv.Itoa(id.Ordinal))
 }
 
+// trashIn is the directory of this node's trash in that of a storage class: on a shared one
+// each node has its own, for it counts how long what it gave up lies there.
+func (v *Volumes) trashIn(class string) string {
+	if slices.Contains(v.shared, class) {
+		return trashDir + "-" + string(v.node)
+	}
+	return trashDir
+}
+
 // Reclaim implements runtime.Volumes. The note of how long the volume is to lie in the
 // trash is written before it is moved there, so that none lies there without.
 func (v *Volumes) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
@@ -44,7 +53,7 @@ func (v *Volumes) reclaim(o spec.VolumeOrder) error {
 		return err
 	}
 	defer root.Close()
-	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(trashDir, string(o.Volume))
+	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashIn(o.Class), string(o.Volume))
 	stands, err := v.stands(root, place, want)
 	if err != nil {
 		if v.inTrash(root, place, bin, want) == nil {
@@ -58,7 +67,7 @@ func (v *Volumes) reclaim(o spec.VolumeOrder) error {
 	if err := unmounted(filepath.Join(root.Name(), place)); err != nil {
 		return err
 	}
-	if err := makeDirs(root, trashDir); err != nil {
+	if err := makeDirs(root, filepath.Dir(bin)); err != nil {
 		return err
 	}
 	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}
@@ -82,7 +91,7 @@ func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(root, trashDir), syncDir(root, filepath.Dir(place)))
+	return errors.Join(syncDir(root, filepath.Dir(bin)), syncDir(root, filepath.Dir(place)))
 }
 
 // unmounted refuses a directory at or below which something is mounted.
@@ -116,9 +125,9 @@ func (v *Volumes) Trash(ctx context.Context) ([]runtime.Trashed, error) {
 }
 
 func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out []runtime.Trashed, err error) {
-	names, err := contents(root, trashDir)
+	names, err := contents(root, v.trashIn(class))
 	for _, name := range names {
-		bin := filepath.Join(trashDir, name)
+		bin := filepath.Join(v.trashIn(class), name)
 		o, err := readOwner(root, bin)
 		id, begun := strings.CutPrefix(name, erasing)
 		switch {
@@ -168,7 +177,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 		return err
 	}
 	defer root.Close()
-	bin, end := filepath.Join(trashDir, string(id)), filepath.Join(trashDir, erasing+string(id))
+	bin, end := filepath.Join(v.trashIn(class), string(id)), filepath.Join(v.trashIn(class), erasing+string(id))
 	if _, err := root.Lstat(bin); err == nil {
 		n, err := v.left(root, bin)
 		if err != nil {
@@ -197,7 +206,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 			return err
 		}
 	}
-	return syncDir(root, trashDir)
+	return syncDir(root, v.trashIn(class))
 }
 
 // eraseTree deletes path and all below it, following no link; absent is no error.

@@ -35,6 +35,10 @@ type Config struct {
 	// spec.LocalClass is <root>/volumes unless it is named here. A directory that is
 	// not there is not made: its filesystem may not be mounted yet.
 	Classes map[string]string
+	// Shared are those of them whose directory other nodes have, too; Node, this node's name,
+	// keeps what each gave up there apart.
+	Shared []string
+	Node   spec.NodeName
 	// Boot is the kernel's boot id and Clock the time since that boot: they count how
 	// long volumes lie in the trash. Without a clock no time passes there.
 	Boot  spec.BootID
@@ -47,8 +51,10 @@ type Config struct {
 type Volumes struct {
 	cluster string
 	classes map[string]string // directory by storage class
-	scratch string            // <root>/scratch
-	memory  string            // <run>/scratch
+	shared  []string
+	node    spec.NodeName
+	scratch string // <root>/scratch
+	memory  string // <run>/scratch
 	boot    spec.BootID
 	clock   func() time.Duration
 	step    func(what string) error // tests fail here
@@ -62,7 +68,7 @@ func New(config Config) (*Volumes, error) {
 		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
 	}
 	v := &Volumes{
-		cluster: config.ClusterID, boot: config.Boot, clock: config.Clock,
+		cluster: config.ClusterID, shared: config.Shared, node: config.Node, boot: config.Boot, clock: config.Clock,
 		step: func(string) error { return nil },
 	}
 	if v.clock == nil {

@@ -38,6 +38,8 @@ type hostOptions struct {
 	DNSListen  []string          // where DNS answers machines outside, beside the gateway
 	Metrics    string            // where the agent's are served; "": nowhere
 	Classes    map[string]string // directory by storage class
+	Shared     []string          // those whose directory other hosts have, too
+	Fenced     []string          // those of these that fence by themselves
 	Join       []string          // servers on other hosts; none: a socket
 	Token      string            // to be let in by them; "": has been
 }
@@ -50,6 +52,10 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.BootID, "boot-id", agent.BootIDFile, "file that holds the boot id of this host")
 	f.StringToStringVar(&o.Classes, "storage-class", nil,
 		"a storage class and its directory on this host: ssd=/mnt/ssd (repeatable; local is in --root unless named)")
+	f.StringSliceVar(&o.Shared, "shared-class", nil,
+		"a --storage-class whose directory is one and the same on all hosts that say so: its volumes go where their members begin (repeatable)")
+	f.StringSliceVar(&o.Fenced, "fenced-class", nil,
+		"a --shared-class whose storage takes no late write of a host that is cut off: guarded members are replaced without a fence (repeatable)")
 	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
 	f.StringVar(&o.Mode, "network-mode", network.ModeAuto,
 		"how members of other hosts are reached: routes (hosts share a link), vxlan (through a tunnel), or auto, which takes what fits")
@@ -71,6 +77,16 @@ func (o *hostOptions) check() error {
 	}
 	if err := server.CheckMetrics(o.Metrics); err != nil {
 		return usageError{err}
+	}
+	for _, class := range o.Shared {
+		if o.Classes[class] == "" {
+			return usageError{fmt.Errorf("--shared-class %s is no --storage-class of this host", class)}
+		}
+	}
+	for _, class := range o.Fenced {
+		if !slices.Contains(o.Shared, class) {
+			return usageError{fmt.Errorf("--fenced-class %s is no --shared-class of this host", class)}
+		}
 	}
 	for _, dir := range []*string{&o.Root, &o.RunDir} {
 		abs, err := filepath.Abs(*dir)
@@ -138,7 +154,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 		return nil, errors.Join(err, h.runtime.Close())
 	}
 	h.reach = newReacher(spec.NodeName(o.Node), h.network, log)
-	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, ClusterID: id, Boot: boot, Clock: agent.SinceBoot})
+	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: agent.SinceBoot})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
 	}
@@ -225,7 +241,8 @@ func facts(o hostOptions) (spec.NodeFacts, error) {
 	memory, err := memoryBytes()
 	return spec.NodeFacts{
 		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address,
-		Classes:   volume.ClassNames(o.Classes),
+		Classes:       volume.ClassNames(o.Classes),
+		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
 		CPUMillis: int64(goruntime.NumCPU()) * 1000, MemoryBytes: memory, Version: version,
 	}, err
 }
@@ -242,3 +259,6 @@ func memoryBytes() (int64, error) {
 	}
 	return kib << 10, nil
 }
+
+// ascending is list in ascending order, each once.
+func ascending(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -64,7 +64,7 @@ func lossEffects(old, now *spec.Set) []string {
 		d := spec.Duration{Duration: bound}
 		out := []string{fmt.Sprintf("from its next life on a member ends by itself when its node has reached no server for %s, whatever the reason, and begins elsewhere (nodeLoss Replace)", d)}
 		if len(now.Spec.VolumeClaimTemplates) > 0 {
-			out = append(out, "their volumes stay on their nodes: a member with a volume ends all the same, and begins when its node is back")
+			out = append(out, "volumes that are not shared stay on their nodes: a member with one ends all the same, and begins when its node is back")
 		}
 		return out
 	}

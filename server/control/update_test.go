@@ -51,7 +51,7 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		"a label and an image": {withLabel(newImage), []string{"the members' labels change at once; nobody restarts for them", "restarts db-2, db-1, db-0 in this order, at most 1 down"}},
 		"lost nodes": {withAPI(setYAML, "{policy: Replace, after: 30s}"), []string{
 			"from its next life on a member ends by itself when its node has reached no server for 30s, whatever the reason, and begins elsewhere (nodeLoss Replace)",
-			"their volumes stay on their nodes: a member with a volume ends all the same, and begins when its node is back"}},
+			"volumes that are not shared stay on their nodes: a member with one ends all the same, and begins when its node is back"}},
 		"lost nodes, as before":  {withAPI(setYAML, "{policy: Hold}"), nil},
 		"the strategy alone":     {with(setYAML, "{rollingUpdate: {partition: 1}}"), nil},
 		"only who will be there": {strings.Replace(newImage, "replicas: 3", "replicas: 1", 1), []string{"scales db 3 → 1: stops db-2, db-1 in this order; volumes kept", "restarts db-0"}},

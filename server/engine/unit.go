@@ -143,6 +143,9 @@ func (u *unit) start(v world.View, a plan.Start) error {
 		}
 		u.put(store.VolumeKey(m.ID, volume.Claim), volume)
 	}
+	for _, volume := range a.Moved { // which is guarded: the life uses it
+		u.put(store.VolumeKey(m.ID, volume.Claim), volume)
+	}
 	if err := u.address(v, a); err != nil {
 		return err
 	}

@@ -172,6 +172,8 @@ type Start struct {
 	Identity spec.IdentityRecord
 	// Volumes are those to be created with it (must not exist).
 	Volumes []spec.Volume
+	// Moved are shared volumes that come with it from another node.
+	Moved []spec.Volume
 	// NewAddress: Member.Address was taken from Free and must be claimed.
 	NewAddress bool
 	// Lost is the node of the life before, when that is over by its deadline (see Silent):

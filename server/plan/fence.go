@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/spec"
@@ -46,6 +47,9 @@ func Silent(nodes []Node, epoch int64) func(*spec.Member, *spec.Report) Silence 
 			return waits("and the store was restored since token %s was begun or its node last heard of: time proves nothing about it", m.Token)
 		case !n.Facts.Guards || r != nil && r.Bound != m.Bound:
 			return waits("and did not say that it guards token %s: time proves nothing about it", m.Token)
+		case late(m):
+			return waits("and its volume is shared, and was not declared to fence by itself (--fenced-class): what token %s wrote may arrive late. If it is off: stead node fence %s --i-have-powered-off",
+				m.Token, m.Node)
 		case 2*gone > known:
 			return waits("as are %d of %d nodes: while more than half are, nothing is replaced. If it is off: stead node fence %s --i-have-powered-off",
 				gone, known, m.Node)
@@ -110,3 +114,9 @@ func (t *seat) lostTo() spec.NodeName {
 
 // expired: the life is over by its deadline, and nobody said so.
 func (t *seat) expired() bool { return t.silence.Over }
+
+// late reports whether what the life wrote may arrive after it ended by itself, in a volume
+// that others may have by then (SAFETY S14).
+func late(m *spec.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return v.Shared && !v.Fenced })
+}

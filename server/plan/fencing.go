@@ -38,7 +38,7 @@ func (s *step) needsFence(t *seat) bool {
 		return false
 	}
 	for _, v := range t.volumes {
-		if v.Node == t.member.Node {
+		if v.Node == t.member.Node && !v.Shared {
 			return false
 		}
 	}

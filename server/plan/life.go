@@ -24,7 +24,7 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 	}
 	rec.LastToken = s.token(t)
 	rec.Due = s.due(t)
-	if reason, text := s.storage(t, &rec, node.Node.Name, &a); reason != "" {
+	if reason, text := s.storage(t, &rec, node, &a); reason != "" {
 		return a, reason, text
 	}
 	if !rec.Address.IsValid() {

@@ -35,9 +35,10 @@ func (s *step) notLost(t *seat, v *spec.Volume) string {
 }
 
 // Left reports whether a volume is lost with its host: a person says both, that the host is
-// off and that the volume is lost. There is nobody who could look for it once more.
+// off and that the volume is lost. There is nobody who could look for it once more; for a
+// shared one there is.
 func Left(v *spec.Volume, n *Node) bool {
-	return v != nil && v.Fate == spec.FateLost && n != nil && n.Fenced && n.Session == nil
+	return v != nil && !v.Shared && v.Fate == spec.FateLost && n != nil && n.Fenced && n.Session == nil
 }
 
 // missing: a volume of the life is not there, so that nothing of it ever ran.

@@ -66,7 +66,7 @@ func (s *step) home(t *seat) (home spec.NodeName, reason, text string) {
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
 		v := t.volumes[spec.ClaimName(s.w.Set.Spec.VolumeClaimTemplates[i].Metadata.Name)]
 		switch {
-		case v == nil || v.Node == "":
+		case v == nil || v.Node == "" || v.Shared:
 		case home != "" && v.Node != home:
 			return "", BlockedVolume, fmt.Sprintf("its volumes are on two nodes, %s and %s", home, v.Node)
 		default:
@@ -90,6 +90,8 @@ func (s *step) whyNot(n *Node, a *ask) (reason, words string) {
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
 		if class := s.w.Set.Spec.VolumeClaimTemplates[i].Spec.Class(); !n.Facts.HasClass(class) {
 			return BlockedNoClass, "has no storage class " + class
+		} else if v := s.seatOf(a.id.Ordinal).volumes[spec.ClaimName(s.w.Set.Spec.VolumeClaimTemplates[i].Metadata.Name)]; v != nil && v.Shared && !n.Facts.SharesClass(class) {
+			return BlockedNoClass, "does not share its storage class " + class
 		}
 	}
 	if words := a.refused(n); words != "" {

@@ -32,6 +32,9 @@ func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) 
 		ID: t.id, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
 		SizeBytes: said.SizeBytes, Fate: spec.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.w.Now,
 	}
+	if n := s.node(said.Node); n != nil {
+		v.Shared = n.Facts.SharesClass(v.Class)
+	}
 	rec := spec.IdentityRecord{ID: t.id}
 	if t.identity != nil {
 		rec = *t.identity

@@ -10,8 +10,8 @@ import (
 // those that were never made; rec gets their numbers. A volume that has a record is
 // used or waited for: it is never made a second time (promise 2). One that is being
 // given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
-// volume of an identity that has a life.
-func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a *Start) (reason, text string) {
+// volume of an identity that has a life. A shared one comes along.
+func (s *step) storage(t *seat, rec *spec.IdentityRecord, node *Node, a *Start) (reason, text string) {
 	for _, claim := range inOrder(t.volumes) {
 		if v := t.volumes[claim]; v.Fate.Ordered() {
 			return s.givenUp(t, v)
@@ -26,13 +26,20 @@ func (s *step) storage(t *seat, rec *spec.IdentityRecord, node spec.NodeName, a 
 			a.Volumes = append(a.Volumes, *v)
 		} else if why := mismatch(v, c); why != "" {
 			return BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
+		} else if v.Shared && v.Node != node.Node.Name {
+			moved := *v
+			moved.Node = node.Node.Name
+			a.Moved = append(a.Moved, moved)
 		}
-		a.Member.Volumes = append(a.Member.Volumes, spec.MemberVolume{Claim: name, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes})
+		a.Member.Volumes = append(a.Member.Volumes, spec.MemberVolume{
+			Claim: name, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes,
+			Shared: v.Shared, Fenced: v.Shared && node.Facts.FencesClass(v.Class),
+		})
 	}
 	return "", ""
 }
 
-func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecord, node spec.NodeName) *spec.Volume {
+func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecord, node *Node) *spec.Volume {
 	name := spec.ClaimName(c.Metadata.Name)
 	if rec.VolumeNumbers == nil {
 		rec.VolumeNumbers = map[spec.ClaimName]int{}
@@ -40,7 +47,7 @@ func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecor
 	rec.VolumeNumbers[name]++
 	return &spec.Volume{
 		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
-		Node: node, SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now, TrashAfter: trash(c),
+		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now, TrashAfter: trash(c),
 	}
 }
 

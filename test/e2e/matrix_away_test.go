@@ -15,7 +15,7 @@ func (m *matrix) controlAway() []string {
 	before := map[string]member{}
 	for _, f := range m.sets {
 		for _, name := range f.members {
-			before[name] = m.people.mustMember(name)
+			before[name] = m.member(name)
 			if f.guarded {
 				guarded = append(guarded, name)
 			}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -211,7 +212,7 @@ func (m *matrix) cyclePower() (ended []string) {
 	}
 	was := map[string]member{}
 	for _, held := range ended {
-		was[held] = m.people.mustMember(held)
+		was[held] = m.member(held)
 	}
 	m.powerOff(i)
 	m.silent(i)
@@ -248,7 +249,13 @@ func (m *matrix) watchdogs(i int) []int {
 func (m *matrix) killWatchdog() []string {
 	m.Helper()
 	_, i := m.guarded()
-	was := m.watchdogs(i)
+	var was []int
+	m.hosts[i].eventually(2*time.Minute, "there is a watchdog", func() error {
+		if was = m.watchdogs(i); len(was) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
 	for _, pid := range was {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}

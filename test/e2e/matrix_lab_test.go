@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -207,17 +208,28 @@ func (m *matrix) silent(i int) {
 	})
 }
 
-// hostOf is the host that a member is assigned to.
-func (m *matrix) hostOf(name string) int {
+// member waits until a server tells of the member.
+func (m *matrix) member(name string) (o member) {
 	m.Helper()
-	node := m.people.mustMember(name).Status.Node
-	for i, h := range m.hosts {
-		if h.nodeName() == node {
-			return i
+	m.people.eventually(patient, name+" is told of", func() (err error) {
+		o, err = m.people.member(name)
+		return err
+	})
+	return o
+}
+
+// hostOf is the host that a member is assigned to.
+func (m *matrix) hostOf(name string) (host int) {
+	m.Helper()
+	m.people.eventually(patient, name+" is on a host", func() error {
+		node := m.member(name).Status.Node
+		host = slices.IndexFunc(m.hosts, func(h *Lab) bool { return h.nodeName() == node })
+		if host < 0 {
+			return fmt.Errorf("it is on %q", node)
 		}
-	}
-	m.Fatalf("%s is on %q, which is no host", name, node)
-	return 0
+		return nil
+	})
+	return host
 }
 
 // port takes a machine's port of the switch down or up: when down, nothing goes in or out.

@@ -154,7 +154,7 @@ func (m *matrix) judge() {
 // tale is what a member is, whom nobody may concern.
 func (m *matrix) tale(name string) tale {
 	m.Helper()
-	o := m.people.mustMember(name)
+	o := m.member(name)
 	return tale{o.Status.Token, o.Status.Address, m.hosts[m.hostOf(name)].begun(name)}
 }
 

@@ -31,11 +31,11 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 	m.settle()
 	t.Logf("all is up after %v", time.Since(began).Round(time.Millisecond))
 	stops := []func(){
-		m.hosts[0].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1", "--for", "1h"),
-		m.hosts[1].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1", "--for", "1h"),
+		m.hosts[0].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1"),
+		m.hosts[1].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1"),
 	}
 	if length > 0 {
-		stops = append(stops, m.hosts[2].startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints(), "--pause", "20ms", "--for", "1h"))
+		stops = append(stops, m.hosts[2].startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints(), "--pause", "20ms"))
 	}
 	some := []fault{one(chance, append(controlFaults, partFaults...)), one(chance, guardFaults), away}
 	counts, end := map[string]int{}, time.Now().Add(length)

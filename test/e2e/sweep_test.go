@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 var sweepOnce sync.Once
@@ -47,9 +49,12 @@ func running(pid string) bool {
 	return err == nil
 }
 
-// endPrograms kills what still runs with the lab's directory among its arguments;
-// shims and loggers belong to containerd and end with their containers.
+// endPrograms kills what still runs with the lab's directory among its arguments, and the
+// test's own programs on its network; shims and loggers belong to containerd and end with
+// their containers.
 func (l *Lab) endPrograms() {
+	onIts, _ := l.try(time.Minute, "ip", "netns", "pids", l.Name) // it may have none any more
+	inside := strings.Fields(onIts)
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		l.t.Fatal(err)
@@ -57,7 +62,8 @@ func (l *Lab) endPrograms() {
 	for _, e := range entries {
 		cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%s/cmdline", e.Name()))
 		text := string(cmdline)
-		if err != nil || !strings.Contains(text, l.Dir+"/") || strings.Contains(text, "-shim-") || strings.Contains(text, "stead-node") {
+		tool := strings.Contains(text, "/stead-tool-") && slices.Contains(inside, e.Name())
+		if err != nil || !tool && !strings.Contains(text, l.Dir+"/") || strings.Contains(text, "-shim-") || strings.Contains(text, "stead-node") {
 			continue
 		}
 		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
