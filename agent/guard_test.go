@@ -129,6 +129,25 @@ func TestAGuardedLifeNeedsNoPictures(t *testing.T) {
 	})
 }
 
+// TestAGuardedLifeCountsFromThePing: what the server answered was true when it was asked,
+// not when the answer arrived (SAFETY S5).
+func TestAGuardedLifeCountsFromThePing(t *testing.T) {
+	guarded(t, func(t *testing.T, n *node) {
+		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.wantReady(tok(5))
+		n.script.with(func() { n.script.lag = 700 * time.Millisecond })
+		time.Sleep(time.Minute)
+		if got := n.running(); len(got) != 1 {
+			t.Fatalf("%v runs", got)
+		}
+		n.script.down()
+		time.Sleep(9500 * time.Millisecond) // the newest ping that was answered was sent 700 ms before
+		if got := n.running(); len(got) != 0 {
+			t.Errorf("past its deadline %v runs", got)
+		}
+	})
+}
+
 func TestAGuardedLifeEndsWithoutItsAgent(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
 		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -34,10 +35,11 @@ type script struct {
 
 	mu      sync.Mutex
 	cluster string
-	mute    bool // answers no ping
-	behind  bool // has not told all that was committed before a ping
-	strange bool // its pongs answer what was never asked
-	deaf    bool // stores no report
+	mute    bool          // answers no ping
+	behind  bool          // has not told all that was committed before a ping
+	strange bool          // its pongs answer what was never asked
+	lag     time.Duration // how long its pongs are on their way
+	deaf    bool          // stores no report
 	hellos  []*proto.Hello
 	reports []spec.Report
 	last    map[lifeKey]spec.Report
@@ -124,7 +126,12 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 		if s.strange {
 			id = 0
 		}
-		out <- &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: id, Current: !s.behind}}}
+		pong := &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: id, Current: !s.behind}}}
+		if s.lag == 0 {
+			out <- pong
+		} else {
+			time.AfterFunc(s.lag, func() { out <- pong })
+		}
 	}
 	if v := msg.GetVolumes(); v != nil {
 		s.trash = append(s.trash, v)
