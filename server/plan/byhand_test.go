@@ -151,6 +151,13 @@ func stray(_ *World, slot *Slot, _ *spec.VolumeRequest) {
 	slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID}}}
 }
 
+// beside gives the member a volume of another claim.
+func beside(node spec.NodeName, shared bool) func(*World, *Slot, *spec.VolumeRequest) {
+	return func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
+		slot.Volumes = map[spec.ClaimName]*spec.Volume{"log": {ID: slot.ID, Claim: "log", UID: "log-1", Node: node, Shared: shared, Fate: spec.FateKeep}}
+	}
+}
+
 func restored(w *World, _ *Slot, _ *spec.VolumeRequest) { w.Epoch = 2 }
 
 func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
@@ -245,6 +252,12 @@ func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
 			change: asks(1, spec.VerbRestore, trashed, tells(spec.VolumeFound, "")), want: "void=1 |"},
 		{name: "what is said is of another", world: "ordered 1 volumes n1 0:ready 1:none",
 			change: asks(1, spec.VerbRestore, trashed, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }), want: "void=1 |"},
+		{name: "another volume of the member is on another node", world: "ordered 1 volumes n1 n2 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, beside("n2", false)), want: "void=1 |"},
+		{name: "another volume of the member is beside it", world: "ordered 1 volumes n1 n2 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, beside("n1", false)), want: "restore=1 | 1:VolumeRestoring"},
+		{name: "another volume of the member is shared", world: "ordered 1 volumes n1 n2 0:ready 1:none",
+			change: asks(1, spec.VerbRestore, trashed, beside("n2", true)), want: "restore=1 | 1:VolumeRestoring"},
 		{name: "a life began since", world: "ordered 1 volumes n1 0:ready 1:none",
 			change: asks(1, spec.VerbRestore, trashed, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Token.Number-- }), want: "void=1 |"},
 		{name: "a life runs, without a volume of the claim", world: "ordered 2 n1 0:ready 1:ready",

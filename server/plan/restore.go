@@ -22,6 +22,12 @@ func (s *step) noRestore(t *seat, q *spec.VolumeRequest) string {
 	case said == nil || said.Volume != q.Volume || said.State != spec.VolumeTrashed:
 		return "it does not lie in the trash any more"
 	}
+	for _, claim := range inOrder(t.volumes) {
+		if other := t.volumes[claim]; other.Node != said.Node && !other.Shared {
+			return fmt.Sprintf("it is on node %s, and the volume of %s for the claim %s on node %s: give that up first, for a member has all on one node",
+				said.Node, t.id.MemberName(), claim, other.Node)
+		}
+	}
 	return ""
 }
 
