@@ -216,9 +216,9 @@ func TestOneWatchdogADirectory(t *testing.T) {
 
 func TestWhatIsGoneOrDamagedMovesNoDeadline(t *testing.T) {
 	for name, harm := range map[string]func(d Dir) error{
-		"the moment is gone":        func(d Dir) error { return os.Remove(filepath.Join(string(d), "confirmed")) },
-		"the moment is damaged":     func(d Dir) error { return os.WriteFile(filepath.Join(string(d), "confirmed"), []byte("9z"), 0) },
-		"the record is damaged":     func(d Dir) error { return os.WriteFile(d.Record(member), []byte("{"), 0) },
+		"the moment is gone":    func(d Dir) error { return os.Remove(filepath.Join(string(d), "confirmed")) },
+		"the moment is damaged": func(d Dir) error { return os.WriteFile(filepath.Join(string(d), "confirmed"), []byte("9z"), 0) },
+		"the record is damaged": func(d Dir) error { return os.WriteFile(d.Record(member), []byte("{"), 0) },
 		// At once: of one that goes file by file, a life is free whose record goes first.
 		"all of the directory goes": func(d Dir) error { return os.Rename(string(d), string(d)+".gone") },
 	} {
