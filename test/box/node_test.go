@@ -105,7 +105,7 @@ func (n *node) startLocked() {
 
 func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 	log := n.c.log.With("on", string(n.name))
-	home, err := agent.Open(n.root, n.name)
+	home, err := n.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,6 +125,18 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 		return err
 	}
 	return a.Run(ctx)
+}
+
+// open opens the agent's root. That of the agent before is closed; but a program that
+// another test starts just then has its lock, too, until it is that program.
+func (n *node) open(ctx context.Context) (*agent.Home, error) {
+	for deadline := time.Now().Add(patience); ; {
+		home, err := agent.Open(n.root, n.name)
+		if !errors.Is(err, agent.ErrTaken) || ctx.Err() != nil || time.Now().After(deadline) {
+			return home, err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // see takes what DNS on this node answers from.
