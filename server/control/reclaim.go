@@ -53,7 +53,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 
 // lostEffects says what it means to say that a volume is lost.
 func lostEffects(w plan.World, vol spec.Volume) []string {
-	n := nodeOf(w, vol.Node)
+	n := plan.NodeOf(w.Nodes, vol.Node)
 	off := n != nil && n.Fenced && n.Session == nil
 	check, or := fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node), "else "
 	if off {
@@ -137,18 +137,8 @@ func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).
 
 // silent reports whether a node has no session.
 func silent(w plan.World, name spec.NodeName) bool {
-	n := nodeOf(w, name)
+	n := plan.NodeOf(w.Nodes, name)
 	return n == nil || n.Session == nil
-}
-
-// nodeOf is the node of a name; nil: it is not known.
-func nodeOf(w plan.World, name spec.NodeName) *plan.Node {
-	for i := range w.Nodes {
-		if w.Nodes[i].Node.Name == name {
-			return &w.Nodes[i]
-		}
-	}
-	return nil
 }
 
 // ask writes what a person asks of a volume, unless the planner would refuse it: guarded

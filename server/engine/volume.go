@@ -116,15 +116,6 @@ func (u *unit) leave(v world.View, volume *spec.Volume) {
 	})
 }
 
-func nodeOf(nodes []plan.Node, name spec.NodeName) *plan.Node {
-	for i := range nodes {
-		if nodes[i].Node.Name == name {
-			return &nodes[i]
-		}
-	}
-	return nil
-}
-
 // dropVolume removes a record. The proof is read once more: the node's word, or that
 // of a person about the node, about this very volume.
 func (u *unit) dropVolume(v world.View, a plan.DropVolume, now time.Time) error {
@@ -133,7 +124,7 @@ func (u *unit) dropVolume(v world.View, a plan.DropVolume, now time.Time) error 
 	switch {
 	case volume == nil || volume.UID != a.Volume:
 		return fmt.Errorf("drop volume %s of %s: it has no record", a.Volume, a.ID)
-	case a.Left && plan.Left(volume, nodeOf(w.Nodes, volume.Node)):
+	case a.Left && plan.Left(volume, plan.NodeOf(w.Nodes, volume.Node)):
 		u.leave(v, volume)
 	case a.Left || !plan.Gone(volume, said):
 		return fmt.Errorf("drop volume %s of %s: nothing proves it gone", a.Volume, a.ID)

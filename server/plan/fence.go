@@ -33,7 +33,7 @@ func Patience(bound time.Duration) time.Duration {
 func Silent(nodes []Node, epoch int64) func(*spec.Member, *spec.Report) Silence {
 	known, gone := silentNodes(nodes)
 	return func(m *spec.Member, r *spec.Report) Silence {
-		n := nodeOf(nodes, m.Node)
+		n := NodeOf(nodes, m.Node)
 		wait := Patience(m.Bound)
 		waits := func(format string, args ...any) Silence {
 			return Silence{Text: fmt.Sprintf("its node %s is silent, ", m.Node) + fmt.Sprintf(format, args...)}

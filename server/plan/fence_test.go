@@ -11,7 +11,7 @@ import (
 // and a margin, and only if all holds that the proof rests on.
 func TestProofByDeadline(t *testing.T) {
 	facts := func(change func(*spec.NodeFacts)) func(*World) {
-		return func(w *World) { change(nodeOf(w.Nodes, "n2").Facts) }
+		return func(w *World) { change(NodeOf(w.Nodes, "n2").Facts) }
 	}
 	member := func(change func(*spec.Member)) func(*World) {
 		return func(w *World) { change(w.Slots[1].Member) }
@@ -28,17 +28,17 @@ func TestProofByDeadline(t *testing.T) {
 		{name: "never reported", world: "ordered 2 n1 n2 n3 0:ready 1:assigned@n2 replace=60 silent=n2,62", want: "start=1/Replace@n3 | 1:Starting"},
 		{name: "it was told to stop, and is not wanted", world: "ordered 1 n1 n2 n3 0:ready 1:stopping@n2 replace=60 silent=n2,62", want: "forget=1+address |", says: "has ended by itself"},
 		{name: "the node has a session", world: lost, change: func(w *World) {
-			nodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
+			NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
 		}, want: "|"},
-		{name: "another machine has its name", world: lost, change: func(w *World) { nodeOf(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "another machine has its name", world: lost, change: func(w *World) { NodeOf(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "the session of another machine", world: lost, change: func(w *World) {
-			nodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "other"}
+			NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "other"}
 		}, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "the node is not known", world: lost, change: func(w *World) { w.Nodes = append(w.Nodes[:1:1], w.Nodes[2]) }, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "it did not say that it guards", world: lost, change: facts(func(f *spec.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it guards with another bound", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = time.Hour }, want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it reported without a guard", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = 0 }, want: "| 1:NodeSilent", says: "did not say that it guards"},
-		{name: "the node never said anything", world: lost, change: func(w *World) { nodeOf(w.Nodes, "n2").Facts = nil }, want: "| 1:NodeSilent", says: "restored"},
+		{name: "the node never said anything", world: lost, change: func(w *World) { NodeOf(w.Nodes, "n2").Facts = nil }, want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of another machine", world: lost, change: facts(func(f *spec.NodeFacts) { f.UID = "other" }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of an older epoch", world: lost, change: facts(func(f *spec.NodeFacts) { f.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "a life of an older epoch", world: lost, change: member(func(m *spec.Member) { m.Token.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
@@ -51,8 +51,8 @@ func TestProofByDeadline(t *testing.T) {
 
 // TestAGuardedLifeBeginsWhereItIsGuarded: and records its bound.
 func TestAGuardedLifeBeginsWhereItIsGuarded(t *testing.T) {
-	unguarded := func(w *World) { nodeOf(w.Nodes, "n1").Facts.Guards = false }
-	silentToo := func(w *World) { unguarded(w); nodeOf(w.Nodes, "n2").Session = nil }
+	unguarded := func(w *World) { NodeOf(w.Nodes, "n1").Facts.Guards = false }
+	silentToo := func(w *World) { unguarded(w); NodeOf(w.Nodes, "n2").Session = nil }
 	check(t, []rule{
 		{name: "on the node that guards", world: "ordered 1 n1 n2 replace=60", change: unguarded, want: "start=0/Create@n2 | 0:Starting"},
 		{name: "none does", world: "ordered 1 n1 replace=60", change: unguarded, want: "| 0:NoGuard", says: "node n1 does not guard lives, which nodeLoss Replace needs"},
@@ -76,7 +76,7 @@ func TestADeadlineIsWaitedFor(t *testing.T) {
 	}
 	then := w
 	then.Nodes = append([]Node(nil), w.Nodes...)
-	nodeOf(then.Nodes, "n2").Gone += time.Second
+	NodeOf(then.Nodes, "n2").Gone += time.Second
 	if now := Next(then); now.Blocked[0].Text != p.Blocked[0].Text || now.Wake != 39*time.Second {
 		t.Errorf("got %+v, wake %s; want the same words, for they are stored, and 39s", now.Blocked[0], now.Wake)
 	}
@@ -108,7 +108,7 @@ func TestALifeThatIsOverByItsDeadlineIsToldToHaveLeft(t *testing.T) {
 	if len(left) != 1 || left[0].Kind != spec.ChangeLeft || left[0].Member != "db-1" || left[0].Token != "1.11" {
 		t.Errorf("got %+v; want that db-1 left", left)
 	}
-	nodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
+	NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
 	if more := Tell(w, &told); len(more) > 0 {
 		t.Errorf("got %+v after it left", more)
 	}

@@ -12,7 +12,7 @@ func shared(fenced bool, nodes ...spec.NodeName) func(*World) {
 	return func(w *World) {
 		say(w)
 		for _, name := range nodes {
-			f := nodeOf(w.Nodes, name).Facts
+			f := NodeOf(w.Nodes, name).Facts
 			f.Classes, f.SharedClasses = []string{spec.LocalClass}, []string{spec.LocalClass}
 			if fenced {
 				f.FencedClasses = f.SharedClasses

@@ -33,7 +33,7 @@ func guard(w *World, bound time.Duration) {
 
 // silence takes a node's session, so long ago.
 func silence(w *World, name spec.NodeName, gone time.Duration) {
-	n := nodeOf(w.Nodes, name)
+	n := NodeOf(w.Nodes, name)
 	n.Session, n.Gone = nil, gone
 }
 
@@ -50,7 +50,7 @@ func loss(words []string) *spec.NodeLoss {
 // node loses its session or has one again: back in the same boot, or boots.
 func (s *stage) node(name spec.NodeName, how string) {
 	s.w.Nodes = slices.Clone(s.w.Nodes)
-	n := nodeOf(s.w.Nodes, name)
+	n := NodeOf(s.w.Nodes, name)
 	if n.Session, n.Gone = nil, 0; how == "silent" {
 		return
 	}
@@ -97,6 +97,6 @@ func (s *stage) silentFor(d time.Duration) {
 
 // boots: the life is of the boot in which its node is.
 func (s *stage) boots(m *spec.Member) bool {
-	n := nodeOf(s.w.Nodes, m.Node)
+	n := NodeOf(s.w.Nodes, m.Node)
 	return n.Session.Boot == m.Boot
 }

@@ -154,9 +154,10 @@ func (s *step) look(slot *Slot) seat {
 }
 
 // node finds a node of the world; nil: no such record.
-func (s *step) node(name spec.NodeName) *Node { return nodeOf(s.w.Nodes, name) }
+func (s *step) node(name spec.NodeName) *Node { return NodeOf(s.w.Nodes, name) }
 
-func nodeOf(nodes []Node, name spec.NodeName) *Node {
+// NodeOf is the node of a name; nil: it is not known. The nodes are in the order of names.
+func NodeOf(nodes []Node, name spec.NodeName) *Node {
 	i, ok := slices.BinarySearchFunc(nodes, name, func(n Node, name spec.NodeName) int {
 		return strings.Compare(string(n.Node.Name), string(name))
 	})
