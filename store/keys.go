@@ -40,6 +40,11 @@ const (
 	KindAuthority     = "ca"
 	KindToken         = "tokens"
 	KindRevoked       = "revoked"
+	KindContinuity    = "continuity"
+	KindHold          = "hold"
+	KindCount         = "count"
+	KindHellos        = "hellos"
+	KindKnown         = "known"
 )
 
 // The single keys.
@@ -49,7 +54,16 @@ const (
 	ClusterKey = KindCluster // cluster id, written once
 
 	AuthorityKey = KindAuthority // written once
+
+	ContinuityKey = KindContinuity // spec.Chain; written by the leader
+	HoldKey       = KindHold       // spec.Hold; written by who finds that the store went back
+	CountKey      = KindCount      // spec.Count; of the newest restore
+	HellosKey     = KindHellos     // written by each hello that adds a node or changes its strays
 )
+
+// KnownKey is known/<server>: the spec.Known of a server that found the store held or
+// restored, from its own disk.
+func KnownKey(server string) string { return KindKnown + "/" + server }
 
 func identityKey(kind string, id spec.Identity) string {
 	return kind + "/" + string(id.Namespace) + "/" + string(id.Set) + "/" + strconv.Itoa(id.Ordinal)

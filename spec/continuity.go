@@ -1,0 +1,100 @@
+package spec
+
+import (
+	"fmt"
+	"time"
+)
+
+// Link is one link of a store's chain. The leader adds one after the store has changed,
+// at most every few seconds, and never changes one that was added: two stores with
+// different links of one number are not the same store, whatever their revisions say
+// (SAFETY S8).
+type Link struct {
+	Number int64  `json:"number"` // grows by one with each link; 0: none
+	Nonce  string `json:"nonce"`  // random
+}
+
+// Chain is the value of the store's key "continuity": its newest links, oldest first.
+type Chain struct {
+	Links []Link `json:"links"`
+}
+
+// Newest is the last link; zero: the chain is empty.
+func (c Chain) Newest() Link {
+	if len(c.Links) == 0 {
+		return Link{}
+	}
+	return c.Links[len(c.Links)-1]
+}
+
+// Known is what a server or a node has heard of the store so far: the highest of
+// everything, from any message. It is kept on the disk of who heard it (SAFETY S8).
+type Known struct {
+	Cluster string   `json:"cluster,omitempty"` // Stead's cluster id
+	Origin  string   `json:"origin,omitempty"`  // the store's own cluster id; a memory store has one, too
+	Term    uint64   `json:"term,omitempty"`    // the store's raft term
+	At      Sequence `json:"at"`
+	Link    Link     `json:"link,omitzero"`
+	// Nodes are all nodes that a server has heard of and that were not removed. A node's
+	// own memory has none.
+	Nodes map[NodeName]UID `json:"nodes,omitempty"`
+}
+
+// Gap says why a store that is at now, with chain, is not the continuation of what k
+// remembers; empty: it is. Another epoch that is higher is a restore that was declared,
+// and no gap. A k that remembers nothing finds none.
+func (k Known) Gap(now Known, chain Chain) string {
+	switch {
+	case k.At.Epoch == 0 || now.At.Epoch > k.At.Epoch:
+		return ""
+	case k.Cluster != "" && now.Cluster != k.Cluster:
+		return fmt.Sprintf("it is of cluster %s, not of cluster %s", now.Cluster, k.Cluster)
+	case now.At.Epoch < k.At.Epoch:
+		return fmt.Sprintf("it is at epoch %d, and epoch %d is known", now.At.Epoch, k.At.Epoch)
+	case k.Origin != "" && now.Origin != "" && now.Origin != k.Origin:
+		return fmt.Sprintf("etcd names itself %s, and was %s", now.Origin, k.Origin)
+	case now.At.Rev < k.At.Rev:
+		return fmt.Sprintf("it is at revision %d, and revision %d is known", now.At.Rev, k.At.Rev)
+	case now.Term < k.Term:
+		return fmt.Sprintf("etcd is at term %d, and term %d is known", now.Term, k.Term)
+	case chain.Newest().Number < k.Link.Number:
+		return "changes that are known are missing in it"
+	}
+	for _, l := range chain.Links {
+		if l.Number == k.Link.Number && l.Nonce != k.Link.Nonce {
+			return "changes that are known are missing in it, and others were made in their place"
+		}
+	}
+	return ""
+}
+
+// Hold is the value of the store's key "hold". While it exists no server writes anything
+// that begins, ends, places, frees or gives up a life, a volume or an address: each such
+// transaction compares that the key is absent. Only "stead restore" removes it.
+type Hold struct {
+	Cause string    `json:"cause"` // for people: what was noticed
+	By    string    `json:"by"`    // who noticed: "server NAME", "node NAME", or a person
+	At    time.Time `json:"at"`    // shown, never compared
+}
+
+// Count is the value of the store's key "count": which nodes have to say, after a restore,
+// what they run, before anything starts, moves, is freed or given up (SAFETY S8).
+type Count struct {
+	Epoch int64       `json:"epoch"` // that of the restore
+	Nodes []CountNode `json:"nodes"` // by name
+	By    string      `json:"by"`    // who declared the restore
+	At    time.Time   `json:"at"`    // shown, never compared
+	// Done is set once every node was heard or excused. It is never unset in this epoch.
+	Done bool `json:"done,omitempty"`
+}
+
+// CountNode is one node that a count waits for.
+type CountNode struct {
+	Name NodeName `json:"name"`
+	UID  UID      `json:"uid"`
+	// From tells how it became known: "store" (the backup has it), "server" (a server
+	// remembered it), "hello" (it joined since).
+	From string `json:"from"`
+	// Off is who said that the machine is off, and so need not be heard; empty: nobody.
+	Off string `json:"off,omitempty"`
+}
