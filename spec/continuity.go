@@ -92,9 +92,14 @@ type Count struct {
 type CountNode struct {
 	Name NodeName `json:"name"`
 	UID  UID      `json:"uid"`
-	// From tells how it became known: "store" (the backup has it), "server" (a server
-	// remembered it), "hello" (it joined since).
-	From string `json:"from"`
+	From string   `json:"from"` // how it became known: one of the constants From…
 	// Off is who said that the machine is off, and so need not be heard; empty: nobody.
 	Off string `json:"off,omitempty"`
 }
+
+// How a count knows a node.
+const (
+	FromStore  = "store"  // the backup has it
+	FromServer = "server" // a server remembered it
+	FromHello  = "hello"  // it has joined since
+)
