@@ -32,6 +32,13 @@ type View interface {
 	// EpochRev is the mod-revision of the epoch's key; 0: absent.
 	EpochRev() store.Rev
 	ClusterID() string
+	// Hold and Count are the values of their keys and the keys' mod-revisions; nil and 0:
+	// absent, nil and not 0: unreadable.
+	Hold() (*spec.Hold, store.Rev)
+	Count() (*spec.Count, store.Rev)
+	// HellosRev is the mod-revision of the key hellos; 0: absent. As long as it is the same
+	// no node joined, and none has other strays.
+	HellosRev() store.Rev
 	// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
 	Leader() (value string, created store.Rev)
 	Sets() []spec.SetRef
@@ -119,6 +126,7 @@ type Changes struct {
 	Services   map[spec.Namespace]bool
 	Files      map[string]bool // keys configs/… and secrets/…
 	Leadership bool
+	Restore    bool // the epoch, the hold, or the count of a restore
 	Room       bool // a life left its node: another may fit there
 	Rev        store.Rev
 }

@@ -45,6 +45,7 @@ type state struct {
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
 	broken    map[string]error // by key
+	restore   restoreState
 }
 
 func newState(rev store.Rev) *state {
@@ -125,7 +126,14 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindCluster:
 		s.cluster = string(ev.Value)
 	case store.KindEpoch:
+		ch.Restore = true
 		return s.applyEpoch(ev)
+	case store.KindHold, store.KindCount:
+		return s.applyRestore(kind, ev, ch)
+	case store.KindHellos:
+		if s.restore.hellos = ev.Mod; ev.Delete {
+			s.restore.hellos = 0
+		}
 	}
 	return nil // kinds of newer versions are not ours to judge
 }
