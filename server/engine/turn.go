@@ -81,6 +81,9 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	p := l.cfg.Next(w)
 	mem.standstill.note(p, now)
 	t.wake, t.blocked = p.Wake, p.Blocked
+	if v.Hold() != nil {
+		return t // no transaction would pass
+	}
 	t.shared = l.shared(v, ref)
 	if t.units, t.err = units(v, ref, p, now); t.err != nil {
 		return t
@@ -100,13 +103,16 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 // shared are the guards of every transaction about a set.
 func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
 	_, set := v.Set(ref)
-	return []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
+	return []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.SetKey(ref), set)}
 }
 
 // lookAfter decides about what a set has left behind that is gone.
 func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
 	if len(w.Slots) == 0 {
 		return turn{gone: true}
+	}
+	if v.Hold() != nil {
+		return turn{early: true} // its end wakes us
 	}
 	ref := w.Slots[0].ID.Ref()
 	t.shared = l.shared(v, ref)

@@ -32,6 +32,8 @@ type View interface {
 	// EpochRev is the mod-revision of the epoch's key; 0: absent.
 	EpochRev() store.Rev
 	ClusterID() string
+	// Hold is the word that the store went back, while it stands; nil: nobody says so.
+	Hold() *spec.Hold
 	// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
 	Leader() (value string, created store.Rev)
 	Sets() []spec.SetRef
@@ -111,7 +113,8 @@ type Subscription interface {
 	Close()
 }
 
-// Changes names what moved. All is set after the cache was loaded anew: look at everything.
+// Changes names what moved. All is set after the cache was loaded anew, and when a hold
+// began or ended: look at everything.
 type Changes struct {
 	All        bool
 	Sets       map[spec.SetRef]bool   // any record of the set

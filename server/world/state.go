@@ -28,6 +28,7 @@ type state struct {
 	cluster       string
 	leader        string
 	leaderCreated store.Rev
+	hold          *spec.Hold
 
 	sets      map[spec.SetRef]*setState
 	nodes     map[spec.NodeName]*nodeState
@@ -126,6 +127,8 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 		s.cluster = string(ev.Value)
 	case store.KindEpoch:
 		return s.applyEpoch(ev)
+	case store.KindHold:
+		s.applyHold(ev, ch)
 	}
 	return nil // kinds of newer versions are not ours to judge
 }
