@@ -23,7 +23,7 @@ func (l *leader) endCount(ctx context.Context) {
 		done.Done = true
 		t = store.Txn{
 			If: []store.Guard{
-				l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Absent(store.HoldKey), store.Seen(store.CountKey, rev),
+				l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev),
 			},
 			Then: []store.Op{store.Put(store.CountKey, store.Encode(done))},
 		}

@@ -81,6 +81,9 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	p := l.cfg.Next(w)
 	mem.standstill.note(p, now)
 	t.wake, t.blocked = p.Wake, p.Blocked
+	if v.Hold() != nil {
+		return t // no transaction would pass
+	}
 	t.shared = l.shared(v, ref)
 	if t.units, t.err = units(v, ref, p, now); t.err != nil {
 		return t
@@ -102,7 +105,7 @@ func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
 	_, set := v.Set(ref)
 	_, count := v.Count()
 	return []store.Guard{
-		l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.CountKey, count), store.Seen(store.SetKey(ref), set),
+		l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, count), store.Seen(store.SetKey(ref), set),
 	}
 }
 
@@ -110,6 +113,9 @@ func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
 func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
 	if len(w.Slots) == 0 {
 		return turn{gone: true}
+	}
+	if v.Hold() != nil {
+		return turn{early: true} // its end wakes us
 	}
 	ref := w.Slots[0].ID.Ref()
 	t.shared = l.shared(v, ref)

@@ -50,13 +50,12 @@ func Missing(epoch int64, count *spec.Count, nodes []Node) (missing []spec.Count
 // The store went back and nobody has declared what is to be done about it, or its restore
 // was declared, and a node that has not been heard may run lives that it does not know.
 func halted(w *World) (reason, text string) {
-	const until = "nothing starts, stops, moves or is given up before"
-	if h := w.Hold; h != nil {
-		return BlockedHeld, fmt.Sprintf("%s says that the store went back: %s; %s an operator has run 'stead restore'", h.By, h.Cause, until)
+	if w.Hold != nil {
+		return BlockedHeld, w.Hold.Refusal()
 	}
 	missing := Missing(w.Epoch, w.Count, w.Nodes)
 	if len(missing) > 0 {
-		return BlockedRestored, fmt.Sprintf("the store was restored; %s %s said what it runs ('stead restore --status')", until, theyHave(missing))
+		return BlockedRestored, fmt.Sprintf("the store was restored; nothing starts, stops, moves or is given up before %s said what it runs ('stead restore --status')", theyHave(missing))
 	}
 	if c := w.Count; c != nil && c.Epoch == w.Epoch && !c.Done {
 		return BlockedRestored, "the store was restored; every node has said what it runs, which is recorded first"

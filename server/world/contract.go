@@ -32,9 +32,10 @@ type View interface {
 	// EpochRev is the mod-revision of the epoch's key; 0: absent.
 	EpochRev() store.Rev
 	ClusterID() string
-	// Hold and Count are the values of their keys and the keys' mod-revisions; nil and 0:
-	// absent, nil and not 0: unreadable.
-	Hold() (*spec.Hold, store.Rev)
+	// Hold is the word that the store went back, while it stands; nil: nobody says so.
+	Hold() *spec.Hold
+	// Count is that of the last restore, and its key's mod-revision; nil and 0: absent, nil
+	// and not 0: unreadable.
 	Count() (*spec.Count, store.Rev)
 	// HellosRev is the mod-revision of the key hellos; 0: absent. As long as it is the same
 	// no node joined, and none has other strays.
@@ -118,7 +119,8 @@ type Subscription interface {
 	Close()
 }
 
-// Changes names what moved. All is set after the cache was loaded anew: look at everything.
+// Changes names what moved. All is set after the cache was loaded anew, and when a hold
+// began or ended: look at everything.
 type Changes struct {
 	All        bool
 	Sets       map[spec.SetRef]bool   // any record of the set
@@ -126,7 +128,7 @@ type Changes struct {
 	Services   map[spec.Namespace]bool
 	Files      map[string]bool // keys configs/… and secrets/…
 	Leadership bool
-	Restore    bool // the epoch, the hold, or the count of a restore
+	Restore    bool // the epoch, or the count of a restore
 	Room       bool // a life left its node: another may fit there
 	Rev        store.Rev
 }

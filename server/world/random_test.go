@@ -25,16 +25,15 @@ type picture struct {
 	Remains   []spec.SetRef
 	Nodes     []plan.Node
 	Addresses map[string]*spec.AddressRecord
-	Revs      [3]store.Rev // of hold, count and hellos
+	Revs      [2]store.Rev // of count and hellos
 	Held      int          // sets and nodes of which anything is kept
 }
 
 func pictureOf(c *Cache) (p picture) {
 	c.Look(func(v View) {
 		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Remains: v.Remains()}
-		_, p.Revs[0] = v.Hold()
-		_, p.Revs[1] = v.Count()
-		p.Revs[2] = v.HellosRev()
+		_, p.Revs[0] = v.Count()
+		p.Revs[1] = v.HellosRev()
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
 			p.On = append(p.On, v.MembersOn(nodeOf(i)))

@@ -28,6 +28,7 @@ type state struct {
 	cluster       string
 	leader        string
 	leaderCreated store.Rev
+	hold          *spec.Hold
 
 	sets      map[spec.SetRef]*setState
 	nodes     map[spec.NodeName]*nodeState
@@ -44,8 +45,9 @@ type state struct {
 	addresses map[string]*spec.AddressRecord
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
-	broken    map[string]error // by key
-	restore   restoreState
+	broken    map[string]error  // by key
+	count     entry[spec.Count] // of the last restore
+	hellos    store.Rev
 }
 
 func newState(rev store.Rev) *state {
@@ -128,11 +130,13 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindEpoch:
 		ch.Restore = true
 		return s.applyEpoch(ev)
-	case store.KindHold, store.KindCount:
-		return s.applyRestore(kind, ev, ch)
+	case store.KindHold:
+		s.applyHold(ev, ch)
+	case store.KindCount:
+		return s.applyCount(ev, ch)
 	case store.KindHellos:
-		if s.restore.hellos = ev.Mod; ev.Delete {
-			s.restore.hellos = 0
+		if s.hellos = ev.Mod; ev.Delete {
+			s.hellos = 0
 		}
 	}
 	return nil // kinds of newer versions are not ours to judge

@@ -46,7 +46,7 @@ func (s *state) Set(ref spec.SetRef) (*spec.Set, store.Rev) {
 func (s *state) World(ref spec.SetRef) plan.World {
 	w := plan.World{
 		Rev: int64(s.rev), Epoch: s.epoch, Nodes: s.Nodes(), Broken: s.brokenOf(ref),
-		Hold: s.restore.hold.record, Count: s.restore.count.record,
+		Hold: s.hold, Count: s.count.record,
 	}
 	t := s.sets[ref]
 	if t == nil {
@@ -70,8 +70,8 @@ func (s *state) World(ref spec.SetRef) plan.World {
 func (s *state) brokenOf(ref spec.SetRef) []string {
 	var keys []string
 	for key := range s.broken {
-		if key == store.HoldKey || key == store.CountKey {
-			keys = append(keys, key) // nobody knows whether anything may be done
+		if key == store.CountKey {
+			keys = append(keys, key) // nobody knows for whom is waited
 		}
 		if of, ok := store.RefOfKey(key); ok && of == ref {
 			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindHistory && kind != store.KindVolumeReport {
