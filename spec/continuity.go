@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -86,6 +88,27 @@ type Count struct {
 	At    time.Time   `json:"at"`    // shown, never compared
 	// Done is set once every node was heard or excused. It is never unset in this epoch.
 	Done bool `json:"done,omitempty"`
+}
+
+// Open: in a store of this epoch, nodes are waited for.
+func (c *Count) Open(epoch int64) bool { return c != nil && c.Epoch == epoch && !c.Done }
+
+// With is c with those of nodes that it does not name yet, by name. c is not changed.
+func (c Count) With(from string, nodes map[NodeName]UID) Count {
+	named := map[UID]bool{}
+	for _, n := range c.Nodes {
+		named[n.UID] = true
+	}
+	c.Nodes = slices.Clone(c.Nodes)
+	for name, uid := range nodes {
+		if !named[uid] {
+			c.Nodes = append(c.Nodes, CountNode{Name: name, UID: uid, From: from})
+		}
+	}
+	slices.SortFunc(c.Nodes, func(a, b CountNode) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return c
 }
 
 // CountNode is one node that a count waits for.

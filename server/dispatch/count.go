@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"slices"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -21,13 +20,13 @@ func (g *guest) tellCount(t threshold, txn *store.Txn) error {
 		txn.Then = append(txn.Then, heardOf(g.node))
 	}
 	count, err := t.openCount()
-	if err != nil || count == nil || slices.ContainsFunc(count.Nodes, func(n spec.CountNode) bool { return n.UID == g.uid }) {
+	if err != nil || count == nil {
 		return err
 	}
-	count.Nodes = append(count.Nodes, spec.CountNode{Name: g.node, UID: g.uid, From: spec.FromHello})
-	slices.SortStableFunc(count.Nodes, func(a, b spec.CountNode) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	txn.If = append(txn.If, store.Seen(store.CountKey, t.keys[store.CountKey].Mod))
-	txn.Then = append(txn.Then, store.Put(store.CountKey, store.Encode(count)))
+	if with := count.With(spec.FromHello, map[spec.NodeName]spec.UID{g.node: g.uid}); len(with.Nodes) > len(count.Nodes) {
+		txn.If = append(txn.If, store.Seen(store.CountKey, t.keys[store.CountKey].Mod))
+		txn.Then = append(txn.Then, store.Put(store.CountKey, store.Encode(with)))
+	}
 	return nil
 }
 
@@ -37,7 +36,7 @@ func (t *threshold) openCount() (*spec.Count, error) {
 	switch {
 	case err != nil:
 		return nil, status.Errorf(codes.Internal, "read the count of the restore: %v", err)
-	case count == nil || count.Done || count.Epoch != t.epoch:
+	case !count.Open(t.epoch):
 		return nil, nil
 	}
 	return count, nil

@@ -61,7 +61,7 @@ func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
 		"it is counted already":                  {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known, far}}, n1, []spec.CountNode{known, far}},
 		"the count is done":                      {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known}, Done: true}, n2, []spec.CountNode{known}},
 		"the count is of another epoch":          {spec.Count{Epoch: 9, Nodes: []spec.CountNode{known}}, n2, []spec.CountNode{known}},
-		"another machine has a name of the list": {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known}}, hello{node: "n1", uid: "other", boot: "b1", cluster: "c1"}, []spec.CountNode{known, {Name: "n1", UID: "other", From: spec.FromHello}}},
+		"another machine has a name of the list": {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known}}, hello{node: "n1", uid: "uid9", boot: "b1", cluster: "c1"}, []spec.CountNode{known, {Name: "n1", UID: "uid9", From: spec.FromHello}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -16,7 +16,7 @@ func (l *leader) endCount(ctx context.Context) {
 	var t store.Txn
 	l.cfg.World.Look(func(v world.View) {
 		c, rev := v.Count()
-		if c == nil || c.Done || c.Epoch != v.Epoch() || len(plan.Missing(v.Epoch(), c, v.Nodes())) > 0 {
+		if !c.Open(v.Epoch()) || len(plan.Missing(v.Epoch(), c, v.Nodes())) > 0 {
 			return
 		}
 		done := *c
@@ -26,6 +26,10 @@ func (l *leader) endCount(ctx context.Context) {
 				l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev),
 			},
 			Then: []store.Op{store.Put(store.CountKey, store.Encode(done))},
+		}
+		for _, m := range v.Memories() { // they are in the count now, and told for nothing else
+			t.If = append(t.If, store.Seen(store.KnownKey(m.Server), m.Rev))
+			t.Then = append(t.Then, store.Del(store.KnownKey(m.Server)))
 		}
 	})
 	if len(t.Then) == 0 {

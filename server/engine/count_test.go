@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -43,7 +44,8 @@ func waits(reason string) func(world.View) bool {
 
 func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.restored(spec.CountNode{Name: "late", UID: "uid-late", From: spec.FromServer})
+		c.restored()
+		c.commit(store.Put(store.KnownKey("b"), store.Encode(spec.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}})))
 		c.commit(hears("n1")...)
 		c.set(1)
 		_, stop := c.engine("a", c.store)
@@ -58,7 +60,8 @@ func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 		c.until("then it begins, in the new epoch", func(v world.View) bool {
 			m, _ := v.Member(member(0))
 			count, _ := v.Count()
-			return m != nil && m.Token.Epoch == 7 && count.Done
+			return m != nil && m.Token.Epoch == 7 && count.Done && len(v.Memories()) == 0 &&
+				slices.Contains(count.Nodes, spec.CountNode{Name: "late", UID: "uid-late", From: spec.FromServer})
 		})
 		c.commit(store.Put(store.FactsKey("late"), store.Encode(spec.NodeFacts{Name: "late", UID: "uid-late", Epoch: 1})))
 		c.set(2)

@@ -57,7 +57,7 @@ func halted(w *World) (reason, text string) {
 	if len(missing) > 0 {
 		return BlockedRestored, fmt.Sprintf("the store was restored; nothing starts, stops, moves or is given up before %s said what it runs ('stead restore --status')", theyHave(missing))
 	}
-	if c := w.Count; c != nil && c.Epoch == w.Epoch && !c.Done {
+	if w.Count.Open(w.Epoch) {
 		return BlockedRestored, "the store was restored; every node has said what it runs, which is recorded first"
 	}
 	return "", ""

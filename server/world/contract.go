@@ -35,8 +35,11 @@ type View interface {
 	// Hold is the word that the store went back, while it stands; nil: nobody says so.
 	Hold() *spec.Hold
 	// Count is that of the last restore, and its key's mod-revision; nil and 0: absent, nil
-	// and not 0: unreadable.
+	// and not 0: unreadable. While it is open it has the nodes of all Memories, too.
 	Count() (*spec.Count, store.Rev)
+	// Memories are what servers remembered when they found the store held, or restored, by
+	// the names of servers. One that cannot be read has no nodes.
+	Memories() []Memory
 	// HellosRev is the mod-revision of the key hellos; 0: absent. As long as it is the same
 	// no node joined, and none has other strays.
 	HellosRev() store.Rev
@@ -98,6 +101,14 @@ type View interface {
 	// AddressRev is the mod-revision of addresses/<ip>; 0: absent.
 	AddressRev(ip string) store.Rev
 	Bootstrapped(uid spec.UID) bool
+}
+
+// Memory is the value of known/<server> as far as it matters to a restore.
+type Memory struct {
+	Server string
+	Nodes  map[spec.NodeName]spec.UID
+	Epoch  int64
+	Rev    store.Rev // the key's mod-revision
 }
 
 // History is a set's history as it is stored: records are shared and must not be

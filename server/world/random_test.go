@@ -87,7 +87,8 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.SessionKey(node), spec.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),
 		put(store.FactsKey(node), spec.NodeFacts{Name: node, UID: "a", Strays: []spec.Stray{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
 		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), spec.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
-		put(store.HoldKey, spec.Hold{Cause: "seen"}), put(store.CountKey, spec.Count{Epoch: 1, Done: true}), put(store.HellosKey, "n"),
+		put(store.HoldKey, spec.Hold{Cause: "seen"}), put(store.CountKey, spec.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
+		put(store.KnownKey("a"), spec.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
 	}
 	op := ops[r.IntN(len(ops))]

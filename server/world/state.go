@@ -45,8 +45,9 @@ type state struct {
 	addresses map[string]*spec.AddressRecord
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
-	broken    map[string]error  // by key
-	count     entry[spec.Count] // of the last restore
+	broken    map[string]error             // by key
+	count     entry[spec.Count]            // of the last restore
+	known     map[string]entry[spec.Known] // by server
 	hellos    store.Rev
 }
 
@@ -64,6 +65,7 @@ func newState(rev store.Rev) *state {
 		addrRevs:  map[string]store.Rev{},
 		boots:     map[spec.UID]bool{},
 		broken:    map[string]error{},
+		known:     map[string]entry[spec.Known]{},
 	}
 }
 
@@ -134,6 +136,8 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 		s.applyHold(ev, ch)
 	case store.KindCount:
 		return s.applyCount(ev, ch)
+	case store.KindKnown:
+		return s.applyKnown(rest, ev, ch)
 	case store.KindHellos:
 		if s.hellos = ev.Mod; ev.Delete {
 			s.hellos = 0

@@ -44,10 +44,8 @@ func (s *state) Set(ref spec.SetRef) (*spec.Set, store.Rev) {
 }
 
 func (s *state) World(ref spec.SetRef) plan.World {
-	w := plan.World{
-		Rev: int64(s.rev), Epoch: s.epoch, Nodes: s.Nodes(), Broken: s.brokenOf(ref),
-		Hold: s.hold, Count: s.count.record,
-	}
+	w := plan.World{Rev: int64(s.rev), Epoch: s.epoch, Nodes: s.Nodes(), Broken: s.brokenOf(ref), Hold: s.hold}
+	w.Count, _ = s.Count()
 	t := s.sets[ref]
 	if t == nil {
 		return w
