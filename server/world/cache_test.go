@@ -209,7 +209,7 @@ func TestAStoreThatWentBackEndsTheCache(t *testing.T) {
 				t.Fatalf("follow: %v; want the old store loaded", err)
 			}
 			sw.Store = restored
-			if err := c.Run(ctx); !errors.Is(err, ErrWentBack) {
+			if err := c.Run(ctx); !errors.Is(err, store.ErrWentBack) {
 				t.Errorf("Run: %v; want ErrWentBack", err)
 			}
 		})
@@ -233,7 +233,7 @@ func TestAnEpochThatFallsWhileWatchedEndsTheCache(t *testing.T) {
 	commit(t, s, store.Put(store.EpochKey, []byte("2")))
 	select {
 	case err := <-done:
-		if !errors.Is(err, ErrWentBack) {
+		if !errors.Is(err, store.ErrWentBack) {
 			t.Errorf("Run: %v; want ErrWentBack", err)
 		}
 	case <-time.After(time.Minute):

@@ -23,6 +23,7 @@ type entry[T any] struct {
 // state is the mirror at one revision. Records are never changed, only replaced.
 type state struct {
 	rev           store.Rev
+	mods          map[string]store.Rev // of every key
 	epoch         int64
 	epochRev      store.Rev
 	cluster       string
@@ -54,6 +55,7 @@ type state struct {
 func newState(rev store.Rev) *state {
 	return &state{
 		rev:       rev,
+		mods:      map[string]store.Rev{},
 		sets:      map[spec.SetRef]*setState{},
 		nodes:     map[spec.NodeName]*nodeState{},
 		strays:    map[spec.Identity][]plan.NodeStray{},
@@ -103,6 +105,9 @@ func (s *state) settle(rev store.Rev) {
 func (s *state) apply(ev store.Event, ch *Changes) error {
 	if ch == nil {
 		ch = newChanges(0)
+	}
+	if s.mods[ev.Key] = ev.Mod; ev.Delete {
+		delete(s.mods, ev.Key)
 	}
 	if ref, ok := store.RefOfKey(ev.Key); ok {
 		ch.Sets[ref] = true
