@@ -146,10 +146,17 @@ func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 	if err != nil {
 		return status.Errorf(codes.Internal, "read facts: %v", err)
 	}
+	count, err := t.openCount()
+	if err != nil {
+		return err
+	}
 	left, err := leftOn(ctx, s, w, node)
 	switch {
 	case err != nil:
 		return err
+	case count != nil:
+		return status.Errorf(codes.FailedPrecondition,
+			"the store was restored, and which nodes may run what it does not know is being counted: no node is removed before that is complete ('stead restore --status')")
 	case left != nil:
 		return left
 	case facts != nil && (facts.Epoch < t.epoch || len(facts.Strays) > 0):

@@ -66,7 +66,7 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	t.rev, t.keys, err = s.Get(ctx, store.ClusterKey, store.EpochKey, store.NodeKey(node), store.SessionKey(node),
-		store.FactsKey(node), store.FenceKey(node), store.HoldKey)
+		store.FactsKey(node), store.FenceKey(node), store.HoldKey, store.CountKey)
 	if err != nil {
 		return t, storeError("read node", err)
 	}
@@ -205,6 +205,9 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 	}
 	if t.node == nil {
 		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(spec.Node{Name: g.node, UID: g.uid})))
+	}
+	if err := g.tellCount(t, &txn); err != nil {
+		return nil, err
 	}
 	rev, err := s.cfg.Store.Commit(wait, txn)
 	if err == nil {

@@ -103,7 +103,10 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 // shared are the guards of every transaction about a set.
 func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
 	_, set := v.Set(ref)
-	return []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.SetKey(ref), set)}
+	_, count := v.Count()
+	return []store.Guard{
+		l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, count), store.Seen(store.SetKey(ref), set),
+	}
 }
 
 // lookAfter decides about what a set has left behind that is gone.

@@ -269,3 +269,14 @@ func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestACountThatCannotBeReadDecidesNothing(t *testing.T) {
+	s := memstore.New()
+	c, _ := start(t, s)
+	wait(t, c, commit(t, s, put(store.SetKey(db), spec.Set{Ref: db, UID: "u"}), store.Put(store.CountKey, []byte("junk"))))
+	c.Look(func(v View) {
+		if got := v.World(db).Broken; len(got) != 1 || got[0] != store.CountKey {
+			t.Errorf("broken: got %q, want %s", got, store.CountKey)
+		}
+	})
+}

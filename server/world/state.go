@@ -46,7 +46,10 @@ type state struct {
 	addresses map[string]*spec.AddressRecord
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
-	broken    map[string]error // by key
+	broken    map[string]error             // by key
+	count     entry[spec.Count]            // of the last restore
+	known     map[string]entry[spec.Known] // by server
+	hellos    store.Rev
 }
 
 func newState(rev store.Rev) *state {
@@ -64,6 +67,7 @@ func newState(rev store.Rev) *state {
 		addrRevs:  map[string]store.Rev{},
 		boots:     map[spec.UID]bool{},
 		broken:    map[string]error{},
+		known:     map[string]entry[spec.Known]{},
 	}
 }
 
@@ -131,9 +135,18 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindCluster:
 		s.cluster = string(ev.Value)
 	case store.KindEpoch:
+		ch.Restore = true
 		return s.applyEpoch(ev)
 	case store.KindHold:
 		s.applyHold(ev, ch)
+	case store.KindCount:
+		return s.applyCount(ev, ch)
+	case store.KindKnown:
+		return s.applyKnown(rest, ev, ch)
+	case store.KindHellos:
+		if s.hellos = ev.Mod; ev.Delete {
+			s.hellos = 0
+		}
 	}
 	return nil // kinds of newer versions are not ours to judge
 }
