@@ -32,6 +32,7 @@ type Agent struct {
 	confirmed atomic.Int64
 	seq       atomic.Int64
 	newest    spec.Sequence // of accepted wanted lists; the session's alone
+	memory    *memory
 
 	mu      sync.Mutex
 	workers map[spec.Identity]*worker.Worker
@@ -71,6 +72,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	// Reports grow over restarts of the agent: the count of starts stands above.
 	a.seq.Store(a.ledger.Starts() << 32)
 	a.newest = a.c.Home.newest()
+	a.memory = openMemory(a.c.Home.knownPath(), a.log)
 	a.gallery = newGallery(a.c.RunDir, a.log)
 	a.takeBook()
 	a.c.Pictures(a.gallery.all())
@@ -87,6 +89,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.begin = func(w *worker.Worker) { group.Go(func() { w.Run(ctx) }) }
 	a.adopt(ctx)
 	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
+	group.Go(func() { a.memory.keep(ctx, keepKnown) })
 	group.Go(func() { a.repair(ctx) })
 	group.Go(func() { a.reclaimer.run(ctx) })
 	if a.guard != nil {

@@ -313,7 +313,7 @@ func (s *Server) apis(key *seal.Key, authority *auth.Authority) (*dispatch.Serve
 	d, err := dispatch.New(dispatch.Config{
 		Store: s.cfg.Store, World: s.world, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
-		Addresses: s.addresses, Reach: reach(authority),
+		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
 	})
 	if err != nil {
 		return nil, nil, err
