@@ -61,7 +61,10 @@ func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all boo
 		if held = v.Hold() != nil; held {
 			return
 		}
-		lives = t.nextLives(v, se.seat, se.server.cfg.Domain)
+		lives = t.nextLives(v, se.seat, holding, se.server.cfg.Domain)
+		if counting(v) {
+			return
+		}
 		ended = t.nextOver(v, se.seat, holding)
 		orders = t.nextOrders(v, se.seat)
 	})
