@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -35,6 +36,9 @@ type Config struct {
 	// embedded, or its endpoints.
 	Store     store.Store
 	StoreName string
+	// Backup writes all that the store holds at one moment, as etcdembed.Embedded.Backup
+	// does; nil: the store is an external one, and backed up there.
+	Backup func(context.Context, io.Writer) error
 	// Name of this server: who leads, who holds a session. Unique in the cluster.
 	Name    string
 	Version string
@@ -316,7 +320,7 @@ func (s *Server) apis(key *seal.Key, authority *auth.Authority) (*dispatch.Serve
 	}
 	c, err := control.New(control.Config{
 		Store: s.cfg.Store, World: s.world, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
-		Classes: s.cfg.Classes,
+		Classes: s.cfg.Classes, Backup: s.cfg.Backup,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
 			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(),

@@ -21,7 +21,7 @@ func (r *rig) joined(h hello) (*node, store.Rev) {
 func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 	r := newRig(t)
 	stray := life{ID: ident(7), Token: token(9)}
-	n, first := r.joined(n1)
+	_, first := r.joined(n1)
 	if first == 0 {
 		t.Fatal("a node joined, and the key hellos was not written")
 	}
