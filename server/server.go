@@ -163,7 +163,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, memory: known, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
 	decide := engine.Config{
 		Store: cfg.Store, World: s.world, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
-		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Logger: cfg.Logger,
+		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Logger: cfg.Logger,
 	}
 	if cfg.FenceCommand != "" {
 		decide.Beside = s.fence
