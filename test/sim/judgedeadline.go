@@ -70,7 +70,7 @@ func (c *court) rollout(key standKey) {
 func (c *court) completed() (done bool, current spec.RevisionHash, completed bool) {
 	current = c.current()
 	completed = c.x.Status != nil && c.x.Status.CurrentRevision == current && c.x.Status.CurrentCompleted
-	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() {
+	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() || c.halted() {
 		return false, current, completed
 	}
 	for _, o := range c.wanted {
@@ -112,9 +112,23 @@ func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) s
 	if now.aim != old.aim || now.arrived > old.arrived || now.newest != old.newest {
 		now.counted = 0
 	}
-	now.runs = waits && !c.x.Set.Paused && (current != c.x.TemplateHash || !completed)
+	now.runs = waits && !c.halted() && !c.x.Set.Paused && (current != c.x.TemplateHash || !completed)
 	all[key] = now
 	return now
+}
+
+// halted: a node has not said since the restore what it runs, or a leader has just started,
+// and nothing is decided.
+func (c *court) halted() bool {
+	if len(c.x.Awaited) > 0 {
+		return true
+	}
+	for i := range c.x.Nodes {
+		if n := &c.x.Nodes[i]; c.x.Epoch > 1 && (n.Facts == nil || n.Facts.Epoch < c.x.Epoch) {
+			return true
+		}
+	}
+	return false
 }
 
 func condition(s spec.SetStatus, kind string) spec.Condition {
