@@ -229,14 +229,14 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := life()
 			l.Template.Spec.Containers[0].Env = c.env
-			if got := Missing(l, host, find); got != c.want {
+			if got := MissingEnv(l, host, find); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 	l := life()
 	l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "etc", Items: []spec.KeyToPath{{Key: "zz", Path: "p"}}}}}
-	equal(t, "a volume's key", Missing(l, host, find), `volume v: ConfigMap "etc" has no key "zz"`)
+	equal(t, "a volume's key", MissingMedia(l, find), `volume v: ConfigMap "etc" has no key "zz"`)
 }
 
 func TestBookNeverGoesBack(t *testing.T) {

@@ -65,7 +65,7 @@ func (b *box) unwatch() {
 
 // see takes in what the runtime says of a container of the life, or of a spent one
 // that is still to be cleared away.
-func (w *Worker) see(b *box, st runtime.Status) {
+func (w *Worker) see(ctx context.Context, b *box, st runtime.Status) {
 	b.status = st
 	if st.Token != w.token {
 		b.unwatch()
@@ -97,7 +97,7 @@ func (w *Worker) see(b *box, st runtime.Status) {
 	switch {
 	case st.Attempt >= b.Attempt:
 		b.Attempt = st.Attempt
-		w.countEnd(b, endCause(b, st), st.Exit)
+		w.countEnd(b, w.endOf(ctx, b, st), st.Exit)
 	case b.due.IsZero() && b.Streak > 1: // counted by the agent before this one
 		b.wait = delay(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, b.Streak-1)
 		b.due = time.Now().Add(b.wait)
@@ -108,16 +108,15 @@ func (w *Worker) see(b *box, st runtime.Status) {
 type ending struct{ cause, message string }
 
 func endCause(b *box, st runtime.Status) ending {
-	name := st.ID.Name
 	switch {
 	case b.unhealthy:
 		return ending{step.CauseUnhealthy, b.Message}
 	case st.State == runtime.Lost || st.Exit.Unknown:
-		return ending{"Lost", fmt.Sprintf("container %s ended and nobody saw how", name)}
+		return ending{"Lost", "it ended, and its exit code is not known"}
 	case st.Exit.OOM:
-		return ending{"OOMKilled", fmt.Sprintf("container %s used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less", name)}
+		return ending{"OOMKilled", "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
 	}
-	return ending{"Exited", fmt.Sprintf("container %s exited with code %d", name, st.Exit.Code)}
+	return ending{"Exited", fmt.Sprintf("exited with code %d", st.Exit.Code)}
 }
 
 // countEnd counts the end of an attempt: the first restart is at once, those after

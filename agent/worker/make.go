@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
@@ -43,6 +42,7 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 		return err
 	}
 	b.seen, b.broken = step.Created, false
+	b.Sources = files.Fingerprint(w.life, w.c.Node, w.c.Find)
 	return nil
 }
 
@@ -126,8 +126,7 @@ func (w *Worker) attach(ctx context.Context) error {
 	return err
 }
 
-// writeFiles shows the member what is known now. A ConfigMap that has gone away
-// since the life began leaves the old files in place and is told as a cause.
+// writeFiles shows the member what is known now.
 func (w *Worker) writeFiles() error {
 	w.wrote = time.Now()
 	if err := files.WriteMember(w.place, w.life, w.c.Node); err != nil {
@@ -146,18 +145,8 @@ func (w *Worker) writeFiles() error {
 			return err
 		}
 	}
-	media, err := files.MediaOf(w.life, w.c.Find)
-	if err != nil {
+	if err := w.writeMedia(); err != nil {
 		return err
-	}
-	var group *int64
-	if sc := w.life.Template.Spec.SecurityContext; sc != nil {
-		group = sc.FSGroup
-	}
-	for _, m := range media {
-		if err := files.WriteMedia(filepath.Join(w.place.Media, m.Name), m, group); err != nil {
-			return err
-		}
 	}
 	w.prepared.files = true
 	return nil

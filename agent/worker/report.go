@@ -123,15 +123,26 @@ func (w *Worker) trouble(op step.Op) (cause, message string) {
 				"and is lost until it is restarted", name)
 		}
 	}
-	if w.state.Ready || w.order == step.OrderStop {
+	if w.order == step.OrderStop {
 		return "", ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if b := w.boxes[name]; b.Cause != "" {
-			return b.Cause, fmt.Sprintf("container %s: %s", name, b.Message)
+		if b := w.boxes[name]; b.Cause != "" && !w.state.Ready {
+			return b.Cause, inContainer(name, b.Message)
 		}
 	}
+	if w.gone != "" {
+		return causeConfigGone, w.gone
+	}
 	return "", ""
+}
+
+// inContainer names the container that a message is about.
+func inContainer(name, message string) string {
+	if message == "" {
+		return ""
+	}
+	return "container " + name + ": " + message
 }
 
 func (w *Worker) containerReports() []spec.ContainerReport {

@@ -50,6 +50,7 @@ type Worker struct {
 	stopAt   time.Time // when the grace is over
 	wrote    time.Time // files were written
 	renew    time.Time // when they are to be written again; zero: nothing changed
+	gone     string    // which ConfigMap or Secret went away since they were first written
 
 	guardWait bool // the watchdog must say something first
 }
