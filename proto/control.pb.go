@@ -2175,8 +2175,10 @@ func (x *RestartRequest) GetMember() string {
 }
 
 type EditResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Effects       []string               `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"` // "restarts db-2, db-1, db-0 in this order, at most 1 down"
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Effects []string               `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"` // "restarts db-2, db-1, db-0 in this order, at most 1 down"
+	// unchanged: the set was as the edit would have it; nothing was written.
+	Unchanged     bool `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2216,6 +2218,13 @@ func (x *EditResponse) GetEffects() []string {
 		return x.Effects
 	}
 	return nil
+}
+
+func (x *EditResponse) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
 }
 
 var File_control_proto protoreflect.FileDescriptor
@@ -2390,9 +2399,10 @@ const file_control_proto_rawDesc = "" +
 	"\x0eRestartRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
-	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xc3\t\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xc3\t\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -243,6 +244,21 @@ type ClaimTemplate struct {
 	Spec       ClaimSpec  `json:"spec"`
 	Status     any        `json:"status,omitempty" stead:"ignored"`
 	Reclaim    *Reclaim   `json:"reclaim,omitempty" stead:"only"`
+}
+
+// ClaimLabels are the labels of the volumes of a claim: the claim template's own, and over
+// them the selector's matchLabels, as Kubernetes has it.
+func (s *SetSpec) ClaimLabels(c *ClaimTemplate) map[string]string {
+	if s.Selector == nil || len(s.Selector.MatchLabels) == 0 {
+		return maps.Clone(c.Metadata.Labels)
+	}
+	labels := maps.Clone(s.Selector.MatchLabels)
+	for name, value := range c.Metadata.Labels {
+		if _, over := labels[name]; !over {
+			labels[name] = value
+		}
+	}
+	return labels
 }
 
 // Reclaim says what becomes of a claim's volumes when they are given up.

@@ -59,6 +59,9 @@ type Volume struct {
 	// TrashAfter is the trash period as it was when the volume was made or its fate
 	// decided; nil: DefaultTrash.
 	TrashAfter *Duration `json:"trashAfter,omitempty"`
+	// Labels are those of the claim when the volume was made (see SetSpec.ClaimLabels); nil:
+	// an older version made it, or its claim was not known.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // VolumeName is a volume's name for people, which may be that of several: the claim

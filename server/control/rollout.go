@@ -98,7 +98,8 @@ func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, c
 				out.Effects = updateEffects(updated(v, set))
 			}
 		})
-		return before != spec.HashTemplate(set.Template()), err
+		out.Unchanged = before == spec.HashTemplate(set.Template())
+		return !out.Unchanged, err
 	})
 	if err != nil {
 		return nil, err

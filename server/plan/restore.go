@@ -41,6 +41,9 @@ func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) 
 	if n := s.node(said.Node); n != nil {
 		v.Shared = n.Facts.SharesClass(v.Class)
 	}
+	if c := s.claimTemplate(q.Claim); c != nil {
+		v.Labels = s.w.Set.Spec.ClaimLabels(c)
+	}
 	rec := spec.IdentityRecord{ID: t.id}
 	if t.identity != nil {
 		rec = *t.identity
