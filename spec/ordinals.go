@@ -89,6 +89,15 @@ func (o *Ordinals) Range(members int) OrdinalRange {
 	return r
 }
 
+// All lists the ordinals, ascending.
+func (r OrdinalRange) All() []int {
+	var list []int
+	for o := r.Next(r.First); o < r.End; o = r.Next(o + 1) {
+		list = append(list, o)
+	}
+	return list
+}
+
 // Has reports whether a member has this ordinal.
 func (r OrdinalRange) Has(ordinal int) bool {
 	return ordinal >= r.First && ordinal < r.End && r.Next(ordinal) == ordinal

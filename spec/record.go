@@ -16,7 +16,9 @@ type Set struct {
 	Generation int64  `json:"generation"`
 	// InitialReplicas is the number of members when the set first had any: the set is
 	// bootstrapped once each of them was ready once (SAFETY S16).
-	InitialReplicas int               `json:"initialReplicas"`
+	InitialReplicas int `json:"initialReplicas"`
+	// InitialOrdinals is Spec.Ordinals at that time; nil: see InitialRange.
+	InitialOrdinals *Ordinals         `json:"initialOrdinals,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	Spec            SetSpec           `json:"spec"`
@@ -97,6 +99,12 @@ func (s *Set) Service() string { return cmp.Or(s.Spec.ServiceName, string(s.Ref.
 
 // Range is which ordinals the members have.
 func (s *Set) Range() OrdinalRange { return s.Spec.Ordinals.Range(s.Replicas()) }
+
+// InitialRange is which ordinals the initial members had. A set that an earlier version
+// made does not say; its present range is taken then.
+func (s *Set) InitialRange() OrdinalRange {
+	return cmp.Or(s.InitialOrdinals, s.Spec.Ordinals).Range(s.InitialReplicas)
+}
 
 // Revision is the record revisions/<ns>/<set>/<hash>. The template never changes.
 type Revision struct {
@@ -361,7 +369,8 @@ type Event struct {
 	At      time.Time `json:"at"`
 }
 
-// Bootstrapped is bootstrapped/<set uid>: never unset once written.
+// Bootstrapped is bootstrapped/<set uid>, never unset while the set is there; and
+// bootstrapped/<ns>/<set> while the set is gone and volumes of it are kept.
 type Bootstrapped struct {
 	SetUID UID   `json:"setUID"`
 	Token  Token `json:"token"`

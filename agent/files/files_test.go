@@ -100,14 +100,15 @@ func TestSetNeverGoesBack(t *testing.T) {
 	picture := func(epoch, rev int64, replicas int, bootstrapped bool) *spec.Picture {
 		return &spec.Picture{
 			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Told: spec.ChangeID{Epoch: 1, Number: 7}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
-			Generation: 3, Replicas: replicas, InitialReplicas: 2, Bootstrapped: bootstrapped,
-			Peers: []spec.Peer{{Name: "db-1", Ordinal: 1}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
+			Generation: 3, Replicas: replicas, InitialReplicas: 2, InitialOrdinals: []int{0, 2}, Bootstrapped: bootstrapped,
+			Expected: []spec.Peer{{Name: "db-1", Ordinal: 1, Volumes: spec.VolumesUsed}},
+			Peers:    []spec.Peer{{Name: "db-2", Ordinal: 2, Volumes: spec.VolumesNew}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
 		}
 	}
 	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(90*time.Second+129*time.Millisecond)))
 	first := read(t, p.Stead, SetFile)
-	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"event":{"epoch":1,"number":7},"confirmedUntil":90.12,"namespace":"prod",`+
-		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false}]}`+"\n")
+	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"initialOrdinals":[0,2],"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"event":{"epoch":1,"number":7},"confirmedUntil":90.12,"namespace":"prod",`+
+		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false,"volumes":"used"},{"name":"db-2","ordinal":2,"fqdn":"","address":"","ready":false,"volumes":"new"}]}`+"\n")
 	must(t, WriteSet(p, picture(1, 9, 5, false), uptime(time.Hour)))
 	equal(t, "after an older picture", read(t, p.Stead, SetFile), first)
 	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(time.Hour)))

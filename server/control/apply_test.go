@@ -335,9 +335,9 @@ func TestKeptVolumesAreTakenBackOrTheSetIsRefused(t *testing.T) {
 	surplus.ID.Ordinal, surplus.UID = 4, "v5"
 	r.record(store.VolumeKey(surplus.ID, "data"), surplus)
 	out, err := r.apply(setYAML)
-	effects := out.GetApplied()[0].GetEffects()
-	if err != nil || !slices.Contains(effects, "takes back the kept volumes data of db-0") ||
-		!slices.Contains(effects, "keeps the volumes data of db-4, whose members are not wanted now") {
+	effects := strings.Join(out.GetApplied()[0].GetEffects(), "\n")
+	if err != nil || !strings.Contains(effects, "takes back the kept volumes data of db-0\n"+
+		"keeps the volumes data of db-4, whose members are not wanted now\ngoes on with the data of the earlier set") {
 		t.Fatalf("got %v, %v", out, err)
 	}
 	r = newRig(t)

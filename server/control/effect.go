@@ -130,8 +130,8 @@ func memberNames(ids []spec.Identity) string {
 }
 
 // createEffects says what a new set does. kept are volumes that stand there from
-// an earlier set of this name.
-func createEffects(now *spec.Set, kept []*spec.Volume) []string {
+// an earlier set of this name; inherits: they hold its data.
+func createEffects(now *spec.Set, kept []*spec.Volume, inherits bool) []string {
 	var out []string
 	if now.Replicas() > 0 {
 		out = append(out, "creates "+members(now, ordinals(now.Range(), nil, false)))
@@ -157,6 +157,9 @@ func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 	}
 	if len(rest) > 0 {
 		out = append(out, "keeps the volumes "+bounded(rest)+", whose members are not wanted now")
+	}
+	if inherits {
+		out = append(out, "goes on with the data of the earlier set of this name: it counts as bootstrapped, and a member with a new disk joins the others")
 	}
 	if len(going) > 0 {
 		out = append(out, "waits until the volumes "+bounded(going)+" are given up, then makes new ones")

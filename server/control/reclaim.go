@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 		if q.Trash != nil {
 			trash = *q.Trash
 		}
-		out.Effects = reclaimEffects(vol, trash, silent(w, vol.Node))
+		out.Effects = reclaimEffects(w, vol, trash)
 	})
 }
 
@@ -67,6 +68,7 @@ func lostEffects(w plan.World, vol spec.Volume) []string {
 	if w.Set != nil && !w.Set.Deleting && w.Set.Range().Has(vol.ID.Ordinal) {
 		out = append(out, fmt.Sprintf("%s%s begins with a new, empty one (volume-new says replaced)", or, vol.ID.MemberName()))
 	}
+	out = append(out, leftEffects(w, vol)...)
 	if !off && silent(w, vol.Node) {
 		out = append(out, fmt.Sprintf("waits until node %s is back, which is silent; if it is off for good, say so first: stead node fence %s --i-have-powered-off", vol.Node, vol.Node))
 	}
@@ -123,14 +125,35 @@ func (s *Server) findTrashed(ctx context.Context, ns, name string) (spec.VolumeR
 }
 
 // reclaimEffects says what it means to give a volume up.
-func reclaimEffects(vol spec.Volume, trash spec.Duration, silent bool) []string {
+func reclaimEffects(w plan.World, vol spec.Volume, trash spec.Duration) []string {
 	lies := fmt.Sprintf("lies in the trash of node %s for %s, until when 'stead volume restore %s' brings it back, and is then erased for ever",
 		vol.Node, trash, vol.UID)
 	if trash.Duration == 0 {
 		lies = fmt.Sprintf("is erased for ever by node %s, at once", vol.Node)
 	}
 	out := []string{fmt.Sprintf("gives up %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node), lies}
-	return waits(out, silent, vol.Node)
+	return waits(append(out, leftEffects(w, vol)...), silent(w, vol.Node), vol.Node)
+}
+
+// leftEffects says what a volume less means for a set that is gone and may come back.
+func leftEffects(w plan.World, vol spec.Volume) []string {
+	if w.Set != nil && !w.Set.Deleting {
+		return nil
+	}
+	var others []string
+	for i := range w.Slots {
+		for claim, v := range w.Slots[i].Volumes {
+			if v.ID.Ordinal != vol.ID.Ordinal && plan.Kept(v) {
+				others = append(others, spec.VolumeName(v.ID, claim))
+			}
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	return []string{fmt.Sprintf("warning: %s of the deleted set %s stay; applied again, it goes on with these, and %s copies the data from the other members. "+
+		"Give up fewer than half of the members' volumes, or all of them to begin anew", bounded(others), vol.ID.Set, vol.ID.MemberName())}
 }
 
 func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).String() }

@@ -94,6 +94,41 @@ func TestAVolumesNameIsTakenAsItIs(t *testing.T) {
 	refused(t, err, codes.NotFound, "there is no volume")
 }
 
+// Whoever gives up one of several volumes of a deleted set learns what the set does with
+// the others when it comes back.
+func TestGivingUpOneOfSeveralKeptVolumesWarns(t *testing.T) {
+	r := newRig(t)
+	ask := func(lost bool) string {
+		t.Helper()
+		out, err := r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-2", DryRun: true, Lost: lost})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(out.GetEffects(), "\n")
+	}
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	r.left(id, "data", "v2")
+	r.left(id, "wal", "w2")
+	if said := ask(false); strings.Contains(said, "warning") {
+		t.Errorf("nothing of another member is kept, but: %s", said)
+	}
+	for id.Ordinal = range 2 {
+		r.left(id, "data", spec.VolumeID(rune('a'+id.Ordinal)))
+	}
+	const want = "warning: data-db-0, data-db-1 of the deleted set db stay; applied again, it goes on with these, and db-2 copies the data from the other members"
+	for _, lost := range []bool{false, true} {
+		if said := ask(lost); !strings.Contains(said, want) {
+			t.Errorf("lost %v: said %s\nwant %s", lost, said, want)
+		}
+	}
+	if _, err := r.apply(strings.Replace(setYAML, "replicas: 3", "replicas: 1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if said := ask(false); strings.Contains(said, "warning") {
+		t.Errorf("the set is there, but: %s", said)
+	}
+}
+
 func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.apply(setYAML); err != nil {

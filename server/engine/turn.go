@@ -191,7 +191,7 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 func urgent(p plan.Plan) bool {
 	for _, a := range p.Actions {
 		switch a.(type) {
-		case plan.MarkReady, plan.MarkBootstrapped, plan.PruneRevision:
+		case plan.MarkReady, plan.MarkBootstrapped, plan.ForgetBootstrapped, plan.PruneRevision:
 		default:
 			return true
 		}

@@ -32,6 +32,9 @@ type World struct {
 	// order of preference; at least as many as such identities, or all there are.
 	Free         []netip.Addr
 	Bootstrapped bool
+	// WasBootstrapped: an earlier set of this name was, and volumes were kept when it
+	// was deleted (SAFETY S19).
+	WasBootstrapped bool
 	// Rest is how long the life that replaces a failed one has to wait still, by
 	// identity: a life that is refused again and again must not spin. The engine
 	// measures it on its own monotonic clock; a new leader starts without any.
@@ -150,7 +153,7 @@ type Blocked struct {
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
 // AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
-// MarkBootstrapped, SetVolumes, DropVolume, RestoreVolume, VoidRequest, RemoveSet.
+// MarkBootstrapped, ForgetBootstrapped, SetVolumes, DropVolume, RestoreVolume, VoidRequest, RemoveSet.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
@@ -250,22 +253,29 @@ type Forget struct {
 // (IdentityRecord ReadyOnce, ReadyToken, VolumeReady) and available (AvailableOn).
 type MarkReady struct{ Identity spec.IdentityRecord }
 
-// MarkBootstrapped records, for ever, that every initial member was ready once.
-type MarkBootstrapped struct{}
+// MarkBootstrapped records, for ever, that every initial member was ready once, or that
+// the set goes on with the data of an earlier one of its name (Inherited). What was
+// remembered of that one goes with it.
+type MarkBootstrapped struct{ Inherited bool }
+
+// ForgetBootstrapped removes what was remembered of a set that is gone: that it was
+// bootstrapped. No volume of it is kept any more.
+type ForgetBootstrapped struct{}
 
 // RemoveSet removes the set's record, status and revisions: the last act of a deletion.
 type RemoveSet struct{}
 
-func (AddRevision) action()      {}
-func (RaiseRevision) action()    {}
-func (PruneRevision) action()    {}
-func (Start) action()            {}
-func (Stop) action()             {}
-func (Forget) action()           {}
-func (MarkReady) action()        {}
-func (MarkBootstrapped) action() {}
-func (SetVolumes) action()       {}
-func (DropVolume) action()       {}
-func (RestoreVolume) action()    {}
-func (VoidRequest) action()      {}
-func (RemoveSet) action()        {}
+func (AddRevision) action()        {}
+func (RaiseRevision) action()      {}
+func (PruneRevision) action()      {}
+func (Start) action()              {}
+func (Stop) action()               {}
+func (Forget) action()             {}
+func (MarkReady) action()          {}
+func (MarkBootstrapped) action()   {}
+func (ForgetBootstrapped) action() {}
+func (SetVolumes) action()         {}
+func (DropVolume) action()         {}
+func (RestoreVolume) action()      {}
+func (VoidRequest) action()        {}
+func (RemoveSet) action()          {}

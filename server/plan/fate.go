@@ -270,6 +270,9 @@ func remains(w World) Plan {
 	if !s.unreadable() {
 		s.byHand()
 		s.release()
+		if w.WasBootstrapped && !keepsAny(&w) {
+			s.act(ForgetBootstrapped{})
+		}
 	}
 	return s.plan
 }

@@ -16,6 +16,7 @@ import (
 //
 //	ordered|parallel <replicas>   the set db of uid u1, created with that many members
 //	initial=N start=N reserved=1,5-7 min=SECONDS uid=U deleting orphaned volumes fresh (not bootstrapped)
+//	was (nor is it, but an earlier set of the name was)
 //	n1 n2~ n3!                    nodes: live, silent (~), cordoned (!)
 //	0:ready@n1 1:starting ...     members (node n1 unless said)
 //
@@ -151,6 +152,8 @@ func world(t testing.TB, line string) World {
 			set.Spec.RevisionHistoryLimit = &limit
 		case key == "fresh":
 			k.w.Bootstrapped = false
+		case key == "was": // an earlier set of the name was bootstrapped, and left volumes
+			k.w.Bootstrapped, k.w.WasBootstrapped = false, true
 		case key == "volumes":
 			set.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{claim("data", 10)}
 		case word[0] == 'n':

@@ -71,7 +71,7 @@ func (s *step) initialReady() bool {
 	return ready > 0 && ready == s.w.Set.InitialReplicas
 }
 
-// initial are the ordinals of the set's first members.
+// initial are the ordinals of the set's first members, where its range is now.
 func (s *step) initial() spec.OrdinalRange {
 	return s.w.Set.Spec.Ordinals.Range(s.w.Set.InitialReplicas)
 }

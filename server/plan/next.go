@@ -27,6 +27,7 @@ func (s *step) decide() {
 		s.abandon()
 		return
 	}
+	s.inherit()
 	s.revise()
 	s.forgetSurplus()
 	s.keep()

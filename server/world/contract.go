@@ -60,7 +60,8 @@ type View interface {
 	// Volume is the volume of a claim now; nil: none.
 	Volume(id spec.Identity, c spec.ClaimName) *spec.Volume
 	// Remains lists the sets that are gone and leave something to do: volumes that
-	// are being given up or brought back, or of which a person asks something.
+	// are being given up or brought back, or of which a person asks something, or that the
+	// set was bootstrapped.
 	Remains() []spec.SetRef
 	// MembersOn lists the identities whose life is on node, sorted.
 	MembersOn(node spec.NodeName) []spec.Identity
@@ -90,6 +91,11 @@ type View interface {
 	// AddressRev is the mod-revision of addresses/<ip>; 0: absent.
 	AddressRev(ip string) store.Rev
 	Bootstrapped(uid spec.UID) bool
+	// WasBootstrapped is the mod-revision of what is remembered of a bootstrapped set that
+	// was deleted and left volumes; 0: absent.
+	WasBootstrapped(ref spec.SetRef) store.Rev
+	// Used reports whether a life was ready on a volume of the set that is kept.
+	Used(ref spec.SetRef) bool
 }
 
 // History is a set's history as it is stored: records are shared and must not be

@@ -85,6 +85,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.FactsKey(node), spec.NodeFacts{Name: node, UID: "a", Strays: []spec.Stray{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
 		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), spec.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
+		store.Put(store.WasBootstrappedKey(ref), nil),
 	}
 	op := ops[r.IntN(len(ops))]
 	switch r.IntN(10) {

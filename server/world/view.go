@@ -60,6 +60,7 @@ func (s *state) World(ref spec.SetRef) plan.World {
 		w.Bootstrapped = s.boots[w.Set.UID]
 		w.Budgets = s.budgetsOf(w.Set)
 	}
+	w.WasBootstrapped = s.wasBoot[ref] != 0
 	return w
 }
 
@@ -292,3 +293,5 @@ func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses 
 func (s *state) AddressRev(ip string) store.Rev { return s.addrRevs[ip] }
 
 func (s *state) Bootstrapped(uid spec.UID) bool { return s.boots[uid] }
+
+func (s *state) WasBootstrapped(ref spec.SetRef) store.Rev { return s.wasBoot[ref] }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -131,11 +132,16 @@ func (s *state) VolumeRequest(id spec.Identity, c spec.ClaimName) (*spec.VolumeR
 	return e.record, e.mod
 }
 
+func (s *state) Used(ref spec.SetRef) bool {
+	t := s.sets[ref]
+	return t != nil && slices.ContainsFunc(t.slots, func(l *slot) bool { return plan.VolumesState(&l.view) == spec.VolumesUsed })
+}
+
 // Remains looks at each set that is gone: they are few.
 func (s *state) Remains() []spec.SetRef {
 	var refs []spec.SetRef
 	for ref, t := range s.sets {
-		if t.set.mod == 0 && slices.ContainsFunc(t.slots, (*slot).unfinished) {
+		if t.set.mod == 0 && (s.wasBoot[ref] != 0 || slices.ContainsFunc(t.slots, (*slot).unfinished)) {
 			refs = append(refs, ref)
 		}
 	}
