@@ -117,8 +117,6 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 		}
 		if p.form == "wide" {
 			cells = append(cells, wide...)
-		} else {
-			narrow(cells)
 		}
 		if p.namespace {
 			cells = append([]any{o.GetNamespace()}, cells...)
@@ -138,15 +136,6 @@ func sortByAge(objects []*proto.Object) {
 		return e.At
 	}
 	slices.SortStableFunc(objects, func(a, b *proto.Object) int { return at(a).Compare(at(b)) })
-}
-
-// narrow cuts off sentences.
-func narrow(cells []any) {
-	for i, c := range cells {
-		if s, ok := c.(sentence); ok {
-			cells[i] = s.narrow()
-		}
-	}
 }
 
 // sayEffects prints what comes of an order.
