@@ -45,6 +45,7 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		"an image":             {newImage, []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}},
 		"two at once":          {with(newImage, "{rollingUpdate: {maxUnavailable: 70%}}"), []string{"restarts db-2, db-1, db-0 in this order, at most 2 down"}},
 		"a part":               {with(newImage, "{rollingUpdate: {partition: 2}}"), []string{"restarts db-2", "the partition keeps db-1, db-0 as they are"}},
+		"all but one":          {with(newImage, "{rollingUpdate: {partition: 1}}"), []string{"restarts db-2, db-1 in this order, at most 1 down", "the partition keeps db-0 as it is"}},
 		"on delete":            {with(newImage, "{type: OnDelete}"), []string{"db-2, db-1, db-0 move on when they are restarted (OnDelete)"}},
 		"all at once":          {with(newImage, "{type: Recreate}"), []string{"stops db-2, db-1, db-0 all at once, then starts them again (Recreate)"}},
 		"a label":              {withLabel(setYAML), []string{"the members' labels change at once; nobody restarts for them"}},

@@ -42,6 +42,8 @@ func TestRollOrdered(t *testing.T) {
 			want: "stop=6/Update | 6:Stopping"},
 		{name: "a new member below the partition begins on the current one", world: "ordered 3 partition=2 n1 update=h2 current=h1 0:ready 2:ready/h2",
 			want: "start=1/Create@n1 | 1:Starting"},
+		{name: "without a completed revision the partition holds nobody", world: "ordered 3 partition=2 n1 update=h2 current=h1? 0:loop/h1?",
+			want: "stop=0/Update | 0:Stopping 1:WaitingForPredecessor 2:WaitingForPredecessor"},
 		{name: "a partition beyond the set holds all", world: "ordered 2 partition=9 n1 update=h2 current=h1 0:ready 1:ready", want: "|"},
 		{name: "a raised partition takes back nobody who is well", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:ready/h2", want: "|"},
 		{name: "a rollback leaves alone whom it did not reach", world: "ordered 3 n1 update=h1 current=h1 0:ready 1:ready 2:ready/h2",

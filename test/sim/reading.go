@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -118,14 +119,14 @@ func (r *reading) available(o int) bool {
 
 // current is the last completed revision, or the template's when there is none.
 func (r *reading) current() spec.RevisionHash {
-	if r.x.Status != nil {
-		for _, v := range r.x.Revisions {
-			if v.Hash == r.x.Status.CurrentRevision {
-				return v.Hash
-			}
-		}
+	if r.x.Status != nil && r.stored(r.x.Status.CurrentRevision) {
+		return r.x.Status.CurrentRevision
 	}
 	return r.x.TemplateHash
+}
+
+func (r *reading) stored(h spec.RevisionHash) bool {
+	return slices.ContainsFunc(r.x.Revisions, func(v *spec.Revision) bool { return v.Hash == h })
 }
 
 // target is the revision on which an ordinal ends up.
@@ -136,10 +137,10 @@ func (r *reading) target(o int) spec.RevisionHash {
 	return r.aim()
 }
 
-// below: the partition keeps the ordinal on the current revision.
+// below: the partition keeps the ordinal on the current revision, which was completed.
 func (r *reading) below(o int) bool {
 	u := r.x.Set.Spec.UpdateStrategy
-	return u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
+	return r.x.Status != nil && r.x.Status.CurrentCompleted && r.stored(r.x.Status.CurrentRevision) && u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
 		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition)
 }
 
