@@ -239,6 +239,8 @@ type Report struct {
 	// Bound is the member's, as the agent guards the life; 0: it does not.
 	Bound time.Duration `json:"bound,omitempty"`
 	Ready bool          `json:"ready,omitempty"`
+	// ReadyOnce: the member is or was ready in this life.
+	ReadyOnce bool `json:"readyOnce,omitempty"`
 	// ReadyFor is how long the member had been ready when the report was made, on
 	// the agent's monotonic clock. It is reported anew when it passes the set's
 	// minReadySeconds.

@@ -39,6 +39,33 @@ func TestBeingAvailableIsReported(t *testing.T) {
 	})
 }
 
+func TestTheReportSaysThatTheMemberWasReadyInThisLife(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := &tellProber{now: probe.Health{Started: true}}
+		n.prober = p
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		want := func(ready, once bool) {
+			t.Helper()
+			time.Sleep(time.Second)
+			if r := n.reports[len(n.reports)-1]; r.Ready != ready || r.ReadyOnce != once {
+				t.Fatalf("got ready %v, once %v; want %v, %v", r.Ready, r.ReadyOnce, ready, once)
+			}
+		}
+		want(false, false)
+		p.tell(probe.Health{Started: true, Ready: true})
+		want(true, true)
+		p.tell(probe.Health{Started: true})
+		want(false, true)
+		n.kill() // the next agent knows it
+		n.run()
+		p.tell(probe.Health{Started: true, Message: "not yet"})
+		want(false, true)
+		n.w.Tell(with(life(6, spec.GoalRun), probed))
+		want(false, false)
+	})
+}
+
 func TestAnAdoptedMemberStaysReadyAndKeepsItsCounts(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		p := &tellProber{now: probe.Health{Started: true, Ready: true}}

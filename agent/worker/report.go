@@ -24,7 +24,7 @@ func (w *Worker) report(op step.Op) {
 	w.updateReady()
 	r := spec.Report{
 		ID: w.id, Token: w.token, Node: w.c.Node.Name,
-		Phase: w.state.Phase, Bound: w.bound(), Ready: w.state.Ready, Containers: w.containerReports(),
+		Phase: w.state.Phase, Bound: w.bound(), Ready: w.state.Ready, ReadyOnce: w.state.ReadyOnce, Containers: w.containerReports(),
 	}
 	if w.state.Ready {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince

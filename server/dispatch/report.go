@@ -50,6 +50,7 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 	if r.Phase.Rank() < last.Phase.Rank() {
 		r.Phase = last.Phase
 	}
+	r.ReadyOnce = r.ReadyOnce || last.Ready || last.ReadyOnce
 	if gistOf(*last, minReady) == gistOf(r, minReady) && reflect.DeepEqual(last.Containers, r.Containers) {
 		return r, known
 	}
@@ -59,11 +60,11 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 // gist is what of a report a decision or a user needs, beside its containers.
 // ReadyFor counts only by whether it makes the member available.
 type gist struct {
-	phase          spec.Phase
-	ready, enough  bool
-	cause, message string
+	phase               spec.Phase
+	ready, once, enough bool
+	cause, message      string
 }
 
 func gistOf(r spec.Report, minReady time.Duration) gist {
-	return gist{r.Phase, r.Ready, r.Ready && r.ReadyFor >= minReady, r.Cause, r.Message}
+	return gist{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.Ready && r.ReadyFor >= minReady, r.Cause, r.Message}
 }

@@ -8,9 +8,10 @@ import (
 
 // roll is rule 7 for RollingUpdate: members off their target are replaced from the
 // highest down to the partition, as many at once as the budget allows; the next
-// batch follows when all of this one are available. OnDelete does nothing by itself.
-func (s *step) roll() {
-	if s.onDelete() || s.recreates() || s.paused() || s.underWay() {
+// batch follows when all of this one are available. Those that rule 2 replaces in this very
+// step are part of the batch, and count. OnDelete does nothing by itself.
+func (s *step) roll(cured bool) {
+	if s.onDelete() || s.recreates() || s.paused() || s.underWay() && !cured {
 		return
 	}
 	room := min(s.budget()-s.down(), s.spare())
@@ -65,7 +66,7 @@ func (s *step) turnComes() string {
 }
 
 // down counts the members that the budget pays for: all that are not available,
-// but those that are broken and off their target.
+// but those that are broken and off their target. One that lapsed is paid for.
 func (s *step) down() int {
 	n := 0
 	for _, i := range s.wanted {
@@ -80,7 +81,7 @@ func (s *step) down() int {
 func (s *step) underWay() bool {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
-		if !s.kept(t) && s.turned(t) && !t.available {
+		if !s.kept(t) && s.arriving(t) {
 			return true
 		}
 	}

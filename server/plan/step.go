@@ -101,6 +101,7 @@ func newStep(w World) *step {
 			s.wanted = append(s.wanted, i)
 		}
 	}
+	s.plan.Outages = s.outages()
 	return s
 }
 
