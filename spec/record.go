@@ -358,6 +358,9 @@ type Session struct {
 	Server string    `json:"server"`
 	// At is where other hosts reach that server: host:port, with commas between them.
 	At string `json:"at,omitempty"`
+	// Resumed: the session before it lived until this one began, or those of most nodes were
+	// gone at once. Until the node reports anew DNS keeps its last answer (SAFETY S15).
+	Resumed bool `json:"resumed,omitempty"`
 }
 
 // Event is events/<ns>/<set>/<id> (leased 24 h): what happened and why, once per cause.

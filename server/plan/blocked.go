@@ -17,6 +17,7 @@ const (
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
 	BlockedFence       = "FenceFailed"           // its node is silent, and the fence command did not prove it off
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
+	BlockedReconnected = "NodeReconnected"       // its node has a new session, and has not told in it how it is
 	BlockedNoNode      = "NoNode"
 	BlockedNoRoom      = "NoRoom"                // the nodes that might take it have too little left of what it asks for
 	BlockedHostPort    = spec.CauseHostPortTaken // the nodes that might take it have one of its host ports taken
@@ -58,6 +59,8 @@ func (s *step) waiting(t *seat) string {
 		return BlockedNodeSilent
 	case t.stopping():
 		return BlockedStopping
+	case t.stale:
+		return BlockedReconnected
 	case t.report != nil && t.report.Cause != "":
 		return t.report.Cause
 	case t.ready:
@@ -77,6 +80,8 @@ func (s *step) standing(t *seat) string {
 		return t.silence.Text
 	case BlockedStopping:
 		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
+	case BlockedReconnected:
+		return fmt.Sprintf("its node %s connected anew and has not reported on it since", t.member.Node)
 	case BlockedNotYet:
 		return fmt.Sprintf("it is ready, but not yet for %d s", s.w.Set.Spec.MinReadySeconds)
 	case BlockedNotReady:

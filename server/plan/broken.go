@@ -56,7 +56,7 @@ func (s *step) obsolete(t *seat) bool {
 // node's session has not told nothing is known.
 func (s *step) broken(t *seat) string {
 	switch {
-	case !s.obsolete(t) || t.available || t.ready || !t.live:
+	case !s.obsolete(t) || t.available || t.ready || !t.live || t.stale:
 		return ""
 	case t.report != nil && s.ownCause(t.report):
 		return s.standing(t)

@@ -104,6 +104,16 @@ func (r *reading) live(m *spec.Member) bool {
 	return false
 }
 
+// told: the node said so in the session that it has now.
+func (r *reading) told(x *spec.Report) bool {
+	for _, n := range r.x.Nodes {
+		if n.Node.Name == x.Node {
+			return n.Session != nil && n.Session.ID == x.Session
+		}
+	}
+	return false
+}
+
 // vacant: there is no life, or it is proven over, by a report or its deadline.
 func (r *reading) vacant(o int) bool {
 	s := r.slot(o)
@@ -114,7 +124,7 @@ func (r *reading) vacant(o int) bool {
 func (r *reading) available(o int) bool {
 	s := r.slot(o)
 	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == spec.GoalRun &&
-		s.Report.Phase == spec.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member)
+		s.Report.Phase == spec.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member) && r.told(s.Report)
 }
 
 // current is the last completed revision, or the template's when there is none.
