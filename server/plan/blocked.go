@@ -46,8 +46,23 @@ func (s *step) tell(t *seat) {
 	case reason == BlockedNodeSilent:
 		s.tellSilent(t)
 	default:
-		s.block(t, reason, s.standing(t))
+		s.block(t, reason, s.standing(t)+s.wayOut(t))
 	}
+}
+
+// wayOut says when a member that is off its target, and is not well, is replaced, and how a
+// person may have it now: nothing else helps, no other template and no rollback.
+func (s *step) wayOut(t *seat) string {
+	switch {
+	case !s.obsolete(t) || t.ready || t.stale || s.held(t) || s.onDelete():
+		return ""
+	case !s.replacesBroken():
+		return fmt.Sprintf("; it still runs revision %s, and replaceBroken is Never; to replace it: stead restart %s", t.member.Revision, t.id.MemberName())
+	case s.broken(t) != "":
+		return ""
+	}
+	return fmt.Sprintf("; it still runs revision %s, and is replaced when that has lasted %d s; to replace it now: stead restart %s",
+		t.member.Revision, int(s.patience(t).Seconds()), t.id.MemberName())
 }
 
 // waiting is the one word for what a member with a life waits for.

@@ -16,10 +16,8 @@ const lapse = 30 * time.Second
 // progress deadline, the next when the one before is available or out of its own time. One
 // that never was available on an abandoned revision waits for the budget alone.
 func (s *step) cureLapsed() bool {
-	alone := s.unavailable() == 1
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		t := &s.seats[s.wanted[n]]
-		limit := s.w.Set.Spec.ProgressDeadline()
 		switch {
 		case s.held(t) || !s.serving(t):
 			continue
@@ -28,11 +26,8 @@ func (s *step) cureLapsed() bool {
 			return true
 		case t.ready: // and becomes available, or lapses
 			continue
-		case alone:
-			limit = lapse
 		}
-		out := s.outage(t)
-		switch {
+		switch out, limit := s.outage(t), s.patience(t); {
 		case out < limit:
 			s.wake(limit - out)
 		case s.coming():
@@ -77,17 +72,31 @@ func (s *step) coming() bool {
 // overdue: the life has had all the time that one may take to end, when it was told to, or
 // to become available.
 func (s *step) overdue(t *seat) bool {
-	limit := s.w.Set.Spec.ProgressDeadline()
-	if t.stopping() {
-		limit += time.Duration(t.member.GraceSeconds) * time.Second
-	} else {
-		limit += s.allowance(t.member.Revision)
-	}
-	out := s.outage(t)
+	out, limit := s.outage(t), s.term(t)
 	if out < limit {
 		s.wake(limit - out)
 	}
 	return out >= limit
+}
+
+// term is all the time that a life may take to end, or to become available.
+func (s *step) term(t *seat) time.Duration {
+	limit := s.w.Set.Spec.ProgressDeadline()
+	if t.stopping() {
+		return limit + time.Duration(t.member.GraceSeconds)*time.Second
+	}
+	return limit + s.allowance(t.member.Revision)
+}
+
+// patience is how long an obsolete life may not be available until it is replaced.
+func (s *step) patience(t *seat) time.Duration {
+	switch {
+	case !t.wasReady():
+		return s.term(t)
+	case s.unavailable() == 1:
+		return lapse
+	}
+	return s.w.Set.Spec.ProgressDeadline()
 }
 
 // outage is how long a life has not been available.

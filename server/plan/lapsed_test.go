@@ -11,9 +11,10 @@ func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 		{name: "the only unavailable one, after a lapse", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
 			change: out(lapse, 0), want: "stop=0/Update | 0:Stopping 1:WaitingForTurn", says: "it was ready in this life, and has not been available for 30 s"},
 		{name: "not before", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
-			change: out(lapse-1, 0), want: "| 0:NotReady 1:WaitingForTurn"},
+			change: out(lapse-1, 0), want: "| 0:NotReady 1:WaitingForTurn", says: "is replaced when that has lasted 30 s"},
 		{name: "of two nobody: each may serve", world: "parallel 3 n1 update=h2 current=h1 0:running 1:running 2:ready",
-			change: out(9*minute, 0, 1), want: "| 0:NotReady 1:NotReady 2:WaitingForTurn"},
+			change: out(9*minute, 0, 1), want: "| 0:NotReady 1:NotReady 2:WaitingForTurn",
+			says: "db-0: it runs, but is not ready; it still runs revision h1, and is replaced when that has lasted 600 s; to replace it now: stead restart db-0"},
 		{name: "nor while another one is missing", world: "parallel 2 n1! update=h2 current=h1 0:running 1:none",
 			change: out(9*minute, 0), want: "| 0:NotReady 1:NoNode"},
 		{name: "nor while another's node is silent", world: "parallel 2 n1 n2~ update=h2 current=h1 0:running 1:ready@n2",
@@ -52,7 +53,8 @@ func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 			change: out(9*minute, 0, 1), want: "| 0:NotAvailableYet 1:NotReady 2:WaitingForTurn"},
 		{name: "on its target it stays", world: "ordered 1 n1 0:running", change: out(time.Hour, 0), want: "| 0:NotReady"},
 		{name: "a paused rollout leaves it", world: "ordered 1 paused n1 update=h2 current=h1 0:running", change: out(time.Hour, 0), want: "| 0:NotReady"},
-		{name: "Never opts out", world: "ordered 1 never n1 update=h2 current=h1 0:running", change: out(time.Hour, 0), want: "| 0:NotReady"},
+		{name: "Never opts out", world: "ordered 1 never n1 update=h2 current=h1 0:running", change: out(time.Hour, 0), want: "| 0:NotReady",
+			says: "replaceBroken is Never; to replace it: stead restart db-0"},
 	})
 }
 

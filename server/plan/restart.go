@@ -26,8 +26,6 @@ func (s *step) restart() (acted bool) {
 			s.end(t, spec.ReasonRestart, "a person asked for its restart")
 		default:
 			t.waits = true
-			reason, text := s.restartWaits()
-			s.block(t, reason, text)
 		}
 	}
 	return acted
@@ -48,5 +46,8 @@ func (s *step) restartWaits() (reason, text string) {
 	case s.down() < s.budget():
 		return BlockedTurn, "its restart waits: " + s.floorText()
 	}
-	return BlockedTurn, fmt.Sprintf("its restart waits until fewer than %d members are down", s.budget())
+	if b := s.awaited(); b != nil {
+		return BlockedTurn, fmt.Sprintf("its restart waits until %s is available; at most %d may be down at a time", b.ID.MemberName(), s.budget())
+	}
+	return BlockedTurn, fmt.Sprintf("its restart waits; at most %d may be down at a time", s.budget())
 }

@@ -29,14 +29,16 @@ func (s *step) queued(t *seat) bool {
 	return s.obsolete(t) && t.available && !t.waits && !s.kept(t)
 }
 
-// queue says of those who wait for their turn for whom they do.
+// queue says of those who wait for their turn, in an update or for a restart, for whom
+// they do. The others have said before what they wait for.
 func (s *step) queue() {
-	if s.onDelete() {
-		return
-	}
 	reason, text := s.holdsUp()
+	restart, restartText := s.restartWaits()
 	for n := len(s.wanted) - 1; n >= 0; n-- {
-		if t := &s.seats[s.wanted[n]]; s.queued(t) {
+		switch t := &s.seats[s.wanted[n]]; {
+		case t.waits && t.available:
+			s.block(t, restart, restartText)
+		case s.queued(t) && !s.onDelete():
 			s.block(t, reason, text)
 		}
 	}
@@ -55,8 +57,12 @@ func (s *step) holdsUp() (reason, text string) {
 	return BlockedTurn, s.turnComes()
 }
 
-// turnComes says when the next turn in an update comes.
+// turnComes says when the next turn in an update comes. It names the member for which the
+// others wait, not one that waits itself.
 func (s *step) turnComes() string {
+	if b := s.awaited(); b != nil && !forOthers(b.Reason) {
+		return fmt.Sprintf("its turn in the update comes when %s is available", b.ID.MemberName())
+	}
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		if t := &s.seats[s.wanted[n]]; !t.available {
 			return fmt.Sprintf("its turn in the update comes when %s is available", t.id.MemberName())
