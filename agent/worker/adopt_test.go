@@ -103,6 +103,8 @@ func (p *silentProber) Probe(ctx context.Context, t probe.Target, _ func(probe.H
 	<-ctx.Done()
 }
 
+// An agent that begins while the runtime is away leaves what was told to stand for a while
+// only: the member may have ended meanwhile.
 func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
@@ -120,6 +122,10 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 				t.Fatalf("said not ready of what it cannot see: %+v", r)
 			}
 		}
+		time.Sleep(blindTime)
+		n.wantLast("not ready, for nobody can see it", func(r spec.Report) bool {
+			return !r.Ready && r.ReadyOnce && r.Phase == spec.PhaseRunning && r.Cause == step.CauseRuntimeUnavailable
+		})
 		n.host.Down(false)
 		time.Sleep(5 * time.Second)
 		n.wantLast("ready", func(r spec.Report) bool { return r.Ready && r.Cause == "" })

@@ -133,7 +133,7 @@ var faults = []fault{
 		suite{"server/plan", "^TestPlace$"}},
 	{"S15", "server/plan/step.go", "t.ready = t.live && !t.stale && ", "t.ready = t.live && ",
 		suite{"server/plan", "^TestReadyIsOnlyWhatTheNodesLiveSessionTold$"}},
-	{"S15", "server/plan/restart.go", "t.live && !t.stale || ", "true || ",
+	{"S15", "server/plan/restart.go", "!t.unseen() || ", "true || ",
 		suite{"server/plan", "^TestReadyIsOnlyWhatTheNodesLiveSessionTold$"}},
 	{"S15", "server/dispatch/report.go", "anew := last.Session != r.Session", "anew := false",
 		suite{"server/dispatch", "^TestJudge$"}},

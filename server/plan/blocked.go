@@ -54,7 +54,7 @@ func (s *step) tell(t *seat) {
 // person may have it now: nothing else helps, no other template and no rollback.
 func (s *step) wayOut(t *seat) string {
 	switch {
-	case !s.obsolete(t) || t.ready || t.stale || s.held(t) || s.onDelete():
+	case !s.obsolete(t) || t.ready || t.unseen() || s.held(t) || s.onDelete():
 		return ""
 	case !s.replacesBroken():
 		return fmt.Sprintf("; it still runs revision %s, and replaceBroken is Never; to replace it: stead restart %s", t.member.Revision, t.id.MemberName())

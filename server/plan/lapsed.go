@@ -43,7 +43,7 @@ func (s *step) cureLapsed() bool {
 // serving: the obsolete member is ready, though not for long enough, or it was ready in
 // this life and nothing says that it cannot become so again by itself.
 func (s *step) serving(t *seat) bool {
-	return s.obsolete(t) && t.live && !t.stale && !t.available && (t.ready || t.wasReady()) && s.broken(t) == ""
+	return s.obsolete(t) && !t.unseen() && !t.available && (t.ready || t.wasReady()) && s.broken(t) == ""
 }
 
 // lapsed: a member that was ready in this life has not been available for so long that one

@@ -51,6 +51,8 @@ func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 			want: "stop=0/Update | 0:Stopping 2:WaitingForTurn 1:WaitingForTurn"},
 		{name: "and not beyond it", world: "parallel 3 min=5 n1 update=h3 current=h1 0:young/h2? 1:running/h2? 2:ready",
 			change: out(9*minute, 0, 1), want: "| 0:NotAvailableYet 1:NotReady 2:WaitingForTurn"},
+		{name: "one that its node cannot see is left", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
+			change: func(w *World) { w.Slots[0].Report.Cause = "RuntimeUnavailable"; out(time.Hour, 0)(w) }, want: "| 0:RuntimeUnavailable 1:WaitingForTurn"},
 		{name: "on its target it stays", world: "ordered 1 n1 0:running", change: out(time.Hour, 0), want: "| 0:NotReady"},
 		{name: "a paused rollout leaves it", world: "ordered 1 paused n1 update=h2 current=h1 0:running", change: out(time.Hour, 0), want: "| 0:NotReady"},
 		{name: "Never opts out", world: "ordered 1 never n1 update=h2 current=h1 0:running", change: out(time.Hour, 0), want: "| 0:NotReady",

@@ -7,17 +7,17 @@ import (
 )
 
 // restart ends the lives that a person asked to restart, highest first, within the
-// budget that updates and restarts share: one that is available waits while as many
-// as may be are down; one that is down costs nothing; of one on a node that is silent, or
-// has not told of it in its present session, that is not known, so that it waits, too. The
-// next life runs what the member is due; one that is not available moves on to its target,
-// for its present revision may be what is wrong. It reports whether it ended any.
+// budget that updates and restarts share: one that is available waits while as many as
+// may be are down; one that is down costs nothing; one that its node does not see may be
+// up, and waits, too. The next life runs what the member is due; one that is not available
+// moves on to its target, for its present revision may be what is wrong. It reports
+// whether it ended any.
 func (s *step) restart() (acted bool) {
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		t := &s.seats[s.wanted[n]]
 		switch {
 		case t.request == nil || t.over || t.stopping():
-		case !t.available && (t.live && !t.stale || s.down() <= s.budget() && s.spare() >= 0):
+		case !t.available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
 			acted = true
 			s.end(t, s.restartReason(t), "a person asked for its restart")
 		case !t.available: // what is said of it says why
