@@ -239,6 +239,8 @@ type Report struct {
 	// Bound is the member's, as the agent guards the life; 0: it does not.
 	Bound time.Duration `json:"bound,omitempty"`
 	Ready bool          `json:"ready,omitempty"`
+	// ReadyOnce: the member is or was ready in this life.
+	ReadyOnce bool `json:"readyOnce,omitempty"`
 	// ReadyFor is how long the member had been ready when the report was made, on
 	// the agent's monotonic clock. It is reported anew when it passes the set's
 	// minReadySeconds.
@@ -356,6 +358,9 @@ type Session struct {
 	Server string    `json:"server"`
 	// At is where other hosts reach that server: host:port, with commas between them.
 	At string `json:"at,omitempty"`
+	// Resumed: the session before it lived until this one began, or those of most nodes were
+	// gone at once. Until the node reports anew DNS keeps its last answer (SAFETY S15).
+	Resumed bool `json:"resumed,omitempty"`
 }
 
 // Event is events/<ns>/<set>/<id> (leased 24 h): what happened and why, once per cause.

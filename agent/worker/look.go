@@ -89,6 +89,7 @@ func (w *Worker) turnTo(token spec.Token) {
 	w.token, w.state = token, state{}
 	w.prepared, w.boxes, w.held = prepared{}, map[string]*box{}, map[holdKey]*hold{}
 	w.stopAt, w.dirty, w.sighted, w.last, w.strange = time.Time{}, true, false, nil, ""
+	w.turned = w.c.Clock()
 	if err := load(&w.state, w.statePath); err != nil || w.state.Token != token {
 		w.state = state{Token: token}
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,21 +13,31 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// blindTime is how long what an earlier agent told of a life is left to stand while the
+// runtime does not answer this one. Then it is not ready, as far as anybody knows.
+const blindTime = time.Minute
+
 // report tells what was seen of the life, when it differs from what was told last.
 func (w *Worker) report(op step.Op) {
 	if w.token.IsZero() || w.standing == step.Spent || w.standing == step.Closed {
 		return
 	}
-	if w.away && !w.sighted {
+	blind := w.away && !w.sighted
+	if blind && w.c.Clock()-w.turned < blindTime {
 		return // nothing was seen yet: what was last told stands
 	}
-	w.advance(op)
-	w.updateReady()
+	if !blind {
+		w.advance(op)
+		w.updateReady()
+	}
 	r := spec.Report{
 		ID: w.id, Token: w.token, Node: w.c.Node.Name,
-		Phase: w.state.Phase, Bound: w.bound(), Ready: w.state.Ready, Containers: w.containerReports(),
+		Phase: cmp.Or(w.state.Phase, spec.PhaseAssigned), Bound: w.bound(), Ready: w.state.Ready, ReadyOnce: w.state.ReadyOnce, Containers: w.containerReports(),
 	}
-	if w.state.Ready {
+	if blind {
+		r.Ready = false
+	}
+	if r.Ready {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince
 	}
 	r.Cause, r.Message = w.trouble(op)

@@ -43,9 +43,10 @@ type Worker struct {
 	boxes    map[string]*box
 	held     map[holdKey]*hold
 	strange  string
-	away     bool // the runtime did not answer
-	dirty    bool // containers must be looked at
-	sighted  bool // they were, at least once in this life
+	away     bool          // the runtime did not answer
+	dirty    bool          // containers must be looked at
+	sighted  bool          // they were, at least once in this life
+	turned   time.Duration // on Clock, when this life was first dealt with
 	looked   time.Time
 	stopAt   time.Time // when the grace is over
 	wrote    time.Time // files were written

@@ -127,7 +127,11 @@ func restartMember(cmd *cobra.Command, c *cli, name string) error {
 		ctx, cancel := call(cmd.Context())
 		defer cancel()
 		done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Member: name})
-		return printEdit(cmd, done, err, "member "+name+" restarts")
+		said := "member " + name + " restarts"
+		if len(done.GetEffects()) > 0 {
+			said += ", but not yet"
+		}
+		return printEdit(cmd, done, err, said)
 	})
 }
 

@@ -140,6 +140,9 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		"stalled": {with(func(st *setStatus) {
 			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
 		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply what is right, or go back"},
+		"stalled, and it says what helps": {with(func(st *setStatus) {
+			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-1: to replace it now: stead restart db-1"}}
+		}), "", "stalled (ProgressDeadline): db-1: to replace it now: stead restart db-1$"},
 		"given up": {with(func(st *setStatus) { st.RolledBackFrom, st.CurrentRevision = "r2", "r1" }), "",
 			"given up: revision r2 did not become available in time, and the members go back to r1"},
 		"an older one was given up": {with(func(st *setStatus) { st.RolledBackFrom = "r1" }), "is updated and available on revision r2", ""},
@@ -150,7 +153,7 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := object{Metadata: objectMeta{Name: "db", Generation: 2}}
 			end, err := rolloutEnd(o, &spec.SetSpec{Replicas: &three}, c.st)
-			if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error()+"$", c.err) {
 				t.Errorf("got %q, %v", end, err)
 			}
 		})

@@ -112,13 +112,21 @@ func updateEffects(w plan.World) []string {
 	switch {
 	case len(f.Kept) == 0:
 	case w.Set.Paused:
-		out = append(out, memberNames(f.Kept)+" stay as they are until the rollout is resumed")
+		out = append(out, memberNames(f.Kept)+number(f.Kept, " stays as it is", " stay as they are")+" until the rollout is resumed")
 	case w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy:
-		out = append(out, memberNames(f.Kept)+" move on when they are restarted (OnDelete)")
+		out = append(out, memberNames(f.Kept)+number(f.Kept, " moves on when it is restarted", " move on when they are restarted")+" (OnDelete)")
 	default:
-		out = append(out, "the partition keeps "+memberNames(f.Kept)+" as they are")
+		out = append(out, "the partition keeps "+memberNames(f.Kept)+number(f.Kept, " as it is", " as they are"))
 	}
 	return out
+}
+
+// number is the word for one member or for several.
+func number(ids []spec.Identity, one, several string) string {
+	if len(ids) == 1 {
+		return one
+	}
+	return several
 }
 
 func memberNames(ids []spec.Identity) string {

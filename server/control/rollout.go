@@ -146,5 +146,21 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 		return nil, writeError("member "+member, err)
 	}
 	s.seen(ctx, rev)
-	return &proto.EditResponse{}, nil
+	p, _ := s.cfg.Planner.Explain(id.Ref())
+	return &proto.EditResponse{Effects: restartWaits(p, id)}, nil
+}
+
+// restartWaits says for what the restart of a member waits; nothing when it ends now.
+func restartWaits(p plan.Plan, id spec.Identity) []string {
+	for _, a := range p.Actions {
+		if stop, is := a.(plan.Stop); is && stop.ID == id {
+			return nil
+		}
+	}
+	for _, b := range p.Blocked {
+		if b.ID == id && b.Reason != plan.BlockedStopping && b.Reason != plan.BlockedStarting {
+			return []string{b.Text}
+		}
+	}
+	return nil
 }

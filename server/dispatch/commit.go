@@ -161,8 +161,8 @@ func minReady(v world.View, id spec.Identity) time.Duration {
 
 // decide answers a report that need not be stored, or returns it as it is to be.
 func (c *committer) decide(u unit, m *spec.Member, last *spec.Report, minReady time.Duration) (unit, bool) {
+	u.report.Session = u.se.id
 	r, v := judge(u.report, u.se.seat, m, last, minReady)
-	r.Session = u.se.id
 	u.report = r
 	if v != keep {
 		u.se.out.addStored(u.life(), r.Seq, v == stale)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -138,15 +139,16 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	}
 	g.facts.Epoch = t.epoch
 	var other spec.NodeName
+	resumed := t.session != nil
 	s.cfg.World.Look(func(v world.View) {
-		other = alias(v, g)
+		other, resumed = alias(v, g), resumed || !plan.MostHeard(v.Nodes())
 		g.facts.Strays = strays(v, g.seat, g.holding)
 	})
 	if other != "" {
 		return nil, nil, status.Errorf(codes.FailedPrecondition,
 			"this machine has joined as %s; it cannot also be %s", other, g.node)
 	}
-	se, err := s.enter(ctx, g, t)
+	se, err := s.enter(ctx, g, t, resumed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -176,15 +178,16 @@ func (s *Server) Join(ctx context.Context, h *proto.Hello) (*proto.Welcome, erro
 	return s.welcome(t, 0), nil
 }
 
-// enter writes what a session is, guarded by all that admit has looked at.
-func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, error) {
+// enter writes what a session is, guarded by all that admit has looked at. resumed: see
+// spec.Session.
+func (s *Server) enter(ctx context.Context, g guest, t threshold, resumed bool) (*session, error) {
 	wait, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	lease, err := s.cfg.Store.Grant(wait, s.cfg.TTL)
 	if err != nil {
 		return nil, storeError("grant session", err)
 	}
-	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ",")}
+	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: resumed}
 	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
 	txn := store.Txn{
 		If: []store.Guard{

@@ -19,7 +19,7 @@ func scene() plan.World {
 		w.Slots = append(w.Slots, plan.Slot{
 			ID: ident(i), Member: &m,
 			Identity: &spec.IdentityRecord{ID: ident(i), LastToken: m.Token, Address: addr(i)},
-			Report:   &spec.Report{ID: ident(i), Token: m.Token, Phase: spec.PhaseRunning, Ready: true},
+			Report:   &spec.Report{ID: ident(i), Token: m.Token, Session: 1, Phase: spec.PhaseRunning, Ready: true},
 		})
 	}
 	return w

@@ -76,10 +76,11 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
 	w.Free, w.Nodes = l.pool.free(v, missing(w), now), l.nodes(v, w.Nodes, now)
 	w.Rest = mem.trials.rests(w, now)
-	w.Unready = mem.lapses.unready(w, now)
+	w.Outages = mem.outages.measure(now)
 	w.Reached, w.Standstill = mem.standstill.reached, mem.standstill.measure(now)
 	p := l.cfg.Next(w)
 	mem.standstill.note(p, now)
+	mem.outages.note(p.Outages, now)
 	t.wake, t.blocked = p.Wake, p.Blocked
 	t.shared = l.shared(v, ref)
 	if t.units, t.err = units(v, ref, p, now); t.err != nil {

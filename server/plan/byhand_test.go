@@ -143,7 +143,7 @@ func tells(state spec.VolumeState, cause string) func(*World, *Slot, *spec.Volum
 // reports has the life of the slot say this.
 func reports(phase spec.Phase, cause string) func(*World, *Slot, *spec.VolumeRequest) {
 	return func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-		slot.Report = &spec.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Phase: phase, Cause: cause, Message: "not there"}
+		slot.Report = &spec.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Session: 5, Phase: phase, Cause: cause, Message: "not there"}
 	}
 }
 

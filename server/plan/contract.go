@@ -39,9 +39,9 @@ type World struct {
 	// identity: a life that is refused again and again must not spin. The engine
 	// measures it on its own monotonic clock; a new leader starts without any.
 	Rest map[spec.Identity]time.Duration
-	// Unready is how long a member that was ready in its present life has not been, by
-	// identity, as this leader measured it; a new leader starts again.
-	Unready map[spec.Identity]time.Duration
+	// Outages is how long lives have not been available, as this leader measured it since a
+	// plan first named them; a new leader starts again.
+	Outages map[Outage]time.Duration
 	// Standstill is how long the rollout has not come beyond Reached, as this leader
 	// counted it while Plan.Clock; a new leader starts again.
 	Standstill time.Duration
@@ -125,6 +125,16 @@ type Resident struct {
 	Ports []spec.HostPort
 }
 
+// Outage is a life that is not available. Its time begins anew with another life, when the
+// life is told to end, and with each session of its node: what was so before a silence need
+// not have been so all the while.
+type Outage struct {
+	ID      spec.Identity
+	Token   spec.Token
+	Goal    spec.Goal
+	Session spec.SessionID // of its node; 0: it has none
+}
+
 // Plan is what Next decided.
 type Plan struct {
 	Actions []Action
@@ -137,6 +147,8 @@ type Plan struct {
 	// counts (rule 9).
 	Reached Progress
 	Clock   bool
+	// Outages are the lives whose outage the engine measures for World.Outages.
+	Outages []Outage
 	// Wake asks to be called again after this time though nothing changed; 0: never.
 	Wake time.Duration
 }

@@ -50,14 +50,14 @@ func (s *step) create() bool {
 	return true
 }
 
-// yields: the member is broken and off its target, and rule 2 has taken a higher
-// one first, which returns on its target before this one is replaced in its turn.
+// yields: the member is off its target, and broken or lapsed, and a higher one whose turn
+// came returns on its target before this one is replaced in its turn.
 func (s *step) yields(t *seat, at int) bool {
-	if !s.replacesBroken() || s.broken(t) == "" {
+	if !s.replacesBroken() || s.broken(t) == "" && !s.lapsed(t) {
 		return false
 	}
 	for _, j := range s.wanted[at+1:] {
-		if u := &s.seats[j]; s.turned(u) && !u.available {
+		if s.arriving(&s.seats[j]) {
 			return true
 		}
 	}

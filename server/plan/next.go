@@ -53,6 +53,6 @@ func (s *step) settle() {
 		return
 	}
 	if s.shrink(spec.ReasonScaleDown) || !s.ordered() { // rule 5
-		s.roll() // rule 7
+		s.roll(cured) // rule 7
 	}
 }

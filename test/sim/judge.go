@@ -25,6 +25,7 @@ type judge struct {
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
 	stands   map[standKey]standing
+	outages  map[outageKey]time.Time     // first seen
 	ids      map[spec.VolumeID]bool      // of all volumes there ever were
 	going    map[spec.VolumeID]bool      // a store ever said that it is reclaimed
 	bounds   map[life]time.Duration      // of guarded lives
@@ -48,7 +49,7 @@ func newJudge(w *World) *judge {
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
-		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, stands: map[standKey]standing{},
+		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
 		bounds: map[life]time.Duration{}, had: map[spec.NodeName]time.Time{},
 	}
 }
@@ -57,6 +58,7 @@ func newJudge(w *World) *judge {
 func (j *judge) restored() {
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
 	j.ends = map[life]bool{}
+	j.outages = map[outageKey]time.Time{}
 	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
 }
 

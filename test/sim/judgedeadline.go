@@ -35,10 +35,7 @@ func (c *court) rollout(key standKey) {
 			s.CurrentRevision, s.CurrentCompleted, c.current(), done, current, completed)
 	}
 	now := c.stand(key, current, completed)
-	limit := time.Duration(max(600, x.Spec.MinReadySeconds+600)) * time.Second
-	if x.Spec.ProgressDeadlineSeconds != nil {
-		limit = time.Duration(*x.Spec.ProgressDeadlineSeconds) * time.Second
-	}
+	limit := c.deadline()
 	stalled := now.runs && now.counted >= limit
 	said := condition(s, plan.ConditionStalled)
 	switch {

@@ -25,7 +25,9 @@ func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 	c.order()
 	c.updates()
 	c.status()
-	c.rollout(standKey{s.name, int64(s.lead.Created), x.Set.Ref})
+	key := standKey{s.name, int64(s.lead.Created), x.Set.Ref}
+	c.cures(key)
+	c.rollout(key)
 	for _, a := range p.Actions {
 		j.w.did(actionName(a))
 	}

@@ -94,6 +94,33 @@ func everyoneLives(w *plan.World) {
 	}
 }
 
+// whateverSession takes what any session told for the word of the present one.
+func whateverSession(w *plan.World) {
+	for i := range w.Slots {
+		r := w.Slots[i].Report
+		if r == nil {
+			continue
+		}
+		if n := plan.NodeOf(w.Nodes, r.Node); n != nil && n.Session != nil {
+			told := *r
+			told.Session, w.Slots[i].Report = n.Session.ID, &told
+		}
+	}
+}
+
+// forgetReady takes members that were ready in their lives for such that never were.
+func forgetReady(w *plan.World) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		if s.Identity == nil || s.Report == nil {
+			continue
+		}
+		record, told := *s.Identity, *s.Report
+		record.ReadyToken, told.ReadyOnce = spec.Token{}, false
+		s.Identity, s.Report = &record, &told
+	}
+}
+
 // everyoneSaid takes every node for one that has said what it runs.
 func everyoneSaid(w *plan.World) {
 	for i := range w.Nodes {

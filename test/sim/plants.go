@@ -41,6 +41,15 @@ var Plants = []Plant{
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: forgetSilent},
 	{Name: "ignores-strays", Rare: true, Judges: "one life, token once, volumes, progress", See: forgetStrays},
 	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: everyoneLives},
+	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: whateverSession},
+	{Name: "takes-lapsed-for-broken", Judges: "cure", See: forgetReady, Often: []string{"lapse", "deadline", "wait"}},
+	{Name: "waits-for-no-lapse", Judges: "cure", See: func(w *plan.World) {
+		outages := map[plan.Outage]time.Duration{}
+		for _, o := range plan.Next(*w).Outages {
+			outages[o] = time.Hour
+		}
+		w.Outages = outages
+	}, Often: []string{"lapse", "deadline", "wait"}},
 	{Name: "ignores-order", Judges: "order", See: setChange(func(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
 	{Name: "ignores-the-budget", Judges: "budget", See: setChange(func(s *spec.Set) {
 		if s.Spec.UpdateStrategy.Type == "" {

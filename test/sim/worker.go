@@ -268,8 +268,8 @@ func (x *worker) report(op step.Op) {
 	if ready && !x.state.ready {
 		x.state.since = x.n.w.clock
 	}
-	x.state.ready = ready
-	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: x.state.phase, Ready: ready}
+	x.state.ready, x.state.readyOnce = ready, x.state.readyOnce || ready
+	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: x.state.phase, Ready: ready, ReadyOnce: x.state.readyOnce}
 	if ready {
 		r.ReadyFor = x.n.w.clock.Sub(x.state.since)
 	} else if op.Kind == step.Wait && op.Cause != step.CauseGrace {
