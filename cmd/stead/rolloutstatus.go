@@ -63,7 +63,7 @@ func halted(o object, s *spec.SetSpec, st *setStatus) error {
 	for _, c := range st.Conditions {
 		switch {
 		case c.Type == "Stalled" && c.Status == "True" && strings.Contains(c.Message, "stead "): // it names what helps
-			return "", fmt.Errorf("the update of set %s is stalled (%s): %s", name, c.Reason, c.Message)
+			return fmt.Errorf("the update of set %s is stalled (%s): %s", name, c.Reason, c.Message)
 		case c.Type == "Stalled" && c.Status == "True":
 			return fmt.Errorf("the update of set %s is stalled (%s): %s; apply what is right, or go back with 'stead rollout undo %s'", name, c.Reason, c.Message, name)
 		case c.Type == "Progressing" && c.Reason == "Paused":
