@@ -12,7 +12,7 @@ import (
 // next one starts in the same step, so that marks cost no revision of their own
 // on the way to ready.
 func (s *step) mark() {
-	for _, i := range s.wanted {
+	for i := range s.seats {
 		t := &s.seats[i]
 		if !s.firstReady(t) {
 			continue

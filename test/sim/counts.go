@@ -38,7 +38,7 @@ var (
 	seldom = []string{
 		"life over by its deadline", "guarded life replaced elsewhere", "guarded life killed by its logger",
 		"fault: agent dies between ledger and record", "blocked: Unwatched", "blocked: Unconfirmed",
-		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "blocked: Restored",
+		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "life begun beside data of an earlier set", "blocked: Restored",
 		"lapsed member replaced alone", "lapsed member replaced after the deadline", "blocked: NodeReconnected",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
 		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",

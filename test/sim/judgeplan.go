@@ -54,6 +54,11 @@ func (c *court) nobodys(a plan.Action) {
 		}
 	case plan.VoidRequest:
 		return
+	case plan.ForgetBootstrapped:
+		if c.x.Set == nil && !slices.ContainsFunc(c.x.Slots, keepsData) {
+			c.w.did("ForgetBootstrapped of a set that is gone")
+			return
+		}
 	case plan.RestoreVolume:
 		if c.x.Set == nil && c.slot(a.Volume.ID.Ordinal).Member == nil {
 			return
@@ -74,6 +79,15 @@ func (c *court) nobodys(a plan.Action) {
 	} else {
 		c.fail("orphans", "%s is done for an orphaned set", actionName(a))
 	}
+}
+
+func keepsData(s plan.Slot) bool {
+	for _, v := range s.Volumes {
+		if v.Fate != spec.FateReclaiming {
+			return true
+		}
+	}
+	return false
 }
 
 func actionName(a plan.Action) string {

@@ -142,6 +142,17 @@ func forgetDue(w *plan.World) {
 	}
 }
 
+// forgetData takes the volumes of an earlier set for ones that this set has used.
+func forgetData(w *plan.World) {
+	w.WasBootstrapped = false
+	for i := range w.Slots {
+		if rec := w.Slots[i].Identity; rec != nil && w.Set != nil {
+			mine := *rec
+			mine.ReadyOnce, w.Slots[i].Identity = w.Set.UID, &mine
+		}
+	}
+}
+
 func forgetVolumes(w *plan.World) {
 	for i := range w.Slots {
 		w.Slots[i].Volumes = nil

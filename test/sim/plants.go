@@ -76,6 +76,7 @@ var Plants = []Plant{
 	{Name: "forgets-what-is-due", Judges: "due", See: forgetDue},
 	{Name: "lowest-first", Judges: "order, churn, floor", Say: lowestFirst},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
+	{Name: "forgets-the-data", Judges: "data", See: forgetData, Often: volumes},
 	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
 	{Name: "forgets-the-fate", Judges: "volumes", Say: forgetFates, Often: volumes},
 	{Name: "forgets-one-that-is-over", Judges: "volumes", Say: forgetOver, Often: volumes},
