@@ -24,6 +24,21 @@ type Network interface {
 	Attached(ctx context.Context) ([]spec.Identity, error)
 }
 
+// SubPath names a part of a volume that a container mounts.
+type SubPath struct {
+	ID        spec.Identity
+	Container string
+	// Index is that of the mount in the container's template.
+	Index int
+	// Volume is the volume's name in the template and Dir its directory, as Ensure or
+	// Scratch returned it.
+	Volume, Dir string
+	// Path is relative, without "..".
+	Path string
+	// FSGroup may write in what is made; nil: root alone.
+	FSGroup *int64
+}
+
 // Trashed is a volume in the trash of a node.
 type Trashed struct {
 	ID     spec.Identity
@@ -95,8 +110,15 @@ type Volumes interface {
 	// Scratch makes an empty directory for one life (emptyDir; memory: tmpfs of at
 	// most sizeBytes, 0: half of the machine's memory), or returns that of the same token.
 	Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error)
-	// RemoveScratch unmounts and deletes everything Scratch made for the identity.
+	// SubPath resolves a path inside a volume, makes it as a directory if nothing is
+	// there, and returns where exactly that is mounted on the host: no member can make
+	// that path show anything else. It is asked for at every creation of a container,
+	// and replaces what it mounted for the creation before. A path that leaves the
+	// volume through a link is refused.
+	SubPath(ctx context.Context, s SubPath) (string, error)
+	// RemoveScratch unmounts and deletes everything Scratch and SubPath made for the
+	// identity; what a SubPath showed is left as it is.
 	RemoveScratch(ctx context.Context, id spec.Identity) error
-	// Clean reports whether nothing Scratch made for the identity is left mounted.
+	// Clean reports whether nothing Scratch or SubPath made for the identity is left mounted.
 	Clean(ctx context.Context, id spec.Identity) (bool, error)
 }

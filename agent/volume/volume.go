@@ -8,10 +8,12 @@
 //	<root>/volumes/.trash/<volume id>/                              given up; <class>/.trash likewise
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
+//	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
 //
 // The owner file stands beside the data, so that no database ever meets it.
 // Containers see only what lies below data or a scratch directory; every path is
-// walked with os.Root, so a symbolic link that one left there leads nowhere else.
+// walked with os.Root, so a symbolic link that one left there leads nowhere else, and
+// what a container is shown by subPath is mounted by descriptor.
 package volume
 
 import (
@@ -29,7 +31,8 @@ import (
 type Config struct {
 	// Root is the agent's directory on disk.
 	Root string
-	// RunDir is the agent's directory on tmpfs; scratch in memory is mounted below it.
+	// RunDir is the agent's directory on tmpfs; scratch in memory and subPaths are
+	// mounted below it.
 	RunDir string
 	// Classes are the directories of storage classes, absolute and none inside another.
 	// spec.LocalClass is <root>/volumes unless it is named here. A directory that is
@@ -49,15 +52,16 @@ type Config struct {
 
 // Volumes is the body of runtime.Volumes on directories of this host.
 type Volumes struct {
-	cluster string
-	classes map[string]string // directory by storage class
-	shared  []string
-	node    spec.NodeName
-	scratch string // <root>/scratch
-	memory  string // <run>/scratch
-	boot    spec.BootID
-	clock   func() time.Duration
-	step    func(what string) error // tests fail here
+	cluster  string
+	classes  map[string]string // directory by storage class
+	shared   []string
+	node     spec.NodeName
+	scratch  string // <root>/scratch
+	memory   string // <run>/scratch
+	subpaths string // <run>/subpath
+	boot     spec.BootID
+	clock    func() time.Duration
+	step     func(what string) error // tests fail here
 }
 
 var _ runtime.Volumes = (*Volumes)(nil)
@@ -82,6 +86,7 @@ func New(config Config) (*Volumes, error) {
 		{&local, local},
 		{&v.scratch, filepath.Join(config.Root, "scratch")},
 		{&v.memory, filepath.Join(config.RunDir, "scratch")},
+		{&v.subpaths, filepath.Join(config.RunDir, "subpath")},
 	} {
 		if err := os.MkdirAll(d.dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make volumes: %w", err)
