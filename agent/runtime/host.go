@@ -58,7 +58,7 @@ const (
 	CauseVolumeForeign  = "VolumeForeign"  // another's stands in its place
 	CauseVolumeOccupied = "VolumeOccupied" // something stands there that is no volume, or uses it
 	CauseVolumeMissing  = spec.CauseVolumeMissing
-	CauseDiskMissing    = "DiskMissing"   // its storage class, or the directory of that, is not there
+	CauseDiskMissing    = "DiskMissing"   // its storage class, or the disk or directory of that, is not there
 	CauseVolumeRefused  = "VolumeRefused" // anything else
 )
 
@@ -82,9 +82,10 @@ type Volumes interface {
 	// Ensure makes or checks the directory of a volume and returns its path. The
 	// owner file must name cluster, identity and volume id; ErrForeign if it names
 	// another, ErrExists if there is data without an owner file. With fresh (no life
-	// was ever ready on it) a missing directory is made; without, it must be there:
-	// ErrAbsent, for an empty directory would be a silently lost volume. ErrNotFound: its
-	// storage class, or the directory of that, is not there.
+	// was ever ready on it) a missing directory is made, once: of a volume that this host
+	// made before, and of one that is not fresh, it must be there: ErrAbsent, for an empty
+	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
+	// directory of that, is not there, or is on another disk than it was at first.
 	Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, fsGroup *int64) (string, error)
 	// Reclaim moves a volume that nobody uses into the trash, and returns when that is
 	// durable; once it lies there, it has no effect. ErrAbsent: it is neither in its
@@ -102,10 +103,13 @@ type Volumes interface {
 	// prove nothing.
 	Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error)
 	// Trash lists what lies in the trash, by volume id. An entry that cannot be read is
-	// left out, and stays.
+	// left out, and stays; an error says that the list is not whole, and names what is
+	// not known: a storage class that is not there, an entry that cannot be read.
 	Trash(ctx context.Context) ([]Trashed, error)
 	// Erase deletes for ever what lies in the trash, and goes on where it was broken
-	// off; absent is no error. ErrExists: its time is not over; nothing was touched.
+	// off; absent is no error. ErrExists: its time is not over; ErrNotFound: its storage
+	// class is not there, so that nothing is known of it; ErrForeign: its owner file
+	// cannot be read or is another's. Nothing was touched then.
 	Erase(ctx context.Context, class string, id spec.VolumeID) error
 	// Scratch makes an empty directory for one life (emptyDir; memory: tmpfs of at
 	// most sizeBytes, 0: half of the machine's memory), or returns that of the same token.

@@ -6,6 +6,9 @@
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/data/        what is mounted
 //	<class>/<namespace>/<set>/<claim>-<ordinal>/…                   of a declared storage class
 //	<root>/volumes/.trash/<volume id>/                              given up; <class>/.trash likewise
+//	<class>/.stead-disk                                             which disk this is
+//	<root>/disks/<class>.json                                       which disk the class is on
+//	<root>/made/<volume id>.json                                    the volume was made
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
 //	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
@@ -21,6 +24,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
@@ -59,6 +63,8 @@ type Volumes struct {
 	scratch  string // <root>/scratch
 	memory   string // <run>/scratch
 	subpaths string // <run>/subpath
+	records  records
+	notes    sync.Mutex // of the trash, while one is read and written
 	boot     spec.BootID
 	clock    func() time.Duration
 	step     func(what string) error // tests fail here
@@ -100,6 +106,9 @@ func New(config Config) (*Volumes, error) {
 		}
 	}
 	var err error
+	if v.records, err = openRecords(config.Root); err != nil {
+		return nil, fmt.Errorf("make volumes: %w", err)
+	}
 	v.classes, err = classes(config.Classes, local)
 	if err != nil {
 		return nil, fmt.Errorf("make volumes: %w", err)
