@@ -91,7 +91,7 @@ func mountMemory(path string, sizeBytes int64) (bool, error) {
 
 // RemoveScratch implements runtime.Volumes. It fails while something is in use (a
 // shell that stands in it, say) and may be repeated.
-func (v *Volumes) RemoveScratch(_ context.Context, id spec.Identity) error {
+func (v *Volumes) RemoveScratch(ctx context.Context, id spec.Identity) error {
 	if err := checkIdentity(id); err != nil {
 		return fmt.Errorf("remove scratch of %s: %w", id, err)
 	}
@@ -99,7 +99,7 @@ func (v *Volumes) RemoveScratch(_ context.Context, id spec.Identity) error {
 		return fmt.Errorf("remove subPath mounts of %s: %w", id, err)
 	}
 	for _, top := range []string{v.memory, v.scratch} {
-		if err := removeTree(top, scratchOf(id)); err != nil {
+		if err := removeTree(ctx, top, scratchOf(id)); err != nil {
 			return fmt.Errorf("remove scratch of %s: %w", id, err)
 		}
 	}
@@ -108,7 +108,7 @@ func (v *Volumes) RemoveScratch(_ context.Context, id spec.Identity) error {
 
 // removeTree unmounts all at and below place, and deletes it once nothing is mounted
 // there: a deletion must not reach into what is.
-func removeTree(top, place string) error {
+func removeTree(ctx context.Context, top, place string) error {
 	if err := unmountAll(filepath.Join(top, place)); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func removeTree(top, place string) error {
 		return err
 	}
 	defer root.Close()
-	return root.RemoveAll(place)
+	return eraseTree(ctx, root, place)
 }
 
 // Clean implements runtime.Volumes, by the kernel's own list of mounts.

@@ -235,26 +235,3 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 	}
 	return v.records.remove(madeDir, string(id))
 }
-
-// eraseTree deletes path and all below it, following no link; absent is no error.
-func eraseTree(ctx context.Context, root *os.Root, path string) error {
-	found, err := root.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if found.IsDir() {
-		names, err := contents(root, path)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if err := errors.Join(ctx.Err(), eraseTree(ctx, root, filepath.Join(path, name))); err != nil {
-				return err
-			}
-		}
-	}
-	return root.RemoveAll(path) // also the unfinished owner file that contents leaves out
-}

@@ -15,8 +15,9 @@
 //
 // The owner file stands beside the data, so that no database ever meets it.
 // Containers see only what lies below data or a scratch directory; every path is
-// walked with os.Root, so a symbolic link that one left there leads nowhere else, and
-// what a container is shown by subPath is mounted by descriptor.
+// walked with os.Root or from descriptor to descriptor, so a symbolic link that one left
+// there leads nowhere else, and what a container is shown by subPath is mounted by
+// descriptor.
 package volume
 
 import (
