@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -295,18 +296,27 @@ func TestMediaIsSwappedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestSubPathsStayInTheirVolume(t *testing.T) {
-	dir := t.TempDir()
-	l := life()
-	l.Template.Spec.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/d", SubPath: "a/b"}}
-	must(t, MakeSubPaths(l, map[string]string{"data": dir}, nil))
-	must(t, MakeSubPaths(l, map[string]string{"data": dir}, nil))
-	if at, err := os.Stat(filepath.Join(dir, "a/b")); err != nil || !at.IsDir() {
-		t.Fatalf("got %v, want a directory", err)
+func TestWhatMembersWriteInIsMountedWhereTheHostResolvedIt(t *testing.T) {
+	l, group := life(), int64(7)
+	l.Template.Spec.SecurityContext = &spec.MemberSecurityContext{FSGroup: &group}
+	l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "etc"}}, {Name: "tmp", EmptyDir: &spec.EmptyDir{}}}
+	c := &l.Template.Spec.Containers[0]
+	c.VolumeMounts = []spec.VolumeMount{
+		{Name: "data", MountPath: "/all"}, {Name: "data", MountPath: "/a", SubPath: "a//b/"},
+		{Name: "conf", MountPath: "/c", SubPath: "c"}, {Name: "tmp", MountPath: "/t", SubPath: "t"},
 	}
-	must(t, os.RemoveAll(filepath.Join(dir, "a")))
-	must(t, os.Symlink("/etc", filepath.Join(dir, "a")))
-	if err := MakeSubPaths(l, map[string]string{"data": dir}, nil); err == nil {
-		t.Fatal("a link out of the volume was followed")
+	volumes := map[string]string{"data": "/v/data", "tmp": "/s/tmp"}
+	equal(t, "sub-paths", SubPaths(l, c, volumes), []runtime.SubPath{
+		{ID: l.Member.ID, Container: "db", Index: 1, Volume: "data", Dir: "/v/data", Path: "a/b", FSGroup: &group},
+		{ID: l.Member.ID, Container: "db", Index: 3, Volume: "tmp", Dir: "/s/tmp", Path: "t", FSGroup: &group},
+	})
+	got, err := Build(l, c, host, book(), Parts{Volumes: volumes, SubPaths: map[int]string{1: "/run/1", 3: "/run/3"}})
+	must(t, err)
+	var sources []string
+	for _, m := range got.Mounts {
+		if strings.HasPrefix(m.Source, "/v") || strings.HasPrefix(m.Source, "/s") || strings.HasPrefix(m.Source, "/run/") {
+			sources = append(sources, m.Target+" "+m.Source)
+		}
 	}
+	equal(t, "sources", sources, []string{"/a /run/1", "/all /v/data", "/t /run/3"})
 }

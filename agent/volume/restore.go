@@ -33,7 +33,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 		return err
 	}
 	defer root.Close()
-	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashIn(o.Class), string(o.Volume))
+	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashAt(o.Class), string(o.Volume))
 	stands, err := v.stands(root, place, want)
 	if err != nil {
 		return err

@@ -22,8 +22,16 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 	if w.life.Member.Bound > 0 {
 		log.Guard = w.c.Guard.Record(w.id)
 	}
+	subPaths := map[int]string{}
+	for _, s := range files.SubPaths(w.life, c, w.prepared.dirs) {
+		path, err := w.c.Volumes.SubPath(ctx, s)
+		if err != nil {
+			return err
+		}
+		subPaths[s.Index] = path
+	}
 	desc, err := files.Build(w.life, c, w.c.Node, w.c.Find, files.Parts{
-		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs, Log: log,
+		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs, SubPaths: subPaths, Log: log,
 	})
 	if err != nil {
 		return err
@@ -101,9 +109,6 @@ func (w *Worker) ensureVolumes(ctx context.Context) error {
 			return fmt.Errorf("volume %s: %w", v.Name, err)
 		}
 		dirs[v.Name] = dir
-	}
-	if err := files.MakeSubPaths(w.life, dirs, group); err != nil {
-		return err
 	}
 	w.prepared.volumes, w.prepared.dirs = true, dirs
 	return nil

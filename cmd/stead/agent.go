@@ -69,7 +69,7 @@ members running; the next one on the same --root takes them up again, and
 		},
 	}
 	agentFlags(purge, &p)
-	cmd.AddCommand(purge, checkCommand())
+	cmd.AddCommand(purge, checkCommand(), acceptDiskCommand())
 	return cmd
 }
 

@@ -105,7 +105,7 @@ var faults = []fault{
 		suite{"agent/volume", "^TestNothingIsMovedOverWhatStandsInItsPlace$"}},
 	{"S11", "agent/volume/ensure.go", "\t\tif have != want {", "\t\tif false {",
 		suite{"agent/volume", "^TestAVolumeOfAnotherOwnerIsRefusedAndUntouched$"}},
-	{"S11", "agent/volume/ensure.go", "\tif !fresh {\n\t\treturn fmt.Errorf(\"%w: %s was in use", "\tif false {\n\t\treturn fmt.Errorf(\"%w: %s was in use",
+	{"S11", "agent/volume/ensure.go", "\tif !fresh {\n\t\treturn fmt.Errorf(\"%w: %s was made", "\tif false {\n\t\treturn fmt.Errorf(\"%w: %s was made",
 		suite{"agent/volume", "^TestAUsedVolumeThatIsGoneIsNotMadeAnew$"}},
 	{"S11", "agent/volume/ensure.go", "case !fresh:", "case false:",
 		suite{"agent/volume", "^TestAUsedVolumeThatIsGoneIsNotMadeAnew$"}},

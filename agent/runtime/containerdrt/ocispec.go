@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -191,22 +190,38 @@ func (r *Runtime) mounts(s *oci.Spec, c runtime.Container) error {
 		if !filepath.IsAbs(m.Target) {
 			return fmt.Errorf("mount target %q is not absolute: %w", m.Target, runtime.ErrBadSpec)
 		}
-		if _, err := os.Stat(m.Source); err != nil {
+		options, err := bindOptions(m)
+		if err != nil {
 			return fmt.Errorf("mount for %s: %w", m.Target, err)
-		}
-		mode := "rw"
-		if m.ReadOnly {
-			mode = "ro"
 		}
 		target := filepath.Clean(m.Target)
 		all = slices.DeleteFunc(all, func(d specs.Mount) bool { return d.Destination == target })
-		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}})
+		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: options})
 	}
 	slices.SortStableFunc(all, func(a, b specs.Mount) int {
 		return strings.Count(a.Destination, "/") - strings.Count(b.Destination, "/")
 	})
 	s.Mounts = all
 	return nil
+}
+
+// bindOptions of a mount: no device and no set-user-id file that a member leaves in a
+// volume works. What the host forbids on the source stays forbidden: the kernel sets
+// the options of a bind mount anew when it gets any.
+func bindOptions(m runtime.Mount) ([]string, error) {
+	var source unix.Statfs_t
+	if err := unix.Statfs(m.Source, &source); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Source, err)
+	}
+	mode := "rw"
+	if m.ReadOnly || source.Flags&unix.ST_RDONLY != 0 {
+		mode = "ro"
+	}
+	options := []string{"rbind", "rprivate", mode, "nosuid", "nodev"}
+	if source.Flags&unix.ST_NOEXEC != 0 {
+		options = append(options, "noexec")
+	}
+	return options, nil
 }
 
 // limits sets what the container may use.

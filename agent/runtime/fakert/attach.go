@@ -120,7 +120,17 @@ func (h *Host) Scratch(ctx context.Context, id spec.Identity, token spec.Token, 
 	return fmt.Sprintf("/fake/scratch/%s/%s/%s", id, token, name), nil
 }
 
-// RemoveScratch forgets everything Scratch made for the identity.
+// SubPath mounts in name what stands beside a life's scratch.
+func (h *Host) SubPath(ctx context.Context, s runtime.SubPath) (string, error) {
+	if err := h.intercept(ctx, Call{"SubPath", s.ID, s.Container}); err != nil {
+		return "", err
+	}
+	path := fmt.Sprintf("subpath/%s/%d", s.Container, s.Index)
+	h.with(func() { h.scratch[scratchKey{s.ID, path}] = spec.Token{} })
+	return fmt.Sprintf("/fake/%s/%s", s.ID, path), nil
+}
+
+// RemoveScratch forgets everything Scratch and SubPath made for the identity.
 func (h *Host) RemoveScratch(ctx context.Context, id spec.Identity) error {
 	if err := h.intercept(ctx, Call{Op: "RemoveScratch", ID: id}); err != nil {
 		return err

@@ -79,6 +79,14 @@ func main() {
 		facts()
 	case "write":
 		check(os.WriteFile(args[1], []byte(args[2]), 0o600))
+	case "plant": // a link to TARGET in place of the directory PATH
+		check(os.RemoveAll(args[1]))
+		check(os.Symlink(args[2], args[1]))
+	case "swap": // the directory DIR and the link LINK, without end
+		ready("swapping")
+		for {
+			check(unix.Renameat2(unix.AT_FDCWD, args[1], unix.AT_FDCWD, args[2], unix.RENAME_EXCHANGE))
+		}
 	case "read":
 		text, err := os.ReadFile(args[1])
 		check(err)
