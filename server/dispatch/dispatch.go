@@ -55,6 +55,7 @@ type Server struct {
 	pictures *publisher
 	pings    *pinger
 	reports  *committer
+	refusals *refusals
 
 	stopping chan struct{}  // closed when Run's context ends
 	streams  sync.WaitGroup // goroutines of streams; Run waits for them
@@ -84,6 +85,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.World), pictures: newPublisher(cfg.World, cfg.Domain),
 		pings: newPinger(cfg.Store, cfg.TTL), reports: newCommitter(cfg.Store, cfg.World, cfg.Logger),
+		refusals: newRefusals(cfg.Logger),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
 	s.broker.far, s.broker.pass = s.elsewhere, s.pass

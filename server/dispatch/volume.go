@@ -99,9 +99,8 @@ func wellFormed(r spec.VolumeReport) bool {
 	return r.ID.Ordinal >= 0
 }
 
-// putVolumes stores what the node said, guarded by the session; what was erased is
-// forgotten, and so is what a full trash does not hold. again: the store could not
-// take it now.
+// putVolumes stores what the node said of volumes that are its own, guarded by the session;
+// what was erased is forgotten. again: the store could not take it now, or it changed.
 func (se *session) putVolumes() (again bool, err error) {
 	se.mu.Lock()
 	heard := se.said
@@ -111,16 +110,18 @@ func (se *session) putVolumes() (again bool, err error) {
 		return false, nil
 	}
 	var units []store.Txn
-	se.server.cfg.World.Look(func(v world.View) { units = heard.units(v, se.node) })
+	var foreign []string
+	se.server.cfg.World.Look(func(v world.View) { units, foreign = heard.units(v, se.node) })
+	if len(foreign) > 0 {
+		se.server.refusals.add(se.node, LimitOwner, len(foreign), foreign[0])
+	}
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
 	shared := []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)}
 	for _, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
-		switch {
-		case errors.Is(o.Err, store.ErrConflict):
+		again = again || o.Err != nil
+		if errors.Is(o.Err, store.ErrConflict) && !se.lives(ctx) {
 			return false, errOver
-		case o.Err != nil:
-			again = true
 		}
 	}
 	if again {
@@ -129,32 +130,47 @@ func (se *session) putVolumes() (again bool, err error) {
 	return again, nil
 }
 
-// units are the writes of what was heard.
-func (s said) units(v world.View, node spec.NodeName) (units []store.Txn) {
-	write := func(op store.Op) { units = append(units, store.Txn{Then: []store.Op{op}}) }
-	left := map[spec.VolumeID]bool{}
-	for _, old := range v.VolumeReportsOn(node) {
-		left[old.Volume] = old.State == spec.VolumeLeft
+// lives reads whether the session is still the store's; an unknown answer is yes.
+func (se *session) lives(ctx context.Context) bool {
+	key := store.SessionKey(se.node)
+	_, kvs, err := se.server.cfg.Store.Get(ctx, key)
+	return err != nil || se.owns(kvs[key])
+}
+
+// units are the writes of what was heard, each guarded by what the store knows of the
+// volume; foreign says what was not the node's to say.
+func (s said) units(v world.View, node spec.NodeName) (units []store.Txn, foreign []string) {
+	own := newOwner(v, node)
+	write := func(r *spec.VolumeReport, op store.Op) {
+		units = append(units, store.Txn{If: []store.Guard{
+			store.Seen(store.VolumeKey(r.ID, r.Claim), v.VolumeRev(r.ID, r.Claim)),
+			store.Seen(op.Key, v.VolumeReportRev(r.ID, r.Claim, r.Volume)),
+		}, Then: []store.Op{op}})
 	}
+	key := func(r *spec.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) }
 	if s.full {
 		for _, old := range v.VolumeReportsOn(node) {
-			if _, there := s.reports[old.Volume]; !there && !left[old.Volume] {
-				write(store.Del(store.VolumeReportKey(old.ID, old.Claim, old.Volume)))
+			// What no record names stays until the node has looked and says Erased: that it
+			// is this node's is known by nothing else.
+			_, there := s.reports[old.Volume]
+			if now := v.Volume(old.ID, old.Claim); !there && now != nil && now.UID == old.Volume {
+				write(old, store.Del(key(old)))
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.reports)) {
-		r := s.reports[id]
-		key := store.VolumeReportKey(r.ID, r.Claim, r.Volume)
+		r, verdict, why := own.judge(s.reports[id])
 		switch {
+		case verdict == stale:
+			foreign = append(foreign, why)
+		case verdict == known:
 		case r.State == spec.VolumeErased:
-			write(store.Del(key))
-		case r.State == spec.VolumeRefused && left[id]: // it tries again
+			write(&r, store.Del(key(&r)))
 		default:
-			write(store.Put(key, store.Encode(r)))
+			write(&r, store.Put(key(&r), store.Encode(r)))
 		}
 	}
-	return units
+	return units, foreign
 }
 
 // unhear keeps what could not be stored, unless the node said something newer.
