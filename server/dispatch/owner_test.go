@@ -48,9 +48,9 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
 		{"a claim to proof that it has not", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Node = "n1" }),
 			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
-		{"long words are cut", &kept, nil, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", 1<<16) }),
+		{"long words are cut", &kept, nil, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", 1<<14) }),
 			with(said, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", volumeTextBytes) }), ""},
-		{"what is too long beside them is not stored", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Class = strings.Repeat("c", 1<<16) }),
+		{"what is too long beside them is not stored", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Class = strings.Repeat("c", 1<<14) }),
 			nil, "more than 4096 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

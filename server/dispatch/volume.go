@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -64,7 +65,11 @@ type said struct {
 
 // hear takes what the node says of volumes. It does not block.
 func (se *session) hear(m *proto.VolumeReports) {
-	reports, err := wire.ToDocuments[spec.VolumeReport](m.GetReportsJson())
+	docs := slices.DeleteFunc(m.GetReportsJson(), func(d []byte) bool { return len(d) > reportBytes })
+	if n := len(m.GetReportsJson()) - len(docs); n > 0 {
+		se.server.refusals.add(se.node, LimitReports, n, fmt.Sprintf("what it says of a volume has more than %d bytes", reportBytes))
+	}
+	reports, err := wire.ToDocuments[spec.VolumeReport](docs)
 	if err != nil {
 		se.abort(codes.InvalidArgument, err.Error())
 		return
@@ -82,7 +87,11 @@ func (se *session) hear(m *proto.VolumeReports) {
 			se.abort(codes.InvalidArgument, "a report names no volume")
 			return
 		}
-		r.Node = se.node
+		if _, there := se.said.reports[r.Volume]; !there && len(se.said.reports) >= maxSaid {
+			se.server.refusals.add(se.node, LimitReports, 1, fmt.Sprintf("it speaks of more than %d volumes at once", maxSaid))
+			continue
+		}
+		r.Node, r.Cause, r.Message = se.node, cut(r.Cause, causeBytes), cut(r.Message, volumeTextBytes)
 		se.said.reports[r.Volume] = r
 	}
 	se.moved = true
@@ -104,10 +113,17 @@ func wellFormed(r spec.VolumeReport) bool {
 func (se *session) putVolumes() (again bool, err error) {
 	se.mu.Lock()
 	heard := se.said
-	se.said = said{}
+	may := se.server.writes.may(se.node)
+	if may {
+		se.said = said{}
+	}
 	se.mu.Unlock()
-	if !heard.full && len(heard.reports) == 0 {
+	switch {
+	case !heard.full && len(heard.reports) == 0:
 		return false, nil
+	case !may:
+		se.server.refusals.add(se.node, LimitRate, 1, "it speaks of volumes more than the store can keep; the newest is stored later")
+		return true, nil
 	}
 	var units []store.Txn
 	var foreign []string
@@ -118,7 +134,8 @@ func (se *session) putVolumes() (again bool, err error) {
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
 	shared := []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)}
-	for _, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
+	for i, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
+		se.server.writes.spend(se.node, len(units[i].Then[0].Key)+len(units[i].Then[0].Value))
 		again = again || o.Err != nil
 		if errors.Is(o.Err, store.ErrConflict) && !se.lives(ctx) {
 			return false, errOver
