@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -218,8 +219,16 @@ func (s *session) sendReports(due []spec.Report) error {
 	if err != nil {
 		return err
 	}
-	return s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: docs}}})
+	for part := range slices.Chunk(docs, reportsAtOnce) {
+		if err := s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: part}}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// reportsAtOnce keeps a message far below the 4 MiB that a server takes of a node.
+const reportsAtOnce = 100
 
 // receive takes what the server says until the stream ends.
 func (s *session) receive(ctx context.Context, group *sync.WaitGroup) error {

@@ -26,6 +26,7 @@ var (
 	quotaGauge    = prometheus.NewDesc("stead_store_quota_bytes", "Size at which the store refuses writes; absent when it is not known.", nil, nil)
 	alarmGauge    = prometheus.NewDesc("stead_store_alarm", "1 while the store complains, as NOSPACE.", nil, nil)
 	answerGauge   = prometheus.NewDesc("stead_store_answer_seconds", "How long the store took to answer this scrape; absent when it did not.", nil, nil)
+	ignoredCount  = prometheus.NewDesc("stead_ignored_total", "What nodes and strangers said that this server did not take, by the limit that it broke.", []string{"limit"}, nil)
 	planTime      = prometheus.NewDesc("stead_plan_seconds", "How long it took to decide about one set.", nil, nil)
 	commitTime    = prometheus.NewDesc("stead_commit_seconds", "How long the store took for the decisions about one set.", nil, nil)
 )
@@ -42,7 +43,7 @@ type gauges struct {
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		setsGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
-		bytesGauge, quotaGauge, alarmGauge, answerGauge, planTime, commitTime,
+		bytesGauge, quotaGauge, alarmGauge, answerGauge, ignoredCount, planTime, commitTime,
 	} {
 		out <- d
 	}
@@ -71,6 +72,11 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	for d, h := range map[*prometheus.Desc]engine.Histogram{planTime: stats.Plan, commitTime: stats.Commit} {
 		out <- prometheus.MustNewConstHistogram(d, h.Count, h.Seconds, h.Buckets)
+	}
+	for _, counts := range []map[dispatch.Limit]int64{g.d.Refusals(), g.s.book.numbers()} {
+		for limit, n := range counts {
+			out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), string(limit))
+		}
 	}
 	g.store(tell)
 }

@@ -132,6 +132,7 @@ type Server struct {
 	world   *world.Cache
 	engine  *engine.Engine
 	serving chan struct{} // closed when both APIs answer
+	book    refusals
 
 	addresses []string // for other hosts; written before serving is closed
 }

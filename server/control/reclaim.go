@@ -85,11 +85,15 @@ func waits(effects []string, silent bool, node spec.NodeName) []string {
 
 // RestoreVolume implements proto.ControlServer.
 func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeRequest) (*proto.VolumeResponse, error) {
-	said, err := s.findTrashed(ctx, r.GetNamespace(), r.GetName())
+	said, err := s.findTrashed(ctx, r.GetNamespace(), r.GetName(), spec.NodeName(r.GetNode()))
 	if err != nil {
 		return nil, err
 	}
-	q := spec.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: spec.VerbRestore}
+	if r.GetNode() == "" && said.Unproven {
+		return nil, status.Errorf(codes.FailedPrecondition, "only node %s itself says that it has volume %s: this store never knew of it there, "+
+			"which is so after a restore from a backup, or when the node lies; if you trust that node, say so: --node %s", said.Node, said.Volume, said.Node)
+	}
+	q := spec.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: spec.VerbRestore, Node: said.Node}
 	out := &proto.VolumeResponse{Volume: string(said.Volume)}
 	return out, s.ask(ctx, q, &said, false, func(w plan.World) {
 		out.Effects = waits([]string{fmt.Sprintf("brings back volume %s (%s), number %d, from the trash of node %s",
@@ -98,20 +102,27 @@ func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeReques
 }
 
 // findTrashed is the volume in the trash that a person names by its id, as it is shown,
-// or, if there is no other in the trash, by the name that it had.
-func (s *Server) findTrashed(ctx context.Context, ns, name string) (spec.VolumeReport, error) {
+// or, if there is no other in the trash, by the name that it had. node has it; "": any, and
+// what nodes say without proof comes last.
+func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.NodeName) (spec.VolumeReport, error) {
 	all, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, query{ns: namespace(ns)})
 	if err != nil {
 		return spec.VolumeReport{}, err
 	}
 	var found []spec.VolumeReport
-	var names []string
 	for _, r := range all {
 		had := spec.VolumeName(r.ID, r.Claim)
-		if r.State == spec.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) {
+		if r.State == spec.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) &&
+			(node == "" || r.Node == node) {
 			found = append(found, r)
-			names = append(names, fmt.Sprintf("%s is the claim %s of %s, number %d on node %s", r.Volume, r.Claim, r.ID.MemberName(), r.Number, r.Node))
 		}
+	}
+	if proven := slices.DeleteFunc(slices.Clone(found), func(r spec.VolumeReport) bool { return r.Unproven }); node == "" && len(proven) > 0 {
+		found = proven
+	}
+	var names []string
+	for _, r := range found {
+		names = append(names, fmt.Sprintf("%s is the claim %s of %s, number %d on node %s", r.Volume, r.Claim, r.ID.MemberName(), r.Number, r.Node))
 	}
 	switch len(found) {
 	case 0:

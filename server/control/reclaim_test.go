@@ -187,6 +187,42 @@ func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 	refused(t, restore("fedcba9876543210"), codes.FailedPrecondition, "has another volume", "v1")
 }
 
+// What only a node's word puts into its trash comes back when a person names the node, and
+// is never taken for what the store knew to lie elsewhere.
+func TestAVolumeThatOnlyItsNodeKnowsComesBackWhenTheNodeIsNamed(t *testing.T) {
+	r := newRig(t)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	trashed := func(volume spec.VolumeID, node spec.NodeName, unproven bool) {
+		r.record(store.VolumeReportKey(id, "data", volume), spec.VolumeReport{
+			ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: node, State: spec.VolumeTrashed, Unproven: unproven,
+		})
+	}
+	restore := func(node string) error {
+		_, err := r.api.RestoreVolume(r.ctx, &proto.RestoreVolumeRequest{Name: "data-db-2", Node: node})
+		return err
+	}
+	trashed("0123456789abcdef", "evil", true)
+	refused(t, restore(""), codes.FailedPrecondition, "only node evil itself says", "--node evil")
+	refused(t, restore("n1"), codes.NotFound, "lies in the trash")
+	if _, asked := r.request(id, "data"); asked {
+		t.Fatal("what was refused was written")
+	}
+	if err := restore("evil"); err != nil {
+		t.Fatal(err)
+	}
+	if q, _ := r.request(id, "data"); q.Volume != "0123456789abcdef" || q.Node != "evil" {
+		t.Errorf("asked %+v", q)
+	}
+	trashed("fedcba9876543210", "n1", false)
+	if err := restore(""); err != nil {
+		t.Fatal(err)
+	}
+	if q, _ := r.request(id, "data"); q.Volume != "fedcba9876543210" || q.Node != "n1" {
+		t.Errorf("asked %+v; want what the store knew", q)
+	}
+}
+
 func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.apply(setYAML); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,9 @@ func readHello(h *proto.Hello) (guest, error) {
 	}
 	if g.node == "" || g.uid == "" || g.boot == "" {
 		return g, status.Error(codes.InvalidArgument, "hello names no node, uid or boot")
+	}
+	if why := tooMuch(h.GetInventory(), h.GetFactsJson()); why != "" {
+		return g, status.Errorf(codes.ResourceExhausted, "hello of node %s is refused: %s", g.node, why)
 	}
 	if err := json.Unmarshal(h.GetFactsJson(), &g.facts); err != nil {
 		return g, status.Errorf(codes.InvalidArgument, "hello of node %s: decode facts: %v", g.node, err)
@@ -148,11 +152,31 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 		return nil, nil, status.Errorf(codes.FailedPrecondition,
 			"this machine has joined as %s; it cannot also be %s", other, g.node)
 	}
+	if err := s.afford(g); err != nil {
+		return nil, nil, err
+	}
 	se, err := s.enter(ctx, g, t, resumed)
 	if err != nil {
 		return nil, nil, err
 	}
+	s.writes.spend(g.node, len(store.Encode(g.facts)))
 	return se, s.welcome(t, se.id), nil
+}
+
+// afford refuses a node that has had more written than it may, or whose strays are more
+// than it may have.
+func (s *Server) afford(g guest) error {
+	limit, why := LimitHello, ""
+	switch n := len(g.facts.Strays); {
+	case n > maxStrays:
+		why = fmt.Sprintf("it says that it runs %d lives that the store does not know, of at most %d", n, maxStrays)
+	case !s.writes.may(g.node):
+		limit, why = LimitRate, "it had more written than the store can keep; it may come again in a while"
+	default:
+		return nil
+	}
+	s.refusals.add(g.node, limit, 1, why)
+	return status.Errorf(codes.ResourceExhausted, "node %s: %s", g.node, why)
 }
 
 func (s *Server) welcome(t threshold, session spec.SessionID) *proto.Welcome {

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/stead-project/stead/spec"
@@ -32,10 +31,8 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 	if m == nil || m.Token != r.Token || !at.holds(m) {
 		return r, stale
 	}
+	r = bounded(r)
 	r.Node = at.node
-	if len(r.Message) > messageBytes {
-		r.Message = strings.ToValidUTF8(r.Message[:messageBytes], "")
-	}
 	if r.Phase.Over() {
 		r.Ready = false
 	}

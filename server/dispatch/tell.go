@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -85,6 +86,13 @@ func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
 	if slices.Equal(aliens, se.facts.Strays) {
 		return false, nil
 	}
+	if len(aliens) > maxStrays {
+		se.overdo(LimitHello, fmt.Sprintf("it runs %d lives that the store does not know, of at most %d", len(aliens), maxStrays))
+		return false, context.Cause(se.ctx)
+	}
+	if !se.server.writes.may(se.node) {
+		return true, nil
+	}
 	facts := se.facts
 	facts.Strays = aliens
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
@@ -99,6 +107,7 @@ func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
 	case err != nil:
 		return true, nil
 	}
+	se.server.writes.spend(se.node, len(store.Encode(facts)))
 	se.facts = facts
 	return false, nil
 }

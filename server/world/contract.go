@@ -48,7 +48,9 @@ type View interface {
 	Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev)
 	Volumes(ref spec.SetRef) []*spec.Volume
 	VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev
-	// VolumeReportRev is the mod-revision of what was said of a volume; 0: absent.
+	// VolumeReport is what a node said of a volume, whichever turn it was in; nil: nothing.
+	VolumeReport(id spec.Identity, c spec.ClaimName, v spec.VolumeID) *spec.VolumeReport
+	// VolumeReportRev is its mod-revision, also of an unreadable one; 0: absent.
 	VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev
 	// VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
 	// nil and 0: nothing.

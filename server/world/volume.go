@@ -16,8 +16,8 @@ type volumeKey struct {
 	volume spec.VolumeID
 }
 
-// heard is what was said of the present volumes in their present turn, and of those that
-// a person wants back; nil: nothing.
+// heard is what their nodes said of the present volumes in their present turn, and what the
+// node that a person named said of one that is wanted back; nil: nothing.
 func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 	var out map[spec.ClaimName]*spec.VolumeReport
 	hear := func(claim spec.ClaimName, r *spec.VolumeReport) {
@@ -30,7 +30,8 @@ func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 		if q.record == nil || q.record.Verb != spec.VerbRestore || l.volumes[claim].mod != 0 {
 			continue
 		}
-		if r := l.said[volumeKey{claim, q.record.Volume}].record; r != nil {
+		r := l.said[volumeKey{claim, q.record.Volume}].record
+		if r != nil && (r.Node == q.record.Node || q.record.Node == "" && !r.Unproven) {
 			hear(claim, r)
 		}
 	}
@@ -121,6 +122,10 @@ func byKey[T any](m map[string]*T) []*T {
 
 func (s *state) Volume(id spec.Identity, c spec.ClaimName) *spec.Volume {
 	return s.lookup(id).volumes[c].record
+}
+
+func (s *state) VolumeReport(id spec.Identity, c spec.ClaimName, v spec.VolumeID) *spec.VolumeReport {
+	return s.lookup(id).said[volumeKey{c, v}].record
 }
 
 func (s *state) VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev {
