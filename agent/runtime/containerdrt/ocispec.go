@@ -3,17 +3,14 @@ package containerdrt
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
-	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/pkg/cap"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	kernelseccomp "github.com/containerd/containerd/v2/pkg/seccomp"
@@ -46,14 +43,13 @@ func (r *Runtime) build(c runtime.Container, img ocispec.ImageConfig) oci.SpecOp
 		if err != nil {
 			return fmt.Errorf("root filesystem: %w", err)
 		}
-		var problem error // apart, because the mount would put its own words around it
-		err = mount.WithReadonlyTempMount(ctx, mounts, func(root string) error {
-			if problem = user(ctx, s, c, img.User, root); problem == nil {
-				problem = checkCommand(s, c, root)
+		err = r.lookInto(rec.ID, mounts, func(root string) (err error) {
+			if s.Process.User, err = user(c, img.User, root); err != nil {
+				return err
 			}
-			return nil
+			return checkCommand(s, c, root)
 		})
-		if err := errors.Join(problem, err); err != nil {
+		if err != nil {
 			return err
 		}
 		if err := r.isolate(ctx, s, c); err != nil {
@@ -95,40 +91,6 @@ func environment(c runtime.Container, img ocispec.ImageConfig) []string {
 		out = append(out, e)
 	}
 	return out
-}
-
-// user resolves who runs, from the files in the root filesystem.
-func user(ctx context.Context, s *oci.Spec, c runtime.Container, image, root string) error {
-	name := image
-	if c.User != nil {
-		name = strconv.FormatInt(*c.User, 10)
-	}
-	path := s.Root.Path
-	s.Root.Path = root
-	defer func() { s.Root.Path = path }()
-	rec := &containers.Container{} // without a snapshot the options look below Root.Path
-	if name != "" {
-		if err := oci.WithUser(name)(ctx, nil, rec, s); err != nil {
-			return fmt.Errorf("no user %q in image %s: %w: %w", name, c.Image, runtime.ErrBadSpec, err)
-		}
-	}
-	uid := s.Process.User.UID
-	if c.NonRoot && uid == 0 {
-		return fmt.Errorf("runAsNonRoot, but image %s runs as root; write runAsUser: %w", c.Image, runtime.ErrBadSpec)
-	}
-	if err := oci.WithAdditionalGIDs(strconv.FormatUint(uint64(uid), 10))(ctx, nil, rec, s); err != nil {
-		return fmt.Errorf("groups of user %q in image %s: %w: %w", name, c.Image, runtime.ErrBadSpec, err)
-	}
-	if c.Group != nil {
-		s.Process.User.GID = uint32(*c.Group)
-	}
-	gids := append(s.Process.User.AdditionalGids, s.Process.User.GID)
-	for _, g := range c.SupplementalGroups {
-		gids = append(gids, uint32(g))
-	}
-	slices.Sort(gids)
-	s.Process.User.AdditionalGids = slices.Compact(gids)
-	return nil
 }
 
 // isolate sets namespaces, cgroup and capabilities.
