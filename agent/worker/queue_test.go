@@ -66,3 +66,17 @@ func TestAnOperationThatHangsGivesItsPlaceBack(t *testing.T) {
 		}
 	})
 }
+
+func TestAContainerThatWasRefusedProcessesIsToldAndRunsOn(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.host.Refuse(cid, 3)
+		time.Sleep(31 * time.Second) // until it is looked at again
+		n.wantLast("the limit", func(r spec.Report) bool { return r.Cause == causeProcesses && r.Ready })
+		time.Sleep(6 * time.Minute)
+		n.wantLast("nothing any more", func(r spec.Report) bool { return r.Cause == "" && r.Ready })
+		n.wantStarts(tok(5), 1)
+	})
+}

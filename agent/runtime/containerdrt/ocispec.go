@@ -18,6 +18,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/stead-project/stead/agent/cgroup"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
@@ -132,6 +133,9 @@ func (r *Runtime) Cgroup(id spec.Identity) string {
 	return filepath.Join(r.cgroups.Parent(), memberDir(id))
 }
 
+// Bound sets what all members together may use.
+func (r *Runtime) Bound(b cgroup.Bounds) error { return r.cgroups.Bound(b) }
+
 // Put moves a process of ours that is no member's into a cgroup of its own below our
 // parent, which Purge ends with all else. No member's has a name without a dot.
 func (r *Runtime) Put(name string, pid int) error { return r.cgroups.Put(name, pid) }
@@ -189,6 +193,9 @@ func (r *Runtime) limits(s *oci.Spec, c runtime.Container) {
 		if r.cgroups.SwapCounted() {
 			res.Memory.Swap = &limit // memory and swap together: no swap
 		}
+	}
+	if most := r.cfg.MaxProcesses; most > 0 {
+		res.Pids = &specs.LinuxPids{Limit: &most}
 	}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
