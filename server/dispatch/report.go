@@ -31,6 +31,7 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 	if m == nil || m.Token != r.Token || !at.holds(m) {
 		return r, stale
 	}
+	r = plain(r)
 	r.Node = at.node
 	if len(r.Message) > messageBytes {
 		r.Message = strings.ToValidUTF8(r.Message[:messageBytes], "")
