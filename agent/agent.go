@@ -74,6 +74,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.gallery = newGallery(a.c.RunDir, a.log)
 	a.takeBook()
 	a.c.Pictures(a.gallery.all())
+	if hosts := a.gallery.nodes(); hosts != nil {
+		a.c.Hosts(hosts)
+	}
 
 	if err := a.beginGuard(ctx); err != nil {
 		return err

@@ -115,6 +115,9 @@ type Status struct {
 	Started time.Time
 	Labels  map[string]string
 	Image   string
+	// Refused counts the processes and threads that it could not make, because it had as
+	// many as it may, or all members together had.
+	Refused int64
 	// StopSignal is what the image asks to be stopped with; 0: SIGTERM.
 	StopSignal int
 }

@@ -66,6 +66,8 @@ type Tuning struct {
 	Renew time.Duration // 1s
 	// Operation and Pull bound one operation and one pull of an image.
 	Operation, Pull time.Duration // 2m, 30m
+	// Place is how long one start may keep others waiting (Config.Starts).
+	Place time.Duration // 1m
 	// LogBytes and LogFiles are the size at which a log is rotated and how many stay.
 	LogBytes int64 // 10 MiB
 	LogFiles int   // 5
@@ -90,6 +92,7 @@ func (t Tuning) Filled() Tuning {
 	orDuration(&t.Renew, time.Second)
 	orDuration(&t.Operation, 2*time.Minute)
 	orDuration(&t.Pull, 30*time.Minute)
+	orDuration(&t.Place, time.Minute)
 	if t.LogBytes == 0 {
 		t.LogBytes = 10 << 20
 	}

@@ -45,7 +45,7 @@ const (
 // endOf says why a container ended, with the last line that it wrote: most programs
 // say there what they lack.
 func (w *Worker) endOf(ctx context.Context, b *box, st runtime.Status) ending {
-	e := endCause(b, st)
+	e := w.ending(b, st)
 	if e.cause != "Exited" || w.order == step.OrderStop {
 		return e
 	}

@@ -134,6 +134,12 @@ func (w *Worker) trouble(op step.Op) (cause, message string) {
 				"and is lost until it is restarted", name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
+		if b := w.boxes[name]; b.seen == step.Running && !b.crowded.IsZero() && time.Since(b.crowded) < crowdedTime {
+			return causeProcesses, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
+				"the host together have, and was refused more; see --max-processes of the agent", name)
+		}
+	}
 	if w.order == step.OrderStop {
 		return "", ""
 	}
@@ -155,6 +161,9 @@ func inContainer(name, message string) string {
 	}
 	return "container " + name + ": " + message
 }
+
+// crowdedTime is how long it is told that a container was refused a process.
+const crowdedTime = 5 * time.Minute
 
 func (w *Worker) containerReports() []spec.ContainerReport {
 	if w.life == nil {

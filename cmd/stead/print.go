@@ -80,7 +80,7 @@ func (p *printer) document(doc []byte) error {
 		return err
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, doc, "", "  "); err != nil {
+	if err := json.Indent(&pretty, plainJSON(doc), "", "  "); err != nil {
 		return err
 	}
 	pretty.WriteByte('\n')
@@ -141,6 +141,6 @@ func sortByAge(objects []*proto.Object) {
 // sayEffects prints what comes of an order.
 func sayEffects(out io.Writer, effects []string) {
 	for _, e := range effects {
-		fmt.Fprintln(out, "  "+e)
+		fmt.Fprintln(out, "  "+spec.Plain(e))
 	}
 }

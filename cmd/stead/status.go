@@ -60,7 +60,7 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 
 // fact prints one aligned line; a long text is the reader's terminal's to wrap.
 func fact(out io.Writer, name, format string, args ...any) {
-	fmt.Fprintf(out, "%-8s %s\n", name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(out, "%-8s %s\n", name, spec.Plain(fmt.Sprintf(format, args...)))
 }
 
 func sayServers(out io.Writer, i *proto.InfoResponse) {
@@ -148,12 +148,12 @@ func saySet(out io.Writer, p *proto.Object) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), conditionText(&st.SetStatus))
+	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), spec.Plain(conditionText(&st.SetStatus)))
 	waiting := slices.DeleteFunc(st.Members, func(m spec.MemberStatus) bool {
 		return m.Ready && m.Blocked == "" && m.Goal != spec.GoalStop
 	})
 	for _, m := range waiting[:min(len(waiting), shownLines)] {
-		fmt.Fprintf(out, "  %-12s %s\n", m.Name, memberState(m))
+		fmt.Fprintf(out, "  %-12s %s\n", m.Name, spec.Plain(memberState(m)))
 	}
 	if more := len(waiting) - shownLines; more > 0 {
 		fmt.Fprintf(out, "  and %d more; see 'stead describe set %s -n %s'\n", more, o.Metadata.Name, o.Metadata.Namespace)

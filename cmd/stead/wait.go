@@ -156,7 +156,7 @@ func (t *teller) line(who any, what string) {
 // say prints a line; mu is held.
 func (t *teller) say(who any, what string) {
 	t.last = time.Now()
-	fmt.Fprintf(t.out, "%6s  %s  %s\n", elapsed(t.began), who, what)
+	fmt.Fprintf(t.out, "%6s  %s  %s\n", elapsed(t.began), who, spec.Plain(what))
 }
 
 func (t *teller) members(s *spec.SetSpec, st *setStatus) {

@@ -39,14 +39,19 @@ const (
 	LimitRate Limit = "node-writes"
 )
 
-// bounded is the report with what is too long cut, as people read it.
+// bounded is the report with what is too long cut, and without what could control the
+// terminal of who reads it: a member's program has a say in messages.
 func bounded(r spec.Report) spec.Report {
-	r.Cause, r.Message = cut(r.Cause, causeBytes), cut(r.Message, messageBytes)
+	plain := func(text *string, most int) { *text = cut(spec.Plain(*text), most) }
+	plain(&r.Cause, causeBytes)
+	plain(&r.Message, messageBytes)
 	r.Containers = slices.Clone(r.Containers[:min(len(r.Containers), maxContainers)])
 	for i := range r.Containers {
 		c := &r.Containers[i]
-		c.Name, c.State = cut(c.Name, causeBytes), cut(c.State, causeBytes)
-		c.Cause, c.Image = cut(c.Cause, wordBytes), cut(c.Image, wordBytes)
+		plain(&c.Name, causeBytes)
+		plain(&c.State, causeBytes)
+		plain(&c.Cause, wordBytes)
+		plain(&c.Image, wordBytes)
 	}
 	return r
 }

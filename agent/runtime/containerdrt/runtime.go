@@ -47,6 +47,8 @@ type Config struct {
 	// Snapshotter keeps root filesystems. Default: overlayfs where the daemon has
 	// it, native otherwise.
 	Snapshotter string
+	// MaxProcesses is how many processes and threads a container may have; 0: any number.
+	MaxProcesses int64
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
 }

@@ -23,6 +23,7 @@ type container struct {
 	behaviour Behaviour
 	started   time.Time
 	exit      runtime.Exit
+	refused   int64         // processes, for its limit
 	done      chan struct{} // closed when it is no longer running
 }
 
@@ -255,6 +256,7 @@ func (c *container) status() runtime.Status {
 	s := runtime.Status{
 		ID: c.made.ID, Token: c.made.Token, Attempt: c.made.Attempt, State: c.state,
 		Started: c.started, Labels: maps.Clone(c.made.Labels), Image: c.made.Image,
+		Refused: c.refused,
 	}
 	if c.state == runtime.Exited {
 		s.Exit = c.exit

@@ -54,6 +54,17 @@ func main() {
 		_, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
 		check(err)
 		fmt.Println("forked")
+	case "forks": // starts COUNT processes that stay, or as many as it may
+		count, _ := strconv.Atoi(args[1])
+		for i := range count {
+			if _, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{}); err != nil {
+				fmt.Println("refused:", err)
+				break
+			} else if i == count-1 {
+				fmt.Println("all started")
+			}
+		}
+		time.Sleep(time.Hour)
 	case "cat": // stdin to stdout, until its end
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		check(err)
