@@ -31,6 +31,7 @@ const (
 	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
 	Control_FenceNode_FullMethodName     = "/stead.v1.Control/FenceNode"
 	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
+	Control_Restore_FullMethodName       = "/stead.v1.Control/Restore"
 	Control_Delete_FullMethodName        = "/stead.v1.Control/Delete"
 	Control_ReclaimVolume_FullMethodName = "/stead.v1.Control/ReclaimVolume"
 	Control_RestoreVolume_FullMethodName = "/stead.v1.Control/RestoreVolume"
@@ -81,6 +82,12 @@ type ControlClient interface {
 	FenceNode(ctx context.Context, in *FenceNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// RemoveNode forgets a silent node of which nothing is left. Codes: as FenceNode.
 	RemoveNode(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// Restore declares that the store was restored from a backup: it gets a new epoch, and
+	// nothing is done before each node has said what it runs. With off it excuses nodes from
+	// that, which are off. Info tells how it stands. Codes: FAILED_PRECONDITION a restore is
+	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
+	// something changed meanwhile.
+	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
@@ -244,6 +251,16 @@ func (c *controlClient) RemoveNode(ctx context.Context, in *RemoveNodeRequest, o
 	return out, nil
 }
 
+func (c *controlClient) Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_Restore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteResponse)
@@ -379,6 +396,12 @@ type ControlServer interface {
 	FenceNode(context.Context, *FenceNodeRequest) (*EditResponse, error)
 	// RemoveNode forgets a silent node of which nothing is left. Codes: as FenceNode.
 	RemoveNode(context.Context, *RemoveNodeRequest) (*EditResponse, error)
+	// Restore declares that the store was restored from a backup: it gets a new epoch, and
+	// nothing is done before each node has said what it runs. With off it excuses nodes from
+	// that, which are off. Info tells how it stands. Codes: FAILED_PRECONDITION a restore is
+	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
+	// something changed meanwhile.
+	Restore(context.Context, *RestoreRequest) (*EditResponse, error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
@@ -448,6 +471,9 @@ func (UnimplementedControlServer) FenceNode(context.Context, *FenceNodeRequest) 
 }
 func (UnimplementedControlServer) RemoveNode(context.Context, *RemoveNodeRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveNode not implemented")
+}
+func (UnimplementedControlServer) Restore(context.Context, *RestoreRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Restore not implemented")
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -703,6 +729,24 @@ func _Control_RemoveNode_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Restore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Restore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Restore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Restore(ctx, req.(*RestoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -868,6 +912,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveNode",
 			Handler:    _Control_RemoveNode_Handler,
+		},
+		{
+			MethodName: "Restore",
+			Handler:    _Control_Restore_Handler,
 		},
 		{
 			MethodName: "Delete",

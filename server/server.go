@@ -22,6 +22,7 @@ import (
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/fencer"
+	"github.com/stead-project/stead/server/memory"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
@@ -43,6 +44,11 @@ type Config struct {
 	// KeyFile holds the key of the cluster's Secrets; made when absent. Every server
 	// of a cluster needs the same.
 	KeyFile string
+	// SeenFile holds what this server knows of the store: each server has its own.
+	SeenFile string
+	// Hold, if given, has the store held at start, and says why: a person knows that it was
+	// restored, whether or not that can be noticed.
+	Hold string
 	// Domain is the cluster's DNS domain; CIDR the range of members' addresses, and
 	// Exclude are ranges in it that hosts use.
 	Domain  string
@@ -110,6 +116,8 @@ func (c *Config) Check() error {
 		return errors.New("a name is needed")
 	case c.KeyFile == "" || !filepath.IsAbs(c.KeyFile):
 		return fmt.Errorf("key file %q is no absolute path", c.KeyFile)
+	case !filepath.IsAbs(c.SeenFile):
+		return fmt.Errorf("file %q of what is known of the store is no absolute path", c.SeenFile)
 	case !filepath.IsAbs(c.Socket):
 		return fmt.Errorf("socket %q is no absolute path", c.Socket)
 	case !spec.ValidSubdomain(c.Domain):
@@ -128,7 +136,8 @@ func (c *Config) Check() error {
 
 // Server is one process's control plane.
 type Server struct {
-	cfg     Config
+	cfg     Config // its store is judged by memory
+	memory  *memory.Memory
 	world   *world.Cache
 	engine  *engine.Engine
 	serving chan struct{} // closed when both APIs answer
@@ -143,7 +152,12 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
-	s := &Server{cfg: cfg, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
+	known, err := memory.Open(cfg.SeenFile, cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("make server: %w", err)
+	}
+	cfg.Store = known.Judge(cfg.Store)
+	s := &Server{cfg: cfg, memory: known, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
 	decide := engine.Config{
 		Store: cfg.Store, World: s.world, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Logger: cfg.Logger,
@@ -151,7 +165,6 @@ func New(cfg Config) (*Server, error) {
 	if cfg.FenceCommand != "" {
 		decide.Beside = s.fence
 	}
-	var err error
 	if s.engine, err = engine.New(decide); err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
@@ -210,8 +223,10 @@ func (s *Server) Run(ctx context.Context) error {
 	cacheEnd := g.start(func(ctx context.Context) error { return s.world.Run(ctx) })
 	defer cacheEnd()
 	if err := s.world.Wait(g.ctx, 1); err != nil {
-		return ended(ctx, g.cause(err))
+		return s.over(ctx, g.cause(err))
 	}
+	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.world, s.cfg.Name) })
+	defer memoryEnd()
 	key, err := s.openKey(g.ctx)
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
@@ -233,7 +248,18 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.serving)
 	s.cfg.Logger.Info("server started")
 	<-g.ctx.Done()
-	return ended(ctx, g.cause(nil))
+	return s.over(ctx, g.cause(nil))
+}
+
+// over is ended; that the store went back is kept for the next start, which holds it.
+func (s *Server) over(ctx context.Context, err error) error {
+	if errors.Is(err, store.ErrWentBack) {
+		if note := s.memory.Note(err); note != nil {
+			s.cfg.Logger.Error("what was found not kept", "err", note)
+		}
+		err = fmt.Errorf("%w; this server ends, and holds the store when it is started again", err)
+	}
+	return ended(ctx, err)
 }
 
 // ended is nil when the end was asked for.
@@ -244,11 +270,12 @@ func ended(ctx context.Context, err error) error {
 	return fmt.Errorf("run server: %w", err)
 }
 
-// init gives a fresh store its cluster id; it waits for a store that is away.
+// init judges the store by what this server knows, and gives a fresh one its cluster id. It
+// waits for a store that is away.
 func (s *Server) init(ctx context.Context) error {
 	wait := 100 * time.Millisecond
 	for {
-		_, _, err := engine.Init(ctx, s.cfg.Store)
+		err := s.meet(ctx)
 		if !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
@@ -262,6 +289,20 @@ func (s *Server) init(ctx context.Context) error {
 			wait = min(2*wait, 2*time.Second)
 		}
 	}
+}
+
+func (s *Server) meet(ctx context.Context) error {
+	_, kvs, err := s.cfg.Store.Get(ctx, store.ClusterKey)
+	if err != nil {
+		return err
+	}
+	if err := s.memory.Owns(string(kvs[store.ClusterKey].Value)); err != nil {
+		return err
+	}
+	if _, _, err := engine.Init(ctx, s.cfg.Store); err != nil {
+		return err
+	}
+	return s.memory.Begin(ctx, s.cfg.Store, s.cfg.Name, s.cfg.Hold)
 }
 
 // apis makes the two APIs; neither runs yet.

@@ -70,7 +70,7 @@ func shortDir(t *testing.T) string {
 func config(dir string, s store.Store, logs io.Writer) Config {
 	return Config{
 		Store: s, StoreName: "memory", Name: "s1", Version: "v1", Socket: filepath.Join(dir, "s.sock"),
-		KeyFile: filepath.Join(dir, "data", "secret.key"), LeaderTTL: 2 * time.Second,
+		KeyFile: filepath.Join(dir, "data", "secret.key"), SeenFile: filepath.Join(dir, "data", "seen.json"), LeaderTTL: 2 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(logs, nil)),
 	}
 }

@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -88,13 +90,39 @@ type Count struct {
 	Done bool `json:"done,omitempty"`
 }
 
+// Open: in a store of this epoch, nodes are waited for.
+func (c *Count) Open(epoch int64) bool { return c != nil && c.Epoch == epoch && !c.Done }
+
+// With is c with those of nodes that it does not name yet, by name. c is not changed.
+func (c Count) With(from string, nodes map[NodeName]UID) Count {
+	named := map[UID]bool{}
+	for _, n := range c.Nodes {
+		named[n.UID] = true
+	}
+	c.Nodes = slices.Clone(c.Nodes)
+	for name, uid := range nodes {
+		if !named[uid] {
+			c.Nodes = append(c.Nodes, CountNode{Name: name, UID: uid, From: from})
+		}
+	}
+	slices.SortFunc(c.Nodes, func(a, b CountNode) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return c
+}
+
 // CountNode is one node that a count waits for.
 type CountNode struct {
 	Name NodeName `json:"name"`
 	UID  UID      `json:"uid"`
-	// From tells how it became known: "store" (the backup has it), "server" (a server
-	// remembered it), "hello" (it joined since).
-	From string `json:"from"`
+	From string   `json:"from"` // how it became known: one of the constants From…
 	// Off is who said that the machine is off, and so need not be heard; empty: nobody.
 	Off string `json:"off,omitempty"`
 }
+
+// How a count knows a node.
+const (
+	FromStore  = "store"  // the backup has it
+	FromServer = "server" // a server remembered it
+	FromHello  = "hello"  // it has joined since
+)

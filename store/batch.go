@@ -19,7 +19,7 @@ type Outcome struct {
 // transaction that is refused is halved until one unit is blamed; one whose shared
 // guards no longer hold is refused for all its units, and so are all later ones.
 // After an outcome that no smaller transaction could mend (ErrUnknown,
-// ErrUnavailable, ErrNoSpace, an ended context) the rest is not tried and has
+// ErrUnavailable, ErrNoSpace, ErrWentBack, an ended context) the rest is not tried and has
 // ErrUnavailable. A unit is never put together with one before it that writes a key
 // which it writes or compares.
 func CommitAll(ctx context.Context, s Store, shared []Guard, units []Txn) []Outcome {
@@ -105,7 +105,7 @@ func (r *batchRun) settle(group []int, o Outcome) {
 
 // fatal reports whether a smaller transaction would fare no better.
 func fatal(err error) bool {
-	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoSpace) ||
+	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoSpace) || errors.Is(err, ErrWentBack) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 

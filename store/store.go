@@ -112,7 +112,8 @@ type Watch interface {
 }
 
 // Store is the contract. All methods are safe for concurrent use, block until
-// done or ctx ends, and return copies that nobody else holds.
+// done or ctx ends, and return copies that nobody else holds. Each answer is judged
+// before it is returned (Judged): besides its own errors every method has ErrWentBack.
 type Store interface {
 	// Snapshot reads all keys under prefix ("" for all) at one revision,
 	// linearizably. Keys are sorted.

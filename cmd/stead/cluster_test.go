@@ -56,7 +56,7 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 	}
 	config := server.Config{
 		Store: seen, StoreName: "memory", Name: "server-a", Version: "test", Socket: c.socket,
-		KeyFile: filepath.Join(dir, "secret.key"), Logger: log,
+		KeyFile: filepath.Join(dir, "secret.key"), SeenFile: filepath.Join(dir, "seen.json"), Logger: log,
 	}
 	for _, change := range more {
 		change(&config)

@@ -34,7 +34,16 @@ type serverOptions struct {
 	Fence      string            // program that proves silent nodes dead
 	FenceAfter time.Duration     // how long they must have been silent
 	FenceTime  time.Duration     // how long it may take
+	Hold       bool              // the store was restored
 	Store      storeOptions
+}
+
+// hold says why the store is to be held; "": it is not.
+func (o *serverOptions) hold() string {
+	if !o.Hold {
+		return ""
+	}
+	return "an operator has restored the store"
 }
 
 func (o *serverOptions) flags(f *pflag.FlagSet) {
@@ -50,6 +59,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Fence, "fence-command", "", "program that switches off a silent node whose members are to begin elsewhere (nodeLoss Replace) and cannot without; exit code 0 is proof that it is off (default: none)")
 	f.DurationVar(&o.FenceAfter, "fence-after", fencer.DefaultAfter, "how long a node must have been silent before the fence command is called")
 	f.DurationVar(&o.FenceTime, "fence-timeout", fencer.DefaultTimeout, "how long the fence command may take; then it is ended and has proved nothing")
+	f.BoolVar(&o.Hold, "hold", false, "the store was restored: hold it at this start, until 'stead restore'; take the flag out again for the next start")
 	o.Store.flags(f)
 }
 
@@ -127,7 +137,8 @@ func (o *serverOptions) config(log *slog.Logger) (server.Config, error) {
 	}
 	return server.Config{
 		StoreName: o.Store.about(), Name: o.Name, Version: version, Socket: o.Socket,
-		KeyFile: filepath.Join(o.DataDir, "secret.key"), Domain: o.Domain, CIDR: cidr,
+		KeyFile: filepath.Join(o.DataDir, "secret.key"), SeenFile: filepath.Join(o.DataDir, "seen.json"), Hold: o.hold(),
+		Domain: o.Domain, CIDR: cidr,
 		SessionTTL: o.SessionTTL, Listen: o.Listen, Advertise: o.Advertise, Classes: o.Classes, Metrics: o.Metrics, Logger: log,
 		FenceCommand: o.Fence, FenceAfter: o.FenceAfter, FenceTimeout: o.FenceTime,
 	}, nil

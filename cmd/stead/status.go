@@ -22,7 +22,7 @@ func statusCommand(c *cli) *cobra.Command {
 		Use:   "status",
 		Short: "Show on one screen whether all is well: servers, store, nodes, and sets that are not as they should be",
 		Long: `Show on one screen whether all is well: the servers and who leads, how full the store
-is and what it complains of, the nodes without a session, and every set, of all
+is and what it complains of, whether it went back and for whom its restore waits, the nodes without a session, and every set, of all
 namespaces, that is not as it should be, with what its members wait for. It answers also
 while the store is full. The exit code tells only whether there was an answer.`,
 		Example: `  stead status`,
@@ -52,6 +52,7 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 	}
 	sayServers(out, info)
 	sayStore(out, info)
+	sayRestoring(out, info)
 	if err := sayNodes(out, nodes.GetObjects()); err != nil {
 		return err
 	}

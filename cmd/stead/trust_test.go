@@ -264,7 +264,7 @@ func (c *cluster) another(name string) (address string, stop func()) {
 	c.t.Helper()
 	s, err := server.New(server.Config{
 		Store: c.store, StoreName: "memory", Name: name, Version: "test", Socket: filepath.Join(c.dir, name),
-		KeyFile: filepath.Join(c.dir, "secret.key"), Listen: "127.0.0.1:0", Logger: c.log,
+		KeyFile: filepath.Join(c.dir, "secret.key"), SeenFile: filepath.Join(c.dir, name+"-seen.json"), Listen: "127.0.0.1:0", Logger: c.log,
 	})
 	if err != nil {
 		c.t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -234,15 +233,11 @@ func (s *Server) write(ctx context.Context, edits []edit) error {
 	if len(txn.Then) == 0 {
 		return nil
 	}
-	rev, err := s.cfg.Store.Commit(ctx, txn)
-	if errors.Is(err, store.ErrConflict) {
+	err := s.commit(ctx, "one of the objects", txn)
+	if status.Code(err) == codes.Aborted {
 		return s.clash(ctx, edits, err)
 	}
-	if err != nil {
-		return writeError("one of the objects", err)
-	}
-	s.seen(ctx, rev)
-	return nil
+	return err
 }
 
 // newUID is 128 random bits.

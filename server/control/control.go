@@ -73,6 +73,34 @@ func (s *Server) seen(ctx context.Context, rev store.Rev) {
 	}
 }
 
+// commit writes t unless the store is held; what names what is written, for people.
+func (s *Server) commit(ctx context.Context, what string, t store.Txn) error {
+	t.If = append(t.If, store.NotHeld())
+	rev, err := s.cfg.Store.Commit(ctx, t)
+	if errors.Is(err, store.ErrConflict) {
+		if held := s.held(ctx); held != nil {
+			return held
+		}
+	}
+	if err != nil {
+		return writeError(what, err)
+	}
+	s.seen(ctx, rev)
+	return nil
+}
+
+// held refuses what would change something while the store is held; nil: it is not.
+func (s *Server) held(ctx context.Context) error {
+	_, kvs, err := s.cfg.Store.Get(ctx, store.HoldKey)
+	if err != nil {
+		return nil // the conflict is told instead
+	}
+	if hold := store.HoldIn(kvs); hold != nil {
+		return status.Error(codes.FailedPrecondition, hold.Refusal())
+	}
+	return nil
+}
+
 // namespace is ns, or the default one.
 func namespace(ns string) spec.Namespace {
 	if ns == "" {

@@ -116,13 +116,10 @@ func (s *Server) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 	if !ok {
 		return nil, notFound(kind, ns, name)
 	}
-	rev, err := s.cfg.Store.Commit(ctx, store.Txn{
-		If: []store.Guard{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)},
-	})
+	err = s.commit(ctx, kind+" "+name, store.Txn{If: []store.Guard{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}})
 	if err != nil {
-		return nil, writeError(kind+" "+name, err)
+		return nil, err
 	}
-	s.seen(ctx, rev)
 	return &proto.DeleteResponse{Effects: effects}, nil
 }
 

@@ -84,7 +84,7 @@ func (s *Server) clash(ctx context.Context, edits []edit, conflict error) error 
 	}
 	_, kvs, err := s.cfg.Store.Get(ctx, keys...)
 	if err != nil {
-		return writeError("one of the objects", conflict)
+		return conflict
 	}
 	for _, e := range edits {
 		if kvs[e.key].Mod == e.seen {
@@ -99,7 +99,7 @@ func (s *Server) clash(ctx context.Context, edits []edit, conflict error) error 
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return writeError("one of the objects", conflict)
+		return conflict
 	}
 	return status.Errorf(codes.Aborted, "changed meanwhile: %s; nothing was written, try again", strings.Join(names, "; "))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/store"
 )
 
 // Info implements proto.ControlServer. It answers also while the store is full.
@@ -19,6 +20,7 @@ func (s *Server) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()
 		out.Leader, _ = v.Leader()
 		out.Servers = servers(out.Server, out.Leader, v)
+		out.RestoreJson = store.Encode(restoreState(v))
 	})
 	st, err := s.cfg.Store.Status(ctx)
 	if err != nil {

@@ -208,12 +208,7 @@ func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, said *spec.Volum
 		return nil
 	}
 	q.At = time.Now().UTC()
-	rev, err := s.cfg.Store.Commit(ctx, store.Txn{If: guards, Then: []store.Op{store.Put(key, store.Encode(q))}})
-	if err != nil {
-		return writeError(what, err)
-	}
-	s.seen(ctx, rev)
-	return nil
+	return s.commit(ctx, what, store.Txn{If: guards, Then: []store.Op{store.Put(key, store.Encode(q))}})
 }
 
 // findVolume is the volume that a person names as it is shown, or by its id. A name is

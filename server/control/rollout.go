@@ -138,14 +138,13 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 	case life.Goal == spec.GoalStop:
 		return nil, status.Errorf(codes.FailedPrecondition, "%s is stopping already (%s)", member, life.StopReason)
 	}
-	rev, err := s.cfg.Store.Commit(ctx, store.Txn{
+	err = s.commit(ctx, "member "+member, store.Txn{
 		If:   guards,
 		Then: []store.Op{store.Put(store.RequestKey(id), store.Encode(spec.Request{ID: id, Token: life.Token, At: time.Now().UTC()}))},
 	})
 	if err != nil {
-		return nil, writeError("member "+member, err)
+		return nil, err
 	}
-	s.seen(ctx, rev)
 	p, _ := s.cfg.Planner.Explain(id.Ref())
 	return &proto.EditResponse{Effects: restartWaits(p, id)}, nil
 }

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"google.golang.org/grpc/codes"
@@ -79,16 +78,12 @@ func editRecord[T any](ctx context.Context, s *Server, key, name string, gone er
 		if err != nil || !write {
 			return err
 		}
-		rev, err := s.cfg.Store.Commit(ctx, store.Txn{
+		err = s.commit(ctx, name, store.Txn{
 			If:   []store.Guard{store.Seen(key, kvs[key].Mod)},
 			Then: []store.Op{store.Put(key, store.Encode(record))},
 		})
-		if err == nil {
-			s.seen(ctx, rev)
-			return nil
-		}
-		if !errors.Is(err, store.ErrConflict) {
-			return writeError(name, err)
+		if status.Code(err) != codes.Aborted {
+			return err
 		}
 	}
 	return writeError(name, store.ErrConflict)

@@ -146,10 +146,17 @@ func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 	if err != nil {
 		return status.Errorf(codes.Internal, "read facts: %v", err)
 	}
+	count, err := t.openCount()
+	if err != nil {
+		return err
+	}
 	left, err := leftOn(ctx, s, w, node)
 	switch {
 	case err != nil:
 		return err
+	case count != nil:
+		return status.Errorf(codes.FailedPrecondition,
+			"the store was restored, and which nodes may run what it does not know is being counted: no node is removed before that is complete ('stead restore --status')")
 	case left != nil:
 		return left
 	case facts != nil && (facts.Epoch < t.epoch || len(facts.Strays) > 0):
@@ -204,6 +211,8 @@ func readSilent(ctx context.Context, s store.Store, w world.Reader, node spec.No
 		return t, err
 	}
 	switch {
+	case t.hold != nil:
+		return t, status.Error(codes.FailedPrecondition, t.hold.Refusal())
 	case t.node == nil:
 		return t, status.Errorf(codes.NotFound, "there is no node %s", node)
 	case t.session != nil:
@@ -219,7 +228,8 @@ func (t *threshold) write(ctx context.Context, s store.Store, w world.Reader, tx
 	defer cancel()
 	node := store.NodeKey(t.node.Name)
 	shared := []store.Guard{
-		store.Seen(store.EpochKey, t.keys[store.EpochKey].Mod), store.Seen(node, t.keys[node].Mod), store.Seen(store.SessionKey(t.node.Name), 0),
+		store.Seen(store.EpochKey, t.keys[store.EpochKey].Mod), store.NotHeld(),
+		store.Seen(node, t.keys[node].Mod), store.Seen(store.SessionKey(t.node.Name), 0),
 	}
 	shared = append(shared, t.also...)
 	var last store.Rev

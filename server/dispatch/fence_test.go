@@ -84,6 +84,7 @@ func TestAFenceComparesWhatItReliedOn(t *testing.T) {
 		},
 		"another machine has the name": func(r *rig) { r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid2"}) },
 		"the store was restored":       func(r *rig) { r.put(store.EpochKey, []byte("2")) },
+		"the store is held":            func(r *rig) { r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s1"}) },
 		"the life is another":          func(r *rig) { r.record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1")) },
 		"the life said something": func(r *rig) {
 			r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseStopping, Seq: 9})

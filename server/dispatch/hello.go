@@ -63,6 +63,7 @@ type threshold struct {
 	keys    map[string]store.KV
 	node    *spec.Node    // nil: never joined
 	session *spec.Session // nil: none lives
+	hold    *spec.Hold    // nil: nobody says that the store went back
 	also    []store.Guard // what must hold besides when something is written
 }
 
@@ -70,7 +71,7 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	t.rev, t.keys, err = s.Get(ctx, store.ClusterKey, store.EpochKey, store.NodeKey(node), store.SessionKey(node),
-		store.FactsKey(node), store.FenceKey(node))
+		store.FactsKey(node), store.FenceKey(node), store.HoldKey, store.CountKey)
 	if err != nil {
 		return t, storeError("read node", err)
 	}
@@ -78,6 +79,7 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 	if t.epoch, err = strconv.ParseInt(string(t.keys[store.EpochKey].Value), 10, 64); err != nil || t.cluster == "" {
 		return t, status.Error(codes.Unavailable, "the store has no cluster yet")
 	}
+	t.hold = store.HoldIn(t.keys)
 	if kv, ok := t.keys[store.NodeKey(node)]; ok {
 		n, err := store.Decode[spec.Node](kv)
 		if err != nil {
@@ -230,6 +232,9 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold, resumed bool) 
 	}
 	if t.node == nil {
 		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(spec.Node{Name: g.node, UID: g.uid})))
+	}
+	if err := g.tellCount(t, &txn); err != nil {
+		return nil, err
 	}
 	rev, err := s.cfg.Store.Commit(wait, txn)
 	if err == nil {

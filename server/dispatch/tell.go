@@ -99,7 +99,7 @@ func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
 	defer cancel()
 	_, err = se.server.cfg.Store.Commit(ctx, store.Txn{
 		If:   []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)},
-		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts))},
+		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts)), heardOf(se.node)},
 	})
 	switch {
 	case errors.Is(err, store.ErrConflict):

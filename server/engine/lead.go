@@ -61,6 +61,7 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	for l.await(ctx, sub) {
 		l.take(sub.Take())
 		l.ring(e.cfg.Now())
+		l.endCount(ctx)
 		if len(l.queue) > 0 {
 			ref := l.queue[0]
 			l.queue = l.queue[1:]
@@ -122,10 +123,10 @@ func (l *leader) await(ctx context.Context, sub world.Subscription) bool {
 	return ctx.Err() == nil
 }
 
-// take queues the sets that changed. A change of any node may be what a waiting
-// member waited for: all sets are looked at.
+// take queues the sets that changed. A change of any node, or of a restore, may be what a
+// waiting member waited for: all sets are looked at.
 func (l *leader) take(ch world.Changes) {
-	if ch.All || len(ch.Nodes) > 0 {
+	if ch.All || ch.Restore || len(ch.Nodes) > 0 {
 		l.cfg.World.Look(func(v world.View) {
 			for _, ref := range append(v.Sets(), v.Remains()...) {
 				l.push(ref)

@@ -20,4 +20,7 @@ func (e *Engine) Begin(term store.Leadership) *Term {
 
 // Turn looks at a set once, plans, and commits, in the caller's goroutine. It tells
 // nobody when to look again: look whenever it may matter.
-func (t *Term) Turn(ctx context.Context, ref spec.SetRef) { t.l.turn(ctx, ref) }
+func (t *Term) Turn(ctx context.Context, ref spec.SetRef) {
+	t.l.endCount(ctx)
+	t.l.turn(ctx, ref)
+}

@@ -82,6 +82,9 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	mem.standstill.note(p, now)
 	mem.outages.note(p.Outages, now)
 	t.wake, t.blocked = p.Wake, p.Blocked
+	if v.Hold() != nil {
+		return t // no transaction would pass
+	}
 	t.shared = l.shared(v, ref)
 	if t.units, t.err = units(v, ref, p, now); t.err != nil {
 		return t
@@ -101,13 +104,19 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 // shared are the guards of every transaction about a set.
 func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
 	_, set := v.Set(ref)
-	return []store.Guard{l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.SetKey(ref), set)}
+	_, count := v.Count()
+	return []store.Guard{
+		l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, count), store.Seen(store.SetKey(ref), set),
+	}
 }
 
 // lookAfter decides about what a set has left behind that is gone.
 func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
 	if len(w.Slots) == 0 {
 		return turn{gone: true}
+	}
+	if v.Hold() != nil {
+		return turn{early: true} // its end wakes us
 	}
 	ref := w.Slots[0].ID.Ref()
 	t.shared = l.shared(v, ref)

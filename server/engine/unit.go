@@ -161,6 +161,7 @@ func (u *unit) start(v world.View, a plan.Start) error {
 		return err
 	}
 	u.lost(v, a.Lost)
+	u.strays(v)
 	u.put(store.MemberKey(m.ID), m)
 	u.answer(v, m.ID)
 	u.put(store.IdentityKey(m.ID), a.Identity)
@@ -169,6 +170,10 @@ func (u *unit) start(v world.View, a plan.Start) error {
 	}
 	return nil
 }
+
+// strays guards that no node has joined or told of lives that the store does not know since
+// v: what is begun, given up or freed must not be one of theirs.
+func (u *unit) strays(v world.View) { u.seen(store.HellosKey, v.HellosRev()) }
 
 // lost guards a proof by deadline: that the node has no session, and had none since, for
 // each begins by writing its facts. "": there is another proof.
@@ -259,6 +264,7 @@ func (u *unit) free(v world.View, id *spec.IdentityRecord, now time.Time) bool {
 		return false
 	}
 	freed := now.UTC()
+	u.strays(v)
 	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
 	u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed})
 	return true

@@ -46,6 +46,7 @@ func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
 			}
 			_, facts, _ := v.NodeRevs(volume.Node)
 			once(store.FactsKey(volume.Node), facts)
+			once(store.HellosKey, v.HellosRev())
 			u.unsay(v, volume)
 			u.answerVolume(v, volume.ID, volume.Claim)
 		case now.Fate == spec.FateLost || now.Fate == spec.FateRestoring:
@@ -81,6 +82,7 @@ func (u *unit) restoreVolume(v world.View, a plan.RestoreVolume) error {
 	u.seen(store.MemberKey(id), member)
 	u.seen(store.IdentityKey(id), identity)
 	u.seen(store.FactsKey(a.Volume.Node), facts)
+	u.strays(v)
 	u.seen(store.VolumeReportKey(id, claim, a.Volume.UID), v.VolumeReportRev(id, claim, a.Volume.UID))
 	u.seen(store.VolumeKey(id, claim), 0)
 	u.put(store.VolumeKey(id, claim), a.Volume)

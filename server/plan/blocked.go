@@ -26,6 +26,7 @@ const (
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
 	BlockedStray       = "Stray"
+	BlockedHeld        = "Held"     // the store went back, and nobody has declared its restore
 	BlockedRestored    = "Restored" // a node has not said what it runs since the store was restored
 	BlockedVolume      = "VolumeMismatch"
 	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up, or is lost; a new one follows

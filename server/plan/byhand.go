@@ -80,7 +80,7 @@ func (s *step) askedFor(t *seat, claim spec.ClaimName, verb spec.VolumeVerb) *sp
 }
 
 // free: nobody whom the store does not know may use the volumes of a seat.
-func (s *step) free(t *seat) bool { return len(t.strays) == 0 && s.unheard == "" }
+func (t *seat) free() bool { return len(t.strays) == 0 }
 
 // byHand does what a person asks, but for giving a volume up (see reclaim): one that is
 // lost is looked for once more, and one in the trash gets its record again.
@@ -92,7 +92,7 @@ func (s *step) byHand() {
 		}
 		s.lose(t)
 		for _, claim := range inOrder(t.asked) {
-			if q := s.askedFor(t, claim, spec.VerbRestore); q != nil && s.free(t) {
+			if q := s.askedFor(t, claim, spec.VerbRestore); q != nil && t.free() {
 				s.restore(t, q, t.said[claim])
 			}
 		}
@@ -101,12 +101,9 @@ func (s *step) byHand() {
 
 // tellAsked says for what a request waits that is not about a volume with a record.
 func (s *step) tellAsked(t *seat) {
-	switch {
-	case len(t.strays) > 0:
+	if len(t.strays) > 0 {
 		s.block(t, BlockedStray, fmt.Sprintf("a volume of it is to come back, but node %s runs a life of it (token %s) that the store does not know",
 			t.strays[0].Node, t.strays[0].Stray.Token))
-	case s.unheard != "":
-		s.block(t, BlockedRestored, fmt.Sprintf("a volume of it is to come back, but the store was restored, and node %s has not said since what it runs", s.unheard))
 	}
 }
 

@@ -15,6 +15,10 @@ type World struct {
 	// Rev is the store's revision of this picture, Epoch the store's epoch.
 	Rev   int64
 	Epoch int64
+	// Hold: the store went back; nil: nobody noticed that. Count is that of its newest
+	// restore; nil: it was never restored. See Missing.
+	Hold  *spec.Hold
+	Count *spec.Count
 	Set   *spec.Set
 	// TemplateHash is the hash of Set's template (computed once per edit).
 	TemplateHash spec.RevisionHash

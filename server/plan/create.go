@@ -79,10 +79,6 @@ func (s *step) attend(t *seat) {
 		s.block(t, BlockedTurn, "its volumes are kept after all, which is recorded first")
 		return
 	}
-	if s.unheard != "" {
-		s.block(t, BlockedRestored, fmt.Sprintf("the store was restored, and node %s has not said since what it runs; nothing starts before it has", s.unheard))
-		return
-	}
 	if len(t.strays) > 0 {
 		x := t.strays[0]
 		s.block(t, BlockedStray, fmt.Sprintf("node %s runs a life of it (token %s) that the store does not know; a second one must not start", x.Node, x.Stray.Token))

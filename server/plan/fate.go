@@ -134,17 +134,14 @@ func (s *step) keep() {
 // release moves on what is to go (SAFETY S11): a volume that nobody can use any more is
 // reclaimed, and its record goes when its node has said that nothing stands in its
 // place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
-// recorded. While a node has not said what it runs since the store was restored,
-// nothing is given up nor forgotten: this store may not know who uses it (SAFETY S8).
+// recorded.
 func (s *step) release() (given bool) {
 	for i := range s.seats {
 		t := &s.seats[i]
 		given = s.reclaim(t) || given
 		s.comeBack(t)
 		s.void(t)
-		if s.unheard == "" {
-			s.drop(t)
-		}
+		s.drop(t)
 		if !s.inRange(t) && t.member == nil {
 			s.tellGivenUp(t)
 		}
@@ -166,7 +163,7 @@ func (s *step) reclaim(t *seat) bool {
 		if s.w.Set.Deleting {
 			fate = s.fate(v)
 		}
-		if (fate == spec.FateDelete || asked != nil) && len(t.strays) == 0 && s.unheard == "" {
+		if (fate == spec.FateDelete || asked != nil) && len(t.strays) == 0 {
 			fate = spec.FateReclaiming
 		}
 		if fate == v.Fate {
@@ -220,9 +217,6 @@ func (s *step) tellGivenUp(t *seat) {
 		v := t.volumes[claim]
 		going := v.Fate == spec.FateDelete || s.askedFor(t, claim, spec.VerbReclaim) != nil
 		switch {
-		case going && s.unheard != "":
-			s.block(t, BlockedRestored, fmt.Sprintf("its volume of the claim %s is to go, but the store was restored, and node %s has not said since what it runs", claim, s.unheard))
-			return
 		case going && len(t.strays) > 0:
 			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but node %s runs a life of it (token %s) that the store does not know",
 				claim, t.strays[0].Node, t.strays[0].Stray.Token))
@@ -267,7 +261,7 @@ func remains(w World) Plan {
 	}
 	w.Set, w.Table = &spec.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
 	s := newStep(w)
-	if !s.unreadable() {
+	if !s.unreadable() && !s.halt() {
 		s.byHand()
 		s.release()
 		if w.WasBootstrapped && !keepsAny(&w) {

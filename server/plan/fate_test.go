@@ -143,7 +143,7 @@ func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 		{name: "after a restore nothing goes before every node has said what it runs", world: "ordered 1 volumes n1 0:ready 1:volume=Delete",
 			change: func(w *World) { w.Epoch = 2 }, want: "| 1:Restored"},
 		{name: "nor is it forgotten", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
-			change: func(w *World) { w.Epoch = 2 }, want: "| 1:VolumeReclaiming"},
+			change: func(w *World) { w.Epoch = 2 }, want: "| 1:Restored"},
 		{name: "deleting: fates first, the set last", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume=Delete",
 			want: "set=0/Reclaiming |"},
 		{name: "deleting: no life, and nothing was recorded yet", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume 1:volume",

@@ -10,6 +10,9 @@ func FenceNeeded(w World) (nodes []spec.NodeName) {
 	if w.Set == nil || len(w.Broken) > 0 {
 		return nil
 	}
+	if reason, _ := halted(&w); reason != "" {
+		return nil
+	}
 	s := newStep(w)
 	seen := map[spec.NodeName]bool{}
 	for i := range s.seats {

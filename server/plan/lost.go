@@ -57,7 +57,7 @@ func (s *step) lose(t *seat) {
 			if !t.stopping() {
 				s.end(t, spec.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
 			}
-		case s.free(t):
+		case t.free():
 			v := *t.volumes[claim]
 			v.Fate = spec.FateLost
 			lost = append(lost, v)

@@ -19,6 +19,9 @@ func Next(w World) Plan {
 
 // decide runs the rules in their order.
 func (s *step) decide() {
+	if s.halt() {
+		return
+	}
 	if s.w.Set.Deleting { // rule 1
 		s.remove()
 		return

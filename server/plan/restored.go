@@ -1,21 +1,112 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+)
 
 // firstEpoch is that of a store that was never restored.
 const firstEpoch = 1
 
-// unheard is a node that has not said since the store was restored what it runs (SAFETY
-// S8): it may run lives that this store does not know, so nothing starts and no address
-// is freed before it has, or is removed. "": all have.
-func unheard(w *World) spec.NodeName {
-	if w.Epoch <= firstEpoch {
-		return ""
+// Missing are the nodes that have to say, after a restore, what they run, and have not
+// (SAFETY S8): those that the count names, and any other that the store knows. Excused ones
+// are left out. It is empty once the count is done, and in a store that was never restored.
+// A machine is known by its uid: it may come back under another name.
+func Missing(epoch int64, count *spec.Count, nodes []Node) (missing []spec.CountNode) {
+	var list []spec.CountNode
+	switch {
+	case count != nil && count.Epoch == epoch && count.Done:
+		return nil
+	case count != nil && count.Epoch == epoch:
+		list = count.Nodes
+	case epoch <= firstEpoch:
+		return nil
 	}
-	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Facts == nil || n.Facts.Epoch < w.Epoch {
-			return n.Node.Name
+	heard, listed := map[spec.UID]bool{}, map[spec.UID]bool{}
+	for i := range nodes {
+		if n := &nodes[i]; n.Facts != nil && n.Facts.Epoch >= epoch {
+			heard[n.Node.UID] = true
 		}
 	}
-	return ""
+	for _, c := range list {
+		listed[c.UID] = true
+		if c.Off == "" && !heard[c.UID] {
+			missing = append(missing, c)
+		}
+	}
+	for i := range nodes {
+		if n := nodes[i].Node; !listed[n.UID] && !heard[n.UID] {
+			missing = append(missing, spec.CountNode{Name: n.Name, UID: n.UID, From: spec.FromStore})
+		}
+	}
+	slices.SortStableFunc(missing, func(a, b spec.CountNode) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return missing
+}
+
+// halted says why nothing at all is decided now, as a reason and a sentence; "": it is.
+// The store went back and nobody has declared what is to be done about it, or its restore
+// was declared, and a node that has not been heard may run lives that it does not know.
+func halted(w *World) (reason, text string) {
+	if w.Hold != nil {
+		return BlockedHeld, w.Hold.Refusal()
+	}
+	missing := Missing(w.Epoch, w.Count, w.Nodes)
+	if len(missing) > 0 {
+		return BlockedRestored, fmt.Sprintf("the store was restored; nothing starts, stops, moves or is given up before %s said what it runs ('stead restore --status')", theyHave(missing))
+	}
+	if w.Count.Open(w.Epoch) {
+		return BlockedRestored, "the store was restored; every node has said what it runs, which is recorded first"
+	}
+	return "", ""
+}
+
+// theyHave names the first nodes of a list as the subject of a sentence.
+func theyHave(list []spec.CountNode) string {
+	named := make([]spec.NodeName, 0, mostNamed)
+	for _, c := range list[:min(len(list), mostNamed)] {
+		named = append(named, c.Name)
+	}
+	switch more := len(list) - len(named); {
+	case len(list) == 1:
+		return fmt.Sprintf("node %s has", named[0])
+	case more > 0:
+		return fmt.Sprintf("each of the nodes %s and %d more has", names(named), more)
+	}
+	return fmt.Sprintf("each of the nodes %s has", names(named))
+}
+
+// halt decides nothing and says so of every member that waits for something; false: it
+// may go on. What is seen of the lives is marked all the same, for it is no order: a volume
+// that was ready is not taken for a fresh one later.
+func (s *step) halt() bool {
+	reason, text := halted(&s.w)
+	if reason == "" {
+		return false
+	}
+	for i := range s.seats {
+		switch t := &s.seats[i]; {
+		case t.available && s.inRange(t):
+		case t.member != nil && s.inRange(t) && !t.over:
+			s.tell(t)
+		case t.member != nil || s.inRange(t) || t.pending():
+			s.block(t, reason, text)
+		}
+	}
+	if s.w.Hold == nil {
+		s.mark()
+	}
+	return true
+}
+
+// pending: something is to be done about a volume of an identity.
+func (t *seat) pending() bool {
+	for _, v := range t.volumes {
+		if v.Fate != spec.FateKeep {
+			return true
+		}
+	}
+	return len(t.asked) > 0
 }

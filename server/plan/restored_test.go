@@ -1,28 +1,104 @@
 package plan
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stead-project/stead/spec"
 )
 
-func TestAfterARestore(t *testing.T) {
-	heard := func(epochs ...int64) func(*World) {
-		return func(w *World) {
-			w.Epoch = 2
-			for i, epoch := range epochs {
-				w.Nodes[i].Facts = &spec.NodeFacts{Name: w.Nodes[i].Node.Name, Epoch: epoch}
-			}
+// heard gives the nodes facts of these epochs, in a store of epoch 2 that has this count.
+func heard(count *spec.Count, epochs ...int64) func(*World) {
+	return func(w *World) {
+		w.Epoch, w.Count = 2, count
+		for i, epoch := range epochs {
+			w.Nodes[i].Facts = &spec.NodeFacts{Name: w.Nodes[i].Node.Name, Epoch: epoch}
 		}
 	}
+}
+
+func counted(done bool, nodes ...spec.CountNode) *spec.Count {
+	return &spec.Count{Epoch: 2, Nodes: nodes, By: "root", Done: done}
+}
+
+func remembered(name spec.NodeName) spec.CountNode {
+	return spec.CountNode{Name: name, UID: spec.UID("uid-" + name), From: spec.FromServer}
+}
+
+func TestAfterARestore(t *testing.T) {
+	late := remembered("late")
+	off := late
+	off.Off = "root"
 	check(t, []rule{
 		{name: "nothing starts until every node has said what it runs", world: "parallel 2 n1 n2 n3~ 0:ready",
-			change: heard(2, 2, 1), want: "| 1:Restored"},
+			change: heard(nil, 2, 2, 1), want: "| 1:Restored", says: "before node n3 has said"},
 		{name: "a node that never said anything is waited for, too", world: "ordered 2 n1 n2 0:ready",
-			change: heard(2), want: "| 1:Restored"},
-		{name: "then all goes on", world: "ordered 2 n1 n2 n3~ 0:ready", change: heard(2, 2, 2), want: "start=1/Create@n2 | 1:Starting"},
-		{name: "no address is freed until then", world: "ordered 1 n1 n2 0:ready 1:stopped", change: heard(2, 1), want: "forget=1 |"},
-		{name: "and then they are", world: "ordered 1 n1 n2 0:ready 1:stopped", change: heard(2, 2), want: "forget=1+address |"},
-		{name: "what was ordered is done", world: "ordered 1 n1 n2 0:ready 1:ready", change: heard(2, 1), want: "stop=1/ScaleDown | 1:Stopping"},
+			change: heard(nil, 2), want: "| 1:Restored"},
+		{name: "then all goes on", world: "ordered 2 n1 n2 n3~ 0:ready", change: heard(nil, 2, 2, 2), want: "start=1/Create@n2 | 1:Starting"},
+		{name: "no address is freed until then", world: "ordered 1 n1 n2 0:ready 1:stopped", change: heard(nil, 2, 1), want: "| 1:Restored"},
+		{name: "and then they are", world: "ordered 1 n1 n2 0:ready 1:stopped", change: heard(nil, 2, 2), want: "forget=1+address |"},
+		{name: "nobody is scaled away", world: "ordered 1 n1 n2 0:ready 1:ready", change: heard(nil, 2, 1), want: "| 1:Restored"},
+		{name: "nor ended with its set", world: "ordered 1 deleting n1 n2 0:ready", change: heard(nil, 2, 1), want: "| 0:Restored"},
+		{name: "nor updated", world: "ordered 2 current=h1 update=h2 n1 n2 0:ready 1:ready", change: heard(nil, 2, 1), want: "|"},
+		{name: "nor replaced for being broken", world: "ordered 2 current=h1 update=h2 n1 n2 0:ready 1:missing", change: heard(nil, 2, 1), want: "| 1:ImageMissing"},
+		{name: "Recreate takes nobody down", world: "ordered 2 Recreate current=h1 update=h2 n1 n2 0:ready 1:ready", change: heard(nil, 2, 1), want: "|"},
+
+		{name: "a node that only a server remembers is waited for", world: "ordered 2 n1 n2 0:ready",
+			change: heard(counted(false, late), 2, 2), want: "| 1:Restored", says: "before node late has said"},
+		{name: "also one that the store does not name in its count", world: "ordered 2 n1 n2 0:ready",
+			change: heard(counted(false), 2, 1), want: "| 1:Restored", says: "before node n2 has said"},
+		{name: "one that is excused is not waited for, but the end of the count is", world: "ordered 2 n1 n2 0:ready",
+			change: heard(counted(false, off), 2, 2), want: "| 1:Restored", says: "which is recorded first"},
+		{name: "a count that is done stays done", world: "ordered 2 n1 n2 0:ready",
+			change: heard(counted(true, late), 2, 1), want: "start=1/Create@n2 | 1:Starting"},
+		{name: "but not that of another restore", world: "ordered 2 n1 n2 0:ready",
+			change: func(w *World) { heard(counted(true, late), 2, 2)(w); w.Epoch = 3 }, want: "| 1:Restored", says: "each of the nodes n1, n2 has"},
 	})
+}
+
+func TestWhileTheStoreIsHeldNothingIsDecided(t *testing.T) {
+	hold := func(w *World) { w.Hold = &spec.Hold{Cause: "revision 9 is known", By: "server a"} }
+	check(t, []rule{
+		{name: "nobody starts", world: "ordered 2 n1 n2 0:ready", change: hold, want: "| 1:Held", says: "server a says that the store went back: revision 9 is known"},
+		{name: "nobody stops", world: "ordered 1 n1 n2 0:ready 1:ready", change: hold, want: "| 1:Held"},
+		{name: "no life is replaced that is over", world: "ordered 1 n1 n2 0:over", change: hold, want: "| 0:Held"},
+		{name: "no volume goes", world: "ordered 1 volumes n1 0:ready 1:volume=Delete", change: hold, want: "| 1:Held"},
+		{name: "nor that of a set that is gone", world: "gone volumes n1 0:volume=Delete", change: hold, want: "| 0:Held"},
+		{name: "what runs and is well is left alone", world: "ordered 2 current=h1 update=h2 n1 n2 0:ready 1:ready", change: hold, want: "|"},
+	})
+}
+
+func TestMissing(t *testing.T) {
+	node := func(name spec.NodeName, uid spec.UID, epoch int64) Node {
+		n := Node{Node: &spec.Node{Name: name, UID: uid}}
+		if epoch > 0 {
+			n.Facts = &spec.NodeFacts{Name: name, UID: uid, Epoch: epoch}
+		}
+		return n
+	}
+	cases := []struct {
+		name  string
+		epoch int64
+		count *spec.Count
+		nodes []Node
+		want  string
+	}{
+		{name: "a store that was never restored waits for nobody", epoch: 1, nodes: []Node{node("a", "ua", 0)}, want: "null"},
+		{name: "who was heard in this epoch is not missing", epoch: 2, count: counted(false, remembered("a"), remembered("b")),
+			nodes: []Node{node("a", "uid-a", 2), node("b", "uid-b", 1)}, want: `[{"name":"b","uid":"uid-b","from":"server"}]`},
+		{name: "a machine that came back under another name was heard", epoch: 2, count: counted(false, remembered("a")),
+			nodes: []Node{node("z", "uid-a", 2)}, want: "null"},
+		{name: "another machine under its name does not answer for it", epoch: 2, count: counted(false, remembered("a")),
+			nodes: []Node{node("a", "other", 2)}, want: `[{"name":"a","uid":"uid-a","from":"server"}]`},
+		{name: "a count of an earlier epoch excuses nobody", epoch: 3, count: counted(true, spec.CountNode{Name: "a", UID: "ua", Off: "root"}),
+			nodes: []Node{node("a", "ua", 2)}, want: `[{"name":"a","uid":"ua","from":"store"}]`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := json.Marshal(Missing(c.epoch, c.count, c.nodes))
+			if err != nil || string(got) != c.want {
+				t.Errorf("got %s (%v), want %s", got, err, c.want)
+			}
+		})
+	}
 }

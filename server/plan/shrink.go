@@ -19,7 +19,7 @@ func (s *step) forgetSurplus() {
 			s.setVolumes(fates, "what becomes of the volumes of "+t.id.MemberName()+", which is over and not wanted")
 		} else {
 			s.act(Forget{
-				ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0 && s.unheard == "",
+				ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0,
 				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.id.MemberName(), s.proof(t)),
 			})
 		}

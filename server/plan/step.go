@@ -40,7 +40,6 @@ type step struct {
 	spread   map[spec.NodeName]int
 	begun    map[spec.NodeName]room       // by the lives that begin in this step
 	guests   map[spec.NodeName][]Resident // these lives, where it matters who they are
-	unheard  spec.NodeName                // nothing starts before it has said what it runs
 	silent   func(*spec.Member, *spec.Report) Silence
 }
 
@@ -87,7 +86,7 @@ func newStep(w World) *step {
 	if w.Table {
 		s.blocked = map[int]string{}
 	}
-	s.unheard, s.silent = unheard(&w), Silent(w.Nodes, w.Epoch)
+	s.silent = Silent(w.Nodes, w.Epoch)
 	s.current = s.update
 	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
 		s.current, s.completed = w.Status.CurrentRevision, w.Status.CurrentCompleted

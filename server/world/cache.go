@@ -11,11 +11,6 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// ErrWentBack ends Run: the store shows a past or another cluster (restored from
-// a backup, or another store behind the same address). This process has told
-// nodes things that store does not know, so it must end (SAFETY S8).
-var ErrWentBack = errors.New("the store went back")
-
 // Waits between two attempts to load the store, doubling.
 const (
 	firstRetry = 50 * time.Millisecond
@@ -47,7 +42,7 @@ func New(s store.Store, log *slog.Logger) *Cache {
 
 // Run mirrors the store until ctx ends: a snapshot, then one watch from its
 // revision; after any error a fresh snapshot. It returns nil when ctx ended, or
-// an error that is ErrWentBack, after which the process must not go on.
+// an error that is store.ErrWentBack, after which the process must not go on.
 func (c *Cache) Run(ctx context.Context) error {
 	retry := firstRetry
 	for {
@@ -55,7 +50,7 @@ func (c *Cache) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrWentBack):
+		case errors.Is(err, store.ErrWentBack):
 			return err
 		case loaded:
 			retry = firstRetry
@@ -99,7 +94,7 @@ func (c *Cache) follow(ctx context.Context) (loaded bool, err error) {
 }
 
 // Load replaces all by a snapshot. Run calls it; a simulation, which owns the order
-// of things, calls it and Apply instead of Run. An error is ErrWentBack.
+// of things, calls it and Apply instead of Run. An error is store.ErrWentBack.
 func (c *Cache) Load(rev store.Rev, kvs []store.KV) error {
 	fresh := newState(rev)
 	for _, kv := range kvs {
@@ -136,21 +131,27 @@ func (c *Cache) Apply(b store.Batch) error {
 	c.tell(ch)
 	if c.state.epoch < epoch || (cluster != "" && c.state.cluster != cluster) {
 		return fmt.Errorf("%w: epoch %d of cluster %q became epoch %d of cluster %q",
-			ErrWentBack, epoch, cluster, c.state.epoch, c.state.cluster)
+			store.ErrWentBack, epoch, cluster, c.state.epoch, c.state.cluster)
 	}
 	return nil
 }
 
-// mayBecome refuses a snapshot that is older than what was seen, or of another cluster.
+// mayBecome refuses a snapshot that is older than what was seen, of another cluster, or of
+// which a part was written before the revision that was seen, and was not seen.
 func (c *Cache) mayBecome(fresh *state) error {
 	old := c.state
 	switch {
 	case fresh.epoch < old.epoch:
-		return fmt.Errorf("%w: from epoch %d to %d", ErrWentBack, old.epoch, fresh.epoch)
+		return fmt.Errorf("%w: from epoch %d to %d", store.ErrWentBack, old.epoch, fresh.epoch)
 	case fresh.rev < old.rev:
-		return fmt.Errorf("%w: from revision %d to %d", ErrWentBack, old.rev, fresh.rev)
+		return fmt.Errorf("%w: from revision %d to %d", store.ErrWentBack, old.rev, fresh.rev)
 	case old.cluster != "" && fresh.cluster != old.cluster:
-		return fmt.Errorf("%w: from cluster %q to %q", ErrWentBack, old.cluster, fresh.cluster)
+		return fmt.Errorf("%w: from cluster %q to %q", store.ErrWentBack, old.cluster, fresh.cluster)
+	}
+	for key, mod := range fresh.mods {
+		if had := old.mods[key]; mod <= old.rev && mod != had {
+			return fmt.Errorf("%w: at revision %d the key %s was of revision %d, and now it is of %d", store.ErrWentBack, old.rev, key, had, mod)
+		}
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func TestAStoreThatWentBackEndsTheCache(t *testing.T) {
 				t.Fatalf("follow: %v; want the old store loaded", err)
 			}
 			sw.Store = restored
-			if err := c.Run(ctx); !errors.Is(err, ErrWentBack) {
+			if err := c.Run(ctx); !errors.Is(err, store.ErrWentBack) {
 				t.Errorf("Run: %v; want ErrWentBack", err)
 			}
 		})
@@ -233,7 +233,7 @@ func TestAnEpochThatFallsWhileWatchedEndsTheCache(t *testing.T) {
 	commit(t, s, store.Put(store.EpochKey, []byte("2")))
 	select {
 	case err := <-done:
-		if !errors.Is(err, ErrWentBack) {
+		if !errors.Is(err, store.ErrWentBack) {
 			t.Errorf("Run: %v; want ErrWentBack", err)
 		}
 	case <-time.After(time.Minute):
@@ -266,6 +266,17 @@ func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v; want nil on a requested stop", err)
+		}
+	})
+}
+
+func TestACountThatCannotBeReadDecidesNothing(t *testing.T) {
+	s := memstore.New()
+	c, _ := start(t, s)
+	wait(t, c, commit(t, s, put(store.SetKey(db), spec.Set{Ref: db, UID: "u"}), store.Put(store.CountKey, []byte("junk"))))
+	c.Look(func(v View) {
+		if got := v.World(db).Broken; len(got) != 1 || got[0] != store.CountKey {
+			t.Errorf("broken: got %q, want %s", got, store.CountKey)
 		}
 	})
 }

@@ -32,6 +32,17 @@ type View interface {
 	// EpochRev is the mod-revision of the epoch's key; 0: absent.
 	EpochRev() store.Rev
 	ClusterID() string
+	// Hold is the word that the store went back, while it stands; nil: nobody says so.
+	Hold() *spec.Hold
+	// Count is that of the last restore, and its key's mod-revision; nil and 0: absent, nil
+	// and not 0: unreadable. While it is open it has the nodes of all Memories, too.
+	Count() (*spec.Count, store.Rev)
+	// Memories are what servers remembered when they found the store held, or restored, by
+	// the names of servers. One that cannot be read has no nodes.
+	Memories() []Memory
+	// HellosRev is the mod-revision of the key hellos; 0: absent. As long as it is the same
+	// no node joined, and none has other strays.
+	HellosRev() store.Rev
 	// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
 	Leader() (value string, created store.Rev)
 	Sets() []spec.SetRef
@@ -100,6 +111,14 @@ type View interface {
 	Used(ref spec.SetRef) bool
 }
 
+// Memory is the value of known/<server> as far as it matters to a restore.
+type Memory struct {
+	Server string
+	Nodes  map[spec.NodeName]spec.UID
+	Epoch  int64
+	Rev    store.Rev // the key's mod-revision
+}
+
 // History is a set's history as it is stored: records are shared and must not be
 // changed. Pages are ascending; an unreadable base or page is left out.
 type History struct {
@@ -119,7 +138,8 @@ type Subscription interface {
 	Close()
 }
 
-// Changes names what moved. All is set after the cache was loaded anew: look at everything.
+// Changes names what moved. All is set after the cache was loaded anew, and when a hold
+// began or ended: look at everything.
 type Changes struct {
 	All        bool
 	Sets       map[spec.SetRef]bool   // any record of the set
@@ -127,6 +147,7 @@ type Changes struct {
 	Services   map[spec.Namespace]bool
 	Files      map[string]bool // keys configs/… and secrets/…
 	Leadership bool
+	Restore    bool // the epoch, or the count of a restore
 	Room       bool // a life left its node: another may fit there
 	Rev        store.Rev
 }

@@ -25,12 +25,15 @@ type picture struct {
 	Remains   []spec.SetRef
 	Nodes     []plan.Node
 	Addresses map[string]*spec.AddressRecord
-	Held      int // sets and nodes of which anything is kept
+	Revs      [2]store.Rev // of count and hellos
+	Held      int          // sets and nodes of which anything is kept
 }
 
 func pictureOf(c *Cache) (p picture) {
 	c.Look(func(v View) {
 		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Remains: v.Remains()}
+		_, p.Revs[0] = v.Count()
+		p.Revs[1] = v.HellosRev()
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
 			p.On = append(p.On, v.MembersOn(nodeOf(i)))
@@ -84,6 +87,8 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.SessionKey(node), spec.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),
 		put(store.FactsKey(node), spec.NodeFacts{Name: node, UID: "a", Strays: []spec.Stray{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
 		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), spec.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
+		put(store.HoldKey, spec.Hold{Cause: "seen"}), put(store.CountKey, spec.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
+		put(store.KnownKey("a"), spec.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
 		store.Put(store.WasBootstrappedKey(ref), nil),
 	}

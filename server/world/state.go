@@ -23,11 +23,13 @@ type entry[T any] struct {
 // state is the mirror at one revision. Records are never changed, only replaced.
 type state struct {
 	rev           store.Rev
+	mods          map[string]store.Rev // of every key
 	epoch         int64
 	epochRev      store.Rev
 	cluster       string
 	leader        string
 	leaderCreated store.Rev
+	hold          *spec.Hold
 
 	sets      map[spec.SetRef]*setState
 	nodes     map[spec.NodeName]*nodeState
@@ -44,13 +46,17 @@ type state struct {
 	addresses map[string]*spec.AddressRecord
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
-	wasBoot   map[spec.SetRef]store.Rev // bootstrapped sets that are gone
-	broken    map[string]error          // by key
+	wasBoot   map[spec.SetRef]store.Rev    // bootstrapped sets that are gone
+	broken    map[string]error             // by key
+	count     entry[spec.Count]            // of the last restore
+	known     map[string]entry[spec.Known] // by server
+	hellos    store.Rev
 }
 
 func newState(rev store.Rev) *state {
 	return &state{
 		rev:       rev,
+		mods:      map[string]store.Rev{},
 		sets:      map[spec.SetRef]*setState{},
 		nodes:     map[spec.NodeName]*nodeState{},
 		strays:    map[spec.Identity][]plan.NodeStray{},
@@ -63,6 +69,7 @@ func newState(rev store.Rev) *state {
 		boots:     map[spec.UID]bool{},
 		wasBoot:   map[spec.SetRef]store.Rev{},
 		broken:    map[string]error{},
+		known:     map[string]entry[spec.Known]{},
 	}
 }
 
@@ -101,6 +108,9 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	if ch == nil {
 		ch = newChanges(0)
 	}
+	if s.mods[ev.Key] = ev.Mod; ev.Delete {
+		delete(s.mods, ev.Key)
+	}
 	if ref, ok := store.RefOfKey(ev.Key); ok {
 		ch.Sets[ref] = true
 		err := s.applySet(ref, ev)
@@ -127,7 +137,18 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindCluster:
 		s.cluster = string(ev.Value)
 	case store.KindEpoch:
+		ch.Restore = true
 		return s.applyEpoch(ev)
+	case store.KindHold:
+		s.applyHold(ev, ch)
+	case store.KindCount:
+		return s.applyCount(ev, ch)
+	case store.KindKnown:
+		return s.applyKnown(rest, ev, ch)
+	case store.KindHellos:
+		if s.hellos = ev.Mod; ev.Delete {
+			s.hellos = 0
+		}
 	}
 	return nil // kinds of newer versions are not ours to judge
 }

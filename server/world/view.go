@@ -44,7 +44,8 @@ func (s *state) Set(ref spec.SetRef) (*spec.Set, store.Rev) {
 }
 
 func (s *state) World(ref spec.SetRef) plan.World {
-	w := plan.World{Rev: int64(s.rev), Epoch: s.epoch, Nodes: s.Nodes(), Broken: s.brokenOf(ref)}
+	w := plan.World{Rev: int64(s.rev), Epoch: s.epoch, Nodes: s.Nodes(), Broken: s.brokenOf(ref), Hold: s.hold}
+	w.Count, _ = s.Count()
 	t := s.sets[ref]
 	if t == nil {
 		return w
@@ -64,10 +65,13 @@ func (s *state) World(ref spec.SetRef) plan.World {
 	return w
 }
 
-// brokenOf names the records of a set that cannot be read.
+// brokenOf names the records that cannot be read without which nothing is decided for a set.
 func (s *state) brokenOf(ref spec.SetRef) []string {
 	var keys []string
 	for key := range s.broken {
+		if key == store.CountKey {
+			keys = append(keys, key) // nobody knows for whom is waited
+		}
 		if of, ok := store.RefOfKey(key); ok && of == ref {
 			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindHistory && kind != store.KindVolumeReport {
 				keys = append(keys, key)

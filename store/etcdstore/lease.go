@@ -23,6 +23,9 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, er
 	if err != nil {
 		return 0, fmt.Errorf("grant lease: %w", readError(err))
 	}
+	if err := answered(ctx, resp.ResponseHeader, true); err != nil {
+		return 0, fmt.Errorf("grant lease: %w", err)
+	}
 	return store.LeaseID(resp.ID), nil
 }
 
@@ -30,8 +33,12 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, er
 func (s *Store) Renew(ctx context.Context, id store.LeaseID) error {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	if _, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(id)); err != nil {
+	resp, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(id))
+	if err != nil {
 		return fmt.Errorf("renew lease %d: %w", id, readError(err))
+	}
+	if err := answered(ctx, resp.ResponseHeader, false); err != nil {
+		return fmt.Errorf("renew lease %d: %w", id, err)
 	}
 	return nil
 }
@@ -40,11 +47,17 @@ func (s *Store) Renew(ctx context.Context, id store.LeaseID) error {
 func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	_, err := s.client.Revoke(ctx, clientv3.LeaseID(id))
-	if err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	resp, err := s.client.Revoke(ctx, clientv3.LeaseID(id))
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return nil
 	}
-	return fmt.Errorf("revoke lease %d: %w", id, readError(err))
+	if err != nil {
+		return fmt.Errorf("revoke lease %d: %w", id, readError(err))
+	}
+	if err := answered(ctx, resp.Header, true); err != nil {
+		return fmt.Errorf("revoke lease %d: %w", id, err)
+	}
+	return nil
 }
 
 // Status implements store.Store: that of the endpoint which answers first. All are asked
@@ -78,6 +91,9 @@ func (s *Store) Status(ctx context.Context) (store.Status, error) {
 	}
 	if first == nil {
 		return store.Status{}, fmt.Errorf("status: %w", readError(errors.Join(errs...)))
+	}
+	if err := answered(ctx, first.Header, false); err != nil {
+		return store.Status{}, fmt.Errorf("status: %w", err)
 	}
 	return store.Status{
 		Rev:        store.Rev(first.Header.Revision),

@@ -150,7 +150,7 @@ func (s *Store) page(ctx context.Context, from, end string, rev int64) (*clientv
 	if err != nil {
 		return nil, readError(err)
 	}
-	return page, nil
+	return page, answered(ctx, page.Header, true)
 }
 
 // Get implements store.Store.
@@ -202,7 +202,7 @@ func (s *Store) getSome(ctx context.Context, keys []string, rev int64) (*clientv
 	if err != nil {
 		return nil, readError(err)
 	}
-	return resp, nil
+	return resp, answered(ctx, resp.Header, true)
 }
 
 // Commit implements store.Store.
@@ -215,6 +215,10 @@ func (s *Store) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	resp, err := s.client.Txn(ctx).If(s.compares(t.If)...).Then(s.ops(t.Then)...).Commit()
 	if err != nil {
 		return 0, fmt.Errorf("commit: %w", writeError(err))
+	}
+	// One without operations is answered by the member that was asked, from what it has.
+	if err := answered(ctx, resp.Header, len(t.Then) > 0); err != nil {
+		return 0, fmt.Errorf("commit: %w", err)
 	}
 	if !resp.Succeeded {
 		return 0, fmt.Errorf("commit: %w", store.ErrConflict)

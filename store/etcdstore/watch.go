@@ -42,7 +42,7 @@ func (w *watch) Next(ctx context.Context) (store.Batch, error) {
 	for {
 		select {
 		case answer, open := <-w.answers:
-			batch, err := w.batch(answer, open)
+			batch, err := w.judged(ctx, answer, open)
 			if err != nil {
 				w.Close()
 				return store.Batch{}, fmt.Errorf("watch %q: %w", w.name, err)
@@ -56,6 +56,16 @@ func (w *watch) Next(ctx context.Context) (store.Batch, error) {
 			return store.Batch{}, fmt.Errorf("watch %q: %w", w.name, ctx.Err())
 		}
 	}
+}
+
+// judged translates one answer after it was judged; what the client itself says has no header.
+func (w *watch) judged(ctx context.Context, answer clientv3.WatchResponse, open bool) (store.Batch, error) {
+	if answer.Header.GetClusterId() != 0 {
+		if err := answered(ctx, answer.Header, false); err != nil {
+			return store.Batch{}, err
+		}
+	}
+	return w.batch(answer, open)
 }
 
 // batch translates one answer; without events it is none (e.g. a progress note).

@@ -51,22 +51,37 @@ func (s *Store) do(ctx context.Context, call Call, f func() error) error {
 	if fault.Err != nil && !fault.Applied {
 		return fault.Err
 	}
-	err := s.locked(ctx, f)
+	answer, err := s.locked(ctx, f)
 	if fault.Err != nil {
 		return fault.Err
+	}
+	if answer.Cluster == "" { // there was none
+		return err
+	}
+	if judgement := store.Answered(ctx, answer); judgement != nil {
+		return judgement
 	}
 	return err
 }
 
-func (s *Store) locked(ctx context.Context, f func() error) error {
+// locked returns the origin of its answer, which is zero when there is none.
+func (s *Store) locked(ctx context.Context, f func() error) (answer store.Origin, err error) {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		return answer, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return store.ErrUnavailable
+		return answer, store.ErrUnavailable
 	}
 	s.expire()
-	return f()
+	err = f()
+	return s.answer(), err
+}
+
+// answer is the origin of an answer now; mu is held.
+func (s *Store) answer() store.Origin {
+	o := s.origin
+	o.Rev, o.Current = s.rev, true
+	return o
 }

@@ -33,17 +33,22 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, er
 	err := s.do(ctx, Call{Method: "Grant"}, func() error {
 		s.lastLease++
 		id = s.lastLease
-		l := &lease{id: id, ttl: ttl, ends: s.now().Add(ttl), keys: map[string]bool{}}
-		if s.timers {
-			l.timer = time.AfterFunc(ttl, s.Expire)
-		}
-		s.leases[id] = l
+		s.lease(id, ttl)
 		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("grant lease: %w", err)
 	}
 	return id, nil
+}
+
+// lease begins a lease; mu is held.
+func (s *Store) lease(id store.LeaseID, ttl time.Duration) {
+	l := &lease{id: id, ttl: ttl, ends: s.now().Add(ttl), keys: map[string]bool{}}
+	if s.timers {
+		l.timer = time.AfterFunc(ttl, s.Expire)
+	}
+	s.leases[id] = l
 }
 
 // Renew implements store.Store.

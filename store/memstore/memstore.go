@@ -1,7 +1,8 @@
 // Package memstore is the store in memory: for simulation, tests and scale
 // benchmarks. It is deterministic: revisions, lease ids and the order of events
-// depend only on the order of calls and on the clock. It keeps a bounded history
-// for watches, and lets a test inject faults (Fail) and break watches (Break).
+// depend only on the order of calls and on the clock; only its cluster id is random.
+// It keeps a bounded history for watches, and lets a test inject faults (Fail), break
+// watches (Break), and put the store back to an earlier state (Backup, Restore).
 package memstore
 
 import (
@@ -37,6 +38,7 @@ type Store struct {
 	watches   map[*watch]struct{}
 	fail      func(Call) Fault
 	closed    bool
+	origin    store.Origin // Rev and Current are filled in with each answer
 }
 
 var _ store.Store = (*Store)(nil)
@@ -63,6 +65,7 @@ func New(options ...Option) *Store {
 		keys:    map[string]store.KV{},
 		leases:  map[store.LeaseID]*lease{},
 		watches: map[*watch]struct{}{},
+		origin:  store.Origin{Cluster: randomID(), Member: "memory", Term: 1},
 	}
 	for _, option := range options {
 		option(s)

@@ -44,11 +44,14 @@ func (w *watch) Next(ctx context.Context) (store.Batch, error) {
 		if err := w.over(ctx); err != nil {
 			return store.Batch{}, fmt.Errorf("watch %q: %w", w.prefix, err)
 		}
-		batch, err := w.take()
+		batch, answer, err := w.take()
 		if err != nil {
 			return store.Batch{}, fmt.Errorf("watch %q: %w", w.prefix, err)
 		}
 		if len(batch.Events) > 0 {
+			if err := store.Answered(ctx, answer); err != nil {
+				return store.Batch{}, fmt.Errorf("watch %q: %w", w.prefix, err)
+			}
 			return batch, nil
 		}
 		select {
@@ -70,17 +73,17 @@ func (w *watch) over(ctx context.Context) error {
 	return nil
 }
 
-// take returns all changes since the last one that match; none is an empty batch.
-func (w *watch) take() (store.Batch, error) {
+// take returns all changes since the last one that match, with their origin; none is an
+// empty batch.
+func (w *watch) take() (batch store.Batch, answer store.Origin, err error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	if w.broken {
-		return store.Batch{}, store.ErrUnavailable
+		return batch, answer, store.ErrUnavailable
 	}
 	if w.at+1 < w.s.compacted {
-		return store.Batch{}, store.ErrCompacted
+		return batch, answer, store.ErrCompacted
 	}
-	var batch store.Batch
 	for _, b := range w.s.since(w.at) {
 		for _, e := range b.Events {
 			if strings.HasPrefix(e.Key, w.prefix) {
@@ -90,7 +93,9 @@ func (w *watch) take() (store.Batch, error) {
 		}
 	}
 	w.at = max(w.at, w.s.rev)
-	return batch, nil
+	answer = w.s.answer()
+	answer.Rev, answer.Current = batch.Rev, false // as of a member that may lag
+	return batch, answer, nil
 }
 
 // since is the part of the log after rev.

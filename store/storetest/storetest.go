@@ -25,7 +25,7 @@ type Compactor interface {
 // own prefix, where several share one server) that also is a Compactor; Run
 // closes it. The promises on leases take some seconds of real time, in parallel.
 func Run(t *testing.T, open func(*testing.T) store.Store) {
-	for _, group := range [][]promise{reads, writes, watches, races} {
+	for _, group := range [][]promise{reads, writes, watches, races, origins} {
 		for _, p := range group {
 			t.Run(p.name, func(t *testing.T) { p.check(t, start(t, open)) })
 		}

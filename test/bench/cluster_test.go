@@ -49,7 +49,7 @@ func newClusterSeen(b *testing.B, see func([]spec.Picture)) *cluster {
 	b.Cleanup(cancel)
 	s, err := server.New(server.Config{
 		Store: c.store, StoreName: "embedded etcd", Name: "s1", Version: "bench",
-		Socket: filepath.Join(dir, "s.sock"), KeyFile: filepath.Join(dir, "secret.key"),
+		Socket: filepath.Join(dir, "s.sock"), KeyFile: filepath.Join(dir, "secret.key"), SeenFile: filepath.Join(dir, "seen.json"),
 	})
 	must(b, err)
 	c.background("server", s.Run)

@@ -54,7 +54,7 @@ func (h *hollow) startServer() {
 	h.b.Helper()
 	s, err := server.New(server.Config{
 		Store: h.store, StoreName: "embedded etcd", Name: "s1", Version: "bench",
-		Socket: h.socket, KeyFile: filepath.Join(h.dir, "secret.key"),
+		Socket: h.socket, KeyFile: filepath.Join(h.dir, "secret.key"), SeenFile: filepath.Join(h.dir, "seen.json"),
 	})
 	must(h.b, err)
 	ctx, cancel := context.WithCancel(h.ctx)

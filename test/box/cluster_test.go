@@ -167,7 +167,7 @@ func (c *cluster) startServer() *serverProcess {
 	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{})}
 	srv, err := server.New(server.Config{
 		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
-		KeyFile: filepath.Join(c.dir, "secret.key"), SessionTTL: c.ttl, LeaderTTL: c.ttl,
+		KeyFile: filepath.Join(c.dir, "secret.key"), SeenFile: filepath.Join(c.dir, name, "seen.json"), SessionTTL: c.ttl, LeaderTTL: c.ttl,
 		FenceCommand: c.fencing, FenceAfter: fencer.LeastAfter,
 		Logger: c.log.With("server", name),
 	})

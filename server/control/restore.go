@@ -1,0 +1,270 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Restore implements proto.ControlServer.
+func (s *Server) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.EditResponse, error) {
+	by := user(ctx)
+	if by == "" {
+		by = "somebody"
+	}
+	for attempt := 1; ; attempt++ {
+		d, err := s.decideRestore(ctx, r.GetOff(), by)
+		if err != nil {
+			return nil, err
+		}
+		if r.GetDryRun() {
+			return &proto.EditResponse{Effects: d.effects}, nil
+		}
+		rev, err := s.cfg.Store.Commit(ctx, d.Txn)
+		if errors.Is(err, store.ErrConflict) && attempt < restoreAttempts {
+			continue
+		}
+		if err != nil {
+			return nil, writeError("what the restore is decided by", err)
+		}
+		s.cfg.Logger.Warn(d.said, "user", by)
+		s.seen(ctx, rev)
+		s.endSessions(ctx, d.sessions)
+		return &proto.EditResponse{Effects: d.effects}, nil
+	}
+}
+
+// decideRestore decides by the store as it is now.
+func (s *Server) decideRestore(ctx context.Context, off []string, by string) (d decision, err error) {
+	if err := s.current(ctx); err != nil {
+		return d, err
+	}
+	s.cfg.World.Look(func(v world.View) {
+		if len(off) > 0 {
+			d, err = excuse(v, off, by)
+		} else {
+			d, err = declare(v, by, time.Now().UTC(), randomEpochs())
+		}
+	})
+	return d, err
+}
+
+// restoreAttempts is how often a restore is decided anew because a node said hello meanwhile:
+// after a restore all do, at about the same time.
+const restoreAttempts = 10
+
+// current waits until the world shows the store as it is now.
+func (s *Server) current(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, waitTime)
+	defer cancel()
+	_, kvs, err := s.cfg.Store.Get(ctx, store.EpochKey, store.HoldKey, store.CountKey, store.HellosKey)
+	if err != nil {
+		return err
+	}
+	var newest store.Rev
+	for _, kv := range kvs {
+		newest = max(newest, kv.Mod)
+	}
+	return s.cfg.World.Wait(ctx, newest)
+}
+
+// decision is what a person said of a restore, and what it means.
+type decision struct {
+	store.Txn
+	effects []string
+	said    string
+	// sessions are those of the epoch before that Txn has no room for. No node is served
+	// under them any more; only its next session would have to wait for their end.
+	sessions []store.Txn
+}
+
+// mostEpochs bounds the random part of a step between two epochs.
+const mostEpochs = 1_000_000
+
+// randomEpochs is at least 1. It makes it unlikely that two restores of one backup, of which
+// neither knows of the other, get the same epoch.
+func randomEpochs() int64 {
+	n, err := rand.Int(rand.Reader, big.NewInt(mostEpochs))
+	if err != nil { // never: see crypto/rand
+		panic(err)
+	}
+	return 1 + n.Int64()
+}
+
+// declare takes it as said that the store of v was restored.
+func declare(v world.View, by string, at time.Time, step int64) (d decision, err error) {
+	held, epoch := v.Hold(), v.Epoch()
+	old, count := v.Count()
+	if held == nil && old.Open(epoch) {
+		return d, status.Errorf(codes.FailedPrecondition,
+			"%s has declared a restore already, and it is under way: 'stead restore --status' says for whom it waits", old.By)
+	}
+	if epoch < 1 {
+		return d, status.Error(codes.FailedPrecondition, "the store has no epoch that can be read: it is damaged; restore a backup")
+	}
+	next := spec.Count{Epoch: highestEpoch(v) + step, By: by, At: at, Nodes: expected(v)}
+	d.said = "restore declared"
+	d.If = []store.Guard{store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.CountKey, count), store.Seen(store.HellosKey, v.HellosRev())}
+	if held == nil {
+		d.If = append(d.If, store.NotHeld())
+	}
+	d.Then = []store.Op{
+		store.Put(store.EpochKey, []byte(strconv.FormatInt(next.Epoch, 10))), store.Put(store.CountKey, store.Encode(next)),
+		store.Del(store.LeaderKey), store.Del(store.HoldKey),
+	}
+	for _, m := range v.Memories() {
+		d.If = append(d.If, store.Seen(store.KnownKey(m.Server), m.Rev))
+		d.Then = append(d.Then, store.Del(store.KnownKey(m.Server)))
+	}
+	for _, n := range v.Nodes() {
+		_, _, session := v.NodeRevs(n.Node.Name)
+		switch key := store.SessionKey(n.Node.Name); {
+		case session == 0:
+		case len(d.Then) < store.MaxOps:
+			d.Then = append(d.Then, store.Del(key))
+		default:
+			d.sessions = append(d.sessions, store.Txn{If: []store.Guard{store.Seen(key, session)}, Then: []store.Op{store.Del(key)}})
+		}
+	}
+	d.effects = declared(held, next.Nodes)
+	return d, nil
+}
+
+// declared says what it means to declare a restore.
+func declared(held *spec.Hold, nodes []spec.CountNode) []string {
+	var out []string
+	if held == nil {
+		out = append(out, "nobody noticed that the store went back; this is needed only if it was restored from a backup")
+	}
+	out = append(out, "members run on; the store is taken as it is, and what was changed after the backup was made is to be applied again")
+	if len(nodes) == 0 {
+		return append(out, "no node is known; those that join before the restore is complete are waited for")
+	}
+	return append(out, fmt.Sprintf("nothing starts, stops, moves or is given up before each of these nodes has said what it runs: %s", countNames(nodes)),
+		"a node of which neither the store nor a server knows is not waited for unless its agent says hello before that: are all agents, and all servers, started?")
+}
+
+// countNames names nodes, and how they are known if not by the store.
+func countNames(nodes []spec.CountNode) string {
+	words := make([]string, len(nodes))
+	for i, n := range nodes {
+		if words[i] = string(n.Name); n.From == spec.FromServer {
+			words[i] += " (remembered by a server)"
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// expected are the nodes of which the store or a server knows.
+func expected(v world.View) []spec.CountNode {
+	known := map[spec.NodeName]spec.UID{}
+	for _, n := range v.Nodes() {
+		known[n.Node.Name] = n.Node.UID
+	}
+	c := spec.Count{}.With(spec.FromStore, known)
+	for _, m := range v.Memories() {
+		c = c.With(spec.FromServer, m.Nodes)
+	}
+	return c.Nodes
+}
+
+// highestEpoch is the highest that the store, a server or a node has ever named.
+func highestEpoch(v world.View) int64 {
+	epoch := v.Epoch()
+	if c, _ := v.Count(); c != nil {
+		epoch = max(epoch, c.Epoch)
+	}
+	for _, m := range v.Memories() {
+		epoch = max(epoch, m.Epoch)
+	}
+	for _, n := range v.Nodes() {
+		if n.Facts == nil {
+			continue
+		}
+		epoch = max(epoch, n.Facts.Epoch)
+		for _, stray := range n.Facts.Strays {
+			epoch = max(epoch, stray.Token.Epoch)
+		}
+	}
+	return epoch
+}
+
+// excuse takes it as said that nodes are off: the count does not wait for them.
+func excuse(v world.View, off []string, by string) (d decision, err error) {
+	count, rev := v.Count()
+	if v.Hold() != nil || !count.Open(v.Epoch()) {
+		return d, status.Error(codes.FailedPrecondition, "no restore is under way that waits for nodes: 'stead restore --status'")
+	}
+	missing := plan.Missing(v.Epoch(), count, v.Nodes())
+	next := count.With(spec.FromStore, nil)
+	d.said = "nodes excused from the restore"
+	d.If = []store.Guard{store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev)}
+	for _, name := range off {
+		node := spec.NodeName(name)
+		found := false
+		for _, m := range missing {
+			if m.Name != node {
+				continue
+			}
+			session, seen := v.Session(node)
+			if seen != 0 && (session == nil || session.UID == m.UID) {
+				return d, status.Errorf(codes.FailedPrecondition, "node %s has a session: it is on, and says what it runs", node)
+			}
+			_, facts, _ := v.NodeRevs(node)
+			d.If = append(d.If, store.Seen(store.SessionKey(node), seen), store.Seen(store.FactsKey(node), facts))
+			next, found = excused(next, m, by), true
+		}
+		if !found {
+			return d, status.Errorf(codes.NotFound, "no node %s is waited for; %s", node, awaited(missing))
+		}
+		d.effects = append(d.effects, fmt.Sprintf("what node %s runs, and this store does not know, may begin elsewhere a second time", node))
+		if len(v.MembersOn(node)) > 0 {
+			d.effects = append(d.effects, fmt.Sprintf("its members that the store knows wait all the same; to let them begin elsewhere: stead node fence %s --i-have-powered-off", node))
+		}
+	}
+	d.Then = []store.Op{store.Put(store.CountKey, store.Encode(next))}
+	return d, nil
+}
+
+func awaited(missing []spec.CountNode) string {
+	if len(missing) == 0 {
+		return "every node was heard or excused"
+	}
+	return "these are: " + countNames(missing)
+}
+
+// excused is c in which a person says that m is off.
+func excused(c spec.Count, m spec.CountNode, by string) spec.Count {
+	c = c.With(m.From, map[spec.NodeName]spec.UID{m.Name: m.UID})
+	for i := range c.Nodes {
+		if c.Nodes[i].UID == m.UID {
+			c.Nodes[i].Off = by
+		}
+	}
+	return c
+}
+
+// endSessions ends what is left of sessions of the epoch before. One that is there still
+// ends by itself.
+func (s *Server) endSessions(ctx context.Context, sessions []store.Txn) {
+	for _, o := range store.CommitAll(ctx, s.cfg.Store, nil, sessions) {
+		if o.Err != nil {
+			s.cfg.Logger.Info("session of the epoch before left to run out", "err", o.Err)
+			return
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// host puts a node that said hello in this epoch; on: it has a session.
+func (r *rig) host(name spec.NodeName, epoch int64, on bool) {
+	uid := spec.UID("uid-" + name)
+	r.record(store.NodeKey(name), spec.Node{Name: name, UID: uid})
+	r.record(store.FactsKey(name), spec.NodeFacts{Name: name, UID: uid, Epoch: epoch})
+	if on {
+		r.record(store.SessionKey(name), spec.Session{Node: name, UID: uid, Boot: "b", ID: 5})
+	}
+}
+
+// remembers is what a server found on its disk.
+func (r *rig) remembers(server string, epoch int64, nodes ...spec.NodeName) {
+	k := spec.Known{At: spec.Sequence{Epoch: epoch}, Nodes: map[spec.NodeName]spec.UID{}}
+	for _, name := range nodes {
+		k.Nodes[name] = spec.UID("uid-" + name)
+	}
+	r.record(store.KnownKey(server), k)
+}
+
+func (r *rig) restore(off ...string) error {
+	_, err := r.api.Restore(r.ctx, &proto.RestoreRequest{Off: off})
+	return err
+}
+
+func (r *rig) mustRestore(off ...string) {
+	r.t.Helper()
+	if err := r.restore(off...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// state is what Info says of the restore, without times.
+func (r *rig) state() (st spec.RestoreState) {
+	r.t.Helper()
+	info, err := r.api.Info(r.ctx, &proto.InfoRequest{})
+	if err == nil {
+		err = json.Unmarshal(info.GetRestoreJson(), &st)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	st.At = time.Time{}
+	return st
+}
+
+// brief is a state in one line: its nodes as name, state, how they are known.
+func brief(st spec.RestoreState) string {
+	words := []string{st.State}
+	for _, n := range st.Nodes {
+		words = append(words, fmt.Sprintf("%s=%s/%s", n.Name, n.State, n.From))
+	}
+	return strings.Join(words, " ")
+}
+
+var held = spec.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "server s1"}
+
+func TestARestoreIsOneTransaction(t *testing.T) {
+	r := newRig(t)
+	r.host("a", 1, true)
+	r.host("b", 1, false)
+	r.remembers("s1", 4, "a", "late")
+	r.remembers("s2", 6, "far")
+	r.record(store.HoldKey, held)
+	r.put(store.LeaderKey, []byte("s1"))
+	if got, want := brief(r.state()), "Held a=Waited/store b=Waited/store far=Waited/server late=Waited/server"; got != want {
+		t.Errorf("held: got %s, want %s", got, want)
+	}
+	r.mustRestore()
+	_, kvs, err := r.store.Snapshot(r.ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]store.KV{}
+	for _, kv := range kvs {
+		at[kv.Key] = kv
+	}
+	for _, gone := range []string{store.LeaderKey, store.HoldKey, store.SessionKey("a"), store.KnownKey("s1"), store.KnownKey("s2")} {
+		if _, there := at[gone]; there {
+			t.Errorf("%s is there still", gone)
+		}
+	}
+	epoch, _ := strconv.ParseInt(string(at[store.EpochKey].Value), 10, 64)
+	if epoch <= 6 {
+		t.Errorf("the epoch is %d, and a server knew 6", epoch)
+	}
+	count, err := store.Decode[spec.Count](at[store.CountKey])
+	node := func(name spec.NodeName, from string) spec.CountNode {
+		return spec.CountNode{Name: name, UID: spec.UID("uid-" + name), From: from}
+	}
+	want := spec.Count{Epoch: epoch, By: "somebody", At: count.At, Nodes: []spec.CountNode{
+		node("a", spec.FromStore), node("b", spec.FromStore), node("far", spec.FromServer), node("late", spec.FromServer)}}
+	if err != nil || !reflect.DeepEqual(count, want) {
+		t.Errorf("count: got %+v (%v)\nwant %+v", count, err, want)
+	}
+	if at[store.EpochKey].Mod != at[store.CountKey].Mod {
+		t.Error("the epoch and the count were written apart")
+	}
+	r.host("a", epoch, true)
+	if got, want := brief(r.state()), "Counting a=Heard/store b=Waited/store far=Waited/server late=Waited/server"; got != want {
+		t.Errorf("counting: got %s, want %s", got, want)
+	}
+}
+
+// L10: nobody knows of the one when the other is declared.
+func TestTwoRestoresOfOneBackupGetDifferentEpochs(t *testing.T) {
+	epochs := map[string]bool{}
+	for range 3 {
+		r := newRig(t)
+		r.host("a", 1, false)
+		r.mustRestore()
+		_, kvs, err := r.store.Get(r.ctx, store.EpochKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		epochs[string(kvs[store.EpochKey].Value)] = true
+	}
+	if len(epochs) != 3 {
+		t.Errorf("three restores got the epochs %v", epochs)
+	}
+}
+
+func TestAnEpochIsHigherThanAllThatWereNamed(t *testing.T) {
+	for name, prepare := range map[string]func(*rig){
+		"by the store":           func(r *rig) { r.put(store.EpochKey, []byte("9")) },
+		"by a count":             func(r *rig) { r.record(store.CountKey, spec.Count{Epoch: 9}) },
+		"by a server":            func(r *rig) { r.remembers("s2", 9) },
+		"by the hello of a node": func(r *rig) { r.host("a", 9, false) },
+		"by a life that runs": func(r *rig) {
+			r.host("a", 1, false)
+			r.record(store.FactsKey("a"), spec.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Strays: []spec.Stray{{Token: spec.Token{Epoch: 9, Number: 1}}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			prepare(r)
+			r.world.Look(func(v world.View) {
+				d, err := declare(v, "root", time.Time{}, 1)
+				if err != nil || string(d.Then[0].Value) != "10" {
+					t.Errorf("got epoch %s (%v), want 10", d.Then[0].Value, err)
+				}
+			})
+		})
+	}
+}
+
+func TestOneRestoreAtATime(t *testing.T) {
+	r := newRig(t)
+	r.host("a", 1, false)
+	r.mustRestore()
+	refused(t, r.restore(), codes.FailedPrecondition, "has declared a restore already")
+	r.record(store.HoldKey, held) // the store was restored once more, and that was noticed
+	r.mustRestore()
+	if got := r.state(); got.State != spec.RestoreCounting {
+		t.Errorf("got %s", brief(got))
+	}
+}
+
+func TestANodeThatSaysHelloMeanwhileIsInTheCount(t *testing.T) {
+	r := newRig(t)
+	r.host("a", 1, false)
+	var d decision
+	r.world.Look(func(v world.View) { d, _ = declare(v, "root", time.Time{}, 1) })
+	r.host("b", 1, false)
+	r.put(store.HellosKey, []byte("b"))
+	if _, err := r.store.Commit(r.ctx, d.Txn); err == nil {
+		t.Fatal("a restore that was decided before node b joined was written, and does not wait for it")
+	}
+	r.mustRestore()
+	if got, want := brief(r.state()), "Counting a=Waited/store b=Waited/store"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestARestoreOfMoreNodesThanOneTransactionHolds(t *testing.T) {
+	r := newRig(t)
+	const nodes = store.MaxOps + 30
+	for i := range nodes {
+		r.host(spec.NodeName(fmt.Sprintf("n%03d", i)), 1, true)
+	}
+	r.mustRestore()
+	if _, kvs, err := r.store.Snapshot(r.ctx, store.KindSession+"/"); err != nil || len(kvs) > 0 {
+		t.Errorf("%d sessions of the epoch before are left (%v)", len(kvs), err)
+	}
+	if got := r.state(); len(got.Nodes) != nodes {
+		t.Errorf("%d nodes are waited for, want %d", len(got.Nodes), nodes)
+	}
+}
+
+func TestANodeIsExcusedByItsNameAndOnlyIfItIsSilent(t *testing.T) {
+	r := newRig(t)
+	r.host("a", 1, false)
+	r.host("b", 1, false)
+	r.remembers("s1", 1, "late")
+	refused(t, r.restore("late"), codes.FailedPrecondition, "no restore is under way")
+	r.mustRestore()
+	epoch := r.state().Epoch
+	r.host("a", epoch, true)
+	refused(t, r.restore("lat"), codes.NotFound, "no node lat is waited for; these are: b, late (remembered by a server)")
+	refused(t, r.restore("a"), codes.NotFound, "no node a is waited for")
+	refused(t, r.restore("late", "nobody"), codes.NotFound, "nobody")
+	r.record(store.SessionKey("b"), spec.Session{Node: "b", UID: "uid-b", Boot: "b", ID: 6})
+	refused(t, r.restore("b"), codes.FailedPrecondition, "node b has a session: it is on")
+	if got, want := brief(r.state()), "Counting a=Heard/store b=Waited/store late=Waited/server"; got != want {
+		t.Fatalf("a refusal changed something: got %s, want %s", got, want)
+	}
+	out, err := r.api.Restore(r.ctx, &proto.RestoreRequest{Off: []string{"late"}, DryRun: true})
+	if err != nil || len(out.GetEffects()) != 1 || !strings.Contains(out.GetEffects()[0], "may begin elsewhere a second time") {
+		t.Errorf("dry run: %v, %v", out.GetEffects(), err)
+	}
+	r.mustRestore("late")
+	if got, want := brief(r.state()), "Counting a=Heard/store b=Waited/store late=Excused/server"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	r.host("late", epoch, true)
+	if got, want := brief(r.state()), "Counting a=Heard/store b=Waited/store late=Heard/server"; got != want {
+		t.Errorf("it is on after all: got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,47 @@
+package dispatch
+
+import (
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// tellCount adds to a hello's transaction what others decide by: that a node is new or runs
+// other lives that the store does not know (see heardOf), and that a restore's count, while
+// it is open, waits for this node, too (SAFETY S8). A hello that changes neither costs no
+// write besides its own.
+func (g *guest) tellCount(t threshold, txn *store.Txn) error {
+	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(g.node))
+	if t.node == nil || err != nil || facts == nil || !slices.Equal(facts.Strays, g.facts.Strays) {
+		txn.Then = append(txn.Then, heardOf(g.node))
+	}
+	count, err := t.openCount()
+	if err != nil || count == nil {
+		return err
+	}
+	if with := count.With(spec.FromHello, map[spec.NodeName]spec.UID{g.node: g.uid}); len(with.Nodes) > len(count.Nodes) {
+		txn.If = append(txn.If, store.Seen(store.CountKey, t.keys[store.CountKey].Mod))
+		txn.Then = append(txn.Then, store.Put(store.CountKey, store.Encode(with)))
+	}
+	return nil
+}
+
+// openCount is the count of this epoch's restore; nil: there is none, or it is done.
+func (t *threshold) openCount() (*spec.Count, error) {
+	count, err := decodeIf[spec.Count](t.keys, store.CountKey)
+	switch {
+	case err != nil:
+		return nil, status.Errorf(codes.Internal, "read the count of the restore: %v", err)
+	case !count.Open(t.epoch):
+		return nil, nil
+	}
+	return count, nil
+}
+
+// heardOf moves the key that every transaction compares which relies on it that no node
+// runs a life that the store does not know.
+func heardOf(node spec.NodeName) store.Op { return store.Put(store.HellosKey, []byte(node)) }

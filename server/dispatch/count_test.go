@@ -1,0 +1,91 @@
+package dispatch
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// joined says hello, and returns the node with the revision of the key hellos afterwards.
+func (r *rig) joined(h hello) (*node, store.Rev) {
+	n := r.connect(h)
+	n.welcome()
+	kv, _ := r.get(store.HellosKey)
+	return n, kv.Mod
+}
+
+func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
+	r := newRig(t)
+	stray := life{ID: ident(7), Token: token(9)}
+	n, first := r.joined(n1)
+	if first == 0 {
+		t.Fatal("a node joined, and the key hellos was not written")
+	}
+	if _, again := r.joined(n1); again != first {
+		t.Errorf("nothing changed, and the key hellos was written")
+	}
+	with := n1
+	with.holds = []life{stray}
+	n, strays := r.joined(with)
+	if strays <= first {
+		t.Fatal("a node came with a life that the store does not know, and the key hellos was not written")
+	}
+	n.send(&proto.FromNode{Kind: &proto.FromNode_Inventory{Inventory: &proto.Inventory{Holdings: []*proto.Holding{
+		{Id: wire.Identity(ident(8)), Token: wire.Token(token(3))},
+	}}}})
+	r.until("another stray within the session moves it", func() bool {
+		kv, _ := r.get(store.HellosKey)
+		return kv.Mod > strays
+	})
+	facts, _ := r.get(store.FactsKey("n1"))
+	if kv, _ := r.get(store.HellosKey); kv.Mod != facts.Mod {
+		t.Errorf("hellos was written at %d, the strays at %d; want one transaction", kv.Mod, facts.Mod)
+	}
+}
+
+func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
+	known := spec.CountNode{Name: "n1", UID: "uid1", From: spec.FromStore}
+	far := spec.CountNode{Name: "z", UID: "uidz", From: spec.FromServer}
+	joined := spec.CountNode{Name: "n2", UID: "uid2", From: spec.FromHello}
+	n2 := hello{node: "n2", uid: "uid2", boot: "b1", cluster: "c1"}
+	for name, c := range map[string]struct {
+		count spec.Count
+		hello hello
+		want  []spec.CountNode
+	}{
+		"it is new":                              {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known, far}}, n2, []spec.CountNode{known, joined, far}},
+		"it is counted already":                  {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known, far}}, n1, []spec.CountNode{known, far}},
+		"the count is done":                      {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known}, Done: true}, n2, []spec.CountNode{known}},
+		"the count is of another epoch":          {spec.Count{Epoch: 9, Nodes: []spec.CountNode{known}}, n2, []spec.CountNode{known}},
+		"another machine has a name of the list": {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known}}, hello{node: "n1", uid: "uid9", boot: "b1", cluster: "c1"}, []spec.CountNode{known, {Name: "n1", UID: "uid9", From: spec.FromHello}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.record(store.CountKey, c.count)
+			r.joined(c.hello)
+			kv, _ := r.get(store.CountKey)
+			got, err := store.Decode[spec.Count](kv)
+			if want := (spec.Count{Epoch: c.count.Epoch, Nodes: c.want, Done: c.count.Done}); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v (%v)\nwant %+v", got, err, want)
+			}
+		})
+	}
+}
+
+func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		r := newRig(t)
+		silentNode(r)
+		r.endLives()
+		r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+		r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
+		err := Remove(t.Context(), r.store, r.world, "n1")
+		if _, there := r.get(store.NodeKey("n1")); (err == nil) != done || there == done {
+			t.Errorf("count done %v: %v, and the node is there: %v", done, err, there)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// endCount records that the count of a restore is complete, once it is: each node has said
+// what it runs, or was excused. A node that joins meanwhile writes the count, which is compared.
+func (l *leader) endCount(ctx context.Context) {
+	var t store.Txn
+	l.cfg.World.Look(func(v world.View) {
+		c, rev := v.Count()
+		if !c.Open(v.Epoch()) || len(plan.Missing(v.Epoch(), c, v.Nodes())) > 0 {
+			return
+		}
+		done := *c
+		done.Done = true
+		t = store.Txn{
+			If: []store.Guard{
+				l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev),
+			},
+			Then: []store.Op{store.Put(store.CountKey, store.Encode(done))},
+		}
+		for _, m := range v.Memories() { // they are in the count now, and told for nothing else
+			t.If = append(t.If, store.Seen(store.KnownKey(m.Server), m.Rev))
+			t.Then = append(t.Then, store.Del(store.KnownKey(m.Server)))
+		}
+	})
+	if len(t.Then) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	switch _, err := l.cfg.Store.Commit(ctx, t); {
+	case err == nil:
+		l.log.Info("restore complete: every node was heard or excused")
+	case !errors.Is(err, store.ErrConflict): // a conflict is news, which wakes us
+		l.wake(spec.SetRef{}, l.cfg.Now().Add(lastPause)) // no set is meant
+	}
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// restored is what a restore writes: epoch 7, and a count of these nodes.
+func (c *cluster) restored(nodes ...spec.CountNode) {
+	c.t.Helper()
+	c.commit(store.Put(store.EpochKey, []byte(strconv.Itoa(7))), store.Put(store.CountKey, store.Encode(spec.Count{Epoch: 7, Nodes: nodes})))
+}
+
+// hears has a node say hello in epoch 7 with these lives that the store does not know.
+func hears(name spec.NodeName, strays ...spec.Stray) []store.Op {
+	uid := spec.UID("uid-" + name)
+	return []store.Op{
+		store.Put(store.NodeKey(name), store.Encode(spec.Node{Name: name, UID: uid})),
+		store.Put(store.FactsKey(name), store.Encode(spec.NodeFacts{Name: name, UID: uid, Boot: "boot1", Epoch: 7, Strays: strays})),
+		store.Put(store.HellosKey, []byte(name)),
+	}
+}
+
+func waits(reason string) func(world.View) bool {
+	return func(v world.View) bool {
+		st, _ := v.Status(db)
+		if st == nil || len(st.Members) == 0 {
+			return false
+		}
+		for _, c := range st.Conditions {
+			if c.Type == plan.ConditionProgressing {
+				return c.Reason == reason
+			}
+		}
+		return false
+	}
+}
+
+func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.restored()
+		c.commit(store.Put(store.KnownKey("b"), store.Encode(spec.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}})))
+		c.commit(hears("n1")...)
+		c.set(1)
+		_, stop := c.engine("a", c.store)
+		defer stop()
+		c.until("db-0 waits for the count", waits(plan.BlockedRestored))
+		c.cache.Look(func(v world.View) {
+			if m, _ := v.Member(member(0)); m != nil {
+				t.Errorf("token %s began before node late was heard", m.Token)
+			}
+		})
+		c.commit(hears("late")...)
+		c.until("then it begins, in the new epoch", func(v world.View) bool {
+			m, _ := v.Member(member(0))
+			count, _ := v.Count()
+			return m != nil && m.Token.Epoch == 7 && count.Done && len(v.Memories()) == 0 &&
+				slices.Contains(count.Nodes, spec.CountNode{Name: "late", UID: "uid-late", From: spec.FromServer})
+		})
+		c.commit(store.Put(store.FactsKey("late"), store.Encode(spec.NodeFacts{Name: "late", UID: "uid-late", Epoch: 1})))
+		c.set(2)
+		c.until("a count that was done stays done", ready(2))
+	})
+}
+
+// The stray is stored after the leader has looked and before its decision is (V4).
+func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		slow := newStalled(c.store)
+		_, stop := c.engine("a", slow)
+		defer stop()
+		c.set(1)
+		<-slow.reached
+		c.commit(hears("late", spec.Stray{ID: member(0), Token: spec.Token{Epoch: 1, Number: 99}})...)
+		close(slow.letGo)
+		c.until("the stray blocks db-0", waits(plan.BlockedStray))
+		c.cache.Look(func(v world.View) {
+			if m, _ := v.Member(member(0)); m != nil {
+				t.Errorf("token %s began beside token 1.99, which node late runs", m.Token)
+			}
+		})
+	})
+}
+
+func TestAHeldStoreBeginsNothing(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "revision 9 is known", By: "server a"})))
+		c.set(1)
+		e, stop := c.engine("a", c.store)
+		defer stop()
+		held := func() bool {
+			p, ok := e.Explain(db)
+			return ok && len(p.Blocked) == 1 && p.Blocked[0].Reason == plan.BlockedHeld && len(p.Actions) == 0
+		}
+		c.until("db-0 is held", func(world.View) bool { return held() })
+		c.commit(store.Del(store.HoldKey))
+		c.until("and begins when the hold is gone", ready(1))
+	})
+}

@@ -1,0 +1,17 @@
+package world
+
+import (
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// applyHold has everything looked at anew.
+func (s *state) applyHold(ev store.Event, ch *Changes) {
+	s.hold = nil
+	if !ev.Delete {
+		s.hold = store.HoldIn(map[string]store.KV{store.HoldKey: ev.KV})
+	}
+	ch.All = true
+}
+
+func (s *state) Hold() *spec.Hold { return s.hold }

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrWentBack: the answer is of another store than the one that is known, or of an
+// earlier state of it. Nothing of it may be believed, and the process must not go on
+// with what it remembers (SAFETY S8). Whether a write was done is not known.
+var ErrWentBack = errors.New("the store went back")
+
+// Origin is what a store says of itself with every answer.
+type Origin struct {
+	Cluster string // the id of the store's own cluster (not Stead's), made with it
+	Member  string // the id of the member that answered
+	Term    uint64 // raft's
+	Rev     Rev
+	// Current: Term and Rev are at least those of the moment at which the call was begun.
+	// Otherwise they are of a member that may lag.
+	Current bool
+}
+
+// Judge tells whether an answer is of the store that is known; nil: it is.
+type Judge func(Origin) error
+
+// Judged returns s with every answer judged: begin is called when a call is begun (of a
+// watch: each Next), and what it returns sees the origin of its answers before the caller
+// sees anything of them. When it returns an error the call fails with that error, which
+// is ErrWentBack then.
+func Judged(s Store, begin func() Judge) Store { return judged{s, begin} }
+
+type judgeKey struct{}
+
+// Answered has an answer judged. A body calls it with each answer that it gets, also with
+// a refusal, before it returns.
+func Answered(ctx context.Context, o Origin) error {
+	judge, ok := ctx.Value(judgeKey{}).(Judge)
+	if !ok {
+		return nil
+	}
+	err := judge(o)
+	if err != nil && !errors.Is(err, ErrWentBack) {
+		err = fmt.Errorf("%w: %w", ErrWentBack, err)
+	}
+	return err
+}
+
+type judged struct {
+	store Store
+	begin func() Judge
+}
+
+// with hands the judge to the body: the context reaches it through any other wrapping.
+func (j judged) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, judgeKey{}, j.begin())
+}
+
+func (j judged) Snapshot(ctx context.Context, prefix string) (Rev, []KV, error) {
+	return j.store.Snapshot(j.with(ctx), prefix)
+}
+
+func (j judged) Get(ctx context.Context, keys ...string) (Rev, map[string]KV, error) {
+	return j.store.Get(j.with(ctx), keys...)
+}
+
+func (j judged) Commit(ctx context.Context, t Txn) (Rev, error) {
+	return j.store.Commit(j.with(ctx), t)
+}
+
+func (j judged) Grant(ctx context.Context, ttl time.Duration) (LeaseID, error) {
+	return j.store.Grant(j.with(ctx), ttl)
+}
+
+func (j judged) Renew(ctx context.Context, id LeaseID) error { return j.store.Renew(j.with(ctx), id) }
+
+func (j judged) Revoke(ctx context.Context, id LeaseID) error {
+	return j.store.Revoke(j.with(ctx), id)
+}
+
+func (j judged) Status(ctx context.Context) (Status, error) { return j.store.Status(j.with(ctx)) }
+
+func (j judged) Close() error { return j.store.Close() }
+
+func (j judged) Watch(ctx context.Context, prefix string, from Rev) (Watch, error) {
+	w, err := j.store.Watch(j.with(ctx), prefix, from)
+	if err != nil {
+		return nil, err
+	}
+	return judgedWatch{w, j}, nil
+}
+
+type judgedWatch struct {
+	Watch
+	by judged
+}
+
+func (w judgedWatch) Next(ctx context.Context) (Batch, error) {
+	return w.Watch.Next(w.by.with(ctx))
+}
