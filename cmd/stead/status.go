@@ -61,7 +61,12 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 
 // fact prints one aligned line; a long text is the reader's terminal's to wrap.
 func fact(out io.Writer, name, format string, args ...any) {
-	fmt.Fprintf(out, "%-8s %s\n", name, spec.Plain(fmt.Sprintf(format, args...)))
+	for i, a := range args {
+		if text, is := a.(string); is {
+			args[i] = spec.Plain(text)
+		}
+	}
+	fmt.Fprintf(out, "%-8s %s\n", name, fmt.Sprintf(format, args...))
 }
 
 func sayServers(out io.Writer, i *proto.InfoResponse) {
@@ -102,14 +107,17 @@ func sayNodes(out io.Writer, nodes []*proto.Object) error {
 			silent = append(silent, line)
 		}
 	}
-	text := fmt.Sprintf("%d of %d have a session", len(nodes)-len(silent), len(nodes))
-	switch {
+	switch heard := len(nodes) - len(silent); {
 	case len(nodes) == 0:
-		text = "none yet; start 'stead agent' on a host"
-	case len(silent) > 0:
-		text += "; these have none:\n         " + strings.Join(silent, "\n         ")
+		fact(out, "nodes", "none yet; start 'stead agent' on a host")
+	case len(silent) == 0:
+		fact(out, "nodes", "%d of %d have a session", heard, len(nodes))
+	default:
+		fact(out, "nodes", "%d of %d have a session; these have none:", heard, len(nodes))
 	}
-	fact(out, "nodes", "%s", text)
+	for _, line := range silent {
+		fact(out, "", "%s", line)
+	}
 	return nil
 }
 

@@ -80,6 +80,9 @@ func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, 
 // while it may.
 func waitEnd(o object, s *spec.SetSpec, st *setStatus, goal string) (string, error) {
 	if settled(o, s, st, goal) {
+		if goal == forScaled {
+			goal = forAvailable // all are
+		}
 		return "is " + goal, nil
 	}
 	if paused(st) && !settled(o, s, st, forScaled) {

@@ -108,7 +108,7 @@ func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 		"stalled, of an older generation":         {with("Stalled", "ProgressDeadline", older), forAvailable, "", ""},
 		"paused, and all else is done":            {with("Progressing", "Paused", nil), forReady, "", "is paused"},
 		"paused, and a member is not back":        {with("Progressing", "Paused", down), forAvailable, "", ""},
-		"scaled is scaled, whatever is paused":    {with("Progressing", "Paused", nil), forScaled, "is scaled", ""},
+		"scaled is scaled, whatever is paused":    {with("Progressing", "Paused", nil), forScaled, "is available", ""},
 		"a scale-up waits for all of its members": {with("Progressing", "Paused", down), forScaled, "", ""},
 	} {
 		o := object{Metadata: objectMeta{Name: "db", Generation: 2}}
