@@ -108,8 +108,8 @@ type UpdateStrategy struct {
 	// restarted) or Recreate (all stop, then all start).
 	Type          string         `json:"type,omitempty"`
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
-	// ReplaceBroken is Always (default) or Never: whether a member that is broken and
-	// out of date is replaced out of turn.
+	// ReplaceBroken is Always (default) or Never: whether a member that is out of date, and broken
+	// or not ready for too long, is replaced out of turn.
 	ReplaceBroken string `json:"replaceBroken,omitempty" stead:"only"`
 	// Metadata is Restart (default) or Live: whether a change of the template's annotations
 	// restarts members. Labels are always live. What a variable shows never is.

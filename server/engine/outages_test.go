@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -37,4 +38,28 @@ func TestAnOutageIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
 		}
 		o.note(s.named, now)
 	}
+}
+
+// A member on the completed revision that never becomes ready holds no later template: its
+// time is measured from look to look, and the engine looks again when it is over.
+func TestAMemberThatNeverIsReadyGivesWayToAGoodTemplate(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		_, stop := c.engine("a", c.store)
+		defer stop()
+		deadline := int32(120)
+		patient := func(s *spec.Set) { s.Spec.ProgressDeadlineSeconds = &deadline }
+		c.set(1, image("a"), patient)
+		c.until("a", on("a", 1))
+		c.node.behave(1, "hold")
+		began := time.Now()
+		c.set(2, image("a"), patient)
+		c.until("the second is begun", func(v world.View) bool { m, _ := v.Member(member(1)); return m != nil })
+		c.set(2, image("b"), patient)
+		c.until("it is ended", func(v world.View) bool { m, _ := v.Member(member(1)); return m.Goal == spec.GoalStop })
+		if waited := time.Since(began); waited < 2*time.Minute || waited > 3*time.Minute {
+			t.Errorf("ended after %s; its time is two minutes", waited)
+		}
+		c.node.behave(1, "")
+		c.until("b", on("b", 2))
+	})
 }
