@@ -69,6 +69,7 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 		return false, err
 	}
 	a.log.Info("session began", "server", welcome.GetServer())
+	a.epoch.Store(max(a.epoch.Load(), welcome.GetEpoch()))
 	s := &session{
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),

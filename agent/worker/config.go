@@ -36,9 +36,11 @@ type Config struct {
 	// Report takes what was seen of a life; it must not block.
 	Report func(spec.Report)
 	// Seq gives the next sequence of a report; it grows also over a restart of the agent.
-	Seq  func() int64
-	Node files.Node
-	Boot spec.BootID
+	Seq func() int64
+	// Epoch is the newest epoch of which this node has heard.
+	Epoch func() int64
+	Node  files.Node
+	Boot  spec.BootID
 	// Root holds the logs, RunDir (tmpfs) what lasts until the next boot.
 	Root, RunDir string
 	// Clock is the time since boot: it goes on over a restart of the agent and does

@@ -24,7 +24,7 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 		return wanted, s
 	}
 	if w.life != nil {
-		wanted.OtherBoot = w.life.Member.Boot != w.c.Boot
+		wanted.OtherBoot, wanted.Restored = w.life.Member.Boot != w.c.Boot, w.token.Epoch < w.c.Epoch()
 	}
 	if w.order == step.OrderStop {
 		w.keepStop()

@@ -241,6 +241,10 @@ func (w *Worker) reportEnd() {
 		r.Message = messageSpent
 	case cause == ledger.CauseRefused:
 		r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
+		if w.token.Epoch < w.c.Epoch() {
+			r.Cause, r.Message = "Restored", "the store was restored since the member was assigned to this node; nothing was started"
+			break
+		}
 		r.Message = "the node was booted since the member was assigned to it; nothing was started"
 	case cause == ledger.CauseReboot:
 		r.Cause, r.Message = "Reboot", "the node was booted; nothing of the member is left"

@@ -169,4 +169,3 @@ func TestAStrayThatArrivesWhileAStartIsOnItsWayStopsIt(t *testing.T) {
 	c.until("the life on node late blocks db-0", func() bool { return strings.Contains(c.find("db-0").Blocked, "node late runs a life of it") })
 	c.throughout(ttl, "db-0 runs there, and nowhere else", func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) })
 }
-

@@ -67,7 +67,7 @@ func (c *court) rollout(key standKey) {
 func (c *court) completed() (done bool, current spec.RevisionHash, completed bool) {
 	current = c.current()
 	completed = c.x.Status != nil && c.x.Status.CurrentRevision == current && c.x.Status.CurrentCompleted
-	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() {
+	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.halted() || c.rolledBack() {
 		return false, current, completed
 	}
 	for _, o := range c.wanted {
@@ -76,6 +76,13 @@ func (c *court) completed() (done bool, current spec.RevisionHash, completed boo
 		}
 	}
 	return true, c.x.TemplateHash, len(c.wanted) > 0 || completed && current == c.x.TemplateHash
+}
+
+// halted: nothing is decided before an operator, or nodes that were not heard since a
+// restore, have said something.
+func (c *court) halted() bool {
+	return c.x.Hold != nil || len(plan.Missing(c.x.Epoch, c.x.Count, c.x.Nodes)) > 0 ||
+		c.x.Count != nil && c.x.Count.Epoch == c.x.Epoch && !c.x.Count.Done
 }
 
 // stays: the member is available, and is not ended by the plan.
@@ -109,7 +116,7 @@ func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) s
 	if now.aim != old.aim || now.arrived > old.arrived || now.newest != old.newest {
 		now.counted = 0
 	}
-	now.runs = waits && !c.x.Set.Paused && (current != c.x.TemplateHash || !completed)
+	now.runs = waits && !c.x.Set.Paused && !c.halted() && (current != c.x.TemplateHash || !completed)
 	all[key] = now
 	return now
 }

@@ -14,6 +14,7 @@ var Plants = []Plant{
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
 	{Name: "restore-keeps-the-epoch", Rare: true, Judges: "volumes, tokens, token once, one life, reports, proof, dispatch", RestoreKeepsEpoch: true, AgentsGoBack: true, Blind: "progress", Often: restores},
+	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
 	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Often: restores},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
 	{Name: "late-start-lands", Rare: true, Judges: "bound, one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},

@@ -146,7 +146,7 @@ func (x *worker) look() (step.Wanted, step.Seen) {
 	}
 	told := x.told[token] || token.IsZero()
 	s := step.Seen{Standing: standing, Told: told}
-	wanted := step.Wanted{Order: order, OtherBoot: x.life != nil && x.life.Member.Boot != x.n.boot()}
+	wanted := step.Wanted{Order: order, OtherBoot: x.life != nil && x.life.Member.Boot != x.n.boot(), Restored: token.Epoch < x.n.newest.Epoch && !x.n.w.plant.OpensAfterRestore}
 	if standing == step.Spent || standing == step.Closed && told {
 		return wanted, s
 	}
