@@ -78,7 +78,7 @@ func (t *seat) unseen() bool {
 
 // wasReady: in this life, as is marked, or as its report says before it is.
 func (t *seat) wasReady() bool {
-	return t.identity != nil && t.identity.ReadyToken == t.member.Token || t.report != nil && t.report.ReadyOnce
+	return t.identity != nil && t.identity.ReadyToken == t.member.Token || t.report != nil && (t.report.Ready || t.report.ReadyOnce)
 }
 
 // neverWorked: the member runs an abandoned revision and never was available on it.

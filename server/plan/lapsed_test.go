@@ -3,6 +3,8 @@ package plan
 import (
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 func TestALapsedMemberIsReplacedAlone(t *testing.T) {
@@ -43,12 +45,18 @@ func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 			change: out(lapse, 0), want: "start=1/Update@n1/h2 | 0:NotReady 1:Starting"},
 		{name: "but gives it a while", world: "ordered 2 n1 update=h2 current=h1 0:running 1:turned",
 			change: out(lapse-1, 0), want: "| 0:NotReady 1:WaitingForPredecessor"},
+		{name: "and its whole time to one that never was ready", world: "ordered 2 n1 update=h2 current=h1 0:never 1:turned",
+			change: out(599*time.Second, 0), want: "| 0:NotReady 1:WaitingForPredecessor"},
+		{name: "and to one that is ready, but young", world: "ordered 2 min=60 n1 update=h2 current=h1 0:young 1:turned",
+			change: out(lapse, 0), want: "| 0:NotAvailableYet 1:WaitingForPredecessor"},
+		{name: "a broken one is none, and waits in order for the one above it", world: "ordered 2 n1 update=h3 current=h1 0:loop/h2? 1:starting/h3",
+			change: out(time.Hour, 0), want: "| 0:CrashLoop 1:Starting"},
 		{name: "it counts for the budget, for it was up", world: "parallel 2 n1 update=h2 current=h1 0:running 1:ready",
 			change: out(time.Second, 0), want: "| 0:NotReady 1:WaitingForTurn"},
 		{name: "the report's word that it was ready is enough", world: "parallel 3 n1 update=h3 current=h1 0:never/h2? 1:never/h2? 2:ready",
 			change: func(w *World) { w.Slots[0].Report.ReadyOnce, w.Slots[1].Report.ReadyOnce = true, true }, want: "| 0:NotReady 1:NotReady 2:WaitingForTurn"},
 		{name: "on an abandoned revision it goes at once, within the budget", world: "parallel 3 min=5 n1 update=h3 current=h1 0:young/h2? 1:ready 2:ready",
-			want: "stop=0/Update | 0:Stopping 2:WaitingForTurn 1:WaitingForTurn"},
+			change: func(w *World) { w.Slots[0].Identity.ReadyToken = spec.Token{} }, want: "stop=0/Update | 0:Stopping 2:WaitingForTurn 1:WaitingForTurn"},
 		{name: "and not beyond it", world: "parallel 3 min=5 n1 update=h3 current=h1 0:young/h2? 1:running/h2? 2:ready",
 			change: out(9*minute, 0, 1), want: "| 0:NotAvailableYet 1:NotReady 2:WaitingForTurn"},
 		{name: "one that its node cannot see is left", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
