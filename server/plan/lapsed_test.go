@@ -93,3 +93,34 @@ func TestALapsedMemberIsLookedAtAgainWhenItsTimeComes(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for a member off its target reads when it is replaced, and how to have it now;
+// of any other member that would not be true.
+func TestTheWayOutIsNamedWhereNothingElseHelps(t *testing.T) {
+	const off = "; it still runs revision h1, and is replaced when that has lasted "
+	for _, c := range []struct {
+		world, want string
+		change      func(*World)
+	}{
+		{world: "ordered 1 n1 update=h2 current=h1 0:never", want: "it runs, but is not ready" + off + "600 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:starting", change: startup(50), want: "it is starting on node n1" + off + "650 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:running", want: "it runs, but is not ready" + off + "30 s; to replace it now: stead restart db-0"},
+		{world: "parallel 2 n1 update=h2 current=h1 0:running 1:running", want: "it runs, but is not ready" + off + "600 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 never n1 update=h2 current=h1 0:loop",
+			want: "it reports CrashLoop: exited with code 1; it still runs revision h1, and replaceBroken is Never; to replace it: stead restart db-0"},
+		{world: "ordered 1 n1 0:running", want: "it runs, but is not ready"},
+		{world: "ordered 2 n1 update=h2 current=h1 0:loop 1:starting/h2", want: "it reports CrashLoop: exited with code 1"},
+		{world: "ordered 1 min=5 n1 update=h2 current=h1 0:young", want: "it is ready, but not yet for 5 s"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:running", change: anew(0), want: "its node n1 connected anew and has not reported on it since"},
+		{world: "ordered 1 paused n1 update=h2 current=h1 0:running", want: "it runs, but is not ready"},
+		{world: "ordered 1 OnDelete n1 update=h2 current=h1 0:running", want: "it runs, but is not ready"},
+	} {
+		w := world(t, c.world)
+		if c.change != nil {
+			c.change(&w)
+		}
+		if got := Next(w).Blocked[0].Text; got != c.want {
+			t.Errorf("%s\ngot  %s\nwant %s", c.world, got, c.want)
+		}
+	}
+}
