@@ -67,7 +67,7 @@ func (c *court) rollout(key standKey) {
 func (c *court) completed() (done bool, current spec.RevisionHash, completed bool) {
 	current = c.current()
 	completed = c.x.Status != nil && c.x.Status.CurrentRevision == current && c.x.Status.CurrentCompleted
-	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() {
+	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() || c.halted() {
 		return false, current, completed
 	}
 	for _, o := range c.wanted {
@@ -87,7 +87,7 @@ func (c *court) stays(o int) bool { return c.available(o) && !c.stopped(o) }
 func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) standing {
 	all, clock := c.w.judge.stands, c.now
 	old := all[key]
-	if c.x.Set.Deleting || c.x.Set.Orphaned {
+	if c.x.Set.Deleting || c.x.Set.Orphaned || c.halted() {
 		delete(all, key)
 		return standing{}
 	}
