@@ -56,7 +56,7 @@ func (s *step) obsolete(t *seat) bool {
 // node's session has not told nothing is known.
 func (s *step) broken(t *seat) string {
 	switch {
-	case !s.obsolete(t) || t.available || t.ready || t.unseen():
+	case !s.obsolete(t) || t.ready || t.unseen():
 		return ""
 	case t.report != nil && s.ownCause(t.report):
 		return s.standing(t)
@@ -73,12 +73,12 @@ func (s *step) broken(t *seat) string {
 // unseen: nothing is known of how the life is now. Its node is silent, has not told of it in
 // this session, or cannot see it, for its container runtime does not answer.
 func (t *seat) unseen() bool {
-	return !t.live || t.stale || t.report != nil && !t.report.Ready && t.report.Cause == "RuntimeUnavailable"
+	return !t.live || t.stale || t.report != nil && t.report.Cause == "RuntimeUnavailable"
 }
 
 // wasReady: in this life, as is marked, or as its report says before it is.
 func (t *seat) wasReady() bool {
-	return t.identity != nil && t.identity.ReadyToken == t.member.Token || t.report != nil && t.report.ReadyOnce
+	return t.identity != nil && t.identity.ReadyToken == t.member.Token || t.report != nil && (t.report.Ready || t.report.ReadyOnce)
 }
 
 // neverWorked: the member runs an abandoned revision and never was available on it.

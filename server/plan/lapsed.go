@@ -40,10 +40,10 @@ func (s *step) cureLapsed() bool {
 	return false
 }
 
-// serving: the obsolete member is ready, though not for long enough, or it was ready in
-// this life and nothing says that it cannot become so again by itself.
+// serving: the obsolete member is or was ready in this life, and nothing says that it cannot
+// become available by itself.
 func (s *step) serving(t *seat) bool {
-	return s.obsolete(t) && !t.unseen() && !t.available && (t.ready || t.wasReady()) && s.broken(t) == ""
+	return s.obsolete(t) && !t.unseen() && !t.available && t.wasReady() && s.broken(t) == ""
 }
 
 // lapsed: a member that was ready in this life has not been available for so long that one
@@ -52,11 +52,12 @@ func (s *step) lapsed(t *seat) bool {
 	if !s.serving(t) || t.ready {
 		return false
 	}
-	if out := s.outage(t); out < lapse {
-		s.wake(lapse - out)
-		return false
+	out := s.outage(t)
+	if out >= lapse {
+		return true
 	}
-	return true
+	s.wake(lapse - out)
+	return false
 }
 
 // coming: a member whose turn came has time still to become available.
@@ -73,10 +74,11 @@ func (s *step) coming() bool {
 // to become available.
 func (s *step) overdue(t *seat) bool {
 	out, limit := s.outage(t), s.term(t)
-	if out < limit {
-		s.wake(limit - out)
+	if out >= limit {
+		return true
 	}
-	return out >= limit
+	s.wake(limit - out)
+	return false
 }
 
 // term is all the time that a life may take to end, or to become available.

@@ -3,6 +3,8 @@ package plan
 import (
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 func TestALapsedMemberIsReplacedAlone(t *testing.T) {
@@ -43,12 +45,22 @@ func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 			change: out(lapse, 0), want: "start=1/Update@n1/h2 | 0:NotReady 1:Starting"},
 		{name: "but gives it a while", world: "ordered 2 n1 update=h2 current=h1 0:running 1:turned",
 			change: out(lapse-1, 0), want: "| 0:NotReady 1:WaitingForPredecessor"},
+		{name: "and its whole time to one that never was ready", world: "ordered 2 n1 update=h2 current=h1 0:never 1:turned",
+			change: out(599*time.Second, 0), want: "| 0:NotReady 1:WaitingForPredecessor"},
+		{name: "and to one that is ready, but young", world: "ordered 2 min=60 n1 update=h2 current=h1 0:young 1:turned",
+			change: out(lapse, 0), want: "| 0:NotAvailableYet 1:WaitingForPredecessor"},
+		{name: "a broken one is none, and waits in order for the one above it", world: "ordered 2 n1 update=h3 current=h1 0:loop/h2? 1:starting/h3",
+			change: out(time.Hour, 0), want: "| 0:CrashLoop 1:Starting"},
 		{name: "it counts for the budget, for it was up", world: "parallel 2 n1 update=h2 current=h1 0:running 1:ready",
 			change: out(time.Second, 0), want: "| 0:NotReady 1:WaitingForTurn"},
+		{name: "in order nobody else is disturbed beside it", world: "ordered 2 n1 update=h2 current=h1 0:none 1:running",
+			change: out(time.Hour, 1), want: "stop=1/Update | 0:WaitingForTurn 1:Stopping"},
+		{name: "under Parallel healthy ones go beside it as far as the budget allows", world: "parallel 3 max=2 n1 update=h2 current=h1 0:running 1:ready 2:ready",
+			change: out(lapse, 0), want: "stop=0/Update stop=2/Update | 0:Stopping 2:Stopping 1:WaitingForTurn"},
 		{name: "the report's word that it was ready is enough", world: "parallel 3 n1 update=h3 current=h1 0:never/h2? 1:never/h2? 2:ready",
 			change: func(w *World) { w.Slots[0].Report.ReadyOnce, w.Slots[1].Report.ReadyOnce = true, true }, want: "| 0:NotReady 1:NotReady 2:WaitingForTurn"},
 		{name: "on an abandoned revision it goes at once, within the budget", world: "parallel 3 min=5 n1 update=h3 current=h1 0:young/h2? 1:ready 2:ready",
-			want: "stop=0/Update | 0:Stopping 2:WaitingForTurn 1:WaitingForTurn"},
+			change: func(w *World) { w.Slots[0].Identity.ReadyToken = spec.Token{} }, want: "stop=0/Update | 0:Stopping 2:WaitingForTurn 1:WaitingForTurn"},
 		{name: "and not beyond it", world: "parallel 3 min=5 n1 update=h3 current=h1 0:young/h2? 1:running/h2? 2:ready",
 			change: out(9*minute, 0, 1), want: "| 0:NotAvailableYet 1:NotReady 2:WaitingForTurn"},
 		{name: "one that its node cannot see is left", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
@@ -82,6 +94,37 @@ func TestALapsedMemberIsLookedAtAgainWhenItsTimeComes(t *testing.T) {
 		c.change(&w)
 		if got := Next(w).Wake; got != c.want {
 			t.Errorf("%s: wakes after %s; want %s", c.world, got, c.want)
+		}
+	}
+}
+
+// Who waits for a member off its target reads when it is replaced, and how to have it now;
+// of any other member that would not be true.
+func TestTheWayOutIsNamedWhereNothingElseHelps(t *testing.T) {
+	const off = "; it still runs revision h1, and is replaced when that has lasted "
+	for _, c := range []struct {
+		world, want string
+		change      func(*World)
+	}{
+		{world: "ordered 1 n1 update=h2 current=h1 0:never", want: "it runs, but is not ready" + off + "600 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:starting", change: startup(50), want: "it is starting on node n1" + off + "650 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:running", want: "it runs, but is not ready" + off + "30 s; to replace it now: stead restart db-0"},
+		{world: "parallel 2 n1 update=h2 current=h1 0:running 1:running", want: "it runs, but is not ready" + off + "600 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 never n1 update=h2 current=h1 0:loop",
+			want: "it reports CrashLoop: exited with code 1; it still runs revision h1, and replaceBroken is Never; to replace it: stead restart db-0"},
+		{world: "ordered 1 n1 0:running", want: "it runs, but is not ready"},
+		{world: "ordered 2 n1 update=h2 current=h1 0:loop 1:starting/h2", want: "it reports CrashLoop: exited with code 1"},
+		{world: "ordered 1 min=5 n1 update=h2 current=h1 0:young", want: "it is ready, but not yet for 5 s"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:running", change: anew(0), want: "its node n1 connected anew and has not reported on it since"},
+		{world: "ordered 1 paused n1 update=h2 current=h1 0:running", want: "it runs, but is not ready"},
+		{world: "ordered 1 OnDelete n1 update=h2 current=h1 0:running", want: "it runs, but is not ready"},
+	} {
+		w := world(t, c.world)
+		if c.change != nil {
+			c.change(&w)
+		}
+		if got := Next(w).Blocked[0].Text; got != c.want {
+			t.Errorf("%s\ngot  %s\nwant %s", c.world, got, c.want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (c *court) rollout(key standKey) {
 func (c *court) completed() (done bool, current spec.RevisionHash, completed bool) {
 	current = c.current()
 	completed = c.x.Status != nil && c.x.Status.CurrentRevision == current && c.x.Status.CurrentCompleted
-	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.halted() || c.rolledBack() {
+	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() || c.halted() {
 		return false, current, completed
 	}
 	for _, o := range c.wanted {
@@ -76,13 +76,6 @@ func (c *court) completed() (done bool, current spec.RevisionHash, completed boo
 		}
 	}
 	return true, c.x.TemplateHash, len(c.wanted) > 0 || completed && current == c.x.TemplateHash
-}
-
-// halted: nothing is decided before an operator, or nodes that were not heard since a
-// restore, have said something.
-func (c *court) halted() bool {
-	return c.x.Hold != nil || len(plan.Missing(c.x.Epoch, c.x.Count, c.x.Nodes)) > 0 ||
-		c.x.Count != nil && c.x.Count.Epoch == c.x.Epoch && !c.x.Count.Done
 }
 
 // stays: the member is available, and is not ended by the plan.
@@ -94,7 +87,7 @@ func (c *court) stays(o int) bool { return c.available(o) && !c.stopped(o) }
 func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) standing {
 	all, clock := c.w.judge.stands, c.now
 	old := all[key]
-	if c.x.Set.Deleting || c.x.Set.Orphaned {
+	if c.x.Set.Deleting || c.x.Set.Orphaned || c.halted() {
 		delete(all, key)
 		return standing{}
 	}

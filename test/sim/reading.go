@@ -53,6 +53,17 @@ func reserved(s *spec.Set, o int) bool {
 	return false
 }
 
+// halted: the store went back, or was restored and has not heard every node since; nothing
+// is decided, and no rollout is measured.
+func (r *reading) halted() bool {
+	x := &r.x
+	if x.Hold != nil || x.Count.Open(x.Epoch) {
+		return true
+	}
+	done := x.Count != nil && x.Count.Epoch == x.Epoch && x.Count.Done
+	return x.Epoch > 1 && !done && slices.ContainsFunc(x.Nodes, func(n plan.Node) bool { return n.Facts == nil || n.Facts.Epoch < x.Epoch })
+}
+
 // orphaned: nobody owns the set, and nothing is done for it.
 func orphaned(s *spec.Set) bool { return s != nil && s.Orphaned && !s.Deleting }
 
