@@ -134,6 +134,7 @@ bench-dns: ## dnsd beside bare miekg/dns, CoreDNS, Knot and NSD (root, dnsperf, 
 	@unshare -n sh -c 'ip link set lo up && exec .cache/bench-dns $(BENCH_DNS)'
 
 soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root, up to 30 minutes a piece)
+	@$(GO) run ./scripts/debimage galera
 	@$(GO) run ./test/soak $(SOAK)
 
 test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)

@@ -81,3 +81,21 @@ func TestUsed(t *testing.T) {
 		}
 	}
 }
+
+func TestAMembersVolumesAreUsedWhenOneOfThemIs(t *testing.T) {
+	for _, c := range []struct{ name, words, want string }{
+		{"none", "0:none", ""},
+		{"used", "0:volume", spec.VolumesUsed},
+		{"being looked for", "0:volume=Lost", spec.VolumesUsed},
+		{"being given up", "0:volume=Reclaiming", ""},
+	} {
+		w := world(t, "ordered 1 n1 "+c.words)
+		if got := VolumesState(&w.Slots[0]); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+		unused(0)(&w)
+		if got := VolumesState(&w.Slots[0]); c.want != "" && got != spec.VolumesNew {
+			t.Errorf("%s, never ready: got %q, want %q", c.name, got, spec.VolumesNew)
+		}
+	}
+}

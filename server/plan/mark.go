@@ -12,6 +12,9 @@ import (
 // next one starts in the same step, so that marks cost no revision of their own
 // on the way to ready.
 func (s *step) mark() {
+	if s.w.Set.UID == "" { // of a set that is gone: there is none under which it is ready
+		return
+	}
 	for i := range s.seats {
 		t := &s.seats[i]
 		if !s.firstReady(t) {
