@@ -14,7 +14,7 @@ type memory struct {
 	content                        []byte
 	durable                        []byte // what a power cut leaves
 	write, truncate, sync, replace error
-	half                     bool // a Replace that fails has replaced the content
+	half                           bool // a Replace that fails has replaced the content
 }
 
 func (m *memory) Name() string          { return "memory" }
