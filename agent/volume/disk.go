@@ -59,7 +59,7 @@ func (v *Volumes) onDisk(class string, root *os.Root) error {
 func (v *Volumes) useDisk(class string, root *os.Root) error {
 	mark, err := readMark(root)
 	if err == nil && mark == "" {
-		mark, err = makeMark(root)
+		mark, err = v.makeMark(root)
 	}
 	if err == nil {
 		err = v.records.write(disksDir, class, disk{Disk: mark, Directory: root.Name()})
@@ -90,21 +90,21 @@ func readMark(root *os.Root) (string, error) {
 }
 
 // makeMark marks the disk. Nodes that share it may do so at once: one mark is made, whole.
-func makeMark(root *os.Root) (string, error) {
+func (d durable) makeMark(root *os.Root) (string, error) {
 	name := rand.Text()
 	temp := markFile + "." + name
 	content, err := json.Marshal(disk{Disk: name})
 	if err != nil {
 		return "", err
 	}
-	if err := writeFile(root, temp, content); err != nil {
+	if err := d.writeFile(root, temp, content); err != nil {
 		return "", errors.Join(err, root.Remove(temp))
 	}
 	err = root.Link(temp, markFile)
 	if err := errors.Join(ignoreExists(err), root.Remove(temp)); err != nil {
 		return "", err
 	}
-	if err := syncDir(root, "."); err != nil {
+	if err := d.syncDir(root, "."); err != nil {
 		return "", err
 	}
 	return readMark(root)
@@ -158,17 +158,18 @@ func acceptDisk(agentRoot, class, dir string) (string, error) {
 	if _, err := os.Stat(filepath.Join(agentRoot, disksDir)); err != nil {
 		return "", fmt.Errorf("%w; give the --root of an agent that ran", err)
 	}
-	v := &Volumes{records: records{agentRoot}}
+	d := durable{(*os.File).Sync}
+	v := &Volumes{durable: d, records: records{d, agentRoot}}
 	if dir == "" {
-		var d disk
-		known, err := v.records.read(disksDir, class, &d)
+		var was disk
+		known, err := v.records.read(disksDir, class, &was)
 		if err != nil {
 			return "", err
 		}
 		if !known {
 			return "", errors.New("this node never used it: there is nothing to accept")
 		}
-		dir = d.Directory
+		dir = was.Directory
 	}
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -62,11 +62,11 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh bool, fsGroup *int64) (string, error) {
 	id := spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}
 	place := placeOf(id, want.Claim)
-	if err := claim(root, place, want, fresh); err != nil {
+	if err := v.claim(root, place, want, fresh); err != nil {
 		return "", err
 	}
 	data := filepath.Join(place, dataDir)
-	if err := checkData(root, data, fresh); err != nil {
+	if err := v.checkData(root, data, fresh); err != nil {
 		return "", err
 	}
 	if fsGroup != nil {
@@ -79,7 +79,7 @@ func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh
 
 // claim makes sure that the owner file at place is want, writing it only where
 // nothing stands yet and the volume is fresh.
-func claim(root *os.Root, place string, want owner, fresh bool) error {
+func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) error {
 	path := filepath.Join(root.Name(), place)
 	have, err := readOwner(root, place)
 	if err == nil {
@@ -105,10 +105,10 @@ func claim(root *os.Root, place string, want owner, fresh bool) error {
 		return fmt.Errorf("%w: %s was made before and is not there; is its filesystem mounted? An empty one is not made in its place; if it is lost for good, say so: stead volume reclaim %s -n %s --lost",
 			runtime.ErrAbsent, path, spec.VolumeName(spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}, want.Claim), want.Namespace)
 	}
-	if err := makeDirs(root, place); err != nil {
+	if err := v.makeDirs(root, place); err != nil {
 		return err
 	}
-	return writeOwner(root, place, want)
+	return v.writeOwner(root, place, want)
 }
 
 // contents lists what stands at place beside unfinished owner files; an absent
@@ -137,7 +137,7 @@ func contents(root *os.Root, place string) ([]string, error) {
 
 // checkData makes or finds the directory that is mounted. The owner file is always
 // written first, so one without data is an unfinished new volume, or a lost one.
-func checkData(root *os.Root, data string, fresh bool) error {
+func (v *Volumes) checkData(root *os.Root, data string, fresh bool) error {
 	path := filepath.Join(root.Name(), data)
 	found, err := root.Lstat(data)
 	switch {
@@ -157,32 +157,5 @@ func checkData(root *os.Root, data string, fresh bool) error {
 	if err := root.Chmod(data, 0o755); err != nil { // whatever the umask
 		return err
 	}
-	return syncDir(root, filepath.Dir(data))
-}
-
-// makeDirs makes path and what is above it, and makes that durable.
-func makeDirs(root *os.Root, path string) error {
-	if path == "." {
-		return nil
-	}
-	if err := makeDirs(root, filepath.Dir(path)); err != nil {
-		return err
-	}
-	err := root.Mkdir(path, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(root, filepath.Dir(path))
-}
-
-func syncDir(root *os.Root, path string) error {
-	dir, err := root.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return v.syncDir(root, filepath.Dir(data))
 }

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -64,26 +63,5 @@ func (v *Volumes) writeNote(root *os.Root, dir string, n note) error {
 	if err != nil {
 		return err
 	}
-	return put(root, dir, noteTemp, noteFile, content)
-}
-
-// put writes a file whole and durably, or not at all.
-func put(root *os.Root, dir, temp, name string, content []byte) error {
-	if err := writeFile(root, filepath.Join(dir, temp), content); err != nil {
-		return err
-	}
-	if err := root.Rename(filepath.Join(dir, temp), filepath.Join(dir, name)); err != nil {
-		return err
-	}
-	return syncDir(root, dir)
-}
-
-// writeFile writes a line and returns when it is on disk; its name may not be yet.
-func writeFile(root *os.Root, path string, content []byte) error {
-	f, err := root.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(content, '\n'))
-	return errors.Join(err, f.Sync(), f.Close())
+	return v.put(root, dir, noteTemp, noteFile, content)
 }

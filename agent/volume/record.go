@@ -15,17 +15,18 @@ import (
 // records are small files below the agent's root: what this node must know of volumes
 // when their disks are away.
 type records struct {
+	durable
 	root string
 }
 
 // openRecords makes the directories that hold them.
-func openRecords(agentRoot string) (records, error) {
+func openRecords(agentRoot string, d durable) (records, error) {
 	for _, kind := range []string{disksDir, madeDir} {
 		if err := os.MkdirAll(filepath.Join(agentRoot, kind), 0o700); err != nil {
 			return records{}, err
 		}
 	}
-	return records{agentRoot}, nil
+	return records{d, agentRoot}, nil
 }
 
 // read fills in a record; false: there is none.
@@ -55,7 +56,7 @@ func (r records) write(kind, name string, record any) error {
 		return err
 	}
 	defer root.Close()
-	return put(root, kind, name+".json.new", name+".json", content)
+	return r.put(root, kind, name+".json.new", name+".json", content)
 }
 
 // remove removes a record, durably; absent is no error.
@@ -72,7 +73,7 @@ func (r records) remove(kind, name string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(root, kind)
+	return r.syncDir(root, kind)
 }
 
 // names lists the records of a kind.

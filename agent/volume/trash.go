@@ -68,7 +68,7 @@ func (v *Volumes) reclaim(o spec.VolumeOrder) error {
 	if err := unmounted(filepath.Join(root.Name(), place)); err != nil {
 		return err
 	}
-	if err := makeDirs(root, filepath.Dir(bin)); err != nil {
+	if err := v.makeDirs(root, filepath.Dir(bin)); err != nil {
 		return err
 	}
 	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}
@@ -92,7 +92,7 @@ func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(root, filepath.Dir(bin)), syncDir(root, filepath.Dir(place)))
+	return errors.Join(v.syncDir(root, filepath.Dir(bin)), v.syncDir(root, filepath.Dir(place)))
 }
 
 // unmounted refuses a directory at or below which something is mounted.
@@ -230,7 +230,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 			return err
 		}
 	}
-	if err := syncDir(root, v.trashAt(class)); err != nil {
+	if err := v.syncDir(root, v.trashAt(class)); err != nil {
 		return err
 	}
 	return v.records.remove(madeDir, string(id))

@@ -57,6 +57,7 @@ type Config struct {
 
 // Volumes is the body of runtime.Volumes on directories of this host.
 type Volumes struct {
+	durable
 	cluster  string
 	classes  map[string]string // directory by storage class
 	shared   []string
@@ -79,6 +80,7 @@ func New(config Config) (*Volumes, error) {
 		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
 	}
 	v := &Volumes{
+		durable: durable{(*os.File).Sync},
 		cluster: config.ClusterID, shared: config.Shared, node: config.Node, boot: config.Boot, clock: config.Clock,
 		step: func(string) error { return nil },
 	}
@@ -107,7 +109,7 @@ func New(config Config) (*Volumes, error) {
 		}
 	}
 	var err error
-	if v.records, err = openRecords(config.Root); err != nil {
+	if v.records, err = openRecords(config.Root, v.durable); err != nil {
 		return nil, fmt.Errorf("make volumes: %w", err)
 	}
 	v.classes, err = classes(config.Classes, local)

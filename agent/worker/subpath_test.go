@@ -72,3 +72,30 @@ func TestASubPathThatIsRefusedStartsNothingAndIsTold(t *testing.T) {
 		n.wantStarts(tok(5), 0)
 	})
 }
+
+func TestWhatACrashLeftBetweenMountAndCreationIsUnmounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.host.OnCall(func(ctx context.Context, c fakert.Call) error {
+			if c.Op == "Create" {
+				<-ctx.Done() // the agent dies
+				return ctx.Err()
+			}
+			return nil
+		})
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), inPart))
+		synctest.Wait()
+		if clean, err := n.host.Clean(t.Context(), db0); err != nil || clean {
+			t.Fatalf("nothing is mounted yet: %v, %v", clean, err)
+		}
+		n.kill()
+		n.host.OnCall(nil)
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalStop), inPart))
+		n.wantStopped(tok(5))
+		if clean, err := n.host.Clean(t.Context(), db0); err != nil || !clean {
+			t.Errorf("stopped is told while a sub-path is mounted: %v, %v", clean, err)
+		}
+	})
+}

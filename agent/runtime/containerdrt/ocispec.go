@@ -156,13 +156,13 @@ func (r *Runtime) mounts(s *oci.Spec, c runtime.Container) error {
 		if !filepath.IsAbs(m.Target) {
 			return fmt.Errorf("mount target %q is not absolute: %w", m.Target, runtime.ErrBadSpec)
 		}
-		options, err := bindOptions(m)
-		if err != nil {
-			return fmt.Errorf("mount for %s: %w", m.Target, err)
+		var source unix.Statfs_t
+		if err := unix.Statfs(m.Source, &source); err != nil {
+			return fmt.Errorf("mount for %s: %s: %w", m.Target, m.Source, err)
 		}
 		target := filepath.Clean(m.Target)
 		all = slices.DeleteFunc(all, func(d specs.Mount) bool { return d.Destination == target })
-		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: options})
+		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: bindOptions(m.ReadOnly, source.Flags)})
 	}
 	slices.SortStableFunc(all, func(a, b specs.Mount) int {
 		return strings.Count(a.Destination, "/") - strings.Count(b.Destination, "/")
@@ -171,23 +171,21 @@ func (r *Runtime) mounts(s *oci.Spec, c runtime.Container) error {
 	return nil
 }
 
-// bindOptions of a mount: no device and no set-user-id file that a member leaves in a
-// volume works. What the host forbids on the source stays forbidden: the kernel sets
-// the options of a bind mount anew when it gets any.
-func bindOptions(m runtime.Mount) ([]string, error) {
-	var source unix.Statfs_t
-	if err := unix.Statfs(m.Source, &source); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Source, err)
-	}
+// bindOptions are those of a mount whose source is mounted with these flags: no device
+// and no set-user-id file that a member leaves in a volume works. The kernel sets all
+// options anew when it gets any, so what the host forbids in a volume is repeated. Of what
+// is read only, noexec is not: it is the option of /run on Debian, and members run scripts
+// of ConfigMaps.
+func bindOptions(readOnly bool, source int64) []string {
 	mode := "rw"
-	if m.ReadOnly || source.Flags&unix.ST_RDONLY != 0 {
+	if readOnly || source&unix.ST_RDONLY != 0 {
 		mode = "ro"
 	}
 	options := []string{"rbind", "rprivate", mode, "nosuid", "nodev"}
-	if source.Flags&unix.ST_NOEXEC != 0 {
+	if !readOnly && source&unix.ST_NOEXEC != 0 {
 		options = append(options, "noexec")
 	}
-	return options, nil
+	return options
 }
 
 // limits sets what the container may use.

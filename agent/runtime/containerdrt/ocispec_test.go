@@ -51,6 +51,25 @@ func TestEnvironmentOfTheContainerWins(t *testing.T) {
 	}
 }
 
+func TestMountsKeepWhatTheHostForbids(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		readOnly bool
+		source   int64
+		want     string
+	}{
+		{"a volume", false, 0, "rbind rprivate rw nosuid nodev"},
+		{"a volume that is only read", true, 0, "rbind rprivate ro nosuid nodev"},
+		{"a disk without programs", false, unix.ST_NOEXEC | unix.ST_RELATIME, "rbind rprivate rw nosuid nodev noexec"},
+		{"a disk that is mounted read-only", false, unix.ST_RDONLY, "rbind rprivate ro nosuid nodev"},
+		{"a ConfigMap with a script, in Debian's /run", true, unix.ST_NOEXEC | unix.ST_NOSUID, "rbind rprivate ro nosuid nodev"},
+	} {
+		if got := strings.Join(bindOptions(c.readOnly, c.source), " "); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestMountsReplaceDefaultsAndNestInOrder(t *testing.T) {
 	dir := t.TempDir()
 	var fsys unix.Statfs_t

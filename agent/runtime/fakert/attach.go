@@ -89,10 +89,10 @@ func (h *Host) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume
 	switch have, ok := h.volumes[path]; {
 	case ok && have != v.ID:
 		return "", fmt.Errorf("volume %s: it is of %s: %w", path, have, runtime.ErrForeign)
-	case !ok && !fresh:
+	case !ok && (!fresh || h.made[v.ID]):
 		return "", fmt.Errorf("volume %s: %w", path, runtime.ErrAbsent)
 	}
-	h.volumes[path] = v.ID
+	h.volumes[path], h.made[v.ID] = v.ID, true
 	return path, nil
 }
 

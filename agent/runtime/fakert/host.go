@@ -34,6 +34,7 @@ type Host struct {
 	containers map[runtime.ContainerID]*container
 	links      map[spec.Identity]link
 	volumes    map[string]spec.VolumeID
+	made       map[spec.VolumeID]bool // until they are erased
 	trash      map[spec.VolumeID]trashed
 	scratch    map[scratchKey]spec.Token
 	starts     map[spec.Identity][]Start
@@ -51,6 +52,7 @@ func New() *Host {
 		containers: map[runtime.ContainerID]*container{},
 		links:      map[spec.Identity]link{},
 		volumes:    map[string]spec.VolumeID{},
+		made:       map[spec.VolumeID]bool{},
 		trash:      map[spec.VolumeID]trashed{},
 		scratch:    map[scratchKey]spec.Token{},
 		starts:     map[spec.Identity][]Start{},
