@@ -1,0 +1,82 @@
+package containerdrt_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/runtimetest"
+)
+
+// said is what a command printed, a sorted list of lines.
+func (h *host) said(rt runtime.Runtime, id runtime.ContainerID, e runtime.Exec) []string {
+	h.t.Helper()
+	var out, errs bytes.Buffer
+	e.Stdout, e.Stderr = &out, &errs
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	code, err := rt.Exec(ctx, id, e)
+	if err != nil || code != 0 {
+		h.t.Fatalf("%v: code %d, %v\n%s", e.Command, code, err, errs.String())
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	slices.Sort(lines)
+	return lines
+}
+
+// TestABoundedCommandIsConfinedAsTheRuntimesOwn looks from inside: the same program, run
+// by runc and entered directly, sees the same but for the cgroup of its own.
+func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	for _, c := range []struct {
+		name string
+		with func(*runtime.Container)
+	}{
+		{"root", func(*runtime.Container) {}},
+		{"user", func(c *runtime.Container) {
+			user, group := int64(999), int64(998)
+			c.User, c.Group, c.SupplementalGroups = &user, &group, []int64{5, 77}
+		}},
+		{"bare", func(c *runtime.Container) {
+			c.DropCapabilities, c.ReadOnlyRoot, c.MemoryBytes, c.CPUMillis = []string{"ALL"}, true, 64<<20, 500
+		}},
+		{"more", func(c *runtime.Container) {
+			c.AddCapabilities, c.Dir, c.Env = []string{"SYS_PTRACE", "NET_ADMIN"}, "/tmp", []string{"HOME=/somewhere", "A=b c"}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h.t = t
+			container := h.container("run")
+			container.ID.Name = c.name
+			c.with(&container)
+			h.start(rt, container)
+			runs := h.said(rt, container.ID, runtime.Exec{Command: []string{"/box", "cage"}})
+			h.said(rt, container.ID, runtime.Exec{Command: []string{"/box", "exit", "0"}, Bounded: true}) // the daemon is asked once
+			goOn := h.hang()                                                                              // so it is not the runtime that does it
+			entered := h.said(rt, container.ID, runtime.Exec{Command: []string{"/box", "cage"}, Bounded: true})
+			goOn()
+			for i, line := range entered {
+				entered[i] = strings.TrimSuffix(line, "/probe")
+			}
+			slices.Sort(entered)
+			if d := cmp.Diff(runs, entered); d != "" {
+				t.Errorf("by the runtime (-) and entered (+):\n%s", d)
+			}
+			if err := rt.Remove(t.Context(), container.ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := rt.RemoveSandbox(t.Context(), container.ID.ID); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
