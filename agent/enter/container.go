@@ -139,7 +139,7 @@ func limits(pid int, named []Limit) ([]Limit, error) {
 func parseLimits(text string) ([]Limit, error) {
 	const name, column = 26, 21 // characters, with the blank after
 	var all []Limit
-	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if i == 0 {
 			continue // the headings
 		}

@@ -48,6 +48,11 @@ func NewHelper(path string) (*Helper, error) {
 	return &Helper{program}, nil
 }
 
+// path leads to the copy in each process that we start, too, until it executes.
+func (h *Helper) path() string {
+	return filepath.Join("/proc/self/fd", strconv.Itoa(int(h.program.Fd())))
+}
+
 // Close forgets the copy; helpers that run go on.
 func (h *Helper) Close() { h.program.Close() }
 
@@ -75,7 +80,7 @@ func (h *Helper) Run(ctx context.Context, c *Container, cmd Command) (int, error
 	}
 	defer ours.Close()
 	helper := exec.Cmd{
-		Path: filepath.Join("/proc/self/fd", strconv.Itoa(int(h.program.Fd()))),
+		Path: h.path(),
 		Args: []string{"stead-node", "enter"},
 		// One thread at a time is enough, and what it needs is never collected.
 		Env:    []string{"GOMAXPROCS=1", "GOGC=off"},
