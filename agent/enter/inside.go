@@ -28,7 +28,7 @@ const sweepTime = 30 * time.Second
 
 // Serve is the helper: it runs one command and tells what comes of it. It returns the
 // process's exit code, which says nothing about the command.
-func Serve() int {
+func Serve(ctx context.Context) int {
 	// Nobody of the container's sees us, but what costs nothing is done.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	conn := os.NewFile(connFD, "agent")
@@ -36,7 +36,7 @@ func Serve() int {
 	if err := json.NewDecoder(conn).Decode(&h.plan); err != nil {
 		return 2
 	}
-	go h.outlive(conn)
+	go h.outlive(ctx, conn)
 	code, err := h.run()
 	switch {
 	case errors.Is(err, ErrCommand):
@@ -61,12 +61,12 @@ type helper struct {
 func (h *helper) tell(m message) { _ = h.answers.Encode(m) }
 
 // outlive ends what was begun, and us, when the agent is gone.
-func (h *helper) outlive(conn io.Reader) {
+func (h *helper) outlive(ctx context.Context, conn io.Reader) {
 	_, _ = conn.Read(make([]byte, 1)) // its end: nothing is sent
 	h.mu.Lock()
 	h.alone = true
 	h.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	_ = cgroup.New(h.plan.CgroupRoot, "/").Kill(ctx, h.plan.Cgroup) // the next agent's probe tries again
 	os.Exit(1)

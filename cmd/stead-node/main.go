@@ -11,6 +11,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -39,7 +40,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case len(args) == 2 && args[0] == "watchdog":
 		return serveWatchdog(args[1], stderr)
 	case len(args) == 1 && args[0] == "enter":
-		return enter.Serve()
+		return enter.Serve(context.Background())
 	}
 	fmt.Fprintln(stderr, "usage: stead-node logger CONFIG | watchdog DIR | enter | version")
 	return 2
