@@ -40,6 +40,9 @@ func (c *Container) learn(pid int, filtered bool, still func() error) error {
 		err = sameUsers(pid)
 	}
 	if err == nil {
+		err = sameLabel(pid)
+	}
+	if err == nil {
 		c.plan.Like, err = likeness(pid)
 	}
 	if err == nil {
@@ -91,6 +94,21 @@ func loaded(pid int) error {
 	}
 	if !strings.Contains(string(text), "\nSeccomp:\t2\n") {
 		return fmt.Errorf("process %d has no seccomp filter yet: %w", pid, ErrRefused)
+	}
+	return nil
+}
+
+// sameLabel refuses a container under another AppArmor or SELinux label than ours, which
+// the command would have.
+func sameLabel(pid int) error {
+	const file = "attr/current"
+	ours, err1 := os.ReadFile("/proc/thread-self/" + file)
+	theirs, err2 := os.ReadFile(procFile(pid, file))
+	if err1 != nil && err2 != nil {
+		return nil // the kernel has no labels
+	}
+	if err1 != nil || err2 != nil || string(ours) != string(theirs) {
+		return fmt.Errorf("its security label is %q, and ours %q: %w", theirs, ours, ErrRefused)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
@@ -30,6 +31,25 @@ func (h *host) said(rt runtime.Runtime, id runtime.ContainerID, e runtime.Exec) 
 	return lines
 }
 
+// differ gives this process limits and a umask that no container has: what is left out
+// would be ours.
+func differ(t *testing.T) {
+	t.Helper()
+	for _, kind := range []int{unix.RLIMIT_MSGQUEUE, unix.RLIMIT_STACK} {
+		var was unix.Rlimit
+		if err := unix.Prlimit(0, kind, nil, &was); err != nil {
+			t.Fatal(err)
+		}
+		less := unix.Rlimit{Cur: was.Cur / 2, Max: was.Max}
+		if err := unix.Prlimit(0, kind, &less, nil); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Prlimit(0, kind, &was, nil) })
+	}
+	mask := unix.Umask(0o077)
+	t.Cleanup(func() { unix.Umask(mask) })
+}
+
 // TestABoundedCommandIsConfinedAsTheRuntimesOwn looks from inside: the same program, run
 // by runc and entered directly, sees the same but for the cgroup of its own.
 func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
@@ -43,7 +63,7 @@ func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
 	}{
 		{"root", func(*runtime.Container) {}},
 		{"user", func(c *runtime.Container) {
-			user, group := int64(999), int64(998)
+			user, group := int64(1000), int64(998) // HOME is in the image's list of users
 			c.User, c.Group, c.SupplementalGroups = &user, &group, []int64{5, 77}
 		}},
 		{"bare", func(c *runtime.Container) {
@@ -59,6 +79,7 @@ func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
 			container.ID.Name = c.name
 			c.with(&container)
 			h.start(rt, container)
+			differ(t)
 			runs := h.said(rt, container.ID, runtime.Exec{Command: []string{"/box", "cage"}})
 			h.said(rt, container.ID, runtime.Exec{Command: []string{"/box", "exit", "0"}, Bounded: true}) // the daemon is asked once
 			goOn := h.hang()                                                                              // so it is not the runtime that does it
