@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ func Serve(ctx context.Context) int {
 	code, err := h.run()
 	switch {
 	case errors.Is(err, ErrCommand):
-		h.tell(message{Kind: command, Text: err.Error()})
+		h.tell(message{Kind: command, Text: strings.TrimSuffix(err.Error(), ": "+ErrCommand.Error())}) // which the agent says
 	case err != nil:
 		h.tell(message{Kind: refused, Text: err.Error()})
 	default:
@@ -142,17 +143,10 @@ func adjustOOM(score int) error {
 		return nil
 	}
 	have, err2 := os.ReadFile(file)
-	if now, err3 := strconv.Atoi(string(trim(have))); err2 == nil && err3 == nil && now >= score {
+	if now, err3 := strconv.Atoi(strings.TrimSpace(string(have))); err2 == nil && err3 == nil && now >= score {
 		return nil
 	}
 	return err
-}
-
-func trim(text []byte) []byte {
-	for len(text) > 0 && text[len(text)-1] == '\n' {
-		text = text[:len(text)-1]
-	}
-	return text
 }
 
 // release puts the child into the cgroups and gives it leave, unless the agent is gone.

@@ -42,6 +42,10 @@ func testExecBounded(t *testing.T, m *member) {
 	wantKind(t, "bounded Exec with input", err, runtime.ErrBadSpec)
 	_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{"/no/such/command"}, Bounded: true})
 	wantKind(t, "bounded Exec of no program", err, runtime.ErrBadSpec)
+	_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{"no-such-command"}, Bounded: true})
+	wantKind(t, "bounded Exec of no program in PATH", err, runtime.ErrBadSpec)
+	_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{"/tmp"}, Bounded: true})
+	wantKind(t, "bounded Exec of a directory", err, runtime.ErrBadSpec)
 	testOneAtATime(t, m, id, bounded)
 	if s := m.status(t, id); s.State != runtime.Running {
 		t.Errorf("Status after ended commands: %+v", s)
