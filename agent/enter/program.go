@@ -16,28 +16,35 @@ import (
 )
 
 // environment adds HOME where the container does not say it.
-func (p *Plan) environment() []string {
+func (p *Plan) environment(fds int) []string {
 	if slices.ContainsFunc(p.Env, func(e string) bool { return strings.HasPrefix(e, "HOME=") }) {
 		return p.Env
 	}
-	return append(slices.Clone(p.Env), "HOME="+cmp.Or(home(p.UID), "/"))
+	return append(slices.Clone(p.Env), "HOME="+cmp.Or(home(fds, p.UID), "/"))
 }
 
 // passwdBytes is the most that is read of a container's list of users.
 const passwdBytes = 1 << 20
 
 // home looks into the container's list of users, which may be anything: only a file is
-// read, and not without end.
-func home(uid uint32) string {
-	fd, err := unix.Open("/etc/passwd", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+// opened, and not read without end. To open a device can do harm, and the helper is in no
+// cgroup of the container's that would forbid it. So the place is held first, looked at,
+// and what is held is opened, by way of fds, this thread's descriptors.
+func home(fds int, uid uint32) string {
+	place, err := unix.Open("/etc/passwd", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(place)
+	var st unix.Stat_t
+	if err := unix.Fstat(place, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return ""
+	}
+	fd, err := unix.Openat(fds, strconv.Itoa(place), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return ""
-	}
 	text := make([]byte, min(st.Size, passwdBytes))
 	n, err := unix.Read(fd, text)
 	if err != nil || n < 0 {

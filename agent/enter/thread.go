@@ -46,6 +46,11 @@ func (p *Plan) spawn(gate, fault int) (int, error) {
 // become makes this thread one of the container's, and forks. The order matters: what
 // needs a right comes before the right is dropped.
 func (p *Plan) become(gate, fault int) (int, error) {
+	// This thread's descriptors, in the host's proc: the container's does not know us.
+	fds, err := unix.Open("/proc/thread-self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("descriptors: %w", err)
+	}
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -67,7 +72,7 @@ func (p *Plan) become(gate, fault int) (int, error) {
 	if err := p.settle(); err != nil {
 		return 0, err
 	}
-	env := p.environment()
+	env := p.environment(fds)
 	path, err := lookPath(p.Command[0], env)
 	if err != nil {
 		return 0, err

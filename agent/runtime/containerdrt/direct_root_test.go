@@ -3,6 +3,7 @@ package containerdrt_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -99,5 +100,47 @@ func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// TestNothingOfTheMembersIsOpenedButFiles: the helper looks for HOME in the container's
+// list of users, outside of the container's device cgroup. A member that puts a device
+// there must not have it opened; a pipe tells whether it was.
+func TestNothingOfTheMembersIsOpenedButFiles(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c := h.container("run")
+	h.start(rt, c)
+	home := func() string {
+		t.Helper()
+		for _, line := range h.said(rt, c.ID, runtime.Exec{Command: []string{"/box", "cage"}, Bounded: true}) {
+			if dir, ok := strings.CutPrefix(line, "environment HOME="); ok {
+				return dir
+			}
+		}
+		return "none"
+	}
+	h.said(rt, c.ID, runtime.Exec{Command: []string{"/box", "write", "/etc/passwd", "me:x:0:0::/elsewhere:/box"}, Bounded: true})
+	if got := home(); got != "/elsewhere" {
+		t.Errorf("HOME is %q, want that of the list", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	made, opened := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := rt.Exec(ctx, c.ID, runtime.Exec{Command: []string{"/box", "pipe", "/etc/pipe"}, Stdout: &first{began: made}})
+		opened <- err
+	}()
+	<-made
+	h.said(rt, c.ID, runtime.Exec{Command: []string{"/box", "plant", "/etc/passwd", "/etc/pipe"}, Bounded: true})
+	for range 5 {
+		if got := home(); got != "/" {
+			t.Errorf("HOME is %q, want /", got)
+		}
+	}
+	cancel()
+	if err := <-opened; !errors.Is(err, context.Canceled) {
+		t.Errorf("the pipe was opened: %v", err)
 	}
 }

@@ -100,6 +100,10 @@ func main() {
 	case "hatch": // says that it began, and becomes a chick
 		check(os.WriteFile(args[1], nil, 0o644))
 		check(syscall.Exec("/box", []string{"/box", "chick"}, nil))
+	case "pipe": // makes a pipe at PATH, says so, and waits until somebody opens it
+		check(unix.Mkfifo(args[1], 0o666))
+		fmt.Println("made")
+		check(os.WriteFile(args[1], nil, 0))
 	case "remove":
 		if err := os.Remove(args[1]); err != nil {
 			os.Exit(1)
