@@ -38,6 +38,7 @@ type Host struct {
 	trash      map[spec.VolumeID]trashed
 	scratch    map[scratchKey]spec.Token
 	starts     map[spec.Identity][]Start
+	turns      map[runtime.ContainerID]chan struct{} // full while a bounded command runs
 	script     script
 }
 
@@ -56,6 +57,7 @@ func New() *Host {
 		trash:      map[spec.VolumeID]trashed{},
 		scratch:    map[scratchKey]spec.Token{},
 		starts:     map[spec.Identity][]Start{},
+		turns:      map[runtime.ContainerID]chan struct{}{},
 	}
 }
 

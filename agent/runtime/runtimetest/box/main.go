@@ -88,6 +88,32 @@ func main() {
 		os.Exit(code)
 	case "facts":
 		facts()
+	case "cage":
+		cage()
+	case "brood": // leaves children of many kinds, each called "chick", and waits
+		brood()
+		for {
+			time.Sleep(time.Hour)
+		}
+	case "litter": // the same, and ends
+		brood()
+	case "hatch": // says that it began, and becomes a chick
+		check(os.WriteFile(args[1], nil, 0o644))
+		check(syscall.Exec("/box", []string{"/box", "chick"}, nil))
+	case "pipe": // makes a pipe at PATH, says so, and waits until somebody opens it
+		check(unix.Mkfifo(args[1], 0o666))
+		fmt.Println("made")
+		check(os.WriteFile(args[1], nil, 0))
+	case "remove":
+		if err := os.Remove(args[1]); err != nil {
+			os.Exit(1)
+		}
+	case "chick":
+		for {
+			time.Sleep(time.Hour)
+		}
+	case "chicks": // how many of them the container has
+		fmt.Println(chicks())
 	case "write":
 		check(os.WriteFile(args[1], []byte(args[2]), 0o600))
 	case "plant": // a link to TARGET in place of the directory PATH
