@@ -128,7 +128,7 @@ func (s *Server) door(ctx context.Context, gate *gate, d *dispatch.Server, c *co
 	proto.RegisterNodesServer(g, d)
 	proto.RegisterPeersServer(g, d)
 	proto.RegisterControlServer(g, c)
-	proto.RegisterJoinServer(g, &joins{authority: gate.authority})
+	proto.RegisterJoinServer(g, &joins{authority: gate.authority, log: s.cfg.Logger})
 	proto.RegisterTrustServer(g, &trusts{authority: gate.authority, world: s.world})
 	return g
 }

@@ -19,7 +19,7 @@ var (
 	readyGauge    = prometheus.NewDesc("stead_members_ready", "Members that are ready, on a node with a session.", nil, nil)
 	blockedGauge  = prometheus.NewDesc("stead_members_blocked", "Members that wait, by reason; told by the server that leads.", []string{"reason"}, nil)
 	restartsGauge = prometheus.NewDesc("stead_member_restarts", "Restarts in place of the containers of the lives that are there now.", nil, nil)
-	nodesGauge    = prometheus.NewDesc("stead_nodes", "Nodes by whether they have a session: live, silent, or lost, when nothing of theirs can run any more.", []string{"state"}, nil)
+	nodesGauge    = prometheus.NewDesc("stead_nodes", "Nodes by whether they have a session: live, silent, lost, when nothing of theirs can run any more, or enrolled, when they have not said hello yet.", []string{"state"}, nil)
 	sessionsGauge = prometheus.NewDesc("stead_sessions", "Nodes with a session at this server.", nil, nil)
 	leaderGauge   = prometheus.NewDesc("stead_leader", "1 where this server leads.", nil, nil)
 	bytesGauge    = prometheus.NewDesc("stead_store_bytes", "Size of the store.", nil, nil)
@@ -64,6 +64,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell(nodesGauge, float64(c.live), "live")
 	tell(nodesGauge, float64(c.silent), "silent")
 	tell(nodesGauge, float64(c.lost), "lost")
+	tell(nodesGauge, float64(c.enrolled), "enrolled")
 	tell(sessionsGauge, float64(g.d.Sessions()))
 	tell(leaderGauge, float64(c.leads))
 	stats := g.s.engine.Stats()
@@ -83,8 +84,8 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 
 // counted is what a look at the world finds.
 type counted struct {
-	sets, ready, restarts, live, silent, lost, leads int
-	phases                                           map[spec.Phase]int
+	sets, ready, restarts, live, silent, lost, enrolled, leads int
+	phases                                                     map[spec.Phase]int
 }
 
 func (g *gauges) count() counted {
@@ -106,6 +107,8 @@ func (g *gauges) count() counted {
 				c.live++
 			case world.NodeLost:
 				c.lost++
+			case world.NodeEnrolled:
+				c.enrolled++
 			default:
 				c.silent++
 			}

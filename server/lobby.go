@@ -207,6 +207,6 @@ func (s *Server) strangersDoor(ctx context.Context, gate *gate, secure credentia
 		grpc.MaxHeaderListSize(strangerHeaders),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: strangerTime, MaxConnectionAgeGrace: stopTime}),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.Unimplemented, "there is no such call") }))...)
-	proto.RegisterJoinServer(g, &joins{authority: gate.authority})
+	proto.RegisterJoinServer(g, &joins{authority: gate.authority, log: s.cfg.Logger})
 	return g
 }

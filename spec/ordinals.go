@@ -113,5 +113,9 @@ func (r OrdinalRange) Next(ordinal int) int {
 	return ordinal
 }
 
+// MaxReplicas is the most members of a set: each takes an address of the cluster's range
+// (65,534 by default) and a part of every decision about the set.
+const MaxReplicas = 10_000
+
 // fits: every ordinal is an int32.
 func (r OrdinalRange) fits() bool { return r.End <= math.MaxInt32 }

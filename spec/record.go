@@ -306,14 +306,16 @@ type AddressRecord struct {
 	FreedAt *time.Time `json:"freedAt,omitempty"`
 }
 
-// Node is nodes/<name>. Only writer: control (dispatch at join in one-host mode
-// goes through control).
+// Node is nodes/<name>. Written by auth when the node is let in, or by dispatch when it
+// joins without that; from then on only by control, until dispatch removes it.
 type Node struct {
 	Name   NodeName          `json:"name"`
 	UID    UID               `json:"uid"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Cordon bool              `json:"cordon,omitempty"`
 	Taints []Taint           `json:"taints,omitempty"`
+	// EnrolledBy is the id of the client by whose join token it came; "": root's, or none.
+	EnrolledBy UID `json:"enrolledBy,omitempty"`
 }
 
 // NodeFacts is nodefacts/<name>: what a node says of itself. Only writer: dispatch.

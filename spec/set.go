@@ -40,7 +40,7 @@ type ObjectMeta struct {
 
 // SetSpec is what a set should be. Defaults are SEMANTICS K2, filled by Default.
 type SetSpec struct {
-	// Replicas is the number of members, 0 or more. nil in a manifest keeps the
+	// Replicas is the number of members, 0 to 10,000. nil in a manifest keeps the
 	// present number (1 at creation); never nil in a stored set.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector must match the template's labels. Immutable, but for a set that is adopted.

@@ -83,7 +83,7 @@ func sayStore(out io.Writer, i *proto.InfoResponse) {
 	fact(out, "store", "%s %s: %s%s used", i.GetStore(), i.GetStoreVersion(), bytesText(i.GetStoreBytes()), ofQuota(i.GetStoreQuotaBytes()))
 	switch alarm := i.GetStoreAlarm(); {
 	case strings.Contains(alarm, store.NoSpaceAlarm):
-		fact(out, "alarm", `%s: the store is full; members run on, but nothing can be changed, healed or reported.
+		fact(out, "alarm", `%s: the store is full; members run on, but nothing can be changed or healed.
          Delete ConfigMaps and Secrets that are not needed, or start the server with
          a larger --store-quota-bytes; the rest the server does by itself within seconds.
          Of an external etcd: compact, defragment and disarm it.`, store.NoSpaceAlarm)

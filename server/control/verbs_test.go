@@ -221,6 +221,26 @@ func TestScale(t *testing.T) {
 	refused(t, err, codes.NotFound)
 }
 
+// A slip of the finger is refused before anything is planned for it.
+func TestTooManyMembersAreRefusedAtOnce(t *testing.T) {
+	r := newRig(t)
+	for _, n := range []string{"10001", "1000000", "999999999", "0x7fffffff"} {
+		for _, dry := range []bool{true, false} {
+			files := []*proto.File{{Name: "db.yaml", Content: []byte(strings.Replace(setYAML, "replicas: 3", "replicas: "+n, 1))}}
+			if string(files[0].Content) == setYAML {
+				t.Fatal("the manifest has no replicas")
+			}
+			_, err := r.api.Apply(r.ctx, &proto.ApplyRequest{Files: files, DryRun: dry})
+			refused(t, err, codes.InvalidArgument, "spec.replicas")
+		}
+	}
+	if _, err := r.apply(setYAML); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: spec.MaxReplicas + 1})
+	refused(t, err, codes.InvalidArgument, "a set has 0 to 10000 members")
+}
+
 func TestTheFirstMembersOfASetAreItsInitialOnes(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(strings.Replace(setYAML, "replicas: 3", "replicas: 0", 1))

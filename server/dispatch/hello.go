@@ -211,7 +211,7 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold, resumed bool) 
 	defer cancel()
 	lease, err := s.cfg.Store.Grant(wait, s.cfg.TTL)
 	if err != nil {
-		return nil, storeError("grant session", err)
+		return s.goOn(ctx, g, t, storeError("grant session", err), errors.Is(err, store.ErrNoSpace))
 	}
 	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: resumed}
 	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
@@ -244,11 +244,12 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold, resumed bool) 
 		// The session, if it was written at all, is told to nobody: end it.
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 		defer cancel()
+		full := errors.Is(err, store.ErrNoSpace)
 		err = errors.Join(err, s.cfg.Store.Revoke(undo, lease))
 		if errors.Is(err, store.ErrConflict) {
 			return nil, status.Error(codes.Aborted, "the node changed meanwhile; say hello again")
 		}
-		return nil, storeError("begin session", err)
+		return s.goOn(ctx, g, t, storeError("begin session", err), full)
 	}
 	return s.newSession(ctx, g, record, rev, t.epoch), nil
 }

@@ -98,7 +98,10 @@ type Node struct {
 	Node *spec.Node
 	// Labels are all of its labels (spec.Node.AllLabels).
 	Labels map[string]string
-	Facts  *spec.NodeFacts // nil: never connected
+	Facts  *spec.NodeFacts // nil: never connected, or Unread
+	// Unread: its facts are stored and cannot be read. It may run lives that nobody knows, of
+	// any identity.
+	Unread bool
 	// Session is the live session; nil: silent. A member of a node without a
 	// session is not ready (SAFETY S15).
 	Session *spec.Session

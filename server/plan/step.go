@@ -123,6 +123,14 @@ func (s *step) sit() {
 		s.seats = append(s.seats, s.look(slot))
 	}
 	fill(s.reach.End)
+	for i := range s.w.Nodes {
+		if n := &s.w.Nodes[i]; n.Unread {
+			for k := range s.seats {
+				t := &s.seats[k]
+				t.strays = append(t.strays, NodeStray{Node: n.Node.Name, Stray: spec.Stray{ID: t.id}})
+			}
+		}
+	}
 }
 
 // look judges one slot.

@@ -178,6 +178,7 @@ func (s *state) listNodes() []plan.Node {
 		if f := n.facts.record; f != nil && f.UID == p.Node.UID {
 			p.Facts = f
 		}
+		p.Unread = n.facts.mod != 0 && n.facts.record == nil
 		if e := n.session.record; e != nil && e.UID == p.Node.UID {
 			p.Session = e
 		}
