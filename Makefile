@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e sim mutants bench bench-dns soak test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e sim mutants fuzz bench bench-dns soak test proto image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,10 @@ mutants: ## every condition of the pure packages negated or dropped, and the fau
 	@$(GO) build -o .cache/mutants ./scripts/mutants
 	@.cache/mutants $(MUTANTS)
 
+# FUZZ="-time 1m -run dnsd/FuzzRespond" is one minute of one.
+fuzz: ## every fuzz test for ten minutes, what is new kept as seeds (two hours; FUZZ="-time 1m -run dnsd/")
+	@$(GO) run ./scripts/fuzz $(FUZZ)
+
 bench: build ## every figure beside its floor, in one table (root, about three minutes)
 	@$(GO) run ./test/bench/table
 
@@ -130,6 +134,7 @@ bench-dns: ## dnsd beside bare miekg/dns, CoreDNS, Knot and NSD (root, dnsperf, 
 	@unshare -n sh -c 'ip link set lo up && exec .cache/bench-dns $(BENCH_DNS)'
 
 soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root, up to 30 minutes a piece)
+	@$(GO) run ./scripts/debimage galera
 	@$(GO) run ./test/soak $(SOAK)
 
 test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"google.golang.org/grpc"
@@ -39,6 +40,9 @@ type Config struct {
 	// Pictures takes all sets as last told, at start and after each change, from one
 	// goroutine at a time; it must not block nor change them. Optional.
 	Pictures func([]spec.Picture)
+	// Hosts takes the addresses of all nodes, in the same way, once a server told them; they
+	// must not be changed. Optional.
+	Hosts func([]netip.Addr)
 	// Repair puts back what is missing of the host's own part of the network; called
 	// with each repair of the members' links. It must end with its context. Optional.
 	Repair func(context.Context) error
@@ -96,6 +100,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Pictures == nil {
 		c.Pictures = func([]spec.Picture) {}
+	}
+	if c.Hosts == nil {
+		c.Hosts = func([]netip.Addr) {}
 	}
 	c.Facts.Name, c.Facts.UID, c.Facts.Boot = c.Home.Name(), c.Home.UID(), c.Boot
 	c.Tuning = c.Tuning.filled()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ type gallery struct {
 	mu       sync.Mutex
 	pictures map[spec.SetRef]spec.Picture
 	changes  map[spec.SetRef][]spec.Change // ascending; replaced whole
+	hosts    []netip.Addr                  // of all nodes, ascending; nil: never told; replaced whole
 	newest   spec.Sequence                 // of a full telling
 	moved    chan struct{}
 }
@@ -41,6 +43,9 @@ func newGallery(runDir string, log *slog.Logger) *gallery {
 		for _, h := range histories {
 			g.changes[h.Ref] = h.Changes
 		}
+	}
+	if err := readJSON(g.hostsPath(), &g.hosts); err != nil {
+		g.hosts = nil
 	}
 	b, err := os.ReadFile(g.path)
 	if err != nil {
@@ -117,6 +122,33 @@ func (g *gallery) add(told []spec.History) []spec.SetRef {
 	return changed
 }
 
+// admit takes the addresses of all nodes, if any were told, and returns them when they
+// differ from those known.
+func (g *gallery) admit(told []string) (hosts []netip.Addr, moved bool) {
+	for _, text := range told {
+		if a, err := netip.ParseAddr(text); err == nil {
+			hosts = append(hosts, a)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(hosts) == 0 || slices.Equal(hosts, g.hosts) {
+		return nil, false
+	}
+	g.hosts = hosts
+	select {
+	case g.moved <- struct{}{}:
+	default:
+	}
+	return hosts, true
+}
+
+func (g *gallery) nodes() []netip.Addr {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.hosts
+}
+
 func (g *gallery) history(ref spec.SetRef) []spec.Change {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,6 +195,8 @@ func (g *gallery) historiesPath() string {
 	return filepath.Join(filepath.Dir(g.path), "histories.json")
 }
 
+func (g *gallery) hostsPath() string { return filepath.Join(filepath.Dir(g.path), "hosts.json") }
+
 // save writes histories first, so that they are never behind the pictures.
 func (g *gallery) save() error {
 	pictures := g.all()
@@ -171,8 +205,12 @@ func (g *gallery) save() error {
 	for ref, changes := range g.changes {
 		histories = append(histories, spec.History{Ref: ref, Changes: changes})
 	}
+	hosts := g.hosts
 	g.mu.Unlock()
 	if err := keepJSON(g.historiesPath(), histories); err != nil {
+		return err
+	}
+	if err := keepJSON(g.hostsPath(), hosts); err != nil {
 		return err
 	}
 	return keepJSON(g.path, pictures)

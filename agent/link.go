@@ -70,7 +70,7 @@ func (h *Home) Enroll(ctx context.Context, servers []string, token string, log *
 		}
 		return l, nil
 	case token == "":
-		return nil, errors.New("this node has no certificate yet; give it a join token: --token, made by 'stead token create'")
+		return nil, errors.New("this node has no certificate yet; give it a join token, made by 'stead token create': --token-file FILE, or STEAD_TOKEN")
 	}
 	return l, l.insist(ctx, t)
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -84,5 +85,26 @@ func TestPicturesNeverGoBack(t *testing.T) {
 	}
 	if g.put(seq(13), false, []spec.Picture{{Ref: ref, Sequence: seq(13), Gone: true}}); len(g.all()) != 0 {
 		t.Fatalf("a set that is gone: %v", g.all())
+	}
+}
+
+func TestTheNextAgentKnowsTheHosts(t *testing.T) {
+	dir := t.TempDir()
+	g := newGallery(dir, nil)
+	if g.nodes() != nil {
+		t.Fatalf("before they were told: %v", g.nodes())
+	}
+	want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
+	if got, moved := g.admit([]string{"192.0.2.1", "192.0.2.2"}); !moved || !slices.Equal(got, want) {
+		t.Fatalf("got %v, %v", got, moved)
+	}
+	for _, told := range [][]string{nil, {"192.0.2.1", "192.0.2.2"}} {
+		if got, moved := g.admit(told); moved {
+			t.Errorf("told %q: moved to %v", told, got)
+		}
+	}
+	must(t, g.save())
+	if got := newGallery(dir, nil).nodes(); !slices.Equal(got, want) {
+		t.Errorf("the next agent: got %v, want %v", got, want)
 	}
 }

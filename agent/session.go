@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,6 +70,7 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	}
 	a.log.Info("session began", "server", welcome.GetServer())
 	a.welcomed(welcome)
+	a.epoch.Store(max(a.epoch.Load(), welcome.GetEpoch()))
 	s := &session{
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),
@@ -220,8 +222,16 @@ func (s *session) sendReports(due []spec.Report) error {
 	if err != nil {
 		return err
 	}
-	return s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: docs}}})
+	for part := range slices.Chunk(docs, reportsAtOnce) {
+		if err := s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: part}}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// reportsAtOnce keeps a message far below the 4 MiB that a server takes of a node.
+const reportsAtOnce = 100
 
 // receive takes what the server says until the stream ends.
 func (s *session) receive(ctx context.Context, group *sync.WaitGroup) error {

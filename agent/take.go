@@ -99,6 +99,9 @@ func (a *Agent) takePictures(p *proto.Pictures) error {
 	if len(drawn) > 0 {
 		a.c.Pictures(a.gallery.all())
 	}
+	if hosts, moved := a.gallery.admit(p.GetHosts()); moved {
+		a.c.Hosts(hosts)
+	}
 	if len(changed) == 0 {
 		return nil
 	}

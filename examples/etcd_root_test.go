@@ -148,7 +148,7 @@ func (c *etcdCluster) setReplicas(n int) {
 		peers = append(peers, fmt.Sprintf(`{"name":"etcd-%d","fqdn":"etcd-%d.etcd.d"}`, i, i))
 	}
 	for _, h := range c.homes {
-		h.put("facts/set.json", fmt.Sprintf(`{"set":"etcd","replicas":%d,"initialReplicas":3,"peers":[%s]}`, n, strings.Join(peers, ",")))
+		h.put("facts/set.json", fmt.Sprintf(`{"set":"etcd","replicas":%d,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[%s]}`, n, strings.Join(peers, ",")))
 	}
 }
 

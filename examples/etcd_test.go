@@ -65,7 +65,7 @@ func newEtcdHome(t *testing.T, ordinal string) *etcdHome {
 	h.put("bin/etcdctl", fakeEtcdctl)
 	h.put("bin/etcd", fakeEtcd)
 	h.put("calls", "")
-	h.put("facts/set.json", `{"set":"etcd","replicas":3,"initialReplicas":3,"peers":[{"name":"etcd-0","fqdn":"etcd-0.etcd.d"},{"name":"etcd-1","fqdn":"etcd-1.etcd.d"}]}`)
+	h.put("facts/set.json", `{"set":"etcd","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[{"name":"etcd-0","fqdn":"etcd-0.etcd.d"},{"name":"etcd-1","fqdn":"etcd-1.etcd.d"}]}`)
 	h.env = append(os.Environ(),
 		"FAKE="+h.dir, "FACTS="+h.dir+"/facts", "DATA="+h.dir+"/disk", "PATIENCE=0",
 		"PATH="+h.dir+"/bin:"+os.Getenv("PATH"),
@@ -146,6 +146,8 @@ const (
 
 // Member etcd-2 starts; etcd itself ends at once with code 7.
 func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
+	peerUsed := `{"set":"etcd","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[` +
+		`{"name":"etcd-0","fqdn":"etcd-0.etcd.d","volumes":"used"},{"name":"etcd-1","fqdn":"etcd-1.etcd.d","volumes":"new"}]}`
 	cases := []struct {
 		name  string
 		files map[string]string // facts, disk, list
@@ -159,6 +161,16 @@ func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
 			files: map[string]string{"facts/volume-new": "data first\n", "healthy": "", "list": otherRows + mineUnstarted}, args: asNew},
 		{name: "the first start of a re-created set forms a cluster, too",
 			files: map[string]string{"facts/volume-new": "data replaced\n"}, args: asNew},
+		{name: "nobody forms a cluster when a peer's disk was used",
+			files: map[string]string{"facts/set.json": peerUsed, "facts/volume-new": "data first\n"}, code: 75},
+		{name: "nor with a replaced disk",
+			files: map[string]string{"facts/set.json": peerUsed, "facts/volume-new": "data replaced\n", "list": otherRows + mineStarted}, code: 75},
+		{name: "it joins the others, under a new id, before Stead says that the set was complete",
+			files: map[string]string{"facts/set.json": peerUsed, "facts/volume-new": "data replaced\n", "healthy": "", "list": otherRows + mineStarted}, calls: "remove 12\n" + addMe, args: asExisting},
+		{name: "the set may begin with any ordinals",
+			files: map[string]string{"facts/volume-new": "data first\n",
+				"facts/set.json": `{"set":"etcd","replicas":2,"initialReplicas":2,"initialOrdinals":[2,10],"peers":[]}`},
+			args: "--initial-cluster etcd-2=http://etcd-2.etcd.d:2380,etcd-10=http://etcd-10.etcd.d:2380 --initial-cluster-state new"},
 		{name: "a restart goes on from its disk",
 			files: map[string]string{"facts/bootstrapped": "1", wal: "", "healthy": "", "list": otherRows + mineStarted}},
 		{name: "a restart before the cluster was complete goes on from its disk",

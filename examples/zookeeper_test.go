@@ -71,6 +71,8 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 	first := map[string]string{"facts/volume-new": "data first\n"}
 	replaced := map[string]string{"facts/volume-new": "data replaced\n"}
 	bootstrapped := map[string]string{"facts/bootstrapped": "1\n"}
+	used := map[string]string{"facts/set.json": `{"set":"zookeeper","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[{"name":"zookeeper-0","fqdn":"127.77.0.0","volumes":"used"}]}`}
+	from := map[string]string{"facts/set.json": `{"set":"zookeeper","replicas":2,"initialReplicas":2,"initialOrdinals":[1,2],"peers":[]}`}
 	resigned := map[string]string{"disk/zookeeper/resigned": ""}
 	cases := []struct {
 		name    string
@@ -81,7 +83,11 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 		dynamic string // what ZooKeeper was started with; "": not looked at
 		calls   string
 	}{
-		{"a first start forms the ensemble", first, "", 7, "forming the ensemble of 3", formed, ""},
+		{"a first start forms the ensemble", first, "", 7, "forming the ensemble of members 0 1 2", formed, ""},
+		{"the set may begin with any ordinals", with(first, from), "", 7, "forming the ensemble of members 1 2",
+			"server.2=zookeeper-1.d:2888:3888:participant;2181\nserver.3=zookeeper-2.d:2888:3888:participant;2181\n", ""},
+		{"nobody forms an ensemble when a peer's disk was used", with(first, used), "", 75, "cannot join: no leader answers", "", ""},
+		{"nor with a replaced disk", with(replaced, used), "", 75, "cannot join: no leader answers", "", ""},
 		{"an empty disk that was used before does not", nil, "", 75, "was used before and is empty now", "", ""},
 		{"nor does one where an ensemble was", with(first, bootstrapped), "", 75, "cannot join: no leader answers", "", ""},
 		{"a new member joins without a vote", with(first, bootstrapped), others, 7, "joining as server 2",
@@ -156,7 +162,7 @@ func newZooKeeperHome(t *testing.T, servers string) *etcdHome {
 	if servers != "" {
 		peer = leader(t, servers)
 	}
-	h.put("facts/set.json", fmt.Sprintf(`{"set":"zookeeper","replicas":3,"initialReplicas":3,"peers":[{"name":"zookeeper-0","fqdn":%q}]}`, peer))
+	h.put("facts/set.json", fmt.Sprintf(`{"set":"zookeeper","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[{"name":"zookeeper-0","fqdn":%q}]}`, peer))
 	h.env = append(os.Environ(),
 		"FAKE="+h.dir, "FACTS="+h.dir+"/facts", "DATA="+h.dir+"/disk", "SUPER="+h.dir+"/super", "PATIENCE=0",
 		"JAVA="+filepath.Join(h.dir, "java"), "STEAD_SET=zookeeper", "STEAD_SET_DOMAIN=d", "STEAD_ORDINAL=1",

@@ -793,6 +793,9 @@ type Pictures struct {
 	// Changes of the sets that have members on the node, after those told before; they
 	// are never behind the pictures.
 	HistoriesJson [][]byte `protobuf:"bytes,4,rep,name=histories_json,json=historiesJson,proto3" json:"histories_json,omitempty"` // spec.History
+	// hosts are the addresses of all nodes, from which a tunnel between hosts may take
+	// packets; empty: as told before.
+	Hosts         []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -851,6 +854,13 @@ func (x *Pictures) GetPicturesJson() [][]byte {
 func (x *Pictures) GetHistoriesJson() [][]byte {
 	if x != nil {
 		return x.HistoriesJson
+	}
+	return nil
+}
+
+func (x *Pictures) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
 	}
 	return nil
 }
@@ -1670,12 +1680,13 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"lives_json\x18\x03 \x03(\fR\tlivesJson\x12%\n" +
 	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\x12!\n" +
-	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\x9a\x01\n" +
+	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\xb0\x01\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
 	"\rpictures_json\x18\x03 \x03(\fR\fpicturesJson\x12%\n" +
-	"\x0ehistories_json\x18\x04 \x03(\fR\rhistoriesJson\"@\n" +
+	"\x0ehistories_json\x18\x04 \x03(\fR\rhistoriesJson\x12\x14\n" +
+	"\x05hosts\x18\x05 \x03(\tR\x05hosts\"@\n" +
 	"\vFilesUpdate\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +

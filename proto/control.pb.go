@@ -1251,9 +1251,11 @@ func (x *ReclaimVolumeRequest) GetLost() bool {
 }
 
 type RestoreVolumeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // its id, or as it is shown
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // its id, or as it is shown
+	// node in whose trash it lies; "": the one that the store knew to have it.
+	Node          string `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1298,6 +1300,13 @@ func (x *RestoreVolumeRequest) GetNamespace() string {
 func (x *RestoreVolumeRequest) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *RestoreVolumeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
 	}
 	return ""
 }
@@ -2315,8 +2324,10 @@ func (x *RestartRequest) GetMember() string {
 }
 
 type EditResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Effects       []string               `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"` // "restarts db-2, db-1, db-0 in this order, at most 1 down"
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Effects []string               `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"` // "restarts db-2, db-1, db-0 in this order, at most 1 down"
+	// unchanged: the set was as the edit would have it; nothing was written.
+	Unchanged     bool `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2356,6 +2367,13 @@ func (x *EditResponse) GetEffects() []string {
 		return x.Effects
 	}
 	return nil
+}
+
+func (x *EditResponse) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
 }
 
 var File_control_proto protoreflect.FileDescriptor
@@ -2456,10 +2474,11 @@ const file_control_proto_rawDesc = "" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12&\n" +
 	"\ftrash_millis\x18\x05 \x01(\x03H\x00R\vtrashMillis\x88\x01\x01\x12\x12\n" +
 	"\x04lost\x18\x06 \x01(\bR\x04lostB\x0f\n" +
-	"\r_trash_millis\"H\n" +
+	"\r_trash_millis\"\\\n" +
 	"\x14RestoreVolumeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"B\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\"B\n" +
 	"\x0eVolumeResponse\x12\x16\n" +
 	"\x06volume\x18\x01 \x01(\tR\x06volume\x12\x18\n" +
 	"\aeffects\x18\x02 \x03(\tR\aeffects\"B\n" +
@@ -2538,9 +2557,10 @@ const file_control_proto_rawDesc = "" +
 	"\x0eRestartRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
-	"\x06member\x18\x03 \x01(\tR\x06member\"(\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects2\xbb\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xbb\n" +
 	"\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +

@@ -419,6 +419,7 @@ type JoinToken struct {
 	UsedBy        string                 `protobuf:"bytes,3,opt,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"` // name of the node; "" : nobody yet
 	CreatedUnix   int64                  `protobuf:"varint,4,opt,name=created_unix,json=createdUnix,proto3" json:"created_unix,omitempty"`
 	TtlMillis     int64                  `protobuf:"varint,5,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
+	MadeBy        string                 `protobuf:"bytes,6,opt,name=made_by,json=madeBy,proto3" json:"made_by,omitempty"` // id of the client that made it; "": root, over the socket
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -486,6 +487,13 @@ func (x *JoinToken) GetTtlMillis() int64 {
 		return x.TtlMillis
 	}
 	return 0
+}
+
+func (x *JoinToken) GetMadeBy() string {
+	if x != nil {
+		return x.MadeBy
+	}
+	return ""
 }
 
 type RevokeTokenRequest struct {
@@ -681,7 +689,11 @@ func (x *RevokeRequest) GetNode() string {
 }
 
 type RevokeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of a client: the unused join tokens that it had made, which ended with it, and the
+	// nodes that joined by its tokens, which did not.
+	Tokens        []string `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	Nodes         []string `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -716,6 +728,20 @@ func (*RevokeResponse) Descriptor() ([]byte, []int) {
 	return file_join_proto_rawDescGZIP(), []int{12}
 }
 
+func (x *RevokeResponse) GetTokens() []string {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *RevokeResponse) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 var File_join_proto protoreflect.FileDescriptor
 
 const file_join_proto_rawDesc = "" +
@@ -747,14 +773,15 @@ const file_join_proto_rawDesc = "" +
 	"\x05token\x18\x02 \x01(\tR\x05token\"\x13\n" +
 	"\x11ListTokensRequest\"A\n" +
 	"\x12ListTokensResponse\x12+\n" +
-	"\x06tokens\x18\x01 \x03(\v2\x13.stead.v1.JoinTokenR\x06tokens\"\x8a\x01\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x13.stead.v1.JoinTokenR\x06tokens\"\xa3\x01\n" +
 	"\tJoinToken\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
 	"\aused_by\x18\x03 \x01(\tR\x06usedBy\x12!\n" +
 	"\fcreated_unix\x18\x04 \x01(\x03R\vcreatedUnix\x12\x1d\n" +
 	"\n" +
-	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\"$\n" +
+	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\x12\x17\n" +
+	"\amade_by\x18\x06 \x01(\tR\x06madeBy\"$\n" +
 	"\x12RevokeTokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x15\n" +
 	"\x13RevokeTokenResponse\"b\n" +
@@ -765,8 +792,10 @@ const file_join_proto_rawDesc = "" +
 	"ttl_millis\x18\x03 \x01(\x03R\tttlMillis\";\n" +
 	"\rRevokeRequest\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\tR\x06client\x12\x12\n" +
-	"\x04node\x18\x02 \x01(\tR\x04node\"\x10\n" +
-	"\x0eRevokeResponse2x\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\">\n" +
+	"\x0eRevokeResponse\x12\x16\n" +
+	"\x06tokens\x18\x01 \x03(\tR\x06tokens\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes2x\n" +
 	"\x04Join\x128\n" +
 	"\x06Enroll\x12\x17.stead.v1.EnrollRequest\x1a\x15.stead.v1.Certificate\x126\n" +
 	"\x05Renew\x12\x16.stead.v1.RenewRequest\x1a\x15.stead.v1.Certificate2\xeb\x02\n" +

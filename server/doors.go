@@ -92,11 +92,14 @@ func reach(a *auth.Authority) dispatch.Reach {
 // nodes' sessions end, then the calls that are under way, at the latest after stopTime.
 func (s *Server) serve(ctx context.Context, socket, tcp net.Listener, a *auth.Authority, d *dispatch.Server, c *control.Server) error {
 	gate := newGate(a, d.Broker().Asked, s.cfg.Logger)
+	gate.book = &s.book
 	doors := map[net.Listener]*grpc.Server{socket: s.door(ctx, gate, d, c)}
 	if tcp != nil {
-		secure, lobby := credentials.NewTLS(a.TLS()), newLobby(tcp.Addr())
-		doors[tcp] = s.door(ctx, gate, d, c, grpc.Creds(handshakes{secure, gate, lobby}))
-		doors[lobby] = s.strangersDoor(ctx, gate, secure)
+		secure := credentials.NewTLS(a.TLS())
+		strange, nodes := newLobby(tcp.Addr(), newPlaces(strangers, strangersEach)), newLobby(tcp.Addr(), nil)
+		doors[tcp] = s.door(ctx, gate, d, c, grpc.Creds(handshakes{secure, gate, strange, nodes, newPlaces(handshakesAll, handshakesEach)}))
+		doors[nodes] = s.door(ctx, gate, d, c, grpc.Creds(introduced{secure}), grpc.MaxRecvMsgSize(nodeBytes))
+		doors[strange] = s.strangersDoor(ctx, gate, secure)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +128,7 @@ func (s *Server) door(ctx context.Context, gate *gate, d *dispatch.Server, c *co
 	proto.RegisterNodesServer(g, d)
 	proto.RegisterPeersServer(g, d)
 	proto.RegisterControlServer(g, c)
-	proto.RegisterJoinServer(g, &joins{authority: gate.authority})
+	proto.RegisterJoinServer(g, &joins{authority: gate.authority, log: s.cfg.Logger})
 	proto.RegisterTrustServer(g, &trusts{authority: gate.authority, world: s.world})
 	return g
 }

@@ -253,68 +253,6 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 	}
 }
 
-func TestAMachineEntersByTokenAndTheRestOfItsLifeByCertificate(t *testing.T) {
-	r, _ := listening(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	people := proto.NewTrustClient(r.conn)
-	made, err := people.CreateToken(ctx, &proto.CreateTokenRequest{TtlMillis: time.Hour.Milliseconds()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := trust.ParseJoinToken(made.GetToken())
-	if err != nil {
-		t.Fatal(err)
-	}
-	door, err := proto.Connect(ctx, r.srv.Addresses()[0], token.Pin.TLS("127.0.0.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer door.Close()
-	mine, err := trust.NewCredential(r.srv.Addresses())
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := mine.Request()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &proto.EnrollRequest{Token: token.ID, Secret: []byte("wrong"), Node: "n1", Uid: "u1", Request: request}
-	if _, err := proto.NewJoinClient(door).Enroll(ctx, e); status.Code(err) != codes.PermissionDenied {
-		t.Fatalf("forged: got %v", err)
-	}
-	e.Secret = token.Secret
-	given, err := proto.NewJoinClient(door).Enroll(ctx, e)
-	if err == nil {
-		err = mine.Take(given.GetCertificate(), given.GetCa())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn := r.as(mine)
-	if w, err := proto.NewNodesClient(conn).Join(ctx, hello("n1", "u1").GetHello()); err != nil || w.GetCluster() != given.GetCluster() {
-		t.Fatalf("got %v, %v", w, err)
-	}
-	again, err := proto.NewJoinClient(conn).Renew(ctx, &proto.RenewRequest{Request: request})
-	if err == nil {
-		err = mine.Take(again.GetCertificate(), again.GetCa())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if who, err := mine.Subject(); err != nil || who != (trust.Subject{Cluster: given.GetCluster(), Role: trust.RoleNode, Name: "n1", UID: "u1"}) {
-		t.Fatalf("renewed: got %+v, %v", who, err)
-	}
-	if list, err := people.ListTokens(ctx, &proto.ListTokensRequest{}); err != nil || len(list.GetTokens()) != 1 || list.GetTokens()[0].GetUsedBy() != "n1" {
-		t.Fatalf("got %v, %v", list, err)
-	}
-	for _, s := range []string{token.Text(), string(token.Secret), token.Text()[13:56]} {
-		if strings.Contains(r.logs.String(), s) {
-			t.Fatal("the log shows the token")
-		}
-	}
-}
-
 func TestAServerOnItsSocketAloneLetsNobodyElseIn(t *testing.T) {
 	r := start(t, config(shortDir(t), memstore.New(), nil))
 	if len(r.srv.Addresses()) > 0 {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -24,10 +23,11 @@ type gate struct {
 	// asked is the node that an ask is for; false: nobody waits for such an ask.
 	asked func(id string) (spec.NodeName, bool)
 	log   *slog.Logger
+	book  *refusals
 
-	mu     sync.Mutex
-	told   map[string]bool // refusals that were logged
-	guests map[*guest]struct{}
+	mu      sync.Mutex
+	guests  map[*guest]struct{}
+	streams map[spec.UID]int // of guests
 }
 
 // guest is a stream of a caller with a certificate, which may end before the stream.
@@ -42,7 +42,7 @@ var (
 )
 
 func newGate(a *auth.Authority, asked func(string) (spec.NodeName, bool), log *slog.Logger) *gate {
-	return &gate{authority: a, asked: asked, log: log, told: map[string]bool{}, guests: map[*guest]struct{}{}}
+	return &gate{authority: a, asked: asked, log: log, book: &refusals{}, guests: map[*guest]struct{}{}, streams: map[spec.UID]int{}}
 }
 
 // let says who calls, and refuses who may not. Its error has a status.
@@ -132,8 +132,12 @@ func (g *gate) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if c.role&(aNode|anAdmin|aServer) != 0 {
+		leave, err := g.enter(&guest{c.subject.UID, end})
+		if err != nil {
+			return g.note(c, info.FullMethod, err)
+		}
+		defer leave()
 		defer time.AfterFunc(time.Until(c.until), func() { end(errEnded) }).Stop()
-		defer g.enter(&guest{c.subject.UID, end})()
 	}
 	err = call(srv, judged{stream, ctx, func(msg any) error {
 		err := g.own(c, msg)
@@ -148,15 +152,27 @@ func (g *gate) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	return g.note(c, info.FullMethod, toStatus(err))
 }
 
-func (g *gate) enter(s *guest) (leave func()) {
+// maxStreams bounds the streams of one certificate: a node has one and another for each log
+// or command that somebody follows, a person has what he watches.
+const maxStreams = 512
+
+func (g *gate) enter(s *guest) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if s.uid != "" && g.streams[s.uid] >= maxStreams { // a server has no uid
+		g.book.count(limitStreams)
+		return nil, status.Errorf(codes.ResourceExhausted, "%d streams are open with this certificate; end some first", maxStreams)
+	}
 	g.guests[s] = struct{}{}
+	g.streams[s.uid]++
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		delete(g.guests, s)
-	}
+		if g.streams[s.uid]--; g.streams[s.uid] == 0 {
+			delete(g.streams, s.uid)
+		}
+	}, nil
 }
 
 // revokeTime is how long a stream under way may outlive a revocation.
@@ -184,30 +200,28 @@ func (g *gate) watch(ctx context.Context) {
 	}
 }
 
-// maxTold bounds what is remembered of refusals.
-const maxTold = 1000
-
 // note logs a refusal, once for each caller, method and cause. It returns err.
 func (g *gate) note(c caller, method string, err error) error {
 	if code := status.Code(err); code != codes.PermissionDenied && code != codes.Unauthenticated {
 		return err
+	}
+	if _, known := allowed[method]; !known {
+		method = "an unknown method" // its name may be of any length
 	}
 	g.refused(c.String(), method, err)
 	return err
 }
 
 func (g *gate) refused(who, method string, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	cause := fmt.Sprintf("%s %s %v", who, method, err)
-	if g.told[cause] {
-		return
+	g.book.count(limitCall)
+	who, method = short(who), short(method)
+	text := short(status.Convert(err).Message())
+	if now, last := g.book.first(time.Now(), who+"\x00"+method+"\x00"+text); now {
+		g.log.Warn("call refused", "reason", who+": "+method, "err", text)
+		if last {
+			g.log.Warn("more refusals are not logged until a minute is over", "reason", "limit")
+		}
 	}
-	if len(g.told) >= maxTold {
-		clear(g.told)
-	}
-	g.told[cause] = true
-	g.log.Warn("call refused", "reason", who+": "+method, "err", status.Convert(err).Message())
 }
 
 // options put the gate before every call of a gRPC server.

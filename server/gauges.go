@@ -19,13 +19,14 @@ var (
 	readyGauge    = prometheus.NewDesc("stead_members_ready", "Members that are ready, on a node with a session.", nil, nil)
 	blockedGauge  = prometheus.NewDesc("stead_members_blocked", "Members that wait, by reason; told by the server that leads.", []string{"reason"}, nil)
 	restartsGauge = prometheus.NewDesc("stead_member_restarts", "Restarts in place of the containers of the lives that are there now.", nil, nil)
-	nodesGauge    = prometheus.NewDesc("stead_nodes", "Nodes by whether they have a session: live, silent, or lost, when nothing of theirs can run any more.", []string{"state"}, nil)
+	nodesGauge    = prometheus.NewDesc("stead_nodes", "Nodes by whether they have a session: live, silent, lost, when nothing of theirs can run any more, or enrolled, when they have not said hello yet.", []string{"state"}, nil)
 	sessionsGauge = prometheus.NewDesc("stead_sessions", "Nodes with a session at this server.", nil, nil)
 	leaderGauge   = prometheus.NewDesc("stead_leader", "1 where this server leads.", nil, nil)
 	bytesGauge    = prometheus.NewDesc("stead_store_bytes", "Size of the store.", nil, nil)
 	quotaGauge    = prometheus.NewDesc("stead_store_quota_bytes", "Size at which the store refuses writes; absent when it is not known.", nil, nil)
 	alarmGauge    = prometheus.NewDesc("stead_store_alarm", "1 while the store complains, as NOSPACE.", nil, nil)
 	answerGauge   = prometheus.NewDesc("stead_store_answer_seconds", "How long the store took to answer this scrape; absent when it did not.", nil, nil)
+	ignoredCount  = prometheus.NewDesc("stead_ignored_total", "What nodes and strangers said that this server did not take, by the limit that it broke.", []string{"limit"}, nil)
 	planTime      = prometheus.NewDesc("stead_plan_seconds", "How long it took to decide about one set.", nil, nil)
 	commitTime    = prometheus.NewDesc("stead_commit_seconds", "How long the store took for the decisions about one set.", nil, nil)
 )
@@ -42,7 +43,7 @@ type gauges struct {
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		setsGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
-		bytesGauge, quotaGauge, alarmGauge, answerGauge, planTime, commitTime,
+		bytesGauge, quotaGauge, alarmGauge, answerGauge, ignoredCount, planTime, commitTime,
 	} {
 		out <- d
 	}
@@ -63,6 +64,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell(nodesGauge, float64(c.live), "live")
 	tell(nodesGauge, float64(c.silent), "silent")
 	tell(nodesGauge, float64(c.lost), "lost")
+	tell(nodesGauge, float64(c.enrolled), "enrolled")
 	tell(sessionsGauge, float64(g.d.Sessions()))
 	tell(leaderGauge, float64(c.leads))
 	stats := g.s.engine.Stats()
@@ -72,13 +74,18 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	for d, h := range map[*prometheus.Desc]engine.Histogram{planTime: stats.Plan, commitTime: stats.Commit} {
 		out <- prometheus.MustNewConstHistogram(d, h.Count, h.Seconds, h.Buckets)
 	}
+	for _, counts := range []map[dispatch.Limit]int64{g.d.Refusals(), g.s.book.numbers()} {
+		for limit, n := range counts {
+			out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), string(limit))
+		}
+	}
 	g.store(tell)
 }
 
 // counted is what a look at the world finds.
 type counted struct {
-	sets, ready, restarts, live, silent, lost, leads int
-	phases                                           map[spec.Phase]int
+	sets, ready, restarts, live, silent, lost, enrolled, leads int
+	phases                                                     map[spec.Phase]int
 }
 
 func (g *gauges) count() counted {
@@ -100,6 +107,8 @@ func (g *gauges) count() counted {
 				c.live++
 			case world.NodeLost:
 				c.lost++
+			case world.NodeEnrolled:
+				c.enrolled++
 			default:
 				c.silent++
 			}

@@ -22,6 +22,12 @@ const (
 	callTime = 30 * time.Second
 	// stopTime bounds how long calls may still take when the server stops.
 	stopTime = 5 * time.Second
+	// connectTime bounds the handshakes of a connection.
+	connectTime = 10 * time.Second
+	// headerBytes bounds the headers of a call, whose own are below 1 KiB.
+	headerBytes = 16 << 10
+	// connStreams bounds the calls that one connection has at once.
+	connStreams = 256
 )
 
 // newGRPC makes the gRPC server: no panic of a call ends the process, no call
@@ -29,6 +35,7 @@ const (
 func newGRPC(ctx context.Context, log *slog.Logger, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessageBytes), grpc.MaxSendMsgSize(MaxMessageBytes),
+		grpc.MaxHeaderListSize(headerBytes), grpc.MaxConcurrentStreams(connStreams), grpc.ConnectionTimeout(connectTime),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(unary(log)),

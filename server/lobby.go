@@ -14,29 +14,42 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/trust"
 )
 
 // What those without a certificate may take of a server.
 const (
-	strangers     = 64 // connections at once
-	strangerCalls = 4  // at once, on each
-	strangerBytes = 64 << 10
-	strangerTime  = 30 * time.Second
+	strangers       = 64 // connections at once
+	strangersEach   = 16 // of one host
+	strangerCalls   = 4  // at once, on each
+	strangerBytes   = 64 << 10
+	strangerHeaders = 8 << 10
+	strangerTime    = 30 * time.Second
 )
 
-// lobby is where connections without a certificate go after their handshake: to a gRPC
-// server of their own, which has one service and takes little. It is that server's
-// listener.
+// Handshakes under way at once, in all and with one host: each holds some 10 KiB for at most
+// connectTime.
+const (
+	handshakesAll  = 1024
+	handshakesEach = 64
+)
+
+// nodeBytes bounds a message of a node: its longest is that of all that lies in its trash.
+const nodeBytes = 4 << 20
+
+// lobby is where connections go after their handshake when a gRPC server of their own
+// answers them: those without a certificate, which get one service and little else, and
+// those of nodes, which send shorter messages than people. It is that server's listener.
 type lobby struct {
 	at     net.Addr
 	came   chan net.Conn
-	places chan struct{} // holds one for each connection
+	places *places       // one for each connection; nil: as many as come
 	over   chan struct{} // closed by Close
 	once   sync.Once
 }
 
-func newLobby(at net.Addr) *lobby {
-	return &lobby{at: at, came: make(chan net.Conn), places: make(chan struct{}, strangers), over: make(chan struct{})}
+func newLobby(at net.Addr, p *places) *lobby {
+	return &lobby{at: at, came: make(chan net.Conn), places: p, over: make(chan struct{})}
 }
 
 // met is a connection whose handshake is over.
@@ -52,14 +65,17 @@ func (m *met) Close() error {
 	return m.Conn.Close()
 }
 
+// errStrangers: the lobby is full.
+var errStrangers = errors.New("too many without a certificate are here at once, of this host or in all")
+
 // enter takes a connection over, if there is a place for it.
 func (l *lobby) enter(conn net.Conn, info credentials.AuthInfo) error {
-	select {
-	case l.places <- struct{}{}:
-	default:
-		return errors.New("too many without a certificate are here at once")
+	m := &met{conn, info, func() {}}
+	if l.places != nil {
+		if m.left = l.places.take(hostOf(conn)); m.left == nil {
+			return errStrangers
+		}
 	}
-	m := &met{conn, info, sync.OnceFunc(func() { <-l.places })}
 	select {
 	case l.came <- m:
 		return nil
@@ -67,6 +83,15 @@ func (l *lobby) enter(conn net.Conn, info credentials.AuthInfo) error {
 		m.left()
 		return net.ErrClosed
 	}
+}
+
+// hostOf is where a connection comes from, without the port.
+func hostOf(conn net.Conn) string {
+	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		return conn.RemoteAddr().String()
+	}
+	return host
 }
 
 // Accept implements net.Listener.
@@ -88,37 +113,72 @@ func (l *lobby) Close() error {
 // Addr implements net.Listener.
 func (l *lobby) Addr() net.Addr { return l.at }
 
-// handshakes sends those without a certificate into the lobby, and logs handshakes that
-// fail, once for each host and cause.
+// handshakes sends each connection to its door, and logs handshakes that fail, once for
+// each host and cause.
 type handshakes struct {
 	credentials.TransportCredentials
-	gate  *gate
-	lobby *lobby
+	gate      *gate
+	strangers *lobby
+	nodes     *lobby
+	places    *places
 }
+
+// errHandshakes: there are too many already.
+var errHandshakes = errors.New("too many handshakes are under way, with this host or in all")
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (h handshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	out, info, err := h.TransportCredentials.ServerHandshake(conn)
-	if t, ok := info.(credentials.TLSInfo); err == nil && (!ok || len(t.State.VerifiedChains) == 0) {
-		if err = h.lobby.enter(out, info); err == nil {
-			return nil, nil, credentials.ErrConnDispatched
-		}
+	out, info, err := h.shake(conn)
+	if err == nil || errors.Is(err, credentials.ErrConnDispatched) {
+		return out, info, err
 	}
+	cause := err
+	switch op, isOp := errors.AsType[*net.OpError](err); {
+	case errors.Is(err, errHandshakes):
+		h.gate.book.count(limitHandshakes)
+	case errors.Is(err, errStrangers):
+		h.gate.book.count(limitStrangers)
+	case isOp:
+		cause = op.Err // without the ports, which would make a new cause of each
+	}
+	h.gate.refused("somebody at "+hostOf(conn), "TLS handshake", cause)
+	return nil, nil, err
+}
+
+func (h handshakes) shake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	leave := h.places.take(hostOf(conn))
+	if leave == nil {
+		return nil, nil, errHandshakes
+	}
+	defer leave()
+	out, info, err := h.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
-		host, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-		cause := err
-		if op, ok := errors.AsType[*net.OpError](err); ok {
-			cause = op.Err // without the ports, which would make a new cause of each
+		return nil, nil, err
+	}
+	if door := h.door(info); door != nil {
+		if err = door.enter(out, info); err == nil {
+			err = credentials.ErrConnDispatched
 		}
-		h.gate.refused("somebody at "+host, "TLS handshake", cause)
 		return nil, nil, err
 	}
 	return out, info, nil
 }
 
+// door is the lobby in which a connection is answered; nil: where it came.
+func (h handshakes) door(info credentials.AuthInfo) *lobby {
+	t, ok := info.(credentials.TLSInfo)
+	if !ok || len(t.State.VerifiedChains) == 0 {
+		return h.strangers
+	}
+	if who, err := trust.SubjectOf(t.State.VerifiedChains[0][0]); err == nil && who.Role != trust.RoleNode {
+		return nil
+	}
+	return h.nodes
+}
+
 // Clone implements credentials.TransportCredentials.
 func (h handshakes) Clone() credentials.TransportCredentials {
-	return handshakes{h.TransportCredentials.Clone(), h.gate, h.lobby}
+	return handshakes{h.TransportCredentials.Clone(), h.gate, h.strangers, h.nodes, h.places}
 }
 
 // introduced are the credentials of connections that come out of a lobby.
@@ -144,8 +204,9 @@ func (i introduced) Clone() credentials.TransportCredentials {
 func (s *Server) strangersDoor(ctx context.Context, gate *gate, secure credentials.TransportCredentials) *grpc.Server {
 	g := newGRPC(ctx, s.cfg.Logger, append(gate.options(),
 		grpc.Creds(introduced{secure}), grpc.MaxRecvMsgSize(strangerBytes), grpc.MaxConcurrentStreams(strangerCalls),
+		grpc.MaxHeaderListSize(strangerHeaders),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: strangerTime, MaxConnectionAgeGrace: stopTime}),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.Unimplemented, "there is no such call") }))...)
-	proto.RegisterJoinServer(g, &joins{authority: gate.authority})
+	proto.RegisterJoinServer(g, &joins{authority: gate.authority, log: s.cfg.Logger})
 	return g
 }

@@ -28,8 +28,10 @@ func TestStrangersFillTheirOwnPlacesOnly(t *testing.T) {
 			conn.Close()
 		}
 	}()
+	host := 1
 	knock := func() error { // a place is taken when the server has spoken
-		conn, err := tls.Dial("tcp", address, secure)
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(host))}}
+		conn, err := tls.DialWithDialer(from, "tcp", address, secure)
 		if err != nil {
 			return err
 		}
@@ -37,7 +39,17 @@ func TestStrangersFillTheirOwnPlacesOnly(t *testing.T) {
 		_, err = conn.Read(make([]byte, 1))
 		return err
 	}
+	for knock() == nil { // one host has some, and leaves others theirs
+		if len(held) > 10*strangersEach {
+			t.Fatal("there is no end of places for one host")
+		}
+	}
+	host = 2
+	if err := knock(); err != nil {
+		t.Fatalf("another host finds no place: %v", err)
+	}
 	for full := false; !full; { // some may leave meanwhile, for their time is over
+		host++
 		full = knock() != nil
 		if len(held) > 10*strangers {
 			t.Fatal("there is no end of places")
@@ -55,7 +67,7 @@ func TestStrangersFillTheirOwnPlacesOnly(t *testing.T) {
 	}
 	for knock() != nil {
 		if ctx.Err() != nil {
-			t.Fatal("no place is free again")
+			t.Fatal("no place became free again")
 		}
 	}
 }
@@ -83,7 +95,7 @@ func (f fromPort) RemoteAddr() net.Addr {
 func TestAHostThatKnocksAgainAndAgainIsToldOnce(t *testing.T) {
 	logs := &syncBuffer{}
 	g := newGate(nil, nil, slog.New(slog.NewTextHandler(logs, nil)))
-	h := handshakes{torn{}, g, newLobby(nil)}
+	h := handshakes{torn{}, g, newLobby(nil, nil), nil, newPlaces(1, 1)}
 	for port := range 5 {
 		if _, _, err := h.ServerHandshake(fromPort{port: port + 1}); err == nil {
 			t.Fatal("it was taken")

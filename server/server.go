@@ -144,7 +144,9 @@ type Server struct {
 	memory  *memory.Memory
 	world   *world.Cache
 	engine  *engine.Engine
-	serving chan struct{} // closed when both APIs answer
+	reserve *store.Reserve // the store
+	serving chan struct{}  // closed when both APIs answer
+	book    refusals
 
 	addresses []string // for other hosts; written before serving is closed
 }
@@ -159,8 +161,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
-	cfg.Store = known.Judge(cfg.Store)
-	s := &Server{cfg: cfg, memory: known, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
+	reserve := store.NewReserve(known.Judge(cfg.Store))
+	cfg.Store = reserve
+	s := &Server{cfg: cfg, memory: known, reserve: reserve, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
 	decide := engine.Config{
 		Store: cfg.Store, World: s.world, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Logger: cfg.Logger,
@@ -242,6 +245,8 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}
+	reserveEnd := g.start(s.reserve.Run)
+	defer reserveEnd()
 	engineEnd := g.start(s.engine.Run)
 	defer engineEnd()
 	metricsEnd := g.start(s.serveMetrics(metrics, d))

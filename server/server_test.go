@@ -340,7 +340,7 @@ func TestMetricsAndHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: m.Token, Phase: spec.PhaseRunning, Ready: true,
+	put(store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: m.Token, Session: 1, Phase: spec.PhaseRunning, Ready: true,
 		Containers: []spec.ContainerReport{{Restarts: 2}, {Restarts: 1}}})))
 	tells(`stead_members{phase="Running"} 1`, "stead_members_ready 1\n", "stead_member_restarts 3\n")
 	put(store.Del(store.SessionKey("n1")), store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +25,7 @@ const maxClientTTL = 366 * 24 * time.Hour
 type joins struct {
 	proto.UnimplementedJoinServer
 	authority *auth.Authority // nil: no other host can reach this server
+	log       *slog.Logger
 }
 
 // errSocketOnly: there is no authority here.
@@ -35,8 +37,9 @@ func (j *joins) Enroll(ctx context.Context, r *proto.EnrollRequest) (*proto.Cert
 	if j.authority == nil {
 		return nil, errSocketOnly
 	}
+	c, _ := ctx.Value(callerKey{}).(caller)
 	der, err := j.authority.Enroll(ctx, auth.Enrollment{
-		Token: r.GetToken(), Secret: r.GetSecret(), Node: spec.NodeName(r.GetNode()), UID: spec.UID(r.GetUid()), Request: r.GetRequest(),
+		Token: r.GetToken(), Secret: r.GetSecret(), Node: spec.NodeName(r.GetNode()), UID: spec.UID(r.GetUid()), Request: r.GetRequest(), From: c.host,
 	})
 	if err != nil {
 		return nil, err
@@ -50,10 +53,11 @@ func (j *joins) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Certif
 	if !ok || j.authority == nil {
 		return nil, errSocketOnly
 	}
-	der, err := j.authority.Issue(r.GetRequest(), c.subject, j.authority.Life())
+	der, err := j.authority.Renew(ctx, r.GetRequest(), c.subject)
 	if err != nil {
 		return nil, err
 	}
+	j.log.Info("certificate renewed", "node", c.subject.Name, "reason", fmt.Sprintf("uid %s, at %s", c.subject.UID, c.host))
 	return certificate(j.authority, der, j.authority.Life()), nil
 }
 
@@ -75,7 +79,11 @@ func (s *trusts) CreateToken(ctx context.Context, r *proto.CreateTokenRequest) (
 	if s.authority == nil {
 		return nil, errSocketOnly
 	}
-	token, err := s.authority.CreateToken(ctx, time.Duration(r.GetTtlMillis())*time.Millisecond, spec.NodeName(r.GetNode()))
+	var by spec.UID
+	if c, ok := ctx.Value(callerKey{}).(caller); !ok || c.role != root {
+		by = c.subject.UID
+	}
+	token, err := s.authority.CreateToken(ctx, time.Duration(r.GetTtlMillis())*time.Millisecond, spec.NodeName(r.GetNode()), by)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +103,7 @@ func (s *trusts) ListTokens(ctx context.Context, _ *proto.ListTokensRequest) (*p
 	for _, t := range tokens {
 		out.Tokens = append(out.Tokens, &proto.JoinToken{
 			Id: t.ID, Node: string(t.Node), UsedBy: string(t.UsedBy), CreatedUnix: t.CreatedAt.Unix(), TtlMillis: t.TTL.Milliseconds(),
+			MadeBy: string(t.By),
 		})
 	}
 	return out, nil
@@ -162,5 +171,13 @@ func (s *trusts) Revoke(ctx context.Context, r *proto.RevokeRequest) (*proto.Rev
 	if err := (trust.Subject{Cluster: s.authority.Cluster(), Role: trust.RoleAdmin, Name: "any", UID: uid}).Check(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return &proto.RevokeResponse{}, s.authority.Revoke(ctx, uid)
+	if r.GetNode() != "" {
+		return &proto.RevokeResponse{}, s.authority.Revoke(ctx, uid)
+	}
+	tokens, nodes, err := s.authority.RevokeClient(ctx, uid)
+	out := &proto.RevokeResponse{Tokens: tokens}
+	for _, n := range nodes {
+		out.Nodes = append(out.Nodes, string(n))
+	}
+	return out, err
 }

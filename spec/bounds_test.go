@@ -91,12 +91,25 @@ func merges() string {
 	return b.String()
 }
 
-func TestEmptyInputIsNoProblem(t *testing.T) {
-	for _, content := range []string{"", "\n\n", "# only a comment\n", "---\n", "---\n---\n# x\n---\n...\n", "\ufeff# bom\r\n", "null\n", "---\r\n\r\n"} {
-		o, problems, warnings := Parse([]Source{{Name: "f", Content: []byte(content)}}, Options{})
-		if len(problems)+len(warnings)+len(o.ConfigMaps) != 0 {
-			t.Errorf("%q: got %v %v", content, problems, warnings)
+func TestInputWithoutAnyObjectIsAProblem(t *testing.T) {
+	for _, content := range []string{
+		"", "\n\n", "# only a comment\n", "---\n", "---\n---\n# x\n---\n...\n", "\ufeff# bom\r\n", "null\n", "---\r\n\r\n",
+		"apiVersion: v1\nkind: List\nitems: []\n", "apiVersion: v1\nkind: List\n",
+	} {
+		empty := Source{Name: "f", Content: []byte(content)}
+		_, problems, _ := Parse([]Source{empty, {Name: "g"}}, Options{})
+		want := "f, g: no objects in it; write at least one; empty standard input often means that the command before the pipe failed"
+		if len(problems) != 1 || problems[0].String() != want {
+			t.Errorf("%q: got %v", content, problems)
 		}
+		whole := Source{Name: "c", Content: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}
+		if o, problems, warnings := Parse([]Source{empty, whole}, Options{}); len(problems)+len(warnings) != 0 || len(o.ConfigMaps) != 1 {
+			t.Errorf("%q beside an object: got %v %v", content, problems, warnings)
+		}
+	}
+	skipped := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"
+	if _, problems, _ := Parse([]Source{{Name: "f", Content: []byte(skipped)}}, Options{SkipUnsupported: true}); len(problems) != 0 {
+		t.Errorf("of what --skip-unsupported leaves out: %v", problems)
 	}
 }
 

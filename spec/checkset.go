@@ -39,7 +39,7 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 	replicas := int64(0)
 	if s.Replicas != nil {
 		replicas = int64(*s.Replicas)
-		c.between("spec.replicas", replicas, 0, math.MaxInt32)
+		c.between("spec.replicas", replicas, 0, MaxReplicas)
 	}
 	if s.Ordinals != nil {
 		c.between("spec.ordinals.start", int64(s.Ordinals.Start), 0, math.MaxInt32)

@@ -14,7 +14,7 @@ type Life struct {
 	// reports again when that is reached.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// FreshVolumes are the claims whose volume was never ready once, by how it
-	// came to be: "first" or "replaced" (SAFETY S11).
+	// came to be: "first" or "replaced" (SAFETY S11, S19).
 	FreshVolumes map[ClaimName]string `json:"freshVolumes,omitempty"`
 	// SetGeneration is the generation of the set when the life was told.
 	SetGeneration int64 `json:"setGeneration,omitempty"`
@@ -25,7 +25,9 @@ type Life struct {
 
 // The words of Life.FreshVolumes and of /run/stead/volume-new.
 const (
-	VolumeFirst    = "first"
+	// VolumeFirst: the set is not bootstrapped and has no volume that was used.
+	VolumeFirst = "first"
+	// VolumeReplaced: this one is new, but the set has data, or had another volume here.
 	VolumeReplaced = "replaced"
 )
 
@@ -49,14 +51,19 @@ type Picture struct {
 	Replicas   int      `json:"replicas"`
 	// InitialReplicas is the number of members at the set's creation: those that
 	// form a cluster with each other; later ones join it.
-	InitialReplicas int    `json:"initialReplicas"`
+	InitialReplicas int `json:"initialReplicas"`
+	// InitialOrdinals are those of these members, ascending.
+	InitialOrdinals []int  `json:"initialOrdinals,omitempty"`
 	Bootstrapped    bool   `json:"bootstrapped"`
 	Service         string `json:"service"` // governing
 	// Former is the service under which the members are found as well, because it was
 	// renamed and not all run a life begun since; "": there is none.
-	Former string    `json:"former,omitempty"`
-	Peers  []Peer    `json:"peers"` // ordinal order; every identity with an address
-	Names  []DNSName `json:"names"` // services that select the set, governing included
+	Former string `json:"former,omitempty"`
+	Peers  []Peer `json:"peers"` // ordinal order; every identity with an address
+	// Expected are members that have no address yet, but a volume from before. They are no
+	// part of DNS.
+	Expected []Peer    `json:"expected,omitempty"`
+	Names    []DNSName `json:"names"` // services that select the set, governing included
 	// Told is the last change of the set's history that the picture includes.
 	Told ChangeID `json:"told,omitzero"`
 	// Gone: the set no longer exists; all else is empty but Ref and Sequence.
@@ -74,7 +81,15 @@ type Peer struct {
 	// has no life, or the node does not say.
 	Node NodeName   `json:"node,omitempty"`
 	Host netip.Addr `json:"host,omitzero"`
+	// Volumes is VolumesUsed or VolumesNew; "": it has no volume.
+	Volumes string `json:"volumes,omitempty"`
 }
+
+// The words of Peer.Volumes.
+const (
+	VolumesUsed = "used" // a life was ready on one of them
+	VolumesNew  = "new"
+)
 
 // DNSName is a service's name with what DNS needs of it.
 type DNSName struct {

@@ -89,6 +89,15 @@ func (o *Ordinals) Range(members int) OrdinalRange {
 	return r
 }
 
+// All lists the ordinals, ascending.
+func (r OrdinalRange) All() []int {
+	var list []int
+	for o := r.Next(r.First); o < r.End; o = r.Next(o + 1) {
+		list = append(list, o)
+	}
+	return list
+}
+
 // Has reports whether a member has this ordinal.
 func (r OrdinalRange) Has(ordinal int) bool {
 	return ordinal >= r.First && ordinal < r.End && r.Next(ordinal) == ordinal
@@ -103,6 +112,10 @@ func (r OrdinalRange) Next(ordinal int) int {
 	}
 	return ordinal
 }
+
+// MaxReplicas is the most members of a set: each takes an address of the cluster's range
+// (65,534 by default) and a part of every decision about the set.
+const MaxReplicas = 10_000
 
 // fits: every ordinal is an int32.
 func (r OrdinalRange) fits() bool { return r.End <= math.MaxInt32 }

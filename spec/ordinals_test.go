@@ -41,6 +41,9 @@ func TestTheRangeSkipsReservedOrdinals(t *testing.T) {
 			t.Errorf("%s: got %v, end %d; want %s", c.name, got, r.End, c.want)
 		}
 	}
+	if got := (&Ordinals{Start: 1, Reserved: []OrdinalSpan{{2, 3}}}).Range(3).All(); fmt.Sprint(got) != "[1 4 5]" {
+		t.Errorf("all of them: %v", got)
+	}
 	var none *Ordinals
 	if r := none.Range(2); !r.Has(0) || !r.Has(1) || r.Has(2) || r.Has(-1) {
 		t.Errorf("got %+v; want 0 and 1", r)

@@ -79,7 +79,20 @@ func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 		problems = append(problems, sortProblems(append(p.problems, unreadable...))...)
 		warnings = append(warnings, sortProblems(p.warnings)...)
 	}
+	if p.objects == 0 && len(problems) == 0 {
+		problems = append(problems, nothing(files))
+	}
 	return p.out, problems, warnings
+}
+
+// nothing is the problem of sources without a single object.
+func nothing(files []Source) Problem {
+	names := make([]string, 0, len(files))
+	for _, f := range files {
+		names = append(names, f.Name)
+	}
+	return Problem{File: strings.Join(names, ", "), What: "no objects in it",
+		Fix: "write at least one; empty standard input often means that the command before the pipe failed"}
 }
 
 // parser gathers the objects and problems of all sources.
@@ -87,14 +100,15 @@ type parser struct {
 	opts               Options
 	out                Objects
 	problems, warnings []Problem
+	nodes              int // objects and lists
 	objects            int
 }
 
 // object reads one object, or each of a List.
 func (p *parser) object(doc *document, base string, root *yaml.Node, depth int) {
 	d := newDecoder(doc, base, root)
-	if p.objects++; p.objects > maxDocuments {
-		if p.objects == maxDocuments+1 {
+	if p.nodes++; p.nodes > maxDocuments {
+		if p.nodes == maxDocuments+1 {
 			d.fail(root, "", fmt.Sprintf("more than %d objects", maxDocuments), "apply them in parts")
 		}
 		p.keep(d)
@@ -112,6 +126,7 @@ func (p *parser) object(doc *document, base string, root *yaml.Node, depth int) 
 		p.keep(d)
 		return
 	}
+	p.objects++
 	d.stead = version == "stead/v1"
 	if p.known(d, root, kind, version) {
 		p.decode(d, doc, root, kind)

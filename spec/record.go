@@ -16,7 +16,9 @@ type Set struct {
 	Generation int64  `json:"generation"`
 	// InitialReplicas is the number of members when the set first had any: the set is
 	// bootstrapped once each of them was ready once (SAFETY S16).
-	InitialReplicas int               `json:"initialReplicas"`
+	InitialReplicas int `json:"initialReplicas"`
+	// InitialOrdinals is Spec.Ordinals at that time; nil: see InitialRange.
+	InitialOrdinals *Ordinals         `json:"initialOrdinals,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	Spec            SetSpec           `json:"spec"`
@@ -97,6 +99,12 @@ func (s *Set) Service() string { return cmp.Or(s.Spec.ServiceName, string(s.Ref.
 
 // Range is which ordinals the members have.
 func (s *Set) Range() OrdinalRange { return s.Spec.Ordinals.Range(s.Replicas()) }
+
+// InitialRange is which ordinals the initial members had. A set that an earlier version
+// made does not say; its present range is taken then.
+func (s *Set) InitialRange() OrdinalRange {
+	return cmp.Or(s.InitialOrdinals, s.Spec.Ordinals).Range(s.InitialReplicas)
+}
 
 // Revision is the record revisions/<ns>/<set>/<hash>. The template never changes.
 type Revision struct {
@@ -231,6 +239,8 @@ type Report struct {
 	// Bound is the member's, as the agent guards the life; 0: it does not.
 	Bound time.Duration `json:"bound,omitempty"`
 	Ready bool          `json:"ready,omitempty"`
+	// ReadyOnce: the member is or was ready in this life.
+	ReadyOnce bool `json:"readyOnce,omitempty"`
 	// ReadyFor is how long the member had been ready when the report was made, on
 	// the agent's monotonic clock. It is reported anew when it passes the set's
 	// minReadySeconds.
@@ -296,14 +306,16 @@ type AddressRecord struct {
 	FreedAt *time.Time `json:"freedAt,omitempty"`
 }
 
-// Node is nodes/<name>. Only writer: control (dispatch at join in one-host mode
-// goes through control).
+// Node is nodes/<name>. Written by auth when the node is let in, or by dispatch when it
+// joins without that; from then on only by control, until dispatch removes it.
 type Node struct {
 	Name   NodeName          `json:"name"`
 	UID    UID               `json:"uid"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Cordon bool              `json:"cordon,omitempty"`
 	Taints []Taint           `json:"taints,omitempty"`
+	// EnrolledBy is the id of the client by whose join token it came; "": root's, or none.
+	EnrolledBy UID `json:"enrolledBy,omitempty"`
 }
 
 // NodeFacts is nodefacts/<name>: what a node says of itself. Only writer: dispatch.
@@ -351,6 +363,9 @@ type Session struct {
 	Server string    `json:"server"`
 	// At is where other hosts reach that server: host:port, with commas between them.
 	At string `json:"at,omitempty"`
+	// Resumed: the session before it lived until this one began, or those of most nodes were
+	// gone at once. Until the node reports anew DNS keeps its last answer (SAFETY S15).
+	Resumed bool `json:"resumed,omitempty"`
 }
 
 // Event is events/<ns>/<set>/<id> (leased 24 h): what happened and why, once per cause.
@@ -364,7 +379,8 @@ type Event struct {
 	At      time.Time `json:"at"`
 }
 
-// Bootstrapped is bootstrapped/<set uid>: never unset once written.
+// Bootstrapped is bootstrapped/<set uid>, never unset while the set is there; and
+// bootstrapped/<ns>/<set> while the set is gone and volumes of it are kept.
 type Bootstrapped struct {
 	SetUID UID   `json:"setUID"`
 	Token  Token `json:"token"`

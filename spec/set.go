@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -39,7 +40,7 @@ type ObjectMeta struct {
 
 // SetSpec is what a set should be. Defaults are SEMANTICS K2, filled by Default.
 type SetSpec struct {
-	// Replicas is the number of members, 0 or more. nil in a manifest keeps the
+	// Replicas is the number of members, 0 to 10,000. nil in a manifest keeps the
 	// present number (1 at creation); never nil in a stored set.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Selector must match the template's labels. Immutable, but for a set that is adopted.
@@ -107,8 +108,8 @@ type UpdateStrategy struct {
 	// restarted) or Recreate (all stop, then all start).
 	Type          string         `json:"type,omitempty"`
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
-	// ReplaceBroken is Always (default) or Never: whether a member that is broken and
-	// out of date is replaced out of turn.
+	// ReplaceBroken is Always (default) or Never: whether a member that is out of date, and broken
+	// or not ready for too long, is replaced out of turn.
 	ReplaceBroken string `json:"replaceBroken,omitempty" stead:"only"`
 	// Metadata is Restart (default) or Live: whether a change of the template's annotations
 	// restarts members. Labels are always live. What a variable shows never is.
@@ -243,6 +244,21 @@ type ClaimTemplate struct {
 	Spec       ClaimSpec  `json:"spec"`
 	Status     any        `json:"status,omitempty" stead:"ignored"`
 	Reclaim    *Reclaim   `json:"reclaim,omitempty" stead:"only"`
+}
+
+// ClaimLabels are the labels of the volumes of a claim: the claim template's own, and over
+// them the selector's matchLabels, as Kubernetes has it.
+func (s *SetSpec) ClaimLabels(c *ClaimTemplate) map[string]string {
+	if s.Selector == nil || len(s.Selector.MatchLabels) == 0 {
+		return maps.Clone(c.Metadata.Labels)
+	}
+	labels := maps.Clone(s.Selector.MatchLabels)
+	for name, value := range c.Metadata.Labels {
+		if _, over := labels[name]; !over {
+			labels[name] = value
+		}
+	}
+	return labels
 }
 
 // Reclaim says what becomes of a claim's volumes when they are given up.

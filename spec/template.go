@@ -175,7 +175,9 @@ type VolumeMount struct {
 	Name      string `json:"name"`
 	MountPath string `json:"mountPath"`
 	ReadOnly  bool   `json:"readOnly,omitempty"`
-	// SubPath is a relative path inside the volume, without "..".
+	// SubPath is a relative path inside the volume, without "..". A directory is made if
+	// nothing is there. It is resolved at every start of the container; a symbolic link
+	// that leads out of the volume is refused. Needs Linux 5.6.
 	SubPath           string `json:"subPath,omitempty"`
 	SubPathExpr       string `json:"subPathExpr,omitempty" stead:"later,zero"`
 	MountPropagation  string `json:"mountPropagation,omitempty" stead:"later"`

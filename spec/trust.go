@@ -18,6 +18,8 @@ type JoinToken struct {
 	Hash []byte `json:"hash"`
 	// Node is the only one that may use it; "": any that never joined.
 	Node NodeName `json:"node,omitempty"`
+	// By is the id of the client that made it; "": root, over the socket.
+	By UID `json:"by,omitempty"`
 	// UsedBy and Key (the SHA-256 of a public key) are the machine that has used it; the
 	// same key may ask again, nobody else.
 	UsedBy NodeName `json:"usedBy,omitempty"`

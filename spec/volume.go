@@ -59,6 +59,9 @@ type Volume struct {
 	// TrashAfter is the trash period as it was when the volume was made or its fate
 	// decided; nil: DefaultTrash.
 	TrashAfter *Duration `json:"trashAfter,omitempty"`
+	// Labels are those of the claim when the volume was made (see SetSpec.ClaimLabels); nil:
+	// an older version made it, or its claim was not known.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // VolumeName is a volume's name for people, which may be that of several: the claim
@@ -116,6 +119,10 @@ type VolumeReport struct {
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Left is how long it stayed to lie in the trash when this was said.
 	Left Duration `json:"left,omitzero"`
+	// Unproven: when the node first said this, the store knew of no such volume on any node
+	// (it was restored from a backup, or the node lies). It is brought back only for a person
+	// who names the node. Set by dispatch.
+	Unproven bool `json:"unproven,omitempty"`
 	// At is the node's wall clock, for people only.
 	At time.Time `json:"at,omitzero"`
 	// Cause is one word for why it was refused, Message the sentence.

@@ -24,6 +24,8 @@ type VolumeRequest struct {
 	Claim  ClaimName  `json:"claim"`
 	Volume VolumeID   `json:"volume"`
 	Verb   VolumeVerb `json:"verb"`
+	// Node in whose trash the volume lies; of VerbRestore. "": of an older version.
+	Node NodeName `json:"node,omitempty"`
 	// Token is the newest that the identity had; zero: none.
 	Token Token `json:"token"`
 	// Trash is how long the volume is to lie in the trash; nil: as its claim says.

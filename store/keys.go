@@ -163,6 +163,10 @@ func SecretKey(ns spec.Namespace, name string) string {
 // BootstrappedKey is bootstrapped/<set uid>.
 func BootstrappedKey(uid spec.UID) string { return KindBootstrapped + "/" + string(uid) }
 
+// WasBootstrappedKey is bootstrapped/<ns>/<set>: the set is gone and was bootstrapped, and
+// volumes of it are kept.
+func WasBootstrappedKey(r spec.SetRef) string { return refKey(KindBootstrapped, r) }
+
 // TokenKey is tokens/<id>, of a join token.
 func TokenKey(id string) string { return KindToken + "/" + id }
 

@@ -143,6 +143,7 @@ type Store interface {
 type Status struct {
 	Rev        Rev
 	SizeBytes  int64
+	UsedBytes  int64 // of SizeBytes: without what was freed and not given back
 	QuotaBytes int64 // 0: unknown
 	// Alarm is what the store complains of, in its own words; empty: nothing. While it
 	// holds NoSpaceAlarm every write fails with ErrNoSpace, but reads, deletions and

@@ -80,9 +80,9 @@ func rootIDs(list []hierarchy) ([][2]uint64, error) {
 
 // hierarchy is one mounted tree of cgroups.
 type hierarchy struct {
-	path    string
-	v2      bool
-	freezer bool
+	path        string
+	v2          bool
+	controllers []string // of v1; among other words
 }
 
 // hierarchies lists the trees below root. None at all is an error: where nothing
@@ -106,7 +106,7 @@ func (c Tree) read() ([]hierarchy, error) {
 		if !ok || len(left) < 5 || len(right) < 3 || left[3] != "/" {
 			continue // not the whole hierarchy
 		}
-		h := hierarchy{path: left[4], v2: right[0] == "cgroup2", freezer: slices.Contains(strings.Split(right[2], ","), "freezer")}
+		h := hierarchy{path: left[4], v2: right[0] == "cgroup2", controllers: strings.Split(right[2], ",")}
 		if h.v2 || right[0] == "cgroup" {
 			if rel, err := filepath.Rel(c.root, h.path); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 				out = append(out, h)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -57,7 +58,7 @@ func killOnce(dirs []hierarchy) error {
 		switch {
 		case h.v2:
 			freeze, still, free = filepath.Join(h.path, "cgroup.freeze"), "1", "0"
-		case h.freezer:
+		case slices.Contains(h.controllers, "freezer"):
 			freeze, still, free = filepath.Join(h.path, "freezer.state"), "FROZEN", "THAWED"
 		}
 		if freeze != "" {

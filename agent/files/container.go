@@ -15,7 +15,9 @@ type Parts struct {
 	Place   Place
 	// Volumes holds the host's directory of each claim and emptyDir, by name.
 	Volumes map[string]string
-	Log     runtime.Log
+	// SubPaths holds the path of the host where each of SubPaths is mounted, by index.
+	SubPaths map[int]string
+	Log      runtime.Log
 }
 
 // Build describes a container of a life for the runtime. Errors: *MissingError.
@@ -65,15 +67,18 @@ func mounts(l *spec.Life, c *spec.Container, parts Parts) []runtime.Mount {
 		{Source: filepath.Join(parts.Place.Etc, "resolv.conf"), Target: "/etc/resolv.conf", ReadOnly: true},
 		{Source: filepath.Join(parts.Place.Etc, "hostname"), Target: "/etc/hostname", ReadOnly: true},
 	}
-	for _, m := range c.VolumeMounts {
+	for i, m := range c.VolumeMounts {
 		source := parts.Volumes[m.Name]
-		if media[m.Name] {
-			source = filepath.Join(parts.Place.Media, m.Name)
+		switch {
+		case media[m.Name]:
+			source = mediaPath(filepath.Join(parts.Place.Media, m.Name), m.SubPath)
+		case m.SubPath != "":
+			source = parts.SubPaths[i]
 		}
 		target := filepath.Clean(m.MountPath)
 		out = slices.DeleteFunc(out, func(x runtime.Mount) bool { return x.Target == target })
 		out = append(out, runtime.Mount{
-			Source:   subPath(source, m.SubPath, media[m.Name]),
+			Source:   source,
 			Target:   target,
 			ReadOnly: m.ReadOnly || media[m.Name],
 		})
@@ -82,16 +87,13 @@ func mounts(l *spec.Life, c *spec.Container, parts Parts) []runtime.Mount {
 	return out
 }
 
-// subPath of a ConfigMap or Secret goes through the present version: such a mount
-// does not follow later changes, as in Kubernetes.
-func subPath(source, sub string, media bool) string {
-	switch {
-	case sub == "":
+// mediaPath is what a ConfigMap or Secret shows. A subPath goes through the present
+// version: such a mount does not follow later changes, as in Kubernetes.
+func mediaPath(source, sub string) string {
+	if sub == "" {
 		return source
-	case media:
-		return filepath.Join(source, "..data", sub)
 	}
-	return filepath.Join(source, sub)
+	return filepath.Join(source, "..data", sub)
 }
 
 func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.SecurityContext) {

@@ -24,7 +24,7 @@ func TestBuild(t *testing.T) {
 	c.SecurityContext = &spec.SecurityContext{RunAsUser: &own, ReadOnlyRootFilesystem: &yes, Capabilities: &spec.Capabilities{Drop: []string{"ALL"}, Add: []string{"CHOWN"}}}
 	c.Resources = spec.ResourceRequirements{Limits: map[string]spec.Quantity{"cpu": {Milli: 1500}, "memory": {Milli: 1 << 20 * 1000}}}
 	p := At("/run/a", l.Member.ID)
-	got, err := Build(l, c, host, book(), Parts{Attempt: 2, Place: p, Volumes: map[string]string{"data": "/v/data", "tmp": "/s/tmp"}, Log: runtime.Log{Dir: "/l"}})
+	got, err := Build(l, c, host, book(), Parts{Attempt: 2, Place: p, Volumes: map[string]string{"data": "/v/data", "tmp": "/s/tmp"}, SubPaths: map[int]string{0: "/run/sub"}, Log: runtime.Log{Dir: "/l"}})
 	must(t, err)
 	if !slices.Contains(got.Env, "X=y") || !slices.Contains(got.Env, "STEAD_ORDINAL=2") {
 		t.Errorf("env: got %s", strings.Join(got.Env, " "))
@@ -35,7 +35,7 @@ func TestBuild(t *testing.T) {
 		Command: []string{"/run.sh", "2"}, Args: []string{"y"}, Dir: "/data", Hostname: "db-2",
 		Mounts: []runtime.Mount{
 			{Source: "/run/a/files/prod/db-2/conf", Target: "/conf", ReadOnly: true},
-			{Source: "/v/data/db", Target: "/data"},
+			{Source: "/run/sub", Target: "/data"},
 			{Source: "/run/a/etc/prod/db-2/hostname", Target: "/etc/hostname", ReadOnly: true},
 			{Source: "/run/a/files/prod/db-2/conf/..data/hosts", Target: "/etc/hosts", ReadOnly: true},
 			{Source: "/run/a/etc/prod/db-2/resolv.conf", Target: "/etc/resolv.conf", ReadOnly: true},

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -100,14 +101,15 @@ func TestSetNeverGoesBack(t *testing.T) {
 	picture := func(epoch, rev int64, replicas int, bootstrapped bool) *spec.Picture {
 		return &spec.Picture{
 			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Told: spec.ChangeID{Epoch: 1, Number: 7}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
-			Generation: 3, Replicas: replicas, InitialReplicas: 2, Bootstrapped: bootstrapped,
-			Peers: []spec.Peer{{Name: "db-1", Ordinal: 1}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
+			Generation: 3, Replicas: replicas, InitialReplicas: 2, InitialOrdinals: []int{0, 2}, Bootstrapped: bootstrapped,
+			Expected: []spec.Peer{{Name: "db-1", Ordinal: 1, Volumes: spec.VolumesUsed}},
+			Peers:    []spec.Peer{{Name: "db-2", Ordinal: 2, Volumes: spec.VolumesNew}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
 		}
 	}
 	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(90*time.Second+129*time.Millisecond)))
 	first := read(t, p.Stead, SetFile)
-	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"event":{"epoch":1,"number":7},"confirmedUntil":90.12,"namespace":"prod",`+
-		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false}]}`+"\n")
+	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"initialOrdinals":[0,2],"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"event":{"epoch":1,"number":7},"confirmedUntil":90.12,"namespace":"prod",`+
+		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false,"volumes":"used"},{"name":"db-2","ordinal":2,"fqdn":"","address":"","ready":false,"volumes":"new"}]}`+"\n")
 	must(t, WriteSet(p, picture(1, 9, 5, false), uptime(time.Hour)))
 	equal(t, "after an older picture", read(t, p.Stead, SetFile), first)
 	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(time.Hour)))
@@ -229,14 +231,14 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := life()
 			l.Template.Spec.Containers[0].Env = c.env
-			if got := Missing(l, host, find); got != c.want {
+			if got := MissingEnv(l, host, find); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 	l := life()
 	l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "etc", Items: []spec.KeyToPath{{Key: "zz", Path: "p"}}}}}
-	equal(t, "a volume's key", Missing(l, host, find), `volume v: ConfigMap "etc" has no key "zz"`)
+	equal(t, "a volume's key", MissingMedia(l, find), `volume v: ConfigMap "etc" has no key "zz"`)
 }
 
 func TestBookNeverGoesBack(t *testing.T) {
@@ -294,18 +296,27 @@ func TestMediaIsSwappedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestSubPathsStayInTheirVolume(t *testing.T) {
-	dir := t.TempDir()
-	l := life()
-	l.Template.Spec.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/d", SubPath: "a/b"}}
-	must(t, MakeSubPaths(l, map[string]string{"data": dir}, nil))
-	must(t, MakeSubPaths(l, map[string]string{"data": dir}, nil))
-	if at, err := os.Stat(filepath.Join(dir, "a/b")); err != nil || !at.IsDir() {
-		t.Fatalf("got %v, want a directory", err)
+func TestWhatMembersWriteInIsMountedWhereTheHostResolvedIt(t *testing.T) {
+	l, group := life(), int64(7)
+	l.Template.Spec.SecurityContext = &spec.MemberSecurityContext{FSGroup: &group}
+	l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "etc"}}, {Name: "tmp", EmptyDir: &spec.EmptyDir{}}}
+	c := &l.Template.Spec.Containers[0]
+	c.VolumeMounts = []spec.VolumeMount{
+		{Name: "data", MountPath: "/all"}, {Name: "data", MountPath: "/a", SubPath: "a//b/"},
+		{Name: "conf", MountPath: "/c", SubPath: "c"}, {Name: "tmp", MountPath: "/t", SubPath: "t"},
 	}
-	must(t, os.RemoveAll(filepath.Join(dir, "a")))
-	must(t, os.Symlink("/etc", filepath.Join(dir, "a")))
-	if err := MakeSubPaths(l, map[string]string{"data": dir}, nil); err == nil {
-		t.Fatal("a link out of the volume was followed")
+	volumes := map[string]string{"data": "/v/data", "tmp": "/s/tmp"}
+	equal(t, "sub-paths", SubPaths(l, c, volumes), []runtime.SubPath{
+		{ID: l.Member.ID, Container: "db", Index: 1, Volume: "data", Dir: "/v/data", Path: "a/b", FSGroup: &group},
+		{ID: l.Member.ID, Container: "db", Index: 3, Volume: "tmp", Dir: "/s/tmp", Path: "t", FSGroup: &group},
+	})
+	got, err := Build(l, c, host, book(), Parts{Volumes: volumes, SubPaths: map[int]string{1: "/run/1", 3: "/run/3"}})
+	must(t, err)
+	var sources []string
+	for _, m := range got.Mounts {
+		if strings.HasPrefix(m.Source, "/v") || strings.HasPrefix(m.Source, "/s") || strings.HasPrefix(m.Source, "/run/") {
+			sources = append(sources, m.Target+" "+m.Source)
+		}
 	}
+	equal(t, "sources", sources, []string{"/a /run/1", "/all /v/data", "/t /run/3"})
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
@@ -23,9 +24,11 @@ type MediaFile struct {
 const defaultMode = 0o644
 
 // MediaOf builds the content of all ConfigMap and Secret volumes of a life, in the
-// template's order. Errors: *MissingError.
+// template's order. Those of which something is missing are left out, and the first of
+// them is the error. Errors: *MissingError.
 func MediaOf(l *spec.Life, find Lookup) ([]Media, error) {
 	var out []Media
+	var first error
 	for _, v := range l.Template.Spec.Volumes {
 		var s source
 		var items []spec.KeyToPath
@@ -41,12 +44,13 @@ func MediaOf(l *spec.Life, find Lookup) ([]Media, error) {
 			continue
 		}
 		files, err := project(l.Member.ID.Namespace, s, items, mode, find)
-		if err != nil {
-			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+		if err == nil {
+			out = append(out, Media{Name: v.Name, Files: files})
+		} else if first == nil {
+			first = fmt.Errorf("volume %s: %w", v.Name, err)
 		}
-		out = append(out, Media{Name: v.Name, Files: files})
 	}
-	return out, nil
+	return out, first
 }
 
 func project(ns spec.Namespace, s source, items []spec.KeyToPath, mode *int32, find Lookup) (map[string]MediaFile, error) {
@@ -83,15 +87,45 @@ func bits(volume, item *int32) uint32 {
 	return defaultMode
 }
 
-// Missing is the sentence about the first ConfigMap, Secret or key that the life
-// needs and that is not there; empty when nothing is missing.
-func Missing(l *spec.Life, n Node, find Lookup) string {
+// MissingMedia is the sentence about the first ConfigMap, Secret or key that a volume of
+// the life needs and that is not there; empty when nothing is missing.
+func MissingMedia(l *spec.Life, find Lookup) string {
 	_, err := MediaOf(l, find)
-	for i := 0; err == nil && i < len(l.Template.Spec.Containers); i++ {
-		_, err = Env(l, &l.Template.Spec.Containers[i], n, find)
+	return missingText(err)
+}
+
+// MissingEnv is the same of the containers' variables.
+func MissingEnv(l *spec.Life, n Node, find Lookup) string {
+	for i := range l.Template.Spec.Containers {
+		if _, err := Env(l, &l.Template.Spec.Containers[i], n, find); err != nil {
+			return missingText(err)
+		}
 	}
+	return ""
+}
+
+func missingText(err error) string {
 	if missing := (*MissingError)(nil); errors.As(err, &missing) {
 		return err.Error()
 	}
 	return ""
+}
+
+// Fingerprint is a hash of all that a life takes from ConfigMaps and Secrets, as files
+// and as variables; empty while something of it is missing.
+func Fingerprint(l *spec.Life, n Node, find Lookup) string {
+	h := sha256.New()
+	media, err := MediaOf(l, find)
+	for _, m := range media {
+		fmt.Fprintf(h, "%q %s\n", m.Name, m.digest(nil))
+	}
+	for i := 0; err == nil && i < len(l.Template.Spec.Containers); i++ {
+		var env []string
+		env, err = Env(l, &l.Template.Spec.Containers[i], n, find)
+		fmt.Fprintf(h, "%q\n", env)
+	}
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }

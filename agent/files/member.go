@@ -108,6 +108,7 @@ type setDoc struct {
 	Set          spec.SetName  `json:"set"`
 	Replicas     int           `json:"replicas"`
 	Initial      int           `json:"initialReplicas"`
+	Ordinals     []int         `json:"initialOrdinals"`
 	Generation   int64         `json:"generation"`
 	Bootstrapped bool          `json:"bootstrapped"`
 	Sequence     spec.Sequence `json:"sequence"`
@@ -160,10 +161,10 @@ func Events(changes []spec.Change) ([]byte, error) {
 
 // Set is the content of set.json: one line.
 func Set(p *spec.Picture, confirmed Uptime) ([]byte, error) {
-	peers := slices.Clone(p.Peers)
+	peers := slices.Concat(p.Peers, p.Expected)
 	slices.SortFunc(peers, func(a, b spec.Peer) int { return a.Ordinal - b.Ordinal })
 	b, err := json.Marshal(setDoc{
-		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas, Generation: p.Generation,
+		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas, Ordinals: append([]int{}, p.InitialOrdinals...), Generation: p.Generation,
 		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]spec.Peer{}, peers...),
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/stead-project/stead/spec"
@@ -10,15 +11,22 @@ import (
 
 // memory is a Disk that may be told to fail.
 type memory struct {
-	content                  []byte
-	write, truncate, replace error
-	half                     bool // a Replace that fails has replaced the content
+	content                        []byte
+	durable                        []byte // what a power cut leaves
+	write, truncate, sync, replace error
+	half                           bool // a Replace that fails has replaced the content
 }
 
 func (m *memory) Name() string          { return "memory" }
 func (m *memory) Read() ([]byte, error) { return bytes.Clone(m.content), nil }
-func (m *memory) Sync() error           { return nil }
 func (m *memory) Close() error          { return nil }
+
+func (m *memory) Sync() error {
+	if m.sync == nil {
+		m.durable = bytes.Clone(m.content)
+	}
+	return m.sync
+}
 
 func (m *memory) WriteAt(p []byte, at int64) (int, error) {
 	if m.write != nil {
@@ -39,7 +47,7 @@ func (m *memory) Truncate(size int64) error {
 func (m *memory) Replace(content []byte) (bool, error) {
 	replaced := m.replace == nil || m.half
 	if replaced {
-		m.content = content
+		m.content, m.durable = content, bytes.Clone(content)
 	}
 	return replaced, m.replace
 }
@@ -146,5 +154,33 @@ func TestTheEndOfATokenIsStoredOnce(t *testing.T) {
 	must(t, l.Stored(ident(1), tok(1))) // of which nothing is known
 	if d.lines() != before {
 		t.Errorf("%d records after %d, want no more", d.lines(), before)
+	}
+}
+
+func TestWhatReturnedOutlivesAPowerCut(t *testing.T) {
+	d := &memory{}
+	l, err := OpenDisk(d, "b1")
+	must(t, err)
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"the start", func() error { return nil }},
+		{"a token is opened", func() error { return l.OpenToken(ident(0), tok(1)) }},
+		{"another is opened", func() error { return l.OpenToken(ident(1), tok(2)) }},
+		{"one is closed", func() error { return l.CloseToken(ident(0), tok(1), CauseStopped) }},
+		{"its end is stored", func() error { return l.Stored(ident(0), tok(1)) }},
+		{"one is refused", func() error { return l.CloseToken(ident(2), tok(3), CauseRefused) }},
+	} {
+		must(t, step.do())
+		after, err := OpenDisk(&memory{content: bytes.Clone(d.durable)}, "b1")
+		must(t, err)
+		if got, want := after.Entries(), l.Entries(); !reflect.DeepEqual(got, want) || after.Starts() != l.Starts()+1 {
+			t.Errorf("%s: a power cut leaves %+v and %d starts, want %+v and %d", step.what, got, after.Starts()-1, want, l.Starts())
+		}
+	}
+	d.sync = errors.New("the disk is gone")
+	if err := l.OpenToken(ident(3), tok(4)); !errors.Is(err, ErrBroken) || l.Look(ident(3)).Open == tok(4) {
+		t.Errorf("a token that is not on disk counts as open: %v", err)
 	}
 }

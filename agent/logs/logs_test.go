@@ -275,3 +275,37 @@ func TestAWriterGoesOnWhereAnotherWasKilled(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestTheLastLineOfARunIsFoundAlsoWhileItsLoggerStillWrites(t *testing.T) {
+	c := config(t, "1.2.3", 1<<20, 2)
+	for name, want := range map[string]string{
+		"":                          "",
+		"\n  \n":                    "",
+		"one\nsh: foo: not found\n": "sh: foo: not found",
+		"panic: no key\n\n \n":      "panic: no key",
+		"without a newline":         "without a newline",
+	} {
+		c.Dir = t.TempDir()
+		if name != "" {
+			write(t, c, name)
+		}
+		if got := LastLine(t.Context(), c.Dir, c.Run, 0); got != want {
+			t.Errorf("of %q: %q, want %q", name, got, want)
+		}
+	}
+
+	c.Dir = t.TempDir()
+	w := NewWriter(c)
+	if err := w.Copy("stdout", strings.NewReader("the first\n")); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 1)
+	go func() { got <- LastLine(t.Context(), c.Dir, c.Run, time.Minute) }()
+	if err := w.Copy("stdout", strings.NewReader("the last\n")); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if line := <-got; line != "the last" {
+		t.Errorf("got %q before the logger ended", line)
+	}
+}

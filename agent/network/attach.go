@@ -77,7 +77,7 @@ func (n *Network) attach(ctx context.Context, id spec.Identity, path string, add
 			return fmt.Errorf("set alias of %s: %w", link.Attrs().Name, err)
 		}
 	}
-	if err := n.memberSide(inside, addr); err != nil {
+	if err := n.memberSide(inside, path, addr); err != nil {
 		return err
 	}
 	return n.hostSide(h, link, addr)
@@ -114,7 +114,7 @@ func (n *Network) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.
 	}
 	veth := &netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{
-			Name: n.linkName(id), MTU: n.cfg.MTU, TxQLen: -1, HardwareAddr: hostMAC,
+			Name: n.linkName(id), MTU: n.cfg.MTU, TxQLen: -1, HardwareAddr: hostMAC, Group: n.group(),
 		},
 		PeerName: "eth0", PeerHardwareAddr: memberMAC(addr), PeerNamespace: netlink.NsFd(ns),
 	}
@@ -194,7 +194,7 @@ func (n *Network) free(h *netlink.Handle, addr netip.Addr, link netlink.Link) er
 }
 
 // memberSide makes eth0, lo and the routes of the member's namespace right.
-func (n *Network) memberSide(h *netlink.Handle, addr netip.Addr) error {
+func (n *Network) memberSide(h *netlink.Handle, path string, addr netip.Addr) error {
 	lo, err := h.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("find the member's lo: %w", err)
@@ -207,6 +207,9 @@ func (n *Network) memberSide(h *netlink.Handle, addr netip.Addr) error {
 		return fmt.Errorf("find eth0: %w", err)
 	}
 	if err := n.shape(h, eth, memberMAC(addr)); err != nil {
+		return err
+	}
+	if err := noIPv6(path, "eth0"); err != nil {
 		return err
 	}
 	if err := h.AddrReplace(eth, &netlink.Addr{IPNet: single(addr)}); err != nil {
@@ -235,6 +238,14 @@ func (n *Network) memberSide(h *netlink.Handle, addr netip.Addr) error {
 func (n *Network) hostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr) error {
 	name := link.Attrs().Name
 	if err := n.shape(h, link, hostMAC); err != nil {
+		return err
+	}
+	if link.Attrs().Group != n.group() { // made by an earlier version
+		if err := h.LinkSetGroup(link, int(n.group())); err != nil {
+			return fmt.Errorf("set group of %s: %w", name, err)
+		}
+	}
+	if err := noIPv6(n.cfg.NetNS, name); err != nil {
 		return err
 	}
 	// Strict: a member cannot send from an address that is not its own.

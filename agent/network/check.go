@@ -55,7 +55,14 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 		return nil, err
 	}
 	var table bool
-	if err := n.nft(func(c *nftables.Conn) error { table, err = n.tableWhole(c); return err }); err != nil {
+	var shield []string
+	err = n.nft(func(c *nftables.Conn) (err error) {
+		if table, err = n.tableWhole(c); err == nil {
+			shield, _, err = n.shieldStands(c)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	covered := slices.ContainsFunc(all, func(r netlink.Route) bool {
@@ -69,6 +76,11 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 		{"address", fmt.Sprintf("%s/32 dev lo label %s", n.cfg.Gateway, n.label()), gateway},
 		{"sysctl", "net.ipv4.ip_forward = 1", forward},
 		{"nft", fmt.Sprintf("table ip %s: ip saddr %s ip daddr != %s masquerade", n.table().Name, n.cfg.CIDR, n.cfg.CIDR), table},
+		{"nft", fmt.Sprintf("table ip %s: from members udp dport %d drop", n.shieldTable().Name, vxlanPort), len(shield) > 0},
+	}
+	if len(shield) > 1 {
+		settings = append(settings, Setting{"nft", fmt.Sprintf("table ip %s: udp dport %d VXLAN %d not from a node drop",
+			n.shieldTable().Name, vxlanPort, n.network()), true})
 	}
 	if link, err := h.LinkByName(n.tunnelName()); err == nil {
 		settings = append(settings, Setting{"link", fmt.Sprintf("%s alias %s: VXLAN %d to other hosts, UDP port %d",
@@ -88,9 +100,14 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 		if err != nil {
 			return nil, err
 		}
+		six, err := hasIPv6(n.cfg.NetNS, n.linkName(id))
+		if err != nil {
+			return nil, err
+		}
 		settings = append(settings,
 			Setting{"link", n.linkName(id) + " alias " + n.alias(id), true},
-			Setting{"sysctl", "net.ipv4.conf." + n.linkName(id) + ".rp_filter = 1", strict})
+			Setting{"sysctl", "net.ipv4.conf." + n.linkName(id) + ".rp_filter = 1", strict},
+			Setting{"sysctl", "net.ipv6.conf." + n.linkName(id) + ".disable_ipv6 = 1", !six})
 	}
 	return settings, nil
 }

@@ -79,11 +79,14 @@ func (n *Network) tableWhole(c *nftables.Conn) (bool, error) {
 	return false, nil
 }
 
-func (n *Network) removeTable() error {
+func (n *Network) removeTable() error { return n.dropTable(n.table()) }
+
+// dropTable removes a table of ours, if it is there.
+func (n *Network) dropTable(t *nftables.Table) error {
 	return n.nft(func(c *nftables.Conn) error {
-		c.DelTable(n.table())
+		c.DelTable(t)
 		if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("remove nft table %s: %w", n.table().Name, err)
+			return fmt.Errorf("remove nft table %s: %w", t.Name, err)
 		}
 		return nil
 	})

@@ -57,6 +57,8 @@ type Network struct {
 	ready bool // Setup found no conflict
 	// remote are the members elsewhere and their hosts; nil: not told yet.
 	remote map[netip.Addr]netip.Addr
+	// nodes are the addresses of all hosts, as told last; nil: not told yet.
+	nodes []netip.Addr
 	// rules is held by who reads our table in order to write it.
 	rules sync.Mutex
 }

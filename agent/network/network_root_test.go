@@ -85,8 +85,8 @@ func TestEverythingMayBeRepeated(t *testing.T) {
 	same(t, "the member after repeating", inside, picture(t, a))
 
 	settings, err := again.Check(t.Context())
-	if err != nil || len(settings) != 6 {
-		t.Errorf("check: %v, %v; want 6 settings", settings, err)
+	if err != nil || len(settings) != 8 {
+		t.Errorf("check: %v, %v; want 8 settings", settings, err)
 	}
 	for _, s := range settings {
 		if !s.Set {
@@ -97,7 +97,7 @@ func TestEverythingMayBeRepeated(t *testing.T) {
 	must(t, again.Teardown(t.Context()))
 	same(t, "the host after teardown", found, picture(t, h))
 	settings, err = again.Check(t.Context())
-	if err != nil || len(settings) != 4 || settings[0].Set || settings[1].Set || settings[3].Set {
+	if err != nil || len(settings) != 5 || settings[0].Set || settings[1].Set || settings[3].Set || settings[4].Set {
 		t.Errorf("check after teardown: %v, %v; want nothing of ours", settings, err)
 	}
 }

@@ -46,8 +46,9 @@ func (n *Network) Reach(ctx context.Context, members map[netip.Addr]netip.Addr) 
 // reach makes the routes to members elsewhere those that are remembered; mu is held.
 // Before the first Reach it leaves alone what stands: the process before knew them.
 func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
+	errs := []error{n.shield()}
 	if n.remote == nil {
-		return nil
+		return errs[0]
 	}
 	all, err := routes(h, 0)
 	if err != nil {
@@ -60,7 +61,6 @@ func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
 			stand[addr] = append(stand[addr], r)
 		}
 	}
-	var errs []error
 	hops, failed := map[netip.Addr]*netlink.Route{}, map[netip.Addr]bool{}
 	for _, addr := range slices.SortedFunc(maps.Keys(n.remote), netip.Addr.Compare) {
 		if ctx.Err() != nil {

@@ -189,8 +189,8 @@ func (n *Network) Teardown(ctx context.Context) error {
 		return fmt.Errorf("tear down network: %w", err)
 	}
 	defer h.Close()
-	n.remote = map[netip.Addr]netip.Addr{}
-	if err := errors.Join(n.reach(ctx, h), n.removeTunnel(h)); err != nil {
+	n.remote, n.nodes = map[netip.Addr]netip.Addr{}, nil
+	if err := errors.Join(n.reach(ctx, h), n.removeTunnel(h), n.dropTable(n.shieldTable())); err != nil {
 		return fmt.Errorf("tear down network: %w", err)
 	}
 	addrs, err := addresses(h, nil)

@@ -75,6 +75,9 @@ func (n *Network) raise(h *netlink.Handle, link netlink.Link) error {
 			return fmt.Errorf("set MTU of %s: %w", name, err)
 		}
 	}
+	if err := noIPv6(n.cfg.NetNS, name); err != nil {
+		return err
+	}
 	// Loose: a host's own packets to members elsewhere come through the tunnel and are
 	// answered beside it. Members' addresses are checked where the members are.
 	if err := n.sysctl("net/ipv4/conf/"+name+"/rp_filter", "2"); err != nil {

@@ -31,7 +31,7 @@ func (p *Prober) execute(ctx context.Context, id runtime.ContainerID, command []
 		return Result{Outcome: Unknown, Cause: "commands cannot be run here"}
 	}
 	var out head
-	code, err := p.exec(ctx, id, runtime.Exec{Command: command, Stdout: &out, Stderr: &out})
+	code, err := p.exec(ctx, id, runtime.Exec{Command: command, Stdout: &out, Stderr: &out, Bounded: true})
 	switch {
 	case err == nil && code == 0:
 		return success

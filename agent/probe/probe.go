@@ -18,8 +18,7 @@ import (
 
 // Config says how containers are reached.
 type Config struct {
-	// Exec runs a command in a container, as runtime.Runtime's. It must end what it
-	// began when its context ends.
+	// Exec runs a command in a container, as runtime.Runtime's. The commands are Bounded.
 	Exec func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
 	// Dial opens connections for http and tcp probes; nil: from this process's
 	// network namespace.
@@ -64,7 +63,7 @@ func (p *Prober) Probe(ctx context.Context, t Target, tell func(Health)) {
 	defer loops.Wait()
 	defer cancel()
 
-	r := run{p: p, t: t, begun: time.Now(), answers: make(chan answer)}
+	r := run{p: p, t: t, begun: time.Now(), answers: make(chan answer), turn: make(chan struct{}, 1)}
 	state := Begin(t.Container, t.Adopted, t.Health)
 	tell(state.Health)
 	if state.Failed {
@@ -97,6 +96,9 @@ type run struct {
 	t       Target
 	begun   time.Time
 	answers chan answer
+	// turn is held while a command runs: a container has one at a time, and those that
+	// wait get it in the order they came. Their time-outs begin then.
+	turn chan struct{}
 }
 
 type answer struct {
@@ -127,7 +129,7 @@ func (r *run) loop(ctx context.Context, kind Kind, probe spec.Probe) {
 	defer tick.Stop()
 	results := counter{}
 	for {
-		result := r.p.once(ctx, r.t, probe)
+		result := r.once(ctx, probe)
 		if ctx.Err() != nil {
 			return
 		}
@@ -146,6 +148,19 @@ func (r *run) loop(ctx context.Context, kind Kind, probe spec.Probe) {
 			return
 		}
 	}
+}
+
+// once runs a probe one time, a command when it is its turn.
+func (r *run) once(ctx context.Context, probe spec.Probe) Result {
+	if probe.Exec != nil {
+		select {
+		case r.turn <- struct{}{}:
+			defer func() { <-r.turn }()
+		case <-ctx.Done():
+			return Result{}
+		}
+	}
+	return r.p.once(ctx, r.t, probe)
 }
 
 // once runs a probe one time within its time-out.

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"fmt"
+	"net"
 	"reflect"
 	"strings"
 	"sync"
@@ -129,36 +130,64 @@ func TestARuntimeThatDoesNotAnswerIsNoFailure(t *testing.T) {
 	})
 }
 
-func TestASlowProbeFailsAtItsTimeOutAndDelaysNoOther(t *testing.T) {
+// TestAContainerHasOneCommandAtATime: a slow command fails at its time-out, and delays
+// the other kinds' commands until then, each in its turn; connections are not delayed.
+func TestAContainerHasOneCommandAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		lives := 0
-		p := New(Config{Exec: func(ctx context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
-			if e.Command[0] == "ready" {
-				<-ctx.Done()
-				return 0, ctx.Err()
-			}
-			mu.Lock()
-			lives++
-			mu.Unlock()
-			return 0, nil
-		}})
+		var calls []string
+		running, dials := 0, 0
+		begun := time.Now()
+		p := New(Config{
+			Exec: func(ctx context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
+				mu.Lock()
+				running++
+				if running > 1 || !e.Bounded {
+					t.Errorf("%v: %d commands at a time, bounded %v", e.Command, running, e.Bounded)
+				}
+				calls = append(calls, fmt.Sprintf("%s@%v", e.Command[0], time.Since(begun)))
+				mu.Unlock()
+				defer func() {
+					mu.Lock()
+					running--
+					mu.Unlock()
+				}()
+				if e.Command[0] == "ready" {
+					<-ctx.Done()
+					return 0, ctx.Err()
+				}
+				return 0, nil
+			},
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				dials++
+				near, far := net.Pipe()
+				_ = far.Close()
+				return near, nil
+			},
+		})
 		slow := command("ready", 0, 10)
-		slow.TimeoutSeconds = 9
-		ctx, cancel := context.WithTimeout(t.Context(), 30500*time.Millisecond)
+		slow.TimeoutSeconds = 4
+		ctx, cancel := context.WithTimeout(t.Context(), 20500*time.Millisecond)
 		defer cancel()
 		var last Health
-		begun := time.Now()
-		p.Probe(ctx, Target{ID: id, Container: spec.Container{ReadinessProbe: slow, LivenessProbe: command("live", 0, 1)}},
-			func(h Health) { last = h })
-		if want := "readiness probe: not done within 9s"; last.Ready || last.Message != want {
+		tcp := &spec.Probe{TCPSocket: &spec.TCPSocket{Port: spec.PortRef{Number: 80}}, PeriodSeconds: 1}
+		both := spec.Container{ReadinessProbe: slow, LivenessProbe: command("live", 1, 2)}
+		go p.Probe(ctx, Target{ID: runtime.ContainerID{Name: "other"}, Container: spec.Container{LivenessProbe: tcp}}, func(Health) {})
+		p.Probe(ctx, Target{ID: id, Container: both}, func(h Health) { last = h })
+		if want := "readiness probe: not done within 4s"; last.Ready || last.Message != want {
 			t.Errorf("got %+v, want message %q", last, want)
 		}
-		if lives != 31 {
-			t.Errorf("liveness was asked %d times, want 31", lives)
+		want := []string{"ready@0s", "live@4s", "live@4s", "live@5s", "live@7s", "live@9s", "ready@10s", "live@14s", "live@14s", "live@15s", "live@17s", "live@19s", "ready@20s"}
+		if !reflect.DeepEqual(calls, want) {
+			t.Errorf("calls %v, want %v", calls, want)
 		}
-		if took := time.Since(begun); took != 30500*time.Millisecond {
-			t.Errorf("it returned after %v, want 30.5s", took)
+		if dials != 21 {
+			t.Errorf("connections were made %d times, want 21", dials)
+		}
+		if took := time.Since(begun); took != 20500*time.Millisecond {
+			t.Errorf("it returned after %v, want 20.5s", took)
 		}
 	})
 }

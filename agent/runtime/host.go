@@ -24,6 +24,21 @@ type Network interface {
 	Attached(ctx context.Context) ([]spec.Identity, error)
 }
 
+// SubPath names a part of a volume that a container mounts.
+type SubPath struct {
+	ID        spec.Identity
+	Container string
+	// Index is that of the mount in the container's template.
+	Index int
+	// Volume is the volume's name in the template and Dir its directory, as Ensure or
+	// Scratch returned it.
+	Volume, Dir string
+	// Path is relative, without "..".
+	Path string
+	// FSGroup may write in what is made; nil: root alone.
+	FSGroup *int64
+}
+
 // Trashed is a volume in the trash of a node.
 type Trashed struct {
 	ID     spec.Identity
@@ -43,7 +58,7 @@ const (
 	CauseVolumeForeign  = "VolumeForeign"  // another's stands in its place
 	CauseVolumeOccupied = "VolumeOccupied" // something stands there that is no volume, or uses it
 	CauseVolumeMissing  = spec.CauseVolumeMissing
-	CauseDiskMissing    = "DiskMissing"   // its storage class, or the directory of that, is not there
+	CauseDiskMissing    = "DiskMissing"   // its storage class, or the disk or directory of that, is not there
 	CauseVolumeRefused  = "VolumeRefused" // anything else
 )
 
@@ -67,9 +82,10 @@ type Volumes interface {
 	// Ensure makes or checks the directory of a volume and returns its path. The
 	// owner file must name cluster, identity and volume id; ErrForeign if it names
 	// another, ErrExists if there is data without an owner file. With fresh (no life
-	// was ever ready on it) a missing directory is made; without, it must be there:
-	// ErrAbsent, for an empty directory would be a silently lost volume. ErrNotFound: its
-	// storage class, or the directory of that, is not there.
+	// was ever ready on it) a missing directory is made, once: of a volume that this host
+	// made before, and of one that is not fresh, it must be there: ErrAbsent, for an empty
+	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
+	// directory of that, is not there, or is on another disk than it was at first.
 	Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, fsGroup *int64) (string, error)
 	// Reclaim moves a volume that nobody uses into the trash, and returns when that is
 	// durable; once it lies there, it has no effect. ErrAbsent: it is neither in its
@@ -87,16 +103,26 @@ type Volumes interface {
 	// prove nothing.
 	Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error)
 	// Trash lists what lies in the trash, by volume id. An entry that cannot be read is
-	// left out, and stays.
+	// left out, and stays; an error says that the list is not whole, and names what is
+	// not known: a storage class that is not there, an entry that cannot be read.
 	Trash(ctx context.Context) ([]Trashed, error)
 	// Erase deletes for ever what lies in the trash, and goes on where it was broken
-	// off; absent is no error. ErrExists: its time is not over; nothing was touched.
+	// off; absent is no error. ErrExists: its time is not over; ErrNotFound: its storage
+	// class is not there, so that nothing is known of it; ErrForeign: its owner file
+	// cannot be read or is another's. Nothing was touched then.
 	Erase(ctx context.Context, class string, id spec.VolumeID) error
 	// Scratch makes an empty directory for one life (emptyDir; memory: tmpfs of at
 	// most sizeBytes, 0: half of the machine's memory), or returns that of the same token.
 	Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error)
-	// RemoveScratch unmounts and deletes everything Scratch made for the identity.
+	// SubPath resolves a path inside a volume, makes it as a directory if nothing is
+	// there, and returns where exactly that is mounted on the host: no member can make
+	// that path show anything else. It is asked for at every creation of a container,
+	// and replaces what it mounted for the creation before. A path that leaves the
+	// volume through a link is refused.
+	SubPath(ctx context.Context, s SubPath) (string, error)
+	// RemoveScratch unmounts and deletes everything Scratch and SubPath made for the
+	// identity; what a SubPath showed is left as it is.
 	RemoveScratch(ctx context.Context, id spec.Identity) error
-	// Clean reports whether nothing Scratch made for the identity is left mounted.
+	// Clean reports whether nothing Scratch or SubPath made for the identity is left mounted.
 	Clean(ctx context.Context, id spec.Identity) (bool, error)
 }

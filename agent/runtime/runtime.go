@@ -115,6 +115,9 @@ type Status struct {
 	Started time.Time
 	Labels  map[string]string
 	Image   string
+	// Refused counts the processes and threads that it could not make, because it had as
+	// many as it may, or all members together had.
+	Refused int64
 	// StopSignal is what the image asks to be stopped with; 0: SIGTERM.
 	StopSignal int
 }
@@ -146,6 +149,10 @@ type Exec struct {
 	Stderr io.Writer
 	// Terminal gives the command one; all its output comes by Stdout then. nil: none.
 	Terminal *Terminal
+	// Bounded: all that the command starts ends with it, also what left its session; at
+	// most one such command runs in a container at a time, over restarts of the agent,
+	// too. It has neither Stdin nor Terminal.
+	Bounded bool
 }
 
 // Terminal is a command's controlling terminal.
@@ -204,7 +211,9 @@ type Runtime interface {
 	// Exec runs a command and returns its exit code; when ctx ends first, the command
 	// is killed and ctx's error returned. ErrNotRunning; ErrBadSpec: e.g. no such
 	// command; ErrUnavailable (beside ctx's error, if that ended): whether it began, or
-	// still ran, is not known, which says nothing about the container.
+	// still ran, is not known, which says nothing about the container. A command whose
+	// start outlasts ctx is killed when it has started. Of a Bounded one nothing is left
+	// when Exec returns, unless with ErrUnavailable: then none begins before it is gone.
 	Exec(ctx context.Context, id ContainerID, e Exec) (int, error)
 
 	// Empty sees with its own eyes (cgroups, not the daemon's word) whether no

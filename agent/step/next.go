@@ -37,9 +37,9 @@ func tell(s Seen) Op {
 }
 
 // begin opens the token, after everything of an earlier life is gone. A life that
-// was assigned for another boot is refused for good.
+// was assigned for another boot, or before a restore, is refused for good.
 func begin(w Wanted, s Seen) Op {
-	if w.OtherBoot {
+	if w.OtherBoot || w.Restored {
 		return s.hold(Op{Kind: Refuse})
 	}
 	if op, left := clear(s); left {

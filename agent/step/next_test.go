@@ -42,6 +42,8 @@ func TestNext(t *testing.T) {
 	}{
 		{"a fresh life begins by opening its token", run, gone(Fresh), Op{Kind: OpenToken}},
 		{"a life assigned for another boot is refused", Wanted{Order: OrderRun, OtherBoot: true}, gone(Fresh), Op{Kind: Refuse}},
+		{"a life assigned before a restore that this node has heard of is refused", Wanted{Order: OrderRun, Restored: true}, gone(Fresh), Op{Kind: Refuse}},
+		{"one that was open then goes on", Wanted{Order: OrderRun, Restored: true}, alive(), Op{Kind: Nothing}},
 		{"an open life assigned for another boot is not refused but goes on", Wanted{Order: OrderRun, OtherBoot: true}, alive(), Op{Kind: Nothing}},
 		{"nothing is opened while processes of an earlier life are there", run, with(gone(Fresh), func(s *Seen) { s.Empty = false }), Op{Kind: KillAll}},
 		{"nothing is opened while a link of an earlier life is there", run, with(gone(Fresh), func(s *Seen) { s.Detached = false }), Op{Kind: Detach}},

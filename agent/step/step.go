@@ -22,6 +22,10 @@ type Wanted struct {
 	Order Order
 	// OtherBoot: the life was assigned for another boot of this node (SAFETY S4).
 	OtherBoot bool
+	// Restored: the life was assigned before a restore of the store of which this node has
+	// heard. What was decided since, and is in no store any more, may have replaced it
+	// while this node had not begun it (SAFETY S8).
+	Restored bool
 }
 
 // Standing is what the ledger says of the life's token.

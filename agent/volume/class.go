@@ -58,7 +58,8 @@ func inside(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// open opens the directory of a storage class; the caller closes it.
+// open opens the directory of a storage class, if it lies on the disk of that; the caller
+// closes it.
 func (v *Volumes) open(class string) (*os.Root, error) {
 	dir, known := v.classes[class]
 	if !known {
@@ -70,5 +71,11 @@ func (v *Volumes) open(class string) (*os.Root, error) {
 		return nil, fmt.Errorf("%w: the directory %s of storage class %s is not there; is its filesystem mounted?",
 			runtime.ErrNotFound, dir, class)
 	}
-	return root, err
+	if err != nil {
+		return nil, err
+	}
+	if err := v.onDisk(class, root); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
 }

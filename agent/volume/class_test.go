@@ -36,7 +36,12 @@ func TestAVolumeLivesInTheDirectoryOfItsClass(t *testing.T) {
 	if want := filepath.Join(ssd, "default/db/data-0/data"); err != nil || path != want {
 		t.Fatalf("got %s, %v, want %s", path, err, want)
 	}
-	local := ensure(t, v, true)
+	slow := data
+	slow.ID = "00112233445566778899aabbccddeeff"
+	local, err := v.Ensure(t.Context(), db0, slow, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := filepath.Join(dir, "root/volumes/default/db/data-0/data"); local != want {
 		t.Fatalf("local is at %s, want %s", local, want)
 	}

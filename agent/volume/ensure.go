@@ -15,8 +15,8 @@ import (
 
 const dataDir = "data"
 
-// Ensure implements runtime.Volumes. A volume that was used and is not there, or
-// that is not what its owner file should say, is never made anew. With fsGroup the
+// Ensure implements runtime.Volumes. A volume that was used, or made by this node, and
+// is not there, or that is not what its owner file should say, is never made anew. With fsGroup the
 // tree is given to that group, unless its root already is as it should be
 // (Kubernetes' OnRootMismatch). Without, the directory is root's, mode 0755.
 func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
@@ -34,27 +34,39 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	if vol.ID == "" {
 		return "", errors.New("the volume has no id")
 	}
+	if err := checkLabel(string(vol.ID)); err != nil {
+		return "", err
+	}
 	root, err := v.open(vol.Class)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	path, err := v.ensureIn(ctx, root, id, vol, fresh, fsGroup)
+	known, err := v.wasMade(vol.ID)
+	if err != nil {
+		return "", err
+	}
+	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
+		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
+	path, err := v.ensureIn(ctx, root, want, fresh && !known, fsGroup)
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("the disk of %s is full: %w", root.Name(), err)
+	}
+	if err == nil && !known {
+		err = v.noteMade(vol.Class, want)
 	}
 	return path, err
 }
 
-func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
-	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
-		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
-	place := placeOf(id, vol.Claim)
-	if err := claim(root, place, want, fresh); err != nil {
+// ensureIn checks the volume, or makes it if it is fresh and not there.
+func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh bool, fsGroup *int64) (string, error) {
+	id := spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}
+	place := placeOf(id, want.Claim)
+	if err := v.claim(root, place, want, fresh); err != nil {
 		return "", err
 	}
 	data := filepath.Join(place, dataDir)
-	if err := checkData(root, data, fresh); err != nil {
+	if err := v.checkData(root, data, fresh); err != nil {
 		return "", err
 	}
 	if fsGroup != nil {
@@ -67,7 +79,7 @@ func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, id spec.Identity,
 
 // claim makes sure that the owner file at place is want, writing it only where
 // nothing stands yet and the volume is fresh.
-func claim(root *os.Root, place string, want owner, fresh bool) error {
+func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) error {
 	path := filepath.Join(root.Name(), place)
 	have, err := readOwner(root, place)
 	if err == nil {
@@ -90,13 +102,13 @@ func claim(root *os.Root, place string, want owner, fresh bool) error {
 			runtime.ErrExists, path, found[0])
 	}
 	if !fresh {
-		return fmt.Errorf("%w: %s was in use before and is not there; is its filesystem mounted? An empty one is not made in its place; if it is lost for good, say so: stead volume reclaim %s -n %s --lost",
+		return fmt.Errorf("%w: %s was made before and is not there; is its filesystem mounted? An empty one is not made in its place; if it is lost for good, say so: stead volume reclaim %s -n %s --lost",
 			runtime.ErrAbsent, path, spec.VolumeName(spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}, want.Claim), want.Namespace)
 	}
-	if err := makeDirs(root, place); err != nil {
+	if err := v.makeDirs(root, place); err != nil {
 		return err
 	}
-	return writeOwner(root, place, want)
+	return v.writeOwner(root, place, want)
 }
 
 // contents lists what stands at place beside unfinished owner files; an absent
@@ -125,7 +137,7 @@ func contents(root *os.Root, place string) ([]string, error) {
 
 // checkData makes or finds the directory that is mounted. The owner file is always
 // written first, so one without data is an unfinished new volume, or a lost one.
-func checkData(root *os.Root, data string, fresh bool) error {
+func (v *Volumes) checkData(root *os.Root, data string, fresh bool) error {
 	path := filepath.Join(root.Name(), data)
 	found, err := root.Lstat(data)
 	switch {
@@ -136,7 +148,7 @@ func checkData(root *os.Root, data string, fresh bool) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	case !fresh:
-		return fmt.Errorf("%w: %s was in use before and is not there; an empty one is not made in its place",
+		return fmt.Errorf("%w: %s was made before and is not there; an empty one is not made in its place",
 			runtime.ErrAbsent, path)
 	}
 	if err := root.Mkdir(data, 0o755); err != nil {
@@ -145,32 +157,5 @@ func checkData(root *os.Root, data string, fresh bool) error {
 	if err := root.Chmod(data, 0o755); err != nil { // whatever the umask
 		return err
 	}
-	return syncDir(root, filepath.Dir(data))
-}
-
-// makeDirs makes path and what is above it, and makes that durable.
-func makeDirs(root *os.Root, path string) error {
-	if path == "." {
-		return nil
-	}
-	if err := makeDirs(root, filepath.Dir(path)); err != nil {
-		return err
-	}
-	err := root.Mkdir(path, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(root, filepath.Dir(path))
-}
-
-func syncDir(root *os.Root, path string) error {
-	dir, err := root.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return v.syncDir(root, filepath.Dir(data))
 }

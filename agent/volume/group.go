@@ -8,13 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // What a group needs, as Kubernetes gives it: read and write everywhere; on
 // directories also search, and new files inherit the group.
 const (
-	groupFile = fs.FileMode(0o660)
-	groupDir  = fs.FileMode(0o770) | fs.ModeSetgid
+	groupFile = 0o660
+	groupDir  = 0o770 | unix.S_ISGID
 )
 
 // giveTo gives the tree at top to the group, unless top itself already is its: then
@@ -28,75 +30,67 @@ func giveTo(ctx context.Context, root *os.Root, top string, group int64) error {
 	if err != nil {
 		return err
 	}
-	if gid(found) == group && found.Mode()&groupDir == groupDir {
+	if st, ok := found.Sys().(*syscall.Stat_t); ok && int64(st.Gid) == group && st.Mode&groupDir == groupDir {
 		return nil
 	}
-	below, err := root.OpenRoot(top)
-	if err != nil {
-		return err
-	}
-	defer below.Close()
-	err = giveBelow(ctx, below, ".", group)
-	if err != nil {
+	if err := giveTree(ctx, root, top, group); err != nil {
 		return fmt.Errorf("give %s to group %d: %w", filepath.Join(root.Name(), top), group, err)
-	}
-	return give(root, top, group)
-}
-
-// giveBelow gives away what is in dir, deepest first. (fs.WalkDir over a Root
-// refuses names that are not UTF-8.)
-func giveBelow(ctx context.Context, root *os.Root, dir string, group int64) error {
-	f, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	entries, err := f.ReadDir(-1)
-	if err = errors.Join(err, f.Close(), ctx.Err()); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if e.IsDir() {
-			if err := giveBelow(ctx, root, path, group); err != nil {
-				return err
-			}
-		}
-		if err := give(root, path, group); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-// give changes one file. The mode comes second: a change of owner clears setgid.
-func give(root *os.Root, path string, group int64) error {
-	found, err := root.Lstat(path)
+func giveTree(ctx context.Context, root *os.Root, top string, group int64) error {
+	dir, err := root.Open(top)
 	if err != nil {
 		return err
 	}
-	if gid(found) != group {
-		if err := root.Lchown(path, -1, int(group)); err != nil {
+	defer dir.Close()
+	above, err := root.Open(filepath.Dir(top))
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	give := func(at int, name string) error {
+		if err := give(at, name, group); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("change %q: %w", name, err)
+		}
+		return nil
+	}
+	if err := walkTree(ctx, dir, give, give); err != nil {
+		return err
+	}
+	return give(int(above.Fd()), filepath.Base(top))
+}
+
+// give changes one file, by a descriptor that opens nothing. The mode comes second: a
+// change of owner clears setgid.
+func give(at int, name string, group int64) error {
+	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	given := int64(st.Gid) == group
+	if !given {
+		if err := unix.Fchownat(fd, "", -1, int(group), unix.AT_EMPTY_PATH); err != nil {
 			return err
 		}
 	}
-	want := found.Mode()
-	switch {
-	case found.IsDir():
+	want := st.Mode
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
 		want |= groupDir
-	case found.Mode().IsRegular():
+	case unix.S_IFREG:
 		want |= groupFile
 	default:
 		return nil
 	}
-	if gid(found) == group && want == found.Mode() {
+	if given && want == st.Mode {
 		return nil
 	}
-	return root.Chmod(path, want&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
-}
-
-func gid(found fs.FileInfo) int64 {
-	if sys, ok := found.Sys().(*syscall.Stat_t); ok {
-		return int64(sys.Gid)
-	}
-	return -1
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), want&^unix.S_IFMT)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // mountsAt lists the mount points at path and below it, innermost first. A path
@@ -21,6 +23,23 @@ func mountsAt(path string) ([]string, error) {
 		return nil, fmt.Errorf("read mounts: %w", err)
 	}
 	return parseMounts(string(table), path)
+}
+
+// unmountAll unmounts all at path and below it, and returns when nothing is mounted there.
+func unmountAll(path string) error {
+	there, err := mountsAt(path)
+	if err != nil {
+		return err
+	}
+	for _, at := range there {
+		if err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("unmount %s: %w", at, err)
+		}
+	}
+	if there, err = mountsAt(path); err != nil || len(there) > 0 {
+		return errors.Join(err, fmt.Errorf("still mounted: %q", there))
+	}
+	return nil
 }
 
 // parseMounts reads the fifth field of each line of a mountinfo table.

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,6 +33,8 @@ type note struct {
 // left reads the note of the volume at bin, with what remains now. It is written anew in a
 // new boot, and from time to time.
 func (v *Volumes) left(root *os.Root, bin string) (note, error) {
+	v.notes.Lock() // sessions and erasures look at once, and each may write
+	defer v.notes.Unlock()
 	var n note
 	content, err := root.ReadFile(filepath.Join(bin, noteFile))
 	if err == nil {
@@ -62,21 +63,5 @@ func (v *Volumes) writeNote(root *os.Root, dir string, n note) error {
 	if err != nil {
 		return err
 	}
-	return put(root, dir, noteTemp, noteFile, content)
-}
-
-// put writes a file whole and durably, or not at all.
-func put(root *os.Root, dir, temp, name string, content []byte) error {
-	f, err := root.OpenFile(filepath.Join(dir, temp), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(content, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := root.Rename(filepath.Join(dir, temp), filepath.Join(dir, name)); err != nil {
-		return err
-	}
-	return syncDir(root, dir)
+	return v.put(root, dir, noteTemp, noteFile, content)
 }

@@ -42,10 +42,10 @@ func readOwner(root *os.Root, place string) (owner, error) {
 }
 
 // writeOwner writes the owner file whole and durably, or not at all.
-func writeOwner(root *os.Root, place string, o owner) error {
+func (d durable) writeOwner(root *os.Root, place string, o owner) error {
 	content, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	return put(root, place, ownerTemp, ownerFile, content)
+	return d.put(root, place, ownerTemp, ownerFile, content)
 }

@@ -33,7 +33,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 		return err
 	}
 	defer root.Close()
-	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashIn(o.Class), string(o.Volume))
+	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashAt(o.Class), string(o.Volume))
 	stands, err := v.stands(root, place, want)
 	if err != nil {
 		return err
@@ -60,10 +60,10 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	if err := syncDir(root, filepath.Dir(bin)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := v.syncDir(root, filepath.Dir(bin)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := syncDir(root, filepath.Dir(place)); err != nil {
+	if err := v.syncDir(root, filepath.Dir(place)); err != nil {
 		return err
 	}
 	if err := v.step("remove note"); err != nil {
@@ -72,7 +72,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 	if err := root.Remove(filepath.Join(place, noteFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(root, place)
+	return v.syncDir(root, place)
 }
 
 // openFor checks an order and opens the directory of its class.
@@ -118,7 +118,7 @@ func (v *Volumes) inTrash(root *os.Root, place, bin string, want owner) error {
 
 // makeRoom makes what is above place, and removes an empty directory there.
 func (v *Volumes) makeRoom(root *os.Root, place string) error {
-	if err := makeDirs(root, filepath.Dir(place)); err != nil {
+	if err := v.makeDirs(root, filepath.Dir(place)); err != nil {
 		return err
 	}
 	for _, path := range []string{filepath.Join(place, ownerTemp), place} {

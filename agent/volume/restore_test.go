@@ -112,7 +112,7 @@ func TestNothingIsMovedOverWhatStandsInItsPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer root.Close()
-			if err := writeOwner(root, filepath.Join(trashDir, string(data.ID)), owner{Cluster: "another"}); err != nil {
+			if err := l.agent().writeOwner(root, filepath.Join(trashDir, string(data.ID)), owner{Cluster: "another"}); err != nil {
 				t.Fatal(err)
 			}
 		}},

@@ -91,12 +91,15 @@ func mountMemory(path string, sizeBytes int64) (bool, error) {
 
 // RemoveScratch implements runtime.Volumes. It fails while something is in use (a
 // shell that stands in it, say) and may be repeated.
-func (v *Volumes) RemoveScratch(_ context.Context, id spec.Identity) error {
+func (v *Volumes) RemoveScratch(ctx context.Context, id spec.Identity) error {
 	if err := checkIdentity(id); err != nil {
 		return fmt.Errorf("remove scratch of %s: %w", id, err)
 	}
+	if err := v.removeSubPaths(id); err != nil { // first: they show what is in the others
+		return fmt.Errorf("remove subPath mounts of %s: %w", id, err)
+	}
 	for _, top := range []string{v.memory, v.scratch} {
-		if err := removeTree(top, scratchOf(id)); err != nil {
+		if err := removeTree(ctx, top, scratchOf(id)); err != nil {
 			return fmt.Errorf("remove scratch of %s: %w", id, err)
 		}
 	}
@@ -105,26 +108,16 @@ func (v *Volumes) RemoveScratch(_ context.Context, id spec.Identity) error {
 
 // removeTree unmounts all at and below place, and deletes it once nothing is mounted
 // there: a deletion must not reach into what is.
-func removeTree(top, place string) error {
-	path := filepath.Join(top, place)
-	there, err := mountsAt(path)
-	if err != nil {
+func removeTree(ctx context.Context, top, place string) error {
+	if err := unmountAll(filepath.Join(top, place)); err != nil {
 		return err
-	}
-	for _, at := range there {
-		if err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("unmount %s: %w", at, err)
-		}
-	}
-	if there, err = mountsAt(path); err != nil || len(there) > 0 {
-		return errors.Join(err, fmt.Errorf("still mounted: %q", there))
 	}
 	root, err := os.OpenRoot(top)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return root.RemoveAll(place)
+	return eraseTree(ctx, root, place)
 }
 
 // Clean implements runtime.Volumes, by the kernel's own list of mounts.
@@ -132,7 +125,7 @@ func (v *Volumes) Clean(_ context.Context, id spec.Identity) (bool, error) {
 	if err := checkIdentity(id); err != nil {
 		return false, fmt.Errorf("look for mounts of %s: %w", id, err)
 	}
-	for _, top := range []string{v.memory, v.scratch} {
+	for _, top := range []string{v.subpaths, v.memory, v.scratch} {
 		there, err := mountsAt(filepath.Join(top, scratchOf(id)))
 		if err != nil {
 			return false, fmt.Errorf("look for mounts of %s: %w", id, err)

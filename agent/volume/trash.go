@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,9 +30,9 @@ func placeOf(id spec.Identity, claim spec.ClaimName) string {
 	return filepath.Join(string(id.Namespace), string(id.Set), string(claim)+"-"+strconv.Itoa(id.Ordinal))
 }
 
-// trashIn is the directory of this node's trash in that of a storage class: on a shared one
+// trashAt is the directory of this node's trash in that of a storage class: on a shared one
 // each node has its own, for it counts how long what it gave up lies there.
-func (v *Volumes) trashIn(class string) string {
+func (v *Volumes) trashAt(class string) string {
 	if slices.Contains(v.shared, class) {
 		return trashDir + "-" + string(v.node)
 	}
@@ -53,7 +54,7 @@ func (v *Volumes) reclaim(o spec.VolumeOrder) error {
 		return err
 	}
 	defer root.Close()
-	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashIn(o.Class), string(o.Volume))
+	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashAt(o.Class), string(o.Volume))
 	stands, err := v.stands(root, place, want)
 	if err != nil {
 		if v.inTrash(root, place, bin, want) == nil {
@@ -67,7 +68,7 @@ func (v *Volumes) reclaim(o spec.VolumeOrder) error {
 	if err := unmounted(filepath.Join(root.Name(), place)); err != nil {
 		return err
 	}
-	if err := makeDirs(root, filepath.Dir(bin)); err != nil {
+	if err := v.makeDirs(root, filepath.Dir(bin)); err != nil {
 		return err
 	}
 	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}
@@ -91,7 +92,7 @@ func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(root, filepath.Dir(bin)), syncDir(root, filepath.Dir(place)))
+	return errors.Join(v.syncDir(root, filepath.Dir(bin)), v.syncDir(root, filepath.Dir(place)))
 }
 
 // unmounted refuses a directory at or below which something is mounted.
@@ -103,31 +104,45 @@ func unmounted(path string) error {
 	return err
 }
 
-// Trash implements runtime.Volumes. A class whose directory is not there is left out.
+// Trash implements runtime.Volumes. Nothing is known either of a class that was used by
+// this node and is not declared any more.
 func (v *Volumes) Trash(ctx context.Context) ([]runtime.Trashed, error) {
 	var out []runtime.Trashed
-	for class := range v.classes {
-		root, err := v.open(class)
-		if errors.Is(err, runtime.ErrNotFound) {
-			continue
+	used, err := v.records.names(disksDir)
+	errs := []error{err}
+	for _, class := range used {
+		if _, declared := v.classes[class]; !declared {
+			errs = append(errs, fmt.Errorf("storage class %s is not declared any more", class))
 		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(v.classes)) {
+		found, err := v.trashIn(ctx, class)
 		if err != nil {
-			return nil, fmt.Errorf("list trash: %w", err)
-		}
-		found, err := v.trashOf(ctx, root, class)
-		if err = errors.Join(err, root.Close()); err != nil {
-			return nil, fmt.Errorf("list trash of class %s: %w", class, err)
+			errs = append(errs, fmt.Errorf("class %s: %w", class, err))
 		}
 		out = append(out, found...)
 	}
 	slices.SortFunc(out, func(a, b runtime.Trashed) int { return cmp.Compare(a.Volume, b.Volume) })
+	if err := errors.Join(errs...); err != nil {
+		return out, fmt.Errorf("list trash: %w", err)
+	}
 	return out, nil
 }
 
+func (v *Volumes) trashIn(ctx context.Context, class string) ([]runtime.Trashed, error) {
+	root, err := v.open(class)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return v.trashOf(ctx, root, class)
+}
+
 func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out []runtime.Trashed, err error) {
-	names, err := contents(root, v.trashIn(class))
+	names, err := contents(root, v.trashAt(class))
+	errs := []error{err}
 	for _, name := range names {
-		bin := filepath.Join(v.trashIn(class), name)
+		bin := filepath.Join(v.trashAt(class), name)
 		o, err := readOwner(root, bin)
 		id, begun := strings.CutPrefix(name, erasing)
 		switch {
@@ -135,20 +150,25 @@ func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out
 			if err := eraseTree(ctx, root, bin); err != nil {
 				return nil, err
 			}
-		case err != nil || o.Cluster != v.cluster || string(o.Volume) != id:
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: its owner file cannot be read: %w", bin, err))
+		case o.Cluster != v.cluster || string(o.Volume) != id:
 		case begun:
 			out = append(out, trashed(o, note{Class: class}))
 		default:
 			n, err := v.left(root, bin)
-			if n.Class = class; err == nil {
-				out = append(out, trashed(o, n))
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: how long it is to lie there cannot be read: %w", bin, err))
+				continue
 			}
+			n.Class = class
+			out = append(out, trashed(o, n))
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
-	return out, err
+	return out, errors.Join(errs...)
 }
 
 func trashed(o owner, n note) runtime.Trashed {
@@ -177,8 +197,12 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 		return err
 	}
 	defer root.Close()
-	bin, end := filepath.Join(v.trashIn(class), string(id)), filepath.Join(v.trashIn(class), erasing+string(id))
+	bin, end := filepath.Join(v.trashAt(class), string(id)), filepath.Join(v.trashAt(class), erasing+string(id))
 	if _, err := root.Lstat(bin); err == nil {
+		if o, err := readOwner(root, bin); err != nil || o.Cluster != v.cluster || o.Volume != id {
+			return errors.Join(fmt.Errorf("%w: the owner file of %s is not that of this volume; nothing was touched; move that directory away",
+				runtime.ErrForeign, filepath.Join(root.Name(), bin)), err)
+		}
 		n, err := v.left(root, bin)
 		if err != nil {
 			return err
@@ -196,7 +220,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 		return err
 	}
 	if _, err := root.Lstat(end); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return v.records.remove(madeDir, string(id))
 	}
 	for _, part := range []string{dataDir, noteFile, "."} { // whose it was goes last
 		if err := v.step("erase " + part); err != nil {
@@ -206,28 +230,8 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 			return err
 		}
 	}
-	return syncDir(root, v.trashIn(class))
-}
-
-// eraseTree deletes path and all below it, following no link; absent is no error.
-func eraseTree(ctx context.Context, root *os.Root, path string) error {
-	found, err := root.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err := v.syncDir(root, v.trashAt(class)); err != nil {
 		return err
 	}
-	if found.IsDir() {
-		names, err := contents(root, path)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if err := errors.Join(ctx.Err(), eraseTree(ctx, root, filepath.Join(path, name))); err != nil {
-				return err
-			}
-		}
-	}
-	return root.RemoveAll(path) // also the unfinished owner file that contents leaves out
+	return v.records.remove(madeDir, string(id))
 }

@@ -6,12 +6,18 @@
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/data/        what is mounted
 //	<class>/<namespace>/<set>/<claim>-<ordinal>/…                   of a declared storage class
 //	<root>/volumes/.trash/<volume id>/                              given up; <class>/.trash likewise
+//	<class>/.stead-disk                                             which disk this is
+//	<root>/disks/<class>.json                                       which disk the class is on
+//	<root>/made/<volume id>.json                                    the volume was made
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
+//	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
 //
 // The owner file stands beside the data, so that no database ever meets it.
 // Containers see only what lies below data or a scratch directory; every path is
-// walked with os.Root, so a symbolic link that one left there leads nowhere else.
+// walked with os.Root or from descriptor to descriptor, so a symbolic link that one left
+// there leads nowhere else, and what a container is shown by subPath is mounted by
+// descriptor.
 package volume
 
 import (
@@ -19,6 +25,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
@@ -29,7 +36,8 @@ import (
 type Config struct {
 	// Root is the agent's directory on disk.
 	Root string
-	// RunDir is the agent's directory on tmpfs; scratch in memory is mounted below it.
+	// RunDir is the agent's directory on tmpfs; scratch in memory and subPaths are
+	// mounted below it.
 	RunDir string
 	// Classes are the directories of storage classes, absolute and none inside another.
 	// spec.LocalClass is <root>/volumes unless it is named here. A directory that is
@@ -49,15 +57,19 @@ type Config struct {
 
 // Volumes is the body of runtime.Volumes on directories of this host.
 type Volumes struct {
-	cluster string
-	classes map[string]string // directory by storage class
-	shared  []string
-	node    spec.NodeName
-	scratch string // <root>/scratch
-	memory  string // <run>/scratch
-	boot    spec.BootID
-	clock   func() time.Duration
-	step    func(what string) error // tests fail here
+	durable
+	cluster  string
+	classes  map[string]string // directory by storage class
+	shared   []string
+	node     spec.NodeName
+	scratch  string // <root>/scratch
+	memory   string // <run>/scratch
+	subpaths string // <run>/subpath
+	records  records
+	notes    sync.Mutex // of the trash, while one is read and written
+	boot     spec.BootID
+	clock    func() time.Duration
+	step     func(what string) error // tests fail here
 }
 
 var _ runtime.Volumes = (*Volumes)(nil)
@@ -68,6 +80,7 @@ func New(config Config) (*Volumes, error) {
 		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
 	}
 	v := &Volumes{
+		durable: durable{(*os.File).Sync},
 		cluster: config.ClusterID, shared: config.Shared, node: config.Node, boot: config.Boot, clock: config.Clock,
 		step: func(string) error { return nil },
 	}
@@ -82,6 +95,7 @@ func New(config Config) (*Volumes, error) {
 		{&local, local},
 		{&v.scratch, filepath.Join(config.Root, "scratch")},
 		{&v.memory, filepath.Join(config.RunDir, "scratch")},
+		{&v.subpaths, filepath.Join(config.RunDir, "subpath")},
 	} {
 		if err := os.MkdirAll(d.dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make volumes: %w", err)
@@ -95,6 +109,9 @@ func New(config Config) (*Volumes, error) {
 		}
 	}
 	var err error
+	if v.records, err = openRecords(config.Root, v.durable); err != nil {
+		return nil, fmt.Errorf("make volumes: %w", err)
+	}
 	v.classes, err = classes(config.Classes, local)
 	if err != nil {
 		return nil, fmt.Errorf("make volumes: %w", err)

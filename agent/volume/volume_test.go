@@ -74,7 +74,7 @@ func TestAVolumeIsMadeOnceAndFoundAgain(t *testing.T) {
 func TestAUsedVolumeThatIsGoneIsNotMadeAnew(t *testing.T) {
 	for name, lose := range map[string]func(v *Volumes) string{
 		"never seen on this host": func(v *Volumes) string { return "" },
-		"all of it gone":          func(v *Volumes) string { return v.classes["local"] },
+		"all of it gone":          func(v *Volumes) string { return filepath.Join(v.classes["local"], "default") },
 		"its place gone":          func(v *Volumes) string { return filepath.Join(v.classes["local"], "default/db/data-0") },
 		"its data gone":           func(v *Volumes) string { return filepath.Join(v.classes["local"], "default/db/data-0/data") },
 	} {
@@ -85,9 +85,9 @@ func TestAUsedVolumeThatIsGoneIsNotMadeAnew(t *testing.T) {
 				if err := os.RemoveAll(lost); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.MkdirAll(v.classes["local"], 0o700); err != nil {
-					t.Fatal(err)
-				}
+			}
+			if _, err := v.Trash(t.Context()); err != nil { // marks the disk
+				t.Fatal(err)
 			}
 			before := below(t, v.classes["local"])
 			_, err := v.Ensure(t.Context(), db0, data, false, nil)
@@ -194,6 +194,7 @@ func TestACrashWhileItIsMadeIsFinishedLater(t *testing.T) {
 			if err := undo(filepath.Dir(path)); err != nil {
 				t.Fatal(err)
 			}
+			forget(t, v) // the crash came before it was noted
 			if again := ensure(t, v, true); again != path {
 				t.Errorf("made at %s, want %s", again, path)
 			}
@@ -220,5 +221,22 @@ func TestNamesThatAreNoPathElementsAreRefused(t *testing.T) {
 	}
 	if _, err := v.Ensure(t.Context(), db0, spec.MemberVolume{Claim: "../x", ID: "1"}, true, nil); err == nil {
 		t.Error("claim ../x was made")
+	}
+}
+
+// forget takes away all that was noted below the root: as with volumes that an earlier
+// version made.
+func forget(t *testing.T, v *Volumes) {
+	t.Helper()
+	for _, kind := range []string{madeDir, disksDir} {
+		names, err := v.records.names(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := v.records.remove(kind, name); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -39,6 +39,33 @@ func TestBeingAvailableIsReported(t *testing.T) {
 	})
 }
 
+func TestTheReportSaysThatTheMemberWasReadyInThisLife(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := &tellProber{now: probe.Health{Started: true}}
+		n.prober = p
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		want := func(ready, once bool) {
+			t.Helper()
+			time.Sleep(time.Second)
+			if r := n.reports[len(n.reports)-1]; r.Ready != ready || r.ReadyOnce != once {
+				t.Fatalf("got ready %v, once %v; want %v, %v", r.Ready, r.ReadyOnce, ready, once)
+			}
+		}
+		want(false, false)
+		p.tell(probe.Health{Started: true, Ready: true})
+		want(true, true)
+		p.tell(probe.Health{Started: true})
+		want(false, true)
+		n.kill() // the next agent knows it
+		n.run()
+		p.tell(probe.Health{Started: true, Message: "not yet"})
+		want(false, true)
+		n.w.Tell(with(life(6, spec.GoalRun), probed))
+		want(false, false)
+	})
+}
+
 func TestAnAdoptedMemberStaysReadyAndKeepsItsCounts(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		p := &tellProber{now: probe.Health{Started: true, Ready: true}}
@@ -76,6 +103,8 @@ func (p *silentProber) Probe(ctx context.Context, t probe.Target, _ func(probe.H
 	<-ctx.Done()
 }
 
+// An agent that begins while the runtime is away leaves what was told to stand for a while
+// only: the member may have ended meanwhile.
 func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
@@ -93,6 +122,10 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 				t.Fatalf("said not ready of what it cannot see: %+v", r)
 			}
 		}
+		time.Sleep(blindTime)
+		n.wantLast("not ready, for nobody can see it", func(r spec.Report) bool {
+			return !r.Ready && r.ReadyOnce && r.Phase == spec.PhaseRunning && r.Cause == step.CauseRuntimeUnavailable
+		})
 		n.host.Down(false)
 		time.Sleep(5 * time.Second)
 		n.wantLast("ready", func(r spec.Report) bool { return r.Ready && r.Cause == "" })

@@ -25,9 +25,11 @@ type box struct {
 	unborn bool      // it was lost between its creation and the first look that saw it run
 	ours   bool      // started by this worker, not adopted
 	since  time.Time // it was seen running since
-	mute   time.Time // its logger was seen dead since; zero: it is not
-	due    time.Time // its back-off, which lasted wait, is over
-	wait   time.Duration
+	// crowded: it was seen since to have been refused a process.
+	crowded time.Time
+	mute    time.Time // its logger was seen dead since; zero: it is not
+	due     time.Time // its back-off, which lasted wait, is over
+	wait    time.Duration
 	// unhealthy: its probes gave it up; it was asked to end, until deadline.
 	unhealthy bool
 	deadline  time.Time
@@ -65,7 +67,10 @@ func (b *box) unwatch() {
 
 // see takes in what the runtime says of a container of the life, or of a spent one
 // that is still to be cleared away.
-func (w *Worker) see(b *box, st runtime.Status) {
+func (w *Worker) see(ctx context.Context, b *box, st runtime.Status) {
+	if st.Refused > b.status.Refused {
+		b.crowded = time.Now()
+	}
 	b.status = st
 	if st.Token != w.token {
 		b.unwatch()
@@ -97,7 +102,7 @@ func (w *Worker) see(b *box, st runtime.Status) {
 	switch {
 	case st.Attempt >= b.Attempt:
 		b.Attempt = st.Attempt
-		w.countEnd(b, endCause(b, st), st.Exit)
+		w.countEnd(b, w.endOf(ctx, b, st), st.Exit)
 	case b.due.IsZero() && b.Streak > 1: // counted by the agent before this one
 		b.wait = delay(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, b.Streak-1)
 		b.due = time.Now().Add(b.wait)
@@ -107,17 +112,29 @@ func (w *Worker) see(b *box, st runtime.Status) {
 // ending says why a container ended: a word and a sentence.
 type ending struct{ cause, message string }
 
-func endCause(b *box, st runtime.Status) ending {
-	name := st.ID.Name
+func (w *Worker) ending(b *box, st runtime.Status) ending {
 	switch {
 	case b.unhealthy:
 		return ending{step.CauseUnhealthy, b.Message}
 	case st.State == runtime.Lost || st.Exit.Unknown:
-		return ending{"Lost", fmt.Sprintf("container %s ended and nobody saw how", name)}
+		return ending{"Lost", "it ended, and its exit code is not known"}
+	case st.Exit.OOM && !w.limited(st.ID.Name):
+		return ending{"OOMKilled", "it was killed by the kernel, for the members of this host together used all the memory they may; " +
+			"it has no limit of its own: write resources.limits.memory for those that use most, or move members away"}
 	case st.Exit.OOM:
-		return ending{"OOMKilled", fmt.Sprintf("container %s used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less", name)}
+		return ending{"OOMKilled", "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
 	}
-	return ending{"Exited", fmt.Sprintf("container %s exited with code %d", name, st.Exit.Code)}
+	return ending{"Exited", fmt.Sprintf("exited with code %d", st.Exit.Code)}
+}
+
+// limited: the container has a limit of memory of its own.
+func (w *Worker) limited(name string) bool {
+	c := w.container(name)
+	if c == nil {
+		return true
+	}
+	_, has := c.Resources.Limits["memory"]
+	return has
 }
 
 // countEnd counts the end of an attempt: the first restart is at once, those after

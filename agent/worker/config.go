@@ -36,9 +36,11 @@ type Config struct {
 	// Report takes what was seen of a life; it must not block.
 	Report func(spec.Report)
 	// Seq gives the next sequence of a report; it grows also over a restart of the agent.
-	Seq  func() int64
-	Node files.Node
-	Boot spec.BootID
+	Seq func() int64
+	// Epoch is the newest epoch of which this node has heard.
+	Epoch func() int64
+	Node  files.Node
+	Boot  spec.BootID
 	// Root holds the logs, RunDir (tmpfs) what lasts until the next boot.
 	Root, RunDir string
 	// Clock is the time since boot: it goes on over a restart of the agent and does
@@ -66,6 +68,8 @@ type Tuning struct {
 	Renew time.Duration // 1s
 	// Operation and Pull bound one operation and one pull of an image.
 	Operation, Pull time.Duration // 2m, 30m
+	// Place is how long one start may keep others waiting (Config.Starts).
+	Place time.Duration // 1m
 	// LogBytes and LogFiles are the size at which a log is rotated and how many stay.
 	LogBytes int64 // 10 MiB
 	LogFiles int   // 5
@@ -90,6 +94,7 @@ func (t Tuning) Filled() Tuning {
 	orDuration(&t.Renew, time.Second)
 	orDuration(&t.Operation, 2*time.Minute)
 	orDuration(&t.Pull, 30*time.Minute)
+	orDuration(&t.Place, time.Minute)
 	if t.LogBytes == 0 {
 		t.LogBytes = 10 << 20
 	}

@@ -26,7 +26,7 @@ func (w *Worker) do(ctx context.Context, op step.Op, repeats int) {
 		if !w.queue(ctx) {
 			return
 		}
-		defer w.leave()
+		defer w.lend(op)()
 	}
 	if op.Kind == step.EnsureImage {
 		bound = w.c.Tuning.Pull

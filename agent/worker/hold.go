@@ -22,6 +22,7 @@ const (
 	causeLedger       = "LedgerError"
 	causeStop         = "StopError"
 	causeNotReady     = "NotReady"
+	causeProcesses    = "ProcessLimit"
 	// causeDeadline: a guarded life is over, for its node was not confirmed in time.
 	causeDeadline = "DeadlinePassed"
 )

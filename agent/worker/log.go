@@ -1,10 +1,14 @@
 package worker
 
 import (
+	"context"
 	"path/filepath"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stead-project/stead/agent/logs"
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 )
 
@@ -30,6 +34,38 @@ func (w *Worker) hear(b *box) {
 	case b.mute.IsZero():
 		b.mute = time.Now()
 	}
+}
+
+// The bounds of what an ended container's log adds to the message about its end.
+const (
+	lastLineWait  = 300 * time.Millisecond // for the logger to write what it has read
+	lastLineBytes = 200
+)
+
+// endOf says why a container ended, with the last line that it wrote: most programs
+// say there what they lack.
+func (w *Worker) endOf(ctx context.Context, b *box, st runtime.Status) ending {
+	e := w.ending(b, st)
+	if e.cause != "Exited" || w.order == step.OrderStop {
+		return e
+	}
+	run := logs.RunName(st.Token.Epoch, st.Token.Number, st.Attempt)
+	line := logs.LastLine(ctx, w.logDir(st.ID.Name), run, lastLineWait)
+	if line != "" {
+		e.message += "; its last line: " + strconv.Quote(cut(line, lastLineBytes))
+	}
+	return e
+}
+
+// cut is the beginning of text, at most so many bytes, whole characters only.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
 }
 
 // isMute: it runs, and its logger has been dead for a while.

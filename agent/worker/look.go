@@ -24,7 +24,7 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 		return wanted, s
 	}
 	if w.life != nil {
-		wanted.OtherBoot = w.life.Member.Boot != w.c.Boot
+		wanted.OtherBoot, wanted.Restored = w.life.Member.Boot != w.c.Boot, w.token.Epoch < w.c.Epoch()
 	}
 	if w.order == step.OrderStop {
 		w.keepStop()
@@ -89,6 +89,7 @@ func (w *Worker) turnTo(token spec.Token) {
 	w.token, w.state = token, state{}
 	w.prepared, w.boxes, w.held = prepared{}, map[string]*box{}, map[holdKey]*hold{}
 	w.stopAt, w.dirty, w.sighted, w.last, w.strange = time.Time{}, true, false, nil, ""
+	w.turned = w.c.Clock()
 	if err := load(&w.state, w.statePath); err != nil || w.state.Token != token {
 		w.state = state{Token: token}
 	}
@@ -133,6 +134,9 @@ func (w *Worker) takeKicks() {
 	}
 	if k.repair && w.prepared.network && w.anyStarted() {
 		w.prepared.network, w.prepared.files = false, false
+	}
+	if k.files {
+		w.tryRepaired()
 	}
 	if k.files && w.renew.IsZero() {
 		w.renew = w.wrote.Add(w.renewAfter())
@@ -195,7 +199,7 @@ func (w *Worker) lookAtContainers(ctx context.Context) {
 			strange = fmt.Sprintf("container %s of token %s stands here, which this node's ledger does not know", name, st.Token)
 			continue
 		}
-		w.see(w.box(name), st)
+		w.see(ctx, w.box(name), st)
 	}
 	w.setAway(false)
 	w.strange, w.dirty, w.sighted = strange, false, true
@@ -227,7 +231,7 @@ func (w *Worker) seenContainers() []step.Container {
 		b := w.box(name)
 		out = append(out, step.Container{
 			Name: name, State: b.seen, Loaded: b.seen == step.Created && b.status.Loaded, Unborn: b.unborn, Image: b.image, Due: !now.Before(b.due),
-			Cause: b.Cause, Message: b.waitMessage(now), Unhealthy: b.unhealthy,
+			Cause: b.Cause, Message: inContainer(name, b.waitMessage(now)), Unhealthy: b.unhealthy,
 			Ending: !b.deadline.IsZero(), Overdue: !b.deadline.IsZero() && !now.Before(b.deadline),
 		})
 	}
@@ -258,14 +262,6 @@ func (w *Worker) seeClean(ctx context.Context, s step.Seen) bool {
 		w.left.scratch = true
 	}
 	return err == nil && clean
-}
-
-// missing is the sentence about what containers need and the server has not told.
-func (w *Worker) missing() string {
-	if _, ok := w.c.Picture(w.id.Ref()); !ok {
-		return "the server has not told of the set yet"
-	}
-	return files.Missing(w.life, w.c.Node, w.c.Find)
 }
 
 // grace is the time between the stop signal and the kill.

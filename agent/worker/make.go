@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
@@ -23,8 +22,16 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 	if w.life.Member.Bound > 0 {
 		log.Guard = w.c.Guard.Record(w.id)
 	}
+	subPaths := map[int]string{}
+	for _, s := range files.SubPaths(w.life, c, w.prepared.dirs) {
+		path, err := w.c.Volumes.SubPath(ctx, s)
+		if err != nil {
+			return err
+		}
+		subPaths[s.Index] = path
+	}
 	desc, err := files.Build(w.life, c, w.c.Node, w.c.Find, files.Parts{
-		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs, Log: log,
+		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs, SubPaths: subPaths, Log: log,
 	})
 	if err != nil {
 		return err
@@ -43,6 +50,7 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 		return err
 	}
 	b.seen, b.broken = step.Created, false
+	b.Sources = files.Fingerprint(w.life, w.c.Node, w.c.Find)
 	return nil
 }
 
@@ -102,9 +110,6 @@ func (w *Worker) ensureVolumes(ctx context.Context) error {
 		}
 		dirs[v.Name] = dir
 	}
-	if err := files.MakeSubPaths(w.life, dirs, group); err != nil {
-		return err
-	}
 	w.prepared.volumes, w.prepared.dirs = true, dirs
 	return nil
 }
@@ -126,8 +131,7 @@ func (w *Worker) attach(ctx context.Context) error {
 	return err
 }
 
-// writeFiles shows the member what is known now. A ConfigMap that has gone away
-// since the life began leaves the old files in place and is told as a cause.
+// writeFiles shows the member what is known now.
 func (w *Worker) writeFiles() error {
 	w.wrote = time.Now()
 	if err := files.WriteMember(w.place, w.life, w.c.Node); err != nil {
@@ -146,18 +150,8 @@ func (w *Worker) writeFiles() error {
 			return err
 		}
 	}
-	media, err := files.MediaOf(w.life, w.c.Find)
-	if err != nil {
+	if err := w.writeMedia(); err != nil {
 		return err
-	}
-	var group *int64
-	if sc := w.life.Template.Spec.SecurityContext; sc != nil {
-		group = sc.FSGroup
-	}
-	for _, m := range media {
-		if err := files.WriteMedia(filepath.Join(w.place.Media, m.Name), m, group); err != nil {
-			return err
-		}
 	}
 	w.prepared.files = true
 	return nil

@@ -1,8 +1,11 @@
 package worker
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -24,5 +27,56 @@ func TestAContainerWaitsForAPlaceAndAStopDoesNot(t *testing.T) {
 		if len(n.starts) != 0 {
 			t.Error("it keeps the place")
 		}
+	})
+}
+
+// Whatever blocks it heeds no context, as a system call on a disk that hangs.
+func TestAnOperationThatHangsGivesItsPlaceBack(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.starts = make(chan struct{}, 1)
+		goOn := make(chan struct{})
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if c.Op == "Create" {
+				<-goOn
+			}
+			return nil
+		})
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		time.Sleep(59 * time.Second)
+		if len(n.starts) != 1 {
+			t.Fatal("it has no place")
+		}
+		time.Sleep(2 * time.Second)
+		n.wantLast("what is wrong", func(r spec.Report) bool { return r.Cause == causeStart && !r.Ready })
+		if len(n.starts) != 0 {
+			t.Fatal("it keeps others waiting")
+		}
+		n.w.Tell(life(5, spec.GoalStop)) // is not answered before it is certain what became of it
+		time.Sleep(time.Hour)
+		n.wantLast("no end", func(r spec.Report) bool { return r.Cause == causeStart && r.Phase == spec.PhasePreparing })
+		close(goOn)
+		n.wantStopped(tok(5))
+		n.wantStarts(tok(5), 0)
+		if left, _ := n.host.List(t.Context()); len(left) != 0 {
+			t.Errorf("left behind: %+v", left)
+		}
+		if len(n.starts) != 0 {
+			t.Error("a place is taken that nobody has")
+		}
+	})
+}
+
+func TestAContainerThatWasRefusedProcessesIsToldAndRunsOn(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.host.Refuse(cid, 3)
+		time.Sleep(31 * time.Second) // until it is looked at again
+		n.wantLast("the limit", func(r spec.Report) bool { return r.Cause == causeProcesses && r.Ready })
+		time.Sleep(6 * time.Minute)
+		n.wantLast("nothing any more", func(r spec.Report) bool { return r.Cause == "" && r.Ready })
+		n.wantStarts(tok(5), 1)
 	})
 }

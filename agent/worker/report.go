@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,21 +13,31 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// blindTime is how long what an earlier agent told of a life is left to stand while the
+// runtime does not answer this one. Then it is not ready, as far as anybody knows.
+const blindTime = time.Minute
+
 // report tells what was seen of the life, when it differs from what was told last.
 func (w *Worker) report(op step.Op) {
 	if w.token.IsZero() || w.standing == step.Spent || w.standing == step.Closed {
 		return
 	}
-	if w.away && !w.sighted {
+	blind := w.away && !w.sighted
+	if blind && w.c.Clock()-w.turned < blindTime {
 		return // nothing was seen yet: what was last told stands
 	}
-	w.advance(op)
-	w.updateReady()
+	if !blind {
+		w.advance(op)
+		w.updateReady()
+	}
 	r := spec.Report{
 		ID: w.id, Token: w.token, Node: w.c.Node.Name,
-		Phase: w.state.Phase, Bound: w.bound(), Ready: w.state.Ready, Containers: w.containerReports(),
+		Phase: cmp.Or(w.state.Phase, spec.PhaseAssigned), Bound: w.bound(), Ready: w.state.Ready, ReadyOnce: w.state.ReadyOnce, Containers: w.containerReports(),
 	}
-	if w.state.Ready {
+	if blind {
+		r.Ready = false
+	}
+	if r.Ready {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince
 	}
 	r.Cause, r.Message = w.trouble(op)
@@ -123,16 +134,36 @@ func (w *Worker) trouble(op step.Op) (cause, message string) {
 				"and is lost until it is restarted", name)
 		}
 	}
-	if w.state.Ready || w.order == step.OrderStop {
+	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
+		if b := w.boxes[name]; b.seen == step.Running && !b.crowded.IsZero() && time.Since(b.crowded) < crowdedTime {
+			return causeProcesses, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
+				"the host together have, and was refused more; see --max-processes of the agent", name)
+		}
+	}
+	if w.order == step.OrderStop {
 		return "", ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if b := w.boxes[name]; b.Cause != "" {
-			return b.Cause, fmt.Sprintf("container %s: %s", name, b.Message)
+		if b := w.boxes[name]; b.Cause != "" && !w.state.Ready {
+			return b.Cause, inContainer(name, b.Message)
 		}
+	}
+	if w.gone != "" {
+		return causeConfigGone, w.gone
 	}
 	return "", ""
 }
+
+// inContainer names the container that a message is about.
+func inContainer(name, message string) string {
+	if message == "" {
+		return ""
+	}
+	return "container " + name + ": " + message
+}
+
+// crowdedTime is how long it is told that a container was refused a process.
+const crowdedTime = 5 * time.Minute
 
 func (w *Worker) containerReports() []spec.ContainerReport {
 	if w.life == nil {
@@ -210,6 +241,10 @@ func (w *Worker) reportEnd() {
 		r.Message = messageSpent
 	case cause == ledger.CauseRefused:
 		r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
+		if w.token.Epoch < w.c.Epoch() {
+			r.Cause, r.Message = "Restored", "the store was restored since the member was assigned to this node; nothing was started"
+			break
+		}
 		r.Message = "the node was booted since the member was assigned to it; nothing was started"
 	case cause == ledger.CauseReboot:
 		r.Cause, r.Message = "Reboot", "the node was booted; nothing of the member is left"

@@ -22,8 +22,10 @@ type state struct {
 	ReadySince time.Duration `json:"readySince,omitempty"`
 	ReadyOnce  bool          `json:"readyOnce,omitempty"`
 	// Signalled: the stop signal was sent.
-	Signalled bool                      `json:"signalled,omitempty"`
-	Boxes     map[string]containerState `json:"containers,omitempty"`
+	Signalled bool `json:"signalled,omitempty"`
+	// Media: the files of all ConfigMap and Secret volumes were written in this life.
+	Media bool                      `json:"media,omitempty"`
+	Boxes map[string]containerState `json:"containers,omitempty"`
 }
 
 // containerState outlives the container, which a restart in place removes.
@@ -37,6 +39,8 @@ type containerState struct {
 	// Started and Ready is what the probes last said of this attempt.
 	Started bool `json:"started,omitempty"`
 	Ready   bool `json:"ready,omitempty"`
+	// Sources is files.Fingerprint as it was when the container was created last.
+	Sources string `json:"sources,omitempty"`
 }
 
 func (w *Worker) livePath() (dir, name string) {

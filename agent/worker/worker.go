@@ -43,13 +43,15 @@ type Worker struct {
 	boxes    map[string]*box
 	held     map[holdKey]*hold
 	strange  string
-	away     bool // the runtime did not answer
-	dirty    bool // containers must be looked at
-	sighted  bool // they were, at least once in this life
+	away     bool          // the runtime did not answer
+	dirty    bool          // containers must be looked at
+	sighted  bool          // they were, at least once in this life
+	turned   time.Duration // on Clock, when this life was first dealt with
 	looked   time.Time
 	stopAt   time.Time // when the grace is over
 	wrote    time.Time // files were written
 	renew    time.Time // when they are to be written again; zero: nothing changed
+	gone     string    // which ConfigMap or Secret went away since they were first written
 
 	guardWait bool // the watchdog must say something first
 }

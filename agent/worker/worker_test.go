@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,7 @@ type node struct {
 	start  time.Time
 	tuning Tuning
 	starts chan struct{} // places for starts; nil: any number
+	epoch  atomic.Int64  // the newest that the node has heard of
 
 	mu      sync.Mutex
 	picture bool
@@ -79,6 +81,7 @@ func (n *node) run() {
 		Seq:  func() int64 { n.mu.Lock(); defer n.mu.Unlock(); seq++; return starts<<32 + seq },
 		Node: files.Node{Name: "n1", Gateway: "169.254.1.1"}, Boot: n.boot,
 		Root: n.dir, RunDir: filepath.Join(n.dir, "run-"+string(n.boot)),
+		Epoch:  func() int64 { return n.epoch.Load() },
 		Clock:  func() time.Duration { return time.Since(n.start) },
 		Tuning: n.tuning.Filled(), Logger: slog.New(slog.DiscardHandler),
 	}

@@ -26,6 +26,7 @@ import (
 func agentCommand() *cobra.Command {
 	var (
 		o     hostOptions
+		token tokenOptions
 		level string
 	)
 	cmd := &cobra.Command{
@@ -35,7 +36,7 @@ func agentCommand() *cobra.Command {
 members running; the next one on the same --root takes them up again, and
 'stead agent purge' ends them.`,
 		Example: `  stead agent --server unix:///run/stead/stead.sock --node host-a
-  stead agent --join 10.0.0.1:7443,10.0.0.2:7443 --token TOKEN`,
+  stead agent --join 10.0.0.1:7443,10.0.0.2:7443 --token-file /root/token`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := cmd.Flags().GetString("server")
@@ -46,15 +47,18 @@ members running; the next one on the same --root takes them up again, and
 			if err != nil {
 				return err
 			}
-			if o.Token != "" && len(o.Join) == 0 {
-				return usageError{errors.New("--token needs --join HOST:PORT")}
+			if (token.token != "" || token.file != "") && len(o.Join) == 0 {
+				return usageError{errors.New("a join token needs --join HOST:PORT")}
+			}
+			if o.Token, err = token.read(cmd.InOrStdin()); err != nil {
+				return err
 			}
 			return runAgent(cmd.Context(), o, func(context.Context) (*grpc.ClientConn, error) { return dialSocket(server) }, log)
 		},
 	}
 	agentFlags(cmd, &o)
 	cmd.Flags().StringSliceVar(&o.Join, "join", nil, "HOST:PORT of servers on other hosts, in place of a socket on this one (repeatable)")
-	cmd.Flags().StringVar(&o.Token, "token", "", "join token, for the first start; made by 'stead token create'")
+	token.flags(cmd.Flags())
 	cmd.Flags().StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
 	logFlag(cmd.Flags(), &level)
 	var p hostOptions
@@ -69,7 +73,7 @@ members running; the next one on the same --root takes them up again, and
 		},
 	}
 	agentFlags(purge, &p)
-	cmd.AddCommand(purge, checkCommand())
+	cmd.AddCommand(purge, checkCommand(), acceptDiskCommand())
 	return cmd
 }
 
@@ -124,7 +128,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		Home: home, RunDir: o.RunDir, Dial: dial,
 		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
 		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
-		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Logger: log,
+		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Hosts: h.reach.admit, Logger: log,
 		Repair: h.repair, Changed: h.changed, Watchdog: h.watch, Cgroup: h.runtime.Cgroup,
 	})
 	if err != nil {

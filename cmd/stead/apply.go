@@ -163,7 +163,7 @@ func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool)
 
 func sayWarnings(errOut io.Writer, done *proto.ApplyResponse) {
 	for _, w := range done.GetWarnings() {
-		fmt.Fprintln(errOut, "warning: "+w)
+		fmt.Fprintln(errOut, "warning: "+spec.Plain(w))
 	}
 }
 

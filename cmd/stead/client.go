@@ -95,7 +95,9 @@ func call(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // explainError is an error in the words of people: a status without its code.
-func explainError(err error) string {
+func explainError(err error) string { return plainLines(errorText(err)) }
+
+func errorText(err error) string {
 	if s, ok := status.FromError(err); ok && s.Code() != codes.Unknown {
 		if s.Code() == codes.DeadlineExceeded {
 			return "the server did not answer in time; is it healthy? see 'stead version'"

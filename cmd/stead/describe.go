@@ -73,7 +73,7 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 		"Bootstrapped", fmt.Sprint(st.Bootstrapped),
 	)
 	for _, c := range st.Conditions {
-		fmt.Fprintf(d.out, "%-13s %s %s %s\n", c.Type+":", c.Status, c.Reason, c.Message)
+		fmt.Fprintf(d.out, "%-13s %s\n", c.Type+":", spec.Plain(c.Status+" "+c.Reason+" "+c.Message))
 	}
 	if err := d.rows(&st); err != nil {
 		return err
@@ -199,7 +199,7 @@ func lifeText(m *spec.Member, st *spec.MemberStatus) string {
 // fields prints aligned "Name: value" lines.
 func (d describer) fields(pairs ...string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
-		fmt.Fprintf(d.out, "%-13s %s\n", pairs[i]+":", firstOf(pairs[i+1], "-"))
+		fmt.Fprintf(d.out, "%-13s %s\n", pairs[i]+":", spec.Plain(firstOf(pairs[i+1], "-")))
 	}
 }
 

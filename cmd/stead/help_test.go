@@ -13,7 +13,7 @@ import (
 
 // acts are the commands whose examples would begin something on this machine: they
 // are only parsed.
-var acts = []string{"dev", "server", "agent", "purge", "check"}
+var acts = []string{"dev", "server", "agent", "purge", "check", "accept-disk"}
 
 // examples are the command lines of a command's help, without "stead".
 func examples(cmd *cobra.Command) (lines [][]string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/cgroup"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/volume"
@@ -36,6 +37,8 @@ type hostOptions struct {
 	Mode       string            // how members of other hosts are reached
 	Address    string            // of this host for other hosts
 	DNSListen  []string          // where DNS answers machines outside, beside the gateway
+	Processes  int64             // that a container may have; 0: any number
+	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none
 	Metrics    string            // where the agent's are served; "": nowhere
 	Classes    map[string]string // directory by storage class
 	Shared     []string          // those whose directory other hosts have, too
@@ -60,6 +63,9 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Mode, "network-mode", network.ModeAuto,
 		"how members of other hosts are reached: routes (hosts share a link), vxlan (through a tunnel), or auto, which takes what fits")
 	f.StringSliceVar(&o.DNSListen, "dns-listen", nil, "ADDRESS[:PORT] of this host where its DNS answers machines without Stead, too; of members' names only (repeatable)")
+	f.Int64Var(&o.Processes, "max-processes", 4096, "processes and threads that a container may have (0: any number)")
+	f.Int64Var(&o.Reserve, "reserve-memory-bytes", 0,
+		"memory that members leave the host (0: 5 %, at least 512 MiB and at most a quarter; -1: they may use all)")
 	f.StringVar(&o.Address, "address", "", "address of this host for other hosts (default: that of the default route, or the only one)")
 }
 
@@ -77,6 +83,12 @@ func (o *hostOptions) check() error {
 	}
 	if err := server.CheckMetrics(o.Metrics); err != nil {
 		return usageError{err}
+	}
+	if o.Processes < 0 || o.Processes > 0 && o.Processes < minProcesses {
+		return usageError{fmt.Errorf("--max-processes %d: write 0 (any number), or at least %d", o.Processes, minProcesses)}
+	}
+	if o.Reserve < -1 {
+		return usageError{fmt.Errorf("--reserve-memory-bytes %d: write a number of bytes, 0 or -1", o.Reserve)}
 	}
 	for _, class := range o.Shared {
 		if o.Classes[class] == "" {
@@ -109,6 +121,9 @@ type host struct {
 	log     *slog.Logger
 	changed chan struct{} // something of the host's network went
 
+	bounds cgroup.Bounds // of all members
+	unsaid string        // bound's alone: what it told last
+
 	warned []string // warn's alone: what it found last
 
 	told dnsd.Snapshot // what is answered from; see's alone
@@ -140,9 +155,14 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 		return nil, err
 	}
 	name := "stead-" + id[:8] + "-" + o.Node
-	h := &host{node: logger, log: log, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
+	bounds, err := o.bounds()
+	if err != nil {
+		return nil, err
+	}
+	h := &host{node: logger, log: log, bounds: bounds, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
+		MaxProcesses: o.Processes,
 	})
 	if err != nil {
 		return nil, err
@@ -186,6 +206,7 @@ func (h *host) prepare(ctx context.Context) error {
 		return err
 	}
 	h.warn()
+	h.bound()
 	_, err := h.dns.Listen(ctx)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w; stop it, or give members another --gateway", err)
@@ -198,6 +219,7 @@ func (h *host) prepare(ctx context.Context) error {
 func (h *host) repair(ctx context.Context) error {
 	err := h.network.Setup(ctx)
 	h.warn()
+	h.bound()
 	return err
 }
 
@@ -245,19 +267,6 @@ func facts(o hostOptions) (spec.NodeFacts, error) {
 		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
 		CPUMillis: int64(goruntime.NumCPU()) * 1000, MemoryBytes: memory, Version: version,
 	}, err
-}
-
-// memoryBytes is the machine's memory, from /proc/meminfo.
-func memoryBytes() (int64, error) {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	var kib int64
-	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
-		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
-	}
-	return kib << 10, nil
 }
 
 // ascending is list in ascending order, each once.

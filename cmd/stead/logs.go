@@ -15,6 +15,7 @@ func logsCommand(c *cli) *cobra.Command {
 	var (
 		req   proto.LogsRequest
 		since time.Duration
+		raw   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "logs MEMBER|set/NAME",
@@ -38,15 +39,16 @@ func logsCommand(c *cli) *cobra.Command {
 			if since > 0 {
 				req.SinceUnixNanos = time.Now().Add(-since).UnixNano()
 			}
+			out, errOut := forReader(cmd.OutOrStdout(), raw), forReader(cmd.ErrOrStderr(), raw)
 			err = c.with(func(control proto.ControlClient) error {
 				if kind == "set" {
-					return setLogs(cmd.Context(), control, &req, cmd.OutOrStdout(), cmd.ErrOrStderr())
+					return setLogs(cmd.Context(), control, &req, out, errOut)
 				}
 				stream, err := control.Logs(cmd.Context(), &req)
 				if err != nil {
 					return err
 				}
-				return copyLogs(stream, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				return copyLogs(stream, out, errOut)
 			})
 			if req.Follow && cmd.Context().Err() != nil {
 				return nil // Ctrl-C is how it ends
@@ -61,6 +63,7 @@ func logsCommand(c *cli) *cobra.Command {
 	flags.BoolVarP(&req.Previous, "previous", "p", false, "the run before the last restart")
 	flags.DurationVar(&since, "since", 0, "only what was written in the last span, e.g. 5m")
 	flags.BoolVar(&req.Timestamps, "timestamps", false, "begin each line with its time")
+	flags.BoolVar(&raw, "raw", false, "to a terminal, too, exactly what was written: it may control the terminal")
 	return cmd
 }
 

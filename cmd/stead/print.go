@@ -80,7 +80,7 @@ func (p *printer) document(doc []byte) error {
 		return err
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, doc, "", "  "); err != nil {
+	if err := json.Indent(&pretty, plainJSON(doc), "", "  "); err != nil {
 		return err
 	}
 	pretty.WriteByte('\n')
@@ -117,8 +117,6 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 		}
 		if p.form == "wide" {
 			cells = append(cells, wide...)
-		} else {
-			narrow(cells)
 		}
 		if p.namespace {
 			cells = append([]any{o.GetNamespace()}, cells...)
@@ -140,18 +138,9 @@ func sortByAge(objects []*proto.Object) {
 	slices.SortStableFunc(objects, func(a, b *proto.Object) int { return at(a).Compare(at(b)) })
 }
 
-// narrow cuts off sentences.
-func narrow(cells []any) {
-	for i, c := range cells {
-		if s, ok := c.(sentence); ok {
-			cells[i] = s.narrow()
-		}
-	}
-}
-
 // sayEffects prints what comes of an order.
 func sayEffects(out io.Writer, effects []string) {
 	for _, e := range effects {
-		fmt.Fprintln(out, "  "+e)
+		fmt.Fprintln(out, "  "+spec.Plain(e))
 	}
 }

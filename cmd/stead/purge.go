@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -67,26 +68,51 @@ func purge(ctx context.Context, o hostOptions, out io.Writer) error {
 }
 
 // unmountBelow unmounts all that is mounted on or below the directories, newest first.
+// It fails unless nothing is left there: what a mount shows must not be deleted with them.
 func unmountBelow(dirs ...string) error {
-	text, err := os.ReadFile("/proc/self/mounts")
+	var tops []string
+	for _, dir := range dirs {
+		top, err := filepath.EvalSymlinks(dir) // as the kernel names it
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		tops = append(tops, top)
+	}
+	there, err := mountsBelow(tops)
 	if err != nil {
 		return err
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		fields := strings.Fields(lines[i])
+	for _, at := range there {
+		if err := unix.Unmount(at, 0); err != nil {
+			return fmt.Errorf("unmount %s: %w", at, err)
+		}
+	}
+	if there, err = mountsBelow(tops); err == nil && len(there) > 0 {
+		err = fmt.Errorf("%s is still mounted; unmount it and purge again", there[0])
+	}
+	return err
+}
+
+// mountsBelow lists what is mounted on or below the directories, newest first.
+func mountsBelow(dirs []string) ([]string, error) {
+	text, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
 		if len(fields) < 2 {
 			continue
 		}
-		at := strings.ReplaceAll(fields[1], `\040`, " ")
-		for _, dir := range dirs {
-			if at != dir && !strings.HasPrefix(at, dir+"/") {
-				continue
-			}
-			if err := unix.Unmount(at, 0); err != nil {
-				return fmt.Errorf("unmount %s: %w", at, err)
-			}
+		at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[1])
+		if slices.ContainsFunc(dirs, func(dir string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }) {
+			found = append(found, at)
 		}
 	}
-	return nil
+	slices.Reverse(found)
+	return found, nil
 }

@@ -15,13 +15,18 @@ type reacher struct {
 	node spec.NodeName
 	net  *network.Network
 	log  *slog.Logger
-	told chan map[netip.Addr]netip.Addr // the newest that is not done yet; holds one
+	// The newest that is not done yet; each holds one.
+	told  chan map[netip.Addr]netip.Addr
+	nodes chan []netip.Addr
 
 	unknown map[spec.NodeName]bool // said to have no address; see's alone
 }
 
 func newReacher(node spec.NodeName, net *network.Network, log *slog.Logger) *reacher {
-	return &reacher{node: node, net: net, log: log, told: make(chan map[netip.Addr]netip.Addr, 1), unknown: map[spec.NodeName]bool{}}
+	return &reacher{
+		node: node, net: net, log: log, unknown: map[spec.NodeName]bool{},
+		told: make(chan map[netip.Addr]netip.Addr, 1), nodes: make(chan []netip.Addr, 1),
+	}
 }
 
 // see takes all sets as last told; it does not block.
@@ -49,6 +54,15 @@ func (r *reacher) see(pictures []spec.Picture) {
 	r.told <- members
 }
 
+// admit takes the addresses of all nodes; it does not block.
+func (r *reacher) admit(nodes []netip.Addr) {
+	select {
+	case <-r.nodes: // older
+	default:
+	}
+	r.nodes <- nodes
+}
+
 // run does as told until ctx ends. What fails is tried again by the network's repair.
 func (r *reacher) run(ctx context.Context) error {
 	said := ""
@@ -56,6 +70,10 @@ func (r *reacher) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case nodes := <-r.nodes:
+			if err := r.net.Admit(nodes); err != nil {
+				r.log.Warn("tunnel not closed to strangers", "err", err)
+			}
 		case members := <-r.told:
 			err := r.net.Reach(ctx, members)
 			if err == nil {

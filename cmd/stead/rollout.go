@@ -47,12 +47,22 @@ func rolloutUndo(c *cli) *cobra.Command {
 			}
 			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Undo(ctx, &proto.UndoRequest{Namespace: c.namespace, Name: name, ToRevision: to})
+				if done.GetUnchanged() {
+					return printEdit(cmd, done, err, "the template of set "+name+" is that of "+revisionText(to)+" already; nothing changes")
+				}
 				return printEdit(cmd, done, err, "set "+name+" goes back")
 			})
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the one before")
 	return cmd
+}
+
+func revisionText(number int64) string {
+	if number == 0 {
+		return "the revision before"
+	}
+	return fmt.Sprintf("revision %d", number)
 }
 
 // rolloutPause is the verb pause, or resume.
@@ -117,7 +127,11 @@ func restartMember(cmd *cobra.Command, c *cli, name string) error {
 		ctx, cancel := call(cmd.Context())
 		defer cancel()
 		done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Member: name})
-		return printEdit(cmd, done, err, "member "+name+" restarts")
+		said := "member " + name + " restarts"
+		if len(done.GetEffects()) > 0 {
+			said += ", but not yet"
+		}
+		return printEdit(cmd, done, err, said)
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,30 +44,40 @@ func orphaned(set string) error {
 	return fmt.Errorf("set %s is orphaned: nobody owns its members; apply it again to adopt them, or delete it", set)
 }
 
-// rolloutEnd says how an update ended, or why it will not; empty while it goes on.
-func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
+// halted says why a set will not become as its spec says by itself; nil: it may.
+func halted(o object, s *spec.SetSpec, st *setStatus) error {
 	name := o.Metadata.Name
 	if st.Deleting {
-		return "", fmt.Errorf("set %s is being deleted", name)
+		return fmt.Errorf("set %s is being deleted", name)
 	}
 	if st.Orphaned {
-		return "", orphaned(name)
+		return orphaned(name)
 	}
 	if st.ObservedGeneration < o.Metadata.Generation {
-		return "", nil // what is known is about an older spec
+		return nil // what is known is about an older spec
 	}
 	if st.RolledBackFrom != "" && st.RolledBackFrom == st.UpdateRevision {
-		return "", fmt.Errorf("the update of set %s was given up: revision %s did not become available in time, and the members go back to %s; apply what is right",
+		return fmt.Errorf("the update of set %s was given up: revision %s did not become available in time, and the members go back to %s; apply what is right",
 			name, st.UpdateRevision, st.CurrentRevision)
 	}
 	for _, c := range st.Conditions {
 		switch {
+		case c.Type == "Stalled" && c.Status == "True" && strings.Contains(c.Message, "stead "): // it names what helps
+			return fmt.Errorf("the update of set %s is stalled (%s): %s", name, c.Reason, c.Message)
 		case c.Type == "Stalled" && c.Status == "True":
-			return "", fmt.Errorf("the update of set %s is stalled (%s): %s; apply what is right, or go back with 'stead rollout undo %s'", name, c.Reason, c.Message, name)
+			return fmt.Errorf("the update of set %s is stalled (%s): %s; apply what is right, or go back with 'stead rollout undo %s'", name, c.Reason, c.Message, name)
 		case c.Type == "Progressing" && c.Reason == "Paused":
-			return "", fmt.Errorf("the rollout of set %s is paused: %d of %d members run revision %s; go on with 'stead rollout resume %s'",
+			return fmt.Errorf("the rollout of set %s is paused: %d of %d members run revision %s; go on with 'stead rollout resume %s'",
 				name, st.UpdatedReplicas, replicasOf(s), st.UpdateRevision, name)
 		}
+	}
+	return nil
+}
+
+// rolloutEnd says how an update ended, or why it will not; empty while it goes on.
+func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
+	if err := halted(o, s, st); err != nil {
+		return "", err
 	}
 	if !settled(o, s, st, forAvailable) {
 		return "", nil

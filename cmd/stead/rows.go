@@ -9,9 +9,6 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// shownText bounds a sentence in a table; -o wide shows all of it.
-const shownText = 72
-
 func setRow(p *proto.Object) (cells, wide []any, err error) {
 	var s spec.SetSpec
 	var st setStatus
@@ -68,7 +65,7 @@ func memberRow(p *proto.Object) (cells, wide []any, err error) {
 	}
 	row := st.MemberStatus
 	return []any{row.Name, yesNo(row.Ready), phaseText(row), row.Restarts, age(row.BeganAt), row.Node, addressText(row), row.Revision,
-			sentence(blockedText(row))},
+			blockedText(row)},
 		[]any{row.Token, m.Reason, strings.Join(images, ",")}, nil
 }
 
@@ -221,17 +218,6 @@ func revisionRow(p *proto.Object) (cells, wide []any, err error) {
 		return nil, nil, err
 	}
 	return []any{r.Hash, r.Ref.Name, r.Number, r.ChangeCause, age(r.CreatedAt)}, []any{images(&r.Template)}, nil
-}
-
-// sentence is a text that a narrow table cuts off.
-type sentence string
-
-// narrow cuts s where a table without -o wide shows it.
-func (s sentence) narrow() string {
-	if r := []rune(string(s)); len(r) > shownText {
-		return string(r[:shownText-1]) + "…"
-	}
-	return string(s)
 }
 
 // images are those of a template's containers.

@@ -51,7 +51,7 @@ from the end; volumes of members that go are kept.`,
 				}
 				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
 				defer stop()
-				return waitSet(waitCtx, control, ref, forAvailable, cmd.OutOrStdout())
+				return waitSet(waitCtx, control, ref, forScaled, cmd.OutOrStdout())
 			})
 		},
 	}

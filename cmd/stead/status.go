@@ -61,6 +61,11 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 
 // fact prints one aligned line; a long text is the reader's terminal's to wrap.
 func fact(out io.Writer, name, format string, args ...any) {
+	for i, a := range args {
+		if text, is := a.(string); is {
+			args[i] = spec.Plain(text)
+		}
+	}
 	fmt.Fprintf(out, "%-8s %s\n", name, fmt.Sprintf(format, args...))
 }
 
@@ -78,7 +83,7 @@ func sayStore(out io.Writer, i *proto.InfoResponse) {
 	fact(out, "store", "%s %s: %s%s used", i.GetStore(), i.GetStoreVersion(), bytesText(i.GetStoreBytes()), ofQuota(i.GetStoreQuotaBytes()))
 	switch alarm := i.GetStoreAlarm(); {
 	case strings.Contains(alarm, store.NoSpaceAlarm):
-		fact(out, "alarm", `%s: the store is full; members run on, but nothing can be changed, healed or reported.
+		fact(out, "alarm", `%s: the store is full; members run on, but nothing can be changed or healed.
          Delete ConfigMaps and Secrets that are not needed, or start the server with
          a larger --store-quota-bytes; the rest the server does by itself within seconds.
          Of an external etcd: compact, defragment and disarm it.`, store.NoSpaceAlarm)
@@ -102,14 +107,17 @@ func sayNodes(out io.Writer, nodes []*proto.Object) error {
 			silent = append(silent, line)
 		}
 	}
-	text := fmt.Sprintf("%d of %d have a session", len(nodes)-len(silent), len(nodes))
-	switch {
+	switch heard := len(nodes) - len(silent); {
 	case len(nodes) == 0:
-		text = "none yet; start 'stead agent' on a host"
-	case len(silent) > 0:
-		text += "; these have none:\n         " + strings.Join(silent, "\n         ")
+		fact(out, "nodes", "none yet; start 'stead agent' on a host")
+	case len(silent) == 0:
+		fact(out, "nodes", "%d of %d have a session", heard, len(nodes))
+	default:
+		fact(out, "nodes", "%d of %d have a session; these have none:", heard, len(nodes))
 	}
-	fact(out, "nodes", "%s", text)
+	for _, line := range silent {
+		fact(out, "", "%s", line)
+	}
 	return nil
 }
 
@@ -149,12 +157,12 @@ func saySet(out io.Writer, p *proto.Object) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), conditionText(&st.SetStatus))
+	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), spec.Plain(conditionText(&st.SetStatus)))
 	waiting := slices.DeleteFunc(st.Members, func(m spec.MemberStatus) bool {
 		return m.Ready && m.Blocked == "" && m.Goal != spec.GoalStop
 	})
 	for _, m := range waiting[:min(len(waiting), shownLines)] {
-		fmt.Fprintf(out, "  %-12s %s\n", m.Name, memberState(m))
+		fmt.Fprintf(out, "  %-12s %s\n", m.Name, spec.Plain(memberState(m)))
 	}
 	if more := len(waiting) - shownLines; more > 0 {
 		fmt.Fprintf(out, "  and %d more; see 'stead describe set %s -n %s'\n", more, o.Metadata.Name, o.Metadata.Namespace)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type storeOptions struct {
 	Endpoints []string // none: the embedded etcd
 	CA        string   // files for TLS to external endpoints
 	Cert, Key string
+	// Insecure: endpoints of other hosts may be reached without TLS.
+	Insecure bool
 	// QuotaBytes bounds the embedded store's data file; 0: 2 GiB.
 	QuotaBytes int64
 }
@@ -31,6 +34,7 @@ func (o *storeOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.CA, "etcd-cacert", "", "file with the certificates that signed the endpoints'")
 	f.StringVar(&o.Cert, "etcd-cert", "", "file with our client certificate")
 	f.StringVar(&o.Key, "etcd-key", "", "file with its key")
+	f.BoolVar(&o.Insecure, "etcd-insecure", false, "reach endpoints on other hosts without TLS: who is on the way reads and writes all that is stored")
 	f.Int64Var(&o.QuotaBytes, "store-quota-bytes", 0, "most bytes of the embedded store's data file; writes are refused above (default 2 GiB)")
 }
 
@@ -55,6 +59,9 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		if err != nil {
 			return nil, err
 		}
+		if err := o.checkSecure(secure != nil); err != nil {
+			return nil, err
+		}
 		s, err := etcdstore.New(etcdstore.Config{Endpoints: o.Endpoints, TLS: secure})
 		if err != nil {
 			return nil, err
@@ -72,6 +79,33 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		return nil, errors.Join(err, e.Close())
 	}
 	return &openedStore{Store: s, embedded: e}, nil
+}
+
+// checkSecure refuses endpoints of other hosts that are reached in the clear: whoever writes to
+// the store owns every host. tls: those without a scheme are reached by TLS.
+func (o *storeOptions) checkSecure(tls bool) error {
+	for _, e := range o.Endpoints {
+		scheme, at, found := strings.Cut(e, "://")
+		if !found {
+			scheme, at = "", e
+		}
+		if o.Insecure || scheme == "https" || scheme == "unix" || scheme == "unixs" || scheme == "" && tls || loopback(at) {
+			continue
+		}
+		return usageError{fmt.Errorf("--etcd-endpoints: %s would be reached without TLS, and who is on the way there could read and write "+
+			"all that is stored; write https://, or accept that with --etcd-insecure", e)}
+	}
+	return nil
+}
+
+// loopback reports whether host:port is of this host alone.
+func loopback(at string) bool {
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		host = at
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (o *storeOptions) tls() (*tls.Config, error) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // table prints aligned columns; an empty cell shows as "-".
@@ -31,7 +33,7 @@ func toAny(words []string) []any {
 func (t *table) row(cells ...any) {
 	words := make([]string, len(cells))
 	for i, c := range cells {
-		words[i] = strings.ReplaceAll(fmt.Sprint(c), "\n", " ")
+		words[i] = spec.Plain(fmt.Sprint(c))
 		if words[i] == "" {
 			words[i] = "-"
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -31,7 +32,7 @@ func tokenCreate(c *cli) *cobra.Command {
 		Use:   "create",
 		Short: "Make a token with which one machine joins, once",
 		Long: `Make a token with which one machine joins, once and soon: 'stead agent --join
-HOST:PORT --token TOKEN'. It says which cluster it is for, so that the machine tells
+HOST:PORT --token-file FILE', or with STEAD_TOKEN=TOKEN. It says which cluster it is for, so that the machine tells
 its secret to no other. A node that has joined before, and whose certificate ended
 while it was away, comes back by a token that names it with --node.`,
 		Example: "  stead token create\n  stead token create --node host-b --ttl 1h",
@@ -46,7 +47,7 @@ while it was away, comes back by a token that names it with --node.`,
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&ttl, "ttl", 15*time.Minute, "how long it lasts")
+	cmd.Flags().DurationVar(&ttl, "ttl", 15*time.Minute, "how long it lasts; at most 168h, and 1h of one that is made with a client file")
 	cmd.Flags().StringVar(&node, "node", "", "the only node that may use it (default: any that never joined)")
 	return cmd
 }
@@ -63,9 +64,9 @@ func tokenList(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				show := newTable(cmd.OutOrStdout(), "ID", "NODE", "USED BY", "LASTS", "AGE")
+				show := newTable(cmd.OutOrStdout(), "ID", "NODE", "USED BY", "MADE BY", "LASTS", "AGE")
 				for _, k := range list.GetTokens() {
-					show.row(k.GetId(), k.GetNode(), k.GetUsedBy(), time.Duration(k.GetTtlMillis())*time.Millisecond, age(time.Unix(k.GetCreatedUnix(), 0)))
+					show.row(k.GetId(), k.GetNode(), k.GetUsedBy(), cmp.Or(k.GetMadeBy(), "root"), time.Duration(k.GetTtlMillis())*time.Millisecond, age(time.Unix(k.GetCreatedUnix(), 0)))
 				}
 				return show.flush()
 			})

@@ -78,16 +78,24 @@ func signClient(ctx context.Context, t proto.TrustClient, mine *trust.Credential
 func clientRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Void a client file, for ever",
+		Short:   "Void a client file, and the unused join tokens that it made, for ever",
 		Example: "  stead client revoke 1f2e3d4c5b6a7988",
 		Args:    exactly(1, "the id of a client, as 'stead client create' said it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.trusting(cmd, func(ctx context.Context, t proto.TrustClient) error {
-				_, err := t.Revoke(ctx, &proto.RevokeRequest{Client: args[0]})
-				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "client %s revoked\n", args[0])
+				gone, err := t.Revoke(ctx, &proto.RevokeRequest{Client: args[0]})
+				if err != nil {
+					return err
 				}
-				return err
+				out := cmd.OutOrStdout()
+				fmt.Fprintf(out, "client %s revoked\n", args[0])
+				for _, id := range gone.GetTokens() {
+					fmt.Fprintf(out, "  join token %s, which it made and nobody used, ended with it\n", id)
+				}
+				for _, n := range gone.GetNodes() {
+					fmt.Fprintf(out, "  node %s joined by its token and stays; if it should not: stead node revoke %s\n", n, n)
+				}
+				return nil
 			})
 		},
 	}

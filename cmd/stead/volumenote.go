@@ -18,7 +18,11 @@ func volumeNote(st volumeStatus) string {
 	switch said := st.Said; {
 	case said != nil && said.State == spec.VolumeTrashed:
 		left := max(0, said.Left.Duration-time.Since(said.At)).Round(time.Second)
-		return "erased in about " + left.String()
+		note := "erased in about " + left.String()
+		if said.Unproven {
+			note += "; known by the word of node " + string(said.Node) + " alone"
+		}
+		return note
 	case said != nil && said.Cause != "":
 		return said.Cause + ": " + said.Message
 	case st.Asked != "":

@@ -12,13 +12,15 @@ import (
 
 func volumeRestore(c *cli) *cobra.Command {
 	var wait waitFlags
+	var node string
 	cmd := &cobra.Command{
 		Use:   "restore VOLUME",
 		Short: "Bring a volume back from the trash of its node",
 		Long: `Bring a volume back from the trash of its node, while it lies there: with its id, its
 number and all that is in it. Its member must have no life and no other volume of that
 claim: scale the set down, or give the other volume up first. VOLUME is an id, or a name as
-'stead volume ls' shows it.`,
+'stead volume ls' shows it. A volume of which the store knows only by its node's word, as
+after a restore of the store from a backup, needs --node: name it only if you trust it.`,
 		Example: `  stead volume restore data-etcd-3
   stead volume restore data-etcd-3.0f3a9c71 --wait`,
 		Args:              exactly(1, "a volume in the trash, as 'data-db-3'"),
@@ -27,7 +29,7 @@ claim: scale the set down, or give the other volume up first. VOLUME is an id, o
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())
 				defer cancel()
-				done, err := control.RestoreVolume(ctx, &proto.RestoreVolumeRequest{Namespace: c.namespace, Name: args[0]})
+				done, err := control.RestoreVolume(ctx, &proto.RestoreVolumeRequest{Namespace: c.namespace, Name: args[0], Node: node})
 				if err != nil {
 					return err
 				}
@@ -36,6 +38,7 @@ claim: scale the set down, or give the other volume up first. VOLUME is an id, o
 			})
 		},
 	}
+	cmd.Flags().StringVar(&node, "node", "", "the node in whose trash it lies")
 	wait.add(cmd, "wait until it is back in its place")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ const (
 	forAvailable = "available"
 	forReady     = "ready"
 	forDeleted   = "deleted"
+	// forScaled is what 'scale --wait' waits for: whatever an update still has to do.
+	forScaled = "scaled"
 )
 
 func waitCommand(c *cli) *cobra.Command {
@@ -32,7 +35,8 @@ func waitCommand(c *cli) *cobra.Command {
 		Short: "Wait until a set is available, ready or gone, showing who waits for what",
 		Long: `Wait until every member of a set is ready, is available (ready for minReadySeconds), or
 until the set is deleted. Whatever a member does or waits for is shown when it changes.
-Exit code 3 when the time is over.`,
+Exit code 1 when it will not come by itself: the rollout is paused, stalled or was rolled
+back, or the set is deleted; 3 when the time is over.`,
 		Example: `  stead wait set/etcd
   stead wait etcd --for ready --timeout 1m
   stead wait set/etcd --for deleted`,
@@ -62,18 +66,29 @@ Exit code 3 when the time is over.`,
 }
 
 // waitSet blocks until the set is as its spec says and its members are available, or
-// at least ready, printing each change of what its members do and wait for.
+// at least ready, printing each change of what its members do and wait for. It ends with
+// an error when that will not come by itself: the rollout is paused and all else is done,
+// stalled, or was given up.
 // errNotInTime when ctx's deadline passes first, errLeft when it is ended.
 func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, goal string, out io.Writer) error {
 	return followSet(ctx, control, ref, out, func(o object, s *spec.SetSpec, st *setStatus) (string, error) {
-		switch {
-		case settled(o, s, st, goal):
-			return "is " + goal, nil
-		case st.Orphaned:
-			return "", orphaned(o.Metadata.Name)
-		}
-		return "", nil
+		return waitEnd(o, s, st, goal)
 	})
+}
+
+// waitEnd says how a wait ended, or why what it waits for will not come by itself; empty
+// while it may.
+func waitEnd(o object, s *spec.SetSpec, st *setStatus, goal string) (string, error) {
+	if settled(o, s, st, goal) {
+		if goal == forScaled {
+			goal = forAvailable // all are
+		}
+		return "is " + goal, nil
+	}
+	if paused(st) && !settled(o, s, st, forScaled) {
+		return "", nil // the members that are missing still come
+	}
+	return "", halted(o, s, st)
 }
 
 // followSet prints what the members of a set do and wait for until judge says how it
@@ -144,7 +159,7 @@ func (t *teller) line(who any, what string) {
 // say prints a line; mu is held.
 func (t *teller) say(who any, what string) {
 	t.last = time.Now()
-	fmt.Fprintf(t.out, "%6s  %s  %s\n", elapsed(t.began), who, what)
+	fmt.Fprintf(t.out, "%6s  %s  %s\n", elapsed(t.began), who, spec.Plain(what))
 }
 
 func (t *teller) members(s *spec.SetSpec, st *setStatus) {
@@ -193,7 +208,7 @@ func elapsed(since time.Time) string {
 }
 
 // settled reports whether everything the spec asks for has been reached, with all
-// members available, or at least ready.
+// members available, or at least ready; forScaled: but for the update.
 func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
 	have, updated := st.AvailableReplicas, st.UpdatedAvailableReplicas
 	if goal == forReady {
@@ -202,7 +217,12 @@ func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
 	want := replicasOf(s)
 	return st.ObservedGeneration >= o.Metadata.Generation &&
 		st.Replicas == want && have == want && st.TerminatingReplicas == 0 &&
-		updated >= updatable(s, want)
+		(goal == forScaled || updated >= updatable(s, want))
+}
+
+// paused reports whether the update is held back by a person.
+func paused(st *setStatus) bool {
+	return slices.ContainsFunc(st.Conditions, func(c spec.Condition) bool { return c.Type == "Progressing" && c.Reason == "Paused" })
 }
 
 // updatable is how many members an update reaches by itself: those at or above the

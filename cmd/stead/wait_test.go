@@ -81,6 +81,44 @@ func TestALongWaitSaysThatItGoesOn(t *testing.T) {
 	}
 }
 
+func TestAWaitEndsWhenWhatItWaitsForWillNotComeByItself(t *testing.T) {
+	newCluster(t, nil).play("wait.txt")
+}
+
+func TestAWaitKnowsPausedAndStalled(t *testing.T) {
+	two := int32(2)
+	half := spec.SetStatus{ObservedGeneration: 2, Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 1, UpdatedAvailableReplicas: 1}
+	with := func(kind, reason string, change func(*spec.SetStatus)) *setStatus {
+		st := half
+		st.Conditions = []spec.Condition{{Type: kind, Status: "True", Reason: reason}}
+		if change != nil {
+			change(&st)
+		}
+		return &setStatus{SetStatus: st}
+	}
+	older := func(st *spec.SetStatus) { st.ObservedGeneration = 1 }
+	down := func(st *spec.SetStatus) { st.AvailableReplicas = 1 }
+	for name, c := range map[string]struct {
+		st       *setStatus
+		goal     string
+		end, err string
+	}{
+		"it goes on":                              {with("Progressing", "Rolling", nil), forAvailable, "", ""},
+		"stalled":                                 {with("Stalled", "ProgressDeadline", nil), forAvailable, "", "is stalled"},
+		"stalled, of an older generation":         {with("Stalled", "ProgressDeadline", older), forAvailable, "", ""},
+		"paused, and all else is done":            {with("Progressing", "Paused", nil), forReady, "", "is paused"},
+		"paused, and a member is not back":        {with("Progressing", "Paused", down), forAvailable, "", ""},
+		"scaled is scaled, whatever is paused":    {with("Progressing", "Paused", nil), forScaled, "is available", ""},
+		"a scale-up waits for all of its members": {with("Progressing", "Paused", down), forScaled, "", ""},
+	} {
+		o := object{Metadata: objectMeta{Name: "db", Generation: 2}}
+		end, err := waitEnd(o, &spec.SetSpec{Replicas: &two}, c.st, c.goal)
+		if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: got %q, %v", name, end, err)
+		}
+	}
+}
+
 func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 	three := int32(3)
 	done := spec.SetStatus{
@@ -102,6 +140,9 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		"stalled": {with(func(st *setStatus) {
 			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
 		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply what is right, or go back"},
+		"stalled, and it says what helps": {with(func(st *setStatus) {
+			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-1: to replace it now: stead restart db-1"}}
+		}), "", "stalled (ProgressDeadline): db-1: to replace it now: stead restart db-1$"},
 		"given up": {with(func(st *setStatus) { st.RolledBackFrom, st.CurrentRevision = "r2", "r1" }), "",
 			"given up: revision r2 did not become available in time, and the members go back to r1"},
 		"an older one was given up": {with(func(st *setStatus) { st.RolledBackFrom = "r1" }), "is updated and available on revision r2", ""},
@@ -112,7 +153,7 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := object{Metadata: objectMeta{Name: "db", Generation: 2}}
 			end, err := rolloutEnd(o, &spec.SetSpec{Replicas: &three}, c.st)
-			if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error()+"$", c.err) {
 				t.Errorf("got %q, %v", end, err)
 			}
 		})

@@ -67,7 +67,7 @@ func (r *rig) open() *Authority {
 
 func (r *rig) token(a *Authority, node spec.NodeName) trust.JoinToken {
 	r.t.Helper()
-	token, err := a.CreateToken(r.t.Context(), time.Hour, node)
+	token, err := a.CreateToken(r.t.Context(), time.Hour, node, "")
 	must(r.t, err)
 	return token
 }
@@ -245,13 +245,17 @@ func TestWhoMayJoin(t *testing.T) {
 		want     error
 	}{
 		{"a new node", "", "new", "u-new", nil},
-		{"a new node by a token for it", "new", "new", "u-new", nil},
+		{"a new node by a token for it", "next", "next", "u-next", nil},
+		{"a node that enrolled and said no hello yet, by any token", "", "new", "u-new", ErrJoined},
+		{"another name for it", "", "new2", "u-new", ErrMachine},
 		{"another node's token", "other", "new", "u-new", ErrToken},
 		{"a name that is another machine's", "", "old", "u-new", ErrTaken},
 		{"a name that is another machine's, by a token for it", "old", "old", "u-new", ErrTaken},
 		{"a node that joined before, by any token", "", "old", "u-old", ErrJoined},
 		{"a node that joined before, by a token for it", "old", "old", "u-old", nil},
 		{"a uid that was revoked", "", "bad", "u-bad", ErrRevoked},
+		{"another name for a machine that has joined", "", "two", "u-old", ErrMachine},
+		{"... by a token for that name", "two", "two", "u-old", ErrMachine},
 		{"no name", "", "No/Name", "u-new", ErrRequest},
 		{"no uid", "", "new", "u/new", ErrRequest},
 	} {
@@ -281,7 +285,7 @@ func TestJoinTokensAreShownAndRevoked(t *testing.T) {
 	r := newRig(t)
 	a := r.open()
 	for _, ttl := range []time.Duration{0, time.Millisecond, 8 * 24 * time.Hour} {
-		if _, err := a.CreateToken(t.Context(), ttl, ""); !errors.Is(err, ErrRequest) {
+		if _, err := a.CreateToken(t.Context(), ttl, "", ""); !errors.Is(err, ErrRequest) {
 			t.Errorf("of %s: got %v", ttl, err)
 		}
 	}

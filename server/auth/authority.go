@@ -1,6 +1,6 @@
 // Package auth is the cluster's authority: it signs the certificates of servers, nodes
 // and people's programs, and gives them for join tokens. It alone writes ca, tokens and
-// revoked. Whom a caller may be is judged here, what he may do in package server.
+// revoked, and a node's record when it lets the node in. Whom a caller may be is judged here, what he may do in package server.
 //
 // Certificates end by the wall clock, as all certificates do; nothing else does: a
 // join token ends with its lease, and no decision about a member looks here.
@@ -33,6 +33,10 @@ var (
 	ErrToken = errors.New("the join token is not known: it is wrong, was used or revoked, or its time is over; make another with 'stead token create'")
 	// ErrTaken: another machine has the name.
 	ErrTaken = errors.New("the name belongs to another machine; give this one another name")
+	// ErrMachine: the machine is another node already.
+	ErrMachine = errors.New("this machine has joined under another name; give it that name, or start it with an empty --root to make it a new node")
+	// ErrForgotten: the node that wants its next certificate has no record.
+	ErrForgotten = errors.New("no such node is known: it was removed, or the store was restored from before it joined; it has to join again")
 	// ErrJoined: the node needs a join token of its own to come back.
 	ErrJoined = errors.New("the node has joined before; to let it in again, name it: 'stead token create --node NAME'")
 	// ErrRevoked: the uid may do nothing any more.
@@ -223,6 +227,26 @@ func keyOf(request []byte) (*ecdsa.PublicKey, error) {
 	return key, nil
 }
 
+// Renew signs the next certificate of a node that is known. Errors: ErrRequest, ErrForgotten.
+func (a *Authority) Renew(ctx context.Context, request []byte, s trust.Subject) ([]byte, error) {
+	key := store.NodeKey(spec.NodeName(s.Name))
+	_, kvs, err := a.cfg.Store.Get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read node: %w", err)
+	}
+	if kvs[key].Mod == 0 {
+		return nil, ErrForgotten
+	}
+	node, err := store.Decode[spec.Node](kvs[key])
+	if err != nil {
+		return nil, err
+	}
+	if node.UID != s.UID {
+		return nil, ErrForgotten
+	}
+	return a.Issue(request, s, a.cfg.Life)
+}
+
 // Revoke voids all certificates of uid, for ever.
 func (a *Authority) Revoke(ctx context.Context, uid spec.UID) error {
 	_, err := a.cfg.Store.Commit(ctx, store.Txn{
@@ -232,6 +256,51 @@ func (a *Authority) Revoke(ctx context.Context, uid spec.UID) error {
 		return fmt.Errorf("revoke: %w", err)
 	}
 	return nil
+}
+
+// RevokeClient voids a client's certificates, for ever, and its join tokens, also those that
+// it makes at this moment. It returns the unused tokens that ended so, and the nodes that
+// joined by its tokens before, which stay.
+func (a *Authority) RevokeClient(ctx context.Context, client spec.UID) (tokens []string, nodes []spec.NodeName, err error) {
+	if err := a.Revoke(ctx, client); err != nil {
+		return nil, nil, err
+	}
+	all, err := a.Tokens(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range all {
+		if t.By != client {
+			continue
+		}
+		if _, err := a.RevokeToken(ctx, t.ID); err != nil {
+			return nil, nil, err
+		}
+		if t.UsedBy == "" {
+			tokens = append(tokens, t.ID)
+		}
+	}
+	joined, err := a.nodes(ctx)
+	for _, n := range joined {
+		if n.EnrolledBy == client {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	return tokens, nodes, err
+}
+
+// nodes are the records of all nodes that can be read.
+func (a *Authority) nodes(ctx context.Context) (nodes []spec.Node, err error) {
+	_, kvs, err := a.cfg.Store.Snapshot(ctx, store.KindNode+"/")
+	if err != nil {
+		return nil, fmt.Errorf("read nodes: %w", err)
+	}
+	for _, kv := range kvs {
+		if n, err := store.Decode[spec.Node](kv); err == nil {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
 }
 
 // Revoked are the uids that were revoked, read linearizably.

@@ -20,12 +20,17 @@ const (
 	DefaultTokenTTL = 15 * time.Minute
 	minTokenTTL     = time.Second
 	maxTokenTTL     = 7 * 24 * time.Hour
+	// maxClientTokenTTL is that of a token which a client makes, and not root.
+	maxClientTokenTTL = time.Hour
 )
 
 // CreateToken makes a join token that one machine may use once within ttl, by the
-// store's clock: node, or when that is "", one that never joined. Errors: ErrRequest.
-func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spec.NodeName) (trust.JoinToken, error) {
+// store's clock: node, or when that is "", one that never joined. by is the client that
+// makes it; "": root. Errors: ErrRequest, ErrRevoked.
+func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spec.NodeName, by spec.UID) (trust.JoinToken, error) {
 	switch {
+	case by != "" && ttl > maxClientTokenTTL:
+		return trust.JoinToken{}, fmt.Errorf("%w: a join token made with a client file lasts at most %s; root on a server's host may make a longer one", ErrRequest, maxClientTokenTTL)
 	case ttl < minTokenTTL || ttl > maxTokenTTL:
 		return trust.JoinToken{}, fmt.Errorf("%w: a join token lasts from %s to %s", ErrRequest, minTokenTTL, maxTokenTTL)
 	case node != "" && !spec.ValidSubdomain(string(node)):
@@ -40,11 +45,15 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
 	}
 	hash := sha256.Sum256(token.Secret)
-	record := spec.JoinToken{ID: token.ID, Hash: hash[:], Node: node, CreatedAt: time.Now(), TTL: spec.Duration{Duration: ttl}}
+	record := spec.JoinToken{ID: token.ID, Hash: hash[:], Node: node, By: by, CreatedAt: time.Now(), TTL: spec.Duration{Duration: ttl}}
 	key := store.TokenKey(token.ID)
-	_, err = a.cfg.Store.Commit(ctx, store.Txn{
-		If: []store.Guard{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)},
-	})
+	txn := store.Txn{If: []store.Guard{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
+	if by != "" {
+		txn.If = append(txn.If, store.Absent(store.RevokedKey(by)))
+	}
+	if _, err = a.cfg.Store.Commit(ctx, txn); errors.Is(err, store.ErrConflict) && by != "" {
+		return trust.JoinToken{}, ErrRevoked
+	}
 	if err != nil {
 		return trust.JoinToken{}, fmt.Errorf("write join token: %w", err)
 	}
@@ -91,11 +100,12 @@ type Enrollment struct {
 	Node    spec.NodeName
 	UID     spec.UID
 	Request []byte // PKCS #10
+	From    string // where it asks from, for the log
 }
 
-// Enroll gives a node its first certificate and uses up the join token, both or neither
-// (SAFETY S9). An answer that was lost is given again to the same key. Errors: ErrToken,
-// ErrTaken, ErrJoined, ErrRevoked, ErrRequest.
+// Enroll gives a node its record and first certificate, and uses up the join token, all or
+// nothing (SAFETY S9). An answer that was lost is given again to the same key. Errors:
+// ErrToken, ErrTaken, ErrMachine, ErrJoined, ErrRevoked, ErrRequest.
 func (a *Authority) Enroll(ctx context.Context, e Enrollment) ([]byte, error) {
 	public, err := keyOf(e.Request)
 	if err != nil {
@@ -114,7 +124,7 @@ func (a *Authority) Enroll(ctx context.Context, e Enrollment) ([]byte, error) {
 		err := a.use(ctx, e, mark[:])
 		switch {
 		case err == nil:
-			a.cfg.Logger.Info("node enrolled", "node", string(e.Node), "reason", "join token "+e.Token)
+			a.cfg.Logger.Info("node enrolled", "node", string(e.Node), "reason", fmt.Sprintf("join token %s, uid %s, at %s", e.Token, e.UID, e.From))
 			return a.Issue(e.Request, who, a.cfg.Life)
 		case !errors.Is(err, store.ErrConflict):
 			return nil, err
@@ -155,15 +165,40 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 	if err := mayJoin(kvs[nodeKey], e, record.Node != "" || used); err != nil {
 		return err
 	}
+	txn := store.Txn{If: []store.Guard{
+		store.Seen(tokenKey, kv.Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey),
+	}}
+	if record.By != "" {
+		key := store.RevokedKey(record.By)
+		switch _, kvs, err := a.cfg.Store.Get(ctx, key); {
+		case err != nil:
+			return fmt.Errorf("read revoked: %w", err)
+		case kvs[key].Mod != 0:
+			return ErrToken
+		}
+		txn.If = append(txn.If, store.Absent(key))
+	}
 	record.UsedBy, record.Key = e.Node, mark
-	_, err = a.cfg.Store.Commit(ctx, store.Txn{
-		If: []store.Guard{
-			store.Seen(tokenKey, kv.Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey),
-		},
-		Then: []store.Op{store.PutLeased(tokenKey, store.Encode(record), kv.Lease)},
-	})
+	txn.Then = []store.Op{store.PutLeased(tokenKey, store.Encode(record), kv.Lease)}
+	if kvs[nodeKey].Mod == 0 {
+		if err := a.newMachine(ctx, e.UID); err != nil {
+			return err
+		}
+		node := spec.Node{Name: e.Node, UID: e.UID, EnrolledBy: record.By}
+		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(node)))
+	}
+	_, err = a.cfg.Store.Commit(ctx, txn)
 	if errors.Is(err, store.ErrLeaseGone) {
 		return ErrToken
+	}
+	return err
+}
+
+// newMachine fails if a node has the uid: to revoke one would be to revoke both.
+func (a *Authority) newMachine(ctx context.Context, uid spec.UID) error {
+	nodes, err := a.nodes(ctx)
+	if err == nil && slices.ContainsFunc(nodes, func(n spec.Node) bool { return n.UID == uid }) {
+		err = ErrMachine
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -197,11 +198,14 @@ func (d *draft) sets(ctx context.Context, o *spec.Objects, kvs map[string]store.
 		switch e.applied.GetOutcome() {
 		case created:
 			var kept []*spec.Volume
+			var inherits bool
 			w.Look(func(v world.View) {
-				kept = v.Volumes(ref)
+				then := v.World(ref)
+				then.Set = &now
+				kept, inherits = v.Volumes(ref), plan.Inherits(then)
 				located(unknownClasses(&now, v.Nodes()))
 			})
-			e.applied.Effects = createEffects(&now, kept)
+			e.applied.Effects = createEffects(&now, kept, inherits)
 			misfits = append(misfits, keptProblems(&now, kept)...)
 		case configured, adopted:
 			wrong, odd, err := become(ctx, w, &e, &now)

@@ -132,7 +132,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 		t.Fatalf("got %v, %v; want %q", out, err, want)
 	}
 	out, err = r.apply(strings.Replace(fmt.Sprintf(policy, 3), "storage: 1Gi", "storage: 2Gi", 1))
-	want = "grows the volumes of the claim data from 1073741824 to 2147483648 bytes"
+	want = "grows the volumes of the claim data from 1Gi to 2Gi"
 	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
 		t.Fatalf("got %v, %v; want %q", out, err, want)
 	}
@@ -151,6 +151,62 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 	want = "gives up the volumes data-db-0, and erases them (data after 24h, log at once)"
 	if err != nil || !slices.Contains(gone.GetEffects(), want) {
 		t.Fatalf("got %v, %v; want %q", gone, err, want)
+	}
+}
+
+func TestAnEditOfTheRetentionPolicySaysWhatItWillCost(t *testing.T) {
+	with := func(scaled, deleted spec.Retention) *spec.Set {
+		return &spec.Set{Spec: spec.SetSpec{
+			Retention:            &spec.RetentionPolicy{WhenScaled: scaled, WhenDeleted: deleted},
+			VolumeClaimTemplates: []spec.ClaimTemplate{{Metadata: spec.ObjectMeta{Name: "data"}}},
+		}}
+	}
+	const cost = " will cost data: the volumes are given up then, and erased (data after 24h); until now they were kept"
+	kept, none := with(spec.Retain, spec.Retain), with(spec.Retain, spec.Retain)
+	none.Spec.Retention = nil
+	for name, c := range map[string]struct {
+		old, now *spec.Set
+		want     []string
+	}{
+		"nothing changed":         {kept, none, nil},
+		"both become Delete":      {kept, with(spec.Delete, spec.Delete), []string{"scaling down" + cost, "deleting the set" + cost}},
+		"one does, from defaults": {none, with(spec.Retain, spec.Delete), []string{"deleting the set" + cost}},
+		"one is kept again":       {with(spec.Delete, spec.Retain), kept, []string{"scaling down keeps the volumes from now on"}},
+	} {
+		if got := changeEffects(c.old, c.now); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	memberless := with(spec.Delete, spec.Delete)
+	memberless.Spec.VolumeClaimTemplates = nil
+	if got := changeEffects(&spec.Set{}, memberless); got != nil {
+		t.Errorf("of a set without volumes: %q", got)
+	}
+}
+
+func TestVolumesAreChosenByTheLabelsOfTheirClaim(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(strings.Replace(setYAML, "metadata: {name: data}", "metadata: {name: data, labels: {tier: disk, app: other}}", 1))
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v0", Node: "n1", Fate: spec.FateKeep})
+	id.Ordinal = 1 // its labels are its own, also when the set is gone
+	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: spec.FateKeep, Labels: map[string]string{"app": "db", "old": "yes"}})
+	id.Set = "gone"
+	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v2", Node: "n1", Fate: spec.FateKeep, Labels: map[string]string{"old": "yes"}})
+	for selector, want := range map[string]string{
+		"app=db": "data-db-0 data-db-1", "tier=disk,app=db": "data-db-0", "old=yes": "data-db-1 data-gone-1", "app=other": "",
+	} {
+		out, err := r.api.List(r.ctx, &proto.ListRequest{Kind: "volume", Selector: selector})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, o := range out.GetObjects() {
+			names = append(names, o.GetName())
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("get volumes -l %s: %q, want %q", selector, got, want)
+		}
 	}
 }
 
@@ -275,8 +331,13 @@ func TestKeptVolumesAreTakenBackOrTheSetIsRefused(t *testing.T) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
 	volume := spec.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: spec.FateKeep}
 	r.record(store.VolumeKey(id, "data"), volume)
+	surplus := volume
+	surplus.ID.Ordinal, surplus.UID = 4, "v5"
+	r.record(store.VolumeKey(surplus.ID, "data"), surplus)
 	out, err := r.apply(setYAML)
-	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), "takes back the kept volumes data of db-0") {
+	effects := strings.Join(out.GetApplied()[0].GetEffects(), "\n")
+	if err != nil || !strings.Contains(effects, "takes back the kept volumes data of db-0\n"+
+		"keeps the volumes data of db-4, whose members are not wanted now\ngoes on with the data of the earlier set") {
 		t.Fatalf("got %v, %v", out, err)
 	}
 	r = newRig(t)

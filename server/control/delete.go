@@ -137,7 +137,7 @@ func (s *Server) servedBy(ns spec.Namespace, name string) []string {
 func (s *Server) namedBy(ref dispatch.FileRef) []string {
 	return s.warn(ref.Namespace, func(set *spec.Set, _ *spec.SetStatus) string {
 		if slices.Contains(dispatch.FilesOf(ref.Namespace, &set.Spec.Template), ref) {
-			return fmt.Sprintf("set %s names it: its members wait for it at their next start, unless it is optional", set.Ref)
+			return fmt.Sprintf("set %s names it: unless it is optional, new members wait for it, and those that read it as variables do so when a container of theirs restarts; mounted files stay as they are", set.Ref)
 		}
 		return ""
 	})

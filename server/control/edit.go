@@ -101,7 +101,8 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit,
 	if now.Spec.Replicas == nil {
 		now.Spec.Replicas = then.Spec.Replicas
 	}
-	now.UID, now.InitialReplicas, now.CreatedAt = old.UID, old.InitialReplicas, old.CreatedAt
+	now.UID, now.CreatedAt = old.UID, old.CreatedAt
+	now.InitialReplicas, now.InitialOrdinals = old.InitialReplicas, old.InitialOrdinals
 	settleInitial(&now)
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	fixed := b.fixed(&then, &now)
@@ -135,10 +136,13 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit,
 }
 
 // settleInitial makes the first members a set ever has its initial ones: those who
-// form a cluster with each other. A set that was created empty has none yet.
+// form a cluster with each other, at the ordinals that it has then. A set that was created empty has none yet.
 func settleInitial(s *spec.Set) {
 	if s.InitialReplicas == 0 {
-		s.InitialReplicas = s.Replicas()
+		s.InitialReplicas, s.InitialOrdinals = s.Replicas(), &spec.Ordinals{}
+		if s.Spec.Ordinals != nil {
+			*s.InitialOrdinals = spec.Clone(*s.Spec.Ordinals)
+		}
 	}
 }
 

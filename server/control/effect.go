@@ -26,11 +26,37 @@ func claimEffects(old, now *spec.Set) (out []string) {
 		case !known:
 			out = append(out, fmt.Sprintf("adds the claim %s: members get it with their next life", c.Metadata.Name))
 		case c.Spec.SizeBytes() > size:
-			out = append(out, fmt.Sprintf("grows the volumes of the claim %s from %d to %d bytes", c.Metadata.Name, size, c.Spec.SizeBytes()))
+			out = append(out, fmt.Sprintf("grows the volumes of the claim %s from %s to %s", c.Metadata.Name, sizeText(size), sizeText(c.Spec.SizeBytes())))
 		case c.Spec.SizeBytes() < size: // only an adoption allows it
-			out = append(out, fmt.Sprintf("the volumes of the claim %s keep their size; new ones have %d bytes", c.Metadata.Name, c.Spec.SizeBytes()))
+			out = append(out, fmt.Sprintf("the volumes of the claim %s keep their size; new ones have %s", c.Metadata.Name, sizeText(c.Spec.SizeBytes())))
 		}
 	}
+	return out
+}
+
+// retentionEffects says what a changed retention policy will cost, or keeps from now on.
+func retentionEffects(old, now *spec.Set) (out []string) {
+	if len(now.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	of := func(s *spec.Set) spec.RetentionPolicy {
+		if s.Spec.Retention == nil {
+			return spec.RetentionPolicy{}
+		}
+		return *s.Spec.Retention
+	}
+	was, is := of(old), of(now)
+	say := func(before, after spec.Retention, when string) {
+		switch {
+		case (before == spec.Delete) == (after == spec.Delete):
+		case after == spec.Delete:
+			out = append(out, fmt.Sprintf("%s will cost data: the volumes are given up then, and erased %s; until now they were kept", when, trashText(now)))
+		default:
+			out = append(out, when+" keeps the volumes from now on")
+		}
+	}
+	say(was.WhenScaled, is.WhenScaled, "scaling down")
+	say(was.WhenDeleted, is.WhenDeleted, "deleting the set")
 	return out
 }
 
@@ -41,6 +67,7 @@ func changeEffects(old, now *spec.Set) []string {
 		out = append(out, effect)
 	}
 	out = append(out, claimEffects(old, now)...)
+	out = append(out, retentionEffects(old, now)...)
 	if t := old.Template(); !maps.Equal(t.Metadata.Labels, now.Spec.Template.Metadata.Labels) {
 		if t.Metadata.Labels = now.Spec.Template.Metadata.Labels; now.SameLife(old.Template(), t) {
 			out = append(out, "the members' labels change at once; nobody restarts for them")
@@ -85,13 +112,21 @@ func updateEffects(w plan.World) []string {
 	switch {
 	case len(f.Kept) == 0:
 	case w.Set.Paused:
-		out = append(out, memberNames(f.Kept)+" stay as they are until the rollout is resumed")
+		out = append(out, memberNames(f.Kept)+number(f.Kept, " stays as it is", " stay as they are")+" until the rollout is resumed")
 	case w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy:
-		out = append(out, memberNames(f.Kept)+" move on when they are restarted (OnDelete)")
+		out = append(out, memberNames(f.Kept)+number(f.Kept, " moves on when it is restarted", " move on when they are restarted")+" (OnDelete)")
 	default:
-		out = append(out, "the partition keeps "+memberNames(f.Kept)+" as they are")
+		out = append(out, "the partition keeps "+memberNames(f.Kept)+number(f.Kept, " as it is", " as they are"))
 	}
 	return out
+}
+
+// number is the word for one member or for several.
+func number(ids []spec.Identity, one, several string) string {
+	if len(ids) == 1 {
+		return one
+	}
+	return several
 }
 
 func memberNames(ids []spec.Identity) string {
@@ -103,14 +138,14 @@ func memberNames(ids []spec.Identity) string {
 }
 
 // createEffects says what a new set does. kept are volumes that stand there from
-// an earlier set of this name.
-func createEffects(now *spec.Set, kept []*spec.Volume) []string {
+// an earlier set of this name; inherits: they hold its data.
+func createEffects(now *spec.Set, kept []*spec.Volume, inherits bool) []string {
 	var out []string
 	if now.Replicas() > 0 {
 		out = append(out, "creates "+members(now, ordinals(now.Range(), nil, false)))
 	}
 	out = append(out, lossEffects(&spec.Set{}, now)...)
-	var back, going []string
+	var back, rest, going []string
 	for _, v := range kept {
 		name := string(v.Claim) + " of " + v.ID.MemberName()
 		switch asked := slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool {
@@ -119,12 +154,20 @@ func createEffects(now *spec.Set, kept []*spec.Volume) []string {
 		case !asked:
 		case v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost:
 			going = append(going, name)
-		default:
+		case now.Range().Has(v.ID.Ordinal):
 			back = append(back, name)
+		default:
+			rest = append(rest, name)
 		}
 	}
 	if len(back) > 0 {
 		out = append(out, "takes back the kept volumes "+bounded(back))
+	}
+	if len(rest) > 0 {
+		out = append(out, "keeps the volumes "+bounded(rest)+", whose members are not wanted now")
+	}
+	if inherits {
+		out = append(out, "goes on with the data of the earlier set of this name: it counts as bootstrapped, and a member with a new disk joins the others")
 	}
 	if len(going) > 0 {
 		out = append(out, "waits until the volumes "+bounded(going)+" are given up, then makes new ones")

@@ -75,7 +75,13 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 		case plan.MarkReady:
 			add(a.Identity.ID.MemberName(), "is noted as ready once", "its report says so")
 		case plan.MarkBootstrapped:
-			add("", "is noted as bootstrapped", "every first member was ready once")
+			why := "every first member was ready once"
+			if a.Inherited {
+				why = "it goes on with volumes that an earlier set of this name has used"
+			}
+			add("", "is noted as bootstrapped", why)
+		case plan.ForgetBootstrapped:
+			add("", "is no longer noted as bootstrapped", "no volume of the earlier set of this name is kept")
 		case plan.SetVolumes:
 			for _, v := range a.Volumes {
 				add(v.ID.MemberName(), fmt.Sprintf("its volume %s: %s", v.Claim, v.Fate), a.Text)

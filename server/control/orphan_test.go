@@ -99,9 +99,9 @@ func TestAdoptionSaysWhatItDoes(t *testing.T) {
 		"other ordinals": {strings.Replace(strings.Replace(setYAML, "replicas: 3", "replicas: 2\n  ordinals: {start: 7}", 1), "apps/v1", "stead/v1", 1), nil,
 			[]string{"adopts nobody: no member runs", "creates db-7, db-8 in this order", "stops db-2, db-1, db-0, which the set does not want; volumes kept"}},
 		"a smaller claim": {strings.Replace(setYAML, "1Gi", "1Mi", 1), nil,
-			[]string{"adopts db-0, db-1, db-2", "the volumes of the claim data keep their size; new ones have 1048576 bytes"}},
+			[]string{"adopts db-0, db-1, db-2", "the volumes of the claim data keep their size; new ones have 1Mi"}},
 		"a larger claim": {strings.Replace(setYAML, "1Gi", "2Gi", 1), nil,
-			[]string{"adopts db-0, db-1, db-2", "grows the volumes of the claim data from 1073741824 to 2147483648 bytes"}},
+			[]string{"adopts db-0, db-1, db-2", "grows the volumes of the claim data from 1Gi to 2Gi"}},
 		"without the claim": {setYAML[:strings.Index(setYAML, "  volumeClaim")], nil,
 			[]string{"adopts db-0, db-1, db-2", "the claim data goes; its volumes stay, and nobody uses them"}},
 		"a restart that was asked for": {setYAML, func(r *rig) {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 		if q.Trash != nil {
 			trash = *q.Trash
 		}
-		out.Effects = reclaimEffects(vol, trash, silent(w, vol.Node))
+		out.Effects = reclaimEffects(w, vol, trash)
 	})
 }
 
@@ -67,6 +68,7 @@ func lostEffects(w plan.World, vol spec.Volume) []string {
 	if w.Set != nil && !w.Set.Deleting && w.Set.Range().Has(vol.ID.Ordinal) {
 		out = append(out, fmt.Sprintf("%s%s begins with a new, empty one (volume-new says replaced)", or, vol.ID.MemberName()))
 	}
+	out = append(out, leftEffects(w, vol)...)
 	if !off && silent(w, vol.Node) {
 		out = append(out, fmt.Sprintf("waits until node %s is back, which is silent; if it is off for good, say so first: stead node fence %s --i-have-powered-off", vol.Node, vol.Node))
 	}
@@ -83,11 +85,15 @@ func waits(effects []string, silent bool, node spec.NodeName) []string {
 
 // RestoreVolume implements proto.ControlServer.
 func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeRequest) (*proto.VolumeResponse, error) {
-	said, err := s.findTrashed(ctx, r.GetNamespace(), r.GetName())
+	said, err := s.findTrashed(ctx, r.GetNamespace(), r.GetName(), spec.NodeName(r.GetNode()))
 	if err != nil {
 		return nil, err
 	}
-	q := spec.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: spec.VerbRestore}
+	if r.GetNode() == "" && said.Unproven {
+		return nil, status.Errorf(codes.FailedPrecondition, "only node %s itself says that it has volume %s: this store never knew of it there, "+
+			"which is so after a restore from a backup, or when the node lies; if you trust that node, say so: --node %s", said.Node, said.Volume, said.Node)
+	}
+	q := spec.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: spec.VerbRestore, Node: said.Node}
 	out := &proto.VolumeResponse{Volume: string(said.Volume)}
 	return out, s.ask(ctx, q, &said, false, func(w plan.World) {
 		out.Effects = waits([]string{fmt.Sprintf("brings back volume %s (%s), number %d, from the trash of node %s",
@@ -96,20 +102,27 @@ func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeReques
 }
 
 // findTrashed is the volume in the trash that a person names by its id, as it is shown,
-// or, if there is no other in the trash, by the name that it had.
-func (s *Server) findTrashed(ctx context.Context, ns, name string) (spec.VolumeReport, error) {
+// or, if there is no other in the trash, by the name that it had. node has it; "": any, and
+// what nodes say without proof comes last.
+func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.NodeName) (spec.VolumeReport, error) {
 	all, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, query{ns: namespace(ns)})
 	if err != nil {
 		return spec.VolumeReport{}, err
 	}
 	var found []spec.VolumeReport
-	var names []string
 	for _, r := range all {
 		had := spec.VolumeName(r.ID, r.Claim)
-		if r.State == spec.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) {
+		if r.State == spec.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) &&
+			(node == "" || r.Node == node) {
 			found = append(found, r)
-			names = append(names, fmt.Sprintf("%s is the claim %s of %s, number %d on node %s", r.Volume, r.Claim, r.ID.MemberName(), r.Number, r.Node))
 		}
+	}
+	if proven := slices.DeleteFunc(slices.Clone(found), func(r spec.VolumeReport) bool { return r.Unproven }); node == "" && len(proven) > 0 {
+		found = proven
+	}
+	var names []string
+	for _, r := range found {
+		names = append(names, fmt.Sprintf("%s is the claim %s of %s, number %d on node %s", r.Volume, r.Claim, r.ID.MemberName(), r.Number, r.Node))
 	}
 	switch len(found) {
 	case 0:
@@ -123,14 +136,35 @@ func (s *Server) findTrashed(ctx context.Context, ns, name string) (spec.VolumeR
 }
 
 // reclaimEffects says what it means to give a volume up.
-func reclaimEffects(vol spec.Volume, trash spec.Duration, silent bool) []string {
+func reclaimEffects(w plan.World, vol spec.Volume, trash spec.Duration) []string {
 	lies := fmt.Sprintf("lies in the trash of node %s for %s, until when 'stead volume restore %s' brings it back, and is then erased for ever",
 		vol.Node, trash, vol.UID)
 	if trash.Duration == 0 {
 		lies = fmt.Sprintf("is erased for ever by node %s, at once", vol.Node)
 	}
 	out := []string{fmt.Sprintf("gives up %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node), lies}
-	return waits(out, silent, vol.Node)
+	return waits(append(out, leftEffects(w, vol)...), silent(w, vol.Node), vol.Node)
+}
+
+// leftEffects says what a volume less means for a set that is gone and may come back.
+func leftEffects(w plan.World, vol spec.Volume) []string {
+	if w.Set != nil && !w.Set.Deleting {
+		return nil
+	}
+	var others []string
+	for i := range w.Slots {
+		for claim, v := range w.Slots[i].Volumes {
+			if v.ID.Ordinal != vol.ID.Ordinal && plan.Kept(v) {
+				others = append(others, spec.VolumeName(v.ID, claim))
+			}
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	return []string{fmt.Sprintf("warning: %s of the deleted set %s stay; applied again, it goes on with these, and %s copies the data from the other members. "+
+		"Give up fewer than half of the members' volumes, or all of them to begin anew", bounded(others), vol.ID.Set, vol.ID.MemberName())}
 }
 
 func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).String() }

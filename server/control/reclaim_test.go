@@ -94,6 +94,41 @@ func TestAVolumesNameIsTakenAsItIs(t *testing.T) {
 	refused(t, err, codes.NotFound, "there is no volume")
 }
 
+// Whoever gives up one of several volumes of a deleted set learns what the set does with
+// the others when it comes back.
+func TestGivingUpOneOfSeveralKeptVolumesWarns(t *testing.T) {
+	r := newRig(t)
+	ask := func(lost bool) string {
+		t.Helper()
+		out, err := r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-2", DryRun: true, Lost: lost})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(out.GetEffects(), "\n")
+	}
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	r.left(id, "data", "v2")
+	r.left(id, "wal", "w2")
+	if said := ask(false); strings.Contains(said, "warning") {
+		t.Errorf("nothing of another member is kept, but: %s", said)
+	}
+	for id.Ordinal = range 2 {
+		r.left(id, "data", spec.VolumeID(rune('a'+id.Ordinal)))
+	}
+	const want = "warning: data-db-0, data-db-1 of the deleted set db stay; applied again, it goes on with these, and db-2 copies the data from the other members"
+	for _, lost := range []bool{false, true} {
+		if said := ask(lost); !strings.Contains(said, want) {
+			t.Errorf("lost %v: said %s\nwant %s", lost, said, want)
+		}
+	}
+	if _, err := r.apply(strings.Replace(setYAML, "replicas: 3", "replicas: 1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if said := ask(false); strings.Contains(said, "warning") {
+		t.Errorf("the set is there, but: %s", said)
+	}
+}
+
 func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.apply(setYAML); err != nil {
@@ -150,6 +185,42 @@ func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 	}
 	r.left(id, "data", "v1")
 	refused(t, restore("fedcba9876543210"), codes.FailedPrecondition, "has another volume", "v1")
+}
+
+// What only a node's word puts into its trash comes back when a person names the node, and
+// is never taken for what the store knew to lie elsewhere.
+func TestAVolumeThatOnlyItsNodeKnowsComesBackWhenTheNodeIsNamed(t *testing.T) {
+	r := newRig(t)
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	trashed := func(volume spec.VolumeID, node spec.NodeName, unproven bool) {
+		r.record(store.VolumeReportKey(id, "data", volume), spec.VolumeReport{
+			ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: node, State: spec.VolumeTrashed, Unproven: unproven,
+		})
+	}
+	restore := func(node string) error {
+		_, err := r.api.RestoreVolume(r.ctx, &proto.RestoreVolumeRequest{Name: "data-db-2", Node: node})
+		return err
+	}
+	trashed("0123456789abcdef", "evil", true)
+	refused(t, restore(""), codes.FailedPrecondition, "only node evil itself says", "--node evil")
+	refused(t, restore("n1"), codes.NotFound, "lies in the trash")
+	if _, asked := r.request(id, "data"); asked {
+		t.Fatal("what was refused was written")
+	}
+	if err := restore("evil"); err != nil {
+		t.Fatal(err)
+	}
+	if q, _ := r.request(id, "data"); q.Volume != "0123456789abcdef" || q.Node != "evil" {
+		t.Errorf("asked %+v", q)
+	}
+	trashed("fedcba9876543210", "n1", false)
+	if err := restore(""); err != nil {
+		t.Fatal(err)
+	}
+	if q, _ := r.request(id, "data"); q.Volume != "fedcba9876543210" || q.Node != "n1" {
+		t.Errorf("asked %+v; want what the store knew", q)
+	}
 }
 
 func TestOnlyWhatIsMissingIsLost(t *testing.T) {

@@ -98,7 +98,8 @@ func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, c
 				out.Effects = updateEffects(updated(v, set))
 			}
 		})
-		return before != spec.HashTemplate(set.Template()), err
+		out.Unchanged = before == spec.HashTemplate(set.Template())
+		return !out.Unchanged, err
 	})
 	if err != nil {
 		return nil, err
@@ -144,5 +145,21 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 	if err != nil {
 		return nil, err
 	}
-	return &proto.EditResponse{}, nil
+	p, _ := s.cfg.Planner.Explain(id.Ref())
+	return &proto.EditResponse{Effects: restartWaits(p, id)}, nil
+}
+
+// restartWaits says for what the restart of a member waits; nothing when it ends now.
+func restartWaits(p plan.Plan, id spec.Identity) []string {
+	for _, a := range p.Actions {
+		if stop, is := a.(plan.Stop); is && stop.ID == id {
+			return nil
+		}
+	}
+	for _, b := range p.Blocked {
+		if b.ID == id && b.Reason != plan.BlockedStopping && b.Reason != plan.BlockedStarting {
+			return []string{b.Text}
+		}
+	}
+	return nil
 }

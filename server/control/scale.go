@@ -17,8 +17,8 @@ const attempts = 5
 
 // Scale implements proto.ControlServer.
 func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.ScaleResponse, error) {
-	if r.GetReplicas() < 0 {
-		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of members", r.GetReplicas())
+	if n := r.GetReplicas(); n < 0 || n > spec.MaxReplicas {
+		return nil, status.Errorf(codes.InvalidArgument, "%d is out of range; a set has 0 to %d members", n, spec.MaxReplicas)
 	}
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.ScaleResponse{After: r.GetReplicas()}

@@ -83,7 +83,7 @@ func showMember(slot plan.Slot, row spec.MemberStatus, set *spec.Set, live map[s
 	if r := slot.Report; r != nil {
 		s := live[m.Node]
 		row.Phase, row.Cause, row.Message = r.Phase, r.Cause, r.Message
-		row.Ready = r.Ready && m.Goal == spec.GoalRun && !r.Phase.Over() && s != nil && s.Boot == m.Boot && s.UID == m.NodeUID
+		row.Ready = r.Ready && m.Goal == spec.GoalRun && !r.Phase.Over() && s != nil && s.Boot == m.Boot && s.UID == m.NodeUID && s.ID == r.Session
 		for _, c := range r.Containers {
 			row.Restarts += c.Restarts
 		}

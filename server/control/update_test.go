@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -45,6 +46,7 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		"an image":             {newImage, []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}},
 		"two at once":          {with(newImage, "{rollingUpdate: {maxUnavailable: 70%}}"), []string{"restarts db-2, db-1, db-0 in this order, at most 2 down"}},
 		"a part":               {with(newImage, "{rollingUpdate: {partition: 2}}"), []string{"restarts db-2", "the partition keeps db-1, db-0 as they are"}},
+		"all but one":          {with(newImage, "{rollingUpdate: {partition: 1}}"), []string{"restarts db-2, db-1 in this order, at most 1 down", "the partition keeps db-0 as it is"}},
 		"on delete":            {with(newImage, "{type: OnDelete}"), []string{"db-2, db-1, db-0 move on when they are restarted (OnDelete)"}},
 		"all at once":          {with(newImage, "{type: Recreate}"), []string{"stops db-2, db-1, db-0 all at once, then starts them again (Recreate)"}},
 		"a label":              {withLabel(setYAML), []string{"the members' labels change at once; nobody restarts for them"}},
@@ -195,5 +197,32 @@ func TestInfoNamesTheServersThatTheStoreTellsOf(t *testing.T) {
 	i, err := r.api.Info(r.ctx, &proto.InfoRequest{})
 	if err != nil || !slices.Equal(i.GetServers(), []string{"s1", "s2", "s3"}) || i.GetLeader() != "s2" || i.GetStoreVersion() != "memory" {
 		t.Fatalf("got %v, %v", i, err)
+	}
+}
+
+// The verb says what get says: for what the restart waits.
+func TestARestartSaysForWhatItWaits(t *testing.T) {
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
+	other := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	for name, c := range map[string]struct {
+		plan plan.Plan
+		want []string
+	}{
+		"it ends now": {plan.Plan{Actions: []plan.Action{plan.Stop{ID: id}}, Blocked: []plan.Blocked{{ID: id, Reason: plan.BlockedStopping, Text: "it is stopping"}}}, nil},
+		"another one is down": {plan.Plan{Actions: []plan.Action{plan.Stop{ID: other}}, Blocked: []plan.Blocked{
+			{ID: other, Reason: plan.BlockedNotReady, Text: "it runs, but is not ready"},
+			{ID: id, Reason: plan.BlockedTurn, Text: "its restart waits until db-2 is available; at most 1 may be down at a time"}}},
+			[]string{"its restart waits until db-2 is available; at most 1 may be down at a time"}},
+		"the leader was faster": {plan.Plan{Blocked: []plan.Blocked{{ID: id, Reason: plan.BlockedStopping, Text: "it is stopping"}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.running()
+			r.plan = c.plan
+			out, err := r.api.Restart(r.ctx, &proto.RestartRequest{Member: "db-1"})
+			if err != nil || !slices.Equal(out.GetEffects(), c.want) {
+				t.Errorf("got %q, %v; want %q", out.GetEffects(), err, c.want)
+			}
+		})
 	}
 }

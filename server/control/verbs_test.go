@@ -22,7 +22,7 @@ func (r *rig) live(ordinal int, ready bool) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
 	m := spec.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: spec.GoalRun, Revision: "r1", Node: "n1", NodeUID: "uid1", Boot: "b1"}
 	r.record(store.MemberKey(id), m)
-	r.record(store.ReportKey(id), spec.Report{ID: id, Token: m.Token, Node: "n1", Seq: 1, Phase: spec.PhaseRunning, Ready: ready,
+	r.record(store.ReportKey(id), spec.Report{ID: id, Token: m.Token, Node: "n1", Session: 1, Seq: 1, Phase: spec.PhaseRunning, Ready: ready,
 		Containers: []spec.ContainerReport{{Name: "main", State: "Running", Restarts: 2}}})
 	s, _ := r.set("db")
 	r.record(store.RevisionKey(s.Ref, "r1"), spec.Revision{Ref: s.Ref, Hash: "r1", Number: 1, Template: s.Spec.Template})
@@ -98,6 +98,10 @@ func TestAMemberIsReadyOnlyWithALiveSession(t *testing.T) {
 		t.Fatalf("got %+v, want it unready without a session", m)
 	}
 	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 2})
+	if m := show(); m.Status.Ready {
+		t.Fatalf("got %+v, want it unready until this session has told of it", m)
+	}
 	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
 	m := show()
 	if !m.Status.Ready {
@@ -215,6 +219,26 @@ func TestScale(t *testing.T) {
 	refused(t, err, codes.InvalidArgument)
 	_, err = r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "nope", Replicas: 1})
 	refused(t, err, codes.NotFound)
+}
+
+// A slip of the finger is refused before anything is planned for it.
+func TestTooManyMembersAreRefusedAtOnce(t *testing.T) {
+	r := newRig(t)
+	for _, n := range []string{"10001", "1000000", "999999999", "0x7fffffff"} {
+		for _, dry := range []bool{true, false} {
+			files := []*proto.File{{Name: "db.yaml", Content: []byte(strings.Replace(setYAML, "replicas: 3", "replicas: "+n, 1))}}
+			if string(files[0].Content) == setYAML {
+				t.Fatal("the manifest has no replicas")
+			}
+			_, err := r.api.Apply(r.ctx, &proto.ApplyRequest{Files: files, DryRun: dry})
+			refused(t, err, codes.InvalidArgument, "spec.replicas")
+		}
+	}
+	if _, err := r.apply(setYAML); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: spec.MaxReplicas + 1})
+	refused(t, err, codes.InvalidArgument, "a set has 0 to 10000 members")
 }
 
 func TestTheFirstMembersOfASetAreItsInitialOnes(t *testing.T) {

@@ -43,8 +43,15 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 		byID[said[i].Volume] = &said[i]
 	}
 	var items []item
+	trashed := map[spec.VolumeID]map[string]string{}
 	s.cfg.World.Look(func(v world.View) {
+		for _, r := range said {
+			trashed[r.Volume] = claimLabels(v, r.ID.Ref(), r.Claim)
+		}
 		for _, vol := range volumes {
+			if vol.Labels == nil {
+				vol.Labels = claimLabels(v, vol.ID.Ref(), vol.Claim)
+			}
 			items = append(items, showVolume(vol, volumeShown{User: userOf(v, vol), Said: byID[vol.UID], Asked: asked[vol.UID]}))
 			delete(byID, vol.UID)
 		}
@@ -55,10 +62,25 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 		}
 		items = append(items, showVolume(spec.Volume{
 			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node,
-			SizeBytes: r.SizeBytes, Fate: spec.FateTrashed,
+			SizeBytes: r.SizeBytes, Fate: spec.FateTrashed, Labels: trashed[r.Volume],
 		}, volumeShown{Said: byID[r.Volume], Asked: asked[r.Volume]}))
 	}
 	return items, nil
+}
+
+// claimLabels are the labels that a set gives to the volumes of a claim; nil: there is no
+// such set or claim.
+func claimLabels(v world.View, ref spec.SetRef, claim spec.ClaimName) map[string]string {
+	set, _ := v.Set(ref)
+	if set == nil {
+		return nil
+	}
+	for i := range set.Spec.VolumeClaimTemplates {
+		if c := &set.Spec.VolumeClaimTemplates[i]; c.Metadata.Name == string(claim) {
+			return set.Spec.ClaimLabels(c)
+		}
+	}
+	return nil
 }
 
 // stored reads all records of a kind in the namespace of q. One that cannot be read is
@@ -96,9 +118,11 @@ func showVolume(v spec.Volume, st volumeShown) item {
 	if v.Fate == spec.FateTrashed {
 		name = trashName(name, v.UID)
 	}
+	labels := v.Labels
+	v.Labels = nil // shown once
 	return item{kind: kindVolume, set: v.ID.Set, body: object{
 		APIVersion: steadVersion, Kind: "Volume", Spec: v, Status: st,
-		Metadata: meta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), CreationTimestamp: v.CreatedAt},
+		Metadata: meta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), Labels: labels, CreationTimestamp: v.CreatedAt},
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -31,10 +32,14 @@ type committer struct {
 	world world.Reader
 	log   *slog.Logger
 	wake  chan struct{}
-	rev   store.Rev // of the last commit: the world must show it before the next look
+	// writes is what each node may have written, refusals who wants more.
+	writes   *allowance
+	refusals *refusals
+	rev      store.Rev // of the last commit: the world must show it before the next look
 
 	mu      sync.Mutex
 	pending map[*session]map[life]spec.Report
+	bytes   map[*session]int // that came since the last round
 }
 
 // unit is one report on its way into the store.
@@ -46,12 +51,15 @@ type unit struct {
 
 func (u unit) life() life { return life{ID: u.report.ID, Token: u.report.Token} }
 
-func newCommitter(s store.Store, w world.Reader, log *slog.Logger) *committer {
-	return &committer{store: s, world: w, log: log, wake: make(chan struct{}, 1), pending: map[*session]map[life]spec.Report{}}
+func newCommitter(s store.Store, w world.Reader, writes *allowance, f *refusals, log *slog.Logger) *committer {
+	return &committer{
+		store: s, world: w, log: log, wake: make(chan struct{}, 1), writes: writes, refusals: f,
+		pending: map[*session]map[life]spec.Report{}, bytes: map[*session]int{},
+	}
 }
 
-// add puts reports in line; it does not block.
-func (c *committer) add(se *session, reports []spec.Report) {
+// add puts reports of so many bytes in line; it does not block.
+func (c *committer) add(se *session, reports []spec.Report, bytes int) {
 	c.mu.Lock()
 	mine := c.pending[se]
 	if mine == nil {
@@ -64,10 +72,13 @@ func (c *committer) add(se *session, reports []spec.Report) {
 			mine[l] = r
 		}
 	}
-	tooMany := len(mine) > maxPending
+	c.bytes[se] += bytes
+	tooMuch := len(mine) > maxPending || c.bytes[se] > pendingBytes
 	c.mu.Unlock()
-	if tooMany {
-		se.abort(codes.ResourceExhausted, "too many lives are reported at once")
+	if tooMuch {
+		why := fmt.Sprintf("reports of more than %d lives, or %d bytes, wait at once", maxPending, pendingBytes)
+		c.refusals.add(se.node, LimitReports, 1, why)
+		se.abort(codes.ResourceExhausted, why)
 	}
 	c.ring()
 }
@@ -125,8 +136,9 @@ func (c *committer) putBack(u unit) {
 func (c *committer) round(ctx context.Context) (left []unit) {
 	c.mu.Lock()
 	pending := c.pending
-	c.pending = map[*session]map[life]spec.Report{}
+	c.pending, c.bytes = map[*session]map[life]spec.Report{}, map[*session]int{}
 	c.mu.Unlock()
+	c.hold(pending)
 	if err := c.world.Wait(ctx, c.rev); err != nil {
 		return nil // ctx ended
 	}
@@ -160,6 +172,32 @@ func (c *committer) round(ctx context.Context) (left []unit) {
 	return c.commit(ctx, units)
 }
 
+// rateTime is how long what a node may not have written now waits.
+const rateTime = time.Second
+
+// hold takes out of pending, and puts back in line for later, what is of nodes that have had
+// more written than they may.
+func (c *committer) hold(pending map[*session]map[life]spec.Report) {
+	held := false
+	for se, reports := range pending {
+		if c.writes.may(se.node) {
+			continue
+		}
+		delete(pending, se)
+		if se.ctx.Err() != nil {
+			continue // it says all again in its next session
+		}
+		held = true
+		c.refusals.add(se.node, LimitRate, len(reports), "it reports more than the store can keep; the newest is stored later")
+		for _, r := range reports {
+			c.putBack(unit{se: se, report: r})
+		}
+	}
+	if held {
+		time.AfterFunc(rateTime, c.ring)
+	}
+}
+
 func minReady(v world.View, id spec.Identity) time.Duration {
 	set, _ := v.Set(id.Ref())
 	if set == nil {
@@ -170,8 +208,8 @@ func minReady(v world.View, id spec.Identity) time.Duration {
 
 // decide answers a report that need not be stored, or returns it as it is to be.
 func (c *committer) decide(u unit, m *spec.Member, last *spec.Report, minReady time.Duration) (unit, bool) {
+	u.report.Session = u.se.id
 	r, v := judge(u.report, u.se.seat, m, last, minReady)
-	r.Session = u.se.id
 	u.report = r
 	if v != keep {
 		u.se.out.addStored(u.life(), r.Seq, v == stale)
@@ -220,6 +258,7 @@ func (u unit) txn() store.Txn {
 
 func (c *committer) wrote(u unit, rev store.Rev) {
 	c.rev = max(c.rev, rev)
+	c.writes.spend(u.se.node, len(store.Encode(u.report)))
 	u.se.out.addStored(u.life(), u.report.Seq, false)
 }
 

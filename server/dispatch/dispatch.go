@@ -58,6 +58,8 @@ type Server struct {
 	pictures *publisher
 	pings    *pinger
 	reports  *committer
+	refusals *refusals
+	writes   *allowance
 
 	stopping chan struct{}  // closed when Run's context ends
 	streams  sync.WaitGroup // goroutines of streams; Run waits for them
@@ -89,9 +91,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.World), pictures: newPublisher(cfg.World, cfg.Domain),
-		pings: newPinger(cfg.Store, cfg.TTL, cfg.Known), reports: newCommitter(cfg.Store, cfg.World, cfg.Logger),
+		pings: newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
+	s.reports = newCommitter(cfg.Store, cfg.World, s.writes, s.refusals, cfg.Logger)
 	s.broker.far, s.broker.pass = s.elsewhere, s.pass
 	return s, nil
 }

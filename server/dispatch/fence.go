@@ -67,8 +67,8 @@ func readFenced(ctx context.Context, s store.Store, w world.Reader, node spec.No
 		return t, nil, err
 	}
 	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
-	if err != nil {
-		return t, nil, status.Errorf(codes.Internal, "read facts: %v", err)
+	if err != nil { // what it runs is over with it; its facts are written anew
+		facts = &spec.NodeFacts{Name: node, UID: t.node.UID}
 	}
 	return t, facts, nil
 }
@@ -106,11 +106,21 @@ func (c *FenceCase) Close(ctx context.Context, s store.Store, w world.Reader, by
 	}
 	if facts != nil {
 		facts.Epoch, facts.Strays = t.epoch, nil
-		word.If = append(word.If, store.Seen(store.FactsKey(node), t.keys[store.FactsKey(node)].Mod))
 		word.Then = append(word.Then, store.Put(store.FactsKey(node), store.Encode(facts)))
 	}
-	t.also = also
-	return f, t.write(ctx, s, w, append([]store.Txn{word}, ends...)...)
+	t.also = append(also, store.Seen(store.FactsKey(node), t.keys[store.FactsKey(node)].Mod))
+	rev, err := t.write(ctx, s, w, word)
+	if err != nil {
+		return f, err
+	}
+	// Each of the ends, which may be more than a transaction holds, compares that the node was
+	// not heard of since: a hello removes the fence and writes the facts.
+	t.also = append(also, store.Seen(store.FenceKey(node), rev))
+	if facts != nil {
+		t.also = append(t.also, store.Seen(store.FactsKey(node), rev))
+	}
+	_, err = t.write(ctx, s, w, ends...)
+	return f, err
 }
 
 // fenced is the report that ends the life l, and names it in f; false: it is over.
@@ -173,7 +183,8 @@ func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 			txns = append(txns, store.Txn{Then: []store.Op{store.Del(store.VolumeReportKey(r.ID, r.Claim, r.Volume))}})
 		}
 	})
-	return t.write(ctx, s, w, append(txns, word)...) // the node's record last, for it guards all
+	_, err = t.write(ctx, s, w, append(txns, word)...) // the node's record last, for it guards all
+	return err
 }
 
 // leftOn tells what is on a node still. Volumes of sets that are gone count, too.
@@ -222,8 +233,9 @@ func readSilent(ctx context.Context, s store.Store, w world.Reader, node spec.No
 	return t, w.Wait(ctx, t.rev)
 }
 
-// write commits txns, each guarded by what readSilent has seen, too.
-func (t *threshold) write(ctx context.Context, s store.Store, w world.Reader, txns ...store.Txn) error {
+// write commits txns, each guarded by what readSilent has seen, too, and returns the revision
+// of the last, which w shows then.
+func (t *threshold) write(ctx context.Context, s store.Store, w world.Reader, txns ...store.Txn) (store.Rev, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	node := store.NodeKey(t.node.Name)
@@ -236,11 +248,11 @@ func (t *threshold) write(ctx context.Context, s store.Store, w world.Reader, tx
 	for _, o := range store.CommitAll(ctx, s, shared, txns) {
 		switch {
 		case errors.Is(o.Err, store.ErrConflict):
-			return status.Errorf(codes.Aborted, "node %s, or a life on it, changed meanwhile; look again", t.node.Name)
+			return 0, status.Errorf(codes.Aborted, "node %s, or a life on it, changed meanwhile; look again", t.node.Name)
 		case o.Err != nil:
-			return storeError("write node "+string(t.node.Name), o.Err)
+			return 0, storeError("write node "+string(t.node.Name), o.Err)
 		}
 		last = max(last, o.Rev)
 	}
-	return w.Wait(ctx, last)
+	return last, w.Wait(ctx, last)
 }

@@ -143,3 +143,59 @@ func (r *rig) endLives() {
 		r.commit(store.Del(store.MemberKey(ident(i))))
 	}
 }
+
+// More lives than one transaction ends: a node that is heard of between two keeps those that
+// are not ended by then.
+func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
+	for name, back := range map[string]func(*rig){
+		"it said hello": func(r *rig) {
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			r.commit(store.Del(store.FenceKey("n1")))
+		},
+		"it said hello, and its session is over again": func(r *rig) {
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			const lives = store.MaxOps
+			for i := range lives {
+				r.record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", "uid1"))
+			}
+			r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			s := &racing{Store: r.store}
+			s.before = func() { s.before = func() { s.before = func() { back(r) } } } // the word, some ends, and then
+			_, err := Fence(t.Context(), s, r.world, "n1", "ann")
+			if status.Code(err) != codes.Aborted {
+				t.Errorf("got %v; want it aborted", err)
+			}
+			ended := 0
+			for i := range lives {
+				if saidOf(r, i).Cause == spec.CauseFenced {
+					ended++
+				}
+			}
+			if ended == 0 || ended > store.MaxOps/2 {
+				t.Errorf("%d lives count as over; want those of one transaction", ended)
+			}
+		})
+	}
+}
+
+// What a node runs whose facts cannot be read ends with the word that it is off.
+func TestANodeWhoseFactsCannotBeReadIsFenced(t *testing.T) {
+	r := newRig(t)
+	silentNode(r)
+	r.put(store.FactsKey("n1"), []byte("{damaged"))
+	if _, err := Fence(t.Context(), r.store, r.world, "n1", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	kv, _ := r.get(store.FactsKey("n1"))
+	if facts, err := store.Decode[spec.NodeFacts](kv); err != nil || facts.UID != "uid1" || facts.Epoch != 1 || len(facts.Strays) != 0 {
+		t.Errorf("facts are %+v, %v", facts, err)
+	}
+	if got := saidOf(r, 0); got.Cause != spec.CauseFenced {
+		t.Errorf("db-0 is told as %+v", got)
+	}
+}

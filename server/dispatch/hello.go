@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -35,6 +37,9 @@ func readHello(h *proto.Hello) (guest, error) {
 	}
 	if g.node == "" || g.uid == "" || g.boot == "" {
 		return g, status.Error(codes.InvalidArgument, "hello names no node, uid or boot")
+	}
+	if why := tooMuch(h.GetInventory(), h.GetFactsJson()); why != "" {
+		return g, status.Errorf(codes.ResourceExhausted, "hello of node %s is refused: %s", g.node, why)
 	}
 	if err := json.Unmarshal(h.GetFactsJson(), &g.facts); err != nil {
 		return g, status.Errorf(codes.InvalidArgument, "hello of node %s: decode facts: %v", g.node, err)
@@ -145,22 +150,43 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 		g.facts.Known = &g.known
 	}
 	var other spec.NodeName
+	resumed := t.session != nil
 	s.cfg.World.Look(func(v world.View) {
-		other = alias(v, g)
+		other, resumed = alias(v, g), resumed || !plan.MostHeard(v.Nodes())
 		g.facts.Strays = strays(v, g.seat, g.holding)
 	})
 	if other != "" {
 		return nil, nil, status.Errorf(codes.FailedPrecondition,
 			"this machine has joined as %s; it cannot also be %s", other, g.node)
 	}
-	se, err := s.enter(ctx, g, t, gap)
+	if err := s.afford(g); err != nil {
+		return nil, nil, err
+	}
+	se, err := s.enter(ctx, g, t, gap, resumed)
 	if err != nil {
 		return nil, nil, err
 	}
 	if gap != "" {
 		s.cfg.Logger.Error("store held", "node", g.node, "err", gap)
 	}
+	s.writes.spend(g.node, len(store.Encode(g.facts)))
 	return se, s.welcome(t, se.id, gap != "" || t.hold != nil), nil
+}
+
+// afford refuses a node that has had more written than it may, or whose strays are more
+// than it may have.
+func (s *Server) afford(g guest) error {
+	limit, why := LimitHello, ""
+	switch n := len(g.facts.Strays); {
+	case n > maxStrays:
+		why = fmt.Sprintf("it says that it runs %d lives that the store does not know, of at most %d", n, maxStrays)
+	case !s.writes.may(g.node):
+		limit, why = LimitRate, "it had more written than the store can keep; it may come again in a while"
+	default:
+		return nil
+	}
+	s.refusals.add(g.node, limit, 1, why)
+	return status.Errorf(codes.ResourceExhausted, "node %s: %s", g.node, why)
 }
 
 func (s *Server) welcome(t threshold, session spec.SessionID, held bool) *proto.Welcome {
@@ -191,15 +217,15 @@ func (s *Server) Join(ctx context.Context, h *proto.Hello) (*proto.Welcome, erro
 }
 
 // enter writes what a session is, guarded by all that admit has looked at. With a gap it
-// holds the store.
-func (s *Server) enter(ctx context.Context, g guest, t threshold, gap string) (*session, error) {
+// holds the store. resumed: see spec.Session.
+func (s *Server) enter(ctx context.Context, g guest, t threshold, gap string, resumed bool) (*session, error) {
 	wait, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	lease, err := s.cfg.Store.Grant(wait, s.cfg.TTL)
 	if err != nil {
-		return nil, storeError("grant session", err)
+		return s.goOn(ctx, g, t, storeError("grant session", err), errors.Is(err, store.ErrNoSpace))
 	}
-	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ",")}
+	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: resumed}
 	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
 	txn := store.Txn{
 		If: []store.Guard{
@@ -233,11 +259,12 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold, gap string) (*
 		// The session, if it was written at all, is told to nobody: end it.
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 		defer cancel()
+		full := errors.Is(err, store.ErrNoSpace)
 		err = errors.Join(err, s.cfg.Store.Revoke(undo, lease))
 		if errors.Is(err, store.ErrConflict) {
 			return nil, status.Error(codes.Aborted, "the node changed meanwhile; say hello again")
 		}
-		return nil, storeError("begin session", err)
+		return s.goOn(ctx, g, t, storeError("begin session", err), full)
 	}
 	return s.newSession(ctx, g, record, rev, t.epoch), nil
 }

@@ -94,6 +94,38 @@ func TestTheSameBootTakesItsSessionOver(t *testing.T) {
 	}
 }
 
+// DNS keeps its last answer while one session takes over from another, and when those of most
+// nodes were gone at once; a node that was away alone reports first (SAFETY S15).
+func TestASessionSaysWhetherTheLastAnswerStays(t *testing.T) {
+	r := newRig(t)
+	hellos := []hello{n1, {node: "n2", uid: "uid2", boot: "b1", cluster: "c1"}, {node: "n3", uid: "uid3", boot: "b1", cluster: "c1"}}
+	resumed := func(i int) bool {
+		r.connect(hellos[i]).welcome()
+		kv, _ := r.get(store.SessionKey(spec.NodeName(hellos[i].node)))
+		se, err := store.Decode[spec.Session](kv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return se.Resumed
+	}
+	for i := range hellos {
+		if resumed(i) {
+			t.Fatalf("node %d: its first session resumes none", i+1)
+		}
+	}
+	if !resumed(0) {
+		t.Fatal("the second session took over from the first")
+	}
+	r.commit(store.Del(store.SessionKey("n1")))
+	if resumed(0) {
+		t.Fatal("the node was away, alone")
+	}
+	r.commit(store.Del(store.SessionKey("n1")), store.Del(store.SessionKey("n2")))
+	if !resumed(0) {
+		t.Fatal("most nodes were away at once")
+	}
+}
+
 func TestASessionOutlivesItsStreamUntilItsLeaseEnds(t *testing.T) {
 	r := newRig(t)
 	n := r.connect(n1)

@@ -19,14 +19,14 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 		return p
 	}
 	p.UID, p.Generation = w.Set.UID, w.Set.Generation
-	p.Replicas, p.InitialReplicas = w.Set.Replicas(), w.Set.InitialReplicas
+	p.Replicas, p.InitialReplicas, p.InitialOrdinals = w.Set.Replicas(), w.Set.InitialReplicas, w.Set.InitialRange().All()
 	p.Bootstrapped = w.Bootstrapped
 	p.Service, p.Former = w.Set.Service(), plan.Former(w.Set, w.Status, w.Slots)
 	believe, wanted, hosts := plan.Believe(w.Nodes), w.Set.Range(), hostAddresses(w.Nodes)
 	for i := range w.Slots {
 		slot := &w.Slots[i]
 		addr := addressOf(slot)
-		if !addr.IsValid() || (slot.Member == nil && !wanted.Has(slot.ID.Ordinal)) {
+		if slot.Member == nil && !wanted.Has(slot.ID.Ordinal) {
 			continue
 		}
 		service := p.Service
@@ -36,12 +36,17 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 		peer := spec.Peer{
 			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
 			FQDN:    spec.MemberFQDN(slot.ID, service, domain),
-			Address: addr, Ready: believe(slot),
+			Address: addr, Ready: believe(slot), Volumes: plan.VolumesState(slot),
 		}
 		if m := slot.Member; m != nil {
 			peer.Node, peer.Host = m.Node, hosts[m.Node]
 		}
-		p.Peers = append(p.Peers, peer)
+		switch {
+		case addr.IsValid():
+			p.Peers = append(p.Peers, peer)
+		case peer.Volumes != "": // brought back from the trash, and not started yet
+			p.Expected = append(p.Expected, peer)
+		}
 	}
 	p.Names = names(w.Set, p.Former, services)
 	return p

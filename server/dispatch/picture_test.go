@@ -19,7 +19,7 @@ func scene() plan.World {
 		w.Slots = append(w.Slots, plan.Slot{
 			ID: ident(i), Member: &m,
 			Identity: &spec.IdentityRecord{ID: ident(i), LastToken: m.Token, Address: addr(i)},
-			Report:   &spec.Report{ID: ident(i), Token: m.Token, Phase: spec.PhaseRunning, Ready: true},
+			Report:   &spec.Report{ID: ident(i), Token: m.Token, Session: 1, Phase: spec.PhaseRunning, Ready: true},
 		})
 	}
 	return w
@@ -181,6 +181,49 @@ func TestPictureOfASet(t *testing.T) {
 	}
 }
 
+// Each peer's volumes are told to be new or used, and the ordinals the set began with are
+// those of its beginning.
+func TestAPictureTellsOfVolumesAndOfWhoBegan(t *testing.T) {
+	w := scene()
+	w.Set.Spec.Ordinals = &spec.Ordinals{Start: 1}
+	w.Set.InitialReplicas, w.Set.InitialOrdinals = 2, &spec.Ordinals{}
+	volume := func(ordinal int, claim spec.ClaimName, ready int, fate spec.VolumeFate) {
+		s := &w.Slots[ordinal]
+		if s.Volumes == nil {
+			s.Volumes = map[spec.ClaimName]*spec.Volume{}
+		}
+		s.Volumes[claim] = &spec.Volume{ID: s.ID, Claim: claim, Number: 1, Fate: fate}
+		if s.Identity.VolumeReady == nil {
+			s.Identity.VolumeReady = map[spec.ClaimName]int{}
+		}
+		s.Identity.VolumeReady[claim] = ready
+	}
+	w.Slots = append(w.Slots, plan.Slot{ID: ident(3), Identity: &spec.IdentityRecord{ID: ident(3)}})
+	volume(0, "data", 1, spec.FateKeep)
+	volume(0, "wal", 0, spec.FateKeep)
+	volume(1, "data", 0, spec.FateKeep)
+	volume(1, "old", 1, spec.FateReclaiming)
+	volume(3, "data", 1, spec.FateRestoring) // no address yet, and no life
+	p := Picture(spec.Sequence{}, refDB, w, nil, "d")
+	var got []string
+	for _, peer := range p.Peers {
+		got = append(got, peer.Name+" "+peer.Volumes)
+	}
+	if want := []string{"db-0 used", "db-1 new", "db-2 "}; !reflect.DeepEqual(got, want) {
+		t.Errorf("peers %q, want %q", got, want)
+	}
+	if want := []spec.Peer{{Name: "db-3", Ordinal: 3, FQDN: "db-3.dbs.default.svc.d", Volumes: spec.VolumesUsed}}; !reflect.DeepEqual(p.Expected, want) {
+		t.Errorf("expected %+v, want %+v", p.Expected, want)
+	}
+	if want := []int{0, 1}; !reflect.DeepEqual(p.InitialOrdinals, want) {
+		t.Errorf("it began with %v, want %v", p.InitialOrdinals, want)
+	}
+	w.Set.InitialOrdinals = nil // made by an earlier version
+	if p := Picture(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.InitialOrdinals, []int{1, 2}) {
+		t.Errorf("it began with %v, want its present range", p.InitialOrdinals)
+	}
+}
+
 func TestFilesOfATemplate(t *testing.T) {
 	tpl := spec.Template{Spec: spec.MemberSpec{
 		Volumes: []spec.VolumeMedia{
@@ -214,10 +257,26 @@ func TestFreshVolumesSayHowTheyCame(t *testing.T) {
 	id := spec.IdentityRecord{ID: ident(0), LastToken: token(10), Address: addr(0), VolumeReady: map[spec.ClaimName]int{"old": 3, "wal": 1}}
 	r.put(store.IdentityKey(ident(0)), store.Encode(id))
 	r.put(store.MemberKey(ident(0)), store.Encode(m))
-	want := map[spec.ClaimName]string{"data": spec.VolumeFirst, "wal": spec.VolumeReplaced}
-	if got := n.lives(n.wanted())[0].FreshVolumes; !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
+	tell := func(first string) {
+		t.Helper()
+		want := map[spec.ClaimName]string{"data": first, "wal": spec.VolumeReplaced}
+		if got := n.lives(n.wanted())[0].FreshVolumes; !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
 	}
+	tell(spec.VolumeFirst)
+	// A peer whose disk was used: no disk of the set is the first any more.
+	peer := spec.Volume{ID: ident(1), Claim: "data", Number: 1, Fate: spec.FateKeep}
+	r.commit(store.Put(store.IdentityKey(ident(1)), store.Encode(spec.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})),
+		store.Put(store.VolumeKey(ident(1), "data"), store.Encode(peer)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	tell(spec.VolumeReplaced)
+	peer.Fate = spec.FateReclaiming // nor is it there, once it is given up
+	r.commit(store.Put(store.VolumeKey(ident(1), "data"), store.Encode(peer)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	tell(spec.VolumeFirst)
+	r.commit(store.Put(store.BootstrappedKey("u1"), []byte("{}")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	tell(spec.VolumeReplaced)
+	r.commit(store.Del(store.BootstrappedKey("u1")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	tell(spec.VolumeFirst)
 	id.VolumeReady = map[spec.ClaimName]int{"old": 3, "wal": 2, "data": 1}
 	r.put(store.IdentityKey(ident(0)), store.Encode(id))
 	if got := n.lives(n.wanted())[0].FreshVolumes; len(got) != 0 {

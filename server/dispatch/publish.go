@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -28,7 +29,10 @@ type publisher struct {
 	version uint64
 	seq     spec.Sequence
 	sets    map[spec.SetRef]*published
-	moved   chan struct{} // closed and made anew at each round
+	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
+	hosts  []string
+	hosted uint64
+	moved  chan struct{} // closed and made anew at each round
 }
 
 // published is one set's last picture, without its sequence in body.
@@ -65,9 +69,11 @@ func (p *publisher) run(ctx context.Context) {
 func (p *publisher) round(ch world.Changes) {
 	var drawn []spec.Picture
 	var seq spec.Sequence
+	var hosts []string
 	known := p.known()
 	p.world.Look(func(v world.View) {
 		seq = sequence(v)
+		hosts = hostsOf(v.Nodes())
 		for ref := range p.dirty(v, ch, known) {
 			pic := Picture(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain)
 			if !pic.Gone {
@@ -80,6 +86,9 @@ func (p *publisher) round(ch world.Changes) {
 	defer p.mu.Unlock()
 	p.version++
 	p.seq = seq
+	if !slices.Equal(hosts, p.hosts) {
+		p.hosts, p.hosted = hosts, p.version
+	}
 	for _, pic := range drawn {
 		p.put(pic)
 	}
@@ -133,9 +142,27 @@ func (p *publisher) put(pic spec.Picture) {
 	p.sets[pic.Ref] = &published{version: p.version, body: body, json: doc}
 }
 
-// since returns the pictures newer than version in the order of their sets (0: all
-// sets that exist), the version to ask with next, and their sequence.
-func (p *publisher) since(version uint64) (docs [][]byte, next uint64, seq spec.Sequence) {
+// hostsOf lists the addresses that nodes say they have, each once, ascending.
+func hostsOf(nodes []plan.Node) (hosts []string) {
+	for _, n := range nodes {
+		if a := n.Facts.Address(); a.Is4() {
+			hosts = append(hosts, a.String())
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// news is what a session has not been told yet.
+type news struct {
+	docs  [][]byte // pictures, in the order of their sets
+	hosts []string // the addresses of all nodes, when they changed
+	seq   spec.Sequence
+	next  uint64 // the version to ask with next
+}
+
+// since returns what is newer than version (0: all sets that exist, and all hosts).
+func (p *publisher) since(version uint64) news {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var fresh []*published
@@ -145,10 +172,14 @@ func (p *publisher) since(version uint64) (docs [][]byte, next uint64, seq spec.
 		}
 	}
 	slices.SortFunc(fresh, func(a, b *published) int { return cmp.Compare(a.body.Ref.String(), b.body.Ref.String()) })
+	n := news{seq: p.seq, next: p.version}
 	for _, s := range fresh {
-		docs = append(docs, s.json)
+		n.docs = append(n.docs, s.json)
 	}
-	return docs, p.version, p.seq
+	if p.hosted > version {
+		n.hosts = p.hosts // replaced whole, never changed
+	}
+	return n
 }
 
 // wait returns a channel that is closed at the next round.

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/stead-project/stead/spec"
@@ -26,15 +25,14 @@ const messageBytes = 4096
 // judge decides about r, which came from the machine at the seat. m and last are
 // the store's present life and report of the identity, nil when absent. It returns
 // the report as it is to be stored: the phase never goes back, and a life that is
-// over stays so (SAFETY S7).
+// over stays so (SAFETY S7). What another session told is told anew, for only the word of
+// the node's present one is believed (SAFETY S15).
 func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady time.Duration) (spec.Report, verdict) {
 	if m == nil || m.Token != r.Token || !at.holds(m) {
 		return r, stale
 	}
+	r = bounded(r)
 	r.Node = at.node
-	if len(r.Message) > messageBytes {
-		r.Message = strings.ToValidUTF8(r.Message[:messageBytes], "")
-	}
 	if r.Phase.Over() {
 		r.Ready = false
 	}
@@ -44,13 +42,15 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 	if last == nil || last.Token != r.Token {
 		return r, keep
 	}
-	if last.Phase.Over() || (r.Seq <= last.Seq && !r.Phase.Over()) {
+	anew := last.Session != r.Session
+	if last.Phase.Over() || !r.Phase.Over() && (r.Seq < last.Seq || r.Seq == last.Seq && !anew) {
 		return r, known // the end of a life is true whenever it was said
 	}
 	if r.Phase.Rank() < last.Phase.Rank() {
 		r.Phase = last.Phase
 	}
-	if gistOf(*last, minReady) == gistOf(r, minReady) && reflect.DeepEqual(last.Containers, r.Containers) {
+	r.ReadyOnce = r.ReadyOnce || last.Ready || last.ReadyOnce
+	if !anew && gistOf(*last, minReady) == gistOf(r, minReady) && reflect.DeepEqual(last.Containers, r.Containers) {
 		return r, known
 	}
 	return r, keep
@@ -59,11 +59,11 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 // gist is what of a report a decision or a user needs, beside its containers.
 // ReadyFor counts only by whether it makes the member available.
 type gist struct {
-	phase          spec.Phase
-	ready, enough  bool
-	cause, message string
+	phase               spec.Phase
+	ready, once, enough bool
+	cause, message      string
 }
 
 func gistOf(r spec.Report, minReady time.Duration) gist {
-	return gist{r.Phase, r.Ready, r.Ready && r.ReadyFor >= minReady, r.Cause, r.Message}
+	return gist{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.Ready && r.ReadyFor >= minReady, r.Cause, r.Message}
 }

@@ -37,9 +37,18 @@ func TestJudge(t *testing.T) {
 		{"of the machine that had the name before it is stale", base, ptr(testMember(0, 10, "n1", "uid0")), nil, 0, stale, nil},
 		{"an older report says nothing new", with(func(r *spec.Report) { r.Seq = 4; r.Ready = false }), &member, &base, 0, known, nil},
 		{"the same report says nothing new", base, &member, &base, 0, known, nil},
+		{"the same report in another session is news", with(func(r *spec.Report) { r.Session = 2 }), &member, &base, 0, keep,
+			func(r spec.Report) bool { return r.Session == 2 && r.Ready }},
+		{"an older one is none, in any session", with(func(r *spec.Report) { r.Session = 2; r.Seq = 4 }), &member, &base, 0, known, nil},
+		{"nor is the end that was told before", with(func(r *spec.Report) { r.Session = 2; r.Phase = spec.PhaseStopped }), &member,
+			ptr(with(func(r *spec.Report) { r.Phase = spec.PhaseStopped; r.Ready = false })), 0, known, nil},
 		{"a newer one with the same content says nothing new", with(func(r *spec.Report) { r.Seq = 6; r.ReadyFor = time.Hour; r.At = time.Now() }), &member, &base, 0, known, nil},
 		{"having been ready for long enough is news", with(func(r *spec.Report) { r.Seq = 6; r.ReadyFor = 10 * time.Second }), &member, &base, 10 * time.Second, keep, nil},
 		{"becoming unready is news", with(func(r *spec.Report) { r.Seq = 6; r.Ready = false }), &member, &base, 0, keep, nil},
+		{"having been ready meanwhile is news", with(func(r *spec.Report) { r.Seq = 6; r.Ready, r.ReadyOnce = false, true }), &member,
+			ptr(with(func(r *spec.Report) { r.Ready = false })), 0, keep, func(r spec.Report) bool { return r.ReadyOnce }},
+		{"that it was ready in this life is never forgotten", with(func(r *spec.Report) { r.Seq = 6; r.Ready = false }), &member, &base, 0, keep,
+			func(r spec.Report) bool { return r.ReadyOnce }},
 		{"a cause is news", with(func(r *spec.Report) { r.Seq = 6; r.Cause = "CrashLoop" }), &member, &base, 0, keep, nil},
 		{"a restart is news", with(func(r *spec.Report) { r.Seq = 6; r.Containers = []spec.ContainerReport{{Name: "main", Restarts: 1}} }), &member, &base, 0, keep, nil},
 		{"the phase never goes back", with(func(r *spec.Report) { r.Seq = 6; r.Phase = spec.PhaseStarting; r.Ready = false }), &member, &base, 0, keep,
@@ -103,6 +112,25 @@ func TestAReportIsStoredAndAnswered(t *testing.T) {
 	}
 	if after, _ := r.get(store.ReportKey(ident(0))); after.Mod != before.Mod {
 		t.Fatal("a report without news was written")
+	}
+}
+
+// Only the word of the node's present session is believed (SAFETY S15).
+func TestAReportIsStoredAnewInEachSession(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	n := r.connect(n1)
+	n.report(running(10, 1))
+	n.stored()
+	again := r.connect(n1)
+	session := again.welcome().GetSession()
+	if rep, ok := r.report(0); !ok || int64(rep.Session) == session {
+		t.Fatalf("got %+v, want it of the session before", rep)
+	}
+	again.report(running(10, 1))
+	again.stored()
+	if rep, ok := r.report(0); !ok || !rep.Ready || int64(rep.Session) != session {
+		t.Fatalf("got %+v, want it of session %d", rep, session)
 	}
 }
 

@@ -3,7 +3,9 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,18 +65,16 @@ func (se *session) receive(msg *proto.FromNode) {
 	case msg.GetPing() != nil:
 		se.server.pings.add(se, msg.GetPing().GetId())
 	case msg.GetInventory() != nil:
+		if why := tooMuch(msg.GetInventory(), nil); why != "" {
+			se.overdo(LimitHello, why)
+			return
+		}
 		se.mu.Lock()
 		se.holding, se.moved = holdings(msg.GetInventory()), true
 		se.mu.Unlock()
 		se.out.ring()
 	case msg.GetReports() != nil:
-		reports, err := wire.ToDocuments[spec.Report](msg.GetReports().GetReportsJson())
-		if err != nil {
-			se.abort(codes.InvalidArgument, err.Error())
-			return
-		}
-		se.note(reports)
-		se.server.reports.add(se, reports)
+		se.hearReports(msg.GetReports())
 	case msg.GetVolumes() != nil:
 		se.hear(msg.GetVolumes())
 	case msg.GetHello() != nil:
@@ -82,8 +82,43 @@ func (se *session) receive(msg *proto.FromNode) {
 	}
 }
 
-// note keeps holding in step with what the node reports of its lives.
-func (se *session) note(reports []spec.Report) {
+// overdo ends the session, for the node says more than it may.
+func (se *session) overdo(limit Limit, why string) {
+	se.server.refusals.add(se.node, limit, 1, why)
+	se.abort(codes.ResourceExhausted, fmt.Sprintf("node %s: %s", se.node, why))
+}
+
+// hearReports puts reports in line. One that is no member's, or too long, is left out: the
+// others are as good without it.
+func (se *session) hearReports(m *proto.Reports) {
+	bytes := 0
+	docs := make([][]byte, 0, len(m.GetReportsJson()))
+	for _, d := range m.GetReportsJson() {
+		if len(d) > reportBytes {
+			se.server.refusals.add(se.node, LimitReports, 1, fmt.Sprintf("a report has %d bytes, of at most %d", len(d), reportBytes))
+			continue
+		}
+		docs, bytes = append(docs, d), bytes+len(d)
+	}
+	reports, err := wire.ToDocuments[spec.Report](docs)
+	if err != nil {
+		se.abort(codes.InvalidArgument, err.Error())
+		return
+	}
+	all := len(reports)
+	if reports = slices.DeleteFunc(reports, func(r spec.Report) bool { return !whose(r.ID) }); len(reports) < all {
+		se.server.refusals.add(se.node, LimitReports, all-len(reports), "a report names no member")
+	}
+	if !se.note(reports) {
+		se.overdo(LimitReports, fmt.Sprintf("it says that it has more than %d lives", maxHoldings))
+		return
+	}
+	se.server.reports.add(se, reports, bytes)
+}
+
+// note keeps holding in step with what the node reports of its lives; false: they are more
+// than a node may have.
+func (se *session) note(reports []spec.Report) bool {
 	se.mu.Lock()
 	defer se.mu.Unlock()
 	for _, r := range reports {
@@ -100,6 +135,7 @@ func (se *session) note(reports []spec.Report) {
 	if se.moved {
 		se.out.ring()
 	}
+	return len(se.holding) <= maxHoldings
 }
 
 // held is a copy of what the node has open.

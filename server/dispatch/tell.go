@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -95,6 +96,13 @@ func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
 	if slices.Equal(aliens, se.facts.Strays) {
 		return false, nil
 	}
+	if len(aliens) > maxStrays {
+		se.overdo(LimitHello, fmt.Sprintf("it runs %d lives that the store does not know, of at most %d", len(aliens), maxStrays))
+		return false, context.Cause(se.ctx)
+	}
+	if !se.server.writes.may(se.node) {
+		return true, nil
+	}
 	facts := se.facts
 	facts.Strays = aliens
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
@@ -109,6 +117,7 @@ func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
 	case err != nil:
 		return true, nil
 	}
+	se.server.writes.spend(se.node, len(store.Encode(facts)))
 	se.facts = facts
 	return false, nil
 }
@@ -116,21 +125,21 @@ func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
 // tellPictures sends the pictures that differ, and with them what the histories of the
 // node's sets tell, which is looked at later and so is never behind them.
 func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all bool) error {
-	docs, next, seq := se.server.pictures.since(t.pictures)
-	t.pictures = next
+	fresh := se.server.pictures.since(t.pictures)
+	t.pictures = fresh.next
 	var histories []spec.History
 	var rev store.Rev
 	se.server.cfg.World.Look(func(v world.View) {
-		rev = min(v.Rev(), store.Rev(seq.Rev))
+		rev = min(v.Rev(), store.Rev(fresh.seq.Rev))
 		histories = t.nextHistories(v, se.seat)
 	})
-	if all || len(docs)+len(histories) > 0 {
+	if all || len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
 		told, err := wire.Documents(histories)
 		if err != nil {
 			return status.Errorf(codes.Internal, "tell histories: %v", err)
 		}
 		err = stream.Send(&proto.ToNode{Kind: &proto.ToNode_Pictures{Pictures: &proto.Pictures{
-			Sequence: wire.Sequence(seq), Full: all, PicturesJson: docs, HistoriesJson: told,
+			Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, HistoriesJson: told, Hosts: fresh.hosts,
 		}}})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -82,7 +83,7 @@ func (t *Tunnel) Recv() (*proto.Frame, error) {
 // Tunnel implements proto.NodesServer: it hands the stream to whoever asked, and
 // serves it until they close it.
 func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
-	first, err := stream.Recv()
+	first, err := s.firstFrame(stream)
 	if err != nil {
 		return err
 	}
@@ -98,6 +99,31 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 		return errStopping
 	}
 	return t.serve(stream.Context(), stream, s.stopping)
+}
+
+// firstFrame waits for the frame that says which ask is answered, at most helloTime.
+func (s *Server) firstFrame(stream proto.Nodes_TunnelServer) (*proto.Frame, error) {
+	type received struct {
+		frame *proto.Frame
+		err   error
+	}
+	came := make(chan received, 1)
+	if !s.spawn(func() { // ends with the stream, which ends when the handler returns
+		frame, err := stream.Recv()
+		came <- received{frame, err}
+	}) {
+		return nil, errStopping
+	}
+	timer := time.NewTimer(helloTime)
+	defer timer.Stop()
+	select {
+	case r := <-came:
+		return r.frame, r.err
+	case <-timer.C:
+		return nil, status.Errorf(codes.DeadlineExceeded, "a tunnel says within %s which ask it answers", helloTime)
+	case <-s.stopping:
+		return nil, errStopping
+	}
 }
 
 // serve moves the asker's frames to the node until the stream or the tunnel ends.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -157,4 +158,28 @@ func TestANodeThatComesInTimeIsAsked(t *testing.T) {
 	n.next("ask", func(m *proto.ToNode) bool { return m.GetAsk() != nil })
 	cancel()
 	<-over
+}
+
+// mute is a tunnel that says nothing until it is over.
+type mute struct {
+	proto.Nodes_TunnelServer
+	ctx context.Context
+}
+
+func (m mute) Recv() (*proto.Frame, error) {
+	<-m.ctx.Done()
+	return nil, m.ctx.Err()
+}
+
+func TestATunnelThatSaysNothingIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &Server{stopping: make(chan struct{})}
+		begun := time.Now()
+		if err := s.Tunnel(mute{ctx: ctx}); status.Code(err) != codes.DeadlineExceeded || time.Since(begun) != helloTime {
+			t.Errorf("got %v after %s", err, time.Since(begun))
+		}
+		cancel()
+		s.streams.Wait()
+	})
 }

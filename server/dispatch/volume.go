@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -64,7 +65,11 @@ type said struct {
 
 // hear takes what the node says of volumes. It does not block.
 func (se *session) hear(m *proto.VolumeReports) {
-	reports, err := wire.ToDocuments[spec.VolumeReport](m.GetReportsJson())
+	docs := slices.DeleteFunc(m.GetReportsJson(), func(d []byte) bool { return len(d) > reportBytes })
+	if n := len(m.GetReportsJson()) - len(docs); n > 0 {
+		se.server.refusals.add(se.node, LimitReports, n, fmt.Sprintf("what it says of a volume has more than %d bytes", reportBytes))
+	}
+	reports, err := wire.ToDocuments[spec.VolumeReport](docs)
 	if err != nil {
 		se.abort(codes.InvalidArgument, err.Error())
 		return
@@ -82,7 +87,11 @@ func (se *session) hear(m *proto.VolumeReports) {
 			se.abort(codes.InvalidArgument, "a report names no volume")
 			return
 		}
-		r.Node = se.node
+		if _, there := se.said.reports[r.Volume]; !there && len(se.said.reports) >= maxSaid {
+			se.server.refusals.add(se.node, LimitReports, 1, fmt.Sprintf("it speaks of more than %d volumes at once", maxSaid))
+			continue
+		}
+		r.Node, r.Cause, r.Message = se.node, cut(r.Cause, causeBytes), cut(r.Message, volumeTextBytes)
 		se.said.reports[r.Volume] = r
 	}
 	se.moved = true
@@ -99,28 +108,37 @@ func wellFormed(r spec.VolumeReport) bool {
 	return r.ID.Ordinal >= 0
 }
 
-// putVolumes stores what the node said, guarded by the session; what was erased is
-// forgotten, and so is what a full trash does not hold. again: the store could not
-// take it now.
+// putVolumes stores what the node said of volumes that are its own, guarded by the session;
+// what was erased is forgotten. again: the store could not take it now, or it changed.
 func (se *session) putVolumes() (again bool, err error) {
 	se.mu.Lock()
 	heard := se.said
-	se.said = said{}
+	may := se.server.writes.may(se.node)
+	if may {
+		se.said = said{}
+	}
 	se.mu.Unlock()
-	if !heard.full && len(heard.reports) == 0 {
+	switch {
+	case !heard.full && len(heard.reports) == 0:
 		return false, nil
+	case !may:
+		se.server.refusals.add(se.node, LimitRate, 1, "it speaks of volumes more than the store can keep; the newest is stored later")
+		return true, nil
 	}
 	var units []store.Txn
-	se.server.cfg.World.Look(func(v world.View) { units = heard.units(v, se.node) })
+	var foreign []string
+	se.server.cfg.World.Look(func(v world.View) { units, foreign = heard.units(v, se.node) })
+	if len(foreign) > 0 {
+		se.server.refusals.add(se.node, LimitOwner, len(foreign), foreign[0])
+	}
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
 	shared := []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)}
-	for _, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
-		switch {
-		case errors.Is(o.Err, store.ErrConflict):
+	for i, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
+		se.server.writes.spend(se.node, len(units[i].Then[0].Key)+len(units[i].Then[0].Value))
+		again = again || o.Err != nil
+		if errors.Is(o.Err, store.ErrConflict) && !se.lives(ctx) {
 			return false, errOver
-		case o.Err != nil:
-			again = true
 		}
 	}
 	if again {
@@ -129,32 +147,47 @@ func (se *session) putVolumes() (again bool, err error) {
 	return again, nil
 }
 
-// units are the writes of what was heard.
-func (s said) units(v world.View, node spec.NodeName) (units []store.Txn) {
-	write := func(op store.Op) { units = append(units, store.Txn{Then: []store.Op{op}}) }
-	left := map[spec.VolumeID]bool{}
-	for _, old := range v.VolumeReportsOn(node) {
-		left[old.Volume] = old.State == spec.VolumeLeft
+// lives reads whether the session is still the store's; an unknown answer is yes.
+func (se *session) lives(ctx context.Context) bool {
+	key := store.SessionKey(se.node)
+	_, kvs, err := se.server.cfg.Store.Get(ctx, key)
+	return err != nil || se.owns(kvs[key])
+}
+
+// units are the writes of what was heard, each guarded by what the store knows of the
+// volume; foreign says what was not the node's to say.
+func (s said) units(v world.View, node spec.NodeName) (units []store.Txn, foreign []string) {
+	own := newOwner(v, node)
+	write := func(r *spec.VolumeReport, op store.Op) {
+		units = append(units, store.Txn{If: []store.Guard{
+			store.Seen(store.VolumeKey(r.ID, r.Claim), v.VolumeRev(r.ID, r.Claim)),
+			store.Seen(op.Key, v.VolumeReportRev(r.ID, r.Claim, r.Volume)),
+		}, Then: []store.Op{op}})
 	}
+	key := func(r *spec.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) }
 	if s.full {
 		for _, old := range v.VolumeReportsOn(node) {
-			if _, there := s.reports[old.Volume]; !there && !left[old.Volume] {
-				write(store.Del(store.VolumeReportKey(old.ID, old.Claim, old.Volume)))
+			// What no record names stays until the node has looked and says Erased: that it
+			// is this node's is known by nothing else.
+			_, there := s.reports[old.Volume]
+			if now := v.Volume(old.ID, old.Claim); !there && now != nil && now.UID == old.Volume {
+				write(old, store.Del(key(old)))
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.reports)) {
-		r := s.reports[id]
-		key := store.VolumeReportKey(r.ID, r.Claim, r.Volume)
+		r, verdict, why := own.judge(s.reports[id])
 		switch {
+		case verdict == stale:
+			foreign = append(foreign, why)
+		case verdict == known:
 		case r.State == spec.VolumeErased:
-			write(store.Del(key))
-		case r.State == spec.VolumeRefused && left[id]: // it tries again
+			write(&r, store.Del(key(&r)))
 		default:
-			write(store.Put(key, store.Encode(r)))
+			write(&r, store.Put(key(&r), store.Encode(r)))
 		}
 	}
-	return units
+	return units, foreign
 }
 
 // unhear keeps what could not be stored, unless the node said something newer.

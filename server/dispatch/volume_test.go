@@ -73,9 +73,15 @@ func TestANodeIsToldWhatBecomesOfItsVolumes(t *testing.T) {
 	r.until("it is forgotten", func() bool { _, ok := r.get(said); return !ok })
 }
 
-func TestATrashThatIsToldWholeReplacesWhatWasSaid(t *testing.T) {
+// known makes the store know a member of this ordinal.
+func (r *rig) known(ordinal int) {
+	r.record(store.IdentityKey(ident(ordinal)), spec.IdentityRecord{ID: ident(ordinal)})
+}
+
+func TestWhatATrashDoesNotHoldIsForgottenWhenItsNodeHasLooked(t *testing.T) {
 	r := newRig(t)
 	r.begin()
+	r.known(1)
 	old, mine := store.VolumeReportKey(ident(1), "data", "old"), store.VolumeReportKey(ident(1), "data", "mine")
 	others := store.VolumeReportKey(ident(1), "data", "others")
 	for volume, node := range map[spec.VolumeID]spec.NodeName{"old": "n1", "others": "n2"} {
@@ -85,11 +91,13 @@ func TestATrashThatIsToldWholeReplacesWhatWasSaid(t *testing.T) {
 	n := r.connect(n1)
 	n.welcome()
 	n.say(true, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "mine", State: spec.VolumeTrashed})
-	r.until("it is as the node says", func() bool {
-		_, hasOld := r.get(old)
-		_, hasMine := r.get(mine)
-		return !hasOld && hasMine
-	})
+	r.until("what is new is stored", func() bool { _, ok := r.get(mine); return ok })
+	if _, ok := r.get(old); !ok {
+		t.Error("it is forgotten already: then anybody could say that it is his")
+	}
+	n.order("old", spec.FateGone)
+	n.say(false, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "old", State: spec.VolumeErased})
+	r.until("it is as the node says", func() bool { _, ok := r.get(old); return !ok })
 	if _, ok := r.get(others); !ok {
 		t.Error("what another node said was forgotten")
 	}
@@ -109,6 +117,7 @@ func TestATrashThatIsToldWholeReplacesWhatWasSaid(t *testing.T) {
 func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
 	r := newRig(t)
 	r.begin()
+	r.known(1)
 	n := r.connect(n1)
 	n.welcome()
 	n.wanted()
@@ -138,6 +147,7 @@ func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
 func TestWhatAHostWasLeftWithGoesToItsTrash(t *testing.T) {
 	r := newRig(t)
 	r.begin()
+	r.known(2)
 	key := store.VolumeReportKey(ident(1), "data", "left")
 	r.record(key, spec.VolumeReport{
 		ID: ident(1), Claim: "data", Volume: "left", Number: 3, Node: "n1", State: spec.VolumeLeft, Left: spec.Duration{Duration: time.Hour},

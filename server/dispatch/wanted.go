@@ -97,12 +97,13 @@ func (t *told) nextLives(v world.View, at seat, holds map[life]bool, domain stri
 		}
 		present[id] = true
 		set, _ := v.Set(id.Ref())
-		now := toldLife{member: rev, service: cmp.Or(m.Service, string(id.Set)), fresh: freshVolumes(v, m)}
+		now := toldLife{member: rev, service: cmp.Or(m.Service, string(id.Set))}
 		if set != nil {
 			st, _ := v.Status(id.Ref())
 			now.service, now.minReady = plan.Service(set, plan.Former(set, st, nil), m), set.Spec.MinReadySeconds
 			now.booted = v.Bootstrapped(set.UID)
 		}
+		now.fresh = freshVolumes(v, m, now.booted)
 		if old, known := t.lives[id]; known && old.same(now) {
 			continue
 		}
@@ -126,8 +127,9 @@ func (t *told) nextLives(v world.View, at seat, holds map[life]bool, domain stri
 }
 
 // freshVolumes names the claims of m whose volume no life of the identity was
-// ever ready on, by how the volume came to be.
-func freshVolumes(v world.View, m *spec.Member) map[spec.ClaimName]string {
+// ever ready on, by how the volume came to be: no member that has data for peers reads
+// that its own is the first (SAFETY S19).
+func freshVolumes(v world.View, m *spec.Member, booted bool) map[spec.ClaimName]string {
 	var fresh map[spec.ClaimName]string
 	id, _ := v.Identity(m.ID)
 	for _, vol := range m.Volumes {
@@ -138,7 +140,7 @@ func freshVolumes(v world.View, m *spec.Member) map[spec.ClaimName]string {
 			fresh = map[spec.ClaimName]string{}
 		}
 		fresh[vol.Claim] = spec.VolumeReplaced
-		if vol.Number <= 1 {
+		if vol.Number <= 1 && !booted && !v.Used(m.ID.Ref()) {
 			fresh[vol.Claim] = spec.VolumeFirst
 		}
 	}

@@ -164,6 +164,9 @@ func broadcast(p netip.Prefix) netip.Addr {
 // no address of: theirs might be any, so none is given (SAFETY S8, S17).
 func strangersHold(v world.View) bool {
 	for _, n := range v.Nodes() {
+		if n.Unread {
+			return true
+		}
 		if n.Facts == nil {
 			continue
 		}

@@ -36,7 +36,7 @@ type memory struct {
 	statusAt   time.Time     // when the status was last written
 	tellDue    time.Time     // when lives that began are told alone; zero: none is to be
 	trials     trials
-	lapses     lapses
+	outages    outages
 	repeats    repeats
 	standstill standstill
 }
@@ -180,7 +180,7 @@ func (l *leader) wake(ref spec.SetRef, at time.Time) {
 func (l *leader) memory(ref spec.SetRef) *memory {
 	m := l.sets[ref]
 	if m == nil {
-		m = &memory{trials: trials{}, lapses: lapses{}}
+		m = &memory{trials: trials{}, outages: outages{}}
 		l.sets[ref] = m
 	}
 	return m

@@ -77,10 +77,11 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
 	w.Free, w.Nodes = l.pool.free(v, missing(w), now), l.nodes(v, w.Nodes, now)
 	w.Rest = mem.trials.rests(w, now)
-	w.Unready = mem.lapses.unready(w, now)
+	w.Outages = mem.outages.measure(now)
 	w.Reached, w.Standstill = mem.standstill.reached, mem.standstill.measure(now)
 	p := l.cfg.Next(w)
 	mem.standstill.note(p, now)
+	mem.outages.note(p.Outages, now)
 	t.wake, t.blocked = p.Wake, p.Blocked
 	if v.Hold() != nil {
 		return t // no transaction would pass
@@ -204,7 +205,7 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 func urgent(p plan.Plan) bool {
 	for _, a := range p.Actions {
 		switch a.(type) {
-		case plan.MarkReady, plan.MarkBootstrapped, plan.PruneRevision:
+		case plan.MarkReady, plan.MarkBootstrapped, plan.ForgetBootstrapped, plan.PruneRevision:
 		default:
 			return true
 		}

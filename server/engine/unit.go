@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -30,7 +31,8 @@ const maxRevisions = 80
 
 // units turns the actions of a plan made on v into units, in their order. With a
 // new revision comes one unit of it and as many starts as fit; the others follow
-// at the next look, when the revision stands. A raised revision goes alone.
+// at the next look, when the revision stands. A raised revision goes alone, and so does
+// what a set knows of an earlier one of its name: no life begins before that is stored.
 func units(v world.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, error) {
 	var list []unit
 	for _, a := range p.Actions {
@@ -41,11 +43,15 @@ func units(v world.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, e
 		list = append(list, u)
 	}
 	if len(list) > 1 {
-		switch list[0].action.(type) {
+		switch a := list[0].action.(type) {
 		case plan.AddRevision:
 			return joinRevision(list), nil
-		case plan.RaiseRevision:
+		case plan.RaiseRevision, plan.ForgetBootstrapped:
 			return list[:1], nil
+		case plan.MarkBootstrapped:
+			if a.Inherited {
+				return list[:1], nil
+			}
 		}
 	}
 	return list, nil
@@ -102,6 +108,11 @@ func translate(v world.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 		set, _ := v.Set(ref)
 		u.seen(store.BootstrappedKey(set.UID), 0)
 		u.put(store.BootstrappedKey(set.UID), spec.Bootstrapped{SetUID: set.UID})
+		if rev := v.WasBootstrapped(ref); rev != 0 {
+			u.replace(store.WasBootstrappedKey(ref), rev)
+		}
+	case plan.ForgetBootstrapped:
+		u.replace(store.WasBootstrappedKey(ref), v.WasBootstrapped(ref))
 	case plan.SetVolumes:
 		err = u.setVolumes(v, a)
 	case plan.DropVolume:
@@ -275,6 +286,9 @@ func (u *unit) removeSet(v world.View, ref spec.SetRef) {
 	}
 	if v.Bootstrapped(set.UID) { // a uid is never used again
 		u.remove(store.BootstrappedKey(set.UID))
+		if slices.ContainsFunc(v.Volumes(ref), plan.Kept) {
+			u.put(store.WasBootstrappedKey(ref), spec.Bootstrapped{SetUID: set.UID})
+		}
 	}
 	u.closeHistory(v, ref)
 	u.remove(store.SetKey(ref))

@@ -115,7 +115,9 @@ func applyOne(w World, a Action) World {
 		s.Asked = maps.Clone(s.Asked)
 		delete(s.Asked, a.Claim)
 	case MarkBootstrapped:
-		w.Bootstrapped = true
+		w.Bootstrapped, w.WasBootstrapped = true, false
+	case ForgetBootstrapped:
+		w.WasBootstrapped = false
 	case RemoveSet:
 		w.Set, w.Status, w.Revisions = nil, nil, nil
 	}

@@ -28,6 +28,10 @@ func TestBelieve(t *testing.T) {
 		{name: "one on a silent node", world: "ordered 1 n1~ n2 n3 0:ready"},
 		{name: "one on a silent node of two", world: "ordered 1 n1~ n2 0:ready"},
 		{name: "when most nodes are silent, the last report", world: "ordered 1 n1~ n2~ n3 0:ready", want: true},
+		{name: "what another session told", world: "ordered 1 n1 0:ready", change: anew(0)},
+		{name: "what was told to a session that this one took over", world: "ordered 1 n1 0:ready", want: true,
+			change: func(w *World) { anew(0)(w); w.Nodes[0].Session.Resumed = true }},
+		{name: "but not when this one has told otherwise", world: "ordered 1 n1 0:running", change: func(w *World) { w.Nodes[0].Session.Resumed = true }},
 		{name: "but not that of another boot where the node is not", world: "ordered 1 n1 n2~ n3~ 0:rebooted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ const (
 	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
 	BlockedFence       = "FenceFailed"           // its node is silent, and the fence command did not prove it off
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
+	BlockedReconnected = "NodeReconnected"       // its node has a new session, and has not told in it how it is
 	BlockedNoNode      = "NoNode"
 	BlockedNoRoom      = "NoRoom"                // the nodes that might take it have too little left of what it asks for
 	BlockedHostPort    = spec.CauseHostPortTaken // the nodes that might take it have one of its host ports taken
@@ -47,8 +48,23 @@ func (s *step) tell(t *seat) {
 	case reason == BlockedNodeSilent:
 		s.tellSilent(t)
 	default:
-		s.block(t, reason, s.standing(t))
+		s.block(t, reason, s.standing(t)+s.wayOut(t))
 	}
+}
+
+// wayOut says when a member that is off its target, and is not well, is replaced, and how a
+// person may have it now: nothing else helps, no other template and no rollback.
+func (s *step) wayOut(t *seat) string {
+	switch {
+	case !s.obsolete(t) || t.ready || t.unseen() || s.held(t) || s.onDelete():
+		return ""
+	case !s.replacesBroken():
+		return fmt.Sprintf("; it still runs revision %s, and replaceBroken is Never; to replace it: stead restart %s", t.member.Revision, t.id.MemberName())
+	case s.broken(t) != "":
+		return ""
+	}
+	return fmt.Sprintf("; it still runs revision %s, and is replaced when that has lasted %d s; to replace it now: stead restart %s",
+		t.member.Revision, int(s.patience(t).Seconds()), t.id.MemberName())
 }
 
 // waiting is the one word for what a member with a life waits for.
@@ -60,6 +76,8 @@ func (s *step) waiting(t *seat) string {
 		return BlockedNodeSilent
 	case t.stopping():
 		return BlockedStopping
+	case t.stale:
+		return BlockedReconnected
 	case t.report != nil && t.report.Cause != "":
 		return t.report.Cause
 	case t.ready:
@@ -79,6 +97,8 @@ func (s *step) standing(t *seat) string {
 		return t.silence.Text
 	case BlockedStopping:
 		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
+	case BlockedReconnected:
+		return fmt.Sprintf("its node %s connected anew and has not reported on it since", t.member.Node)
 	case BlockedNotYet:
 		return fmt.Sprintf("it is ready, but not yet for %d s", s.w.Set.Spec.MinReadySeconds)
 	case BlockedNotReady:

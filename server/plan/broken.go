@@ -2,22 +2,18 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/stead-project/stead/spec"
 )
-
-// lapse is how long a member that was ready may be unready before it counts as broken.
-const lapse = 30 * time.Second
 
 // restartsOfALoop is from how many restarts on a container that was killed for its
 // memory or its health is in a loop of it.
 const restartsOfALoop = 2
 
-// cure is rule 2: a member that is broken and off its target is replaced out of
-// turn, so that a bad update is left by applying a good one, without hands. It costs
-// nothing from the budget, for the member was down already. OrderedReady: highest
-// first, the next when that one is available; Parallel: all of them. It reports
+// cure is rule 2: a member off its target that is broken is replaced out of turn, so that
+// a bad update is left by applying a good one, without hands. It was down already and
+// served nobody: all of them under Parallel; under OrderedReady highest first, the next
+// when that one is available. One that lapsed may serve still: see cureLapsed. It reports
 // whether it stopped somebody.
 func (s *step) cure() (acted bool) {
 	if !s.replacesBroken() {
@@ -27,15 +23,19 @@ func (s *step) cure() (acted bool) {
 		t := &s.seats[s.wanted[n]]
 		switch why := s.broken(t); {
 		case why != "" && !s.held(t):
-			s.end(t, spec.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
+			s.outOfTurn(t, why)
 			if acted = true; s.ordered() {
 				return true
 			}
-		case s.ordered() && s.turned(t) && !t.available:
-			return false
+		case s.ordered() && s.arriving(t):
+			return s.cureLapsed()
 		}
 	}
-	return acted
+	return s.cureLapsed() || acted
+}
+
+func (s *step) outOfTurn(t *seat, why string) {
+	s.end(t, spec.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
 }
 
 // turned: the member's turn came, and it runs its target or is on its way there.
@@ -43,41 +43,47 @@ func (s *step) turned(t *seat) bool {
 	return t.member != nil && (t.member.Revision == s.target(t) && !t.stopping() || t.member.StopReason == spec.ReasonUpdate)
 }
 
+// arriving: it is not available there yet.
+func (s *step) arriving(t *seat) bool { return s.turned(t) && !t.available }
+
 // obsolete: the member, which is wanted, runs, and not on its target.
 func (s *step) obsolete(t *seat) bool {
 	return t.member != nil && !t.over && !t.stopping() && t.member.Revision != s.target(t)
 }
 
-// broken says why an obsolete member is broken; "": it is well, or may become so:
-// one that starts, is in state transfer, or is ready but young is not broken. Of a
-// member on a silent node nothing is known.
+// broken says why an obsolete member cannot become ready by itself (SAFETY S20); "": it is
+// well, may become so, or was ready in this life and may serve. Of a member of which its
+// node's session has not told nothing is known.
 func (s *step) broken(t *seat) string {
-	if !s.obsolete(t) || t.available || !t.live {
+	switch {
+	case !s.obsolete(t) || t.ready || t.unseen():
 		return ""
-	}
-	if s.abandoned(t.member.Revision) && t.identity != nil && t.identity.AvailableOn != t.member.Revision {
-		return "it never was available on it"
-	}
-	if t.report == nil || t.ready {
-		return ""
-	}
-	if s.ownCause(t.report) {
+	case t.report != nil && s.ownCause(t.report):
 		return s.standing(t)
+	case t.wasReady():
+		return ""
+	case s.neverWorked(t):
+		return "it never was available on it"
+	case s.overdue(t):
+		return fmt.Sprintf("it did not become ready in this life in %d s", int(s.outage(t).Seconds()))
 	}
-	return s.lapsed(t)
+	return ""
 }
 
-// lapsed: it was ready in this life, and has not been for too long.
-func (s *step) lapsed(t *seat) string {
-	unready, known := s.w.Unready[t.id]
-	switch {
-	case !known:
-		return ""
-	case unready < lapse:
-		s.wake(lapse - unready)
-		return ""
-	}
-	return fmt.Sprintf("it was ready, and has not been for %d s", int(unready.Seconds()))
+// unseen: nothing is known of how the life is now. Its node is silent, has not told of it in
+// this session, or cannot see it, for its container runtime does not answer.
+func (t *seat) unseen() bool {
+	return !t.live || t.stale || t.report != nil && t.report.Cause == "RuntimeUnavailable"
+}
+
+// wasReady: in this life, as is marked, or as its report says before it is.
+func (t *seat) wasReady() bool {
+	return t.identity != nil && t.identity.ReadyToken == t.member.Token || t.report != nil && (t.report.Ready || t.report.ReadyOnce)
+}
+
+// neverWorked: the member runs an abandoned revision and never was available on it.
+func (s *step) neverWorked(t *seat) bool {
+	return s.abandoned(t.member.Revision) && t.identity != nil && t.identity.AvailableOn != t.member.Revision
 }
 
 // ownCause: what keeps the member down comes from its template, so that another

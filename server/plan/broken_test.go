@@ -1,16 +1,24 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stead-project/stead/spec"
 )
 
-// unready has a member of the world unready since so long, in a life that was ready.
-func unready(ordinal int, since time.Duration) func(*World) {
+// out has members of the world not available for so long.
+func out(since time.Duration, ordinals ...int) func(*World) {
 	return func(w *World) {
-		w.Unready = map[spec.Identity]time.Duration{{Namespace: "default", Set: "db", Ordinal: ordinal}: since}
+		if w.Outages == nil {
+			w.Outages = map[Outage]time.Duration{}
+		}
+		for _, o := range Next(*w).Outages {
+			if slices.Contains(ordinals, o.ID.Ordinal) {
+				w.Outages[o] = since
+			}
+		}
 	}
 }
 
@@ -71,10 +79,17 @@ func TestCureOrdered(t *testing.T) {
 			want: "| 0:CrashLoop 1:Starting 2:WaitingForPredecessor"},
 		{name: "one above that ends for another cause does not hold it", world: "ordered 2 n1 update=h2 current=h1 0:loop 1:stopping/h2",
 			want: "stop=0/Update | 0:Stopping 1:Stopping"},
-		{name: "ready before, unready too long", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
-			change: unready(0, 30*time.Second), want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
-		{name: "unready for less is not broken yet", world: "ordered 2 n1 update=h2 current=h1 0:running 1:ready",
-			change: unready(0, 29*time.Second), want: "| 0:NotReady 1:WaitingForTurn"},
+		{name: "never ready for longer than the deadline is broken, also on the completed revision", world: "ordered 2 n1 update=h2 current=h1 0:never 1:ready",
+			change: out(600*time.Second, 0), want: "stop=0/Update | 0:Stopping 1:WaitingForTurn", says: "it did not become ready in this life in 600 s"},
+		{name: "never ready for less is starting still", world: "ordered 2 n1 update=h2 current=h1 0:never 1:ready",
+			change: out(599*time.Second, 0), want: "| 0:NotReady 1:WaitingForTurn"},
+		{name: "the allowance of its own startup probe comes on top", world: "ordered 2 n1 update=h2 current=h1 0:never 1:ready",
+			change: both(out(600*time.Second, 0), startup(50)), want: "| 0:NotReady 1:WaitingForTurn"},
+		{name: "and has an end", world: "ordered 2 n1 update=h2 current=h1 0:never 1:ready",
+			change: both(out(650*time.Second, 0), startup(50)), want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
+		{name: "one that never said a word, too", world: "ordered 2 n1 update=h2 current=h1 0:assigned 1:ready",
+			change: out(600*time.Second, 0), want: "stop=0/Update | 0:Stopping 1:WaitingForTurn"},
+		{name: "never ready on its target it waits for another file", world: "ordered 1 n1 0:never", change: out(time.Hour, 0), want: "| 0:NotReady"},
 		{name: "below the partition the update's revision is not an abandoned one", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:running/h2?",
 			want: "| 1:NotReady"},
 		{name: "below the partition only back to the current one", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:missing/h2?",
@@ -104,6 +119,12 @@ func TestCureOrdered(t *testing.T) {
 
 func TestCureParallel(t *testing.T) {
 	check(t, []rule{
+		{name: "healthy ones beside them as far as the budget allows", world: "parallel 5 max=3 n1 update=h2 current=h1 0:ready 1:ready 2:ready 3:loop 4:turning",
+			want: "stop=3/Update stop=2/Update | 3:Stopping 4:Stopping 2:Stopping 1:WaitingForTurn 0:WaitingForTurn"},
+		{name: "none beyond it", world: "parallel 4 max=2 n1 update=h2 current=h1 0:ready 1:ready 2:loop 3:loop",
+			want: "stop=3/Update stop=2/Update | 2:Stopping 3:Stopping 1:WaitingForTurn 0:WaitingForTurn"},
+		{name: "those that never were ready in time are broken, all at once", world: "parallel 3 n1 update=h2 current=h1 0:never 1:never 2:ready",
+			change: out(600*time.Second, 0, 1), want: "stop=1/Update stop=0/Update | 0:Stopping 1:Stopping 2:WaitingForTurn"},
 		{name: "all broken ones at once, before the healthy", world: "parallel 4 n1 update=h3 current=h1 0:missing/h2? 1:ready 2:loop 3:missing/h2?",
 			want: "stop=3/Update stop=2/Update stop=0/Update | 0:Stopping 2:Stopping 3:Stopping 1:WaitingForTurn"},
 		{name: "it costs nothing from the budget, but is waited for", world: "parallel 2 n1 update=h2 current=h1 0:loop 1:ready",
@@ -115,10 +136,13 @@ func TestCureParallel(t *testing.T) {
 	})
 }
 
-func TestABrokenMemberIsLookedAtAgainWhenItsTimeComes(t *testing.T) {
-	w := world(t, "ordered 2 n1 update=h2 current=h1 0:running 1:ready")
-	unready(0, 10*time.Second)(&w)
-	if got := Next(w).Wake; got != 20*time.Second {
-		t.Errorf("wakes after %s; want 20s", got)
+// startup gives h1 a startup probe that allows so many seconds.
+func startup(seconds int32) func(*World) {
+	return func(w *World) {
+		w.Revisions[0].Template.Spec.Containers = []spec.Container{{StartupProbe: &spec.Probe{PeriodSeconds: 1, FailureThreshold: seconds}}}
 	}
+}
+
+func both(a, b func(*World)) func(*World) {
+	return func(w *World) { a(w); b(w) }
 }

@@ -102,8 +102,7 @@ func (s *step) byHand() {
 // tellAsked says for what a request waits that is not about a volume with a record.
 func (s *step) tellAsked(t *seat) {
 	if len(t.strays) > 0 {
-		s.block(t, BlockedStray, fmt.Sprintf("a volume of it is to come back, but node %s runs a life of it (token %s) that the store does not know",
-			t.strays[0].Node, t.strays[0].Stray.Token))
+		s.block(t, BlockedStray, "a volume of it is to come back, but "+t.strayText())
 	}
 }
 

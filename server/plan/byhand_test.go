@@ -31,7 +31,7 @@ func asks(ordinal int, verb spec.VolumeVerb, change ...func(*World, *Slot, *spec
 
 func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
 	stray := func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID}}}
+		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
 	}
 	check(t, []rule{
 		{name: "a kept one of a member that is gone", world: "ordered 1 volumes n1 0:ready 1:volume",
@@ -143,12 +143,12 @@ func tells(state spec.VolumeState, cause string) func(*World, *Slot, *spec.Volum
 // reports has the life of the slot say this.
 func reports(phase spec.Phase, cause string) func(*World, *Slot, *spec.VolumeRequest) {
 	return func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-		slot.Report = &spec.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Phase: phase, Cause: cause, Message: "not there"}
+		slot.Report = &spec.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Session: 5, Phase: phase, Cause: cause, Message: "not there"}
 	}
 }
 
 func stray(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-	slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID}}}
+	slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
 }
 
 // beside gives the member a volume of another claim.
@@ -320,7 +320,7 @@ func TestAfterALostVolumeComesANewOne(t *testing.T) {
 func TestAFateThatIsNotByHandDoesNotSaySo(t *testing.T) {
 	w := world(t, "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume")
 	asks(0, spec.VerbReclaim, func(_ *World, slot *Slot, q *spec.VolumeRequest) {
-		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID}}}
+		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
 		q.Trash = &spec.Duration{Duration: time.Minute}
 	})(&w)
 	a := Next(w).Actions[0].(SetVolumes)

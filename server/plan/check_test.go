@@ -40,6 +40,11 @@ func brief(p Plan) string {
 			words = append(words, fmt.Sprintf("ready=%d", a.Identity.ID.Ordinal))
 		case MarkBootstrapped:
 			words = append(words, "bootstrapped")
+			if a.Inherited {
+				words[len(words)-1] = "inherited"
+			}
+		case ForgetBootstrapped:
+			words = append(words, "forgotten")
 		case SetVolumes:
 			words = append(words, "set="+fates(a.Volumes))
 		case DropVolume:

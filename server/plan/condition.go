@@ -110,7 +110,7 @@ func (s *step) degraded() spec.Condition {
 	for i := range s.plan.Blocked {
 		b := &s.plan.Blocked[i]
 		t := s.seatOf(b.ID.Ordinal)
-		lost := !t.vacant() && !t.stopping() && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
+		lost := !t.vacant() && !t.stopping() && !t.stale && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
 		if !s.inRange(t) || t.available || UnderWay(b.Reason) && !lost {
 			continue
 		}
@@ -124,7 +124,7 @@ func (s *step) degraded() spec.Condition {
 // else may need a person.
 func UnderWay(reason string) bool {
 	switch reason {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
 		return true
 	}
 	return false

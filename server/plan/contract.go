@@ -40,13 +40,16 @@ type World struct {
 	// order of preference; at least as many as such identities, or all there are.
 	Free         []netip.Addr
 	Bootstrapped bool
+	// WasBootstrapped: an earlier set of this name was, and volumes were kept when it
+	// was deleted (SAFETY S19).
+	WasBootstrapped bool
 	// Rest is how long the life that replaces a failed one has to wait still, by
 	// identity: a life that is refused again and again must not spin. The engine
 	// measures it on its own monotonic clock; a new leader starts without any.
 	Rest map[spec.Identity]time.Duration
-	// Unready is how long a member that was ready in its present life has not been, by
-	// identity, as this leader measured it; a new leader starts again.
-	Unready map[spec.Identity]time.Duration
+	// Outages is how long lives have not been available, as this leader measured it since a
+	// plan first named them; a new leader starts again.
+	Outages map[Outage]time.Duration
 	// Standstill is how long the rollout has not come beyond Reached, as this leader
 	// counted it while Plan.Clock; a new leader starts again.
 	Standstill time.Duration
@@ -99,7 +102,10 @@ type Node struct {
 	Node *spec.Node
 	// Labels are all of its labels (spec.Node.AllLabels).
 	Labels map[string]string
-	Facts  *spec.NodeFacts // nil: never connected
+	Facts  *spec.NodeFacts // nil: never connected, or Unread
+	// Unread: its facts are stored and cannot be read. It may run lives that nobody knows, of
+	// any identity.
+	Unread bool
 	// Session is the live session; nil: silent. A member of a node without a
 	// session is not ready (SAFETY S15).
 	Session *spec.Session
@@ -130,6 +136,16 @@ type Resident struct {
 	Ports []spec.HostPort
 }
 
+// Outage is a life that is not available. Its time begins anew with another life, when the
+// life is told to end, and with each session of its node: what was so before a silence need
+// not have been so all the while.
+type Outage struct {
+	ID      spec.Identity
+	Token   spec.Token
+	Goal    spec.Goal
+	Session spec.SessionID // of its node; 0: it has none
+}
+
 // Plan is what Next decided.
 type Plan struct {
 	Actions []Action
@@ -142,6 +158,8 @@ type Plan struct {
 	// counts (rule 9).
 	Reached Progress
 	Clock   bool
+	// Outages are the lives whose outage the engine measures for World.Outages.
+	Outages []Outage
 	// Wake asks to be called again after this time though nothing changed; 0: never.
 	Wake time.Duration
 }
@@ -158,7 +176,7 @@ type Blocked struct {
 
 // Action is one decision; the engine turns it into guarded writes. Its types are
 // AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
-// MarkBootstrapped, SetVolumes, DropVolume, RestoreVolume, VoidRequest, RemoveSet.
+// MarkBootstrapped, ForgetBootstrapped, SetVolumes, DropVolume, RestoreVolume, VoidRequest, RemoveSet.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
@@ -258,22 +276,29 @@ type Forget struct {
 // (IdentityRecord ReadyOnce, ReadyToken, VolumeReady) and available (AvailableOn).
 type MarkReady struct{ Identity spec.IdentityRecord }
 
-// MarkBootstrapped records, for ever, that every initial member was ready once.
-type MarkBootstrapped struct{}
+// MarkBootstrapped records, for ever, that every initial member was ready once, or that
+// the set goes on with the data of an earlier one of its name (Inherited). What was
+// remembered of that one goes with it.
+type MarkBootstrapped struct{ Inherited bool }
+
+// ForgetBootstrapped removes what was remembered of a set that is gone: that it was
+// bootstrapped. No volume of it is kept any more.
+type ForgetBootstrapped struct{}
 
 // RemoveSet removes the set's record, status and revisions: the last act of a deletion.
 type RemoveSet struct{}
 
-func (AddRevision) action()      {}
-func (RaiseRevision) action()    {}
-func (PruneRevision) action()    {}
-func (Start) action()            {}
-func (Stop) action()             {}
-func (Forget) action()           {}
-func (MarkReady) action()        {}
-func (MarkBootstrapped) action() {}
-func (SetVolumes) action()       {}
-func (DropVolume) action()       {}
-func (RestoreVolume) action()    {}
-func (VoidRequest) action()      {}
-func (RemoveSet) action()        {}
+func (AddRevision) action()        {}
+func (RaiseRevision) action()      {}
+func (PruneRevision) action()      {}
+func (Start) action()              {}
+func (Stop) action()               {}
+func (Forget) action()             {}
+func (MarkReady) action()          {}
+func (MarkBootstrapped) action()   {}
+func (ForgetBootstrapped) action() {}
+func (SetVolumes) action()         {}
+func (DropVolume) action()         {}
+func (RestoreVolume) action()      {}
+func (VoidRequest) action()        {}
+func (RemoveSet) action()          {}

@@ -50,14 +50,14 @@ func (s *step) create() bool {
 	return true
 }
 
-// yields: the member is broken and off its target, and rule 2 has taken a higher
-// one first, which returns on its target before this one is replaced in its turn.
+// yields: the member is off its target, and broken or lapsed, and a higher one whose turn
+// came returns on its target before this one is replaced in its turn.
 func (s *step) yields(t *seat, at int) bool {
-	if !s.replacesBroken() || s.broken(t) == "" {
+	if !s.replacesBroken() || s.broken(t) == "" && !s.lapsed(t) {
 		return false
 	}
 	for _, j := range s.wanted[at+1:] {
-		if u := &s.seats[j]; s.turned(u) && !u.available {
+		if s.arriving(&s.seats[j]) {
 			return true
 		}
 	}
@@ -80,8 +80,7 @@ func (s *step) attend(t *seat) {
 		return
 	}
 	if len(t.strays) > 0 {
-		x := t.strays[0]
-		s.block(t, BlockedStray, fmt.Sprintf("node %s runs a life of it (token %s) that the store does not know; a second one must not start", x.Node, x.Stray.Token))
+		s.block(t, BlockedStray, t.strayText()+"; a second one must not start")
 		return
 	}
 	if rest := s.w.Rest[t.id]; t.over && rest > 0 && s.due(t) == t.member.Revision {
@@ -123,4 +122,13 @@ func (s *step) reason(t *seat) spec.Reason {
 		return spec.ReasonScaleUp
 	}
 	return spec.ReasonCreate
+}
+
+// strayText says which life of a member the store does not know.
+func (t *seat) strayText() string {
+	x := t.strays[0]
+	if x.Stray.Token.IsZero() {
+		return fmt.Sprintf("what is stored of node %s cannot be read, so it may run a life of it; start its agent, or, if it is off: stead node fence %s --i-have-powered-off", x.Node, x.Node)
+	}
+	return fmt.Sprintf("node %s runs a life of it (token %s) that the store does not know", x.Node, x.Stray.Token)
 }

@@ -162,6 +162,11 @@ func TestStrays(t *testing.T) {
 		{name: "a life that is over is not replaced beside a stray", world: "ordered 1 n1 0:over", change: stray("n1", 3), want: "| 0:Stray"},
 		{name: "the same token on another node is a stray", world: "ordered 1 n1 0:over", change: stray("n2", 10), want: "| 0:Stray"},
 		{name: "what the store knows by now is none", world: "ordered 1 n1 0:over", change: stray("n1", 10), want: "start=0/Replace@n1 | 0:Starting"},
+		{name: "a node whose facts cannot be read may run a life of anybody", world: "parallel 3 n1 n2~ 0:over 1:ready",
+			change: func(w *World) { w.Nodes[1].Facts, w.Nodes[1].Unread = nil, true }, want: "| 0:Stray 2:Stray",
+			says: "what is stored of node n2 cannot be read, so it may run a life of it"},
+		{name: "... nor is an address freed meanwhile", world: "ordered 0 n1 n2~ 0:stopped",
+			change: func(w *World) { w.Nodes[1].Facts, w.Nodes[1].Unread = nil, true }, want: "forget=0 |"},
 		{name: "a stray's address is not freed", world: "ordered 0 n1 0:stopped", change: stray("n2", 3), want: "forget=0 |"},
 	})
 }

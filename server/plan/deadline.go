@@ -39,7 +39,7 @@ func (s *step) deadline() {
 		return
 	}
 	s.plan.Clock = true
-	if limit := s.w.Set.Spec.ProgressDeadline() + s.allowance(); still < limit {
+	if limit := s.w.Set.Spec.ProgressDeadline() + s.allowance(s.aim); still < limit {
 		s.wake(limit - still)
 		return
 	}
@@ -86,9 +86,13 @@ func forOthers(reason string) bool {
 	return reason == BlockedTurn || reason == BlockedPredecessor
 }
 
-// allowance is the time that a startup probe gives a member on top of the deadline.
-func (s *step) allowance() (most time.Duration) {
-	tpl := s.template(s.aim)
+// allowance is the time that a startup probe gives a member of a revision on top of the
+// deadline.
+func (s *step) allowance(h spec.RevisionHash) (most time.Duration) {
+	tpl := s.template(h)
+	if tpl == nil {
+		return 0
+	}
 	for i := range tpl.Spec.Containers {
 		if p := tpl.Spec.Containers[i].StartupProbe; p != nil {
 			seconds := int64(p.InitialDelaySeconds) + int64(p.PeriodSeconds)*int64(p.FailureThreshold)

@@ -218,8 +218,7 @@ func (s *step) tellGivenUp(t *seat) {
 		going := v.Fate == spec.FateDelete || s.askedFor(t, claim, spec.VerbReclaim) != nil
 		switch {
 		case going && len(t.strays) > 0:
-			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but node %s runs a life of it (token %s) that the store does not know",
-				claim, t.strays[0].Node, t.strays[0].Stray.Token))
+			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
 			return
 		case v.Fate.Ordered():
 			reason, text := s.givenUp(t, v)
@@ -264,6 +263,9 @@ func remains(w World) Plan {
 	if !s.unreadable() && !s.halt() {
 		s.byHand()
 		s.release()
+		if w.WasBootstrapped && !keepsAny(&w) {
+			s.act(ForgetBootstrapped{})
+		}
 	}
 	return s.plan
 }

@@ -41,8 +41,10 @@ func Silent(nodes []Node, epoch int64) func(*spec.Member, *spec.Report) Silence 
 		switch {
 		case n != nil && n.Session != nil && n.Session.UID == m.NodeUID:
 			return Silence{} // it was heard of
-		case m.Bound == 0 || n == nil || n.Node.UID != m.NodeUID || n.Session != nil:
+		case n == nil || n.Node.UID != m.NodeUID || n.Session != nil:
 			return waits("which proves nothing about token %s", m.Token)
+		case m.Bound == 0:
+			return waits("which proves nothing about token %s; if it is off for good: stead node fence %s --i-have-powered-off", m.Token, m.Node)
 		case n.Facts == nil || n.Facts.UID != m.NodeUID || n.Facts.Epoch != epoch || m.Token.Epoch != epoch:
 			return waits("and the store was restored since token %s was begun or its node last heard of: time proves nothing about it", m.Token)
 		case !n.Facts.Guards || r != nil && r.Bound != m.Bound:

@@ -28,7 +28,7 @@ func TestProofByDeadline(t *testing.T) {
 		{name: "never reported", world: "ordered 2 n1 n2 n3 0:ready 1:assigned@n2 replace=60 silent=n2,62", want: "start=1/Replace@n3 | 1:Starting"},
 		{name: "it was told to stop, and is not wanted", world: "ordered 1 n1 n2 n3 0:ready 1:stopping@n2 replace=60 silent=n2,62", want: "forget=1+address |", says: "has ended by itself"},
 		{name: "the node has a session", world: lost, change: func(w *World) {
-			NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
+			NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1", ID: 5}
 		}, want: "|"},
 		{name: "another machine has its name", world: lost, change: func(w *World) { NodeOf(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "the session of another machine", world: lost, change: func(w *World) {

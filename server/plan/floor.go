@@ -6,11 +6,7 @@ import "fmt"
 // set's disruption floor. Negative when there are fewer than the floor already. What is
 // down anyway is not held back by it.
 func (s *step) spare() int {
-	have := 0
-	for _, i := range s.wanted {
-		have += one(s.seats[i].available)
-	}
-	return have - s.floor()
+	return len(s.wanted) - s.unavailable() - s.floor()
 }
 
 // floor is how many members must stay available through updates and restarts: what the
@@ -39,10 +35,5 @@ func (s *step) floorText() string {
 
 // floored: nothing but the disruption floor holds the update back.
 func (s *step) floored() bool {
-	for _, i := range s.wanted {
-		if !s.seats[i].available {
-			return false
-		}
-	}
-	return s.spare() <= 0
+	return s.unavailable() == 0 && s.spare() <= 0
 }

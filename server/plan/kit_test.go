@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 //
 //	ordered|parallel <replicas>   the set db of uid u1, created with that many members
 //	initial=N start=N reserved=1,5-7 min=SECONDS uid=U deleting orphaned volumes fresh (not bootstrapped)
+//	was (nor is it, but an earlier set of the name was)
 //	n1 n2~ n3!                    nodes: live, silent (~), cordoned (!)
 //	0:ready@n1 1:starting ...     members (node n1 unless said)
 //
@@ -30,8 +32,8 @@ import (
 //	0:ready@n2/h2 1:missing/h2?   their revision; (?) never available on it
 //
 // and the words of a member are: none (an identity without a life), volume (the
-// same, with its volume kept), assigned, starting, running, ready, missing (runs,
-// reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
+// same, with its volume kept), assigned, starting, never (runs, and was not ready), running
+// (and was), ready, missing (reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
 // rebooted (ready, of the boot before).
 //
 //	whenScaled=Delete whenDeleted=Delete gone (the set's record is)
@@ -151,6 +153,8 @@ func world(t testing.TB, line string) World {
 			set.Spec.RevisionHistoryLimit = &limit
 		case key == "fresh":
 			k.w.Bootstrapped = false
+		case key == "was": // an earlier set of the name was bootstrapped, and left volumes
+			k.w.Bootstrapped, k.w.WasBootstrapped = false, true
 		case key == "volumes":
 			set.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{claim("data", 10)}
 		case word[0] == 'n':
@@ -246,10 +250,13 @@ func (k *kit) slot(word string) {
 	token := spec.Token{Epoch: 1, Number: int64(10 + n)}
 	slot := Slot{ID: id, Identity: &spec.IdentityRecord{
 		ID: id, LastToken: token, Due: spec.RevisionHash(hash), Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(n)}),
-		ReadyOnce: "u1", ReadyToken: token, AvailableOn: spec.RevisionHash(hash),
+		ReadyOnce: "u1", AvailableOn: spec.RevisionHash(hash),
 	}}
 	if never {
 		slot.Identity.AvailableOn = ""
+	}
+	if !slices.Contains([]string{"assigned", "starting", "missing", "never"}, state) { // the life was ready
+		slot.Identity.ReadyToken = token
 	}
 	member := &spec.Member{
 		ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: slot.Identity.Due,
@@ -263,7 +270,7 @@ func (k *kit) slot(word string) {
 		report = nil
 	case "starting":
 		report.Phase = spec.PhaseStarting
-	case "running":
+	case "running", "never":
 	case "missing":
 		report.Phase, report.Cause, report.Message = spec.PhasePreparing, "ImageMissing", "no such image"
 	case "ready":

@@ -12,7 +12,10 @@ import (
 // next one starts in the same step, so that marks cost no revision of their own
 // on the way to ready.
 func (s *step) mark() {
-	for _, i := range s.wanted {
+	if s.w.Set.UID == "" { // of a set that is gone: there is none under which it is ready
+		return
+	}
+	for i := range s.seats {
 		t := &s.seats[i]
 		if !s.firstReady(t) {
 			continue
@@ -71,7 +74,7 @@ func (s *step) initialReady() bool {
 	return ready > 0 && ready == s.w.Set.InitialReplicas
 }
 
-// initial are the ordinals of the set's first members.
+// initial are the ordinals of the set's first members, where its range is now.
 func (s *step) initial() spec.OrdinalRange {
 	return s.w.Set.Spec.Ordinals.Range(s.w.Set.InitialReplicas)
 }

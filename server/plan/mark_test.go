@@ -39,6 +39,10 @@ func TestMark(t *testing.T) {
 			change: func(w *World) { w.Slots[0].Identity.ReadyToken.Number-- }, want: "ready=0 |"},
 		{name: "available on a revision for the first time", world: "ordered 1 n1 0:ready/h1?", want: "ready=0 |"},
 		{name: "ready is not available", world: "ordered 1 min=5 n1 0:young/h1?", want: "| 0:NotAvailableYet"},
+		{name: "deleted right after it was ready: its volume was used", world: "ordered 1 deleting fresh volumes n1 0:ready", change: never,
+			want: "ready=0 bootstrapped stop=0/Delete | 0:Stopping"},
+		{name: "a life of a set that is gone is not marked", world: "gone volumes n1 0:ready", change: func(w *World) { w.Epoch = 2 },
+			want: "| 0:Restored"},
 		{name: "a volume that was marked is not again", world: "ordered 1 volumes n1 0:ready", want: "|"},
 	})
 }

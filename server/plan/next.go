@@ -30,6 +30,7 @@ func (s *step) decide() {
 		s.abandon()
 		return
 	}
+	s.inherit()
 	s.revise()
 	s.forgetSurplus()
 	s.keep()
@@ -55,6 +56,6 @@ func (s *step) settle() {
 		return
 	}
 	if s.shrink(spec.ReasonScaleDown) || !s.ordered() { // rule 5
-		s.roll() // rule 7
+		s.roll(cured) // rule 7
 	}
 }

@@ -65,7 +65,7 @@ func (s *step) hold() bool {
 func (s *step) unready(old []*seat) string {
 	well, silent := 0, ""
 	for _, t := range old {
-		well += one(t.available && s.inRange(t))
+		well += one((t.available || t.live && t.unseen()) && s.inRange(t))
 		if !t.live && silent == "" {
 			silent = fmt.Sprintf("its turn comes when all can stop, but node %s of %s is silent", t.member.Node, t.id.MemberName())
 		}

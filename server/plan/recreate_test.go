@@ -102,7 +102,7 @@ func TestDisruptionFloor(t *testing.T) {
 			want: "stop=1/Update | 1:Stopping 0:WaitingForTurn"},
 		{name: "a restart by hand keeps it", world: "ordered 2 floor=100% n1 0:ready 1:ready", change: asked(0), want: "| 0:DisruptionFloor"},
 		{name: "also beside one that is down", world: "parallel 3 max=3 floor=2 n1 0:running 1:ready 2:ready", change: asked(1),
-			want: "| 1:WaitingForTurn 0:NotReady"},
+			want: "| 0:NotReady 1:WaitingForTurn"},
 		{name: "one that is down may be restarted", world: "ordered 2 floor=2 n1 0:ready 1:running", change: asked(1), want: "stop=1/Restart | 1:Stopping"},
 		{name: "a budget that selects the set is one, too", world: "ordered 2 max=2 n1 update=h2 current=h1 0:ready 1:ready", change: budgeted("100%"),
 			want: "| 1:DisruptionFloor 0:DisruptionFloor"},

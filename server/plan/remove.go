@@ -11,6 +11,7 @@ func (s *step) remove() {
 	for i := range s.seats {
 		lives = lives || s.seats[i].member != nil
 	}
+	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.byHand()
 	given := s.release()
 	if !lives {

@@ -7,25 +7,25 @@ import (
 )
 
 // restart ends the lives that a person asked to restart, highest first, within the
-// budget that updates and restarts share: one that is available waits while as many
-// as may be are down; one that is down costs nothing. The next life runs what the
-// member is due; one that is not available moves on to its target, for its present
-// revision may be what is wrong. It reports whether it ended any.
+// budget that updates and restarts share: one that is available waits while as many as
+// may be are down; one that is down costs nothing; one that its node does not see may be
+// up, and waits, too. The next life runs what the member is due; one that is not available
+// moves on to its target, for its present revision may be what is wrong. It reports
+// whether it ended any.
 func (s *step) restart() (acted bool) {
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		t := &s.seats[s.wanted[n]]
 		switch {
 		case t.request == nil || t.over || t.stopping():
-		case !t.available:
+		case !t.available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
 			acted = true
 			s.end(t, s.restartReason(t), "a person asked for its restart")
+		case !t.available: // what is said of it says why
 		case s.down() < s.budget() && s.spare() > 0:
 			acted = true
 			s.end(t, spec.ReasonRestart, "a person asked for its restart")
 		default:
 			t.waits = true
-			reason, text := s.restartWaits()
-			s.block(t, reason, text)
 		}
 	}
 	return acted
@@ -46,5 +46,8 @@ func (s *step) restartWaits() (reason, text string) {
 	case s.down() < s.budget():
 		return BlockedTurn, "its restart waits: " + s.floorText()
 	}
-	return BlockedTurn, fmt.Sprintf("its restart waits until fewer than %d members are down", s.budget())
+	if b := s.awaited(); b != nil {
+		return BlockedTurn, fmt.Sprintf("its restart waits until %s is available; at most %d may be down at a time", b.ID.MemberName(), s.budget())
+	}
+	return BlockedTurn, fmt.Sprintf("its restart waits; at most %d may be down at a time", s.budget())
 }

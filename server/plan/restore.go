@@ -41,12 +41,16 @@ func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) 
 	if n := s.node(said.Node); n != nil {
 		v.Shared = n.Facts.SharesClass(v.Class)
 	}
+	if c := s.claimTemplate(q.Claim); c != nil {
+		v.Labels = s.w.Set.Spec.ClaimLabels(c)
+	}
 	rec := spec.IdentityRecord{ID: t.id}
 	if t.identity != nil {
 		rec = *t.identity
 	}
 	rec.VolumeNumbers = raised(rec.VolumeNumbers, v.Claim, v.Number)
 	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
+	rec.ReadyOnce = "" // under whichever set it was used, it is none of the present one's first
 	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("a person wants it back from the trash of node %s", v.Node)})
 	t.identity = &rec
 	t.answered(&v)

@@ -8,9 +8,10 @@ import (
 
 // roll is rule 7 for RollingUpdate: members off their target are replaced from the
 // highest down to the partition, as many at once as the budget allows; the next
-// batch follows when all of this one are available. OnDelete does nothing by itself.
-func (s *step) roll() {
-	if s.onDelete() || s.recreates() || s.paused() || s.underWay() {
+// batch follows when all of this one are available. Those that rule 2 replaces in this very
+// step are part of the batch, and count. OnDelete does nothing by itself.
+func (s *step) roll(cured bool) {
+	if s.onDelete() || s.recreates() || s.paused() || s.underWay() && !cured {
 		return
 	}
 	room := min(s.budget()-s.down(), s.spare())
@@ -28,14 +29,16 @@ func (s *step) queued(t *seat) bool {
 	return s.obsolete(t) && t.available && !t.waits && !s.kept(t)
 }
 
-// queue says of those who wait for their turn for whom they do.
+// queue says of those who wait for their turn, in an update or for a restart, for whom
+// they do. The others have said before what they wait for.
 func (s *step) queue() {
-	if s.onDelete() {
-		return
-	}
 	reason, text := s.holdsUp()
+	restart, restartText := s.restartWaits()
 	for n := len(s.wanted) - 1; n >= 0; n-- {
-		if t := &s.seats[s.wanted[n]]; s.queued(t) {
+		switch t := &s.seats[s.wanted[n]]; {
+		case t.waits && t.available:
+			s.block(t, restart, restartText)
+		case s.queued(t) && !s.onDelete():
 			s.block(t, reason, text)
 		}
 	}
@@ -54,8 +57,12 @@ func (s *step) holdsUp() (reason, text string) {
 	return BlockedTurn, s.turnComes()
 }
 
-// turnComes says when the next turn in an update comes.
+// turnComes says when the next turn in an update comes. It names the member for which the
+// others wait, not one that waits itself.
 func (s *step) turnComes() string {
+	if b := s.awaited(); b != nil && !forOthers(b.Reason) {
+		return fmt.Sprintf("its turn in the update comes when %s is available", b.ID.MemberName())
+	}
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		if t := &s.seats[s.wanted[n]]; !t.available {
 			return fmt.Sprintf("its turn in the update comes when %s is available", t.id.MemberName())
@@ -65,7 +72,7 @@ func (s *step) turnComes() string {
 }
 
 // down counts the members that the budget pays for: all that are not available,
-// but those that are broken and off their target.
+// but those that are broken and off their target. One that lapsed is paid for.
 func (s *step) down() int {
 	n := 0
 	for _, i := range s.wanted {
@@ -80,7 +87,7 @@ func (s *step) down() int {
 func (s *step) underWay() bool {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
-		if !s.kept(t) && s.turned(t) && !t.available {
+		if !s.kept(t) && s.arriving(t) {
 			return true
 		}
 	}

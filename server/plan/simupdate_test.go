@@ -18,7 +18,7 @@ func (s *sim) targetOf(ordinal int, p Plan) spec.RevisionHash {
 		return s.currentBefore()
 	}
 	r := s.w.Set.Spec.UpdateStrategy.RollingUpdate
-	if r != nil && r.Partition != nil && ordinal < s.w.Set.Start()+int(*r.Partition) {
+	if s.w.Status != nil && s.w.Status.CurrentCompleted && r != nil && r.Partition != nil && ordinal < s.w.Set.Start()+int(*r.Partition) {
 		return s.currentBefore()
 	}
 	return s.w.TemplateHash

@@ -167,13 +167,12 @@ func (s *stage) pass(text string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if p := Next(s.w); p.Clock {
+	p := Next(s.w)
+	if p.Clock {
 		s.w.Standstill += d
 	}
+	s.w.Outages = lasting(s.w.Outages, p.Outages, d)
 	s.silentFor(d)
-	if s.w.Unready == nil {
-		s.w.Unready = map[spec.Identity]time.Duration{}
-	}
 	s.w.Slots = slices.Clone(s.w.Slots)
 	for i := range s.w.Slots {
 		slot := &s.w.Slots[i]
@@ -182,10 +181,16 @@ func (s *stage) pass(text string) {
 			r.ReadyFor += d
 			slot.Report = &r
 		}
-		if r := slot.Report; r != nil && r.Phase == spec.PhaseRunning && !r.Ready && slot.Identity.ReadyToken == r.Token {
-			s.w.Unready[slot.ID] += d
-		}
 	}
+}
+
+// lasting are the outages that a plan names, d longer than they were.
+func lasting(old map[Outage]time.Duration, named []Outage, d time.Duration) map[Outage]time.Duration {
+	now := map[Outage]time.Duration{}
+	for _, o := range named {
+		now[o] = old[o] + d
+	}
+	return now
 }
 
 // rest runs planner and hosts until nothing changes, and tells what happened and how
@@ -213,6 +218,7 @@ func (s *stage) rest(out io.Writer) {
 			}
 			continue
 		}
+		s.w.Outages = lasting(s.w.Outages, p.Outages, 0)
 		changed := len(p.Actions) > 0 || s.w.Status == nil || !equal(*s.w.Status, p.Status)
 		s.w.Status = &p.Status
 		if p.Reached.Beyond(s.w.Reached) {
@@ -276,7 +282,6 @@ func (s *stage) obey() (any bool) {
 		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause {
 			continue
 		}
-		delete(s.w.Unready, slot.ID)
 		slot.Report, any = &r, true
 	}
 	return any

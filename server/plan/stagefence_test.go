@@ -75,7 +75,7 @@ func (s *stage) anew(restored bool) {
 			s.node(n.Node.Name, "back")
 		}
 	}
-	s.w.Standstill, s.w.Unready, s.w.Rest = 0, nil, nil
+	s.w.Standstill, s.w.Outages, s.w.Rest = 0, nil, nil
 }
 
 // silentFor lets time go by on silent nodes, whose guarded lives end by it.

@@ -12,7 +12,7 @@ func TestStatusCounts(t *testing.T) {
 	w.Status = &spec.SetStatus{CurrentRevision: "h0", CurrentCompleted: true}
 	w.Slots[2].Member.Revision = "h0"
 	w.Free = nil
-	w.Slots[5].Strays = []NodeStray{{Node: "n1"}}
+	w.Slots[5].Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{Token: spec.Token{Epoch: 1, Number: 5}}}}
 	w.Slots[6].Member.Goal = spec.GoalStop
 	got := Next(w).Status
 	got.Members, got.Conditions = nil, nil

@@ -56,6 +56,7 @@ type seat struct {
 	strays   []NodeStray
 
 	live      bool // its node's session is that of the life's boot (SAFETY S15)
+	stale     bool // and has not told of the life yet: what an earlier one told need not be so any more
 	ready     bool
 	available bool // ready for the set's minReadySeconds
 	waits     bool // for its restart, and it was said
@@ -100,6 +101,7 @@ func newStep(w World) *step {
 			s.wanted = append(s.wanted, i)
 		}
 	}
+	s.plan.Outages = s.outages()
 	return s
 }
 
@@ -121,6 +123,14 @@ func (s *step) sit() {
 		s.seats = append(s.seats, s.look(slot))
 	}
 	fill(s.reach.End)
+	for i := range s.w.Nodes {
+		if n := &s.w.Nodes[i]; n.Unread {
+			for k := range s.seats {
+				t := &s.seats[k]
+				t.strays = append(t.strays, NodeStray{Node: n.Node.Name, Stray: spec.Stray{ID: t.id}})
+			}
+		}
+	}
 }
 
 // look judges one slot.
@@ -142,7 +152,8 @@ func (s *step) look(slot *Slot) seat {
 	t.live = n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot == t.member.Boot
 	if r := t.report; r != nil && r.Token == t.member.Token {
 		t.over = r.Phase.Over()
-		t.ready = t.live && t.member.Goal == spec.GoalRun && r.Phase == spec.PhaseRunning && r.Ready
+		t.stale = t.live && !t.over && r.Session != n.Session.ID
+		t.ready = t.live && !t.stale && t.member.Goal == spec.GoalRun && r.Phase == spec.PhaseRunning && r.Ready
 		t.available = t.ready && r.ReadyFor >= time.Duration(s.w.Set.Spec.MinReadySeconds)*time.Second
 	}
 	if !t.live && !t.over {

@@ -17,8 +17,9 @@ func (s *step) partition() int {
 	return s.reach.First
 }
 
-// kept: the partition keeps the member on the current revision.
-func (s *step) kept(t *seat) bool { return t.id.Ordinal < s.partition() }
+// kept: the partition keeps the member on the current revision. Before one was completed
+// there is none to keep, and the first that comes up is for all.
+func (s *step) kept(t *seat) bool { return s.completed && t.id.Ordinal < s.partition() }
 
 // budget is how many members a rolling update may take down: a percent of the set
 // is rounded down, and one may always go.

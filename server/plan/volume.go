@@ -48,6 +48,7 @@ func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecor
 	return &spec.Volume{
 		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
 		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now, TrashAfter: trash(c),
+		Labels: s.w.Set.Spec.ClaimLabels(c),
 	}
 }
 

@@ -59,7 +59,9 @@ type View interface {
 	Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev)
 	Volumes(ref spec.SetRef) []*spec.Volume
 	VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev
-	// VolumeReportRev is the mod-revision of what was said of a volume; 0: absent.
+	// VolumeReport is what a node said of a volume, whichever turn it was in; nil: nothing.
+	VolumeReport(id spec.Identity, c spec.ClaimName, v spec.VolumeID) *spec.VolumeReport
+	// VolumeReportRev is its mod-revision, also of an unreadable one; 0: absent.
 	VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev
 	// VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
 	// nil and 0: nothing.
@@ -71,7 +73,8 @@ type View interface {
 	// Volume is the volume of a claim now; nil: none.
 	Volume(id spec.Identity, c spec.ClaimName) *spec.Volume
 	// Remains lists the sets that are gone and leave something to do: volumes that
-	// are being given up or brought back, or of which a person asks something.
+	// are being given up or brought back, or of which a person asks something, or that the
+	// set was bootstrapped.
 	Remains() []spec.SetRef
 	// Strays are the lives of an identity that nodes run and the store does not know.
 	Strays(id spec.Identity) []plan.NodeStray
@@ -103,6 +106,11 @@ type View interface {
 	// AddressRev is the mod-revision of addresses/<ip>; 0: absent.
 	AddressRev(ip string) store.Rev
 	Bootstrapped(uid spec.UID) bool
+	// WasBootstrapped is the mod-revision of what is remembered of a bootstrapped set that
+	// was deleted and left volumes; 0: absent.
+	WasBootstrapped(ref spec.SetRef) store.Rev
+	// Used reports whether a life was ready on a volume of the set that is kept.
+	Used(ref spec.SetRef) bool
 }
 
 // Memory is the value of known/<server> as far as it matters to a restore.

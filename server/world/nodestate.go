@@ -14,6 +14,8 @@ const (
 	NodeReady  = "Ready"  // it has a session
 	NodeSilent = "Silent" // it has none, and lives that it was told of may run there
 	NodeLost   = "Lost"   // it has none, and nothing that it was told of can run there any more
+	// NodeEnrolled: it was let in by a join token, and has not said hello yet.
+	NodeEnrolled = "Enrolled"
 )
 
 // NodeState is a node as people see it.
@@ -39,6 +41,9 @@ func NodeStates(v View, nodes []plan.Node) []NodeState {
 		list[i].State, list[i].Waits = NodeSilent, c.text()
 		if c.held+c.ending == 0 && n.Facts != nil && n.Facts.Epoch == v.Epoch() && len(n.Facts.Strays) == 0 {
 			list[i].State = NodeLost
+		}
+		if n.Facts == nil && !n.Unread && len(v.MembersOn(n.Node.Name)) == 0 {
+			list[i].State = NodeEnrolled
 		}
 	}
 	return list

@@ -67,3 +67,27 @@ func TestNodeStates(t *testing.T) {
 		})
 	}
 }
+
+// A node that was let in and said nothing yet is seen as such; one whose facts cannot be read
+// may run lives that nobody knows.
+func TestANodeOfWhichLittleIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ops    []store.Op
+		state  string
+		unread bool
+	}{
+		{"it said nothing yet", nil, NodeEnrolled, false},
+		{"its facts cannot be read", []store.Op{store.Put(store.FactsKey("n1"), []byte("{damaged"))}, NodeSilent, true},
+		{"its facts are another machine's", []store.Op{put(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "before"})}, NodeEnrolled, false},
+	} {
+		s := memstore.New()
+		cache, _ := start(t, s)
+		wait(t, cache, commit(t, s, append(c.ops, put(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "x"}))...))
+		cache.Look(func(v View) {
+			if got := NodeStates(v, v.Nodes())[0]; got.State != c.state || got.Node.Unread != c.unread {
+				t.Errorf("%s: got %s, unread %v", c.name, got.State, got.Node.Unread)
+			}
+		})
+	}
+}

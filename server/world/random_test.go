@@ -90,6 +90,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.HoldKey, spec.Hold{Cause: "seen"}), put(store.CountKey, spec.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
 		put(store.KnownKey("a"), spec.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
+		store.Put(store.WasBootstrappedKey(ref), nil),
 	}
 	op := ops[r.IntN(len(ops))]
 	switch r.IntN(10) {

@@ -46,6 +46,7 @@ type state struct {
 	addresses map[string]*spec.AddressRecord
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
+	wasBoot   map[spec.SetRef]store.Rev    // bootstrapped sets that are gone
 	broken    map[string]error             // by key
 	count     entry[spec.Count]            // of the last restore
 	known     map[string]entry[spec.Known] // by server
@@ -66,6 +67,7 @@ func newState(rev store.Rev) *state {
 		addresses: map[string]*spec.AddressRecord{},
 		addrRevs:  map[string]store.Rev{},
 		boots:     map[spec.UID]bool{},
+		wasBoot:   map[spec.SetRef]store.Rev{},
 		broken:    map[string]error{},
 		known:     map[string]entry[spec.Known]{},
 	}
@@ -125,7 +127,7 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindAddress:
 		return s.applyAddress(rest, ev)
 	case store.KindBootstrapped:
-		s.applyBootstrapped(spec.UID(rest), ev, ch)
+		s.applyBootstrapped(rest, ev, ch)
 	case store.KindLeader:
 		s.leader, s.leaderCreated = string(ev.Value), ev.Create
 		if ev.Delete {
@@ -151,8 +153,18 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	return nil // kinds of newer versions are not ours to judge
 }
 
-// applyBootstrapped needs the key only: what stands in the record is for people.
-func (s *state) applyBootstrapped(uid spec.UID, ev store.Event, ch *Changes) {
+// applyBootstrapped needs the key only: what stands in the record is for people. The key
+// names a set's uid, or the namespace and name of a set that is gone.
+func (s *state) applyBootstrapped(of string, ev store.Event, ch *Changes) {
+	if ns, name, ok := strings.Cut(of, "/"); ok {
+		ref := spec.SetRef{Namespace: spec.Namespace(ns), Name: spec.SetName(name)}
+		ch.Sets[ref] = true
+		if s.wasBoot[ref] = ev.Mod; ev.Delete {
+			delete(s.wasBoot, ref)
+		}
+		return
+	}
+	uid := spec.UID(of)
 	if ev.Delete {
 		delete(s.boots, uid)
 	} else {

@@ -61,6 +61,7 @@ func (s *state) World(ref spec.SetRef) plan.World {
 		w.Bootstrapped = s.boots[w.Set.UID]
 		w.Budgets = s.budgetsOf(w.Set)
 	}
+	w.WasBootstrapped = s.wasBoot[ref] != 0
 	return w
 }
 
@@ -179,6 +180,7 @@ func (s *state) listNodes() []plan.Node {
 		if f := n.facts.record; f != nil && f.UID == p.Node.UID {
 			p.Facts = f
 		}
+		p.Unread = n.facts.mod != 0 && n.facts.record == nil
 		if e := n.session.record; e != nil && e.UID == p.Node.UID {
 			p.Session = e
 		}
@@ -298,3 +300,5 @@ func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses 
 func (s *state) AddressRev(ip string) store.Rev { return s.addrRevs[ip] }
 
 func (s *state) Bootstrapped(uid spec.UID) bool { return s.boots[uid] }
+
+func (s *state) WasBootstrapped(ref spec.SetRef) store.Rev { return s.wasBoot[ref] }

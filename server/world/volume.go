@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -15,8 +16,8 @@ type volumeKey struct {
 	volume spec.VolumeID
 }
 
-// heard is what was said of the present volumes in their present turn, and of those that
-// a person wants back; nil: nothing.
+// heard is what their nodes said of the present volumes in their present turn, and what the
+// node that a person named said of one that is wanted back; nil: nothing.
 func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 	var out map[spec.ClaimName]*spec.VolumeReport
 	hear := func(claim spec.ClaimName, r *spec.VolumeReport) {
@@ -29,7 +30,8 @@ func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 		if q.record == nil || q.record.Verb != spec.VerbRestore || l.volumes[claim].mod != 0 {
 			continue
 		}
-		if r := l.said[volumeKey{claim, q.record.Volume}].record; r != nil {
+		r := l.said[volumeKey{claim, q.record.Volume}].record
+		if r != nil && (r.Node == q.record.Node || q.record.Node == "" && !r.Unproven) {
 			hear(claim, r)
 		}
 	}
@@ -122,6 +124,10 @@ func (s *state) Volume(id spec.Identity, c spec.ClaimName) *spec.Volume {
 	return s.lookup(id).volumes[c].record
 }
 
+func (s *state) VolumeReport(id spec.Identity, c spec.ClaimName, v spec.VolumeID) *spec.VolumeReport {
+	return s.lookup(id).said[volumeKey{c, v}].record
+}
+
 func (s *state) VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev {
 	return s.lookup(id).said[volumeKey{c, v}].mod
 }
@@ -131,11 +137,16 @@ func (s *state) VolumeRequest(id spec.Identity, c spec.ClaimName) (*spec.VolumeR
 	return e.record, e.mod
 }
 
+func (s *state) Used(ref spec.SetRef) bool {
+	t := s.sets[ref]
+	return t != nil && slices.ContainsFunc(t.slots, func(l *slot) bool { return plan.VolumesState(&l.view) == spec.VolumesUsed })
+}
+
 // Remains looks at each set that is gone: they are few.
 func (s *state) Remains() []spec.SetRef {
 	var refs []spec.SetRef
 	for ref, t := range s.sets {
-		if t.set.mod == 0 && slices.ContainsFunc(t.slots, (*slot).unfinished) {
+		if t.set.mod == 0 && (s.wasBoot[ref] != 0 || slices.ContainsFunc(t.slots, (*slot).unfinished)) {
 			refs = append(refs, ref)
 		}
 	}

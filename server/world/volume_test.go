@@ -72,3 +72,35 @@ func TestWhatWasSaidInAnEarlierTurnIsVoid(t *testing.T) {
 		})
 	}
 }
+
+// A volume comes back from the node that a person named, and from no other that says it has it.
+func TestAVolumeIsWantedBackFromTheNodeThatWasNamed(t *testing.T) {
+	id := spec.Identity{Namespace: "default", Set: "s0"}
+	for _, c := range []struct {
+		name     string
+		asked    spec.NodeName
+		says     spec.NodeName
+		unproven bool
+		want     bool
+	}{
+		{"that node says so", "n0", "n0", false, true},
+		{"only by its word, and it was named", "n0", "n0", true, true},
+		{"another says so by now", "n0", "n1", false, false},
+		{"an old request names nobody", "", "n0", false, true},
+		{"... and a word alone is not enough for it", "", "n0", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := memstore.New()
+			cache, _ := start(t, s)
+			wait(t, cache, commit(t, s,
+				put(store.VolumeReportKey(id, "data", "v"), spec.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: c.says, State: spec.VolumeTrashed, Unproven: c.unproven}),
+				put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: spec.VerbRestore, Node: c.asked})))
+			cache.Look(func(v View) {
+				w := v.World(id.Ref())
+				if got := w.Said(id, "data") != nil; got != c.want {
+					t.Errorf("heard %v; want %v", got, c.want)
+				}
+			})
+		})
+	}
+}

@@ -7,10 +7,12 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/stead-project/stead/store"
 )
 
-// keepSpace frees space whenever etcd refuses writes for want of it, until ctx
-// ends. What hinders it is told once, not each time.
+// keepSpace frees space whenever etcd refuses writes for want of it, or store.Reserve
+// does, until ctx ends. What hinders it is told once, not each time.
 func (e *Embedded) keepSpace(ctx context.Context) {
 	told := ""
 	for {
@@ -19,11 +21,14 @@ func (e *Embedded) keepSpace(ctx context.Context) {
 			return
 		case <-time.After(e.config.LookAfter):
 		}
-		if !e.full() {
+		full := e.full()
+		if !full && !e.tight() {
 			told = ""
 			continue
 		}
 		switch err := e.free(ctx); {
+		case err == nil && !full:
+			told = "" // nobody was refused anything but by store.Reserve
 		case err == nil:
 			e.config.Logger.Info("store was full and takes writes again")
 		case ctx.Err() == nil && err.Error() != told:
@@ -43,9 +48,15 @@ func (e *Embedded) full() bool {
 	return false
 }
 
+// tight reports whether store.Reserve keeps what is left.
+func (e *Embedded) tight() bool {
+	backend := e.etcd.Server.Backend()
+	return store.Status{SizeBytes: backend.Size(), UsedBytes: backend.SizeInUse(), QuotaBytes: e.config.QuotaBytes}.Tight(0)
+}
+
 // free forgets all history, and lifts the alarm when what is left is small enough:
-// then it gives the file's free pages back first, for the quota counts them. Reads
-// and writes wait meanwhile; watches that lag begin anew.
+// then it gives the file's free pages back first if the file is too large, for the quota
+// counts them. Reads and writes wait meanwhile; watches that lag begin anew.
 func (e *Embedded) free(ctx context.Context) error {
 	backend := e.etcd.Server.Backend()
 	if rev := e.etcd.Server.KV().Rev(); rev > 1 {
@@ -53,9 +64,13 @@ func (e *Embedded) free(ctx context.Context) error {
 		_, _ = e.client.Compact(ctx, rev, clientv3.WithCompactPhysical())
 	}
 	backend.ForceCommit()
-	if live, most := backend.SizeInUse(), e.config.QuotaBytes/10*9; live > most {
+	live := backend.SizeInUse()
+	if (store.Status{SizeBytes: live, UsedBytes: live, QuotaBytes: e.config.QuotaBytes}).Tight(0) {
 		return fmt.Errorf("live data takes %d of %d bytes: delete large ConfigMaps and Secrets that are not needed, "+
 			"or start the server with a larger --store-quota-bytes; the rest is done by itself", live, e.config.QuotaBytes)
+	}
+	if !e.tight() && !e.full() {
+		return nil // what was freed is used again, without giving it back
 	}
 	if err := backend.Defrag(); err != nil {
 		return fmt.Errorf("defragment: %w", err)

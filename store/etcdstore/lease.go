@@ -98,6 +98,7 @@ func (s *Store) Status(ctx context.Context) (store.Status, error) {
 	return store.Status{
 		Rev:        store.Rev(first.Header.Revision),
 		SizeBytes:  first.DbSize,
+		UsedBytes:  first.DbSizeInUse,
 		QuotaBytes: first.DbSizeQuota,
 		Alarm:      strings.Join(first.Errors, "; "),
 		Version:    first.Version,

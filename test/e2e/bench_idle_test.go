@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ const (
 )
 
 // reportIdle waits, then reports resident memory and processor time of the
-// processes given, and the memory of all loggers and shims of the lab.
+// processes given, and the memory of the lab's loggers, watchdog and shims.
 func (l *Lab) reportIdle(b *testing.B, of map[string]*process) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op")
@@ -35,11 +36,16 @@ func (l *Lab) reportIdle(b *testing.B, of map[string]*process) {
 	}
 	for _, kind := range []struct {
 		name, program string
-		each          int // processes of a member
-	}{{"loggers", "stead-node", 2}, {"shims", "containerd-shim-runc-v2", 1}} {
-		pids := l.programs(kind.program)
-		if len(pids) != 3*kind.each {
-			b.Fatalf("%d processes of %s for 3 members", len(pids), kind.program)
+		verbs         []string
+		count         int // of processes, for 3 members on one host
+	}{
+		{"loggers", "stead-node", []string{"logger", "keeper", "writer", "again"}, 6},
+		{"watchdog", "stead-node", []string{"watchdog"}, 1},
+		{"shims", "containerd-shim-runc-v2", nil, 3},
+	} {
+		pids := l.programs(kind.program, kind.verbs...)
+		if len(pids) != kind.count {
+			b.Fatalf("%d processes of %s %v, want %d", len(pids), kind.program, kind.verbs, kind.count)
 		}
 		var sum float64
 		for _, pid := range pids {
@@ -49,13 +55,17 @@ func (l *Lab) reportIdle(b *testing.B, of map[string]*process) {
 	}
 }
 
-// programs are the lab's processes that run a program of that file name.
-func (l *Lab) programs(name string) (pids []int) {
+// programs are the lab's processes that run a program of that file name, with one of the
+// verbs; none: with any.
+func (l *Lab) programs(name string, verbs ...string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
 		line, _ := os.ReadFile(f) // it may have ended meanwhile
-		program, _, _ := strings.Cut(string(line), "\x00")
-		if filepath.Base(program) != name || !strings.Contains(string(line), l.Dir+"/") {
+		argv := strings.Split(string(line), "\x00")
+		if filepath.Base(argv[0]) != name || !strings.Contains(string(line), l.Dir+"/") {
+			continue
+		}
+		if len(verbs) > 0 && (len(argv) < 2 || !slices.Contains(verbs, argv[1])) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {

@@ -190,7 +190,7 @@ func TestATerminalReachesIntoAMember(t *testing.T) {
 	}
 }
 
-// TestAHungContainerdRestartsNobody: probes that could not be run say nothing.
+// TestAHungContainerdRestartsNobody: probes go on without it.
 func TestAHungContainerdRestartsNobody(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -224,14 +224,14 @@ func TestAHungContainerdRestartsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.containerd.signal(syscall.SIGCONT) })
-	time.Sleep(8 * time.Second) // a period and a time-out: nothing is waited for, it must not come
+	asked() // all the same: a command needs no daemon
 	if m := l.mustMember("life-0").Status; !m.Ready || m.Restarts != 0 {
-		judge.Broken(t, "while nobody could ask: %+v", m)
+		judge.Broken(t, "while containerd hung: %+v", m)
 	}
 	if err := l.containerd.signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	asked() // what came late was acted on
+	asked()
 	if now := l.waitReady("life-0", nil).Status; now.Token != before.Token || now.Restarts != 0 {
 		judge.Broken(t, "before %+v, now %+v", before, now)
 	}

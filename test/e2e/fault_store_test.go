@@ -76,12 +76,15 @@ func TestAFullStoreRefusesWritesAndHealsWhenSomethingIsDeleted(t *testing.T) {
 		}
 		return nil
 	})
-	l.eventually(time.Minute, "the node's agent says that the store is full", func() error {
-		if log := l.agent.said(); !strings.Contains(log, "out of space") {
-			return errors.New("it does not")
+	l.eventually(time.Minute, "the node has a session again, though the store is full", func() error {
+		if log := l.agent.said(); !strings.Contains(log, "session began") {
+			return errors.New("it has none")
 		}
 		return nil
 	})
+	if out, err := l.trySteadFor(time.Minute, "scale", "life", "--replicas", "2"); err == nil || !strings.Contains(out, "out of space") {
+		t.Errorf("scale of a store that is full still: %v, %s", err, out)
+	}
 	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-1"), l.pidsOf("life-2")); now != pids {
 		judge.Broken(t, "processes changed from %s to %s", pids, now)
 	}

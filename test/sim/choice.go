@@ -42,7 +42,7 @@ var deeds = map[string]deed{
 	"cut-server": (*World).cutServer, "join-server": (*World).joinServer, "halt-agent": (*World).haltAgent,
 	"kill-watchdog": (*World).killWatchdog, "kill-logger": (*World).killLogger, "expire-session": (*World).expireSession, "away": (*World).away, "node-loss": (*World).loseNodes, "resume-agent": (*World).resumeAgent,
 	"crash-agent": (*World).crashAgent, "start-agent": (*World).startAgent, "reboot": (*World).reboot,
-	"power-off": (*World).powerOff, "cut": (*World).cutNode, "join": (*World).joinNode, "break": (*World).breakSession, "sick": (*World).sicken,
+	"power-off": (*World).powerOff, "cut": (*World).cutNode, "join": (*World).joinNode, "break": (*World).breakSession, "sick": (*World).sicken, "lapse": (*World).lapse,
 	"reclaim": (*World).reclaim, "retain": (*World).retain, "claim": (*World).claim, "range": (*World).moveRange, "deadline": (*World).deadline, "recreate": (*World).recreate, "pause": (*World).pause, "floor": (*World).setFloor,
 	"orphan": (*World).orphan, "adopt": (*World).adopt, "give-up": (*World).giveUp, "bring-back": (*World).bringBack, "scale": (*World).scale,
 	"cordon": (*World).cordon, "slow-op": (*World).slowOperation, "backup": (*World).backup, "restore": (*World).restore,
@@ -61,7 +61,7 @@ var weights = []weight{
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
 	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},
 	{"kill-watchdog", 2, 4}, {"kill-logger", 2, 3}, {"expire-session", 1, 3}, {"away", 0, 1}, {"node-loss", 2, 2},
-	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6},
+	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6}, {"lapse", 2, 2},
 	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
 }
 

@@ -25,7 +25,9 @@ type judge struct {
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
 	stands   map[standKey]standing
+	outages  map[outageKey]time.Time     // first seen
 	ids      map[spec.VolumeID]bool      // of all volumes there ever were
+	used     map[spec.VolumeID]spec.UID  // of those that were ready once: under which set first
 	going    map[spec.VolumeID]bool      // a store ever said that it is reclaimed
 	bounds   map[life]time.Duration      // of guarded lives
 	had      map[spec.NodeName]time.Time // when a store had a session of the node last
@@ -48,7 +50,8 @@ func newJudge(w *World) *judge {
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
-		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, stands: map[standKey]standing{},
+		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
+		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
 		bounds: map[life]time.Duration{}, had: map[spec.NodeName]time.Time{},
 	}
 }
@@ -57,6 +60,7 @@ func newJudge(w *World) *judge {
 func (j *judge) restored() {
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
 	j.ends = map[life]bool{}
+	j.outages = map[outageKey]time.Time{}
 	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
 }
 
@@ -108,6 +112,8 @@ func (j *judge) before(b store.Batch) {
 				j.volume(v, b, e)
 			case kind == store.KindIdentity && e.Delete:
 				j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
+			case kind == store.KindIdentity:
+				j.marked(v, e)
 			}
 		}
 	})
@@ -156,6 +162,9 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	}
 	if old, _ := v.Member(m.ID); old != nil && old.Bound > 0 && old.Node != m.Node && !j.ends[life{m.ID, old.Token}] {
 		j.w.did("guarded life replaced elsewhere")
+	}
+	if old, _ := v.Member(m.ID); old == nil || old.Token != m.Token {
+		j.firstStart(v, &m)
 	}
 	j.lasts[m.ID], j.goals[l], j.bounds[l] = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {

@@ -35,10 +35,7 @@ func (c *court) rollout(key standKey) {
 			s.CurrentRevision, s.CurrentCompleted, c.current(), done, current, completed)
 	}
 	now := c.stand(key, current, completed)
-	limit := time.Duration(max(600, x.Spec.MinReadySeconds+600)) * time.Second
-	if x.Spec.ProgressDeadlineSeconds != nil {
-		limit = time.Duration(*x.Spec.ProgressDeadlineSeconds) * time.Second
-	}
+	limit := c.deadline()
 	stalled := now.runs && now.counted >= limit
 	said := condition(s, plan.ConditionStalled)
 	switch {
@@ -90,7 +87,7 @@ func (c *court) stays(o int) bool { return c.available(o) && !c.stopped(o) }
 func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) standing {
 	all, clock := c.w.judge.stands, c.now
 	old := all[key]
-	if c.x.Set.Deleting || c.x.Set.Orphaned {
+	if c.x.Set.Deleting || c.x.Set.Orphaned || c.halted() {
 		delete(all, key)
 		return standing{}
 	}
@@ -112,7 +109,7 @@ func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) s
 	if now.aim != old.aim || now.arrived > old.arrived || now.newest != old.newest {
 		now.counted = 0
 	}
-	now.runs = waits && !c.halted() && !c.x.Set.Paused && (current != c.x.TemplateHash || !completed)
+	now.runs = waits && !c.x.Set.Paused && !c.halted() && (current != c.x.TemplateHash || !completed)
 	all[key] = now
 	return now
 }

@@ -199,12 +199,3 @@ func (c *court) apart(m spec.Member) {
 		c.fail("due", "%s begins on %s, though no other runs it", m.ID, m.Revision)
 	}
 }
-
-func (c *court) stored(h spec.RevisionHash) bool {
-	for _, v := range c.x.Revisions {
-		if v.Hash == h {
-			return true
-		}
-	}
-	return false
-}

@@ -25,7 +25,9 @@ func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 	c.order()
 	c.updates()
 	c.status()
-	c.rollout(standKey{s.name, int64(s.lead.Created), x.Set.Ref})
+	key := standKey{s.name, int64(s.lead.Created), x.Set.Ref}
+	c.cures(key)
+	c.rollout(key)
 	for _, a := range p.Actions {
 		j.w.did(actionName(a))
 	}
@@ -52,6 +54,11 @@ func (c *court) nobodys(a plan.Action) {
 		}
 	case plan.VoidRequest:
 		return
+	case plan.ForgetBootstrapped:
+		if c.x.Set == nil && !slices.ContainsFunc(c.x.Slots, keepsData) {
+			c.w.did("ForgetBootstrapped of a set that is gone")
+			return
+		}
 	case plan.RestoreVolume:
 		if c.x.Set == nil && c.slot(a.Volume.ID.Ordinal).Member == nil {
 			return
@@ -72,6 +79,15 @@ func (c *court) nobodys(a plan.Action) {
 	} else {
 		c.fail("orphans", "%s is done for an orphaned set", actionName(a))
 	}
+}
+
+func keepsData(s plan.Slot) bool {
+	for _, v := range s.Volumes {
+		if v.Fate != spec.FateReclaiming {
+			return true
+		}
+	}
+	return false
 }
 
 func actionName(a plan.Action) string {

@@ -43,6 +43,7 @@ type keptLife struct {
 	phase     spec.Phase
 	signalled bool
 	ready     bool
+	readyOnce bool
 	since     time.Time
 	restarts  int
 }

@@ -42,6 +42,7 @@ type Plant struct {
 
 	// Of the store and its restore.
 	RestoreKeepsEpoch bool // tokens are used again (S8)
+	OpensAfterRestore bool // a life that was assigned before a restore begins after it (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string
 

@@ -94,6 +94,33 @@ func everyoneLives(w *plan.World) {
 	}
 }
 
+// whateverSession takes what any session told for the word of the present one.
+func whateverSession(w *plan.World) {
+	for i := range w.Slots {
+		r := w.Slots[i].Report
+		if r == nil {
+			continue
+		}
+		if n := plan.NodeOf(w.Nodes, r.Node); n != nil && n.Session != nil {
+			told := *r
+			told.Session, w.Slots[i].Report = n.Session.ID, &told
+		}
+	}
+}
+
+// forgetReady takes members that were ready in their lives for such that never were.
+func forgetReady(w *plan.World) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		if s.Identity == nil || s.Report == nil {
+			continue
+		}
+		record, told := *s.Identity, *s.Report
+		record.ReadyToken, told.ReadyOnce = spec.Token{}, false
+		s.Identity, s.Report = &record, &told
+	}
+}
+
 // everyoneSaid takes every node for one that has said what it runs.
 func everyoneSaid(w *plan.World) {
 	for i := range w.Nodes {
@@ -111,6 +138,17 @@ func forgetDue(w *plan.World) {
 			record := *id
 			record.Due = ""
 			w.Slots[i].Identity = &record
+		}
+	}
+}
+
+// forgetData takes the volumes of an earlier set for ones that this set has used.
+func forgetData(w *plan.World) {
+	w.WasBootstrapped = false
+	for i := range w.Slots {
+		if rec := w.Slots[i].Identity; rec != nil && w.Set != nil {
+			mine := *rec
+			mine.ReadyOnce, w.Slots[i].Identity = w.Set.UID, &mine
 		}
 	}
 }

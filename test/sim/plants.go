@@ -14,6 +14,7 @@ var Plants = []Plant{
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
 	{Name: "restore-keeps-the-epoch", Rare: true, Judges: "volumes, tokens, token once, one life, reports, proof, dispatch", RestoreKeepsEpoch: true, AgentsGoBack: true, Blind: "progress", Often: restores},
+	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
 	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Often: restores},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
 	{Name: "late-start-lands", Rare: true, Judges: "bound, one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
@@ -41,6 +42,15 @@ var Plants = []Plant{
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: forgetSilent},
 	{Name: "ignores-strays", Rare: true, Judges: "one life, token once, volumes, progress", See: forgetStrays},
 	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: everyoneLives},
+	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: whateverSession},
+	{Name: "takes-lapsed-for-broken", Judges: "cure", See: forgetReady, Often: []string{"lapse", "deadline", "wait"}},
+	{Name: "waits-for-no-lapse", Judges: "cure", See: func(w *plan.World) {
+		outages := map[plan.Outage]time.Duration{}
+		for _, o := range plan.Next(*w).Outages {
+			outages[o] = time.Hour
+		}
+		w.Outages = outages
+	}, Often: []string{"lapse", "deadline", "wait"}},
 	{Name: "ignores-order", Judges: "order", See: setChange(func(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
 	{Name: "ignores-the-budget", Judges: "budget", See: setChange(func(s *spec.Set) {
 		if s.Spec.UpdateStrategy.Type == "" {
@@ -67,6 +77,7 @@ var Plants = []Plant{
 	{Name: "forgets-what-is-due", Judges: "due", See: forgetDue},
 	{Name: "lowest-first", Judges: "order, churn, floor", Say: lowestFirst},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
+	{Name: "forgets-the-data", Judges: "data", See: forgetData, Often: volumes},
 	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
 	{Name: "forgets-the-fate", Judges: "volumes", Say: forgetFates, Often: volumes},
 	{Name: "forgets-one-that-is-over", Judges: "volumes", Say: forgetOver, Often: volumes},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -50,6 +51,17 @@ func reserved(s *spec.Set, o int) bool {
 		}
 	}
 	return false
+}
+
+// halted: the store went back, or was restored and has not heard every node since; nothing
+// is decided, and no rollout is measured.
+func (r *reading) halted() bool {
+	x := &r.x
+	if x.Hold != nil || x.Count.Open(x.Epoch) {
+		return true
+	}
+	done := x.Count != nil && x.Count.Epoch == x.Epoch && x.Count.Done
+	return x.Epoch > 1 && !done && slices.ContainsFunc(x.Nodes, func(n plan.Node) bool { return n.Facts == nil || n.Facts.Epoch < x.Epoch })
 }
 
 // orphaned: nobody owns the set, and nothing is done for it.
@@ -103,6 +115,16 @@ func (r *reading) live(m *spec.Member) bool {
 	return false
 }
 
+// told: the node said so in the session that it has now.
+func (r *reading) told(x *spec.Report) bool {
+	for _, n := range r.x.Nodes {
+		if n.Node.Name == x.Node {
+			return n.Session != nil && n.Session.ID == x.Session
+		}
+	}
+	return false
+}
+
 // vacant: there is no life, or it is proven over, by a report or its deadline.
 func (r *reading) vacant(o int) bool {
 	s := r.slot(o)
@@ -113,19 +135,19 @@ func (r *reading) vacant(o int) bool {
 func (r *reading) available(o int) bool {
 	s := r.slot(o)
 	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == spec.GoalRun &&
-		s.Report.Phase == spec.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member)
+		s.Report.Phase == spec.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member) && r.told(s.Report)
 }
 
 // current is the last completed revision, or the template's when there is none.
 func (r *reading) current() spec.RevisionHash {
-	if r.x.Status != nil {
-		for _, v := range r.x.Revisions {
-			if v.Hash == r.x.Status.CurrentRevision {
-				return v.Hash
-			}
-		}
+	if r.x.Status != nil && r.stored(r.x.Status.CurrentRevision) {
+		return r.x.Status.CurrentRevision
 	}
 	return r.x.TemplateHash
+}
+
+func (r *reading) stored(h spec.RevisionHash) bool {
+	return slices.ContainsFunc(r.x.Revisions, func(v *spec.Revision) bool { return v.Hash == h })
 }
 
 // target is the revision on which an ordinal ends up.
@@ -136,10 +158,10 @@ func (r *reading) target(o int) spec.RevisionHash {
 	return r.aim()
 }
 
-// below: the partition keeps the ordinal on the current revision.
+// below: the partition keeps the ordinal on the current revision, which was completed.
 func (r *reading) below(o int) bool {
 	u := r.x.Set.Spec.UpdateStrategy
-	return u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
+	return r.x.Status != nil && r.x.Status.CurrentCompleted && r.stored(r.x.Status.CurrentRevision) && u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
 		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition)
 }
 

@@ -146,7 +146,7 @@ func (x *worker) look() (step.Wanted, step.Seen) {
 	}
 	told := x.told[token] || token.IsZero()
 	s := step.Seen{Standing: standing, Told: told}
-	wanted := step.Wanted{Order: order, OtherBoot: x.life != nil && x.life.Member.Boot != x.n.boot()}
+	wanted := step.Wanted{Order: order, OtherBoot: x.life != nil && x.life.Member.Boot != x.n.boot(), Restored: token.Epoch < x.n.newest.Epoch && !x.n.w.plant.OpensAfterRestore}
 	if standing == step.Spent || standing == step.Closed && told {
 		return wanted, s
 	}
@@ -268,8 +268,8 @@ func (x *worker) report(op step.Op) {
 	if ready && !x.state.ready {
 		x.state.since = x.n.w.clock
 	}
-	x.state.ready = ready
-	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: x.state.phase, Ready: ready}
+	x.state.ready, x.state.readyOnce = ready, x.state.readyOnce || ready
+	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: x.state.phase, Ready: ready, ReadyOnce: x.state.readyOnce}
 	if ready {
 		r.ReadyFor = x.n.w.clock.Sub(x.state.since)
 	} else if op.Kind == step.Wait && op.Cause != step.CauseGrace {

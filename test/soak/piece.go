@@ -48,6 +48,11 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
+		name: "galera", what: "MariaDB with Galera: its set deleted, the disk of member 0 given up, and applied again",
+		pkg: "./test/e2e", test: "^TestGaleraLosesNothingWhenItsSetIsMadeAgain$", env: byChance,
+		tells: []string{"load:"},
+	},
+	{
 		name: "matrix", what: "three servers, four hosts, etcd, ZooKeeper and guarded lives: every fault in turn, by chance",
 		pkg: "./test/e2e", test: "^TestNothingIsLostThroughTheMatrixOfFaults$", env: byChance,
 		tells: []string{"soak for", "acts:", "load:"},

@@ -249,6 +249,7 @@ func (r *Runtime) Remove(ctx context.Context, id runtime.ContainerID) error {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
 	what := fmt.Sprintf("remove %s/%s", id.ID, id.Name)
+	defer r.doors.forget(id)
 	c, err := r.client.LoadContainer(ctx, containerID(id))
 	if errdefs.IsNotFound(err) {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +27,25 @@ const answerTime = 2 * time.Second
 // Exec runs a command as the container's user, in its directory and environment.
 // It has no bound but ctx; when that ends first, the command is killed.
 func (r *Runtime) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+	if e.Bounded {
+		return r.bounded(ctx, id, e)
+	}
+	return r.execTask(ctx, id, e, keeper{late: &r.late, began: func(int) {}, over: func(int) {}})
+}
+
+// keeper is who sees to it that nothing of a command is left.
+type keeper struct {
+	// late waits for a start that outlasts the caller, and for its end.
+	late *sync.WaitGroup
+	// variable is one more of the command's environment; "": none.
+	variable string
+	// began is called when the command runs, over when it or the caller's time has ended.
+	began, over func(pid int)
+}
+
+// execTask has the daemon run the command. A start that outlasts ctx is left to the
+// keeper's late, and what came of it is killed there.
+func (r *Runtime) execTask(ctx context.Context, id runtime.ContainerID, e runtime.Exec, k keeper) (int, error) {
 	ctx, done := r.begin(ctx, forever)
 	defer done()
 	what := fmt.Sprintf("exec in %s/%s", id.ID, id.Name)
@@ -33,33 +53,69 @@ func (r *Runtime) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Ex
 		return 0, fmt.Errorf("%s: no command: %w", what, runtime.ErrBadSpec)
 	}
 	stdin, out := newInput(e.Stdin), &output{}
-	p, err := r.newExec(ctx, id, e, stdin, out)
-	if errdefs.IsNotFound(err) {
-		return 0, fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
-	}
-	if err != nil {
-		return 0, r.notBegun(ctx, what, err)
-	}
-	defer r.endExec(ctx, p)
 	// Without ctx's deadline, for the daemon would tell that as an error, a moment before it is.
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	exited, err := p.Wait(waiting)
-	if err == nil {
-		err = p.Start(ctx)
+	x := make(chan begun)
+	k.late.Go(func() {
+		b := r.beginExec(ctx, waiting, id, e, k.variable, stdin, out)
+		if b.err == nil {
+			k.began(int(b.p.Pid()))
+		}
+		select {
+		case x <- b:
+		case <-ctx.Done():
+			if b.err == nil {
+				k.over(int(b.p.Pid()))
+			}
+			r.endExec(ctx, b.p)
+		}
+	})
+	var b begun
+	select {
+	case b = <-x:
+	case <-ctx.Done():
+		return 0, r.notBegun(ctx, what, ctx.Err())
 	}
+	defer r.endExec(ctx, b.p)
+	if errdefs.IsNotFound(b.err) && b.p == nil {
+		return 0, fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
+	}
+	if b.err != nil {
+		return 0, r.notBegun(ctx, what, badSpec(b.err))
+	}
+	st, err := attend(ctx, b.p, b.exited, stdin, e.Terminal)
+	if err != nil && ctx.Err() != nil {
+		err = r.overtime(ctx, what, b.p)
+	} else {
+		err = r.kind(ctx, what, err)
+	}
+	k.over(int(b.p.Pid())) // first: what holds its output open would be waited for
 	if err != nil {
-		return 0, r.notBegun(ctx, what, badSpec(err))
+		return 0, err
 	}
-	st, err := attend(ctx, p, exited, stdin, e.Terminal)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return 0, r.overtime(ctx, what, p)
-	case err != nil:
-		return 0, r.kind(ctx, what, err)
-	}
-	out.drain(p.IO())
+	out.drain(b.p.IO())
 	return int(st.ExitCode()), nil
+}
+
+// begun is a command that was started, or was not: then p may be there, not running.
+type begun struct {
+	p      containerd.Process
+	exited <-chan containerd.ExitStatus
+	err    error
+}
+
+// beginExec starts the command, however long the daemon takes: broken off, it would start
+// when nobody looks any more.
+func (r *Runtime) beginExec(ctx, waiting context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (b begun) {
+	ctx = context.WithoutCancel(ctx)
+	if b.p, b.err = r.newExec(ctx, id, e, variable, stdin, out); b.err != nil {
+		return b
+	}
+	if b.exited, b.err = b.p.Wait(waiting); b.err == nil {
+		b.err = b.p.Start(ctx)
+	}
+	return b
 }
 
 // attend passes on the end of stdin and the sizes of the terminal until the command
@@ -111,7 +167,7 @@ func (r *Runtime) overtime(ctx context.Context, what string, p containerd.Proces
 	return fmt.Errorf("%s: %w", what, ctx.Err())
 }
 
-func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, stdin *input, out *output) (containerd.Process, error) {
+func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (containerd.Process, error) {
 	c, seen, err := r.look(ctx, id)
 	if err != nil {
 		return nil, err
@@ -129,6 +185,9 @@ func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime
 	}
 	process := *s.Process
 	process.Args, process.Terminal = e.Command, false
+	if variable != "" {
+		process.Env = append(slices.Clone(process.Env), variable)
+	}
 	// Not opened where there is none: the command gets /dev/null.
 	var in io.Reader
 	if e.Stdin != nil {
@@ -154,8 +213,12 @@ func withTerm(env []string) []string {
 	return append(slices.Clone(env), "TERM=xterm")
 }
 
-// endExec kills and forgets the command, also when the caller's context has ended.
+// endExec kills and forgets the command, also when the caller's context has ended. nil:
+// there is none.
 func (r *Runtime) endExec(ctx context.Context, p containerd.Process) {
+	if p == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	// Closing first keeps Delete from waiting for output that may never end.

@@ -3,17 +3,13 @@ package containerdrt
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
-	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/pkg/cap"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	kernelseccomp "github.com/containerd/containerd/v2/pkg/seccomp"
@@ -21,6 +17,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/stead-project/stead/agent/cgroup"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
@@ -46,14 +43,13 @@ func (r *Runtime) build(c runtime.Container, img ocispec.ImageConfig) oci.SpecOp
 		if err != nil {
 			return fmt.Errorf("root filesystem: %w", err)
 		}
-		var problem error // apart, because the mount would put its own words around it
-		err = mount.WithReadonlyTempMount(ctx, mounts, func(root string) error {
-			if problem = user(ctx, s, c, img.User, root); problem == nil {
-				problem = checkCommand(s, c, root)
+		err = r.lookInto(rec.ID, mounts, func(root string) (err error) {
+			if s.Process.User, err = user(c, img.User, root); err != nil {
+				return err
 			}
-			return nil
+			return checkCommand(s, c, root)
 		})
-		if err := errors.Join(problem, err); err != nil {
+		if err != nil {
 			return err
 		}
 		if err := r.isolate(ctx, s, c); err != nil {
@@ -97,40 +93,6 @@ func environment(c runtime.Container, img ocispec.ImageConfig) []string {
 	return out
 }
 
-// user resolves who runs, from the files in the root filesystem.
-func user(ctx context.Context, s *oci.Spec, c runtime.Container, image, root string) error {
-	name := image
-	if c.User != nil {
-		name = strconv.FormatInt(*c.User, 10)
-	}
-	path := s.Root.Path
-	s.Root.Path = root
-	defer func() { s.Root.Path = path }()
-	rec := &containers.Container{} // without a snapshot the options look below Root.Path
-	if name != "" {
-		if err := oci.WithUser(name)(ctx, nil, rec, s); err != nil {
-			return fmt.Errorf("no user %q in image %s: %w: %w", name, c.Image, runtime.ErrBadSpec, err)
-		}
-	}
-	uid := s.Process.User.UID
-	if c.NonRoot && uid == 0 {
-		return fmt.Errorf("runAsNonRoot, but image %s runs as root; write runAsUser: %w", c.Image, runtime.ErrBadSpec)
-	}
-	if err := oci.WithAdditionalGIDs(strconv.FormatUint(uint64(uid), 10))(ctx, nil, rec, s); err != nil {
-		return fmt.Errorf("groups of user %q in image %s: %w: %w", name, c.Image, runtime.ErrBadSpec, err)
-	}
-	if c.Group != nil {
-		s.Process.User.GID = uint32(*c.Group)
-	}
-	gids := append(s.Process.User.AdditionalGids, s.Process.User.GID)
-	for _, g := range c.SupplementalGroups {
-		gids = append(gids, uint32(g))
-	}
-	slices.Sort(gids)
-	s.Process.User.AdditionalGids = slices.Compact(gids)
-	return nil
-}
-
 // isolate sets namespaces, cgroup and capabilities.
 func (r *Runtime) isolate(ctx context.Context, s *oci.Spec, c runtime.Container) error {
 	dir := r.sandboxDir(c.ID.ID)
@@ -170,6 +132,9 @@ func (r *Runtime) Cgroup(id spec.Identity) string {
 	return filepath.Join(r.cgroups.Parent(), memberDir(id))
 }
 
+// Bound sets what all members together may use.
+func (r *Runtime) Bound(b cgroup.Bounds) error { return r.cgroups.Bound(b) }
+
 // Put moves a process of ours that is no member's into a cgroup of its own below our
 // parent, which Purge ends with all else. No member's has a name without a dot.
 func (r *Runtime) Put(name string, pid int) error { return r.cgroups.Put(name, pid) }
@@ -191,22 +156,36 @@ func (r *Runtime) mounts(s *oci.Spec, c runtime.Container) error {
 		if !filepath.IsAbs(m.Target) {
 			return fmt.Errorf("mount target %q is not absolute: %w", m.Target, runtime.ErrBadSpec)
 		}
-		if _, err := os.Stat(m.Source); err != nil {
-			return fmt.Errorf("mount for %s: %w", m.Target, err)
-		}
-		mode := "rw"
-		if m.ReadOnly {
-			mode = "ro"
+		var source unix.Statfs_t
+		if err := unix.Statfs(m.Source, &source); err != nil {
+			return fmt.Errorf("mount for %s: %s: %w", m.Target, m.Source, err)
 		}
 		target := filepath.Clean(m.Target)
 		all = slices.DeleteFunc(all, func(d specs.Mount) bool { return d.Destination == target })
-		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}})
+		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: bindOptions(m.ReadOnly, source.Flags)})
 	}
 	slices.SortStableFunc(all, func(a, b specs.Mount) int {
 		return strings.Count(a.Destination, "/") - strings.Count(b.Destination, "/")
 	})
 	s.Mounts = all
 	return nil
+}
+
+// bindOptions are those of a mount whose source is mounted with these flags: no device
+// and no set-user-id file that a member leaves in a volume works. The kernel sets all
+// options anew when it gets any, so what the host forbids in a volume is repeated. Of what
+// is read only, noexec is not: it is the option of /run on Debian, and members run scripts
+// of ConfigMaps.
+func bindOptions(readOnly bool, source int64) []string {
+	mode := "rw"
+	if readOnly || source&unix.ST_RDONLY != 0 {
+		mode = "ro"
+	}
+	options := []string{"rbind", "rprivate", mode, "nosuid", "nodev"}
+	if !readOnly && source&unix.ST_NOEXEC != 0 {
+		options = append(options, "noexec")
+	}
+	return options
 }
 
 // limits sets what the container may use.
@@ -227,6 +206,9 @@ func (r *Runtime) limits(s *oci.Spec, c runtime.Container) {
 		if r.cgroups.SwapCounted() {
 			res.Memory.Swap = &limit // memory and swap together: no swap
 		}
+	}
+	if most := r.cfg.MaxProcesses; most > 0 {
+		res.Pids = &specs.LinuxPids{Limit: &most}
 	}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/errdefs"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
@@ -50,8 +51,34 @@ func TestEnvironmentOfTheContainerWins(t *testing.T) {
 	}
 }
 
+func TestMountsKeepWhatTheHostForbids(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		readOnly bool
+		source   int64
+		want     string
+	}{
+		{"a volume", false, 0, "rbind rprivate rw nosuid nodev"},
+		{"a volume that is only read", true, 0, "rbind rprivate ro nosuid nodev"},
+		{"a disk without programs", false, unix.ST_NOEXEC | unix.ST_RELATIME, "rbind rprivate rw nosuid nodev noexec"},
+		{"a disk that is mounted read-only", false, unix.ST_RDONLY, "rbind rprivate ro nosuid nodev"},
+		{"a ConfigMap with a script, in Debian's /run", true, unix.ST_NOEXEC | unix.ST_NOSUID, "rbind rprivate ro nosuid nodev"},
+	} {
+		if got := strings.Join(bindOptions(c.readOnly, c.source), " "); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestMountsReplaceDefaultsAndNestInOrder(t *testing.T) {
 	dir := t.TempDir()
+	var fsys unix.Statfs_t
+	if err := unix.Statfs(dir, &fsys); err != nil {
+		t.Fatal(err)
+	}
+	if fsys.Flags&(unix.ST_NOEXEC|unix.ST_RDONLY) != 0 {
+		t.Skipf("%s is mounted with noexec or read-only, which is kept", dir)
+	}
 	s := &oci.Spec{Mounts: []specs.Mount{
 		{Destination: "/proc"}, {Destination: "/dev"}, {Destination: "/dev/shm", Source: "shm"}, {Destination: "/run"},
 	}}
@@ -66,8 +93,8 @@ func TestMountsReplaceDefaultsAndNestInOrder(t *testing.T) {
 		got = append(got, fmt.Sprint(m.Destination, " ", m.Type, " ", m.Options))
 	}
 	want := []string{
-		"/proc  []", "/dev  []", "/data bind [rbind rprivate ro]", "/data/deep bind [rbind rprivate rw]",
-		"/dev/shm bind [rbind rprivate rw]", "/sys/fs/cgroup cgroup [ro nosuid noexec nodev relatime]",
+		"/proc  []", "/dev  []", "/data bind [rbind rprivate ro nosuid nodev]", "/data/deep bind [rbind rprivate rw nosuid nodev]",
+		"/dev/shm bind [rbind rprivate rw nosuid nodev]", "/sys/fs/cgroup cgroup [ro nosuid noexec nodev relatime]",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -28,6 +28,7 @@ func (r *Runtime) Purge(ctx context.Context) error {
 		r.reapShims(""),
 		r.purgeSandboxes(ctx),
 		r.cgroups.Remove("."),
+		r.purgeRoots(),
 		r.purgeStore(ctx),
 		os.RemoveAll(r.runcRoot()),
 		os.RemoveAll(filepath.Join(r.cfg.RunDir, "fifo")),

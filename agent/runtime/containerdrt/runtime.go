@@ -27,6 +27,8 @@ const (
 	lookTime = 15 * time.Second
 	actTime  = 60 * time.Second
 	loadTime = 30 * time.Minute
+	// closeTime is how long Close waits for the daemon.
+	closeTime = 5 * time.Second
 )
 
 // Config is where the daemon is and what is ours in it.
@@ -47,6 +49,8 @@ type Config struct {
 	// Snapshotter keeps root filesystems. Default: overlayfs where the daemon has
 	// it, native otherwise.
 	Snapshotter string
+	// MaxProcesses is how many processes and threads a container may have; 0: any number.
+	MaxProcesses int64
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
 }
@@ -78,6 +82,9 @@ type Runtime struct {
 	cgroups cgroup.Tree
 	images  keyed // one pull of a name at a time
 	execs   atomic.Int64
+	turns   keyed          // one bounded command of a container at a time
+	late    sync.WaitGroup // commands that outlive their Exec, until they are ended
+	doors   doors
 
 	mu          sync.Mutex
 	snapshotter string // "" until the daemon was asked
@@ -99,11 +106,29 @@ func New(cfg Config) (*Runtime, error) {
 		cfg: cfg, client: client, snapshotter: cfg.Snapshotter,
 		cgroups: cgroup.New(cfg.CgroupRoot, cfg.CgroupParent),
 		images:  keyed{held: map[string]chan struct{}{}},
+		turns:   keyed{held: map[string]chan struct{}{}},
+		doors:   newDoors(),
 	}, nil
 }
 
-// Close ends the connection; containers and their logs go on.
-func (r *Runtime) Close() error { return r.client.Close() }
+// Close ends the connection; containers and their logs go on. It waits for commands that
+// are being ended, but not for a daemon that hangs: what that starts later, the next
+// agent ends.
+func (r *Runtime) Close() error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.late.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(closeTime):
+	}
+	err := r.client.Close() // no start hangs from now on
+	<-ended
+	r.doors.close()
+	return err
+}
 
 // Ping asks the daemon for its version.
 func (r *Runtime) Ping(ctx context.Context) error {

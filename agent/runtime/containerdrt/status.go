@@ -100,6 +100,7 @@ func (r *Runtime) see(ctx context.Context, rec containers.Container) (runtime.St
 		s.State, s.Loaded = runtime.Created, true
 	case tasktypes.Status_RUNNING, tasktypes.Status_PAUSED, tasktypes.Status_PAUSING:
 		s.State = runtime.Running
+		s.Refused, err = r.cgroups.Refused(memberDir(s.ID.ID) + "/" + s.ID.Name)
 	case tasktypes.Status_STOPPED:
 		s.State = runtime.Exited
 		s.Exit, err = r.exit(s.ID, int(answer.Process.ExitStatus), answer.Process.ExitedAt.AsTime())

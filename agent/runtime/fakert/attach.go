@@ -89,10 +89,10 @@ func (h *Host) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume
 	switch have, ok := h.volumes[path]; {
 	case ok && have != v.ID:
 		return "", fmt.Errorf("volume %s: it is of %s: %w", path, have, runtime.ErrForeign)
-	case !ok && !fresh:
+	case !ok && (!fresh || h.made[v.ID]):
 		return "", fmt.Errorf("volume %s: %w", path, runtime.ErrAbsent)
 	}
-	h.volumes[path] = v.ID
+	h.volumes[path], h.made[v.ID] = v.ID, true
 	return path, nil
 }
 
@@ -120,7 +120,17 @@ func (h *Host) Scratch(ctx context.Context, id spec.Identity, token spec.Token, 
 	return fmt.Sprintf("/fake/scratch/%s/%s/%s", id, token, name), nil
 }
 
-// RemoveScratch forgets everything Scratch made for the identity.
+// SubPath mounts in name what stands beside a life's scratch.
+func (h *Host) SubPath(ctx context.Context, s runtime.SubPath) (string, error) {
+	if err := h.intercept(ctx, Call{"SubPath", s.ID, s.Container}); err != nil {
+		return "", err
+	}
+	path := fmt.Sprintf("subpath/%s/%d", s.Container, s.Index)
+	h.with(func() { h.scratch[scratchKey{s.ID, path}] = spec.Token{} })
+	return fmt.Sprintf("/fake/%s/%s", s.ID, path), nil
+}
+
+// RemoveScratch forgets everything Scratch and SubPath made for the identity.
 func (h *Host) RemoveScratch(ctx context.Context, id spec.Identity) error {
 	if err := h.intercept(ctx, Call{Op: "RemoveScratch", ID: id}); err != nil {
 		return err

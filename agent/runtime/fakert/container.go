@@ -23,6 +23,7 @@ type container struct {
 	behaviour Behaviour
 	started   time.Time
 	exit      runtime.Exit
+	refused   int64         // processes, for its limit
 	done      chan struct{} // closed when it is no longer running
 }
 
@@ -178,7 +179,7 @@ func (h *Host) Wait(ctx context.Context, id runtime.ContainerID) (runtime.Exit, 
 	}
 }
 
-// Exec asks OnExec.
+// Exec asks OnExec, for bounded commands of a container one after the other.
 func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	if err := h.enter(ctx, Call{"Exec", id.ID, id.Name}); err != nil {
 		return 0, err
@@ -190,10 +191,37 @@ func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec)
 	if !running {
 		return 0, fmt.Errorf("exec in %s/%s: %w", id.ID, id.Name, runtime.ErrNotRunning)
 	}
+	if e.Bounded {
+		if e.Stdin != nil || e.Terminal != nil {
+			return 0, fmt.Errorf("exec in %s/%s: bounded: %w", id.ID, id.Name, runtime.ErrBadSpec)
+		}
+		done, err := h.turn(ctx, id)
+		if err != nil {
+			return 0, fmt.Errorf("exec in %s/%s: %w: %w", id.ID, id.Name, runtime.ErrUnavailable, err)
+		}
+		defer done()
+	}
 	if exec == nil {
 		return 0, nil
 	}
 	return exec(ctx, id, e)
+}
+
+// turn waits until no bounded command runs in the container.
+func (h *Host) turn(ctx context.Context, id runtime.ContainerID) (done func(), err error) {
+	h.mu.Lock()
+	turn := h.turns[id]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		h.turns[id] = turn
+	}
+	h.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Empty reports whether no container of the identity runs; it needs no daemon.
@@ -255,6 +283,7 @@ func (c *container) status() runtime.Status {
 	s := runtime.Status{
 		ID: c.made.ID, Token: c.made.Token, Attempt: c.made.Attempt, State: c.state,
 		Started: c.started, Labels: maps.Clone(c.made.Labels), Image: c.made.Image,
+		Refused: c.refused,
 	}
 	if c.state == runtime.Exited {
 		s.Exit = c.exit

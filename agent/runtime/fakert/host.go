@@ -34,9 +34,11 @@ type Host struct {
 	containers map[runtime.ContainerID]*container
 	links      map[spec.Identity]link
 	volumes    map[string]spec.VolumeID
+	made       map[spec.VolumeID]bool // until they are erased
 	trash      map[spec.VolumeID]trashed
 	scratch    map[scratchKey]spec.Token
 	starts     map[spec.Identity][]Start
+	turns      map[runtime.ContainerID]chan struct{} // full while a bounded command runs
 	script     script
 }
 
@@ -51,9 +53,11 @@ func New() *Host {
 		containers: map[runtime.ContainerID]*container{},
 		links:      map[spec.Identity]link{},
 		volumes:    map[string]spec.VolumeID{},
+		made:       map[spec.VolumeID]bool{},
 		trash:      map[spec.VolumeID]trashed{},
 		scratch:    map[scratchKey]spec.Token{},
 		starts:     map[spec.Identity][]Start{},
+		turns:      map[runtime.ContainerID]chan struct{}{},
 	}
 }
 

@@ -35,7 +35,16 @@ func TestRuntimePromises(t *testing.T) {
 		return b
 	})
 	h.OnExec(func(ctx context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
+		if e.Command[0] != runtimetest.Box {
+			return 0, runtime.ErrBadSpec
+		}
 		switch e.Command[1] {
+		case "chicks":
+			fmt.Fprintln(e.Stdout, 0)
+		case "chatty":
+			fmt.Fprintln(e.Stdout, "tick")
+			<-ctx.Done()
+			return 0, ctx.Err()
 		case "echo":
 			if e.Stdout != nil {
 				fmt.Fprintln(e.Stdout, e.Command[2])

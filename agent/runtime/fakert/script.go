@@ -100,6 +100,11 @@ func (h *Host) Exit(id runtime.ContainerID, e runtime.Exit) bool {
 	return true
 }
 
+// Refuse makes a container be refused so many processes more.
+func (h *Host) Refuse(id runtime.ContainerID, processes int64) {
+	h.with(func() { h.containers[id].refused += processes })
+}
+
 // Lose makes a running container's process vanish with nobody knowing how, and
 // reports whether it was running.
 func (h *Host) Lose(id runtime.ContainerID) bool {

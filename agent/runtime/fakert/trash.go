@@ -121,6 +121,7 @@ func (h *Host) Erase(ctx context.Context, _ string, id spec.VolumeID) error {
 		return fmt.Errorf("erase volume %s: its time is not over: %w", id, runtime.ErrExists)
 	}
 	delete(h.trash, id)
+	delete(h.made, id)
 	return nil
 }
 

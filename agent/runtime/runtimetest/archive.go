@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -21,6 +23,8 @@ type ImageConfig struct {
 	User       string   `json:",omitempty"`
 	WorkingDir string   `json:",omitempty"`
 	StopSignal string   `json:",omitempty"`
+	// Pipes are made as named pipes, by path without a leading slash, in place of files.
+	Pipes []string `json:"-"`
 }
 
 // BuildBox compiles the test program, static, and returns its bytes. It needs the
@@ -44,13 +48,18 @@ func BuildBox(t testing.TB) []byte {
 // a user app (uid 1000, in group extra 2000), and /tmp.
 func Archive(t testing.TB, name string, box []byte, config ImageConfig) []byte {
 	t.Helper()
-	layer := tarball(t, []entry{
+	files := []entry{
 		{"box", 0o755, box},
 		{"plain", 0o644, []byte("plain")},
 		{"tmp/", 0o1777, nil}, {"etc/", 0o755, nil}, {"home/app/", 0o755, nil},
 		{"etc/passwd", 0o644, []byte("root:x:0:0:root:/:/box\napp:x:1000:1001:app:/home/app:/box\n")},
 		{"etc/group", 0o644, []byte("root:x:0:\napp:x:1001:\nextra:x:2000:app\n")},
-	})
+	}
+	files = slices.DeleteFunc(files, func(e entry) bool { return slices.Contains(config.Pipes, e.name) })
+	for _, name := range config.Pipes {
+		files = append(files, entry{name + "|", 0o644, nil})
+	}
+	layer := tarball(t, files)
 	type object = map[string]any
 	var blobs []entry
 	blob := func(media string, content []byte) object {
@@ -81,7 +90,8 @@ func Archive(t testing.TB, name string, box []byte, config ImageConfig) []byte {
 		entry{"index.json", 0o644, text(object{"schemaVersion": 2, "manifests": []any{manifest}})}))
 }
 
-// entry is one file of a tar; a name with a slash at its end is a directory.
+// entry is one file of a tar; a name with a slash at its end is a directory, one with a
+// bar a named pipe.
 type entry struct {
 	name string
 	mode int64
@@ -96,6 +106,9 @@ func tarball(t testing.TB, entries []entry) []byte {
 		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.text)), Typeflag: tar.TypeReg}
 		if e.name[len(e.name)-1] == '/' {
 			h.Typeflag = tar.TypeDir
+		}
+		if name, pipe := strings.CutSuffix(e.name, "|"); pipe {
+			h.Name, h.Typeflag = name, tar.TypeFifo
 		}
 		if err := w.WriteHeader(h); err != nil {
 			t.Fatal(err)

@@ -25,6 +25,9 @@ import (
 //	cat            copies stdin to stdout until its end, exits 0
 //	tty            prints "size COLUMNS ROWS" of its terminal, and again at each
 //	               line of stdin; exits 0 at the line "end"
+//	chatty MILLIS  prints a line now, and again every MILLIS milliseconds
+//	litter         leaves children in the background, exits 0
+//	chicks         prints how many of those there are, and a newline
 //	ready          exits 0 once the container's run or stubborn minds its signals
 type Subject struct {
 	Runtime runtime.Runtime
@@ -65,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"exec returns code and output", testExec},
 		{"exec reads its input to the end", testExecInput},
 		{"exec has a terminal that can be resized", testExecTerminal},
+		{"a bounded exec leaves nothing and has the container for itself", testExecBounded},
 		{"empty and kill-all work on the identity alone", testKillAll},
 		{"remove kills what is left", testRemoveRunning},
 		{"a restarted agent finds everything by itself", testAgain},

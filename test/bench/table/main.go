@@ -32,6 +32,7 @@ var runs = []run{
 	{"./dnsd", ".", "500ms", false},
 	{"./agent/network", "Attach", "20x", true},
 	{"./agent/runtime/containerdrt", "Start", "20x", true},
+	{"./agent/runtime/containerdrt", "Probe", "200x", true},
 	{"./test/e2e", ".", "1x", true},
 }
 

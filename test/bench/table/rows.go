@@ -78,6 +78,7 @@ func containers() []row {
 		{what: "sandbox, create and start", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: bare(1), goal: ratioAtMost(1.1)},
 		{what: "  beside `ctr run`, a program", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: cell{"Start", "ctr-ms", 1, "ms"}},
 		{what: "  beside `runc run`: no image, no shim", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: cell{"Start", "runc-ms", 1, "ms"}},
+		{what: "an exec probe, all processor time", ours: cell{"Probe/entered", "cpu-ms", 1, "ms"}, floor: cell{"Probe/runtime", "cpu-ms", 1, "ms"}, goal: atMost(5, "ms")},
 		{what: "network of a member", ours: cell{"Attach", "ns/op", 1e-6, "ms"}},
 		{what: "apply to ready, 1 member", ours: set("OrderedReady", 1), floor: bare(1)},
 		{what: "apply to ready, 3 OrderedReady", ours: set("OrderedReady", 3), floor: bare(3)},
@@ -112,6 +113,7 @@ func atRest() []row {
 		{what: "stead dev, resident", ours: cell{dev, "dev-MiB", 1, "MiB"}},
 		{what: "stead dev, of one core", ours: cell{dev, "dev-%cpu", 1, "%"}},
 		{what: "a logger, two processes, resident", ours: cell{two, "loggers-MiB", 1.0 / 3, "MiB"}},
+		{what: "the watchdog of a host, resident", ours: cell{two, "watchdog-MiB", 1, "MiB"}},
 		{what: "a containerd shim, resident", ours: cell{two, "shims-MiB", 1.0 / 3, "MiB"}},
 	}
 }

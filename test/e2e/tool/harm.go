@@ -22,6 +22,8 @@ func harm(ctx context.Context, args []string) error {
 		return useMemory(ctx, args[1])
 	case "disk":
 		return useDisk(ctx, args[1])
+	case "escape":
+		return escape(args[1])
 	}
 	return fmt.Errorf("no harm %q", args[0])
 }
@@ -38,6 +40,17 @@ func useMemory(ctx context.Context, mib string) error {
 	fmt.Printf("%d MiB are used\n", len(used)>>20)
 	<-ctx.Done()
 	return nil
+}
+
+func escape(target string) error {
+	const dir = "/data/sub"
+	if to, err := os.Readlink(dir); err == nil && to == target {
+		return os.WriteFile("/sub/by-the-member", []byte("it wrote here"), 0o600)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Symlink(target, dir)); err != nil {
+		return err
+	}
+	return errors.New("a link is planted; again")
 }
 
 func useDisk(ctx context.Context, path string) error {

@@ -185,7 +185,7 @@ func (e *Explorer) next(h *host, l *local) (step.Op, token) {
 		seen.Expired = standing == step.Open && (l.rec != token || e.passed(h, l))
 		seen.Unconfirmed = standing == step.Fresh && e.passed(h, &local{})
 	}
-	return step.Next(step.Wanted{Order: ordered}, seen), fromSpec(chosen)
+	return step.Next(step.Wanted{Order: ordered, Restored: fromSpec(chosen).epoch() < h.epoch}, seen), fromSpec(chosen)
 }
 
 // clear: nothing of any life stands here.

@@ -44,7 +44,8 @@ var Plants = []struct {
 	{Plant{Name: "pong from memory", PongFromMemory: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Apart: true}, "two lives", true},
 	{Plant{Name: "pong before the first list", PongBeforeList: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},
 	{Plant{Name: "hello hides what is pending, guarded", HidesPending: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},
-	{Plant{Name: "deadline moved before the ledger closes", ConfirmsFirst: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},
+	// Since no pong comes before the first list only a start that lands late shows it.
+	{Plant{Name: "deadline moved before the ledger closes", ConfirmsFirst: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Landings: 1}, "two lives", true},
 	{Plant{Name: "no margin", See: noMargin}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Lags: 1}, "two lives", true},
 	{Plant{Name: "counts from its start", See: longGone}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", false},
 	{Plant{Name: "a killer that kills once", KillsOnce: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Landings: 1}, "two lives", true},

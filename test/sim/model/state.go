@@ -107,6 +107,7 @@ type letter struct {
 // host is one node with its agent.
 type host struct {
 	boot  uint8
+	epoch uint8 // the newest that a list named
 	sess  uint8 // server+1; 0: no stream
 	local [Members]local
 	down  [Members]order // the message under way to it

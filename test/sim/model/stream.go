@@ -140,6 +140,9 @@ func (e *Explorer) take(s *State, n uint8) {
 		}
 		l.over = max(l.over, m.over)
 	}
+	if e.bounds.Restores > 0 {
+		h.epoch = s.srv[h.sess-1].cache.epoch
+	}
 	h.told, h.down, h.listed = false, [Members]order{}, e.bounds.Bound > 0
 }
 

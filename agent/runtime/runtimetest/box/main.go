@@ -54,6 +54,17 @@ func main() {
 		_, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
 		check(err)
 		fmt.Println("forked")
+	case "forks": // starts COUNT processes that stay, or as many as it may
+		count, _ := strconv.Atoi(args[1])
+		for i := range count {
+			if _, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{}); err != nil {
+				fmt.Println("refused:", err)
+				break
+			} else if i == count-1 {
+				fmt.Println("all started")
+			}
+		}
+		time.Sleep(time.Hour)
 	case "cat": // stdin to stdout, until its end
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		check(err)
@@ -77,8 +88,42 @@ func main() {
 		os.Exit(code)
 	case "facts":
 		facts()
+	case "cage":
+		cage()
+	case "brood": // leaves children of many kinds, each called "chick", and waits
+		brood()
+		for {
+			time.Sleep(time.Hour)
+		}
+	case "litter": // the same, and ends
+		brood()
+	case "hatch": // says that it began, and becomes a chick
+		check(os.WriteFile(args[1], nil, 0o644))
+		check(syscall.Exec("/box", []string{"/box", "chick"}, nil))
+	case "pipe": // makes a pipe at PATH, says so, and waits until somebody opens it
+		check(unix.Mkfifo(args[1], 0o666))
+		fmt.Println("made")
+		check(os.WriteFile(args[1], nil, 0))
+	case "remove":
+		if err := os.Remove(args[1]); err != nil {
+			os.Exit(1)
+		}
+	case "chick":
+		for {
+			time.Sleep(time.Hour)
+		}
+	case "chicks": // how many of them the container has
+		fmt.Println(chicks())
 	case "write":
 		check(os.WriteFile(args[1], []byte(args[2]), 0o600))
+	case "plant": // a link to TARGET in place of the directory PATH
+		check(os.RemoveAll(args[1]))
+		check(os.Symlink(args[2], args[1]))
+	case "swap": // the directory DIR and the link LINK, without end
+		ready("swapping")
+		for {
+			check(unix.Renameat2(unix.AT_FDCWD, args[1], unix.AT_FDCWD, args[2], unix.RENAME_EXCHANGE))
+		}
 	case "read":
 		text, err := os.ReadFile(args[1])
 		check(err)

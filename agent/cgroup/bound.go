@@ -1,0 +1,147 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds are what all that is below our parent may use together; 0: no bound.
+type Bounds struct{ Processes, MemoryBytes int64 }
+
+// Bound makes the bounds hold, also for what runs already; it may be repeated. It fails,
+// with the other bound set, where the kernel has no way to keep one, and where more memory
+// than that is in use that cannot be taken back: to set the bound would kill.
+func (c Tree) Bound(b Bounds) error {
+	all, err := c.hierarchies()
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.boundProcesses(all, b.Processes), c.boundMemory(all, b.MemoryBytes))
+}
+
+func (c Tree) boundProcesses(all []hierarchy, most int64) error {
+	dir, _, err := c.boundDir(all, "pids")
+	if err == nil {
+		err = setBound(filepath.Join(dir, "pids.max"), most, "max")
+	}
+	if err != nil {
+		return fmt.Errorf("bound the processes of all members: %w", err)
+	}
+	return nil
+}
+
+func (c Tree) boundMemory(all []hierarchy, most int64) error {
+	dir, v2, err := c.boundDir(all, "memory")
+	file, none := filepath.Join(dir, "memory.max"), "max"
+	if !v2 {
+		file, none = filepath.Join(dir, "memory.limit_in_bytes"), "-1"
+	}
+	if err == nil && most > 0 {
+		var used int64
+		if used, err = heldMemory(dir); err == nil && used > most {
+			err = fmt.Errorf("they use more than %d bytes already: it is set when they use less", most)
+		}
+	}
+	if err == nil {
+		err = setBound(file, most, none)
+	}
+	if err != nil {
+		return fmt.Errorf("bound the memory of all members: %w", err)
+	}
+	return nil
+}
+
+// boundDir is our parent's directory in the hierarchy that has a controller, made if need be.
+func (c Tree) boundDir(all []hierarchy, controller string) (dir string, v2 bool, err error) {
+	for _, h := range all {
+		dir = filepath.Join(h.path, c.parent)
+		if !h.v2 {
+			if slices.Contains(h.controllers, controller) {
+				return dir, false, os.MkdirAll(dir, 0o755)
+			}
+			continue
+		}
+		text, err := readCgroup(filepath.Join(h.path, "cgroup.controllers"))
+		if err != nil {
+			return "", true, err
+		}
+		if !slices.Contains(strings.Fields(string(text)), controller) {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", true, err
+		}
+		return dir, true, hand(h.path, filepath.Dir(dir), controller)
+	}
+	return "", false, fmt.Errorf("this kernel has no cgroup controller %s", controller)
+}
+
+// hand hands a controller of v2 down from root to the children of dir.
+func hand(root, dir, controller string) error {
+	if dir != root {
+		if err := hand(root, filepath.Dir(dir), controller); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0)
+}
+
+// heldMemory is what is in use below dir and cannot be taken back: not the cache of files.
+func heldMemory(dir string) (int64, error) {
+	text, err := readCgroup(filepath.Join(dir, "memory.stat"))
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) != 2 || !slices.Contains([]string{"anon", "shmem", "total_rss", "total_shmem"}, f[0]) {
+			continue
+		}
+		n, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s/memory.stat: %w", dir, err)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// setBound writes a bound, or none for 0, unless it is there.
+func setBound(file string, most int64, none string) error {
+	want := none
+	if most > 0 {
+		want = strconv.FormatInt(most, 10)
+	}
+	now, err := readCgroup(file)
+	if err != nil || strings.TrimSpace(string(now)) == want {
+		return err
+	}
+	return os.WriteFile(file, []byte(want), 0)
+}
+
+// Refused counts the processes and threads that path was refused, because it had as many
+// as it may.
+func (c Tree) Refused(path string) (int64, error) {
+	dirs, err := c.dirs(path)
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range dirs {
+		text, err := readCgroup(filepath.Join(h.path, "pids.events"))
+		if err != nil {
+			return 0, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == "max" {
+				return strconv.ParseInt(f[1], 10, 64)
+			}
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,184 @@
+package enter
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Container is a running container, held so that only it is ever entered.
+type Container struct {
+	init *os.File // pidfd of its first process
+	plan Plan
+}
+
+// Open holds the container whose first process is pid. plan is what all its commands
+// have in common; the limits that it does not name, and the likeness, are taken from the
+// process. filtered: the container has a seccomp filter, which is taken from it, too.
+// still is asked, once the process is held, whether pid is the container's.
+func Open(pid int, plan Plan, filtered bool, still func() error) (*Container, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("hold process %d: %w", pid, err)
+	}
+	c := &Container{init: os.NewFile(uintptr(fd), "pidfd"), plan: plan}
+	if err := c.learn(pid, filtered, still); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Container) learn(pid int, filtered bool, still func() error) error {
+	err := still()
+	if err == nil {
+		err = sameUsers(pid)
+	}
+	if err == nil {
+		err = sameLabel(pid)
+	}
+	if err == nil {
+		c.plan.Like, err = likeness(pid)
+	}
+	if err == nil {
+		c.plan.Limits, err = limits(pid, c.plan.Limits)
+	}
+	if err == nil && filtered {
+		err = loaded(pid)
+	}
+	if err == nil && filtered {
+		c.plan.Filter, err = filter(pid)
+	}
+	if err == nil && !c.Alive() {
+		err = fmt.Errorf("process %d has ended", pid)
+	}
+	return err
+}
+
+// Alive reports whether the container's first process is there: the very one.
+func (c *Container) Alive() bool {
+	return unix.PidfdSendSignal(int(c.init.Fd()), 0, nil, 0) == nil
+}
+
+// Close lets the container go.
+func (c *Container) Close() { c.init.Close() }
+
+// sameUsers refuses a container with users of its own: a program with several threads,
+// as ours are, cannot join them.
+func sameUsers(pid int) error {
+	ours, err := os.Readlink("/proc/self/ns/user")
+	if err != nil {
+		return err
+	}
+	theirs, err := os.Readlink(procFile(pid, "ns/user"))
+	if err != nil {
+		return err
+	}
+	if ours != theirs {
+		return fmt.Errorf("it has a user namespace of its own: %w", ErrRefused)
+	}
+	return nil
+}
+
+// loaded refuses a process that has no filter yet: the runtime loads it last before the
+// container's program begins.
+func loaded(pid int) error {
+	text, err := os.ReadFile(procFile(pid, "status"))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(text), "\nSeccomp:\t2\n") {
+		return fmt.Errorf("process %d has no seccomp filter yet: %w", pid, ErrRefused)
+	}
+	return nil
+}
+
+// sameLabel refuses a container under another AppArmor or SELinux label than ours, which
+// the command would have.
+func sameLabel(pid int) error {
+	const file = "attr/current"
+	ours, err1 := os.ReadFile("/proc/thread-self/" + file)
+	theirs, err2 := os.ReadFile(procFile(pid, file))
+	if err1 != nil && err2 != nil {
+		return nil // the kernel has no labels
+	}
+	if err1 != nil || err2 != nil || string(ours) != string(theirs) {
+		return fmt.Errorf("its security label is %q, and ours %q: %w", theirs, ours, ErrRefused)
+	}
+	return nil
+}
+
+func likeness(pid int) (l Likeness, err error) {
+	text, err := os.ReadFile(procFile(pid, "oom_score_adj"))
+	if err != nil {
+		return l, err
+	}
+	if l.OOMScore, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+		return l, err
+	}
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
+	if err != nil {
+		return l, fmt.Errorf("priority: %w", err)
+	}
+	l.Nice = 20 - raw // as the system call tells it
+	if err := unix.SchedGetaffinity(pid, &l.CPUs); err != nil {
+		return l, fmt.Errorf("affinity: %w", err)
+	}
+	return l, nil
+}
+
+// limits completes named by the limits of a process. They are read from its file: prlimit
+// would want a right over limits, only to read another user's.
+func limits(pid int, named []Limit) ([]Limit, error) {
+	text, err := os.ReadFile(procFile(pid, "limits"))
+	if err != nil {
+		return nil, err
+	}
+	all, err := parseLimits(string(text))
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range named {
+		if l.Kind >= len(all) {
+			return nil, fmt.Errorf("limit %d is not known to the kernel", l.Kind)
+		}
+		all[l.Kind] = l
+	}
+	return all, nil
+}
+
+// parseLimits reads a table of the kernel's: a line a limit, by their numbers, in columns
+// of fixed width.
+func parseLimits(text string) ([]Limit, error) {
+	const name, column = 26, 21 // characters, with the blank after
+	var all []Limit
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if i == 0 {
+			continue // the headings
+		}
+		if len(line) < name+2*column {
+			return nil, fmt.Errorf("limits: %q is not understood", line)
+		}
+		soft, err1 := parseLimit(line[name : name+column])
+		hard, err2 := parseLimit(line[name+column : name+2*column])
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("limits: %w", err)
+		}
+		all = append(all, Limit{Kind: i - 1, Soft: soft, Hard: hard})
+	}
+	return all, nil
+}
+
+func parseLimit(text string) (uint64, error) {
+	if text = strings.TrimSpace(text); text == "unlimited" {
+		return unix.RLIM_INFINITY, nil
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
+func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }

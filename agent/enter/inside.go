@@ -1,0 +1,195 @@
+package enter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/agent/cgroup"
+)
+
+// The helper's descriptors beside its standard streams, which are the command's.
+const (
+	connFD  = 3 // to the agent, for as long as that lives
+	pidfdFD = 4 // of the container's first process
+)
+
+// sweepTime is how long a helper without an agent tries to end what it began.
+const sweepTime = 30 * time.Second
+
+// Serve is the helper: it runs one command and tells what comes of it. It returns the
+// process's exit code, which says nothing about the command.
+func Serve(ctx context.Context) int {
+	// Nobody of the container's sees us, but what costs nothing is done.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	conn := os.NewFile(connFD, "agent")
+	h := &helper{answers: json.NewEncoder(conn)}
+	if err := json.NewDecoder(conn).Decode(&h.plan); err != nil {
+		return 2
+	}
+	go h.outlive(ctx, conn)
+	code, err := h.run()
+	switch {
+	case errors.Is(err, ErrCommand):
+		h.tell(message{Kind: command, Text: strings.TrimSuffix(err.Error(), ": "+ErrCommand.Error())}) // which the agent says
+	case err != nil:
+		h.tell(message{Kind: refused, Text: err.Error()})
+	default:
+		h.tell(message{Kind: exited, Code: code})
+	}
+	return 0
+}
+
+type helper struct {
+	plan    Plan
+	answers *json.Encoder
+
+	mu    sync.Mutex
+	alone bool // the agent is gone: nothing is begun any more
+}
+
+// tell is lost on an agent that is gone.
+func (h *helper) tell(m message) { _ = h.answers.Encode(m) }
+
+// outlive ends what was begun, and us, when the agent is gone.
+func (h *helper) outlive(ctx context.Context, conn io.Reader) {
+	_, _ = conn.Read(make([]byte, 1)) // its end: nothing is sent
+	h.mu.Lock()
+	h.alone = true
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	_ = cgroup.New(h.plan.CgroupRoot, "/").Kill(ctx, h.plan.Cgroup) // the next agent's probe tries again
+	os.Exit(1)
+}
+
+// run starts the command and returns how it exited.
+func (h *helper) run() (int, error) {
+	procs, err := h.host()
+	if err != nil {
+		return 0, err
+	}
+	var gate, fault [2]int // from us to the child, and back
+	for _, p := range []*[2]int{&gate, &fault} {
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			return 0, err
+		}
+	}
+	pid, err := h.plan.spawn(gate[0], fault[1])
+	unix.Close(gate[0])
+	unix.Close(fault[1])
+	if err != nil {
+		return 0, err
+	}
+	err = h.release(pid, procs, gate[1])
+	unix.Close(gate[1]) // without leave it ends
+	if err == nil {
+		err = heard(fault[0], h.plan.Command[0])
+	}
+	if err == nil {
+		h.tell(message{Kind: started})
+	}
+	var status syscall.WaitStatus
+	for {
+		_, waited := syscall.Wait4(pid, &status, 0, nil)
+		if waited == nil {
+			break
+		}
+		if waited != syscall.EINTR {
+			return 0, errors.Join(err, fmt.Errorf("wait: %w", waited))
+		}
+	}
+	if status.Signaled() {
+		return 128 + int(status.Signal()), err
+	}
+	return status.ExitStatus(), err
+}
+
+// host does what needs the host's files, while we still see them.
+func (h *helper) host() ([]*os.File, error) {
+	if err := adjustOOM(h.plan.Like.OOMScore); err != nil {
+		return nil, err
+	}
+	var procs []*os.File
+	for _, path := range h.plan.Procs {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		procs = append(procs, f)
+	}
+	if len(procs) == 0 {
+		return nil, errors.New("no cgroup is named")
+	}
+	return procs, nil
+}
+
+// adjustOOM makes us, and so the command, as likely to be killed for memory as the
+// container is. Where we may not become less likely, more is not weaker.
+func adjustOOM(score int) error {
+	const file = "/proc/self/oom_score_adj"
+	err := os.WriteFile(file, []byte(strconv.Itoa(score)), 0)
+	if err == nil {
+		return nil
+	}
+	have, err2 := os.ReadFile(file)
+	if now, err3 := strconv.Atoi(strings.TrimSpace(string(have))); err2 == nil && err3 == nil && now >= score {
+		return nil
+	}
+	return err
+}
+
+// release puts the child into the cgroups and gives it leave, unless the agent is gone.
+func (h *helper) release(pid int, procs []*os.File, gate int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.alone {
+		return errors.New("the agent is gone")
+	}
+	for _, f := range procs {
+		_, err := f.WriteString(strconv.Itoa(pid))
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	if _, err := unix.Write(gate, []byte{1}); err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
+	return nil
+}
+
+// heard waits until the child has executed the program, or says why not.
+func heard(fault int, name string) error {
+	defer unix.Close(fault)
+	word := make([]byte, 2)
+	for {
+		n, err := unix.Read(fault, word)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return fmt.Errorf("hear the child: %w", err)
+		case n < len(word):
+			return nil // closed by the kernel when it executed
+		}
+		errno := syscall.Errno(word[1])
+		if stage(word[0]) == stageFilter {
+			return fmt.Errorf("load the seccomp filter: %w", errno)
+		}
+		switch errno {
+		case unix.ENOENT, unix.EACCES, unix.ENOEXEC, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.EPERM:
+			return fmt.Errorf("exec: %q: %w: %w", name, errno, ErrCommand)
+		}
+		return fmt.Errorf("exec: %q: %w", name, errno)
+	}
+}

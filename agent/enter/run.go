@@ -1,0 +1,154 @@
+package enter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipeTime is how long an output that stays open is waited for once all that the command
+// left has been killed: a descriptor can be handed to another process of the container.
+const pipeTime = time.Second
+
+// Helper is the program that enters.
+type Helper struct{ program *os.File }
+
+// NewHelper copies stead-node into memory and seals the copy.
+func NewHelper(path string) (*Helper, error) {
+	source, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	fd, err := unix.MemfdCreate("stead-node", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3 every one may be executed
+		fd, err = unix.MemfdCreate("stead-node", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy %s into memory: %w", path, err)
+	}
+	program := os.NewFile(uintptr(fd), path)
+	if _, err := io.Copy(program, source); err != nil {
+		program.Close()
+		return nil, fmt.Errorf("copy %s into memory: %w", path, err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE); err != nil {
+		program.Close()
+		return nil, fmt.Errorf("seal the copy of %s: %w", path, err)
+	}
+	return &Helper{program}, nil
+}
+
+// path leads to the copy in each process that we start, too, until it executes.
+func (h *Helper) path() string {
+	return filepath.Join("/proc/self/fd", strconv.Itoa(int(h.program.Fd())))
+}
+
+// Close forgets the copy; helpers that run go on.
+func (h *Helper) Close() { h.program.Close() }
+
+// Command is one command for a container.
+type Command struct {
+	Args           []string
+	Stdout, Stderr io.Writer
+	// Procs, CgroupRoot and Cgroup are as in Plan.
+	Procs              []string
+	CgroupRoot, Cgroup string
+	// Sweep kills what is in Cgroup and returns when that is empty. It is called when
+	// the command has ended or the context has, and no more can be started.
+	Sweep func() error
+}
+
+// Run runs a command and returns its exit code. When ctx ends first, the error is that of
+// ctx, and ErrLate beside it if the command was not seen to run by then. At the end all
+// that the command began has been swept; an error of Sweep is returned beside others.
+func (h *Helper) Run(ctx context.Context, c *Container, cmd Command) (int, error) {
+	p := c.plan
+	p.Command, p.Procs, p.CgroupRoot, p.Cgroup = cmd.Args, cmd.Procs, cmd.CgroupRoot, cmd.Cgroup
+	ours, theirs, err := socketpair()
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", err, ErrRefused)
+	}
+	defer ours.Close()
+	helper := exec.Cmd{
+		Path: h.path(),
+		Args: []string{"stead-node", "enter"},
+		// One thread at a time is enough, and what it needs is never collected.
+		Env:    []string{"GOMAXPROCS=1", "GOGC=off"},
+		Stdout: cmd.Stdout, Stderr: cmd.Stderr,
+		ExtraFiles: []*os.File{theirs, c.init},
+		WaitDelay:  pipeTime,
+	}
+	err = helper.Start()
+	theirs.Close()
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", err, ErrRefused)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = ours.SetDeadline(time.Unix(1, 0)) }) // ends what is read and written
+	defer stop()
+	code, err := talk(ctx, ours, p)
+	// A helper that is killed lets nothing begin any more: a child that still waits for
+	// leave ends by itself, and one that has it is in Cgroup already.
+	_ = helper.Process.Kill() // it may have ended
+	err = errors.Join(err, cmd.Sweep())
+	_ = helper.Wait() // for the output; how it ended is known
+	return code, err
+}
+
+// talk gives the helper its plan and hears what comes of it.
+func talk(ctx context.Context, conn *os.File, p Plan) (int, error) {
+	runs := false
+	lost := func(err error) error {
+		switch {
+		case ctx.Err() != nil && runs:
+			return ctx.Err()
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", ErrLate, ctx.Err())
+		case runs:
+			return fmt.Errorf("the helper was lost: %w", err)
+		}
+		return fmt.Errorf("the helper was lost: %w: %w", err, ErrRefused)
+	}
+	if err := json.NewEncoder(conn).Encode(p); err != nil {
+		return 0, lost(err)
+	}
+	for answers := json.NewDecoder(conn); ; {
+		var m message
+		if err := answers.Decode(&m); err != nil {
+			return 0, lost(err)
+		}
+		switch m.Kind {
+		case started:
+			runs = true
+		case exited:
+			return m.Code, nil
+		case command:
+			return 0, fmt.Errorf("%w: %s", ErrCommand, m.Text)
+		default:
+			return 0, fmt.Errorf("%w: %s", ErrRefused, m.Text)
+		}
+	}
+}
+
+// socketpair returns two ends; ours can be given a deadline.
+func socketpair() (ours, theirs *os.File, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		unix.Close(ends[0])
+		unix.Close(ends[1])
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(ends[0]), "ours"), os.NewFile(uintptr(ends[1]), "theirs"), nil
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+)
+
+// last is the newest state that was told of each volume in any session.
+func (n *node) lastOf(volume spec.VolumeID) (state spec.VolumeState) {
+	n.t.Helper()
+	n.script.mu.Lock()
+	defer n.script.mu.Unlock()
+	for _, m := range n.script.trash {
+		reports, err := wire.ToDocuments[spec.VolumeReport](m.GetReportsJson())
+		must(n.t, err)
+		for _, r := range reports {
+			if r.Volume == volume {
+				state = r.State
+			}
+		}
+	}
+	return state
+}
+
+func TestWhatLiesOnADiskThatIsAwayIsNotErased(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.PutVolume(db0, "data", vol)
+		n.script.say(ordered(t, 10, giveUp))
+		n.wantSaid(spec.VolumeTrashed, "")
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if c.Op == "Trash" || c.Op == "Erase" {
+				return fmt.Errorf("storage class local: %w", runtime.ErrNotFound)
+			}
+			return nil
+		})
+		gone := giveUp
+		gone.Fate = spec.FateGone
+		n.script.say(ordered(t, 11, gone))
+		time.Sleep(2 * time.Hour)
+		n.wantSaid(spec.VolumeTrashed, "")
+		n.host.OnCall(nil) // it is mounted again
+		n.wantSaid(spec.VolumeErased, "")
+	})
+}
+
+func TestATrashThatIsNotKnownWholeIsNotToldAsWhole(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		n.host.PutVolume(db0, "data", vol)
+		n.script.say(ordered(t, 10, giveUp))
+		n.wantSaid(spec.VolumeTrashed, "")
+		for _, whole := range []bool{false, true} {
+			n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+				if c.Op == "Trash" && !whole {
+					return fmt.Errorf("storage class local: %w", runtime.ErrNotFound)
+				}
+				return nil
+			})
+			n.kill()
+			n.run()
+			n.wantSaid(spec.VolumeTrashed, "")
+			n.script.mu.Lock()
+			told := n.script.trash[len(n.script.trash)-1]
+			n.script.mu.Unlock()
+			if told.GetFull() != whole {
+				t.Errorf("told as whole: %v, want %v", told.GetFull(), whole)
+			}
+		}
+	})
+}
+
+// More volumes than are erased at once take for ever: what else is asked of volumes is
+// done meanwhile, and each of them has its turn.
+func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		const slow = erasuresAtOnce + 1
+		id := func(i int) spec.Identity { return spec.Identity{Namespace: "default", Set: "db", Ordinal: i} }
+		uid := func(i int) spec.VolumeID { return spec.VolumeID(fmt.Sprintf("%032d", i)) }
+		order := func(i int, fate spec.VolumeFate) spec.VolumeOrder {
+			return spec.VolumeOrder{ID: id(i), Claim: "data", Volume: uid(i), Number: 1, Class: "local", Fate: fate}
+		}
+		var mu sync.Mutex
+		tried := map[string]int{}
+		healed, now, most := false, 0, 0
+		n.host.OnCall(func(ctx context.Context, c fakert.Call) error {
+			if c.Op != "Erase" || c.Name == string(uid(slow)) {
+				return nil
+			}
+			mu.Lock()
+			tried[c.Name]++
+			if healed {
+				mu.Unlock()
+				return nil
+			}
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			<-ctx.Done()
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return ctx.Err()
+		})
+		var giveUps, gones []spec.VolumeOrder
+		for i := range slow + 1 {
+			n.host.PutVolume(id(i), "data", uid(i))
+			giveUps, gones = append(giveUps, order(i, spec.FateReclaiming)), append(gones, order(i, spec.FateGone))
+		}
+		n.script.say(ordered(t, 10, giveUps...))
+		time.Sleep(time.Second)
+		n.script.say(ordered(t, 11, gones[:slow]...))
+		time.Sleep(time.Second) // they hang
+		n.host.PutVolume(db0, "wal", vol)
+		wal := giveUp
+		wal.Claim = "wal"
+		n.script.say(ordered(t, 12, wal))
+		time.Sleep(time.Second)
+		if got := n.lastOf(vol); got != spec.VolumeTrashed {
+			t.Errorf("another volume is given up: it is %q", got)
+		}
+		wal.Fate, wal.Turn = spec.FateRestoring, 1
+		n.script.say(ordered(t, 13, wal))
+		time.Sleep(time.Second)
+		if got := n.lastOf(vol); got != spec.VolumeFound || !slices.Contains(n.host.Volumes(), vol) {
+			t.Errorf("another volume is brought back: it is %q", got)
+		}
+		n.script.say(ordered(t, 14, gones[slow]))
+		time.Sleep(10 * eraseTime)
+		if got := n.lastOf(uid(slow)); got != spec.VolumeErased {
+			t.Errorf("another volume is erased: it is %q", got)
+		}
+		mu.Lock()
+		for i := range slow {
+			if tried[string(uid(i))] == 0 {
+				t.Errorf("volume %d had no turn: %v", i, tried)
+			}
+		}
+		if most != erasuresAtOnce {
+			t.Errorf("%d were erased at once, want %d", most, erasuresAtOnce)
+		}
+		healed = true
+		mu.Unlock()
+		time.Sleep(10 * eraseTime)
+		for i := range slow {
+			if got := n.lastOf(uid(i)); got != spec.VolumeErased {
+				t.Errorf("volume %d is not erased in the end: it is %q", i, got)
+			}
+		}
+	})
+}

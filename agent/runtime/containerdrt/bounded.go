@@ -1,0 +1,152 @@
+package containerdrt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/agent/enter"
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+// ownCgroup is the cgroup of a bounded command, below its container's.
+const ownCgroup = "probe"
+
+// bounded runs a command of which nothing is left. The next one of the container waits
+// until that is so, also when the caller's time is over before.
+func (r *Runtime) bounded(parent context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+	what := fmt.Sprintf("exec in %s/%s", id.ID, id.Name)
+	if e.Stdin != nil || e.Terminal != nil || len(e.Command) == 0 {
+		return 0, fmt.Errorf("%s: a bounded command has a name, and neither input nor terminal: %w", what, runtime.ErrBadSpec)
+	}
+	free, err := r.turns.lock(parent, containerID(id))
+	if err != nil {
+		return 0, fmt.Errorf("%s: the command before has not ended yet: %w: %w", what, runtime.ErrUnavailable, err)
+	}
+	stdout, stderr := &tap{to: e.Stdout}, &tap{to: e.Stderr}
+	if e.Stdout == e.Stderr {
+		stderr = stdout
+	}
+	defer stdout.shut()
+	defer stderr.shut()
+	e.Stdout, e.Stderr = stdout, stderr
+	type result struct {
+		code int
+		err  error
+	}
+	done := make(chan result, 1)
+	r.late.Go(func() {
+		defer free()
+		code, err := r.confined(parent, id, e)
+		done <- result{code, err}
+	})
+	select {
+	case got := <-done:
+		return got.code, wrap(what, got.err)
+	case <-parent.Done():
+	}
+	select {
+	case got := <-done:
+		return got.code, wrap(what, got.err)
+	case <-time.After(answerTime):
+		return 0, fmt.Errorf("%s: it has not ended yet: %w: %w", what, runtime.ErrUnavailable, parent.Err())
+	}
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// confined runs the command in a cgroup of its own, which it empties before and after.
+func (r *Runtime) confined(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+	path := memberDir(id.ID) + "/" + id.Name
+	own := path + "/" + ownCgroup
+	sweep := func() error {
+		kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+		defer cancel()
+		return r.cgroups.Kill(kill, own)
+	}
+	if r.doors.first(id) {
+		r.gather(path, 0, markName) // an agent before us may have been killed before it did
+	}
+	if err := sweep(); err != nil { // of an agent before us, or stuck in the kernel
+		return 0, fmt.Errorf("what the command before left does not end: %w: %w", runtime.ErrUnavailable, err)
+	}
+	code, err := r.enter(ctx, id, e, path, sweep)
+	if !errors.Is(err, enter.ErrRefused) {
+		return code, err
+	}
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("%w: %w", runtime.ErrUnavailable, ctx.Err())
+	}
+	var late sync.WaitGroup
+	mark := fmt.Sprintf("%s%d.%d.", markName, time.Now().UnixNano(), r.execs.Add(1))
+	gather := func(pid int) { r.gather(path, pid, mark) }
+	code, err = r.execTask(ctx, id, e, keeper{late: &late, variable: mark, began: gather, over: func(pid int) {
+		gather(pid)
+		_ = sweep() // once more below
+	}})
+	late.Wait()
+	if left := sweep(); left != nil {
+		err = errors.Join(err, runtime.ErrUnavailable, left)
+	}
+	return code, err
+}
+
+// enter runs the command without the daemon. enter.ErrRefused: nothing was run.
+func (r *Runtime) enter(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path string, sweep func() error) (int, error) {
+	helper, c, err := r.enterable(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	procs, err := r.cgroups.Own(path, ownCgroup)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", err, enter.ErrRefused)
+	}
+	var left error
+	code, err := helper.Run(ctx, c, enter.Command{
+		Args: e.Command, Stdout: e.Stdout, Stderr: e.Stderr,
+		Procs: procs, CgroupRoot: r.cfg.CgroupRoot, Cgroup: r.cgroups.Parent() + "/" + path + "/" + ownCgroup,
+		Sweep: func() error { left = sweep(); return left },
+	})
+	switch {
+	case err == nil || errors.Is(err, enter.ErrRefused) && left == nil:
+		return code, err
+	case left == nil && errors.Is(err, enter.ErrCommand):
+		return 0, fmt.Errorf("%w: %w", runtime.ErrBadSpec, err)
+	case left == nil && ctx.Err() != nil && !errors.Is(err, enter.ErrLate):
+		return 0, ctx.Err()
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("%w: %v: %w", runtime.ErrUnavailable, err, ctx.Err())
+	}
+	return 0, fmt.Errorf("%w: %v", runtime.ErrUnavailable, err)
+}
+
+// tap passes on what is written until it is shut: then nobody looks at it any more.
+type tap struct {
+	mu   sync.Mutex
+	to   io.Writer // nil: nobody does
+	over bool
+}
+
+// Write implements io.Writer.
+func (t *tap) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over || t.to == nil {
+		return len(p), nil
+	}
+	return t.to.Write(p)
+}
+
+func (t *tap) shut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+}

@@ -1,0 +1,184 @@
+package volume
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+// markFile is in the directory of every storage class and names its disk. It is how a
+// disk is known again: device numbers change over reboots, and not every file system has
+// an id. An empty mount point has none.
+const markFile = ".stead-disk"
+
+// disksDir is below the agent's root and holds a record for each storage class.
+const disksDir = "disks"
+
+// disk is the content of a mark, and of the record below the root, which names the disk
+// that this node first used for a class.
+type disk struct {
+	Disk string `json:"disk"`
+	// Directory is where it was then, of a record; for people only.
+	Directory string `json:"directory,omitempty"`
+}
+
+// onDisk fails unless the directory of the class, open as root, lies on the disk that was
+// first used for it. At the first use the disk is marked and noted.
+func (v *Volumes) onDisk(class string, root *os.Root) error {
+	have, err := readMark(root)
+	if err != nil {
+		return fmt.Errorf("storage class %s: read %s: %w", class, filepath.Join(root.Name(), markFile), err)
+	}
+	var want disk
+	known, err := v.records.read(disksDir, class, &want)
+	if err != nil {
+		return fmt.Errorf("storage class %s: which disk it is on is not known: %w", class, err)
+	}
+	switch {
+	case !known:
+		return v.useDisk(class, root)
+	case want.Disk == have:
+		return nil
+	}
+	was := ""
+	if want.Directory != root.Name() {
+		was = ", then at " + want.Directory
+	}
+	return fmt.Errorf("%w: storage class %s: the disk at %s%s is not the one that this node first used for it%s; mount that one; if it was replaced for good: stead agent accept-disk %s",
+		runtime.ErrNotFound, class, root.Name(), onMount(root.Name()), was, class)
+}
+
+// useDisk marks the disk, if it is not marked, and notes it as that of the class.
+func (v *Volumes) useDisk(class string, root *os.Root) error {
+	mark, err := readMark(root)
+	if err == nil && mark == "" {
+		mark, err = v.makeMark(root)
+	}
+	if err == nil {
+		err = v.records.write(disksDir, class, disk{Disk: mark, Directory: root.Name()})
+	}
+	if err != nil {
+		return fmt.Errorf("note the disk of storage class %s: %w", class, err)
+	}
+	return nil
+}
+
+// readMark returns what the disk is called; "": it has no mark.
+func readMark(root *os.Root) (string, error) {
+	content, err := root.ReadFile(markFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var d disk
+	if err := json.Unmarshal(content, &d); err != nil {
+		return "", err
+	}
+	if d.Disk == "" {
+		return "", errors.New("it names no disk")
+	}
+	return d.Disk, nil
+}
+
+// makeMark marks the disk. Nodes that share it may do so at once: one mark is made, whole.
+func (d durable) makeMark(root *os.Root) (string, error) {
+	name := rand.Text()
+	temp := markFile + "." + name
+	content, err := json.Marshal(disk{Disk: name})
+	if err != nil {
+		return "", err
+	}
+	if err := d.writeFile(root, temp, content); err != nil {
+		return "", errors.Join(err, root.Remove(temp))
+	}
+	err = root.Link(temp, markFile)
+	if err := errors.Join(ignoreExists(err), root.Remove(temp)); err != nil {
+		return "", err
+	}
+	if err := d.syncDir(root, "."); err != nil {
+		return "", err
+	}
+	return readMark(root)
+}
+
+func ignoreExists(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// onMount says in a few words where path is mounted, for messages; "" when that cannot
+// be seen.
+func onMount(path string) string {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	at, says := "", ""
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		sep := strings.Index(line, " - ")
+		if len(fields) < 5 || sep < 0 {
+			continue
+		}
+		point := unescape(fields[4])
+		if !inside(path, point) || len(point) < len(at) {
+			continue
+		}
+		if about := strings.Fields(line[sep+3:]); len(about) >= 2 {
+			at, says = point, fmt.Sprintf(" (%s %s, mounted at %s)", about[0], unescape(about[1]), point)
+		}
+	}
+	return says
+}
+
+// AcceptDisk takes the disk on which the directory of a class is now as that of the class
+// from now on, also for a running agent of that root, and says what it is. dir is the
+// directory; "": the same as before. Volumes that were made on another disk are missing
+// until that is back and accepted.
+func AcceptDisk(agentRoot, class, dir string) (string, error) {
+	says, err := acceptDisk(agentRoot, class, dir)
+	if err != nil {
+		return "", fmt.Errorf("accept the disk of storage class %s: %w", class, err)
+	}
+	return says, nil
+}
+
+func acceptDisk(agentRoot, class, dir string) (string, error) {
+	if _, err := os.Stat(filepath.Join(agentRoot, disksDir)); err != nil {
+		return "", fmt.Errorf("%w; give the --root of an agent that ran", err)
+	}
+	d := durable{(*os.File).Sync}
+	v := &Volumes{durable: d, records: records{d, agentRoot}}
+	if dir == "" {
+		var was disk
+		known, err := v.records.read(disksDir, class, &was)
+		if err != nil {
+			return "", err
+		}
+		if !known {
+			return "", errors.New("this node never used it: there is nothing to accept")
+		}
+		dir = was.Directory
+	}
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	return dir + onMount(dir), v.useDisk(class, root)
+}

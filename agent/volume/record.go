@@ -1,0 +1,118 @@
+package volume
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// records are small files below the agent's root: what this node must know of volumes
+// when their disks are away.
+type records struct {
+	durable
+	root string
+}
+
+// openRecords makes the directories that hold them.
+func openRecords(agentRoot string, d durable) (records, error) {
+	for _, kind := range []string{disksDir, madeDir} {
+		if err := os.MkdirAll(filepath.Join(agentRoot, kind), 0o700); err != nil {
+			return records{}, err
+		}
+	}
+	return records{d, agentRoot}, nil
+}
+
+// read fills in a record; false: there is none.
+func (r records) read(kind, name string, into any) (bool, error) {
+	path := filepath.Join(r.root, kind, name+".json")
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	return true, nil
+}
+
+// write writes a record whole and durably, or not at all.
+func (r records) write(kind, name string, record any) error {
+	content, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return r.put(root, kind, name+".json.new", name+".json", content)
+}
+
+// remove removes a record, durably; absent is no error.
+func (r records) remove(kind, name string) error {
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = root.Remove(filepath.Join(kind, name+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.syncDir(root, kind)
+}
+
+// names lists the records of a kind.
+func (r records) names(kind string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(r.root, kind))
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// madeDir is below the agent's root and holds a record for each volume that this node
+// made, or found when it had no record of it yet.
+const madeDir = "made"
+
+// made is the record of a volume that exists, wherever its disk is.
+type made struct {
+	Class string `json:"class"`
+	owner
+}
+
+// wasMade reports whether this node made the volume, or had it before.
+func (v *Volumes) wasMade(id spec.VolumeID) (bool, error) {
+	var m made
+	known, err := v.records.read(madeDir, string(id), &m)
+	if err != nil {
+		return false, fmt.Errorf("whether the volume was made before is not known: %w", err)
+	}
+	return known, nil
+}
+
+// noteMade notes that the volume exists. Nobody can have written to it before: its
+// directory is handed out after this.
+func (v *Volumes) noteMade(class string, o owner) error {
+	if err := v.records.write(madeDir, string(o.Volume), made{Class: class, owner: o}); err != nil {
+		return fmt.Errorf("note that the volume was made: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package worker
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/step"
+)
+
+// causeConfigGone: a ConfigMap, Secret or key was deleted of which the member has the
+// files. Nothing waits for it.
+const causeConfigGone = "ConfigGone"
+
+// missing is the sentence about what containers need and the server has not told. Files
+// that this life has got already are not needed again: a container that is restarted in
+// place after its ConfigMap was deleted goes on with them, as in Kubernetes. Variables
+// are, for they are read at each start.
+func (w *Worker) missing() string {
+	if _, ok := w.c.Picture(w.id.Ref()); !ok {
+		return "the server has not told of the set yet"
+	}
+	if text := files.MissingEnv(w.life, w.c.Node, w.c.Find); text != "" || w.state.Media {
+		return text
+	}
+	return files.MissingMedia(w.life, w.c.Find)
+}
+
+// writeMedia shows the member its ConfigMaps and Secrets as they are now.
+func (w *Worker) writeMedia() error {
+	media, err := files.MediaOf(w.life, w.c.Find)
+	w.gone = ""
+	if missing := (*files.MissingError)(nil); errors.As(err, &missing) && w.state.Media {
+		w.gone = err.Error() + "; the member goes on with the files that it has"
+	} else if err != nil {
+		return err
+	}
+	var group *int64
+	if sc := w.life.Template.Spec.SecurityContext; sc != nil {
+		group = sc.FSGroup
+	}
+	for _, m := range media {
+		if err := files.WriteMedia(filepath.Join(w.place.Media, m.Name), m, group); err != nil {
+			return err
+		}
+	}
+	if !w.state.Media {
+		w.state.Media = true
+		w.saveState()
+	}
+	return nil
+}
+
+// tryRepaired ends the back-off of containers that failed with other files or variables
+// than those that are known now: what was applied since may be the repair.
+func (w *Worker) tryRepaired() {
+	if w.life == nil || w.standing != step.Open || w.order == step.OrderStop {
+		return
+	}
+	now := time.Now()
+	for _, b := range w.boxes {
+		if !b.over() || !b.due.After(now) || b.Sources == "" {
+			continue
+		}
+		if print := files.Fingerprint(w.life, w.c.Node, w.c.Find); print != "" && print != b.Sources {
+			b.due, b.Streak = now, 0
+			w.prepared.files, w.renew = false, time.Time{}
+			w.log.Info("start is tried at once, its ConfigMaps or Secrets changed", "token", w.token)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/stead-project/stead/agent/cgroup"
+)
+
+// minProcesses is what a container needs to be of any use.
+const minProcesses = 16
+
+// bounds are what all members of this host may use together, so that it can go on when
+// they want everything: agent, daemon and whoever logs in.
+func (o *hostOptions) bounds() (cgroup.Bounds, error) {
+	total, err := memoryBytes()
+	if err != nil {
+		return cgroup.Bounds{}, err
+	}
+	if o.Reserve >= total {
+		return cgroup.Bounds{}, usageError{fmt.Errorf("--reserve-memory-bytes %d: this host has %d", o.Reserve, total)}
+	}
+	processes, err := mostProcesses()
+	return cgroup.Bounds{Processes: processes / 2, MemoryBytes: membersMemory(total, o.Reserve)}, err
+}
+
+// membersMemory is what members may use of a host's memory; 0: all.
+func membersMemory(total, reserve int64) int64 {
+	switch {
+	case reserve < 0:
+		return 0
+	case reserve == 0:
+		reserve = min(max(total/20, 512<<20), total/4)
+	}
+	return total - reserve
+}
+
+// mostProcesses is how many processes and threads the kernel lets all of the host have.
+func mostProcesses() (int64, error) {
+	most := int64(0)
+	for _, name := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return 0, err
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read %s: %w", name, err)
+		}
+		if most == 0 || n < most {
+			most = n
+		}
+	}
+	return most, nil
+}
+
+// memoryBytes is the machine's memory, from /proc/meminfo.
+func memoryBytes() (int64, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
+		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
+	}
+	return kib << 10, nil
+}
+
+// bound sets the bounds of all members, and tells once what keeps it from that.
+func (h *host) bound() {
+	said := ""
+	if err := h.runtime.Bound(h.bounds); err != nil {
+		said = err.Error()
+	}
+	if said != "" && said != h.unsaid {
+		h.log.Warn("members are not bounded; they could take what the host itself needs", "reason", said)
+	}
+	h.unsaid = said
+}

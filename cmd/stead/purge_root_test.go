@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestPurgeUnmountsBelowALinkBeforeItDeletes(t *testing.T) {
+	if os.Getenv("STEAD_ROOT_TESTS") != "1" {
+		t.Skip("needs STEAD_ROOT_TESTS=1 and root: it mounts")
+	}
+	dir := t.TempDir()
+	volume, at, link := filepath.Join(dir, "volume"), filepath.Join(dir, "run/subpath/a b"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(volume, 0o755), os.MkdirAll(at, 0o755), os.Symlink("run", link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(volume, at, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+	})
+	if err := unmountBelow(link, filepath.Join(dir, "none")); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := mountsBelow([]string{dir}); err != nil || len(left) > 0 {
+		t.Errorf("still mounted: %q, %v", left, err)
+	}
+}

@@ -1,0 +1,235 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// written counts the bytes that are written under a prefix until the test ends.
+func (r *rig) written(prefix string) func() int {
+	r.t.Helper()
+	rev, _, err := r.store.Snapshot(r.t.Context(), prefix)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	w, err := r.store.Watch(r.t.Context(), prefix, rev)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	sums := make(chan int, 1)
+	sums <- 0
+	go func() { // ends with the watch
+		for {
+			b, err := w.Next(context.Background())
+			if err != nil {
+				return
+			}
+			for _, ev := range b.Events {
+				sums <- <-sums + len(ev.Key) + len(ev.Value)
+			}
+		}
+	}()
+	r.t.Cleanup(w.Close)
+	return func() int { n := <-sums; sums <- n; return n }
+}
+
+// A node that reports without end, as long as it can, has no more written than the store can
+// forget again, and others are heard meanwhile.
+func TestANodeCannotFillTheStoreWithReports(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	r.live(1, 11, "n2", "uid2")
+	liar, honest := r.connect(n1), r.connect(n2)
+	liar.welcome()
+	honest.welcome()
+	begun, sum := time.Now(), r.written(store.KindReport+"/")
+	long := strings.Repeat("x", messageBytes-10)
+	for seq := int64(1); r.server.Refusals()[LimitRate] == 0; seq++ {
+		if seq > 100*allowanceBytes/messageBytes {
+			t.Fatal("it is never held up")
+		}
+		liar.report(spec.Report{ID: ident(0), Token: token(10), Seq: seq, Phase: spec.PhaseRunning, Message: fmt.Sprint(seq, long)})
+		if seq%100 == 0 {
+			liar.ping(seq) // what was sent was read
+			liar.pong()
+		}
+	}
+	honest.report(spec.Report{ID: ident(1), Token: token(11), Seq: 1, Phase: spec.PhaseRunning})
+	if got := honest.stored(); got.GetSeq() != 1 || got.GetStale() {
+		t.Errorf("another node's report: %v", got)
+	}
+	if got, most := sum(), allowanceBytes+int(time.Since(begun).Seconds()+1)*allowanceSecond+reportBytes; got > most {
+		t.Errorf("%d bytes were written; want at most %d", got, most)
+	}
+}
+
+func TestWhatANodeMayHaveWrittenGrowsWithTime(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for _, c := range []struct {
+		name  string
+		purse purse
+		after time.Duration
+		want  int64
+	}{
+		{"a node that never wrote", purse{}, 0, allowanceBytes},
+		{"one that wrote all", purse{0, at}, 0, 0},
+		{"... a while ago", purse{0, at}, 10 * time.Second, 10 * allowanceSecond},
+		{"one that overdrew", purse{-allowanceSecond, at}, time.Second, 0},
+		{"it never has more than at first", purse{allowanceBytes - 1, at}, time.Hour, allowanceBytes},
+	} {
+		if got := c.purse.now(at.Add(c.after)); got != c.want {
+			t.Errorf("%s: %d; want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAHelloIsBounded(t *testing.T) {
+	lives := func(n int) (out []life) {
+		for i := range n {
+			out = append(out, life{ID: ident(i + 10), Token: token(1)})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name  string
+		facts spec.NodeFacts
+		holds []life
+		want  string // "": it is let in
+	}{
+		{"an honest one", spec.NodeFacts{CPUMillis: 1}, lives(100), ""},
+		{"with facts that are too large", spec.NodeFacts{Version: strings.Repeat("o", factsBytes)}, nil, "its facts have"},
+		{"with lives that nobody knows", spec.NodeFacts{}, lives(maxStrays + 1), "that the store does not know, of at most 4096"},
+		{"with more lives than a node has", spec.NodeFacts{}, lives(maxHoldings + 1), "lives, of at most 20000"},
+		{"with a life that can be no member", spec.NodeFacts{}, []life{{ID: spec.Identity{Namespace: "default", Set: "a/b"}}}, "cannot be a member"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			facts, err := json.Marshal(c.facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &proto.Hello{Node: "n1", Uid: "uid1", Boot: "b1", Cluster: "c1", FactsJson: facts, Inventory: &proto.Inventory{}}
+			for _, l := range c.holds {
+				h.Inventory.Holdings = append(h.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
+			}
+			_, _, err = r.server.join(t.Context(), h)
+			_, stored := r.get(store.FactsKey("n1"))
+			if c.want == "" && (err != nil || !stored) {
+				t.Fatalf("refused: %v", err)
+			}
+			if c.want != "" && (status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), c.want) || stored) {
+				t.Fatalf("got %v, stored: %v; want %q", err, stored, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatASessionSaysIsBounded(t *testing.T) {
+	reports := func(n int, r spec.Report) *proto.FromNode {
+		docs, err := wire.Documents([]spec.Report{r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &proto.Reports{}
+		for range n {
+			m.ReportsJson = append(m.ReportsJson, docs...)
+		}
+		return &proto.FromNode{Kind: &proto.FromNode_Reports{Reports: m}}
+	}
+	running := spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseRunning}
+	large, foreign := running, running
+	large.Message = strings.Repeat("m", reportBytes)
+	foreign.ID.Set = "../../etc"
+	full := running
+	full.Message = strings.Repeat("m", reportBytes-1000)
+	inventory := &proto.Inventory{}
+	for i := range maxHoldings + 1 {
+		inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(ident(i)), Token: wire.Token(token(1))})
+	}
+	for _, c := range []struct {
+		name string
+		msg  *proto.FromNode
+		want string // why the session ended; "": it goes on
+	}{
+		{"a report that is too large is left out", reports(1, large), ""},
+		{"and so is one of nothing that could be a member", reports(1, foreign), ""},
+		{"reports without end", reports(pendingBytes/reportBytes+10, full), "wait at once"},
+		{"an inventory without end", &proto.FromNode{Kind: &proto.FromNode_Inventory{Inventory: inventory}}, "20001 lives"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.begin()
+			n := r.connect(n1)
+			n.welcome()
+			r.server.mu.Lock()
+			se := r.server.sessions["n1"]
+			r.server.mu.Unlock()
+			se.receive(c.msg)
+			if c.want != "" {
+				if cause := context.Cause(se.ctx); status.Code(cause) != codes.ResourceExhausted || !strings.Contains(cause.Error(), c.want) {
+					t.Fatalf("got %v", cause)
+				}
+				return
+			}
+			if got := r.server.Refusals()[LimitReports]; got != 1 {
+				t.Errorf("%d refusals were counted", got)
+			}
+			n.report(spec.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning})
+			if got := n.stored(); got.GetSeq() != 1 {
+				t.Errorf("the next report: %v", got)
+			}
+		})
+	}
+}
+
+// What the store does not take is kept, but not without end.
+func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
+	se := &session{seat: seat{"n1", "uid1"}, out: newOutbox(), server: &Server{refusals: newRefusals(slog.New(slog.DiscardHandler))}}
+	for part := range 3 {
+		m := &proto.VolumeReports{}
+		for i := range maxSaid {
+			docs, err := wire.Documents([]spec.VolumeReport{{ID: ident(0), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%d-%d", part, i)),
+				State: spec.VolumeTrashed, Message: strings.Repeat("m", 10*volumeTextBytes)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.ReportsJson = append(m.ReportsJson, docs...)
+		}
+		se.hear(m)
+	}
+	bytes := 0
+	for _, r := range se.said.reports {
+		bytes += len(store.Encode(r))
+	}
+	if len(se.said.reports) != maxSaid || bytes > maxSaid*documentBytes {
+		t.Errorf("%d reports of %d bytes wait", len(se.said.reports), bytes)
+	}
+}
+
+func TestAReportIsStoredWithinItsBounds(t *testing.T) {
+	long := strings.Repeat("é", 1<<14)
+	r := spec.Report{ID: ident(0), Cause: long, Message: long}
+	for range 3 * maxContainers {
+		r.Containers = append(r.Containers, spec.ContainerReport{Name: long, State: long, Cause: long, Image: long})
+	}
+	if got := len(store.Encode(bounded(r))); got > 80<<10 {
+		t.Errorf("it has %d bytes", got)
+	}
+	honest := spec.Report{ID: ident(0), Cause: "CrashLoop", Message: "exit 1", Containers: []spec.ContainerReport{{Name: "main", State: "Running", Image: "etcd:3"}}}
+	if got := bounded(honest); string(store.Encode(got)) != string(store.Encode(honest)) {
+		t.Errorf("an honest one became %+v", got)
+	}
+}

@@ -1,0 +1,126 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// full makes the store refuse what a full one refuses: leases, and transactions that put.
+func (r *rig) full() {
+	r.store.Fail(func(c memstore.Call) memstore.Fault {
+		puts := c.Method == "Grant"
+		for _, op := range c.Txn.Then {
+			puts = puts || !op.Delete
+		}
+		if puts {
+			return memstore.Fault{Err: store.ErrNoSpace}
+		}
+		return memstore.Fault{}
+	})
+}
+
+// A node whose agent begins anew while the store is full has its pings answered: what it
+// guards must not end for want of room.
+func TestANodeGoesOnWithItsSessionWhileTheStoreIsFull(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	first := r.connect(n1)
+	was := first.welcome()
+	first.wanted()
+	r.full()
+	again := r.connect(n1)
+	if now := again.welcome(); now.GetSession() != was.GetSession() {
+		t.Errorf("session %d; want it to go on with %d", now.GetSession(), was.GetSession())
+	}
+	if lives := again.lives(again.wanted()); len(lives) != 1 {
+		t.Errorf("told %d lives", len(lives))
+	}
+	again.ping(7)
+	if id := again.pong(); id != 7 {
+		t.Errorf("pong %d", id)
+	}
+	if err := first.ended(); err == nil {
+		t.Error("the one before goes on")
+	}
+	r.store.Fail(nil)
+	again.report(spec.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning})
+	if got := again.stored(); got.GetStale() {
+		t.Errorf("when there is room its reports are not stored: %v", got)
+	}
+}
+
+func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
+	stray := life{ID: ident(5), Token: token(3)}
+	for _, c := range []struct {
+		name   string
+		hello  hello
+		change func(*rig)
+	}{
+		{"there is none", n2, func(*rig) {}},
+		{"it is another server's", n1, func(r *rig) {
+			r.change(func(s *spec.Session) { s.Server = "s2" })
+		}},
+		{"it runs what the store does not know", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1", holds: []life{stray}}, func(*rig) {}},
+		{"the store was restored since", n1, func(r *rig) {
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
+		}},
+		{"a person says that it is off", n1, func(r *rig) { r.record(store.FenceKey("n1"), spec.Fence{Node: "n1"}) }},
+		{"its facts cannot be read", n1, func(r *rig) { r.put(store.FactsKey("n1"), []byte("{")) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.begin()
+			n := r.connect(n1)
+			n.welcome()
+			n.wanted()
+			c.change(r)
+			r.full()
+			again := r.connect(c.hello)
+			if err := again.ended(); err == nil || !strings.Contains(err.Error(), "out of space") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("what failed is something else", func(t *testing.T) {
+		r := newRig(t)
+		r.begin()
+		n := r.connect(n1)
+		n.welcome()
+		n.wanted()
+		r.store.Fail(func(c memstore.Call) memstore.Fault {
+			if c.Method == "Grant" {
+				return memstore.Fault{Err: store.ErrUnavailable}
+			}
+			return memstore.Fault{}
+		})
+		again := r.connect(n1)
+		if err := again.ended(); err == nil || !strings.Contains(err.Error(), "unavailable") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// change rewrites n1's session under the lease that it has.
+func (r *rig) change(f func(*spec.Session)) {
+	r.t.Helper()
+	kv, _ := r.get(store.SessionKey("n1"))
+	record, err := store.Decode[spec.Session](kv)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	f(&record)
+	rev, err := r.store.Commit(r.t.Context(), store.Txn{Then: []store.Op{store.PutLeased(store.SessionKey("n1"), store.Encode(record), kv.Lease)}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	if err := r.world.Wait(ctx, rev); err != nil {
+		r.t.Fatal(err)
+	}
+}

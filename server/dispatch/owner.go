@@ -1,0 +1,95 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+const (
+	// maxUnproven bounds the volumes that one node may have in its trash by its word alone.
+	maxUnproven = 1000
+	// causeBytes and volumeTextBytes bound what is said of a volume in words.
+	causeBytes      = 64
+	volumeTextBytes = 1024
+	// documentBytes bounds one report as it is stored.
+	documentBytes = 4096
+)
+
+// owner decides which reports about volumes are a node's to make (SAFETY S21): those of
+// volumes that their records place on it, and of what lies in its trash and in nobody else's.
+type owner struct {
+	v        world.View
+	node     spec.NodeName
+	unproven int // stored ones of this node
+}
+
+func newOwner(v world.View, node spec.NodeName) *owner {
+	o := &owner{v: v, node: node}
+	for _, r := range v.VolumeReportsOn(node) {
+		if r.Unproven {
+			o.unproven++
+		}
+	}
+	return o
+}
+
+// judge returns the report as it is to be stored. stale: it is not the node's to make, for
+// the reason why; known: there is nothing to store.
+func (o *owner) judge(r spec.VolumeReport) (out spec.VolumeReport, v verdict, why string) {
+	r.Node, r.Unproven = o.node, false
+	r.Cause, r.Message = cut(r.Cause, causeBytes), cut(r.Message, volumeTextBytes)
+	record, old := o.v.Volume(r.ID, r.Claim), o.v.VolumeReport(r.ID, r.Claim, r.Volume)
+	switch {
+	case record == nil && o.v.VolumeRev(r.ID, r.Claim) != 0, old == nil && o.v.VolumeReportRev(r.ID, r.Claim, r.Volume) != 0:
+		return r, stale, fmt.Sprintf("what is stored of volume %s of %s cannot be read", r.Volume, r.ID)
+	case record != nil && record.UID == r.Volume:
+		if record.Node != o.node {
+			return r, stale, fmt.Sprintf("volume %s of %s is on node %s", r.Volume, r.ID, record.Node)
+		}
+		r.Number, r.Class, r.SizeBytes = record.Number, record.Class, record.SizeBytes
+	case old != nil:
+		if old.Node != o.node {
+			return r, stale, fmt.Sprintf("volume %s of %s lies on node %s", r.Volume, r.ID, old.Node)
+		}
+		r.Number, r.Class, r.SizeBytes, r.Unproven = old.Number, old.Class, old.SizeBytes, old.Unproven
+	case r.State != spec.VolumeTrashed:
+		return r, known, "" // of nothing that is stored, and nothing that could come back
+	default:
+		if why := o.refuse(r); why != "" {
+			return r, stale, why
+		}
+		r.Unproven = true
+		o.unproven++
+	}
+	if old != nil && old.State == spec.VolumeLeft && r.State == spec.VolumeRefused {
+		return r, known, "" // it tries again
+	}
+	return r, keep, ""
+}
+
+// refuse says why a volume of which the store knows nothing is not noted; "": it is.
+func (o *owner) refuse(r spec.VolumeReport) string {
+	_, identity := o.v.Identity(r.ID)
+	_, member := o.v.Member(r.ID)
+	switch {
+	case identity == 0 && member == 0:
+		return fmt.Sprintf("volume %s is of %s, of which nothing is known", r.Volume, r.ID)
+	case o.unproven >= maxUnproven:
+		return fmt.Sprintf("volume %s: node %s has %d in its trash already that no record named", r.Volume, o.node, maxUnproven)
+	case len(store.Encode(r)) > documentBytes:
+		return fmt.Sprintf("the report of volume %s has more than %d bytes", r.Volume, documentBytes)
+	}
+	return ""
+}
+
+// cut is text of at most n bytes, whole characters only.
+func cut(text string, n int) string {
+	if len(text) > n {
+		text = text[:n]
+	}
+	return strings.ToValidUTF8(text, "")
+}

@@ -1,0 +1,134 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+var n2 = hello{node: "n2", uid: "uid2", boot: "b2", cluster: "c1"}
+
+// A node that lies about the trash of another gets nothing: neither is what the other said
+// replaced or forgotten, nor is the volume brought back from the liar.
+func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
+	kept := spec.Volume{ID: ident(1), Claim: "data", UID: "v", Number: 3, Class: "ssd", Node: "n1", SizeBytes: 7, Fate: spec.FateReclaiming, Turn: 2}
+	said := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", Number: 3, Class: "ssd", Node: "n1", SizeBytes: 7, Turn: 2, State: spec.VolumeTrashed}
+	lie := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", Number: 99, Class: "evil", SizeBytes: 1, Turn: 2, State: spec.VolumeTrashed}
+	with := func(r spec.VolumeReport, change func(*spec.VolumeReport)) *spec.VolumeReport {
+		change(&r)
+		return &r
+	}
+	for _, c := range []struct {
+		name   string
+		volume *spec.Volume
+		stored *spec.VolumeReport
+		known  bool // the member
+		says   hello
+		report spec.VolumeReport
+		want   *spec.VolumeReport
+		told   string // in the log
+	}{
+		{"a volume that a record has on another node", &kept, nil, true, n2, lie, nil, "volume v of default/db-1 is on node n1"},
+		{"... and what its node said stands", &kept, &said, true, n2, lie, &said, "is on node n1"},
+		{"what lies in another's trash", nil, &said, true, n2, lie, &said, "lies on node n1"},
+		{"... nor is it erased by another", nil, &said, true, n2, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeErased }), &said, "lies on node n1"},
+		{"a member that nobody knows", nil, nil, false, n2, lie, nil, "of which nothing is known"},
+		{"the node of the record, whose size and class are the record's", &kept, nil, true, n1, lie, &said, ""},
+		{"the node of the trash, whose number stays", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Turn = 5 }),
+			with(said, func(r *spec.VolumeReport) { r.Turn = 5 }), ""},
+		{"the node of the trash, which erased it", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeErased }), nil, ""},
+		{"what the store never knew is only the node's word", nil, nil, true, n2, lie,
+			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
+		{"... and stays that", nil, with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), true, n2, lie,
+			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
+		{"a claim to proof that it has not", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Node = "n1" }),
+			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
+		{"long words are cut", &kept, nil, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", 1<<14) }),
+			with(said, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", volumeTextBytes) }), ""},
+		{"what is too long beside them is not stored", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Class = strings.Repeat("c", 1<<14) }),
+			nil, "more than 4096 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.known(2)
+			if c.known {
+				r.known(1)
+			}
+			if c.volume != nil {
+				r.record(store.VolumeKey(ident(1), "data"), *c.volume)
+			}
+			key := store.VolumeReportKey(ident(1), "data", "v")
+			if c.stored != nil {
+				r.record(key, *c.stored)
+			}
+			n := r.connect(c.says)
+			n.welcome()
+			n.wanted()
+			last := spec.VolumeReport{ID: ident(2), Claim: "data", Volume: "last", State: spec.VolumeTrashed}
+			n.say(false, c.report)
+			n.say(false, last)
+			r.until("all was heard", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "last")); return ok })
+			kv, there := r.get(key)
+			if there != (c.want != nil) {
+				t.Fatalf("stored: %v", there)
+			}
+			if there {
+				if got, err := store.Decode[spec.VolumeReport](kv); err != nil || got != *c.want {
+					t.Errorf("stored %+v, %v\nwant %+v", got, err, *c.want)
+				}
+			}
+			if log := r.logs.String(); !strings.Contains(log, c.told) || c.told == "" && strings.Contains(log, "ignored") {
+				t.Errorf("logged %s; want %q", log, c.told)
+			}
+			if got := r.server.Refusals()[LimitOwner]; (got > 0) != (c.told != "") {
+				t.Errorf("%d refusals were counted", got)
+			}
+		})
+	}
+}
+
+// The decision rests on what the cache shows; the write compares it with the store, so that
+// a record that was made meanwhile counts.
+func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
+	r := newRig(t)
+	r.known(1)
+	var units []store.Txn
+	s := said{reports: map[spec.VolumeID]spec.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: spec.VolumeTrashed}}}
+	r.world.Look(func(v world.View) { units, _ = s.units(v, "n2") })
+	if len(units) != 1 {
+		t.Fatalf("%d writes; want one", len(units))
+	}
+	r.record(store.VolumeKey(ident(1), "data"), spec.Volume{ID: ident(1), Claim: "data", UID: "v", Node: "n1"})
+	if _, err := r.store.Commit(t.Context(), units[0]); err == nil {
+		t.Error("it was stored, though the volume is another node's by now")
+	}
+}
+
+// One node cannot fill the store with volumes that nobody else knows of.
+func TestTheTrashOfWhichOnlyTheNodeKnowsIsBounded(t *testing.T) {
+	r := newRig(t)
+	r.known(1)
+	n := r.connect(n2)
+	n.welcome()
+	var all []spec.VolumeReport
+	for i := range maxUnproven + 100 {
+		all = append(all, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%04d", i)), State: spec.VolumeTrashed})
+	}
+	n.say(true, all...)
+	count := func() (stored int) {
+		r.world.Look(func(v world.View) { stored = len(v.VolumeReportsOn("n2")) })
+		return stored
+	}
+	r.until("it is full", func() bool { return count() >= maxUnproven })
+	n.say(false, all[maxUnproven:]...)
+	n.ping(1)
+	n.next("pong", func(m *proto.ToNode) bool { return m.GetPong() != nil })
+	if got := count(); got != maxUnproven {
+		t.Errorf("%d are stored; want %d", got, maxUnproven)
+	}
+}

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// outageKey is a life that is not available, told to run or to end, as one term of a server
+// saw it first.
+type outageKey struct {
+	term standKey
+	plan.Outage
+}
+
+// lapse makes all members of a set unready at once, as when a file goes that their readiness
+// probes read: they run on.
+func (w *World) lapse() (any bool) {
+	ref := w.someRef()
+	for _, n := range w.nodes {
+		for _, id := range n.stands() {
+			if p := n.places[id]; id.Ref() == ref && !p.alive.IsZero() && !p.sick {
+				p.sick, any = true, true
+			}
+		}
+	}
+	if any {
+		w.note("the readiness of all of %s lapses", ref)
+	}
+	return any
+}
+
+// cures judges the stops of members that may serve, for they were ready in their lives
+// (SAFETY S20): within the budget on an abandoned revision, as the only one that is not
+// available, or after the deadline while no other is on its way, and no two at once.
+func (c *court) cures(key standKey) {
+	seen := c.w.judge.outages
+	since := func(o int) time.Duration {
+		m := c.slot(o).Member
+		k := outageKey{key, plan.Outage{ID: m.ID, Token: m.Token, Goal: m.Goal}}
+		if c.available(o) {
+			delete(seen, k)
+			return 0
+		}
+		if _, known := seen[k]; !known {
+			seen[k] = c.now
+		}
+		return c.now.Sub(seen[k])
+	}
+	deadline := c.deadline()
+	down, unavailable, coming := 0, 0, false
+	for _, o := range c.wanted {
+		m := c.slot(o).Member
+		if m != nil && since(o) < deadline && !c.available(o) && (m.Goal == spec.GoalStop && m.StopReason == spec.ReasonUpdate || m.Goal == spec.GoalRun && m.Revision == c.target(o)) {
+			coming = true
+		}
+		unavailable += one(!c.available(o))
+		down += one(!c.available(o) && (!c.obsolete(o) || c.serves(o)))
+	}
+	lapsed := 0
+	for _, a := range c.p.Actions {
+		stop, is := a.(plan.Stop)
+		if !is || stop.Reason != spec.ReasonUpdate || c.recreates() || c.slot(stop.ID.Ordinal).Request != nil {
+			continue
+		}
+		o := stop.ID.Ordinal
+		if c.available(o) || !c.serves(o) {
+			continue
+		}
+		lapsed++
+		s := c.slot(o)
+		never := s.Identity.AvailableOn != s.Member.Revision && (s.Member.Revision != c.current() || !c.x.Status.CurrentCompleted)
+		switch out := since(o); {
+		case lapsed == 1 && never && down <= c.budget():
+		case lapsed == 1 && unavailable == 1 && out >= 30*time.Second:
+			c.w.did("lapsed member replaced alone")
+		case lapsed == 1 && !coming && out >= deadline:
+			c.w.did("lapsed member replaced after the deadline")
+		default:
+			c.fail("cure", "%s was ready in this life, may serve, and is ended after %s of %s; %d are not available", s.Member.ID, out, deadline, unavailable)
+		}
+	}
+}
+
+// serves: the node's word is that the member runs, was ready in this life, and nothing that
+// its template could be blamed for.
+func (c *court) serves(o int) bool {
+	s := c.slot(o)
+	return s.Report != nil && s.Member != nil && c.live(s.Member) && c.told(s.Report) && s.Report.Phase == spec.PhaseRunning && s.Report.Cause == "" &&
+		(s.Report.ReadyOnce || s.Identity.ReadyToken == s.Member.Token)
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// deadline is the set's progress deadline.
+func (c *court) deadline() time.Duration {
+	x := c.x.Set
+	if x.Spec.ProgressDeadlineSeconds != nil {
+		return time.Duration(*x.Spec.ProgressDeadlineSeconds) * time.Second
+	}
+	return time.Duration(max(600, x.Spec.MinReadySeconds+600)) * time.Second
+}
