@@ -32,7 +32,7 @@ type Agent struct {
 	confirmed atomic.Int64
 	seq       atomic.Int64
 	newest    spec.Sequence // of accepted wanted lists; the session's alone
-	epoch     atomic.Int64  // the newest that a server named
+	memory    *memory
 
 	mu      sync.Mutex
 	workers map[spec.Identity]*worker.Worker
@@ -72,7 +72,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	// Reports grow over restarts of the agent: the count of starts stands above.
 	a.seq.Store(a.ledger.Starts() << 32)
 	a.newest = a.c.Home.newest()
-	a.epoch.Store(a.newest.Epoch)
+	a.memory = openMemory(a.c.Home.knownPath(), a.log)
 	a.gallery = newGallery(a.c.RunDir, a.log)
 	a.takeBook()
 	a.c.Pictures(a.gallery.all())
@@ -92,6 +92,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.begin = func(w *worker.Worker) { group.Go(func() { w.Run(ctx) }) }
 	a.adopt(ctx)
 	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
+	group.Go(func() { a.memory.keep(ctx, keepKnown) })
 	group.Go(func() { a.repair(ctx) })
 	group.Go(func() { a.reclaimer.run(ctx) })
 	if a.guard != nil {
@@ -110,7 +111,7 @@ func (a *Agent) share() {
 		Confirmed: func() time.Duration { return time.Duration(a.confirmed.Load()) },
 		Report:    a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
-		Boot: a.c.Boot, Epoch: a.epoch.Load,
+		Boot: a.c.Boot, Epoch: func() int64 { return a.memory.now().At.Epoch },
 		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker.Filled(), Logger: a.log,
 	}
 	if a.guard != nil {

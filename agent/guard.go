@@ -28,6 +28,7 @@ type guard struct {
 	mu        sync.Mutex
 	confirmed time.Duration // as in the file
 	lives     map[spec.Identity]watchdog.Record
+	held      bool // no life is begun; open ones go on
 	trouble   string
 }
 
@@ -80,6 +81,9 @@ func (g *guard) Begin(id spec.Identity, token spec.Token, bound time.Duration) e
 	if old, err := spec.ParseToken(had.Token); stands && (err != nil || old.Compare(token) > 0 || g.ledger.Look(id).Open == old) {
 		return fmt.Errorf("guard token %s of %s: token %s is guarded", token, id, had.Token)
 	}
+	if g.held {
+		return fmt.Errorf("guard token %s of %s: the store is held", token, id)
+	}
 	if watchdog.Passed(g.confirmed, bound, g.clock()) {
 		return fmt.Errorf("guard token %s of %s: its deadline would have passed", token, id)
 	}
@@ -94,17 +98,27 @@ func (g *guard) Begin(id spec.Identity, token spec.Token, bound time.Duration) e
 	return nil
 }
 
+// Hold tells whether the store is held: then a server that answers pings has told no list,
+// and a life that was ordered before may be over since. None is begun; the deadlines of
+// those that are open move on.
+func (g *guard) Hold(held bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held = held
+}
+
 // Look says how a life is guarded now.
 func (g *guard) Look(id spec.Identity, token spec.Token, bound time.Duration) worker.Guarded {
 	g.mu.Lock()
 	r, stands := g.lives[id]
 	confirmed := g.confirmed
+	kept := g.held && g.ledger.Look(id).Open != token // from beginning
 	g.mu.Unlock()
 	if stands = stands && r.Token == token.String(); !stands {
-		return worker.Guarded{Passed: watchdog.Passed(confirmed, bound, g.clock()), Watched: g.dir.Alive()}
+		return worker.Guarded{Passed: kept || watchdog.Passed(confirmed, bound, g.clock()), Watched: g.dir.Alive()}
 	}
 	return worker.Guarded{
-		Recorded: true, Passed: r.Ended || watchdog.Passed(confirmed, r.Bound, g.clock()),
+		Recorded: true, Passed: kept || r.Ended || watchdog.Passed(confirmed, r.Bound, g.clock()),
 		Watched: g.dir.Acks()[memberName(id)] == r.Token,
 	}
 }

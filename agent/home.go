@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
@@ -200,34 +201,10 @@ func (h *Home) Belong(w *proto.Welcome) error {
 func (h *Home) nodePath() string   { return filepath.Join(h.root, "node.json") }
 func (h *Home) ledgerPath() string { return filepath.Join(h.root, "ledger") }
 func (h *Home) newestPath() string { return filepath.Join(h.root, "newest.json") }
+func (h *Home) knownPath() string  { return filepath.Join(h.root, "known.json") }
 
 // save replaces node.json and waits for the disk.
-func (h *Home) save(doc nodeDoc) error {
-	b, err := json.Marshal(doc)
-	if err != nil {
-		return fmt.Errorf("encode node.json: %w", err)
-	}
-	next := h.nodePath() + ".new"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("write node.json: %w", err)
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write node.json: %w", err)
-	}
-	if err := os.Rename(next, h.nodePath()); err != nil {
-		return fmt.Errorf("write node.json: %w", err)
-	}
-	d, err := os.Open(h.root)
-	if err != nil {
-		return fmt.Errorf("write node.json: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("write node.json: %w", err)
-	}
-	return nil
-}
+func (h *Home) save(doc nodeDoc) error { return durable.PutJSON(h.nodePath(), doc) }
 
 // newest reads the highest sequence of a wanted list that was accepted; what
 // cannot be read is zero, for the ledger protects without it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
 )
 
 var (
@@ -30,6 +31,12 @@ func (s *session) answered(p *proto.Pong) {
 	maps.DeleteFunc(s.pings, func(id int64, _ time.Duration) bool { return id <= p.GetId() })
 	s.mu.Unlock()
 	s.a.contact.answered()
+	if !p.GetHeld() {
+		s.a.memory.hear(wire.ToKnown(p.GetKnown()))
+	}
+	if s.a.guard != nil {
+		s.a.guard.Hold(p.GetHeld())
+	}
 	if !known {
 		return
 	}

@@ -40,6 +40,8 @@ type script struct {
 	strange bool          // its pongs answer what was never asked
 	lag     time.Duration // how long its pongs are on their way
 	deaf    bool          // stores no report
+	held    bool          // says that its store is held
+	known   *proto.Known  // said in welcomes and pongs
 	hellos  []*proto.Hello
 	reports []spec.Report
 	last    map[lifeKey]spec.Report
@@ -90,6 +92,7 @@ func (s *script) Session(stream proto.Nodes_SessionServer) error {
 	s.hellos = append(s.hellos, msg.GetHello())
 	out <- &proto.ToNode{Kind: &proto.ToNode_Welcome{Welcome: &proto.Welcome{
 		Cluster: s.cluster, Session: int64(len(s.hellos)), TtlMillis: 1000, Domain: "cluster.local", Cidr: "10.88.0.0/16", Epoch: 1,
+		Known: s.known, Held: s.held,
 	}}}
 	for _, m := range s.first {
 		out <- m
@@ -126,7 +129,7 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 		if s.strange {
 			id = 0
 		}
-		pong := &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: id, Current: !s.behind}}}
+		pong := &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: id, Current: !s.behind, Known: s.known, Held: s.held}}}
 		if s.lag == 0 {
 			out <- pong
 		} else {

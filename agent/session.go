@@ -69,7 +69,7 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 		return false, err
 	}
 	a.log.Info("session began", "server", welcome.GetServer())
-	a.epoch.Store(max(a.epoch.Load(), welcome.GetEpoch()))
+	a.welcomed(welcome)
 	s := &session{
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),
@@ -152,6 +152,7 @@ func (a *Agent) helloMessage() (*proto.FromNode, error) {
 	return &proto.FromNode{Kind: &proto.FromNode_Hello{Hello: &proto.Hello{
 		Node: string(a.c.Home.Name()), Uid: string(a.c.Home.UID()), Boot: string(a.c.Boot), Cluster: a.c.Home.Cluster(),
 		FactsJson: facts, Inventory: inventory, Newest: wire.Sequence(a.newest),
+		Known: wire.Known(a.memory.now()),
 	}}}, nil
 }
 

@@ -31,6 +31,7 @@ func (a *Agent) takeWanted(w *proto.Wanted) error {
 			a.log.Warn("sequence not kept", "err", err)
 		}
 	}
+	a.memory.hear(spec.Known{At: seq})
 	a.takeVolumes(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,11 +86,13 @@ func (a *Agent) takePictures(p *proto.Pictures) error {
 	if err != nil {
 		return err
 	}
+	seq := wire.ToSequence(p.GetSequence())
+	a.memory.hear(spec.Known{At: seq})
 	changed := map[spec.SetRef]bool{}
 	for _, ref := range a.gallery.add(histories) { // first: they are never behind the pictures
 		changed[ref] = true
 	}
-	drawn := a.gallery.put(wire.ToSequence(p.GetSequence()), p.GetFull(), told)
+	drawn := a.gallery.put(seq, p.GetFull(), told)
 	for _, ref := range drawn {
 		changed[ref] = true
 	}

@@ -324,7 +324,9 @@ type Hello struct {
 	FactsJson []byte     `protobuf:"bytes,5,opt,name=facts_json,json=factsJson,proto3" json:"facts_json,omitempty"` // spec.NodeFacts
 	Inventory *Inventory `protobuf:"bytes,6,opt,name=inventory,proto3" json:"inventory,omitempty"`
 	// newest is the highest sequence of a wanted list this node has accepted.
-	Newest        *Sequence `protobuf:"bytes,7,opt,name=newest,proto3" json:"newest,omitempty"`
+	Newest *Sequence `protobuf:"bytes,7,opt,name=newest,proto3" json:"newest,omitempty"`
+	// known is the highest of all that the node has heard of the store, from any message.
+	Known         *Known `protobuf:"bytes,8,opt,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -408,6 +410,91 @@ func (x *Hello) GetNewest() *Sequence {
 	return nil
 }
 
+func (x *Hello) GetKnown() *Known {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+// Known is what a server or a node knows of the store: by it a store that went back is
+// noticed (spec.Known).
+type Known struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Origin        string                 `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"` // the store's own cluster id
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	At            *Sequence              `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	Link          int64                  `protobuf:"varint,4,opt,name=link,proto3" json:"link,omitempty"` // number of the newest link of the store's chain; 0: none
+	Nonce         string                 `protobuf:"bytes,5,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Known) Reset() {
+	*x = Known{}
+	mi := &file_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Known) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Known) ProtoMessage() {}
+
+func (x *Known) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Known.ProtoReflect.Descriptor instead.
+func (*Known) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Known) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *Known) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Known) GetAt() *Sequence {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Known) GetLink() int64 {
+	if x != nil {
+		return x.Link
+	}
+	return 0
+}
+
+func (x *Known) GetNonce() string {
+	if x != nil {
+		return x.Nonce
+	}
+	return ""
+}
+
 // Inventory is every token that is open in the node's ledger, and every one that the
 // node was told to run and may open at any moment.
 type Inventory struct {
@@ -419,7 +506,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +518,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +531,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{3}
+	return file_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Inventory) GetHoldings() []*Holding {
@@ -464,7 +551,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +563,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +576,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{4}
+	return file_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Holding) GetId() *Identity {
@@ -508,21 +595,25 @@ func (x *Holding) GetToken() *Token {
 
 // Welcome answers hello; session is 0 when it answers Join.
 type Welcome struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	Session       int64                  `protobuf:"varint,2,opt,name=session,proto3" json:"session,omitempty"`
-	TtlMillis     int64                  `protobuf:"varint,3,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
-	Domain        string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`
-	Epoch         int64                  `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Server        string                 `protobuf:"bytes,6,opt,name=server,proto3" json:"server,omitempty"`
-	Cidr          string                 `protobuf:"bytes,7,opt,name=cidr,proto3" json:"cidr,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Cluster   string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Session   int64                  `protobuf:"varint,2,opt,name=session,proto3" json:"session,omitempty"`
+	TtlMillis int64                  `protobuf:"varint,3,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
+	Domain    string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`
+	Epoch     int64                  `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Server    string                 `protobuf:"bytes,6,opt,name=server,proto3" json:"server,omitempty"`
+	Cidr      string                 `protobuf:"bytes,7,opt,name=cidr,proto3" json:"cidr,omitempty"`
+	Known     *Known                 `protobuf:"bytes,8,opt,name=known,proto3" json:"known,omitempty"`
+	// held: the store went back, or may have. The node is heard, and told neither lives nor
+	// pictures; it begins no life that is not open, and keeps nothing of what is known.
+	Held          bool `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +625,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +638,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{5}
+	return file_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Welcome) GetCluster() string {
@@ -599,6 +690,20 @@ func (x *Welcome) GetCidr() string {
 	return ""
 }
 
+func (x *Welcome) GetKnown() *Known {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+func (x *Welcome) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
 // Wanted is what the node shall run. Full lists replace; others name changes.
 // A node refuses a sequence lower than one it accepted. Absence is no order.
 type Wanted struct {
@@ -616,7 +721,7 @@ type Wanted struct {
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +733,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +746,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{6}
+	return file_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Wanted) GetSequence() *Sequence {
@@ -697,7 +802,7 @@ type Pictures struct {
 
 func (x *Pictures) Reset() {
 	*x = Pictures{}
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +814,7 @@ func (x *Pictures) String() string {
 func (*Pictures) ProtoMessage() {}
 
 func (x *Pictures) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +827,7 @@ func (x *Pictures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pictures.ProtoReflect.Descriptor instead.
 func (*Pictures) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{7}
+	return file_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Pictures) GetSequence() *Sequence {
@@ -771,7 +876,7 @@ type FilesUpdate struct {
 
 func (x *FilesUpdate) Reset() {
 	*x = FilesUpdate{}
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +888,7 @@ func (x *FilesUpdate) String() string {
 func (*FilesUpdate) ProtoMessage() {}
 
 func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +901,7 @@ func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesUpdate.ProtoReflect.Descriptor instead.
 func (*FilesUpdate) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FilesUpdate) GetFull() bool {
@@ -823,7 +928,7 @@ type Reports struct {
 
 func (x *Reports) Reset() {
 	*x = Reports{}
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +940,7 @@ func (x *Reports) String() string {
 func (*Reports) ProtoMessage() {}
 
 func (x *Reports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +953,7 @@ func (x *Reports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reports.ProtoReflect.Descriptor instead.
 func (*Reports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Reports) GetReportsJson() [][]byte {
@@ -870,7 +975,7 @@ type VolumeReports struct {
 
 func (x *VolumeReports) Reset() {
 	*x = VolumeReports{}
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +987,7 @@ func (x *VolumeReports) String() string {
 func (*VolumeReports) ProtoMessage() {}
 
 func (x *VolumeReports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +1000,7 @@ func (x *VolumeReports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeReports.ProtoReflect.Descriptor instead.
 func (*VolumeReports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *VolumeReports) GetFull() bool {
@@ -922,7 +1027,7 @@ type Stored struct {
 
 func (x *Stored) Reset() {
 	*x = Stored{}
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1039,7 @@ func (x *Stored) String() string {
 func (*Stored) ProtoMessage() {}
 
 func (x *Stored) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1052,7 @@ func (x *Stored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stored.ProtoReflect.Descriptor instead.
 func (*Stored) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Stored) GetReports() []*StoredReport {
@@ -970,7 +1075,7 @@ type StoredReport struct {
 
 func (x *StoredReport) Reset() {
 	*x = StoredReport{}
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1087,7 @@ func (x *StoredReport) String() string {
 func (*StoredReport) ProtoMessage() {}
 
 func (x *StoredReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1100,7 @@ func (x *StoredReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredReport.ProtoReflect.Descriptor instead.
 func (*StoredReport) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StoredReport) GetId() *Identity {
@@ -1037,7 +1142,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1154,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1167,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Ping) GetId() int64 {
@@ -1077,14 +1182,16 @@ type Pong struct {
 	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Pictures and histories told before this pong include all that was committed before
 	// the ping came.
-	Current       bool `protobuf:"varint,2,opt,name=current,proto3" json:"current,omitempty"`
+	Current       bool   `protobuf:"varint,2,opt,name=current,proto3" json:"current,omitempty"`
+	Known         *Known `protobuf:"bytes,3,opt,name=known,proto3" json:"known,omitempty"`
+	Held          bool   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"` // as in Welcome; the deadlines of open lives move on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1203,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1216,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Pong) GetId() int64 {
@@ -1122,6 +1229,20 @@ func (x *Pong) GetId() int64 {
 func (x *Pong) GetCurrent() bool {
 	if x != nil {
 		return x.Current
+	}
+	return false
+}
+
+func (x *Pong) GetKnown() *Known {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+func (x *Pong) GetHeld() bool {
+	if x != nil {
+		return x.Held
 	}
 	return false
 }
@@ -1143,7 +1264,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1276,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1289,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Ask) GetId() string {
@@ -1265,7 +1386,7 @@ type LogsAsk struct {
 
 func (x *LogsAsk) Reset() {
 	*x = LogsAsk{}
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1398,7 @@ func (x *LogsAsk) String() string {
 func (*LogsAsk) ProtoMessage() {}
 
 func (x *LogsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1411,7 @@ func (x *LogsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsAsk.ProtoReflect.Descriptor instead.
 func (*LogsAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LogsAsk) GetMember() *Identity {
@@ -1352,7 +1473,7 @@ type ImageLoadAsk struct {
 
 func (x *ImageLoadAsk) Reset() {
 	*x = ImageLoadAsk{}
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1485,7 @@ func (x *ImageLoadAsk) String() string {
 func (*ImageLoadAsk) ProtoMessage() {}
 
 func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1498,7 @@ func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageLoadAsk.ProtoReflect.Descriptor instead.
 func (*ImageLoadAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_proto_rawDescGZIP(), []int{18}
 }
 
 // ImagesAsk: the node answers one frame with the JSON of its images.
@@ -1389,7 +1510,7 @@ type ImagesAsk struct {
 
 func (x *ImagesAsk) Reset() {
 	*x = ImagesAsk{}
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1522,7 @@ func (x *ImagesAsk) String() string {
 func (*ImagesAsk) ProtoMessage() {}
 
 func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1535,7 @@ func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesAsk.ProtoReflect.Descriptor instead.
 func (*ImagesAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_proto_rawDescGZIP(), []int{19}
 }
 
 // ExecAsk runs a command in a running container. Frames: channel 0 to the node is
@@ -1437,7 +1558,7 @@ type ExecAsk struct {
 
 func (x *ExecAsk) Reset() {
 	*x = ExecAsk{}
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1570,7 @@ func (x *ExecAsk) String() string {
 func (*ExecAsk) ProtoMessage() {}
 
 func (x *ExecAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1583,7 @@ func (x *ExecAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
 func (*ExecAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExecAsk) GetMember() *Identity {
@@ -1520,7 +1641,7 @@ const file_agent_proto_rawDesc = "" +
 	"\x06stored\x18\x05 \x01(\v2\x10.stead.v1.StoredH\x00R\x06stored\x12$\n" +
 	"\x04pong\x18\x06 \x01(\v2\x0e.stead.v1.PongH\x00R\x04pong\x12!\n" +
 	"\x03ask\x18\a \x01(\v2\r.stead.v1.AskH\x00R\x03askB\x06\n" +
-	"\x04kind\"\xd9\x01\n" +
+	"\x04kind\"\x80\x02\n" +
 	"\x05Hello\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -1529,12 +1650,19 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"facts_json\x18\x05 \x01(\fR\tfactsJson\x121\n" +
 	"\tinventory\x18\x06 \x01(\v2\x13.stead.v1.InventoryR\tinventory\x12*\n" +
-	"\x06newest\x18\a \x01(\v2\x12.stead.v1.SequenceR\x06newest\":\n" +
+	"\x06newest\x18\a \x01(\v2\x12.stead.v1.SequenceR\x06newest\x12%\n" +
+	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\"\x81\x01\n" +
+	"\x05Known\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12\"\n" +
+	"\x02at\x18\x03 \x01(\v2\x12.stead.v1.SequenceR\x02at\x12\x12\n" +
+	"\x04link\x18\x04 \x01(\x03R\x04link\x12\x14\n" +
+	"\x05nonce\x18\x05 \x01(\tR\x05nonce\":\n" +
 	"\tInventory\x12-\n" +
 	"\bholdings\x18\x01 \x03(\v2\x11.stead.v1.HoldingR\bholdings\"T\n" +
 	"\aHolding\x12\"\n" +
 	"\x02id\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x02id\x12%\n" +
-	"\x05token\x18\x02 \x01(\v2\x0f.stead.v1.TokenR\x05token\"\xb6\x01\n" +
+	"\x05token\x18\x02 \x01(\v2\x0f.stead.v1.TokenR\x05token\"\xf1\x01\n" +
 	"\aWelcome\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x03R\asession\x12\x1d\n" +
@@ -1543,7 +1671,9 @@ const file_agent_proto_rawDesc = "" +
 	"\x06domain\x18\x04 \x01(\tR\x06domain\x12\x14\n" +
 	"\x05epoch\x18\x05 \x01(\x03R\x05epoch\x12\x16\n" +
 	"\x06server\x18\x06 \x01(\tR\x06server\x12\x12\n" +
-	"\x04cidr\x18\a \x01(\tR\x04cidr\"\xb5\x01\n" +
+	"\x04cidr\x18\a \x01(\tR\x04cidr\x12%\n" +
+	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\x12\x12\n" +
+	"\x04held\x18\t \x01(\bR\x04held\"\xb5\x01\n" +
 	"\x06Wanted\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x1d\n" +
@@ -1574,10 +1704,12 @@ const file_agent_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x03R\x03seq\x12\x14\n" +
 	"\x05stale\x18\x04 \x01(\bR\x05stale\"\x16\n" +
 	"\x04Ping\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"0\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"k\n" +
 	"\x04Pong\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\acurrent\x18\x02 \x01(\bR\acurrent\"\xd7\x01\n" +
+	"\acurrent\x18\x02 \x01(\bR\acurrent\x12%\n" +
+	"\x05known\x18\x03 \x01(\v2\x0f.stead.v1.KnownR\x05known\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\bR\x04held\"\xd7\x01\n" +
 	"\x03Ask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04logs\x18\x02 \x01(\v2\x11.stead.v1.LogsAskH\x00R\x04logs\x127\n" +
@@ -1621,76 +1753,81 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
 	(*ToNode)(nil),        // 1: stead.v1.ToNode
 	(*Hello)(nil),         // 2: stead.v1.Hello
-	(*Inventory)(nil),     // 3: stead.v1.Inventory
-	(*Holding)(nil),       // 4: stead.v1.Holding
-	(*Welcome)(nil),       // 5: stead.v1.Welcome
-	(*Wanted)(nil),        // 6: stead.v1.Wanted
-	(*Pictures)(nil),      // 7: stead.v1.Pictures
-	(*FilesUpdate)(nil),   // 8: stead.v1.FilesUpdate
-	(*Reports)(nil),       // 9: stead.v1.Reports
-	(*VolumeReports)(nil), // 10: stead.v1.VolumeReports
-	(*Stored)(nil),        // 11: stead.v1.Stored
-	(*StoredReport)(nil),  // 12: stead.v1.StoredReport
-	(*Ping)(nil),          // 13: stead.v1.Ping
-	(*Pong)(nil),          // 14: stead.v1.Pong
-	(*Ask)(nil),           // 15: stead.v1.Ask
-	(*LogsAsk)(nil),       // 16: stead.v1.LogsAsk
-	(*ImageLoadAsk)(nil),  // 17: stead.v1.ImageLoadAsk
-	(*ImagesAsk)(nil),     // 18: stead.v1.ImagesAsk
-	(*ExecAsk)(nil),       // 19: stead.v1.ExecAsk
-	(*Sequence)(nil),      // 20: stead.v1.Sequence
-	(*Identity)(nil),      // 21: stead.v1.Identity
-	(*Token)(nil),         // 22: stead.v1.Token
-	(*Size)(nil),          // 23: stead.v1.Size
-	(*Frame)(nil),         // 24: stead.v1.Frame
+	(*Known)(nil),         // 3: stead.v1.Known
+	(*Inventory)(nil),     // 4: stead.v1.Inventory
+	(*Holding)(nil),       // 5: stead.v1.Holding
+	(*Welcome)(nil),       // 6: stead.v1.Welcome
+	(*Wanted)(nil),        // 7: stead.v1.Wanted
+	(*Pictures)(nil),      // 8: stead.v1.Pictures
+	(*FilesUpdate)(nil),   // 9: stead.v1.FilesUpdate
+	(*Reports)(nil),       // 10: stead.v1.Reports
+	(*VolumeReports)(nil), // 11: stead.v1.VolumeReports
+	(*Stored)(nil),        // 12: stead.v1.Stored
+	(*StoredReport)(nil),  // 13: stead.v1.StoredReport
+	(*Ping)(nil),          // 14: stead.v1.Ping
+	(*Pong)(nil),          // 15: stead.v1.Pong
+	(*Ask)(nil),           // 16: stead.v1.Ask
+	(*LogsAsk)(nil),       // 17: stead.v1.LogsAsk
+	(*ImageLoadAsk)(nil),  // 18: stead.v1.ImageLoadAsk
+	(*ImagesAsk)(nil),     // 19: stead.v1.ImagesAsk
+	(*ExecAsk)(nil),       // 20: stead.v1.ExecAsk
+	(*Sequence)(nil),      // 21: stead.v1.Sequence
+	(*Identity)(nil),      // 22: stead.v1.Identity
+	(*Token)(nil),         // 23: stead.v1.Token
+	(*Size)(nil),          // 24: stead.v1.Size
+	(*Frame)(nil),         // 25: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
 	2,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
-	9,  // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
-	13, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
-	3,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
-	10, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
-	5,  // 5: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
-	6,  // 6: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
-	7,  // 7: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
-	8,  // 8: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
-	11, // 9: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
-	14, // 10: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
-	15, // 11: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
-	3,  // 12: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	20, // 13: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
-	4,  // 14: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	21, // 15: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	22, // 16: stead.v1.Holding.token:type_name -> stead.v1.Token
-	20, // 17: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
-	4,  // 18: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	20, // 19: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
-	12, // 20: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	21, // 21: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	22, // 22: stead.v1.StoredReport.token:type_name -> stead.v1.Token
-	16, // 23: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
-	17, // 24: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
-	18, // 25: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	19, // 26: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	21, // 27: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	21, // 28: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	23, // 29: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	2,  // 30: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 31: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	24, // 32: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	5,  // 33: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	1,  // 34: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	24, // 35: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	33, // [33:36] is the sub-list for method output_type
-	30, // [30:33] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	10, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
+	14, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
+	4,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
+	11, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
+	6,  // 5: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
+	7,  // 6: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
+	8,  // 7: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
+	9,  // 8: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
+	12, // 9: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
+	15, // 10: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
+	16, // 11: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
+	4,  // 12: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
+	21, // 13: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	3,  // 14: stead.v1.Hello.known:type_name -> stead.v1.Known
+	21, // 15: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	5,  // 16: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
+	22, // 17: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	23, // 18: stead.v1.Holding.token:type_name -> stead.v1.Token
+	3,  // 19: stead.v1.Welcome.known:type_name -> stead.v1.Known
+	21, // 20: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	5,  // 21: stead.v1.Wanted.over:type_name -> stead.v1.Holding
+	21, // 22: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	13, // 23: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
+	22, // 24: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	23, // 25: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	3,  // 26: stead.v1.Pong.known:type_name -> stead.v1.Known
+	17, // 27: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
+	18, // 28: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
+	19, // 29: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
+	20, // 30: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	22, // 31: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	22, // 32: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	24, // 33: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	2,  // 34: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 35: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	25, // 36: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	6,  // 37: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	1,  // 38: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	25, // 39: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	37, // [37:40] is the sub-list for method output_type
+	34, // [34:37] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -1715,7 +1852,7 @@ func file_agent_proto_init() {
 		(*ToNode_Pong)(nil),
 		(*ToNode_Ask)(nil),
 	}
-	file_agent_proto_msgTypes[15].OneofWrappers = []any{
+	file_agent_proto_msgTypes[16].OneofWrappers = []any{
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
@@ -1727,7 +1864,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -205,6 +205,86 @@ func (x *InfoResponse) GetRestoreJson() []byte {
 	return nil
 }
 
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_control_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{2}
+}
+
+type BackupPart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupPart) Reset() {
+	*x = BackupPart{}
+	mi := &file_control_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupPart) ProtoMessage() {}
+
+func (x *BackupPart) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
+func (*BackupPart) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BackupPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type RestoreRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Off           []string               `protobuf:"bytes,1,rep,name=off,proto3" json:"off,omitempty"`                      // nodes; none: declare a restore
@@ -215,7 +295,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -227,7 +307,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -240,7 +320,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
+	return file_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RestoreRequest) GetOff() []string {
@@ -267,7 +347,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +359,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +372,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{3}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *File) GetName() string {
@@ -324,7 +404,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -336,7 +416,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -349,7 +429,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApplyRequest) GetFiles() []*File {
@@ -397,7 +477,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -409,7 +489,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -422,7 +502,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApplyResponse) GetApplied() []*Applied {
@@ -456,7 +536,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +548,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +561,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Applied) GetKind() string {
@@ -544,7 +624,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +636,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +649,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetRequest) GetKind() string {
@@ -605,7 +685,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +697,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +710,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Object) GetKind() string {
@@ -674,7 +754,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +766,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +779,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRequest) GetKind() string {
@@ -746,7 +826,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +838,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +851,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListResponse) GetObjects() []*Object {
@@ -793,7 +873,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +885,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +898,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WatchEvent) GetObject() *Object {
@@ -854,7 +934,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +946,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +959,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ScaleRequest) GetNamespace() string {
@@ -921,7 +1001,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1013,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1026,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ScaleResponse) GetBefore() int32 {
@@ -984,7 +1064,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1076,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1089,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteRequest) GetKind() string {
@@ -1049,7 +1129,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1141,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1154,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteResponse) GetEffects() []string {
@@ -1100,7 +1180,7 @@ type ReclaimVolumeRequest struct {
 
 func (x *ReclaimVolumeRequest) Reset() {
 	*x = ReclaimVolumeRequest{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1192,7 @@ func (x *ReclaimVolumeRequest) String() string {
 func (*ReclaimVolumeRequest) ProtoMessage() {}
 
 func (x *ReclaimVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1205,7 @@ func (x *ReclaimVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReclaimVolumeRequest) GetNamespace() string {
@@ -1182,7 +1262,7 @@ type RestoreVolumeRequest struct {
 
 func (x *RestoreVolumeRequest) Reset() {
 	*x = RestoreVolumeRequest{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1274,7 @@ func (x *RestoreVolumeRequest) String() string {
 func (*RestoreVolumeRequest) ProtoMessage() {}
 
 func (x *RestoreVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1287,7 @@ func (x *RestoreVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RestoreVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RestoreVolumeRequest) GetNamespace() string {
@@ -1241,7 +1321,7 @@ type VolumeResponse struct {
 
 func (x *VolumeResponse) Reset() {
 	*x = VolumeResponse{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1333,7 @@ func (x *VolumeResponse) String() string {
 func (*VolumeResponse) ProtoMessage() {}
 
 func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1346,7 @@ func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeResponse.ProtoReflect.Descriptor instead.
 func (*VolumeResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VolumeResponse) GetVolume() string {
@@ -1293,7 +1373,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1385,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1398,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -1344,7 +1424,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1436,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1449,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExplainResponse) GetRows() []*ExplainRow {
@@ -1390,7 +1470,7 @@ type ExplainRow struct {
 
 func (x *ExplainRow) Reset() {
 	*x = ExplainRow{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1482,7 @@ func (x *ExplainRow) String() string {
 func (*ExplainRow) ProtoMessage() {}
 
 func (x *ExplainRow) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1495,7 @@ func (x *ExplainRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRow.ProtoReflect.Descriptor instead.
 func (*ExplainRow) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExplainRow) GetMember() string {
@@ -1455,7 +1535,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1547,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1560,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LogsRequest) GetNamespace() string {
@@ -1549,7 +1629,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1641,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1654,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExecRequest) GetStart() *ExecStart {
@@ -1605,7 +1685,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1697,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1710,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExecStart) GetNamespace() string {
@@ -1685,7 +1765,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1777,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1790,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -1736,7 +1816,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1828,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1841,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -1783,7 +1863,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +1875,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +1888,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -1848,7 +1928,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +1940,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +1953,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -1894,7 +1974,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +1986,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +1999,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UndoRequest) GetNamespace() string {
@@ -1957,7 +2037,7 @@ type EditNodeRequest struct {
 
 func (x *EditNodeRequest) Reset() {
 	*x = EditNodeRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2049,7 @@ func (x *EditNodeRequest) String() string {
 func (*EditNodeRequest) ProtoMessage() {}
 
 func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2062,7 @@ func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
 func (*EditNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EditNodeRequest) GetName() string {
@@ -2037,7 +2117,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2049,7 +2129,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2062,7 +2142,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -2088,7 +2168,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2180,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2193,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2134,7 +2214,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2146,7 +2226,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2159,7 +2239,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2194,7 +2274,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2286,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2299,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2254,7 +2334,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2346,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2359,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2319,7 +2399,11 @@ const file_control_proto_rawDesc = "" +
 	"storeAlarm\x12#\n" +
 	"\rstore_version\x18\f \x01(\tR\fstoreVersion\x12\x18\n" +
 	"\aservers\x18\r \x03(\tR\aservers\x12!\n" +
-	"\frestore_json\x18\x0e \x01(\fR\vrestoreJson\";\n" +
+	"\frestore_json\x18\x0e \x01(\fR\vrestoreJson\"\x0f\n" +
+	"\rBackupRequest\" \n" +
+	"\n" +
+	"BackupPart\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\";\n" +
 	"\x0eRestoreRequest\x12\x10\n" +
 	"\x03off\x18\x01 \x03(\tR\x03off\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"4\n" +
@@ -2476,7 +2560,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\x80\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xbb\n" +
 	"\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
@@ -2492,7 +2576,8 @@ const file_control_proto_rawDesc = "" +
 	"\tFenceNode\x12\x1a.stead.v1.FenceNodeRequest\x1a\x16.stead.v1.EditResponse\x12A\n" +
 	"\n" +
 	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
-	"\aRestore\x12\x18.stead.v1.RestoreRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\aRestore\x12\x18.stead.v1.RestoreRequest\x1a\x16.stead.v1.EditResponse\x129\n" +
+	"\x06Backup\x12\x17.stead.v1.BackupRequest\x1a\x14.stead.v1.BackupPart0\x01\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12I\n" +
 	"\rReclaimVolume\x12\x1e.stead.v1.ReclaimVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12I\n" +
 	"\rRestoreVolume\x12\x1e.stead.v1.RestoreVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12>\n" +
@@ -2514,103 +2599,107 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
-	(*RestoreRequest)(nil),       // 2: stead.v1.RestoreRequest
-	(*File)(nil),                 // 3: stead.v1.File
-	(*ApplyRequest)(nil),         // 4: stead.v1.ApplyRequest
-	(*ApplyResponse)(nil),        // 5: stead.v1.ApplyResponse
-	(*Applied)(nil),              // 6: stead.v1.Applied
-	(*GetRequest)(nil),           // 7: stead.v1.GetRequest
-	(*Object)(nil),               // 8: stead.v1.Object
-	(*ListRequest)(nil),          // 9: stead.v1.ListRequest
-	(*ListResponse)(nil),         // 10: stead.v1.ListResponse
-	(*WatchEvent)(nil),           // 11: stead.v1.WatchEvent
-	(*ScaleRequest)(nil),         // 12: stead.v1.ScaleRequest
-	(*ScaleResponse)(nil),        // 13: stead.v1.ScaleResponse
-	(*DeleteRequest)(nil),        // 14: stead.v1.DeleteRequest
-	(*DeleteResponse)(nil),       // 15: stead.v1.DeleteResponse
-	(*ReclaimVolumeRequest)(nil), // 16: stead.v1.ReclaimVolumeRequest
-	(*RestoreVolumeRequest)(nil), // 17: stead.v1.RestoreVolumeRequest
-	(*VolumeResponse)(nil),       // 18: stead.v1.VolumeResponse
-	(*ExplainRequest)(nil),       // 19: stead.v1.ExplainRequest
-	(*ExplainResponse)(nil),      // 20: stead.v1.ExplainResponse
-	(*ExplainRow)(nil),           // 21: stead.v1.ExplainRow
-	(*LogsRequest)(nil),          // 22: stead.v1.LogsRequest
-	(*ExecRequest)(nil),          // 23: stead.v1.ExecRequest
-	(*ExecStart)(nil),            // 24: stead.v1.ExecStart
-	(*LoadImageRequest)(nil),     // 25: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil),    // 26: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),            // 27: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),        // 28: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),          // 29: stead.v1.UndoRequest
-	(*EditNodeRequest)(nil),      // 30: stead.v1.EditNodeRequest
-	(*FenceNodeRequest)(nil),     // 31: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 32: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 33: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 34: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 35: stead.v1.EditResponse
-	nil,                          // 36: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 37: stead.v1.Frame
-	(*Size)(nil),                 // 38: stead.v1.Size
+	(*BackupRequest)(nil),        // 2: stead.v1.BackupRequest
+	(*BackupPart)(nil),           // 3: stead.v1.BackupPart
+	(*RestoreRequest)(nil),       // 4: stead.v1.RestoreRequest
+	(*File)(nil),                 // 5: stead.v1.File
+	(*ApplyRequest)(nil),         // 6: stead.v1.ApplyRequest
+	(*ApplyResponse)(nil),        // 7: stead.v1.ApplyResponse
+	(*Applied)(nil),              // 8: stead.v1.Applied
+	(*GetRequest)(nil),           // 9: stead.v1.GetRequest
+	(*Object)(nil),               // 10: stead.v1.Object
+	(*ListRequest)(nil),          // 11: stead.v1.ListRequest
+	(*ListResponse)(nil),         // 12: stead.v1.ListResponse
+	(*WatchEvent)(nil),           // 13: stead.v1.WatchEvent
+	(*ScaleRequest)(nil),         // 14: stead.v1.ScaleRequest
+	(*ScaleResponse)(nil),        // 15: stead.v1.ScaleResponse
+	(*DeleteRequest)(nil),        // 16: stead.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 17: stead.v1.DeleteResponse
+	(*ReclaimVolumeRequest)(nil), // 18: stead.v1.ReclaimVolumeRequest
+	(*RestoreVolumeRequest)(nil), // 19: stead.v1.RestoreVolumeRequest
+	(*VolumeResponse)(nil),       // 20: stead.v1.VolumeResponse
+	(*ExplainRequest)(nil),       // 21: stead.v1.ExplainRequest
+	(*ExplainResponse)(nil),      // 22: stead.v1.ExplainResponse
+	(*ExplainRow)(nil),           // 23: stead.v1.ExplainRow
+	(*LogsRequest)(nil),          // 24: stead.v1.LogsRequest
+	(*ExecRequest)(nil),          // 25: stead.v1.ExecRequest
+	(*ExecStart)(nil),            // 26: stead.v1.ExecStart
+	(*LoadImageRequest)(nil),     // 27: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil),    // 28: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),            // 29: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),        // 30: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),          // 31: stead.v1.UndoRequest
+	(*EditNodeRequest)(nil),      // 32: stead.v1.EditNodeRequest
+	(*FenceNodeRequest)(nil),     // 33: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 34: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 35: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 36: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 37: stead.v1.EditResponse
+	nil,                          // 38: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 39: stead.v1.Frame
+	(*Size)(nil),                 // 40: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
-	3,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
-	6,  // 1: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
-	8,  // 2: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
-	8,  // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
-	21, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
-	24, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	37, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	38, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
-	27, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	36, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
+	8,  // 1: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
+	10, // 2: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
+	10, // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
+	23, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
+	26, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
+	39, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	40, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	29, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	38, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
 	0,  // 10: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	4,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	7,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	9,  // 13: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	9,  // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	12, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	29, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	33, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	34, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	30, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	31, // 20: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	32, // 21: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	2,  // 22: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	14, // 23: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	16, // 24: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	17, // 25: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	19, // 26: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	22, // 27: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	23, // 28: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	25, // 29: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	28, // 30: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 31: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	5,  // 32: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	8,  // 33: stead.v1.Control.Get:output_type -> stead.v1.Object
-	10, // 34: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	11, // 35: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	13, // 36: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	35, // 37: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	35, // 38: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	35, // 39: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	35, // 40: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	35, // 41: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	35, // 42: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	35, // 43: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	15, // 44: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	18, // 45: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	18, // 46: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	20, // 47: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	37, // 48: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	37, // 49: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	26, // 50: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	26, // 51: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	31, // [31:52] is the sub-list for method output_type
-	10, // [10:31] is the sub-list for method input_type
+	6,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	9,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	11, // 13: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	11, // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	14, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	31, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	35, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	36, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	32, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	33, // 20: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	34, // 21: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 22: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	2,  // 23: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	16, // 24: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	18, // 25: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	19, // 26: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	21, // 27: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	24, // 28: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	25, // 29: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	27, // 30: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	30, // 31: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 32: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	7,  // 33: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	10, // 34: stead.v1.Control.Get:output_type -> stead.v1.Object
+	12, // 35: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	13, // 36: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	15, // 37: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	37, // 38: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	37, // 39: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	37, // 40: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	37, // 41: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	37, // 42: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	37, // 43: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	37, // 44: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	3,  // 45: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	17, // 46: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	20, // 47: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	20, // 48: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	22, // 49: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	39, // 50: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	39, // 51: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	28, // 52: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	28, // 53: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	32, // [32:54] is the sub-list for method output_type
+	10, // [10:32] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -2622,16 +2711,16 @@ func file_control_proto_init() {
 		return
 	}
 	file_types_proto_init()
-	file_control_proto_msgTypes[12].OneofWrappers = []any{}
-	file_control_proto_msgTypes[16].OneofWrappers = []any{}
-	file_control_proto_msgTypes[30].OneofWrappers = []any{}
+	file_control_proto_msgTypes[14].OneofWrappers = []any{}
+	file_control_proto_msgTypes[18].OneofWrappers = []any{}
+	file_control_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,7 @@ const (
 	Control_FenceNode_FullMethodName     = "/stead.v1.Control/FenceNode"
 	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
 	Control_Restore_FullMethodName       = "/stead.v1.Control/Restore"
+	Control_Backup_FullMethodName        = "/stead.v1.Control/Backup"
 	Control_Delete_FullMethodName        = "/stead.v1.Control/Delete"
 	Control_ReclaimVolume_FullMethodName = "/stead.v1.Control/ReclaimVolume"
 	Control_RestoreVolume_FullMethodName = "/stead.v1.Control/RestoreVolume"
@@ -88,6 +89,9 @@ type ControlClient interface {
 	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
 	// something changed meanwhile.
 	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// Backup sends all that the embedded store holds at one moment, as 'etcdctl snapshot save'
+	// writes it. Codes: FAILED_PRECONDITION the store is an external etcd.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
@@ -261,6 +265,25 @@ func (c *controlClient) Restore(ctx context.Context, in *RestoreRequest, opts ..
 	return out, nil
 }
 
+func (c *controlClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[1], Control_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupPart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_BackupClient = grpc.ServerStreamingClient[BackupPart]
+
 func (c *controlClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteResponse)
@@ -303,7 +326,7 @@ func (c *controlClient) Explain(ctx context.Context, in *ExplainRequest, opts ..
 
 func (c *controlClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Frame], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[1], Control_Logs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[2], Control_Logs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +345,7 @@ type Control_LogsClient = grpc.ServerStreamingClient[Frame]
 
 func (c *controlClient) Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, Frame], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[2], Control_Exec_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[3], Control_Exec_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +358,7 @@ type Control_ExecClient = grpc.BidiStreamingClient[ExecRequest, Frame]
 
 func (c *controlClient) LoadImage(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[LoadImageRequest, LoadImageResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[3], Control_LoadImage_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[4], Control_LoadImage_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -402,6 +425,9 @@ type ControlServer interface {
 	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
 	// something changed meanwhile.
 	Restore(context.Context, *RestoreRequest) (*EditResponse, error)
+	// Backup sends all that the embedded store holds at one moment, as 'etcdctl snapshot save'
+	// writes it. Codes: FAILED_PRECONDITION the store is an external etcd.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// ReclaimVolume asks for a kept volume to be given up, which nobody uses nor will. With
@@ -474,6 +500,9 @@ func (UnimplementedControlServer) RemoveNode(context.Context, *RemoveNodeRequest
 }
 func (UnimplementedControlServer) Restore(context.Context, *RestoreRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restore not implemented")
+}
+func (UnimplementedControlServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedControlServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -747,6 +776,17 @@ func _Control_Restore_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ControlServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupPart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_BackupServer = grpc.ServerStreamingServer[BackupPart]
+
 func _Control_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -942,6 +982,11 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _Control_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Backup",
+			Handler:       _Control_Backup_Handler,
 			ServerStreams: true,
 		},
 		{

@@ -73,6 +73,7 @@ var allowed = map[string]role{
 	proto.Control_FenceNode_FullMethodName:     anAdmin | root,
 	proto.Control_RemoveNode_FullMethodName:    anAdmin | root,
 	proto.Control_Restore_FullMethodName:       anAdmin | root,
+	proto.Control_Backup_FullMethodName:        anAdmin | root,
 	proto.Control_Delete_FullMethodName:        anAdmin | root,
 	proto.Control_ReclaimVolume_FullMethodName: anAdmin | root,
 	proto.Control_RestoreVolume_FullMethodName: anAdmin | root,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -35,6 +36,9 @@ type Config struct {
 	// embedded, or its endpoints.
 	Store     store.Store
 	StoreName string
+	// Backup writes all that the store holds at one moment, as etcdembed.Embedded.Backup
+	// does; nil: the store is an external one, and backed up there.
+	Backup func(context.Context, io.Writer) error
 	// Name of this server: who leads, who holds a session. Unique in the cluster.
 	Name    string
 	Version string
@@ -162,7 +166,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, memory: known, reserve: reserve, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
 	decide := engine.Config{
 		Store: cfg.Store, World: s.world, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
-		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Logger: cfg.Logger,
+		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Logger: cfg.Logger,
 	}
 	if cfg.FenceCommand != "" {
 		decide.Beside = s.fence
@@ -314,14 +318,14 @@ func (s *Server) apis(key *seal.Key, authority *auth.Authority) (*dispatch.Serve
 	d, err := dispatch.New(dispatch.Config{
 		Store: s.cfg.Store, World: s.world, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
-		Addresses: s.addresses, Reach: reach(authority),
+		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	c, err := control.New(control.Config{
 		Store: s.cfg.Store, World: s.world, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
-		Classes: s.cfg.Classes,
+		Classes: s.cfg.Classes, Backup: s.cfg.Backup,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
 			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(),

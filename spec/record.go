@@ -341,6 +341,9 @@ type NodeFacts struct {
 	Epoch int64 `json:"epoch,omitempty"`
 	// Strays are lives the node runs and the store does not know.
 	Strays []Stray `json:"strays,omitempty"`
+	// Known is what the node knew of the store when it last said hello, if that was more
+	// than the store itself: the evidence for a hold.
+	Known *Known `json:"known,omitempty"`
 }
 
 // Address is the host's own address; invalid: it says none. f may be nil.

@@ -113,7 +113,7 @@ Try it on one machine:
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
-		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), restoreCommand(c), statusCommand(c), versionCommand(c),
+		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c), statusCommand(c), versionCommand(c),
 		tokenCommand(c), clientCommand(c),
 	)
 	root.SetHelpCommand(helpCommand())

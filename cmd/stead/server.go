@@ -19,6 +19,9 @@ import (
 	"github.com/stead-project/stead/server/fencer"
 )
 
+// defaultDataDir is a server's own directory.
+const defaultDataDir = "/var/lib/stead/server"
+
 // serverOptions place a server; flags mirror the fields.
 type serverOptions struct {
 	DataDir    string // store and key
@@ -83,7 +86,7 @@ func serverCommand() *cobra.Command {
 			return runServer(cmd.Context(), o, log)
 		},
 	}
-	cmd.Flags().StringVar(&o.DataDir, "data-dir", "/var/lib/stead/server", "directory of the embedded store and of the key of Secrets")
+	cmd.Flags().StringVar(&o.DataDir, "data-dir", defaultDataDir, "directory of the embedded store and of the key of Secrets")
 	o.flags(cmd.Flags())
 	logFlag(cmd.Flags(), &level)
 	return cmd
@@ -108,11 +111,18 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 		}
 	}()
 	config.Store = opened.Store
+	if opened.embedded != nil {
+		config.Backup = opened.embedded.Backup
+		if from := opened.embedded.UnpackedFrom(); from != "" && config.Hold == "" {
+			config.Hold = "it was unpacked from the backup " + from
+		}
+	}
 	s, err := server.New(config)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return opened.noted(ctx, s.Serving()) })
 	group.Go(func() error { return opened.watch(ctx, log) })
 	group.Go(func() error { return s.Run(ctx) })
 	return group.Wait()

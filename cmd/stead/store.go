@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -70,7 +69,7 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		return &openedStore{Store: s}, nil
 	}
 	e, err := etcdembed.Start(ctx, etcdembed.Config{
-		Dir: filepath.Join(dir, "etcd"), Name: "stead", Logger: log, QuotaBytes: o.QuotaBytes,
+		Dir: embeddedDir(dir), Name: "stead", Logger: log, QuotaBytes: o.QuotaBytes,
 	})
 	if err != nil {
 		return nil, err
@@ -176,6 +175,19 @@ func (s *openedStore) watch(ctx context.Context, log *slog.Logger) error {
 		return nil
 	case err := <-s.embedded.Err():
 		return fmt.Errorf("embedded etcd ended: %w", err)
+	}
+}
+
+// noted forgets that an embedded store was unpacked, once the server holds it for that.
+func (s *openedStore) noted(ctx context.Context, held <-chan struct{}) error {
+	if s.embedded == nil || s.embedded.UnpackedFrom() == "" {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-held:
+		return s.embedded.Forget()
 	}
 }
 

@@ -43,6 +43,19 @@ func ToSequence(p *proto.Sequence) spec.Sequence {
 	return spec.Sequence{Epoch: p.GetEpoch(), Rev: p.GetRev()}
 }
 
+// Known converts to the wire; nodes and Stead's cluster id are left out.
+func Known(k spec.Known) *proto.Known {
+	return &proto.Known{Origin: k.Origin, Term: k.Term, At: Sequence(k.At), Link: k.Link.Number, Nonce: k.Link.Nonce}
+}
+
+// ToKnown converts from the wire; nil knows nothing.
+func ToKnown(p *proto.Known) spec.Known {
+	return spec.Known{
+		Origin: p.GetOrigin(), Term: p.GetTerm(), At: ToSequence(p.GetAt()),
+		Link: spec.Link{Number: p.GetLink(), Nonce: p.GetNonce()},
+	}
+}
+
 // Documents marshals each item to JSON.
 func Documents[T any](items []T) ([][]byte, error) {
 	out := make([][]byte, 0, len(items))

@@ -7,6 +7,7 @@ package control
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
 
@@ -40,6 +41,8 @@ type Config struct {
 	Key *seal.Key
 	// Classes maps storage classes of manifests to those of nodes.
 	Classes map[string]string
+	// Backup writes all that the store holds; nil: it is an external one.
+	Backup func(context.Context, io.Writer) error
 	// About is told by Info; Leader, Epoch and StoreBytes are filled in there.
 	About  *proto.InfoResponse
 	Logger *slog.Logger

@@ -196,6 +196,9 @@ func highestEpoch(v world.View) int64 {
 			continue
 		}
 		epoch = max(epoch, n.Facts.Epoch)
+		if k := n.Facts.Known; k != nil {
+			epoch = max(epoch, k.At.Epoch)
+		}
 		for _, stray := range n.Facts.Strays {
 			epoch = max(epoch, stray.Token.Epoch)
 		}

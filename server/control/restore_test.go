@@ -144,6 +144,10 @@ func TestAnEpochIsHigherThanAllThatWereNamed(t *testing.T) {
 		"by a count":             func(r *rig) { r.record(store.CountKey, spec.Count{Epoch: 9}) },
 		"by a server":            func(r *rig) { r.remembers("s2", 9) },
 		"by the hello of a node": func(r *rig) { r.host("a", 9, false) },
+		"by what a node heard": func(r *rig) {
+			r.host("a", 1, false)
+			r.record(store.FactsKey("a"), spec.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Known: &spec.Known{At: spec.Sequence{Epoch: 9}}})
+		},
 		"by a life that runs": func(r *rig) {
 			r.host("a", 1, false)
 			r.record(store.FactsKey("a"), spec.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Strays: []spec.Stray{{Token: spec.Token{Epoch: 9, Number: 1}}}})

@@ -143,12 +143,18 @@ func (c *committer) round(ctx context.Context) (left []unit) {
 		return nil // ctx ended
 	}
 	var units []unit
+	held := false
 	c.world.Look(func(v world.View) {
+		held = v.Hold() != nil
 		for se, reports := range pending {
 			for l, r := range reports {
 				m, rev := v.Member(l.ID)
 				if m == nil && rev != 0 {
 					continue // unreadable: what it proves must not be answered
+				}
+				if held {
+					units = append(units, unit{se: se, report: r})
+					continue
 				}
 				last, _ := v.Report(l.ID)
 				if u, ok := c.decide(unit{se, r, rev}, m, last, minReady(v, l.ID)); ok {
@@ -157,6 +163,9 @@ func (c *committer) round(ctx context.Context) (left []unit) {
 			}
 		}
 	})
+	if held {
+		return units // by a store that may be wrong none is judged
+	}
 	slices.SortFunc(units, func(a, b unit) int { // in one order, so that a simulation can be repeated
 		return cmp.Or(cmp.Compare(a.se.node, b.se.node), compareLives(a.life(), b.life()))
 	})

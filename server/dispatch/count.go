@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -45,3 +46,16 @@ func (t *threshold) openCount() (*spec.Count, error) {
 // heardOf moves the key that every transaction compares which relies on it that no node
 // runs a life that the store does not know.
 func heardOf(node spec.NodeName) store.Op { return store.Put(store.HellosKey, []byte(node)) }
+
+// counting: a restore waits for nodes (SAFETY S8). Until it is complete a node is told of
+// the lives that it has, and of nothing that would begin, end or be given up.
+func counting(v world.View) bool {
+	count, _ := v.Count()
+	return count.Open(v.Epoch())
+}
+
+// mayLiveElsewhere: to order m, which its node has not begun, could begin a second life. A
+// store that went back may have a life that was ordered and never begun, and replaced since.
+func mayLiveElsewhere(v world.View, m *spec.Member) bool {
+	return counting(v) || len(v.Strays(m.ID)) > 0
+}

@@ -21,7 +21,7 @@ func (r *rig) joined(h hello) (*node, store.Rev) {
 func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 	r := newRig(t)
 	stray := life{ID: ident(7), Token: token(9)}
-	n, first := r.joined(n1)
+	_, first := r.joined(n1)
 	if first == 0 {
 		t.Fatal("a node joined, and the key hellos was not written")
 	}
@@ -87,5 +87,57 @@ func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
 		if _, there := r.get(store.NodeKey("n1")); (err == nil) != done || there == done {
 			t.Errorf("count done %v: %v, and the node is there: %v", done, err, there)
 		}
+	}
+}
+
+// The backup was made between the order to begin a life and its begin; who knows what took
+// its place since.
+func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T) {
+	held := n1
+	held.holds = []life{{ID: ident(0), Token: token(10)}}
+	open := spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n2", UID: "uid2"}}}
+	elsewhere := spec.NodeFacts{Name: "n2", UID: "uid2", Epoch: 1, Strays: []spec.Stray{{ID: ident(0), Token: token(11)}}}
+	for name, c := range map[string]struct {
+		key          string
+		record, then any
+		hello        hello
+		now          int // lives that are told at once
+	}{
+		"while the count is open":                           {store.CountKey, open, spec.Count{Epoch: 1, Done: true}, n1, 0},
+		"but what the node has begun goes on being told":    {store.CountKey, open, nil, held, 1},
+		"while another node runs a life of it":              {store.FactsKey("n2"), elsewhere, spec.NodeFacts{Name: "n2", UID: "uid2", Epoch: 1}, n1, 0},
+		"but not what the node has begun, whoever else did": {store.FactsKey("n2"), elsewhere, nil, held, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.begin()
+			r.record(c.key, c.record)
+			n := r.connect(c.hello)
+			if got := n.lives(n.wanted()); len(got) != c.now {
+				t.Errorf("got %v, want %d", got, c.now)
+			}
+			if c.then == nil {
+				return
+			}
+			r.record(c.key, c.then)
+			if got := n.lives(n.wanted()); len(got) != 1 || got[0].Member.Token != token(10) {
+				t.Errorf("afterwards: got %v, want the life", got)
+			}
+		})
+	}
+}
+
+func TestNoVolumeIsOrderedAwayWhileTheCountIsOpen(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	r.record(store.VolumeKey(ident(9), "data"), spec.Volume{ID: ident(9), Claim: "data", UID: "v9", Node: "n1", Fate: spec.FateReclaiming})
+	r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n2", UID: "uid2"}}})
+	n := r.connect(n1)
+	if w := n.wanted(); len(w.GetVolumesJson()) != 0 || len(w.GetOver()) != 0 {
+		t.Errorf("it was told %v", w)
+	}
+	r.record(store.CountKey, spec.Count{Epoch: 1, Done: true})
+	if w := n.wanted(); len(w.GetVolumesJson()) != 1 {
+		t.Errorf("afterwards it was told %v", w)
 	}
 }

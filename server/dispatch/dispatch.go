@@ -35,6 +35,9 @@ type Config struct {
 	// them; nil: not at all.
 	Addresses []string
 	Reach     Reach
+	// Known is what this server knows of the store by now, without nodes. nil: nothing, and
+	// nodes are judged by epochs, revisions and the chain alone.
+	Known func() spec.Known
 	// AnswerTime is how long Broker waits for a node. Zero: 10s.
 	AnswerTime time.Duration
 	Logger     *slog.Logger
@@ -80,12 +83,15 @@ func New(cfg Config) (*Server, error) {
 	if cfg.AnswerTime == 0 {
 		cfg.AnswerTime = DefaultAnswerTime
 	}
+	if cfg.Known == nil {
+		cfg.Known = func() spec.Known { return spec.Known{} }
+	}
 	if cfg.TTL < time.Second {
 		return nil, errors.New("make dispatch: a session of under 1s cannot be kept")
 	}
 	s := &Server{
 		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.World), pictures: newPublisher(cfg.World, cfg.Domain),
-		pings: newPinger(cfg.Store, cfg.TTL), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
+		pings: newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
 	s.reports = newCommitter(cfg.Store, cfg.World, s.writes, s.refusals, cfg.Logger)

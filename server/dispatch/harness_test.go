@@ -206,6 +206,7 @@ type node struct {
 type hello struct {
 	node, uid, boot, cluster string
 	newest                   spec.Sequence
+	known                    spec.Known
 	holds                    []life
 }
 
@@ -222,7 +223,7 @@ func (r *rig) connect(h hello) *node {
 	r.t.Cleanup(cancel)
 	facts, _ := json.Marshal(spec.NodeFacts{CPUMillis: 2000})
 	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
-		Newest: wire.Sequence(h.newest), Inventory: &proto.Inventory{}}
+		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}}
 	for _, l := range h.holds {
 		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 	}

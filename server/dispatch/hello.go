@@ -26,13 +26,16 @@ type guest struct {
 	cluster string
 	facts   spec.NodeFacts
 	holding map[life]bool
-	newest  spec.Sequence
+	known   spec.Known // the highest that it heard, from any message
+	resumed bool       // see spec.Session
+	gap     string     // why the store is not the continuation of what it knows; "": it is
 }
 
 func readHello(h *proto.Hello) (guest, error) {
 	g := guest{
 		seat: seat{spec.NodeName(h.GetNode()), spec.UID(h.GetUid())}, boot: spec.BootID(h.GetBoot()),
-		cluster: h.GetCluster(), newest: wire.ToSequence(h.GetNewest()), holding: holdings(h.GetInventory()),
+		cluster: h.GetCluster(), holding: holdings(h.GetInventory()),
+		known: wire.ToKnown(h.GetKnown()).Add(spec.Known{At: wire.ToSequence(h.GetNewest())}),
 	}
 	if g.node == "" || g.uid == "" || g.boot == "" {
 		return g, status.Error(codes.InvalidArgument, "hello names no node, uid or boot")
@@ -60,6 +63,7 @@ type threshold struct {
 	rev     store.Rev
 	epoch   int64
 	cluster string
+	chain   spec.Chain
 	keys    map[string]store.KV
 	node    *spec.Node    // nil: never joined
 	session *spec.Session // nil: none lives
@@ -71,7 +75,7 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	t.rev, t.keys, err = s.Get(ctx, store.ClusterKey, store.EpochKey, store.NodeKey(node), store.SessionKey(node),
-		store.FactsKey(node), store.FenceKey(node), store.HoldKey, store.CountKey)
+		store.FactsKey(node), store.FenceKey(node), store.HoldKey, store.CountKey, store.ContinuityKey)
 	if err != nil {
 		return t, storeError("read node", err)
 	}
@@ -80,6 +84,9 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 		return t, status.Error(codes.Unavailable, "the store has no cluster yet")
 	}
 	t.hold = store.HoldIn(t.keys)
+	if chain, err := decodeIf[spec.Chain](t.keys, store.ContinuityKey); err == nil && chain != nil {
+		t.chain = *chain
+	}
 	if kv, ok := t.keys[store.NodeKey(node)]; ok {
 		n, err := store.Decode[spec.Node](kv)
 		if err != nil {
@@ -97,17 +104,13 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 	return t, nil
 }
 
-// admit tells why g may not have a session, or nil (SAFETY S8, S9).
+// admit tells why g may not have a session, or nil (SAFETY S9). One that knows more of the
+// store than the store itself may: what it runs is needed most (see gap).
 func admit(g guest, t threshold) error {
-	now := spec.Sequence{Epoch: t.epoch, Rev: int64(t.rev)}
 	switch {
 	case g.cluster != "" && g.cluster != t.cluster:
 		return status.Errorf(codes.FailedPrecondition,
 			"node %s belongs to cluster %s, this is cluster %s", g.node, g.cluster, t.cluster)
-	case g.newest.Compare(now) > 0:
-		return status.Errorf(codes.FailedPrecondition,
-			"node %s was told more than this store knows (%v, store is at %v): it is of another time or place",
-			g.node, g.newest, now)
 	case t.node != nil && t.node.UID != g.uid:
 		return status.Errorf(codes.AlreadyExists,
 			"the name %s belongs to another machine (uid %s); give this one another name", g.node, t.node.UID)
@@ -144,10 +147,12 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 		return nil, nil, err
 	}
 	g.facts.Epoch = t.epoch
+	if g.gap = s.gap(g, t); g.gap != "" {
+		g.facts.Known = &g.known
+	}
 	var other spec.NodeName
-	resumed := t.session != nil
 	s.cfg.World.Look(func(v world.View) {
-		other, resumed = alias(v, g), resumed || !plan.MostHeard(v.Nodes())
+		other, g.resumed = alias(v, g), t.session != nil || !plan.MostHeard(v.Nodes())
 		g.facts.Strays = strays(v, g.seat, g.holding)
 	})
 	if other != "" {
@@ -157,12 +162,15 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	if err := s.afford(g); err != nil {
 		return nil, nil, err
 	}
-	se, err := s.enter(ctx, g, t, resumed)
+	se, err := s.enter(ctx, g, t)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.writes.spend(g.node, len(store.Encode(g.facts)))
-	return se, s.welcome(t, se.id), nil
+	if g.gap != "" {
+		s.cfg.Logger.Error("store held", "node", g.node, "err", g.gap)
+	}
+	return se, s.welcome(t, se.id, g.gap != "" || t.hold != nil), nil
 }
 
 // afford refuses a node that has had more written than it may, or whose strays are more
@@ -181,11 +189,15 @@ func (s *Server) afford(g guest) error {
 	return status.Errorf(codes.ResourceExhausted, "node %s: %s", g.node, why)
 }
 
-func (s *Server) welcome(t threshold, session spec.SessionID) *proto.Welcome {
-	return &proto.Welcome{
+func (s *Server) welcome(t threshold, session spec.SessionID, held bool) *proto.Welcome {
+	w := &proto.Welcome{
 		Cluster: t.cluster, Session: int64(session), TtlMillis: s.cfg.TTL.Milliseconds(),
-		Domain: s.cfg.Domain, Epoch: t.epoch, Server: s.cfg.Name, Cidr: s.cfg.CIDR,
+		Domain: s.cfg.Domain, Epoch: t.epoch, Server: s.cfg.Name, Cidr: s.cfg.CIDR, Held: held,
 	}
+	if !held {
+		w.Known = wire.Known(s.cfg.Known())
+	}
+	return w
 }
 
 // Join implements proto.NodesServer: it judges a hello as Session does and writes nothing.
@@ -201,19 +213,19 @@ func (s *Server) Join(ctx context.Context, h *proto.Hello) (*proto.Welcome, erro
 	if err := admit(g, t); err != nil {
 		return nil, err
 	}
-	return s.welcome(t, 0), nil
+	return s.welcome(t, 0, t.hold != nil), nil
 }
 
-// enter writes what a session is, guarded by all that admit has looked at. resumed: see
-// spec.Session.
-func (s *Server) enter(ctx context.Context, g guest, t threshold, resumed bool) (*session, error) {
+// enter writes what a session is, guarded by all that admit has looked at. With a gap it
+// holds the store.
+func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, error) {
 	wait, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	lease, err := s.cfg.Store.Grant(wait, s.cfg.TTL)
 	if err != nil {
 		return s.goOn(ctx, g, t, storeError("grant session", err), errors.Is(err, store.ErrNoSpace))
 	}
-	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: resumed}
+	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: g.resumed}
 	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
 	txn := store.Txn{
 		If: []store.Guard{
@@ -235,6 +247,9 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold, resumed bool) 
 	}
 	if err := g.tellCount(t, &txn); err != nil {
 		return nil, err
+	}
+	if g.gap != "" && t.hold == nil {
+		g.hold(g.gap, &txn)
 	}
 	rev, err := s.cfg.Store.Commit(wait, txn)
 	if err == nil {

@@ -19,11 +19,23 @@ type life = spec.Stray
 const maxAsks = 64
 
 // pong answers a ping. read is the revision of the linearizable read that the answer
-// rests on: a node that was told all up to it is up to date as of the ping.
+// rests on: a node that was told all up to it is up to date as of the ping. known is at
+// least as new; held: that read has shown a hold.
 type pong struct {
 	id    int64
 	read  store.Rev
 	since time.Time
+	known spec.Known
+	held  bool
+}
+
+// message is the pong on the wire. While the store is held the node learns nothing of it.
+func (p pong) message(current bool) *proto.Pong {
+	m := &proto.Pong{Id: p.id, Current: current, Held: p.held}
+	if !p.held {
+		m.Known = wire.Known(p.known)
+	}
+	return m
 }
 
 // pongTime is how long a pong waits for what is to be told before it.
@@ -52,9 +64,10 @@ func (o *outbox) ring() {
 	}
 }
 
-func (o *outbox) addPong(id int64, read store.Rev) {
+func (o *outbox) addPong(p pong) {
+	p.since = time.Now()
 	o.mu.Lock()
-	o.pong = pong{id, read, time.Now()}
+	o.pong = p
 	o.mu.Unlock()
 	o.ring()
 }
@@ -103,7 +116,7 @@ func (o *outbox) take(told store.Rev) (out []*proto.ToNode, again time.Duration)
 	if o.pong.id != 0 && o.listed {
 		current := told >= o.pong.read
 		if again = pongTime - time.Since(o.pong.since); current || again <= 0 {
-			out = append(out, &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: &proto.Pong{Id: o.pong.id, Current: current}}})
+			out = append(out, &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: o.pong.message(current)}})
 			o.pong, again = pong{}, 0
 		}
 	}

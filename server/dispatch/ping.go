@@ -21,6 +21,7 @@ const renewals = 16
 // so each read was begun after the pings it answers arrived (SAFETY S5).
 type pinger struct {
 	store store.Store
+	known func() spec.Known
 	limit time.Duration // of one round
 	wake  chan struct{}
 
@@ -28,8 +29,8 @@ type pinger struct {
 	waiting map[*session]int64 // newest ping of each
 }
 
-func newPinger(s store.Store, ttl time.Duration) *pinger {
-	return &pinger{store: s, limit: min(ttl/3, storeTime), wake: make(chan struct{}, 1), waiting: map[*session]int64{}}
+func newPinger(s store.Store, ttl time.Duration, known func() spec.Known) *pinger {
+	return &pinger{store: s, known: known, limit: min(ttl/3, storeTime), wake: make(chan struct{}, 1), waiting: map[*session]int64{}}
 }
 
 // add asks for an answer to a ping; an older one of the session needs none then.
@@ -74,18 +75,21 @@ func (p *pinger) round(ctx context.Context, pings map[*session]int64) {
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
 	renewed := p.renew(ctx, pings)
-	for part := range slices.Chunk(renewed, store.MaxOps) {
+	for part := range slices.Chunk(renewed, store.MaxOps-1) {
 		keys := make([]string, len(part))
 		for i, se := range part {
 			keys[i] = store.SessionKey(se.node)
 		}
-		rev, kvs, err := p.store.Get(ctx, keys...)
+		rev, kvs, err := p.store.Get(ctx, append(keys, store.HoldKey)...)
 		if err != nil {
 			return // no evidence, no pong
 		}
+		pong := pong{read: rev, known: p.known()}
+		_, pong.held = kvs[store.HoldKey]
 		for i, se := range part {
 			if kv, ok := kvs[keys[i]]; ok && se.owns(kv) {
-				se.out.addPong(pings[se], rev)
+				pong.id = pings[se]
+				se.out.addPong(pong)
 			} else {
 				se.cancel(errOver)
 			}

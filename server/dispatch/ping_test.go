@@ -118,7 +118,7 @@ func TestANodeThatDoesNotPingLosesItsSession(t *testing.T) {
 // guarded life that it was told of before, and that runs elsewhere by now.
 func TestNoPongComesBeforeTheFirstList(t *testing.T) {
 	o := newOutbox()
-	o.addPong(7, 5)
+	o.addPong(pong{id: 7, read: 5})
 	o.hurry()
 	if out, _ := o.take(5); len(out) > 0 {
 		t.Fatalf("before anything was told: %v", out)

@@ -21,11 +21,14 @@ import (
 // tell sends what differs from t, or everything; again asks to be called once
 // more after a while.
 func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (again bool, err error) {
-	aliens, err := se.tellWanted(stream, t, all)
+	aliens, held, err := se.tellWanted(stream, t, all)
 	if err != nil {
 		return false, err
 	}
 	se.out.begin()
+	if held {
+		return se.putStrays(aliens)
+	}
 	if err := se.tellPictures(stream, t, all); err != nil {
 		return false, err
 	}
@@ -40,8 +43,9 @@ func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (ag
 	return again || strays, err
 }
 
-// tellWanted sends the lives that differ, and returns the node's strays.
-func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all bool) (aliens []spec.Stray, err error) {
+// tellWanted sends the lives that differ, and returns the node's strays. While the store is
+// held nothing is told: an order of before may begin a life that has been replaced since.
+func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all bool) (aliens []spec.Stray, held bool, err error) {
 	var (
 		seq     spec.Sequence
 		lives   []spec.Life
@@ -54,18 +58,24 @@ func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all boo
 		seq = sequence(v)
 		_, rev := v.Session(se.node)
 		mine = rev == se.rev && seq.Epoch == se.epoch
-		lives = t.nextLives(v, se.seat, se.server.cfg.Domain)
+		aliens = strays(v, se.seat, holding)
+		if held = v.Hold() != nil; held {
+			return
+		}
+		lives = t.nextLives(v, se.seat, holding, se.server.cfg.Domain)
+		if counting(v) {
+			return
+		}
 		ended = t.nextOver(v, se.seat, holding)
 		orders = t.nextOrders(v, se.seat)
-		aliens = strays(v, se.seat, holding)
 	})
 	if !mine {
-		return nil, errOver
+		return nil, false, errOver
 	}
-	if all || len(lives)+len(ended)+len(orders) > 0 {
-		return aliens, se.sendWanted(stream, seq, all, lives, ended, orders)
+	if !held && (all || len(lives)+len(ended)+len(orders) > 0) {
+		return aliens, false, se.sendWanted(stream, seq, all, lives, ended, orders)
 	}
-	return aliens, nil
+	return aliens, held, nil
 }
 
 func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []spec.Life, ended []life, orders []spec.VolumeOrder) error {

@@ -84,13 +84,16 @@ func (t *told) nextHistories(v world.View, at seat) []spec.History {
 // nextLives returns the lives at the seat that differ from what was told, in order,
 // and takes them as told. A record that went away is forgotten and not told:
 // absence is no order (SAFETY S2).
-func (t *told) nextLives(v world.View, at seat, domain string) []spec.Life {
+func (t *told) nextLives(v world.View, at seat, holds map[life]bool, domain string) []spec.Life {
 	var out []spec.Life
 	present := map[spec.Identity]bool{}
 	for _, id := range v.MembersOn(at.node) {
 		m, rev := v.Member(id)
 		if m == nil || !at.holds(m) {
 			continue // it lives on the machine that had the name before
+		}
+		if !holds[life{ID: id, Token: m.Token}] && mayLiveElsewhere(v, m) {
+			continue // told when that is over
 		}
 		present[id] = true
 		set, _ := v.Set(id.Ref())

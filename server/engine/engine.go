@@ -38,6 +38,10 @@ type Config struct {
 	// it (SAFETY S17), counted by this leader from when it first saw it freed.
 	// Default and, outside of tests, least: 10m.
 	Quarantine time.Duration
+	// Cold is how long at most after its beginning this engine, if it leads, waits for nodes
+	// that have not said hello to a server since, before it decides anything: the length of
+	// their sessions. 0: it does not wait.
+	Cold time.Duration
 	// StatusDelay gathers changes of a set's status that ride with no action.
 	// Default 100ms; large sets wait longer, up to ten times.
 	StatusDelay time.Duration
@@ -59,6 +63,7 @@ type Engine struct {
 	meter    meter
 	silences silences
 	fencing  fencing
+	cold     cold
 }
 
 // New checks cfg and starts nothing.
@@ -100,6 +105,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := e.cfg.World.Wait(ctx, 1); err != nil {
+		return nil // ctx ended
+	}
+	e.cfg.World.Look(func(v world.View) { e.cold.begin(v, e.cfg.Now()) })
 	group.Go(func() { e.listen(ctx) })
 	return store.NewCandidate(e.cfg.Store, e.cfg.ID, e.cfg.LeaseTTL, e.log).Run(ctx, e.lead)
 }
@@ -119,6 +128,9 @@ func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
 		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, e.cfg.Now().UTC()
 		w.Nodes = e.nodes(v, w.Nodes, e.cfg.Now())
 		w.Free = newPool(e.cfg).free(v, missing(w), w.Now)
+		if leader, _ := v.Leader(); leader == e.cfg.ID {
+			w.Awaited, w.AwaitFor = e.cold.awaited(v, e.cfg.Now(), e.cfg.Cold)
+		}
 		p = e.cfg.Next(w)
 	})
 	return p, found

@@ -54,17 +54,12 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 
 // TestBesideATermEndsWithIt: and the term waits for it.
 func TestBesideATermEndsWithIt(t *testing.T) {
-	e := &Engine{}
 	began, ended := make(chan struct{}), false
-	e.cfg.Beside = func(ctx context.Context, term store.Leadership) {
-		if term.Created != 7 {
-			t.Errorf("the term is %+v", term)
-		}
+	end := beside(t.Context(), func(ctx context.Context) {
 		close(began)
 		<-ctx.Done()
 		ended = true
-	}
-	end := e.beside(t.Context(), store.Leadership{Created: 7})
+	})
 	<-began
 	if end(); !ended {
 		t.Error("it goes on after the term")

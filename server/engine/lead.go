@@ -24,6 +24,8 @@ type leader struct {
 	pool  *pool
 	lease eventLease
 	place placement
+	// linked is the revision of the term's first link; 0: none could be made.
+	linked store.Rev
 }
 
 // memory is what a term remembers of one set.
@@ -51,13 +53,19 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	if err := e.cfg.World.Wait(ctx, term.Created); err != nil {
 		return nil // the term ended before the cache had seen its begin
 	}
+	if !l.begun(ctx) {
+		return nil
+	}
 	sub := e.cfg.World.Subscribe()
 	defer sub.Close()
 	l.begin()
 	e.log.Info("leadership begun", "revision", int64(term.Created))
 	defer e.meter.over()
 	defer e.log.Info("leadership ended", "revision", int64(term.Created))
-	defer e.beside(ctx, term)()
+	defer beside(ctx, l.chain)()
+	if e.cfg.Beside != nil {
+		defer beside(ctx, func(ctx context.Context) { e.cfg.Beside(ctx, term) })()
+	}
 	for l.await(ctx, sub) {
 		l.take(sub.Take())
 		l.ring(e.cfg.Now())
@@ -74,15 +82,12 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 }
 
 // beside starts what runs beside the term; what it returns ends that and waits for it.
-func (e *Engine) beside(ctx context.Context, term store.Leadership) (end func()) {
-	if e.cfg.Beside == nil {
-		return func() {}
-	}
+func beside(ctx context.Context, run func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.cfg.Beside(ctx, term)
+		run(ctx)
 	}()
 	return func() { cancel(); <-done }
 }
@@ -123,10 +128,10 @@ func (l *leader) await(ctx context.Context, sub world.Subscription) bool {
 	return ctx.Err() == nil
 }
 
-// take queues the sets that changed. A change of any node, or of a restore, may be what a
-// waiting member waited for: all sets are looked at.
+// take queues the sets that changed. A change of any node may be what a waiting
+// member waited for: all sets are looked at.
 func (l *leader) take(ch world.Changes) {
-	if ch.All || ch.Restore || len(ch.Nodes) > 0 {
+	if ch.All || len(ch.Nodes) > 0 {
 		l.cfg.World.Look(func(v world.View) {
 			for _, ref := range append(v.Sets(), v.Remains()...) {
 				l.push(ref)

@@ -66,6 +66,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 		return turn{early: true}
 	}
 	w := v.World(ref)
+	w.Awaited, w.AwaitFor = l.cold.awaited(v, now, l.cfg.Cold)
 	if w.Set == nil {
 		return l.lookAfter(v, w, now)
 	}
@@ -117,6 +118,9 @@ func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
 	}
 	if v.Hold() != nil {
 		return turn{early: true} // its end wakes us
+	}
+	if len(w.Awaited) > 0 {
+		return turn{early: true, wake: w.AwaitFor}
 	}
 	ref := w.Slots[0].ID.Ref()
 	t.shared = l.shared(v, ref)

@@ -26,8 +26,9 @@ const (
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
 	BlockedStray       = "Stray"
-	BlockedHeld        = "Held"     // the store went back, and nobody has declared its restore
-	BlockedRestored    = "Restored" // a node has not said what it runs since the store was restored
+	BlockedHeld        = "Held"            // the store went back, and nobody has declared its restore
+	BlockedAwaiting    = "WaitingForNodes" // the server has just started, and a node may know what the store does not
+	BlockedRestored    = "Restored"        // a node has not said what it runs since the store was restored
 	BlockedVolume      = "VolumeMismatch"
 	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up, or is lost; a new one follows
 	BlockedRestoring   = "VolumeRestoring"  // its volume is being brought back from the trash

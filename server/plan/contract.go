@@ -19,7 +19,11 @@ type World struct {
 	// restore; nil: it was never restored. See Missing.
 	Hold  *spec.Hold
 	Count *spec.Count
-	Set   *spec.Set
+	// Awaited are nodes that have not said hello since this leader's process began, as long
+	// as it waits for them: AwaitFor still.
+	Awaited  []spec.NodeName
+	AwaitFor time.Duration
+	Set      *spec.Set
 	// TemplateHash is the hash of Set's template (computed once per edit).
 	TemplateHash spec.RevisionHash
 	// Broken names records of the set that cannot be read; nothing is decided then.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -48,29 +49,34 @@ func Missing(epoch int64, count *spec.Count, nodes []Node) (missing []spec.Count
 
 // halted says why nothing at all is decided now, as a reason and a sentence; "": it is.
 // The store went back and nobody has declared what is to be done about it, or its restore
-// was declared, and a node that has not been heard may run lives that it does not know.
+// was declared, and a node that has not been heard may run lives that it does not know. Or
+// this server has just started, and a node may know that the store went back.
 func halted(w *World) (reason, text string) {
 	if w.Hold != nil {
 		return BlockedHeld, w.Hold.Refusal()
 	}
-	missing := Missing(w.Epoch, w.Count, w.Nodes)
+	var missing []spec.NodeName
+	for _, n := range Missing(w.Epoch, w.Count, w.Nodes) {
+		missing = append(missing, n.Name)
+	}
 	if len(missing) > 0 {
 		return BlockedRestored, fmt.Sprintf("the store was restored; nothing starts, stops, moves or is given up before %s said what it runs ('stead restore --status')", theyHave(missing))
 	}
 	if w.Count.Open(w.Epoch) {
 		return BlockedRestored, "the store was restored; every node has said what it runs, which is recorded first"
 	}
+	if len(w.Awaited) > 0 {
+		return BlockedAwaiting, fmt.Sprintf("the server has just started; nothing starts, stops, moves or is given up before %s said hello, or %s have passed",
+			theyHave(w.Awaited), w.AwaitFor.Round(time.Second))
+	}
 	return "", ""
 }
 
 // theyHave names the first nodes of a list as the subject of a sentence.
-func theyHave(list []spec.CountNode) string {
-	named := make([]spec.NodeName, 0, mostNamed)
-	for _, c := range list[:min(len(list), mostNamed)] {
-		named = append(named, c.Name)
-	}
-	switch more := len(list) - len(named); {
-	case len(list) == 1:
+func theyHave(nodes []spec.NodeName) string {
+	named := nodes[:min(len(nodes), mostNamed)]
+	switch more := len(nodes) - len(named); {
+	case len(nodes) == 1:
 		return fmt.Sprintf("node %s has", named[0])
 	case more > 0:
 		return fmt.Sprintf("each of the nodes %s and %d more has", names(named), more)
@@ -94,6 +100,9 @@ func (s *step) halt() bool {
 		case t.member != nil || s.inRange(t) || t.pending():
 			s.block(t, reason, text)
 		}
+	}
+	if s.w.AwaitFor > 0 {
+		s.wake(s.w.AwaitFor)
 	}
 	if s.w.Hold == nil {
 		s.mark()

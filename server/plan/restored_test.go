@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -65,6 +66,20 @@ func TestWhileTheStoreIsHeldNothingIsDecided(t *testing.T) {
 		{name: "no volume goes", world: "ordered 1 volumes n1 0:ready 1:volume=Delete", change: hold, want: "| 1:Held"},
 		{name: "nor that of a set that is gone", world: "gone volumes n1 0:volume=Delete", change: hold, want: "| 0:Held"},
 		{name: "what runs and is well is left alone", world: "ordered 2 current=h1 update=h2 n1 n2 0:ready 1:ready", change: hold, want: "|"},
+	})
+}
+
+func TestAServerThatHasJustStartedDecidesNothing(t *testing.T) {
+	wait := func(nodes ...spec.NodeName) func(*World) {
+		return func(w *World) { w.Awaited, w.AwaitFor = nodes, 4*time.Second }
+	}
+	check(t, []rule{
+		{name: "nobody starts", world: "ordered 2 n1 n2 0:ready", change: wait("n2"), want: "| 1:WaitingForNodes",
+			says: "before node n2 has said hello, or 4s have passed"},
+		{name: "nobody stops", world: "ordered 1 n1 n2 0:ready 1:ready", change: wait("n2"), want: "| 1:WaitingForNodes"},
+		{name: "no volume goes", world: "ordered 1 volumes n1 0:ready 1:volume=Delete", change: wait("n1"), want: "| 1:WaitingForNodes"},
+		{name: "of many the first are named", world: "ordered 1 n1", change: wait("n1", "n2", "n3", "n4", "n5", "n6", "n7"), want: "| 0:WaitingForNodes", says: "more has said hello"},
+		{name: "then all goes on", world: "ordered 2 n1 n2 0:ready", change: wait(), want: "start=1/Create@n2 | 1:Starting"},
 	})
 }
 

@@ -76,6 +76,8 @@ type View interface {
 	// are being given up or brought back, or of which a person asks something, or that the
 	// set was bootstrapped.
 	Remains() []spec.SetRef
+	// Strays are the lives of an identity that nodes run and the store does not know.
+	Strays(id spec.Identity) []plan.NodeStray
 	// MembersOn lists the identities whose life is on node, sorted.
 	MembersOn(node spec.NodeName) []spec.Identity
 	Nodes() []plan.Node
@@ -138,8 +140,8 @@ type Subscription interface {
 	Close()
 }
 
-// Changes names what moved. All is set after the cache was loaded anew, and when a hold
-// began or ended: look at everything.
+// Changes names what moved. All is set after the cache was loaded anew, when a hold
+// began or ended, and when a restore waits for other nodes or is complete: look at everything.
 type Changes struct {
 	All        bool
 	Sets       map[spec.SetRef]bool   // any record of the set
@@ -147,7 +149,6 @@ type Changes struct {
 	Services   map[spec.Namespace]bool
 	Files      map[string]bool // keys configs/… and secrets/…
 	Leadership bool
-	Restore    bool // the epoch, or the count of a restore
 	Room       bool // a life left its node: another may fit there
 	Rev        store.Rev
 }

@@ -9,13 +9,13 @@ import (
 )
 
 func (s *state) applyCount(ev store.Event, ch *Changes) (err error) {
-	ch.Restore = true
+	ch.All = true
 	s.count, err = decode(s, ev, func(*spec.Count) string { return store.CountKey })
 	return err
 }
 
 func (s *state) applyKnown(server string, ev store.Event, ch *Changes) error {
-	ch.Restore = true
+	ch.All = true
 	e, err := decode(s, ev, func(*spec.Known) string { return ev.Key }) // it does not name its server
 	keep(s.known, server, e)
 	return err

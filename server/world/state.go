@@ -137,7 +137,7 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindCluster:
 		s.cluster = string(ev.Value)
 	case store.KindEpoch:
-		ch.Restore = true
+		ch.All = true
 		return s.applyEpoch(ev)
 	case store.KindHold:
 		s.applyHold(ev, ch)

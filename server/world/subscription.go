@@ -30,7 +30,6 @@ func (s *subscription) add(ch *Changes) {
 	g := s.gathered
 	g.All = g.All || ch.All
 	g.Leadership = g.Leadership || ch.Leadership
-	g.Restore = g.Restore || ch.Restore
 	g.Room = g.Room || ch.Room
 	g.Rev = max(g.Rev, ch.Rev)
 	maps.Copy(g.Sets, ch.Sets)

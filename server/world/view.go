@@ -148,6 +148,8 @@ func (s *state) VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev {
 	return s.lookup(id).volumes[c].mod
 }
 
+func (s *state) Strays(id spec.Identity) []plan.NodeStray { return s.strays[id] }
+
 func (s *state) MembersOn(node spec.NodeName) []spec.Identity {
 	n := s.nodes[node]
 	if n == nil {

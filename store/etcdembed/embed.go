@@ -76,6 +76,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// dataDir is etcd's own directory in Config.Dir.
+const dataDir = "data"
+
 // closeLimit bounds how long Close waits for etcd.
 const closeLimit = 10 * time.Second
 
@@ -87,8 +90,10 @@ type Embedded struct {
 	end    context.CancelFunc // of group
 	group  sync.WaitGroup
 	lock   *os.File
-	once   sync.Once
-	err    error
+	// unpacked names the backup from which the store was made; "": none, or that is known.
+	unpacked string
+	once     sync.Once
+	err      error
 }
 
 // Start starts etcd and returns when it serves reads and writes, or ctx ends. A
@@ -102,13 +107,18 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start embedded etcd: %w", err)
 	}
+	from, err := unpacked(config.Dir)
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("start embedded etcd: %w", err)
+	}
 	logs := newLogs(config.Logger)
 	etcd, err := embed.StartEtcd(config.etcd(logs))
 	if err != nil {
 		_ = lock.Close()
 		return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, err)
 	}
-	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), lock: lock}
+	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), lock: lock, unpacked: from}
 	var keeping context.Context
 	keeping, e.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
 	select {
@@ -138,7 +148,7 @@ var identity = url.URL{Scheme: "unix", Host: "embedded"}
 
 func (c Config) etcd(logs *logs) *embed.Config {
 	cfg := embed.NewConfig()
-	cfg.Dir = filepath.Join(c.Dir, "data")
+	cfg.Dir = filepath.Join(c.Dir, dataDir)
 	cfg.Name = c.Name
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, []url.URL{identity}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil

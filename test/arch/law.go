@@ -29,6 +29,7 @@ var home = map[string][]string{
 	"go.etcd.io/etcd/api/":            {"store/etcdstore", "store/etcdembed"},
 	"go.etcd.io/etcd/client/pkg/":     {"store/etcdstore", "store/etcdembed"},
 	"go.etcd.io/etcd/server/":         {"store/etcdembed"},
+	"go.etcd.io/etcd/etcdutl/":        {"store/etcdembed"},
 	"go.uber.org/zap":                 {"store/etcdembed", "store/etcdstore"},
 	"github.com/containerd/":          {"agent/runtime/containerdrt"},
 	"github.com/opencontainers/":      {"agent/runtime/containerdrt"},

@@ -151,7 +151,9 @@ type serverProcess struct {
 	name   string
 	link   *link
 	cancel context.CancelFunc
+	ends   atomic.Bool // it may end by itself
 	done   chan struct{}
+	err    error // what it ended with; read after done
 	conn   *grpc.ClientConn
 	dial   func() (*grpc.ClientConn, error)
 }
@@ -182,8 +184,8 @@ func (c *cluster) startServer() *serverProcess {
 	}
 	go func() {
 		defer close(s.done)
-		if err := srv.Run(ctx); err != nil && s.link.down.Err() == nil {
-			c.t.Errorf("server %s ended: %v", name, err)
+		if s.err = srv.Run(ctx); s.err != nil && s.link.down.Err() == nil && !s.ends.Load() {
+			c.t.Errorf("server %s ended: %v", name, s.err)
 		}
 	}()
 	c.servers, c.asked = append(c.servers, s), s

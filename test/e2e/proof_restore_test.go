@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/test/judge"
 )
 
@@ -87,20 +88,16 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 	l.stead("restart", "life-1")
 	l.stead("scale", "life", "--replicas", "4", "--wait", "--timeout", patience)
 
-	t.Log("the store's part of the copy alone is refused by the node, and nothing is ended")
+	t.Log("of the store's part of the copy alone its node notices that it went back; it is held, and nothing is ended")
 	pids := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-3"))
 	l.stopUnits()
 	l.run("mv", l.path("server"), l.path("server.new"))
 	l.run("cp", "-a", l.path("copy/server"), l.path("server"))
 	l.startServer()
-	flags := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
-	l.agent = l.start("agent.refused", flags...)
-	l.eventually(time.Minute, "the agent says why it has no session", func() error {
-		if log := l.agent.said(); !strings.Contains(log, "of another time or place") {
-			return fmt.Errorf("%s", log)
-		}
-		return nil
-	})
+	l.startAgent()
+	if st := l.restoring(); st.State != spec.RestoreHeld || st.By != "node "+l.nodeName() {
+		t.Errorf("the store is not held by its node: %+v", st)
+	}
 	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-3")); now != pids {
 		judge.Broken(t, "processes changed from %s to %s", pids, now)
 	}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/store/etcdembed"
+)
+
+func backupCommand(c *cli) *cobra.Command {
+	return group("backup", "Back up the embedded store, and make a store from a backup", backupSave(c), backupUnpack())
+}
+
+func backupSave(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "save FILE",
+		Short: "Write all that the embedded store holds into a file, while it runs",
+		Long: `Write all that the embedded store holds at this moment into a file, while it runs, and
+check it. The file is readable by its owner only, and complete once it has its name. It
+holds the Secrets sealed: keep the server's secret.key, too, in another place. It has no
+data of members: back these up with the tools of your database.`,
+		Example: `  stead backup save /var/backups/stead-monday.db`,
+		Args:    exactly(1, "a file that does not exist"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(func(control proto.ControlClient) error {
+				return saveBackup(cmd.Context(), control, args[0], cmd.OutOrStdout())
+			})
+		},
+	}
+}
+
+// saveBackup writes and checks the file under another name, and gives it its own then.
+func saveBackup(ctx context.Context, control proto.ControlClient, file string, out io.Writer) (err error) {
+	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s exists already, or cannot be looked at; nothing was written", file)
+	}
+	part := file + ".part"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part)
+		}
+	}()
+	err = receiveBackup(ctx, control, f)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	st, err := etcdembed.Check(part)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(part, file); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "saved %s: %d keys of revision %d, %s\n", file, st.Keys, st.Rev, bytesText(st.Bytes))
+	return nil
+}
+
+// receiveBackup has no time limit but ctx: a store may be large.
+func receiveBackup(ctx context.Context, control proto.ControlClient, w io.Writer) error {
+	stream, err := control.Backup(ctx, &proto.BackupRequest{})
+	if err != nil {
+		return err
+	}
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(part.GetData()); err != nil {
+			return err
+		}
+	}
+}
+
+func backupUnpack() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "unpack FILE",
+		Short: "Make the embedded store of a server that does not run from a backup",
+		Long: `Make the embedded store of a server that does not run from a backup, which is checked
+first. The server's directory must have no store: move DIR/etcd away, and leave secret.key
+and seen.json where they are (on another machine, bring both). When the server is started
+it holds the store: members run on, and nothing is done before 'stead restore'.`,
+		Example: `  stead backup unpack /var/backups/stead-monday.db
+  stead backup unpack /var/backups/stead-monday.db --data-dir /srv/stead/server`,
+		Args: exactly(1, "a file that 'stead backup save' wrote"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			st, err := etcdembed.Check(args[0])
+			if err != nil {
+				return err
+			}
+			if err := etcdembed.Unpack(args[0], embeddedDir(dir)); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "unpacked %d keys of revision %d into %s; start the server, then run 'stead restore'\n", st.Keys, st.Rev, embeddedDir(dir))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "data-dir", defaultDataDir, "the server's directory ('stead dev': server below its --root)")
+	return cmd
+}
+
+// embeddedDir is that of the embedded store of a server with this directory.
+func embeddedDir(dataDir string) string { return filepath.Join(dataDir, "etcd") }

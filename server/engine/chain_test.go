@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// links are those of the store's chain, and the key's revision.
+func (c *cluster) links() ([]spec.Link, store.Rev) {
+	c.t.Helper()
+	_, kvs, err := c.store.Get(c.t.Context(), store.ContinuityKey)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	kv, ok := kvs[store.ContinuityKey]
+	if !ok {
+		return nil, 0
+	}
+	chain, err := store.Decode[spec.Chain](kv)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return chain.Links, kv.Mod
+}
+
+func TestATermBeginsWithALinkBeforeAnythingElse(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.set(1)
+		_, stop := c.engine("a", c.store)
+		c.until("db-0 is ready", ready(1))
+		_, kvs, err := c.store.Get(c.t.Context(), store.LeaderKey, store.MemberKey(member(0)))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		links, mod := c.links()
+		if begun := kvs[store.MemberKey(member(0))].Create; len(links) != 1 || links[0].Number != 1 || len(links[0].Nonce) < 16 ||
+			mod <= kvs[store.LeaderKey].Create || begun <= mod {
+			c.t.Errorf("the term began at %d, the chain at %d is %+v, the first life began at %d", kvs[store.LeaderKey].Create, mod, links, begun)
+		}
+		stop()
+		_, stop = c.engine("b", c.store)
+		defer stop()
+		time.Sleep(time.Minute)
+		if links, _ := c.links(); len(links) < 2 || links[1].Number != 2 || links[1].Nonce == links[0].Nonce {
+			c.t.Errorf("in the second term the chain is %+v", links)
+		}
+	})
+}
+
+func TestTheChainGrowsWithTheStoreAndNotOtherwise(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		_, stop := c.engine("a", c.store)
+		defer stop()
+		time.Sleep(2 * chainEvery)
+		first, rev := c.links()
+		if len(first) != 1 {
+			c.t.Fatalf("the chain is %+v", first)
+		}
+		time.Sleep(time.Hour)
+		if links, now := c.links(); now != rev {
+			c.t.Errorf("nothing was written for an hour, and the chain grew to %+v", links)
+		}
+		for n := 2; n <= chainLinks+20; n++ {
+			c.commit(store.Put("x", nil), store.Put("y", nil))
+			c.commit(store.Put("x", nil))
+			time.Sleep(2 * chainEvery)
+			links, _ := c.links()
+			if links[len(links)-1].Number != int64(n) || len(links) != min(n, chainLinks) {
+				c.t.Fatalf("after %d changes there are %d links to %+v", n-1, len(links), links[len(links)-1])
+			}
+			if at := slices.Index(links, first[0]); n <= chainLinks && at != 0 {
+				c.t.Fatalf("the first link, %+v, became %+v", first[0], links[0])
+			}
+		}
+	})
+}
+
+// meanwhile is a store into which something is written just before a commit.
+type meanwhile struct {
+	store.Store
+	act func()
+}
+
+func (m *meanwhile) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
+	m.act()
+	return m.Store.Commit(ctx, t)
+}
+
+func TestADeposedLeaderAddsNoLink(t *testing.T) {
+	for name, between := range map[string]func(c *cluster){
+		"another leads": func(c *cluster) {
+			c.commit(store.Del(store.LeaderKey))
+			c.commit(store.Put(store.LeaderKey, []byte("b")))
+		},
+		"the store was restored": func(c *cluster) { c.commit(store.Put(store.EpochKey, []byte("9"))) },
+		"another has added one meanwhile": func(c *cluster) {
+			c.commit(store.Put(store.ContinuityKey, store.Encode(spec.Chain{Links: []spec.Link{{Number: 1, Nonce: "b"}}})))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(c *cluster) {
+				rev := c.commit(store.Put(store.LeaderKey, []byte("a")))
+				e, err := New(Config{Store: &meanwhile{c.store, func() { between(c) }}, World: c.cache, CIDR: netip.MustParsePrefix("10.88.0.0/24")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := e.leader(store.Leadership{Value: "a", Created: rev})
+				if _, err := l.link(c.t.Context()); !errors.Is(err, store.ErrConflict) {
+					c.t.Errorf("got %v, want a conflict", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAHeldStoreGetsNoLink(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "why"})))
+		_, stop := c.engine("a", c.store)
+		defer stop()
+		c.set(1)
+		time.Sleep(time.Minute)
+		if links, _ := c.links(); len(links) > 0 {
+			t.Errorf("the chain is %+v", links)
+		}
+	})
+}
+
+func TestAChainThatCannotBeReadIsBegunAboveAllItHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		defer s.Close()
+		if _, _, err := Init(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		c, end := newCluster(t, s)
+		defer end()
+		c.poll = time.Second
+		rev := c.commit(store.Put(store.ContinuityKey, []byte("{")))
+		_, stop := c.engine("a", s)
+		defer stop()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if links, _ := c.links(); len(links) != 2 || links[1].Number <= int64(rev) {
+			t.Errorf("at revision %d the chain became %+v", rev, links)
+		}
+	})
+}

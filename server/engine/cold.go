@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// cold is the beginning of this process: its leader decides nothing before every node has
+// said hello to a server since, or a while has passed. The store may have gone back in a
+// way that only a node knows, and that node must have the chance to say so (SAFETY S8).
+// Safe for concurrent use.
+type cold struct {
+	mu    sync.Mutex
+	begun time.Time
+	rev   store.Rev // of the store then
+	over  bool
+}
+
+// begin starts the wait.
+func (c *cold) begin(v world.View, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun, c.rev = now, v.Rev()
+}
+
+// awaited are the nodes that are waited for, and for how long still; none: it is over, for
+// as long as the process lives.
+func (c *cold) awaited(v world.View, now time.Time, limit time.Duration) (nodes []spec.NodeName, left time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left = limit - now.Sub(c.begun)
+	if c.over || left <= 0 {
+		c.over = true
+		return nil, 0
+	}
+	for _, n := range v.Nodes() {
+		if n.Node == nil {
+			continue
+		}
+		// A session of before may be in a backup, with a lease that its restore has renewed.
+		if _, _, session := v.NodeRevs(n.Node.Name); session <= c.rev {
+			nodes = append(nodes, n.Node.Name)
+		}
+	}
+	c.over = len(nodes) == 0
+	return nodes, left
+}
