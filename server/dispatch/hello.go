@@ -249,7 +249,7 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 		return nil, err
 	}
 	if g.gap != "" && t.hold == nil {
-		g.hold(g.gap, &txn)
+		g.hold(&txn)
 	}
 	rev, err := s.cfg.Store.Commit(wait, txn)
 	if err == nil {
