@@ -33,7 +33,6 @@ type Agent struct {
 	seq       atomic.Int64
 	newest    spec.Sequence // of accepted wanted lists; the session's alone
 	memory    *memory
-	epoch     atomic.Int64 // the newest that a server named
 
 	mu      sync.Mutex
 	workers map[spec.Identity]*worker.Worker
@@ -74,7 +73,6 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.seq.Store(a.ledger.Starts() << 32)
 	a.newest = a.c.Home.newest()
 	a.memory = openMemory(a.c.Home.knownPath(), a.log)
-	a.epoch.Store(a.newest.Epoch)
 	a.gallery = newGallery(a.c.RunDir, a.log)
 	a.takeBook()
 	a.c.Pictures(a.gallery.all())
@@ -113,7 +111,7 @@ func (a *Agent) share() {
 		Confirmed: func() time.Duration { return time.Duration(a.confirmed.Load()) },
 		Report:    a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
-		Boot: a.c.Boot, Epoch: a.epoch.Load,
+		Boot: a.c.Boot, Epoch: func() int64 { return a.memory.now().At.Epoch },
 		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker.Filled(), Logger: a.log,
 	}
 	if a.guard != nil {

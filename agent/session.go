@@ -70,7 +70,6 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	}
 	a.log.Info("session began", "server", welcome.GetServer())
 	a.welcomed(welcome)
-	a.epoch.Store(max(a.epoch.Load(), welcome.GetEpoch()))
 	s := &session{
 		a: a, stream: stream, client: client, id: spec.SessionID(welcome.GetSession()),
 		ttl: time.Duration(welcome.GetTtlMillis()) * time.Millisecond, pong: time.Now(),

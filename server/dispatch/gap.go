@@ -21,10 +21,10 @@ func (s *Server) gap(g guest, t threshold) string {
 }
 
 // hold has a hello's transaction hold the store.
-func (g *guest) hold(gap string, txn *store.Txn) {
+func (g *guest) hold(txn *store.Txn) {
 	txn.If = append(txn.If, store.NotHeld())
 	txn.Then = append(txn.Then, store.Put(store.HoldKey, store.Encode(spec.Hold{
-		Cause: fmt.Sprintf("the node was told more than this store has: %s", gap),
+		Cause: fmt.Sprintf("the node was told more than this store has: %s", g.gap),
 		By:    fmt.Sprintf("node %s", g.node), At: time.Now().UTC(),
 	})))
 }

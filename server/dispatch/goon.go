@@ -21,7 +21,7 @@ func (s *Server) goOn(ctx context.Context, g guest, t threshold, cause error, fu
 		return nil, cause
 	case facts.UID != g.uid || facts.Boot != g.boot || facts.Epoch != t.epoch || !slices.Equal(facts.Strays, g.facts.Strays):
 		return nil, cause
-	case t.hold != nil || count != nil || unread != nil || t.keys[store.FenceKey(g.node)].Mod != 0:
+	case g.gap != "" || t.hold != nil || count != nil || unread != nil || t.keys[store.FenceKey(g.node)].Mod != 0:
 		return nil, cause
 	}
 	wait, cancel := context.WithTimeout(ctx, storeTime)

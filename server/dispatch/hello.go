@@ -27,6 +27,8 @@ type guest struct {
 	facts   spec.NodeFacts
 	holding map[life]bool
 	known   spec.Known // the highest that it heard, from any message
+	resumed bool       // see spec.Session
+	gap     string     // why the store is not the continuation of what it knows; "": it is
 }
 
 func readHello(h *proto.Hello) (guest, error) {
@@ -145,14 +147,12 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 		return nil, nil, err
 	}
 	g.facts.Epoch = t.epoch
-	gap := s.gap(g, t)
-	if gap != "" {
+	if g.gap = s.gap(g, t); g.gap != "" {
 		g.facts.Known = &g.known
 	}
 	var other spec.NodeName
-	resumed := t.session != nil
 	s.cfg.World.Look(func(v world.View) {
-		other, resumed = alias(v, g), resumed || !plan.MostHeard(v.Nodes())
+		other, g.resumed = alias(v, g), t.session != nil || !plan.MostHeard(v.Nodes())
 		g.facts.Strays = strays(v, g.seat, g.holding)
 	})
 	if other != "" {
@@ -162,15 +162,15 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	if err := s.afford(g); err != nil {
 		return nil, nil, err
 	}
-	se, err := s.enter(ctx, g, t, gap, resumed)
+	se, err := s.enter(ctx, g, t)
 	if err != nil {
 		return nil, nil, err
 	}
-	if gap != "" {
-		s.cfg.Logger.Error("store held", "node", g.node, "err", gap)
-	}
 	s.writes.spend(g.node, len(store.Encode(g.facts)))
-	return se, s.welcome(t, se.id, gap != "" || t.hold != nil), nil
+	if g.gap != "" {
+		s.cfg.Logger.Error("store held", "node", g.node, "err", g.gap)
+	}
+	return se, s.welcome(t, se.id, g.gap != "" || t.hold != nil), nil
 }
 
 // afford refuses a node that has had more written than it may, or whose strays are more
@@ -217,15 +217,15 @@ func (s *Server) Join(ctx context.Context, h *proto.Hello) (*proto.Welcome, erro
 }
 
 // enter writes what a session is, guarded by all that admit has looked at. With a gap it
-// holds the store. resumed: see spec.Session.
-func (s *Server) enter(ctx context.Context, g guest, t threshold, gap string, resumed bool) (*session, error) {
+// holds the store.
+func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, error) {
 	wait, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	lease, err := s.cfg.Store.Grant(wait, s.cfg.TTL)
 	if err != nil {
 		return s.goOn(ctx, g, t, storeError("grant session", err), errors.Is(err, store.ErrNoSpace))
 	}
-	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: resumed}
+	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: g.resumed}
 	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
 	txn := store.Txn{
 		If: []store.Guard{
@@ -248,8 +248,8 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold, gap string, re
 	if err := g.tellCount(t, &txn); err != nil {
 		return nil, err
 	}
-	if gap != "" && t.hold == nil {
-		g.hold(gap, &txn)
+	if g.gap != "" && t.hold == nil {
+		g.hold(&txn)
 	}
 	rev, err := s.cfg.Store.Commit(wait, txn)
 	if err == nil {

@@ -36,7 +36,7 @@ func (s *step) queue() {
 	restart, restartText := s.restartWaits()
 	for n := len(s.wanted) - 1; n >= 0; n-- {
 		switch t := &s.seats[s.wanted[n]]; {
-		case t.waits && t.available:
+		case t.waits:
 			s.block(t, restart, restartText)
 		case s.queued(t) && !s.onDelete():
 			s.block(t, reason, text)
@@ -60,13 +60,8 @@ func (s *step) holdsUp() (reason, text string) {
 // turnComes says when the next turn in an update comes. It names the member for which the
 // others wait, not one that waits itself.
 func (s *step) turnComes() string {
-	if b := s.awaited(); b != nil && !forOthers(b.Reason) {
+	if b := s.awaited(); b != nil {
 		return fmt.Sprintf("its turn in the update comes when %s is available", b.ID.MemberName())
-	}
-	for n := len(s.wanted) - 1; n >= 0; n-- {
-		if t := &s.seats[s.wanted[n]]; !t.available {
-			return fmt.Sprintf("its turn in the update comes when %s is available", t.id.MemberName())
-		}
 	}
 	return "its turn in the update comes when the surplus members are gone"
 }

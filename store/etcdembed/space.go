@@ -14,7 +14,7 @@ import (
 // keepSpace frees space whenever etcd refuses writes for want of it, or store.Reserve
 // does, until ctx ends. What hinders it is told once, not each time.
 func (e *Embedded) keepSpace(ctx context.Context) {
-	told := ""
+	told := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -23,17 +23,18 @@ func (e *Embedded) keepSpace(ctx context.Context) {
 		}
 		full := e.full()
 		if !full && !e.tight() {
-			told = ""
+			told = false
 			continue
 		}
 		switch err := e.free(ctx); {
 		case err == nil && !full:
-			told = "" // nobody was refused anything but by store.Reserve
+			told = false
 		case err == nil:
+			told = false
 			e.config.Logger.Info("store was full and takes writes again")
-		case ctx.Err() == nil && err.Error() != told:
-			told = err.Error()
-			e.config.Logger.Error("store is full; reads go on, writes are refused", "err", err)
+		case ctx.Err() == nil && !told:
+			told = true
+			e.config.Logger.Error("store is full; reads go on, and only what keeps sessions is written", "err", err)
 		}
 	}
 }
@@ -48,10 +49,14 @@ func (e *Embedded) full() bool {
 	return false
 }
 
-// tight reports whether store.Reserve keeps what is left.
+// tight reports whether store.Reserve would refuse one of the largest transactions.
 func (e *Embedded) tight() bool {
 	backend := e.etcd.Server.Backend()
-	return store.Status{SizeBytes: backend.Size(), UsedBytes: backend.SizeInUse(), QuotaBytes: e.config.QuotaBytes}.Tight(0)
+	return e.tightWith(backend.Size(), backend.SizeInUse())
+}
+
+func (e *Embedded) tightWith(size, used int64) bool {
+	return store.Status{SizeBytes: size, UsedBytes: used, QuotaBytes: e.config.QuotaBytes}.Tight(store.MaxBytes)
 }
 
 // free forgets all history, and lifts the alarm when what is left is small enough:
@@ -65,7 +70,7 @@ func (e *Embedded) free(ctx context.Context) error {
 	}
 	backend.ForceCommit()
 	live := backend.SizeInUse()
-	if (store.Status{SizeBytes: live, UsedBytes: live, QuotaBytes: e.config.QuotaBytes}).Tight(0) {
+	if e.tightWith(live, live) {
 		return fmt.Errorf("live data takes %d of %d bytes: delete large ConfigMaps and Secrets that are not needed, "+
 			"or start the server with a larger --store-quota-bytes; the rest is done by itself", live, e.config.QuotaBytes)
 	}

@@ -114,20 +114,6 @@ func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) s
 	return now
 }
 
-// halted: a node has not said since the restore what it runs, or a leader has just started,
-// and nothing is decided.
-func (c *court) halted() bool {
-	if len(c.x.Awaited) > 0 {
-		return true
-	}
-	for i := range c.x.Nodes {
-		if n := &c.x.Nodes[i]; c.x.Epoch > 1 && (n.Facts == nil || n.Facts.Epoch < c.x.Epoch) {
-			return true
-		}
-	}
-	return false
-}
-
 func condition(s spec.SetStatus, kind string) spec.Condition {
 	for _, c := range s.Conditions {
 		if c.Type == kind {

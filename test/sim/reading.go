@@ -57,7 +57,7 @@ func reserved(s *spec.Set, o int) bool {
 // is decided, and no rollout is measured.
 func (r *reading) halted() bool {
 	x := &r.x
-	if x.Hold != nil || x.Count.Open(x.Epoch) {
+	if x.Hold != nil || len(x.Awaited) > 0 || x.Count.Open(x.Epoch) {
 		return true
 	}
 	done := x.Count != nil && x.Count.Epoch == x.Epoch && x.Count.Done

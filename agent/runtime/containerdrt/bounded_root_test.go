@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func TestNothingOfABoundedCommandIsLeft(t *testing.T) {
 }
 
 // slowRuntime puts a runc before the real one that begins a command only when the file
-// slow is gone, and makes the file done when that runs.
+// slow is gone, and writes a letter to the file done when one runs.
 func slowRuntime(t *testing.T) (slow, done string) {
 	t.Helper()
 	real, err := exec.LookPath("runc")
@@ -119,7 +120,7 @@ func slowRuntime(t *testing.T) (slow, done string) {
 case " $* " in *" exec "*) ;; *) exec %[3]s "$@";; esac
 while [ -e %[1]s ]; do sleep 0.02; done
 %[3]s "$@"; code=$?
-touch %[2]s; exit $code
+printf x >> %[2]s; exit $code
 `, slow, done, real)
 	if err := os.WriteFile(filepath.Join(dir, "runc"), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
@@ -139,26 +140,30 @@ func TestACommandThatStartsTooLateIsEnded(t *testing.T) {
 	c := h.container("run")
 	h.start(rt, c)
 	rt = h.ways()["by the runtime"]
-	for _, bounded := range []bool{true, false, true} {
-		_ = os.Remove(done) // of the round before
-		if err := os.WriteFile(slow, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err := rt.Exec(ctx, c.ID, runtime.Exec{Command: []string{"/box", "chick"}, Bounded: bounded})
-		cancel()
-		if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("bounded %v: a command that did not begin in time: %v, want unavailable and the deadline", bounded, err)
-		}
-		if err := os.Remove(slow); err != nil {
-			t.Fatal(err)
-		}
-		h.until("it has begun, too late", func() bool {
-			_, err := os.Stat(done)
-			return err == nil
-		})
-		h.until("it is ended", func() bool { return h.chicks() == 0 })
+	if err := os.WriteFile(slow, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	var group sync.WaitGroup
+	for _, bounded := range []bool{true, false} {
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := rt.Exec(ctx, c.ID, runtime.Exec{Command: []string{"/box", "chick"}, Bounded: bounded})
+			if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("bounded %v: a command that did not begin in time: %v, want unavailable and the deadline", bounded, err)
+			}
+		})
+	}
+	group.Wait()
+	time.Sleep(16 * time.Second) // longer than any answer of the daemon is waited for (15 s)
+	if err := os.Remove(slow); err != nil {
+		t.Fatal(err)
+	}
+	h.until("both have begun, too late", func() bool {
+		text, err := os.ReadFile(done)
+		return err == nil && len(text) == 2
+	})
+	h.until("they are ended", func() bool { return h.chicks() == 0 })
 }
 
 // TestMain lets the test binary be an agent that is killed.
