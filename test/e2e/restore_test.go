@@ -173,10 +173,12 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 	})
 	runOn("complete")
 
-	if err := late.agent.signal(syscall.SIGTERM); err != nil { // as the table of OPERATIONS says of Stray
+	t.Log("the host of the strays is rebooted, as the table of OPERATIONS says of Stray")
+	if err := late.agent.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	late.purge()
+	late.boot = "another-boot"
 	late.startAgent()
 	l.stead("image", "load", image, "--node", late.nodeName())
 	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", patience)
