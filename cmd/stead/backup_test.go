@@ -118,6 +118,7 @@ func TestAStoreThatWasUnpackedIsHeldUntilItsRestoreIsDeclared(t *testing.T) {
 
 func TestAnExternalStoreIsBackedUpThere(t *testing.T) {
 	c := newCluster(t, nil)
+	c.play("backup.txt")
 	file := filepath.Join(t.TempDir(), "b.db")
 	if code, out := c.stead("backup", "save", file); code != exitRefused || !strings.Contains(out, "etcdctl snapshot save") {
 		t.Errorf("code %d:\n%s", code, out)

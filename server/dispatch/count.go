@@ -56,6 +56,10 @@ func counting(v world.View) bool {
 
 // mayLiveElsewhere: to order m, which its node has not begun, could begin a second life. A
 // store that went back may have a life that was ordered and never begun, and replaced since.
+// One that was begun, as a report says, is begun by no node twice: it is told, for an answer.
 func mayLiveElsewhere(v world.View, m *spec.Member) bool {
+	if r, _ := v.Report(m.ID); r != nil && r.Token == m.Token && r.Phase.Rank() > spec.PhasePreparing.Rank() {
+		return false
+	}
 	return counting(v) || len(v.Strays(m.ID)) > 0
 }

@@ -127,6 +127,19 @@ func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T
 	}
 }
 
+func TestALifeThatWasBegunBeforeTheBackupIsToldForAnAnswer(t *testing.T) {
+	for phase, told := range map[spec.Phase]int{spec.PhasePreparing: 0, spec.PhaseRunning: 1} {
+		r := newRig(t)
+		r.begin()
+		r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: phase})
+		r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n2", UID: "uid2"}}})
+		n := r.connect(n1)
+		if got := n.lives(n.wanted()); len(got) != told {
+			t.Errorf("reported %s: got %v, want %d", phase, got, told)
+		}
+	}
+}
+
 func TestNoVolumeIsOrderedAwayWhileTheCountIsOpen(t *testing.T) {
 	r := newRig(t)
 	r.begin()
