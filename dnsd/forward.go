@@ -16,23 +16,21 @@ import (
 type forwarder struct {
 	upstreams []string
 	timeout   time.Duration
-	places    chan struct{} // bounds what is under way
-	last      atomic.Int32  // the upstream that answered last is asked first
+	places    *places
+	last      atomic.Int32 // the upstream that answered last is asked first
 }
 
-func newForwarder(upstreams []string, timeout time.Duration, most int) *forwarder {
-	return &forwarder{upstreams: upstreams, timeout: timeout, places: make(chan struct{}, most)}
+func newForwarder(upstreams []string, timeout time.Duration, places *places) *forwarder {
+	return &forwarder{upstreams: upstreams, timeout: timeout, places: places}
 }
 
 // fill puts an upstream's answer to req into m, which says SERVFAIL and stays so
-// when none answers in time or too much is under way.
-func (f *forwarder) fill(ctx context.Context, m, req *dns.Msg) {
-	select {
-	case f.places <- struct{}{}:
-		defer func() { <-f.places }()
-	default:
+// when none answers in time or too much is under way, in all or of the asker.
+func (f *forwarder) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
+	if !f.places.take(from) {
 		return
 	}
+	defer f.places.leave(from)
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -162,6 +163,51 @@ func TestForwardsAreBounded(t *testing.T) {
 	}
 	if m := exchange(t, "udp", addr, ask(t, "example.org. A")); m.Rcode != dns.RcodeServerFailure {
 		t.Errorf("got %v, want SERVFAIL", m)
+	}
+}
+
+// A member that asks for outside names without end, and of a server that does not answer,
+// would leave no place to anybody else.
+func TestOneAskerLeavesPlacesToOthers(t *testing.T) {
+	deaf, asked := upstream(t, silent)
+	s, _ := start(t, Config{
+		Upstreams: []string{deaf}, MaxForwards: 4, MaxForwardsEach: 3, UpstreamTimeout: time.Hour,
+		Members: netip.MustParsePrefix("10.88.0.0/16"),
+	})
+	s.Swap(Build(fixture()))
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	question := ask(t, "example.org. A")
+	forwarded := func(from string, n int32) {
+		t.Helper()
+		waiting.Go(func() { s.answer(ctx, question.Copy(), UDP, netip.MustParseAddr(from)) })
+		for deadline := time.Now().Add(time.Minute); asked.Load() < n; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("question %d was never forwarded", n)
+			}
+		}
+	}
+	refused := func(what, from string) {
+		t.Helper()
+		short, stop := context.WithTimeout(ctx, 10*time.Second)
+		defer stop()
+		before := asked.Load()
+		if m := s.answer(short, question.Copy(), UDP, netip.MustParseAddr(from)); m.Rcode != dns.RcodeServerFailure || asked.Load() != before {
+			t.Errorf("%s: %v, and %d are forwarded", what, m, asked.Load())
+		}
+	}
+	for n := range int32(3) {
+		forwarded("10.88.0.2", n+1)
+	}
+	refused("one too many of an asker", "10.88.0.2")
+	forwarded("10.88.0.3", 4)
+	refused("one too many in all", "10.88.0.4")
+	cancel()
+	waiting.Wait()
+	if p := s.forward.places; p.used != 0 || len(p.by) != 0 {
+		t.Errorf("places are left taken: %d, %v", p.used, p.by)
 	}
 }
 

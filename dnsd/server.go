@@ -31,6 +31,8 @@ type Config struct {
 	// MaxForwards bounds the questions under way to upstreams; those beyond are
 	// answered SERVFAIL at once. Zero: 256.
 	MaxForwards int
+	// MaxForwardsEach bounds those of one asker in the same way. Zero: 32.
+	MaxForwardsEach int
 	// MaxConns bounds the open TCP connections of each address; zero: 256.
 	MaxConns int
 	Logger   *slog.Logger // nil: silent
@@ -63,6 +65,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.UpstreamTimeout = orDefault(cfg.UpstreamTimeout, 4*time.Second)
 	cfg.MaxForwards = orDefault(cfg.MaxForwards, 256)
+	cfg.MaxForwardsEach = orDefault(cfg.MaxForwardsEach, 32)
 	cfg.MaxConns = orDefault(cfg.MaxConns, 256)
 	upstreams, err := usableUpstreams(cfg.Upstreams, cfg.Listen)
 	if err != nil {
@@ -70,7 +73,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, near: near{members: cfg.Members, list: hostAddresses}}
 	if len(upstreams) > 0 {
-		s.forward = newForwarder(upstreams, cfg.UpstreamTimeout, cfg.MaxForwards)
+		s.forward = newForwarder(upstreams, cfg.UpstreamTimeout, newPlaces(cfg.MaxForwards, cfg.MaxForwardsEach))
 	}
 	return s, nil
 }
@@ -223,7 +226,7 @@ func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport, from n
 	m.Rcode = dns.RcodeServerFailure
 	if s.forward != nil {
 		s.slow.forwarded.Add(1)
-		s.forward.fill(ctx, m, req)
+		s.forward.fill(ctx, m, req, from)
 		fit(m, req, via)
 	}
 	return m

@@ -11,10 +11,12 @@ var capabilities = strings.Fields(`AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SU
 	MKNOD NET_ADMIN NET_BIND_SERVICE NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYS_ADMIN SYS_BOOT
 	SYS_CHROOT SYS_MODULE SYS_NICE SYS_PACCT SYS_PTRACE SYS_RAWIO SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG SYSLOG WAKE_ALARM`)
 
-// hostCapabilities reach beyond the member: to the host, its clock, the member's
-// own network address.
-var hostCapabilities = []string{"ALL", "BPF", "DAC_READ_SEARCH", "MAC_ADMIN", "MAC_OVERRIDE", "NET_ADMIN", "SYS_ADMIN",
-	"SYS_BOOT", "SYS_MODULE", "SYS_RAWIO", "SYS_TIME"}
+// memberCapabilities are those that a member may be given: the ones that Docker gives by
+// default, and a few that databases ask for. All others reach beyond the member: to the
+// host's kernel, its log, clock, audit and limits, or the member's own network address.
+var memberCapabilities = strings.Fields(`AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW
+	SETFCAP SETGID SETPCAP SETUID SYS_CHROOT
+	IPC_LOCK IPC_OWNER LEASE NET_BROADCAST SYS_NICE SYS_PTRACE`)
 
 // context checks a container's security context against the member's.
 func (c *checks) context(at string, s *SecurityContext, member *MemberSecurityContext) {
@@ -44,8 +46,9 @@ func (c *checks) context(at string, s *SecurityContext, member *MemberSecurityCo
 	}
 	for i, name := range s.Capabilities.Add {
 		c.capability(index(at+".capabilities.add", i), name)
-		if slices.Contains(hostCapabilities, name) {
-			c.fail(index(at+".capabilities.add", i), quote(name)+" is not supported yet", "it reaches beyond the member")
+		if (name == "ALL" || slices.Contains(capabilities, name)) && !slices.Contains(memberCapabilities, name) {
+			c.fail(index(at+".capabilities.add", i), quote(name)+" reaches beyond the member",
+				"remove it; allowed are "+strings.Join(memberCapabilities, ", "))
 		}
 	}
 	for i, name := range s.Capabilities.Drop {

@@ -23,5 +23,7 @@
 //	termination-reason  one word (ScaleDown, Delete, Replace, Update, Restart), written
 //	                    before the stop signal
 //
-// Everything is on tmpfs below the agent's run directory: Secrets never touch a disk.
+// Everything is on tmpfs below the agent's run directory: Secrets that are mounted as
+// files never touch a disk. Those used as variables are in the container's description,
+// which the runtime keeps on disk.
 package files
