@@ -6,6 +6,9 @@ import "slices"
 func Next(w Wanted, s Seen) Op {
 	switch s.Standing {
 	case Spent:
+		if !s.Empty && !s.Told { // SAFETY S13: whatever it is, it is seen to be gone first
+			return wait(CauseProcessLeft, "processes of the member are left here, though no life of it is; its end is told when they are gone")
+		}
 		return tell(s)
 	case Closed:
 		if op, left := clear(s); left && !s.Told {

@@ -155,7 +155,10 @@ func TestNext(t *testing.T) {
 		{"a closed token wanted again is told, not started", run, gone(Closed), Op{Kind: ReportOver}},
 		{"a told end needs nothing", run, with(gone(Closed), func(s *Seen) { s.Told = true }), Op{Kind: Nothing}},
 		{"a told end is not looked at again", run, Seen{Standing: Closed, Told: true}, Op{Kind: Nothing}},
-		{"a token older than the newest is told, and what stands here is left", run, with(alive(), func(s *Seen) { s.Standing = Spent }), Op{Kind: ReportOver}},
+		{"a token older than the newest is told when no process is left", run, Seen{Standing: Spent, Empty: true}, Op{Kind: ReportOver}},
+		{"and not before, and they are left alone", run, Seen{Standing: Spent},
+			wait(CauseProcessLeft, "processes of the member are left here, though no life of it is; its end is told when they are gone")},
+		{"nor is it looked at again", run, Seen{Standing: Spent, Told: true}, Op{Kind: Nothing}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,10 +17,16 @@ import (
 // look says what is wanted and what is seen, and adopts what it finds.
 func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 	told := w.choose()
+	w.haunted = false
 	w.takeKicks()
 	s := step.Seen{Standing: w.standing, Told: told}
 	wanted := step.Wanted{Order: w.order}
-	if w.standing == step.Spent || (w.standing == step.Closed && told) {
+	if told && (w.standing == step.Spent || w.standing == step.Closed) {
+		return wanted, s
+	}
+	if w.standing == step.Spent {
+		s.Empty = w.seeEmpty(ctx, s)
+		w.haunted = !s.Empty
 		return wanted, s
 	}
 	if w.life != nil {
@@ -77,6 +83,9 @@ func (w *Worker) choose() bool {
 		if t != token && t != w.orders.Token {
 			delete(w.lives, t)
 		}
+	}
+	for t := range w.asked {
+		w.answerOld(t)
 	}
 	return w.told[token] || token.IsZero()
 }

@@ -218,9 +218,17 @@ func (w *Worker) news(r, last spec.Report) bool {
 }
 
 // answerOld tells the end of a token older than the one last told of, as a restored
-// store may ask for: this worker will not come to deal with it. The caller holds the lock.
+// store may ask for: this worker will not come to deal with it. Before a life is opened all
+// that was here is seen to be gone, and before an end is told; an end that was not told yet
+// may have processes left, and is waited for (SAFETY S13). The caller holds the lock.
 func (w *Worker) answerOld(token spec.Token) {
-	if !w.c.Ledger.Look(w.id).Spent(token) {
+	delete(w.asked, token)
+	entry := w.c.Ledger.Look(w.id)
+	if !entry.Spent(token) {
+		return
+	}
+	if slices.ContainsFunc(entry.Ends, func(e ledger.End) bool { return !w.told[e.Token] }) {
+		w.asked[token] = true
 		return
 	}
 	w.c.Report(spec.Report{

@@ -25,6 +25,7 @@ type Worker struct {
 	orders   step.Orders
 	lives    map[spec.Token]spec.Life // told or kept, by token
 	told     map[spec.Token]bool      // ends that were reported
+	asked    map[spec.Token]bool      // old ones, to be answered when nothing is left here
 	kicks    kicks
 	last     *spec.Report
 	lastMin  int32              // the life's MinReadySeconds at that report
@@ -53,6 +54,7 @@ type Worker struct {
 	renew    time.Time // when they are to be written again; zero: nothing changed
 	gone     string    // which ConfigMap or Secret went away since they were first written
 
+	haunted   bool // processes are left of a token that is to be told over
 	guardWait bool // the watchdog must say something first
 }
 
@@ -91,7 +93,7 @@ func New(c *Config, id spec.Identity, found Found) *Worker {
 	w := &Worker{
 		c: c, id: id, place: files.At(c.RunDir, id), wake: make(chan struct{}, 1),
 		log:   c.Logger.With("member", id.String()),
-		lives: map[spec.Token]spec.Life{}, told: map[spec.Token]bool{},
+		lives: map[spec.Token]spec.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{},
 		names: found.Containers, boxes: map[string]*box{}, held: map[holdKey]*hold{}, dirty: true,
 	}
 	entry := c.Ledger.Look(id)
@@ -262,6 +264,8 @@ func (w *Worker) next() time.Time {
 		sooner(w.looked.Add(w.c.Tuning.Away))
 	case w.standing == step.Open || w.strange != "":
 		sooner(w.looked.Add(w.c.Tuning.Look))
+	case w.haunted:
+		sooner(time.Now().Add(w.c.Tuning.Look))
 	}
 	now := time.Now()
 	for _, h := range w.held {

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/agent/ledger"
@@ -18,6 +20,7 @@ type worker struct {
 	orders  step.Orders
 	lives   map[spec.Token]spec.Life
 	told    map[spec.Token]bool
+	asked   map[spec.Token]bool
 	last    *spec.Report
 	lastMin int32
 
@@ -42,7 +45,7 @@ type hold struct {
 }
 
 func newWorker(n *node, id spec.Identity) *worker {
-	x := &worker{n: n, id: id, lives: map[spec.Token]spec.Life{}, told: map[spec.Token]bool{}, held: map[step.Kind]hold{}}
+	x := &worker{n: n, id: id, lives: map[spec.Token]spec.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{}, held: map[step.Kind]hold{}}
 	x.left.containers, x.left.link, x.left.scratch, x.left.sandbox = true, true, true, true
 	if k, ok := n.kept[id]; ok && k.life.Member.Token == n.agent.led.Look(id).Open {
 		x.lives[k.life.Member.Token] = k.life
@@ -51,14 +54,28 @@ func newWorker(n *node, id spec.Identity) *worker {
 	return x
 }
 
+// answerOld is worker.answerOld.
+func (x *worker) answerOld(token spec.Token) {
+	delete(x.asked, token)
+	entry := x.n.agent.led.Look(x.id)
+	if !entry.Spent(token) {
+		return
+	}
+	if slices.ContainsFunc(entry.Ends, func(e ledger.End) bool { return !x.told[e.Token] }) {
+		x.asked[token] = true
+		return
+	}
+	x.n.agent.seq++
+	x.n.agent.put(spec.Report{ID: x.id, Token: token, Node: x.n.name, Phase: spec.PhaseStopped, Seq: x.n.agent.seq})
+}
+
 // tell hands over what the server wants of a life. A Stop once told stays.
 func (x *worker) tell(l spec.Life) {
 	token := l.Member.Token
 	switch c := token.Compare(x.orders.Token); {
 	case c < 0:
-		if x.n.agent.led.Look(x.id).Spent(token) && !x.n.w.plant.DeafToOldTokens {
-			x.n.agent.seq++
-			x.n.agent.put(spec.Report{ID: x.id, Token: token, Node: x.n.name, Phase: spec.PhaseStopped, Seq: x.n.agent.seq})
+		if !x.n.w.plant.DeafToOldTokens {
+			x.answerOld(token)
 		}
 		return
 	case c == 0 && x.orders.Goal == spec.GoalStop && l.Member.Goal != spec.GoalStop:
@@ -144,10 +161,17 @@ func (x *worker) look() (step.Wanted, step.Seen) {
 	if l, ok := x.lives[token]; ok {
 		x.life = &l
 	}
+	for _, t := range slices.SortedFunc(maps.Keys(x.asked), spec.Token.Compare) {
+		x.answerOld(t)
+	}
 	told := x.told[token] || token.IsZero()
 	s := step.Seen{Standing: standing, Told: told}
 	wanted := step.Wanted{Order: order, OtherBoot: x.life != nil && x.life.Member.Boot != x.n.boot(), Restored: token.Epoch < x.n.newest.Epoch && !x.n.w.plant.OpensAfterRestore}
-	if standing == step.Spent || standing == step.Closed && told {
+	if told && (standing == step.Spent || standing == step.Closed) {
+		return wanted, s
+	}
+	if standing == step.Spent {
+		s.Empty = x.n.place(x.id).alive.IsZero()
 		return wanted, s
 	}
 	x.keep()
