@@ -47,6 +47,12 @@ func newGuard(g *guard) error {
 	g.warn(err)
 	g.confirmed, err = g.dir.Confirmed()
 	g.warn(err)
+	if now := g.clock(); g.confirmed > now { // of an earlier boot: nothing was confirmed in this one
+		if err := g.dir.Confirm(0); err != nil {
+			return err
+		}
+		g.confirmed = 0
+	}
 	for _, r := range found {
 		id := spec.Identity{Namespace: spec.Namespace(r.Namespace), Set: spec.SetName(r.Set), Ordinal: r.Ordinal}
 		if token, err := spec.ParseToken(r.Token); err == nil && !r.Ended && g.ledger.Look(id).Open != token && g.ledger.Look(id).Spent(token) {

@@ -149,3 +149,25 @@ func TestWhatMissesItsDeadlineMeanwhileIsOverAsWell(t *testing.T) {
 		})
 	}
 }
+
+// A run directory that outlived a boot says that the node was confirmed at a moment which
+// the clock has not reached: nothing would move it, and no guarded life could begin.
+func TestWhatAnEarlierBootConfirmedIsVoid(t *testing.T) {
+	dir := watchdog.Dir(t.TempDir())
+	must(t, dir.Make())
+	must(t, dir.Confirm(90*time.Hour))
+	book, err := ledger.OpenDisk(&spy{t: t, dir: dir}, "b2")
+	must(t, err)
+	g := &guard{
+		dir: dir, ledger: book, clock: func() time.Duration { return time.Minute }, cgroup: fakert.Cgroup,
+		over: func(spec.Identity) {}, log: slog.New(slog.DiscardHandler),
+	}
+	must(t, newGuard(g))
+	if at, err := dir.Confirmed(); at != 0 || err != nil {
+		t.Errorf("confirmed at %s, %v; want nothing", at, err)
+	}
+	must(t, g.Confirm(50*time.Second))
+	if at, _ := dir.Confirmed(); at != 50*time.Second {
+		t.Errorf("the next confirmation: %s, want 50s", at)
+	}
+}

@@ -105,7 +105,7 @@ func TestKillSignalsTheProcessesOfTheCgroupOnly(t *testing.T) {
 }
 
 func TestWhatIsFrozenForTheKillIsFreedAgain(t *testing.T) {
-	c := tree(t, hybrid, map[string]string{"freezer/stead/a/freezer.state": "THAWED\n", "unified/stead/a/cgroup.procs": ""})
+	c := tree(t, hybrid, map[string]string{"freezer/stead/a/freezer.state": "THAWED\n", "freezer/stead/a/main/freezer.state": "FROZEN\n", "unified/stead/a/cgroup.procs": ""})
 	for _, name := range []string{"cgroup.kill", "cgroup.freeze"} { // a kernel that cannot kill a cgroup
 		dir := filepath.Join(c.root, "unified/stead/a", name)
 		if name == "cgroup.freeze" {
@@ -119,7 +119,7 @@ func TestWhatIsFrozenForTheKillIsFreedAgain(t *testing.T) {
 	if err := c.KillOnce("a"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"freezer/stead/a/freezer.state": "THAWED", "unified/stead/a/cgroup.freeze": "0"} {
+	for name, want := range map[string]string{"freezer/stead/a/freezer.state": "THAWED", "freezer/stead/a/main/freezer.state": "THAWED", "unified/stead/a/cgroup.freeze": "0"} {
 		if got, err := os.ReadFile(filepath.Join(c.root, name)); err != nil || string(got) != want {
 			t.Errorf("%s says %q, %v; want %q", name, got, err, want)
 		}

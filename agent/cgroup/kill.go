@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,12 +70,31 @@ func killOnce(dirs []hierarchy) error {
 		}
 		errs = append(errs, killEach(h.path))
 		if freeze != "" {
+			if !h.v2 {
+				errs = append(errs, thawBelow(h.path))
+			}
 			if err := os.WriteFile(freeze, []byte(free), 0); err != nil && !gone(err) {
 				errs = append(errs, err) // on v1 frozen processes do not die
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// thawBelow thaws what somebody froze by itself below dir of v1: that of dir leaves it frozen.
+func thawBelow(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if gone(err) {
+			return nil
+		}
+		if err != nil || !d.IsDir() || path == dir {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(path, "freezer.state"), []byte("THAWED"), 0); err != nil && !gone(err) {
+			return err
+		}
+		return nil
+	})
 }
 
 // killEach signals through pidfds opened before a second look, so that a pid which

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ func serveWatchdog(dir string, stderr io.Writer) int {
 		return 2
 	}
 	stand()
+	hurry()
 	say := func(line string) {
 		fmt.Fprintf(stderr, "%s stead-node watchdog: %s\n", time.Now().UTC().Format(time.RFC3339), line)
 	}
@@ -78,6 +80,21 @@ func stand() {
 		var from, to uintptr
 		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err == nil && strings.HasSuffix(strings.TrimSpace(line), self) {
 			_, _, _ = syscall.Syscall(syscall.SYS_MLOCK, from, to-from, 0)
+		}
+	}
+}
+
+// hurry lets our threads, and those that they make, run before all that is not of real
+// time, where that is permitted: a machine in need is when it matters. Loggers do not,
+// since members decide how much they have to do.
+func hurry() {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return
+	}
+	for _, t := range threads {
+		if tid, err := strconv.Atoi(t.Name()); err == nil {
+			_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 		}
 	}
 }

@@ -82,9 +82,15 @@ func agentFlags(cmd *cobra.Command, o *hostOptions) {
 	o.flags(cmd.Flags())
 }
 
+// onDiskEnv lets tests have a run directory that is not on tmpfs; for nothing else.
+const onDiskEnv = "STEAD_TEST_RUN_DIR_ON_DISK"
+
 // runAgent is one node's agent until ctx ends.
 func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Logger) error {
 	if err := o.check(); err != nil {
+		return err
+	}
+	if err := agent.PrepareRunDir(o.RunDir, os.Getenv(onDiskEnv) != ""); err != nil {
 		return err
 	}
 	about, err := facts(o)

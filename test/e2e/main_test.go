@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("STEAD_ROOT_TESTS") != "1" {
 		os.Exit(m.Run())
 	}
+	os.Setenv("STEAD_TEST_RUN_DIR_ON_DISK", "1") // labs lie below the temporary directory
 	dir, err := os.MkdirTemp("", "stead-tool-")
 	if err == nil {
 		err = errors.Join(findBinary(), buildTool(dir))
