@@ -48,18 +48,18 @@ func TestTheReportSaysThatTheMemberWasReadyInThisLife(t *testing.T) {
 		want := func(ready, once bool) {
 			t.Helper()
 			time.Sleep(time.Second)
-			if r := n.reports[len(n.reports)-1]; r.Ready != ready || r.ReadyOnce != once {
+			if r := n.last(); r.Ready != ready || r.ReadyOnce != once {
 				t.Fatalf("got ready %v, once %v; want %v, %v", r.Ready, r.ReadyOnce, ready, once)
 			}
 		}
 		want(false, false)
-		p.tell(probe.Health{Started: true, Ready: true})
+		p.say(probe.Health{Started: true, Ready: true})
 		want(true, true)
-		p.tell(probe.Health{Started: true})
+		p.say(probe.Health{Started: true})
 		want(false, true)
 		n.kill() // the next agent knows it
 		n.run()
-		p.tell(probe.Health{Started: true, Message: "not yet"})
+		p.say(probe.Health{Started: true, Message: "not yet"})
 		want(false, true)
 		n.w.Tell(with(life(6, spec.GoalRun), probed))
 		want(false, false)
@@ -114,10 +114,10 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		n.wantLast("ready all the same", func(r spec.Report) bool { return r.Ready && r.Cause == step.CauseRuntimeUnavailable })
 		n.kill()
-		before := len(n.reports)
+		before := len(n.all())
 		n.run() // an agent that begins while the runtime is away
 		time.Sleep(10 * time.Second)
-		for _, r := range n.reports[before:] {
+		for _, r := range n.all()[before:] {
 			if !r.Ready {
 				t.Fatalf("said not ready of what it cannot see: %+v", r)
 			}

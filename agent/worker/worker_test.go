@@ -114,6 +114,14 @@ func (n *node) last() spec.Report {
 	return n.reports[len(n.reports)-1]
 }
 
+// all are the reports so far.
+func (n *node) all() []spec.Report {
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.reports)
+}
+
 func (n *node) wantLast(what string, ok func(spec.Report) bool) spec.Report {
 	n.t.Helper()
 	r := n.last()
