@@ -5,8 +5,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -14,17 +20,21 @@ import (
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
+	"github.com/stead-project/stead/spec"
 )
 
-// dockerBomb is a docker archive with a layer of so many zeros, compressed.
-func dockerBomb(t *testing.T, zeros int64) []byte {
+// zeroLayer is a layer with a file of so many zeros, compressed, and the digest of what it
+// unpacks to.
+func zeroLayer(t *testing.T, zeros int64) (layer []byte, unpacked string) {
 	t.Helper()
-	var layer bytes.Buffer
-	z := gzip.NewWriter(&layer)
-	in := tar.NewWriter(z)
+	var out bytes.Buffer
+	sum := sha256.New()
+	z := gzip.NewWriter(&out)
+	in := tar.NewWriter(io.MultiWriter(z, sum))
 	err := in.WriteHeader(&tar.Header{Name: "zeros", Mode: 0o644, Size: zeros, Typeflag: tar.TypeReg})
 	if err == nil {
 		_, err = io.CopyN(in, zero{}, zeros)
@@ -32,23 +42,51 @@ func dockerBomb(t *testing.T, zeros int64) []byte {
 	if err := errors.Join(err, in.Close(), z.Close()); err != nil {
 		t.Fatal(err)
 	}
+	return out.Bytes(), "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// archiveOf is a tar of files: name, content, name, content …
+func archiveOf(t *testing.T, files ...string) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, f := range []struct {
-		name string
-		text []byte
-	}{
-		{"layer.tar", layer.Bytes()}, {"config.json", []byte(`{"os":"linux"}`)},
-		{"manifest.json", []byte(`[{"Config":"config.json","RepoTags":["stead.test/bomb:1"],"Layers":["layer.tar"]}]`)},
-	} {
-		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.text)), Typeflag: tar.TypeReg}))
-		_, wrote := w.Write(f.text)
+	var err error
+	for i := 0; i < len(files); i += 2 {
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Size: int64(len(files[i+1])), Typeflag: tar.TypeReg}))
+		_, wrote := io.WriteString(w, files[i+1])
 		err = errors.Join(err, wrote)
 	}
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// dockerBomb is a docker archive with a layer of so many zeros, compressed. Its configuration
+// names no layer, so that it cannot be unpacked either.
+func dockerBomb(t *testing.T, zeros int64) []byte {
+	t.Helper()
+	layer, _ := zeroLayer(t, zeros)
+	return archiveOf(t, "layer.tar", string(layer), "config.json", `{"os":"linux"}`,
+		"manifest.json", `[{"Config":"config.json","RepoTags":["stead.test/bomb:1"],"Layers":["layer.tar"]}]`)
+}
+
+// ociBomb is a whole OCI archive with such a layer.
+func ociBomb(t *testing.T, zeros int64) []byte {
+	t.Helper()
+	layer, unpacked := zeroLayer(t, zeros)
+	var files []string
+	blob := func(media, text string) string {
+		sum := sha256.Sum256([]byte(text))
+		digest := hex.EncodeToString(sum[:])
+		files = append(files, "blobs/sha256/"+digest, text)
+		return fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.%s","digest":"sha256:%s","size":%d}`, media, digest, len(text))
+	}
+	layers := blob("layer.v1.tar+gzip", string(layer))
+	config := blob("config.v1+json", fmt.Sprintf(`{"os":"linux","architecture":%q,"rootfs":{"type":"layers","diff_ids":[%q]}}`, goruntime.GOARCH, unpacked))
+	manifest := blob("manifest.v1+json", `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":`+config+`,"layers":[`+layers+`]}`)
+	return archiveOf(t, append(files, "oci-layout", `{"imageLayoutVersion":"1.0.0"}`, "index.json",
+		`{"schemaVersion":2,"manifests":[`+strings.TrimSuffix(manifest, "}")+`,"annotations":{"io.containerd.image.name":"stead.test/bomb:1"}}]}`)...)
 }
 
 type zero struct{}
@@ -99,15 +137,14 @@ func TestARefusedArchiveLeavesNothingOnTheNode(t *testing.T) {
 	rt := h.open()
 	defer rt.Close()
 	good := runtimetest.Archive(t, imageName, h.box, runtimetest.ImageConfig{})
-	// Whole, but its layer is not what its configuration says: only unpacking shows it.
-	other := dockerBomb(t, 1<<10)
 	for name, c := range map[string]struct {
 		archive []byte
 		want    error
 	}{
-		"bomb":       {dockerBomb(t, 64<<20), runtime.ErrImageRefused},
-		"broken off": {good[:len(good)/2], runtime.ErrImageRefused},
-		"other":      {other, nil},
+		"docker bomb":  {dockerBomb(t, 64<<20), runtime.ErrImageRefused},
+		"OCI bomb":     {ociBomb(t, 64<<20), runtime.ErrImageRefused},
+		"broken off":   {good[:len(good)/2], runtime.ErrImageRefused},
+		"not unpacked": {dockerBomb(t, 1<<10), nil},
 	} {
 		got, err := rt.LoadImage(t.Context(), bytes.NewReader(c.archive))
 		if err == nil || c.want != nil && !errors.Is(err, c.want) {
@@ -119,5 +156,50 @@ func TestARefusedArchiveLeavesNothingOnTheNode(t *testing.T) {
 	}
 	if got, err := rt.LoadImage(t.Context(), bytes.NewReader(good)); err != nil || len(got) != 1 || got[0].Name != imageName {
 		t.Errorf("a good one afterwards: %v, %v", got, err)
+	}
+}
+
+func TestAnImageThatFillsTheDiskIsBrokenOffAndLeavesNothing(t *testing.T) {
+	disk, err := os.MkdirTemp("", "stead-disk-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after the daemon has ended
+		_ = unix.Unmount(disk, 0)
+		if err := os.Remove(disk); err != nil {
+			t.Error(err)
+		}
+	})
+	h := newHost(t)
+	h.killDaemon()
+	root := filepath.Join(h.dir, "root")
+	if err := errors.Join(os.RemoveAll(root), unix.Mount("tmpfs", disk, "tmpfs", 0, "size=256m"), os.Symlink(disk, root)); err != nil {
+		t.Fatal(err)
+	}
+	h.startDaemon()
+	bomb := ociBomb(t, 512<<20)
+	h.mirror(newRegistry(t, bomb))
+	rt := h.open()
+	defer rt.Close()
+	if _, err := rt.LoadImage(t.Context(), bytes.NewReader(bomb)); !errors.Is(err, runtime.ErrNoSpace) {
+		t.Errorf("load: %v, want no space", err)
+	}
+	if left := h.kept(); len(left) > 0 {
+		t.Errorf("load: left on the node: %s", strings.Join(left, ", "))
+	}
+	_, err = rt.EnsureImage(t.Context(), "registry.invalid/team/box:1", spec.PullIfNotPresent)
+	if !errors.Is(err, runtime.ErrNoSpace) || !errors.Is(err, runtime.ErrImagePull) {
+		t.Errorf("pull: %v, want no space, tried again", err)
+	}
+	if left := h.kept(); len(left) > 0 {
+		t.Errorf("pull: left on the node: %s", strings.Join(left, ", "))
+	}
+	t.Log(err)
+	h.cfg.MaxImageBytes = 100 << 10 // fewer than the layer has as it comes
+	small := h.open()
+	defer small.Close()
+	_, err = small.EnsureImage(t.Context(), "registry.invalid/team/box:1", spec.PullIfNotPresent)
+	if !errors.Is(err, runtime.ErrImageRefused) || !errors.Is(err, runtime.ErrImagePull) {
+		t.Errorf("pull of layers that are too large: %v, want it refused", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,8 +63,12 @@ func (d disks) room(bytes int64) error {
 		}
 		total, free := int64(st.Blocks)*st.Bsize, int64(st.Bavail)*st.Bsize
 		if keep := reserve(total); free-bytes < keep {
-			return fmt.Errorf("%w: the disk of %s has %d bytes free, %d more are needed, and %d are kept free; remove what is not needed from it",
-				runtime.ErrNoSpace, dir, free, bytes, keep)
+			needs := ""
+			if bytes > 0 {
+				needs = fmt.Sprintf("%d more are needed, and ", bytes)
+			}
+			return fmt.Errorf("%w: the disk of %s has %d bytes free; %s%d are to stay free; make room on it",
+				runtime.ErrNoSpace, dir, free, needs, keep)
 		}
 	}
 	return nil
@@ -110,8 +115,12 @@ func (r *Runtime) spaced(ctx context.Context, what string, drop bool, do func(co
 	cause := context.Cause(within)
 	full(nil)
 	watch.Wait()
-	if err != nil && cause != nil && ctx.Err() == nil {
+	switch {
+	case err == nil:
+	case cause != nil && ctx.Err() == nil:
 		err = cause
+	case strings.Contains(err.Error(), unix.ENOSPC.Error()): // of the daemon, faster than the watch
+		err = fmt.Errorf("%w: %w", runtime.ErrNoSpace, err)
 	}
 	var opts []leases.DeleteOpt
 	if err != nil && (drop || errors.Is(err, runtime.ErrNoSpace)) {
