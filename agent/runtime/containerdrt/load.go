@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -22,7 +23,7 @@ func (r *Runtime) LoadImage(ctx context.Context, from io.Reader) ([]runtime.Imag
 	defer done()
 	var out []runtime.Image
 	err := r.spaced(ctx, "load image", dropPartial, func(ctx context.Context) error {
-		before, err := r.client.ImageService().List(ctx)
+		before, err := r.hold(ctx)
 		if err != nil {
 			return err
 		}
@@ -39,6 +40,23 @@ func (r *Runtime) LoadImage(ctx context.Context, from io.Reader) ([]runtime.Imag
 		return nil
 	})
 	return out, err
+}
+
+// hold lists the images that are there, and has the daemon keep their content as long as the
+// lease of ctx: the import may give their names to others.
+func (r *Runtime) hold(ctx context.Context) ([]images.Image, error) {
+	list, err := r.client.ImageService().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lease, _ := leases.FromContext(ctx)
+	for _, i := range list {
+		content := leases.Resource{ID: i.Target.Digest.String(), Type: "content"}
+		if err := r.client.LeasesService().AddResource(ctx, leases.Lease{ID: lease}, content); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // importChecked imports while the archive is judged: no image is made of a refused one.

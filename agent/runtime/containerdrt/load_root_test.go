@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,8 +68,8 @@ func archiveOf(t *testing.T, files ...string) []byte {
 func dockerBomb(t *testing.T, zeros int64) []byte {
 	t.Helper()
 	layer, _ := zeroLayer(t, zeros)
-	return archiveOf(t, "layer.tar", string(layer), "config.json", `{"os":"linux"}`,
-		"manifest.json", `[{"Config":"config.json","RepoTags":["stead.test/bomb:1"],"Layers":["layer.tar"]}]`)
+	return archiveOf(t, "layer.tar", string(layer), "config.json", `{"os":"linux","architecture":"`+goruntime.GOARCH+`"}`,
+		"manifest.json", `[{"Config":"config.json","RepoTags":["`+imageName+`"],"Layers":["layer.tar"]}]`)
 }
 
 // ociBomb is a whole OCI archive with such a layer.
@@ -154,8 +155,21 @@ func TestARefusedArchiveLeavesNothingOnTheNode(t *testing.T) {
 			t.Errorf("%s: left on the node: %s", name, strings.Join(left, ", "))
 		}
 	}
-	if got, err := rt.LoadImage(t.Context(), bytes.NewReader(good)); err != nil || len(got) != 1 || got[0].Name != imageName {
-		t.Errorf("a good one afterwards: %v, %v", got, err)
+	first, err := rt.LoadImage(t.Context(), bytes.NewReader(good))
+	if err != nil || len(first) != 1 || first[0].Name != imageName {
+		t.Fatalf("a good one afterwards: %v, %v", first, err)
+	}
+	had := h.kept()
+	if got, err := rt.LoadImage(t.Context(), bytes.NewReader(dockerBomb(t, 1<<10))); err == nil {
+		t.Errorf("loaded %v in place of the good one", got)
+	}
+	for _, k := range h.kept() {
+		if !slices.Contains(had, k) {
+			t.Errorf("left of what was refused: %s", k)
+		}
+	}
+	if got, err := rt.EnsureImage(t.Context(), imageName, spec.PullNever); err != nil || got.Digest != first[0].Digest {
+		t.Errorf("the good image, after one of its name was refused: %+v, %v", got, err)
 	}
 }
 

@@ -75,11 +75,11 @@ func (d disks) room(bytes int64) error {
 }
 
 // watch calls full with the error as soon as room has one, until ctx ends.
-func (d disks) watch(ctx context.Context, full func(error)) {
+func watch(ctx context.Context, room func(int64) error, full func(error)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		if err := d.room(0); err != nil {
+		if err := room(0); err != nil {
 			full(err)
 			return
 		}
@@ -109,12 +109,12 @@ func (r *Runtime) spaced(ctx context.Context, what string, drop bool, do func(co
 		return r.kind(ctx, what, err)
 	}
 	within, full := context.WithCancelCause(leases.WithLease(ctx, lease.ID))
-	var watch sync.WaitGroup
-	watch.Go(func() { disks.watch(within, full) })
+	var watching sync.WaitGroup
+	watching.Go(func() { watch(within, disks.room, full) })
 	err = do(within)
 	cause := context.Cause(within)
 	full(nil)
-	watch.Wait()
+	watching.Wait()
 	switch {
 	case err == nil:
 	case cause != nil && ctx.Err() == nil:

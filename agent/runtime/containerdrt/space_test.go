@@ -1,6 +1,7 @@
 package containerdrt
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -25,5 +26,19 @@ func TestADiskWithImagesKeepsSomethingFree(t *testing.T) {
 	}
 	if err := (disks{dir + "/elsewhere"}).room(math.MaxInt64 / 2); err != nil {
 		t.Errorf("a disk that the agent does not see: %v", err)
+	}
+}
+
+func TestWhatUnpacksIsBrokenOffWhenTheDiskGetsTooFull(t *testing.T) {
+	ctx, full := context.WithCancelCause(t.Context())
+	looks := 0
+	watch(ctx, func(int64) error {
+		if looks++; looks == 3 {
+			return runtime.ErrNoSpace
+		}
+		return nil
+	}, full)
+	if err := context.Cause(ctx); looks != 3 || !errors.Is(err, runtime.ErrNoSpace) {
+		t.Errorf("after %d looks: %v", looks, err)
 	}
 }
