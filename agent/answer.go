@@ -138,8 +138,10 @@ func codeOf(err error) codes.Code {
 		return codes.Canceled
 	case errors.Is(err, runtime.ErrNotRunning):
 		return codes.FailedPrecondition
-	case errors.Is(err, runtime.ErrBadSpec):
+	case errors.Is(err, runtime.ErrBadSpec), errors.Is(err, runtime.ErrImageRefused):
 		return codes.InvalidArgument
+	case errors.Is(err, runtime.ErrNoSpace):
+		return codes.ResourceExhausted
 	}
 	return codes.Unknown
 }

@@ -24,6 +24,9 @@ var (
 	ErrForeign      = errors.New("belongs to another owner")
 	ErrAbsent       = errors.New("is not there")
 	ErrPortTaken    = errors.New("port of the host is taken")
+	// ErrImageRefused: an archive that is damaged, not whole, or beyond a limit.
+	ErrImageRefused = errors.New("image refused")
+	ErrNoSpace      = errors.New("too little free disk space") // may heal
 )
 
 // ContainerID names one container of one identity. The body derives its own ids
@@ -173,6 +176,8 @@ type Runtime interface {
 	// Errors: ErrImageMissing, ErrImagePull, ErrUnavailable.
 	EnsureImage(ctx context.Context, ref, policy string) (Image, error)
 	// LoadImage imports an OCI (or docker) archive and returns the names now present.
+	// After an error the node has the images that it had before.
+	// Errors: ErrImageRefused, ErrNoSpace, ErrUnavailable.
 	LoadImage(ctx context.Context, r io.Reader) ([]Image, error)
 	// Images lists the images of this node, sorted by name.
 	Images(ctx context.Context) ([]Image, error)

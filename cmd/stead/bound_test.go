@@ -24,3 +24,12 @@ func TestMembersLeaveTheHostSomeMemory(t *testing.T) {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
+
+func TestALimitOfImagesBelowNothingIsRefused(t *testing.T) {
+	for bytes, ok := range map[int64]bool{-1: false, 0: true, 20 << 30: true} {
+		o := hostOptions{Node: "n1", ImageBytes: bytes}
+		if err := o.check(); (err == nil) != ok {
+			t.Errorf("--max-image-bytes %d: %v", bytes, err)
+		}
+	}
+}

@@ -38,6 +38,7 @@ type hostOptions struct {
 	Address    string            // of this host for other hosts
 	DNSListen  []string          // where DNS answers machines outside, beside the gateway
 	Processes  int64             // that a container may have; 0: any number
+	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
 	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none
 	Metrics    string            // where the agent's are served; "": nowhere
 	Classes    map[string]string // directory by storage class
@@ -64,6 +65,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 		"how members of other hosts are reached: routes (hosts share a link), vxlan (through a tunnel), or auto, which takes what fits")
 	f.StringSliceVar(&o.DNSListen, "dns-listen", nil, "ADDRESS[:PORT] of this host where its DNS answers machines without Stead, too; of members' names only (repeatable)")
 	f.Int64Var(&o.Processes, "max-processes", 4096, "processes and threads that a container may have (0: any number)")
+	f.Int64Var(&o.ImageBytes, "max-image-bytes", 20<<30, "bytes that an archive of images may have, as it comes and unpacked, and that the layers of a pulled image may have (0: any number)")
 	f.Int64Var(&o.Reserve, "reserve-memory-bytes", 0,
 		"memory that members leave the host (0: 5 %, at least 512 MiB and at most a quarter; -1: they may use all)")
 	f.StringVar(&o.Address, "address", "", "address of this host for other hosts (default: that of the default route, or the only one)")
@@ -86,6 +88,9 @@ func (o *hostOptions) check() error {
 	}
 	if o.Processes < 0 || o.Processes > 0 && o.Processes < minProcesses {
 		return usageError{fmt.Errorf("--max-processes %d: write 0 (any number), or at least %d", o.Processes, minProcesses)}
+	}
+	if o.ImageBytes < 0 {
+		return usageError{fmt.Errorf("--max-image-bytes %d: write a number of bytes, or 0 (any number)", o.ImageBytes)}
 	}
 	if o.Reserve < -1 {
 		return usageError{fmt.Errorf("--reserve-memory-bytes %d: write a number of bytes, 0 or -1", o.Reserve)}
@@ -162,7 +167,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	h := &host{node: logger, log: log, bounds: bounds, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
-		MaxProcesses: o.Processes,
+		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes,
 	})
 	if err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ var home = map[string][]string{
 	"github.com/miekg/dns":            {"dnsd"},
 	"gopkg.in/yaml.v3":                {"spec"},
 	"github.com/vishvananda/":         {"agent/network"},
+	"github.com/klauspost/compress/":  {"agent/runtime/archive"},
 	"github.com/google/nftables":      {"agent/network"},
 	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server", "agent", "cmd/..."},
 	"google.golang.org/protobuf":      {"proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "cmd/..."},

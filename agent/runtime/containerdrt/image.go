@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -65,6 +64,8 @@ func (r *Runtime) findImage(ctx context.Context, ref string) (containerd.Image, 
 		}
 		if err := r.unpack(ctx, img); errors.Is(err, runtime.ErrNotFound) {
 			return nil, fmt.Errorf("image %q: %w: its name is there, its content is not: %w", ref, runtime.ErrImageMissing, err)
+		} else if errors.Is(err, runtime.ErrNoSpace) {
+			return nil, fmt.Errorf("%w: %w", runtime.ErrImagePull, err)
 		} else if err != nil {
 			return nil, err
 		}
@@ -86,12 +87,7 @@ func (r *Runtime) unpack(ctx context.Context, img containerd.Image) error {
 	if ready {
 		return nil
 	}
-	leased, done, err := r.client.WithLease(ctx) // keeps the layers until the last stands
-	if err != nil {
-		return r.kind(ctx, what, err)
-	}
-	defer done(leased)
-	return r.kind(ctx, what, img.Unpack(leased, sn))
+	return r.spaced(ctx, what, keepPartial, func(ctx context.Context) error { return img.Unpack(ctx, sn) })
 }
 
 // pull fetches through the registries and mirrors of HostsDir. The download runs
@@ -108,10 +104,17 @@ func (r *Runtime) pull(ctx context.Context, ref string) (containerd.Image, error
 	resolver := docker.NewResolver(docker.ResolverOptions{
 		Hosts: config.ConfigureHosts(ctx, config.HostOptions{HostDir: config.HostDirFromRoot(r.cfg.HostsDir)}),
 	})
-	img, err := r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(sn), containerd.WithResolver(resolver))
+	var img containerd.Image
+	err = r.spaced(ctx, fmt.Sprintf("pull %q", ref), keepPartial, func(ctx context.Context) error {
+		img, err = r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(sn),
+			containerd.WithResolver(resolver), containerd.WithImageHandlerWrapper(r.declared))
+		return err
+	})
 	switch {
 	case err == nil:
 		return img, nil
+	case errors.Is(err, runtime.ErrNoSpace), errors.Is(err, runtime.ErrImageRefused):
+		return nil, fmt.Errorf("%w: %w", runtime.ErrImagePull, err)
 	case ctx.Err() != nil:
 		return nil, r.kind(ctx, fmt.Sprintf("pull %q", ref), ctx.Err())
 	case r.Ping(ctx) != nil:
@@ -120,21 +123,6 @@ func (r *Runtime) pull(ctx context.Context, ref string) (containerd.Image, error
 		return nil, fmt.Errorf("pull %q: no such image, or access is denied: %w: %w", ref, runtime.ErrImageMissing, err)
 	}
 	return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrImagePull, err)
-}
-
-// LoadImage imports an OCI or docker archive; of an image for several platforms,
-// that of this machine.
-func (r *Runtime) LoadImage(ctx context.Context, archive io.Reader) ([]runtime.Image, error) {
-	ctx, done := r.begin(ctx, loadTime)
-	defer done()
-	found, err := r.client.Import(ctx, archive)
-	if err != nil {
-		return nil, r.kind(ctx, "load image", err)
-	}
-	if len(found) == 0 {
-		return nil, errors.New("load image: the archive names no image; give it one, as `docker save NAME` does")
-	}
-	return r.settle(ctx, found, true)
 }
 
 // Images lists what is present.

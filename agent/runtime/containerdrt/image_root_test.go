@@ -76,18 +76,24 @@ func newRegistry(t *testing.T, archive []byte) *registry {
 	return r
 }
 
-func TestImagesArePulledThroughAMirror(t *testing.T) {
-	h := newHost(t)
-	reg := newRegistry(t, runtimetest.Archive(t, imageName, h.box, runtimetest.ImageConfig{StopSignal: "SIGINT"}))
+// mirror has the host pull images of registry.invalid from reg.
+func (h *host) mirror(reg *registry) {
+	h.t.Helper()
 	h.cfg.HostsDir = filepath.Join(h.dir, "certs.d")
 	mirror := filepath.Join(h.cfg.HostsDir, "registry.invalid")
 	if err := os.MkdirAll(mirror, 0o755); err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	toml := "server = \"" + reg.URL + "\"\n[host.\"" + reg.URL + "\"]\ncapabilities = [\"pull\", \"resolve\"]\n"
 	if err := os.WriteFile(filepath.Join(mirror, "hosts.toml"), []byte(toml), 0o600); err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
+}
+
+func TestImagesArePulledThroughAMirror(t *testing.T) {
+	h := newHost(t)
+	reg := newRegistry(t, runtimetest.Archive(t, imageName, h.box, runtimetest.ImageConfig{StopSignal: "SIGINT"}))
+	h.mirror(reg)
 	rt := h.open()
 	defer rt.Close()
 	const ref = "registry.invalid/team/box:1"

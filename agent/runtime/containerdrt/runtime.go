@@ -51,6 +51,8 @@ type Config struct {
 	Snapshotter string
 	// MaxProcesses is how many processes and threads a container may have; 0: any number.
 	MaxProcesses int64
+	// MaxImageBytes bounds an image's archive, and what it unpacks to; 0: any size.
+	MaxImageBytes int64
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
 }
@@ -186,7 +188,8 @@ func class(err error) error {
 // known reports whether err is in the words of the contract already.
 func known(err error) bool {
 	for _, k := range []error{runtime.ErrNotFound, runtime.ErrExists, runtime.ErrImageMissing, runtime.ErrImagePull,
-		runtime.ErrBadSpec, runtime.ErrUnavailable, runtime.ErrNotRunning, runtime.ErrForeign} {
+		runtime.ErrBadSpec, runtime.ErrUnavailable, runtime.ErrNotRunning, runtime.ErrForeign,
+		runtime.ErrImageRefused, runtime.ErrNoSpace} {
 		if errors.Is(err, k) {
 			return true
 		}
