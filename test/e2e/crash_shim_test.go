@@ -102,7 +102,7 @@ func TestAKilledShimRestartsItsMemberInPlace(t *testing.T) {
 
 	l.eventually(time.Minute, "why it was restarted is told", func() error {
 		out, err := l.trySteadFor(time.Minute, "describe", "member", "life-1")
-		if err != nil || !strings.Contains(out, "137") && !strings.Contains(out, "nobody saw how") {
+		if err != nil || !strings.Contains(out, "137") && !strings.Contains(out, "its exit code is not known") {
 			return fmt.Errorf("describe says %s, %v", out, err)
 		}
 		return nil
