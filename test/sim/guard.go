@@ -106,14 +106,13 @@ func (n *node) miss() bool {
 		if r.ended || !n.passed(r) {
 			continue
 		}
-		if n.agent.led.Look(id).Open == r.token {
-			if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
-				return false
-			}
-			n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)
-			n.w.did("deadline missed")
-			n.worker(id)
+		// Also one that was never opened, for the disk failed: it is told to be over.
+		if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
+			return false
 		}
+		n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)
+		n.w.did("deadline missed")
+		n.worker(id)
 		if !n.w.judge.settling && n.w.chance(20) {
 			n.stopAgent("it crashed between the ledger and the record")
 			n.w.did("fault: agent dies between ledger and record")
