@@ -22,6 +22,7 @@ type guard struct {
 	acks      map[spec.Identity]spec.Token // what it said that it guards
 	killed    map[spec.Identity]spec.Token // whose end was seen once, for a plant
 	looks     time.Time                    // when the agent looks for itself at the latest
+	held      bool                         // the store is: no life is begun
 	evidence  time.Time                    // the truth: when the ping was sent
 }
 
@@ -142,7 +143,7 @@ func (x *worker) begin() error {
 		return nil
 	}
 	r := &record{token: x.token, bound: x.bound()}
-	if x.n.passed(r) {
+	if x.n.guard.held || x.n.passed(r) {
 		return errors.New("its deadline would have passed")
 	}
 	if old := x.n.guard.records[x.id]; old == nil || old.token != x.token {
@@ -173,7 +174,7 @@ func (x *worker) seeGuard(s *step.Seen) {
 	if s.Unwatched = !x.n.guard.watchdog || recorded && x.n.guard.acks[x.id] != x.token; x.standing == step.Open {
 		s.Expired = x.n.passed(r) || !recorded
 	} else {
-		s.Unconfirmed = x.n.passed(r)
+		s.Unconfirmed = x.n.guard.held || x.n.passed(r)
 	}
 }
 
