@@ -23,10 +23,21 @@ type door struct {
 	seen   store.Rev
 }
 
+// away is why the store does not answer, or why its answer is not believed.
+func (d *door) away() error {
+	switch {
+	case d.dead || d.s.cut:
+		return store.ErrUnavailable
+	case d.s.stale:
+		return store.ErrWentBack
+	}
+	return nil
+}
+
 // Commit implements store.Store.
 func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
-	if d.dead || d.s.cut {
-		return 0, store.ErrUnavailable
+	if err := d.away(); err != nil {
+		return 0, err
 	}
 	t = d.w.plant.txn(t)
 	if d.crashIn > 0 {
@@ -79,35 +90,35 @@ func (d *door) Get(ctx context.Context, keys ...string) (store.Rev, map[string]s
 	if d.s.cut && d.memory != nil {
 		return d.seen, d.memory, nil
 	}
-	if d.dead || d.s.cut {
-		return 0, nil, store.ErrUnavailable
+	if err := d.away(); err != nil {
+		return 0, nil, err
 	}
 	return d.Store.Get(ctx, keys...)
 }
 
 // Grant implements store.Store.
 func (d *door) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
-	if d.dead || d.s.cut {
-		return 0, store.ErrUnavailable
+	if err := d.away(); err != nil {
+		return 0, err
 	}
 	return d.Store.Grant(ctx, ttl)
 }
 
 // Revoke implements store.Store.
 func (d *door) Revoke(ctx context.Context, id store.LeaseID) error {
-	if d.dead || d.s.cut {
-		return store.ErrUnavailable
+	if err := d.away(); err != nil {
+		return err
 	}
 	return d.Store.Revoke(ctx, id)
 }
 
 // Renew implements store.Store.
 func (d *door) Renew(ctx context.Context, id store.LeaseID) error {
-	switch {
-	case d.s.cut && d.memory != nil:
+	if d.s.cut && d.memory != nil {
 		return nil
-	case d.dead || d.s.cut:
-		return store.ErrUnavailable
+	}
+	if err := d.away(); err != nil {
+		return err
 	}
 	return d.Store.Renew(ctx, id)
 }

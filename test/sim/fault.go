@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
 )
 
 func (w *World) crashServer() bool {
@@ -96,7 +97,10 @@ func (w *World) powerOff() bool {
 // cutNode takes a node's network away; joinNode gives it back.
 func (w *World) cutNode() bool { return w.someNode().setCut(true) }
 
-func (w *World) joinNode() bool { return w.someNode().setCut(false) }
+func (w *World) joinNode() bool {
+	n := w.someNode()
+	return !w.clock.Before(n.late) && n.setCut(false)
+}
 
 func (n *node) setCut(cut bool) bool {
 	if n.cut == cut {
@@ -153,8 +157,12 @@ func (w *World) slowOperation() bool {
 
 // saved is a backup: all that does not hang on a lease.
 type saved struct {
-	rev store.Rev
-	kvs []store.KV
+	rev   store.Rev
+	kvs   []store.KV
+	store memstore.Backup // with what hangs on leases
+	epoch int64
+	raft  uint64
+	link  int64
 }
 
 func (w *World) backup() bool {
@@ -163,7 +171,8 @@ func (w *World) backup() bool {
 		panic(err)
 	}
 	kvs = slices.DeleteFunc(kvs, func(kv store.KV) bool { return kv.Lease != 0 })
-	w.backups = append(w.backups, saved{rev, kvs})
+	said, _ := w.said()
+	w.backups = append(w.backups, saved{rev, kvs, w.mem.Backup(), w.epoch, w.raft, said.Link.Number})
 	return true
 }
 
@@ -177,9 +186,9 @@ func (w *World) restore() bool {
 		s.stop("the store is restored")
 	}
 	_ = w.mem.Close()
-	if !w.plant.RestoreKeepsEpoch {
-		w.epoch++
-	}
+	w.epoch++
+	w.epochs[w.epoch], w.back = true, false
+	w.origin++
 	w.note("the store of revision %d is restored as epoch %d", b.rev, w.epoch)
 	w.freshStore()
 	w.judge.restored()
@@ -245,6 +254,7 @@ func (n *node) putBack(v world.View) {
 				case !there && (used || binned) && !gone:
 					n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
 					n.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
+					n.w.judge.placed[vol.UID] = true
 				default:
 					continue
 				}

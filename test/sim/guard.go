@@ -22,6 +22,7 @@ type guard struct {
 	acks      map[spec.Identity]spec.Token // what it said that it guards
 	killed    map[spec.Identity]spec.Token // whose end was seen once, for a plant
 	looks     time.Time                    // when the agent looks for itself at the latest
+	held      bool                         // the store is: no life is begun
 	evidence  time.Time                    // the truth: when the ping was sent
 }
 
@@ -106,14 +107,13 @@ func (n *node) miss() bool {
 		if r.ended || !n.passed(r) {
 			continue
 		}
-		if n.agent.led.Look(id).Open == r.token {
-			if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
-				return false
-			}
-			n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)
-			n.w.did("deadline missed")
-			n.worker(id)
+		// Also one that was never opened, for the disk failed: it is told to be over.
+		if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
+			return false
 		}
+		n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)
+		n.w.did("deadline missed")
+		n.worker(id)
 		if !n.w.judge.settling && n.w.chance(20) {
 			n.stopAgent("it crashed between the ledger and the record")
 			n.w.did("fault: agent dies between ledger and record")
@@ -143,7 +143,7 @@ func (x *worker) begin() error {
 		return nil
 	}
 	r := &record{token: x.token, bound: x.bound()}
-	if x.n.passed(r) {
+	if x.n.guard.held || x.n.passed(r) {
 		return errors.New("its deadline would have passed")
 	}
 	if old := x.n.guard.records[x.id]; old == nil || old.token != x.token {
@@ -174,7 +174,7 @@ func (x *worker) seeGuard(s *step.Seen) {
 	if s.Unwatched = !x.n.guard.watchdog || recorded && x.n.guard.acks[x.id] != x.token; x.standing == step.Open {
 		s.Expired = x.n.passed(r) || !recorded
 	} else {
-		s.Unconfirmed = x.n.passed(r)
+		s.Unconfirmed = x.n.guard.held || x.n.passed(r)
 	}
 }
 

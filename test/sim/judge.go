@@ -21,6 +21,7 @@ type judge struct {
 	stopped  map[life]bool                // a store ever asked for its end
 	newest   map[spec.Identity]spec.Token // ever, of any store
 	resolved map[life]bool                // an operator ended it by hand
+	placed   map[spec.VolumeID]bool       // an operator put it back by hand, maybe after its node said that it is gone
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
@@ -48,7 +49,7 @@ type volumeRun struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
-		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
+		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{}, placed: map[spec.VolumeID]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},

@@ -17,7 +17,7 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.Memb
 		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
 	}
 	j.volumes[v.ID] = volumeRun{id, n.name}
-	if token.Epoch != j.w.epoch {
+	if token.Epoch != j.w.epoch || j.w.back {
 		return // the store was restored since, and may not know it
 	}
 	j.w.view(func(w world.View) {
@@ -56,7 +56,7 @@ func (j *judge) erased(n *node, d *duty, b *bin) {
 	if lay := j.w.clock.Sub(b.moved); lay < b.least {
 		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
 	}
-	if d.epoch != j.w.epoch {
+	if d.epoch != j.w.epoch || j.w.back {
 		return // it was forgotten by the store before this one
 	}
 	j.w.view(func(v world.View) {
@@ -225,7 +225,7 @@ func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
 		j.w.fail("volumes", "the record %s is gone, and its node did not say so", key)
 	}
 	for _, n := range j.w.nodes {
-		if n.name == old.Node && n.dirs[volumeKey{old.ID, old.Claim}].id == old.UID {
+		if n.name == old.Node && n.dirs[volumeKey{old.ID, old.Claim}].id == old.UID && !j.placed[old.UID] {
 			j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
 		}
 	}

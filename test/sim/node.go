@@ -24,11 +24,13 @@ type node struct {
 	uid     spec.UID
 	boots   int
 	power   bool
-	cut     bool // its network is down
+	cut     bool      // its network is down
+	late    time.Time // until when it stays so
 	pace    pace
 	stopped bool // the agent's process is
 	disk    *disk
 	newest  spec.Sequence // on disk
+	known   spec.Known    // likewise
 	dirs    map[volumeKey]dir
 	trash   map[spec.VolumeID]*bin
 	places  map[spec.Identity]*place
@@ -99,6 +101,7 @@ func (n *node) startAgent() {
 		led: led, workers: map[spec.Identity]*worker{}, letters: map[life]*letter{},
 		duties: map[spec.VolumeID]*duty{}, said: map[spec.VolumeID]spec.VolumeReport{}, seq: led.Starts() << 32,
 	}
+	n.guard.held = false
 	if n.w.plant.ForgetsDeadline {
 		n.guard.confirmed = n.uptime()
 	}

@@ -5,17 +5,19 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
 )
 
 // line is what is under way of a session's pings. They do not wait for what else is said:
 // the network, the two processes and the store alone hold them up.
 type line struct {
-	sent     map[int64]sent // those without an answer
-	last     int64
-	due      time.Time
-	up, down []int64
-	heard    time.Time // when the last answer came
-	listed   bool      // the first list was taken, before which no answer comes
+	sent   map[int64]sent // those without an answer
+	last   int64
+	due    time.Time
+	up     []int64
+	down   []*proto.Pong
+	heard  time.Time // when the last answer came
+	listed bool      // the first list was taken, before which no answer comes
 }
 
 // sent is when a ping was sent: on the node's clock, and the truth.
@@ -69,7 +71,9 @@ func (x *session) hear() {
 	if !l.listed {
 		return
 	}
-	for _, id := range l.down {
+	for _, p := range l.down {
+		id := p.GetId()
+		x.n.hear(p.GetHeld(), wire.ToKnown(p.GetKnown()))
 		l.heard = x.n.w.clock
 		x.n.w.did("pong")
 		if s, known := l.sent[id]; known {

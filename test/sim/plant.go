@@ -25,7 +25,6 @@ type Plant struct {
 	// Of hosts and agents.
 	ForgetfulAgent     bool // a restarted agent has an empty ledger (S1)
 	AbsenceIsAnOrder   bool // what a whole list does not name is stopped (S2)
-	AgentsGoBack       bool // lists of an older time are taken (S8)
 	DeafToOldTokens    bool // an order for an older token than the last is not answered
 	AvailableOnce      bool // availability is not told anew when its time was changed
 	ToldTooEarly       bool // an end is told when the process was only asked to end
@@ -41,7 +40,7 @@ type Plant struct {
 	SaysGone           bool // a volume that is to go is said to be gone, and stays
 
 	// Of the store and its restore.
-	RestoreKeepsEpoch bool // tokens are used again (S8)
+	NoticesNothing    bool // neither servers nor nodes compare the store with what they know (S8)
 	OpensAfterRestore bool // a life that was assigned before a restore begins after it (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string

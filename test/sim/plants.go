@@ -13,9 +13,9 @@ var Plants = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
-	{Name: "restore-keeps-the-epoch", Rare: true, Judges: "volumes, tokens, token once, one life, reports, proof, dispatch", RestoreKeepsEpoch: true, AgentsGoBack: true, Blind: "progress", Often: restores},
+	{Name: "restore-keeps-the-epoch", Judges: "volumes, tokens, token once, one life, reports, proof, dispatch", NoticesNothing: true, Blind: "progress", Often: backs},
 	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
-	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Often: restores},
+	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Blind: rule9, Often: restores},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
 	{Name: "late-start-lands", Rare: true, Judges: "bound, one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
 	{Name: "deaf-to-old-tokens", Judges: "progress", DeafToOldTokens: true, Often: restores},
@@ -185,6 +185,8 @@ const rule9 = "deadline, rollback, completion"
 var rollouts = []string{"deadline", "pause", "wait"}
 
 var silences = []string{"node-loss", "expire-session", "cut", "cut-server", "halt-agent", "wait"}
+
+var backs = []string{"backup", "go-back", "declare", "scale"}
 
 var volumes = []string{"retain", "scale", "claim"}
 

@@ -38,6 +38,10 @@ type server struct {
 	lead  store.Leadership
 	lease store.LeaseID
 	asked time.Time // when the lease was last renewed
+
+	kept  spec.Known // on disk
+	heard spec.Known // of the store that answers the process
+	stale bool       // the store went back under the process
 }
 
 func newServer(w *World, name string) *server { return &server{w: w, name: name} }
@@ -56,7 +60,8 @@ func (r reader) Wait(ctx context.Context, rev store.Rev) error {
 
 func (s *server) start() {
 	w := s.w
-	s.up, s.hung, s.term = true, false, nil
+	s.up, s.hung, s.term, s.stale = true, false, nil, false
+	s.meet()
 	s.door = &door{Store: w.mem, w: w, s: s}
 	s.cache = world.New(s.door, discard)
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
@@ -69,18 +74,19 @@ func (s *server) start() {
 	s.fed = rev
 	s.eng, err = engine.New(engine.Config{
 		Store: s.door, World: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
-		Quarantine: time.Minute, VolumeID: w.newVolume, Now: s.now, Next: s.next,
+		Quarantine: time.Minute, VolumeID: w.newVolume, Now: s.now, Next: s.next, Cold: cold,
 	})
 	if err != nil {
 		panic(err)
 	}
+	s.eng.Start()
 	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
 		panic(err)
 	}
 	s.nodes, err = dispatch.New(dispatch.Config{
 		Store: s.door, World: reader{s.cache, s}, Key: key, Name: s.name, Domain: "cluster.local",
-		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard,
+		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard, Known: s.knows,
 	})
 	if err != nil {
 		panic(err)
@@ -91,7 +97,9 @@ func (s *server) start() {
 func (s *server) next(x plan.World) plan.Plan {
 	p := plan.Next(s.w.plant.world(x))
 	p = s.w.plant.plan(x, p)
-	s.w.judge.plan(s, x, p)
+	if !s.stale { // else nothing of it can be written
+		s.w.judge.plan(s, x, p)
+	}
 	return p
 }
 
@@ -119,6 +127,9 @@ func (s *server) buried() bool {
 
 // feedTo delivers the watch up to rev.
 func (s *server) feedTo(rev store.Rev) {
+	if s.stale {
+		return // its watch broke
+	}
 	for _, b := range s.w.mem.Since(s.fed) {
 		if b.Rev > rev {
 			return

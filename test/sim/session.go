@@ -34,7 +34,7 @@ func (s stream) Context() context.Context       { return s.x.n.w.ctx }
 func (s stream) Recv() (*proto.FromNode, error) { panic("the simulation receives by hand") }
 func (s stream) Send(m *proto.ToNode) error {
 	if p := m.GetPong(); p != nil {
-		s.x.line.down = append(s.x.line.down, p.GetId())
+		s.x.line.down = append(s.x.line.down, p)
 	} else {
 		s.x.down = append(s.x.down, m)
 	}
@@ -56,6 +56,7 @@ func (n *node) connect(s *server) bool {
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
 	n.agent.sess = x
+	n.hear(welcome.GetHeld(), wire.ToKnown(welcome.GetKnown()))
 	x.beginTrash()
 	for _, id := range n.agent.ids {
 		if r := n.agent.workers[id].last; r != nil && !r.Phase.Over() {
@@ -66,6 +67,14 @@ func (n *node) connect(s *server) bool {
 		l.sent = false
 	}
 	return true
+}
+
+// hear takes over what a message says of the store. Of one that is held nothing is learnt, and
+// no guarded life begins.
+func (n *node) hear(held bool, said spec.Known) {
+	if n.guard.held = held; !held {
+		n.known = n.known.Add(said)
+	}
 }
 
 func (n *node) hello() *proto.Hello {
@@ -84,13 +93,13 @@ func (n *node) hello() *proto.Hello {
 			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(e.ID), Token: wire.Token(e.Open)})
 		}
 	}
-	newest := n.newest
-	if n.w.plant.AgentsGoBack {
-		newest = spec.Sequence{}
+	newest, known := n.newest, n.known
+	if n.w.plant.NoticesNothing {
+		newest, known = spec.Sequence{}, spec.Known{}
 	}
 	return &proto.Hello{
 		Node: string(n.name), Uid: string(n.uid), Boot: string(n.boot()), Cluster: clusterID,
-		FactsJson: facts, Inventory: inventory, Newest: wire.Sequence(newest),
+		FactsJson: facts, Inventory: inventory, Newest: wire.Sequence(newest), Known: wire.Known(known),
 	}
 }
 
@@ -188,11 +197,12 @@ func (x *session) receive() {
 func (x *session) wanted(m *proto.Wanted) {
 	n := x.n
 	seq := wire.ToSequence(m.GetSequence())
-	if seq.Compare(n.newest) < 0 && !n.w.plant.AgentsGoBack {
+	if seq.Compare(n.newest) < 0 {
 		n.endSession("its list is older than one that was accepted")
 		return
 	}
 	n.newest, x.line.listed = seq, true
+	n.known = n.known.Add(spec.Known{At: seq})
 	for _, h := range m.GetOver() {
 		n.worker(wire.ToIdentity(h.GetId())).over(wire.ToToken(h.GetToken()))
 	}

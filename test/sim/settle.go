@@ -98,6 +98,7 @@ func (w *World) round(n int) {
 		w.advance(time.Second)
 	}
 	w.look()
+	w.operate()
 	led := false
 	for _, s := range w.servers {
 		s.feedTo(w.latest())

@@ -37,6 +37,10 @@ type World struct {
 	// restores counts them; restoring: the store is being filled.
 	restores  int
 	restoring bool
+	origin    int            // what the store names itself
+	raft      uint64         // its term
+	back      bool           // it went back, and nobody has declared that
+	epochs    map[int64]bool // all there were
 
 	judge *judge
 	// Steps counts what was done, choices without effect left out; Counts each kind.
@@ -59,6 +63,7 @@ func (v *Violation) Error() string { return v.Judge + ": " + v.Text }
 
 const (
 	clusterID  = "c1"
+	cold       = 20 * time.Second
 	sessionTTL = 15 * time.Second
 	leaderTTL  = 10 * time.Second
 )
@@ -70,6 +75,7 @@ var began = time.Unix(1_000_000, 0)
 func New(seed uint64, plant Plant) *World {
 	w := &World{
 		seed: seed, plant: plant, ctx: context.Background(), clock: began, epoch: 1,
+		origin: 1, raft: 1, epochs: map[int64]bool{1: true},
 		vain: func() bool { return false }, Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
 	}
 	w.r = rand.New(w.pcg)
@@ -176,6 +182,7 @@ func (w *World) commit(ops ...store.Op) store.Rev {
 func (w *World) advance(d time.Duration) {
 	w.clock = w.clock.Add(d)
 	for _, s := range w.servers {
+		s.lookBack()
 		s.keepAlive()
 	}
 	w.mem.Expire()

@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stead-project/stead/server/control"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// mostNodes bounds the nodes that join later.
+const mostNodes = 6
+
+// addNode has a machine join that no backup of before knows.
+func (w *World) addNode() bool {
+	if len(w.nodes) >= mostNodes {
+		return false
+	}
+	n := newNode(w, spec.NodeName(fmt.Sprint("n", len(w.nodes))))
+	n.pace = somePace(w.r)
+	w.nodes = append(w.nodes, n)
+	n.startAgent()
+	w.note("%s is new", n.name)
+	return true
+}
+
+// link has a leader continue the chain of the store.
+func (w *World) link() bool {
+	for _, s := range w.servers {
+		if s.up && !s.cut && !s.hung && s.term != nil {
+			before := w.seen
+			s.term.Link(w.ctx)
+			s.buried()
+			return w.seen > before
+		}
+	}
+	return false
+}
+
+// goBack puts an older store in the place of this one and tells nobody: its epoch is that of
+// the backup, its sessions live on, and its revision may be higher than any.
+func (w *World) goBack() bool {
+	if len(w.backups) == 0 || w.back || w.held() || w.counting() {
+		return false
+	}
+	b := w.backups[w.r.IntN(len(w.backups))]
+	before, _ := w.said()
+	if b.epoch != w.epoch { // it would be noticed by its epoch
+		return false
+	}
+	// With a revision that was raised and the name that it had the chain alone tells.
+	linked := before.Link.Number > b.link
+	how := memstore.Restored{SameCluster: w.chance(2)}
+	if w.chance(2) && (linked || !how.SameCluster) {
+		how.Bump = 1_000_000
+	}
+	w.note("the store goes back to revision %d (raised by %d, same name %v), and nobody says so", b.rev, how.Bump, how.SameCluster)
+	w.mem.Restore(b.store, how)
+	w.raft = b.raft + 1
+	if !how.SameCluster {
+		w.origin++
+	}
+	w.back = true
+	w.restores++
+	for _, n := range w.nodes { // some are heard late, or are off
+		if w.chance(4) {
+			n.late = w.clock.Add(time.Duration(w.r.IntN(240)) * time.Second)
+			if n.setCut(true); n.power && w.chance(2) {
+				n.powerOff()
+			}
+		}
+	}
+	w.reload()
+	for _, s := range w.servers {
+		switch {
+		case !s.up:
+		case w.gap(s.kept) != "":
+			s.stale = true
+		default: // it knows no more than the backup; or a plant
+			s.stop("its watch broke")
+			s.start()
+		}
+	}
+	return true
+}
+
+// reload shows the judges the store that was put in the place of the one they know.
+func (w *World) reload() {
+	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
+	if err != nil {
+		panic(err)
+	}
+	w.eyes = world.New(w.mem, discard)
+	if err := w.eyes.Load(1, nil); err != nil {
+		panic(err)
+	}
+	w.judge.restored()
+	w.restoring = true
+	batch := store.Batch{Rev: rev}
+	for _, kv := range kvs {
+		batch.Events = append(batch.Events, store.Event{KV: kv})
+	}
+	w.judge.before(batch)
+	w.restoring = false
+	if err := w.eyes.Load(rev, kvs); err != nil {
+		panic(err)
+	}
+	w.seen = rev
+}
+
+// declare is the operator's "stead restore": early, late, or never in a run.
+func (w *World) declare() bool {
+	if !w.held() && (!w.back || !w.chance(4)) {
+		return false
+	}
+	return w.declared()
+}
+
+func (w *World) declared() bool {
+	var (
+		txns []store.Txn
+		err  error
+	)
+	step := 1 + w.r.Int64N(1_000_000)
+	w.view(func(v world.View) { txns, err = control.Declare(v, "operator", w.clock, step) })
+	if err != nil {
+		return false
+	}
+	for i := range txns[0].Then {
+		if op := &txns[0].Then[i]; op.Key == store.EpochKey {
+			epoch, err := strconv.ParseInt(string(op.Value), 10, 64)
+			if err != nil {
+				panic(err)
+			}
+			if w.epochs[epoch] {
+				w.fail("epochs", "epoch %d is declared a second time", epoch)
+			}
+			w.epoch, w.epochs[epoch] = epoch, true
+		}
+	}
+	w.note("the operator declares a restore: epoch %d", w.epoch)
+	w.did("restore declared")
+	w.back, w.backups = false, nil
+	for _, t := range txns {
+		if _, err := w.mem.Commit(w.ctx, t); err != nil {
+			panic(err)
+		}
+		w.look()
+	}
+	return true
+}
+
+// excuse is the operator's true word that a machine is off, for a restore that waits for it.
+func (w *World) excuse() bool {
+	for _, n := range w.nodes {
+		if n.power {
+			continue
+		}
+		var (
+			t       store.Txn
+			err     error
+			missing bool
+		)
+		w.view(func(v world.View) {
+			count, _ := v.Count()
+			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(plan.Missing(v.Epoch(), count, v.Nodes()),
+				func(m spec.CountNode) bool { return m.Name == n.name })
+			if missing {
+				t, err = control.Excuse(v, []string{string(n.name)}, "operator")
+			}
+		})
+		if !missing || err != nil {
+			continue
+		}
+		if _, err := w.mem.Commit(w.ctx, t); err != nil {
+			panic(err)
+		}
+		w.look()
+		w.note("the operator says that %s is off", n.name)
+		w.did("node excused")
+		return true
+	}
+	return false
+}
+
+// operate is what an operator does for as long as faults are mended.
+func (w *World) operate() {
+	for _, s := range w.servers {
+		if !s.up {
+			s.start()
+		}
+	}
+	if w.held() {
+		w.declared()
+	}
+}

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// It is what server/memory has as files and a goroutine, with the same decision
+// (spec.Known.Gap). What is heard is on disk at once; there it may take a second.
+
+// said is what the store says of itself now.
+func (w *World) said() (spec.Known, spec.Chain) {
+	rev, kvs, err := w.mem.Get(w.ctx, store.ContinuityKey, store.EpochKey)
+	if err != nil {
+		panic(err)
+	}
+	var chain spec.Chain
+	if kv, ok := kvs[store.ContinuityKey]; ok {
+		if chain, err = store.Decode[spec.Chain](kv); err != nil {
+			panic(err)
+		}
+	}
+	return spec.Known{
+		Cluster: clusterID, Origin: fmt.Sprint("etcd", w.origin), Term: w.raft,
+		At: spec.Sequence{Epoch: w.epoch, Rev: int64(rev)}, Link: chain.Newest(),
+	}, chain
+}
+
+// gap says why the store is not the continuation of what is known; "": it is.
+func (w *World) gap(known spec.Known) string {
+	if w.plant.NoticesNothing {
+		return ""
+	}
+	now, chain := w.said()
+	return known.Gap(now, chain)
+}
+
+// meet is what a server does first: it judges the store by what the one before knew, holds it
+// if it went back, and says what only it knows.
+func (s *server) meet() {
+	w := s.w
+	cause := w.gap(s.kept)
+	now, _ := w.said()
+	if cause != "" && !w.held() {
+		w.note("%s holds the store", s.name)
+		w.did("store held by a server")
+		w.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: cause, By: "server " + s.name, At: w.clock})))
+	}
+	if s.kept.At.Epoch != 0 && (w.held() || now.At.Epoch > s.kept.At.Epoch && w.counting()) {
+		w.commit(store.Put(store.KnownKey(s.name), store.Encode(s.kept)))
+	}
+	s.heard = now
+	s.remember(now)
+}
+
+// remember takes over what the store shows, unless it is held.
+func (s *server) remember(now spec.Known) {
+	if s.w.held() {
+		return
+	}
+	nodes := map[spec.NodeName]spec.UID{}
+	if s.w.counting() {
+		nodes = maps.Clone(s.kept.Nodes)
+	}
+	s.w.view(func(v world.View) {
+		for _, n := range v.Nodes() {
+			nodes[n.Node.Name] = n.Node.UID
+		}
+	})
+	s.heard = s.heard.Add(now)
+	s.kept = s.kept.Add(now)
+	s.kept.Nodes = nodes
+}
+
+// lookBack looks at the store, and ends the server when that went back.
+func (s *server) lookBack() {
+	switch {
+	case !s.up || s.hung || s.cut:
+	case s.stale:
+		s.w.did("server ends: the store went back")
+		s.stop("the store went back")
+	default:
+		now, _ := s.w.said()
+		s.remember(now)
+	}
+}
+
+// knows is what the server knows of the store, for nodes.
+func (s *server) knows() spec.Known {
+	known := s.heard
+	known.Nodes = nil
+	return known
+}
+
+func (w *World) held() bool { return w.has(store.HoldKey) }
+
+func (w *World) has(key string) bool {
+	_, kvs, err := w.mem.Get(w.ctx, key)
+	return err == nil && len(kvs) > 0
+}
+
+// counting: a restore waits for nodes.
+func (w *World) counting() (yes bool) {
+	w.view(func(v world.View) {
+		count, _ := v.Count()
+		yes = count.Open(v.Epoch())
+	})
+	return yes
+}
