@@ -53,8 +53,13 @@ func TestReadinessThatLapsesEverywhereStopsOneMemberAtATime(t *testing.T) {
 		}
 		return nil
 	})
-	if len(gaps) != 3 || gaps[0].member != "life-2" || gaps[1].member != "life-1" || gaps[2].member != "life-0" {
-		t.Errorf("lives changed as %+v; want life-2, life-1, life-0", gaps)
+	// Of the two whose readiness lapsed the one whose probe said so first may be first.
+	order := map[string]bool{}
+	for _, g := range gaps {
+		order[g.member] = true
+	}
+	if len(gaps) != 3 || len(order) != 3 || gaps[0].member != "life-2" {
+		t.Errorf("lives changed as %+v; want life-2, then each of the others once", gaps)
 	}
 	for i := 1; i < len(gaps); i++ {
 		if gaps[i].from < gaps[i-1].to {
