@@ -68,12 +68,10 @@ func (w *World) goBack() bool {
 	}
 	w.back = true
 	w.restores++
-	for _, n := range w.nodes { // some are heard late, or are off
+	for _, n := range w.nodes { // some are heard late
 		if w.chance(4) {
 			n.late = w.clock.Add(time.Duration(w.r.IntN(240)) * time.Second)
-			if n.setCut(true); n.power && w.chance(2) {
-				n.powerOff()
-			}
+			n.setCut(true)
 		}
 	}
 	w.reload()
