@@ -75,7 +75,7 @@ var Plants = []Plant{
 		}
 	}), Blind: rule9},
 	{Name: "forgets-what-is-due", Judges: "due", See: forgetDue},
-	{Name: "lowest-first", Judges: "order, churn, floor", Say: lowestFirst},
+	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: lowestFirst},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
 	{Name: "forgets-the-data", Judges: "data", See: forgetData, Often: volumes},
 	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
