@@ -130,18 +130,7 @@ func (r *Runtime) enterable(ctx context.Context, id runtime.ContainerID) (*enter
 }
 
 func (r *Runtime) openDoor(ctx context.Context, id runtime.ContainerID) (*enter.Container, error) {
-	c, seen, err := r.look(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if seen.State != runtime.Running {
-		return nil, runtime.ErrNotRunning
-	}
-	task, err := c.Task(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.Spec(ctx)
+	task, s, err := r.running(ctx, id)
 	if err != nil {
 		return nil, err
 	}

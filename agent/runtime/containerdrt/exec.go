@@ -167,19 +167,26 @@ func (r *Runtime) overtime(ctx context.Context, what string, p containerd.Proces
 	return fmt.Errorf("%s: %w", what, ctx.Err())
 }
 
-func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (containerd.Process, error) {
+// running is the task of a container that runs, and what the container was made of.
+// Errors: ErrNotRunning, and the daemon's.
+func (r *Runtime) running(ctx context.Context, id runtime.ContainerID) (containerd.Task, *specs.Spec, error) {
 	c, seen, err := r.look(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if seen.State != runtime.Running {
-		return nil, runtime.ErrNotRunning
+		return nil, nil, runtime.ErrNotRunning
 	}
 	task, err := c.Task(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := c.Spec(ctx)
+	return task, s, err
+}
+
+func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (containerd.Process, error) {
+	task, s, err := r.running(ctx, id)
 	if err != nil {
 		return nil, err
 	}
