@@ -1,8 +1,8 @@
-// Command mutants asks whether the tests see what they guard. It puts into the pure
-// packages every condition negated, and every side of an && or || dropped, all asleep
+// Command mutants asks whether the tests see what they guard. It puts into the packages
+// that keep the promises every condition negated, and every side of an && or || dropped, all asleep
 // in one build; then it wakes one after the other and runs the package's tests, and the
 // short simulation and model check when those pass. A mutant that no test sees must
-// stand in survivors.txt with the reason. Then it plants faults of SAFETY (planted.go),
+// stand in survivors/ with the reason. Then it plants faults of SAFETY (planted.go),
 // each of which the test named with it must see.
 package main
 
@@ -15,12 +15,16 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // targets are the packages whose conditions are changed.
-var targets = []string{"server/plan", "agent/step", "agent/ledger"}
+var targets = []string{
+	"server/plan", "agent/step", "agent/ledger",
+	"server/engine", "server/dispatch", "agent/worker", "agent/volume",
+}
 
 // judges are the tests that look at what a package's own do not see.
 var judges = []suite{
@@ -32,7 +36,7 @@ var judges = []suite{
 type suite struct{ folder, run string }
 
 func main() {
-	only := flag.String("only", "", "a package (plan, step, ledger), a file of one (plan/fate.go), planted, or a rule of SAFETY (S11); empty: all")
+	only := flag.String("only", "", "a package (plan, engine, worker), a file of one (plan/fate.go), planted, or a rule of SAFETY (S11); empty: all")
 	goOn := flag.Bool("continue", false, "go on with the results of earlier runs: wake only those that nobody has seen yet")
 	sample := flag.Int("every", 1, "wake every so-manieth mutant")
 	parallel := flag.Int("parallel", 2, "how many at once")
@@ -112,6 +116,20 @@ func (w *workshop) build(folder, overlay string) (string, error) {
 	return out, nil
 }
 
+// links are the targets that the test program of a folder has in it.
+func (w *workshop) links(folder string) ([]string, error) {
+	c := exec.Command("go", "list", "-test", "-deps", "-f", "{{.ImportPath}}", "./"+folder)
+	c.Dir = w.root
+	text, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list what %s is made of: %w", folder, err)
+	}
+	deps := strings.Fields(string(text))
+	return slices.DeleteFunc(slices.Clone(targets), func(t string) bool {
+		return !slices.ContainsFunc(deps, func(d string) bool { return strings.HasSuffix(d, "/"+t) })
+	}), nil
+}
+
 // conditions wakes the mutants one by one; it returns how many survive unexplained.
 func (w *workshop) conditions(only string, every int, known *results) (int, error) {
 	r := &rewriter{seen: map[string]int{}}
@@ -178,20 +196,26 @@ func (w *workshop) programs(folders []string) (map[string]program, error) {
 		if err != nil {
 			return nil, err
 		}
+		links, err := w.links(s.folder)
+		if err != nil {
+			return nil, err
+		}
 		begin := time.Now()
 		if out, ok := w.test(file, s, 0, time.Hour); !ok {
 			return nil, fmt.Errorf("%s fails without any mutant:\n%s", s.folder, out)
 		}
-		programs[s.folder] = program{file, time.Since(begin)}
+		programs[s.folder] = program{file, time.Since(begin), links}
 	}
 	return programs, nil
 }
 
 // tell prints what became of the mutants, and counts survivors without a reason.
 func (w *workshop) tell(list []mutant, by []string) (unexplained int) {
-	reasons, err := readSurvivors(filepath.Join(w.root, "scripts/mutants/survivors.txt"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	reasons := map[string]string{}
+	for _, t := range targets {
+		if err := readSurvivors(filepath.Join(w.root, "scripts/mutants/survivors", path.Base(t)+".txt"), reasons); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
 	scores, all := map[string]*score{}, score{}
 	for _, t := range targets {
@@ -241,14 +265,14 @@ func (s score) String() string {
 		s.seen, s.mutants, 100*float64(s.seen)/max(1, float64(s.mutants)), s.judges)
 }
 
-// readSurvivors reads "key" lines, each followed by an indented reason.
-func readSurvivors(path string) (map[string]string, error) {
+// readSurvivors adds the "key" lines of a file, each followed by an indented reason.
+func readSurvivors(path string, reasons map[string]string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	reasons, key := map[string]string{}, ""
+	key := ""
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		line := lines.Text()
 		switch {
@@ -259,5 +283,5 @@ func readSurvivors(path string) (map[string]string, error) {
 			key = line
 		}
 	}
-	return reasons, nil
+	return nil
 }
