@@ -39,8 +39,12 @@ func main() {
 	only := flag.String("only", "", "a package (plan, engine, worker), a file of one (plan/fate.go), planted, or a rule of SAFETY (S11); empty: all")
 	goOn := flag.Bool("continue", false, "go on with the results of earlier runs: wake only those that nobody has seen yet")
 	sample := flag.Int("every", 1, "wake every so-manieth mutant")
+	own := flag.Bool("own", false, "ask the package's own tests only, not the simulation: quicker while tests are written")
 	parallel := flag.Int("parallel", 2, "how many at once")
 	flag.Parse()
+	if *own {
+		judges = nil
+	}
 	root, err := os.Getwd()
 	if err == nil {
 		err = run(root, *only, *sample, *parallel, *goOn)
