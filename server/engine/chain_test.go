@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +34,27 @@ func (c *cluster) links() ([]spec.Link, store.Rev) {
 		c.t.Fatal(err)
 	}
 	return chain.Links, kv.Mod
+}
+
+// leads begins a term that the test works by hand, with the cluster's cache; what it logs
+// is returned, too.
+func (c *cluster) leads(s store.Store) (*leader, *bytes.Buffer) {
+	c.t.Helper()
+	rev := c.commit(store.Put(store.LeaderKey, []byte("a")))
+	var log bytes.Buffer
+	e, err := New(Config{
+		Store: s, World: c.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err == nil {
+		err = c.cache.Wait(c.t.Context(), rev)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	l := e.leader(store.Leadership{Value: "a", Created: rev})
+	l.begin()
+	return l, &log
 }
 
 func TestATermBeginsWithALinkBeforeAnythingElse(t *testing.T) {
