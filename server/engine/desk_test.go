@@ -38,7 +38,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.write(store.Put(store.EpochKey, epochAt(1)), store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, CPUMillis: 1000})))
+	d.write(store.Put(store.EpochKey, epochAt(1)), store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true, CPUMillis: 1000})))
 	d.cache.Look(func(v world.View) {
 		value, created := v.Leader()
 		d.l = e.leader(store.Leadership{Value: value, Created: created})

@@ -124,6 +124,8 @@ func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
 		{"it has waited", 1700 * ms, nil, nil, "[Joined 0 Ready 0 Left 0 Failed Returned 0]", 0},
 		{"another begins, and one is ready", 1800 * ms, []store.Op{life(1, 7), report(0, 9, spec.PhaseRunning)}, nil,
 			"[Joined 0 Ready 0 Left 0 Failed Returned 0 Ready 0 Joined 1]", 0},
+		{"that one ends", 1900 * ms, []store.Op{report(1, 7, spec.PhaseFailed)}, nil,
+			"[Joined 0 Ready 0 Left 0 Failed Returned 0 Ready 0 Joined 1 Left 1 Failed]", 0},
 	} {
 		d.after(c.at)
 		d.write(c.ops...)
@@ -137,7 +139,7 @@ func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
 			}
 		})
 	}
-	d.write(life(1, 8), report(1, 7, spec.PhaseFailed))
+	d.write(life(1, 8))
 	does = []plan.Action{asked()}
 	got := d.look()
 	if len(got.units) != 2 || got.units[0].action != nil || got.units[1].action == nil || got.wake != 0 {
