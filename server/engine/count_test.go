@@ -3,12 +3,14 @@ package engine
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
 )
 
 // restored is what a restore writes: epoch 7, and a count of these nodes.
@@ -102,4 +104,47 @@ func TestAHeldStoreBeginsNothing(t *testing.T) {
 		c.commit(store.Del(store.HoldKey))
 		c.until("and begins when the hold is gone", ready(1))
 	})
+}
+
+// The end of a count that could not be written is tried again though nothing changes.
+func TestTheEndOfACountIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		fault       error
+		done, again bool
+	}{
+		{"it is written", nil, true, false},
+		{"the store fails", store.ErrUnavailable, false, true},
+		{"somebody wrote before", store.ErrConflict, false, false}, // which wakes the leader
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inCluster(t, func(k *cluster) {
+				k.restored()
+				k.commit(hears("n1")...)
+				l, log := k.leads(k.store)
+				k.mem.Fail(func(call memstore.Call) (f memstore.Fault) {
+					if call.Method == "Commit" {
+						f.Err = c.fault
+					}
+					return f
+				})
+				l.endCount(k.t.Context())
+				k.mem.Fail(nil)
+				_, kvs, err := k.store.Get(t.Context(), store.CountKey)
+				if err != nil {
+					t.Fatal(err)
+				}
+				count, err := store.Decode[spec.Count](kvs[store.CountKey])
+				if err != nil || count.Done != c.done {
+					t.Errorf("the count is done: %v, %v; want %v", count.Done, err, c.done)
+				}
+				if said := strings.Contains(log.String(), "restore complete"); said != c.done {
+					t.Errorf("it is said to be complete: %v, want %v", said, c.done)
+				}
+				if _, again := l.nextWake(); again != c.again {
+					t.Errorf("it is tried again: %v, want %v", again, c.again)
+				}
+			})
+		})
+	}
 }
