@@ -213,6 +213,9 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
 			return err
 		}
+		if err := v.step("begin to erase"); err != nil {
+			return err
+		}
 		if err := root.Rename(bin, end); err != nil {
 			return err
 		}

@@ -18,14 +18,14 @@ import (
 
 // deepTree makes directories in one another below path, whose names together are longer
 // than any path may be, with a file in the last one.
-func deepTree(t *testing.T, path string, levels int) {
+func deepTree(t *testing.T, path string) {
 	t.Helper()
 	at, err := unix.Open(path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := strings.Repeat("d", 200)
-	for range levels {
+	for range deep {
 		if err := unix.Mkdirat(at, name, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -42,40 +42,60 @@ func deepTree(t *testing.T, path string, levels int) {
 	}
 	unix.Close(file)
 	unix.Close(at)
-	t.Cleanup(func() { // t.TempDir would hold all of it open at once
-		root, err := os.OpenRoot(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		if err == nil {
-			err = errors.Join(eraseTree(context.WithoutCancel(t.Context()), root, name), root.Close())
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
 }
 
-const deep = 12_000
+// deep is how many directories deepTree makes. dear is how many times as much CPU time as
+// making them nothing may take: a walk that opens each a few times takes about as much, one
+// that opens each anew from the top more than ten times that.
+const (
+	deep = 1000
+	dear = 6
+)
 
-// inTime is far more than a tree takes whose directories are opened once each, also on a
-// slow machine, and far less than one takes that is opened from its top for each level.
-func inTime(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+// fewOpen bounds the files that this process may hold open, until the test ends.
+func fewOpen(t *testing.T) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	set := func(l unix.Rlimit) {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+			t.Error(err)
+		}
+	}
+	set(unix.Rlimit{Cur: deep / 10, Max: before.Max})
+	t.Cleanup(func() { set(before) })
+}
+
+// work is how much CPU time do takes, however busy the machine is.
+func work(t *testing.T, do func()) time.Duration {
+	t.Helper()
+	spent := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	begin := spent()
+	do()
+	return spent() - begin
 }
 
 func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
 	v, g := begin(t), group(t)
 	path := ensure(t, v, true)
-	deepTree(t, path, deep)
+	fewOpen(t)
+	bound := dear * work(t, func() { deepTree(t, path) })
 	if err := unix.Mkfifo(filepath.Join(path, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Ensure(inTime(t), db0, data, false, &g); err != nil {
-		t.Fatal(err)
-	}
+	given := work(t, func() {
+		if _, err := v.Ensure(t.Context(), db0, data, false, &g); err != nil {
+			t.Fatal(err)
+		}
+	})
 	top, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -91,15 +111,19 @@ func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
 		}
 		return err
 	}
-	if err := walkTree(inTime(t), top, check, check); err != nil || seen != deep+2 {
+	if err := walkTree(t.Context(), top, check, check); err != nil || seen != deep+2 {
 		t.Errorf("%d were seen, want %d; error %v", seen, deep+2, err)
 	}
-	order := spec.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
-	if err := v.Reclaim(t.Context(), order); err != nil {
+	if err := v.Reclaim(t.Context(), toTrash); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.Erase(inTime(t), data.Class, data.ID); err != nil {
-		t.Fatal(err)
+	erased := work(t, func() {
+		if err := v.Erase(t.Context(), data.Class, data.ID); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if given > bound || erased > bound {
+		t.Errorf("given in %s, erased in %s, want at most %s of CPU time", given, erased, bound)
 	}
 	if left := below(t, v.classes["local"]); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, string(data.ID)) }) {
 		t.Errorf("left: %v", left)
@@ -112,9 +136,15 @@ func TestScratchOfAnyDepthGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deepTree(t, path, deep)
-	if err := v.RemoveScratch(inTime(t), db0); err != nil {
-		t.Fatal(err)
+	fewOpen(t)
+	bound := dear * work(t, func() { deepTree(t, path) })
+	removed := work(t, func() {
+		if err := v.RemoveScratch(t.Context(), db0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if removed > bound {
+		t.Errorf("removed in %s, want at most %s of CPU time", removed, bound)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
