@@ -19,9 +19,11 @@ func mounting(t *testing.T) *Volumes {
 	}
 	v := begin(t)
 	t.Cleanup(func() {
-		there, _ := mountsAt(filepath.Dir(v.subpaths))
-		for _, at := range there {
-			_ = unix.Unmount(at, unix.MNT_DETACH)
+		for _, top := range []string{v.subpaths, v.memory, v.scratch} {
+			there, _ := mountsAt(top)
+			for _, at := range there {
+				_ = unix.Unmount(at, unix.MNT_DETACH)
+			}
 		}
 	})
 	return v
