@@ -6,162 +6,107 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/stead-project/stead/spec"
 )
 
-// deepTree makes directories in one another below path, whose names together are longer
-// than any path may be, with a file in the last one.
-func deepTree(t *testing.T, path string) {
-	t.Helper()
-	at, err := unix.Open(path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := strings.Repeat("d", 200)
-	for range deep {
-		if err := unix.Mkdirat(at, name, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		next, err := unix.Openat(at, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unix.Close(at)
-		at = next
-	}
-	file, err := unix.Openat(at, "last", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(file)
-	unix.Close(at)
+// meanwhile is a context that is asked before each entry of a walk, and says what ask does.
+type meanwhile struct {
+	context.Context
+	ask func() error
 }
 
-// deep is how many directories deepTree makes. dear is how many times as much CPU time as
-// making them nothing may take: a walk that opens each a few times takes about as much, one
-// that opens each anew from the top more than ten times that.
-const (
-	deep = 1000
-	dear = 6
-)
+func (m meanwhile) Err() error { return m.ask() }
 
-// fewOpen bounds the files that this process may hold open, until the test ends.
-func fewOpen(t *testing.T) {
-	t.Helper()
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
-	set := func(l unix.Rlimit) {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+// after calls do once, before the nth entry of a walk.
+func after(t *testing.T, n int, do func() error) context.Context {
+	return meanwhile{t.Context(), func() error {
+		if n--; n != 0 {
+			return nil
+		}
+		if err := do(); err != nil {
 			t.Error(err)
 		}
-	}
-	set(unix.Rlimit{Cur: deep / 10, Max: before.Max})
-	t.Cleanup(func() { set(before) })
+		return nil
+	}}
 }
 
-// work is how much CPU time do takes, however busy the machine is.
-func work(t *testing.T, do func()) time.Duration {
+// patience ends after it was asked so many times.
+func patience(t *testing.T, left int) context.Context {
+	return meanwhile{t.Context(), func() error {
+		if left--; left < 0 {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}}
+}
+
+// chain makes tree/a/b/file in a directory of its own.
+func chain(t *testing.T) (*os.Root, string) {
 	t.Helper()
-	spent := func() time.Duration {
-		var u unix.Rusage
-		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	begin := spent()
-	do()
-	return spent() - begin
-}
-
-func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
-	v, g := begin(t), group(t)
-	path := ensure(t, v, true)
-	fewOpen(t)
-	bound := dear * work(t, func() { deepTree(t, path) })
-	if err := unix.Mkfifo(filepath.Join(path, "pipe"), 0o600); err != nil {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "tree/a/b"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	given := work(t, func() {
-		if _, err := v.Ensure(t.Context(), db0, data, false, &g); err != nil {
-			t.Fatal(err)
-		}
-	})
-	top, err := os.Open(path)
+	write(t, filepath.Join(dir, "tree/a/b/file"))
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer top.Close()
-	seen := 0
-	check := func(dir int, name string) error {
-		seen++
-		var st unix.Stat_t
-		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if err == nil && int64(st.Gid) != g {
-			err = errors.New(name + " was left out")
+	t.Cleanup(func() { root.Close() })
+	return root, dir
+}
+
+// What is deleted by others while it is walked is no error: it was to go, or cannot be given.
+func TestWhatGoesMeanwhileIsNoError(t *testing.T) {
+	for what, walk := range map[string]func(context.Context, *os.Root) error{
+		"erased":           func(ctx context.Context, root *os.Root) error { return eraseTree(ctx, root, "tree") },
+		"given to a group": func(ctx context.Context, root *os.Root) error { return giveTo(ctx, root, "tree", group(t)) },
+	} {
+		for n, gone := range map[int]string{1: "tree/a", 2: "tree/a/b", 3: "tree/a/b"} {
+			root, dir := chain(t)
+			err := walk(after(t, n, func() error { return os.RemoveAll(filepath.Join(dir, gone)) }), root)
+			if _, there := os.Lstat(filepath.Join(dir, "tree")); err != nil || (there == nil) != (what != "erased") {
+				t.Errorf("%s while %s goes: %v; then: %v", what, gone, err, there)
+			}
 		}
-		return err
 	}
-	if err := walkTree(t.Context(), top, check, check); err != nil || seen != deep+2 {
-		t.Errorf("%d were seen, want %d; error %v", seen, deep+2, err)
-	}
-	if err := v.Reclaim(t.Context(), toTrash); err != nil {
-		t.Fatal(err)
-	}
-	erased := work(t, func() {
-		if err := v.Erase(t.Context(), data.Class, data.ID); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if given > bound || erased > bound {
-		t.Errorf("given in %s, erased in %s, want at most %s of CPU time", given, erased, bound)
-	}
-	if left := below(t, v.classes["local"]); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, string(data.ID)) }) {
-		t.Errorf("left: %v", left)
+	root, dir := chain(t)
+	if err := eraseTree(after(t, 3, func() error { return os.RemoveAll(filepath.Join(dir, "tree")) }), root, "tree"); err != nil {
+		t.Errorf("erased by two: %v", err)
 	}
 }
 
-func TestScratchOfAnyDepthGoes(t *testing.T) {
-	v := begin(t)
-	path, err := v.Scratch(t.Context(), db0, spec.Token{Epoch: 1, Number: 7}, "tmp", false, 0, nil)
-	if err != nil {
-		t.Fatal(err)
+// Some file systems leave entries out of a list while others are deleted.
+func TestWhatAWalkWasNotShownIsErasedByTheNext(t *testing.T) {
+	root, dir := chain(t)
+	late := func() error { return os.Mkdir(filepath.Join(dir, "tree/a/late"), 0o700) }
+	if err := eraseTree(after(t, 3, late), root, "tree"); err != nil {
+		t.Error(err)
 	}
-	fewOpen(t)
-	bound := dear * work(t, func() { deepTree(t, path) })
-	removed := work(t, func() {
-		if err := v.RemoveScratch(t.Context(), db0); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if removed > bound {
-		t.Errorf("removed in %s, want at most %s of CPU time", removed, bound)
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(dir, "tree")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
 	}
-}
-
-// patience is a context that ends after it was asked so many times.
-type patience struct {
-	context.Context
-	left int
-}
-
-func (p *patience) Err() error {
-	if p.left--; p.left < 0 {
-		return context.DeadlineExceeded
+	// What grows faster than it is deleted, or cannot be deleted, is told.
+	root, dir = chain(t)
+	n := 0
+	grows := meanwhile{t.Context(), func() error {
+		n++
+		return os.MkdirAll(filepath.Join(dir, "tree/a", strconv.Itoa(n), "b"), 0o700)
+	}}
+	if err := eraseTree(grows, root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
 	}
-	return nil
+	root, dir = chain(t)
+	swapped := func() error {
+		return errors.Join(os.Rename(filepath.Join(dir, "tree"), filepath.Join(dir, "x")), os.MkdirAll(filepath.Join(dir, "tree/new"), 0o700))
+	}
+	if err := eraseTree(after(t, 3, swapped), root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
+	}
 }
 
 func TestAnErasureThatIsBrokenOffGoesOn(t *testing.T) {
@@ -179,7 +124,7 @@ func TestAnErasureThatIsBrokenOffGoesOn(t *testing.T) {
 	defer root.Close()
 	tries := 0
 	for tries = 1; tries < 100; tries++ {
-		err := eraseTree(&patience{t.Context(), 6}, root, "tree")
+		err := eraseTree(patience(t, 6), root, "tree")
 		if err == nil {
 			break
 		}
