@@ -82,6 +82,16 @@ func TestAVolumeComesBackFromTheTrash(t *testing.T) {
 	}
 }
 
+// It was called back before its node had heard that it was to go: no trash was made yet.
+func TestAVolumeThatNeverLeftIsBack(t *testing.T) {
+	l := newLab(t)
+	l.filled()
+	if err := l.agent().Restore(t.Context(), bringBack); err != nil {
+		t.Error(err)
+	}
+	l.whole("brought back")
+}
+
 func TestNothingIsMovedOverWhatStandsInItsPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, l *lab)

@@ -21,6 +21,10 @@ func TestScratchInMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	disk, err := v.Scratch(t.Context(), db0, token, "tmp", false, 0, nil)
+	if err != nil || !inside(disk, v.scratch) || !inside(path, v.memory) {
+		t.Errorf("on disk at %s, in memory at %s, error %v", disk, path, err)
+	}
 	if gotGroup, mode := stat(t, path); gotGroup != g || mode != 0o777|fs.ModeSetgid {
 		t.Errorf("group %d mode %v", gotGroup, mode)
 	}
