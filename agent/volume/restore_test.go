@@ -82,6 +82,16 @@ func TestAVolumeComesBackFromTheTrash(t *testing.T) {
 	}
 }
 
+// It was called back before its node had heard that it was to go: no trash was made yet.
+func TestAVolumeThatNeverLeftIsBack(t *testing.T) {
+	l := newLab(t)
+	l.filled()
+	if err := l.agent().Restore(t.Context(), bringBack); err != nil {
+		t.Error(err)
+	}
+	l.whole("brought back")
+}
+
 func TestNothingIsMovedOverWhatStandsInItsPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, l *lab)
@@ -208,34 +218,79 @@ func TestACrashBetweenAnyTwoStepsOfBringingBack(t *testing.T) {
 	}
 }
 
+// oneOrOther checks that a volume whose return and erasure met is whole in its place, and
+// erased later as if it had never been in the trash, or not at all.
+func (l *lab) oneOrOther(what string, restored, erased error) {
+	l.t.Helper()
+	if restored == nil {
+		l.whole(what)
+		return
+	}
+	if !errors.Is(restored, runtime.ErrAbsent) || erased != nil {
+		l.t.Fatalf("%s: brought back: %v, erased: %v", what, restored, erased)
+	}
+	if _, err := os.Stat(l.place()); !errors.Is(err, fs.ErrNotExist) {
+		l.t.Errorf("%s: something stands in its place: %v", what, err)
+	}
+	if found, err := l.agent().Trash(l.t.Context()); err != nil || len(found) != 0 {
+		l.t.Errorf("%s: the trash holds %v, error %v", what, found, err)
+	}
+}
+
 // Whoever comes first, bringing back and erasing leave it whole or not at all.
 func TestBringingBackAndErasingAtOnce(t *testing.T) {
-	back := 0
-	for n := range 60 {
+	restore := func(v *Volumes) error { return v.Restore(t.Context(), bringBack) }
+	erase := func(v *Volumes) error { return v.Erase(t.Context(), "local", data.ID) }
+	// One of them does all it does between two steps of the other.
+	for what, c := range map[string]struct {
+		slow, quick func(*Volumes) error
+		steps       int
+	}{
+		"erased meanwhile":       {restore, erase, 3},
+		"brought back meanwhile": {erase, restore, 4},
+	} {
+		n := 1
+		for ; n <= c.steps+1; n++ {
+			l := newLab(t)
+			l.trashed()
+			l.now += time.Hour // its time is over
+			v, w := l.agent(), l.agent()
+			count := 0
+			var quick error
+			v.step = func(string) error {
+				if count++; count == n {
+					quick = c.quick(w)
+				}
+				return nil
+			}
+			slow := c.slow(v)
+			if count < n {
+				break
+			}
+			restored, erased := slow, quick
+			if what == "brought back meanwhile" {
+				restored, erased = quick, slow
+			}
+			l.oneOrOther(fmt.Sprintf("%s, before step %d", what, n), restored, erased)
+		}
+		if n != c.steps+1 {
+			t.Errorf("%s: %d steps, want %d", what, n-1, c.steps)
+		}
+	}
+	for n := range 6 {
 		l := newLab(t)
 		l.trashed()
-		l.now += time.Hour // its time is over
+		l.now += time.Hour
 		v, w := l.agent(), l.agent()
 		var group sync.WaitGroup
 		var restored, erased error
 		begin := make(chan struct{})
-		group.Go(func() { <-begin; restored = v.Restore(t.Context(), bringBack) })
-		group.Go(func() { <-begin; erased = w.Erase(t.Context(), "local", data.ID) })
+		group.Go(func() { <-begin; restored = restore(v) })
+		group.Go(func() { <-begin; erased = erase(w) })
 		close(begin)
 		group.Wait()
-		if restored == nil {
-			back++
-			l.whole(fmt.Sprint("try ", n))
-			continue
-		}
-		if !errors.Is(restored, runtime.ErrAbsent) || erased != nil {
-			t.Fatalf("try %d: brought back: %v, erased: %v", n, restored, erased)
-		}
-		if _, err := os.Stat(l.place()); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("try %d: something stands in its place: %v", n, err)
-		}
+		l.oneOrOther(fmt.Sprint("try ", n), restored, erased)
 	}
-	t.Logf("brought back %d times of 60", back)
 }
 
 func TestWhatIsSaidToBeLostIsLookedForAndLeft(t *testing.T) {

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -124,7 +125,8 @@ func TestNoClockErasesEarly(t *testing.T) {
 		{"a reboot takes nothing", func() { l.boot, l.now = "b2", 0 }, 45 * time.Minute},
 		{"nor does a clock that begins high", func() { l.boot, l.now = "b3", 1000*time.Hour }, 45 * time.Minute},
 		{"less than a note's time is lost by a reboot", func() { l.now += 9 * time.Minute; l.left(); l.boot, l.now = "b4", 0 }, 45 * time.Minute},
-		{"a clock that went back takes nothing", func() { l.now = -time.Hour }, 45 * time.Minute},
+		{"all that came before is not", func() { l.now += 10 * time.Minute; l.left(); l.boot, l.now = "b5", 0 }, 35 * time.Minute},
+		{"a clock that went back takes nothing", func() { l.now = -time.Hour }, 35 * time.Minute},
 		{"and it comes to its end", func() { l.now = time.Hour }, 0},
 	} {
 		step.do()
@@ -256,14 +258,72 @@ func TestACrashBetweenAnyTwoStepsOfGivingUp(t *testing.T) {
 func TestWhatIsLeftOfAnErasureGoes(t *testing.T) {
 	l := newLab(t)
 	l.filled()
-	bin := filepath.Join(l.agent().classes["local"], ".trash", erasing+string(data.ID))
+	if err := l.agent().Reclaim(t.Context(), giveUp); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(filepath.Dir(l.bin()), erasing+"0"+string(data.ID)[1:])
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := l.agent().Trash(t.Context()); err != nil || len(found) != 0 {
-		t.Errorf("the trash holds %v, error %v", found, err)
+	if got := l.left(); got != time.Hour { // the other one is listed all the same
+		t.Errorf("the other has %s", got)
 	}
 	if _, err := os.Stat(bin); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// What a disk brings along in its trash, or somebody put there, is not this node's: it is
+// neither told nor erased, and what cannot be told apart is told as unknown.
+func TestWhatIsNotOursInTheTrashIsLeft(t *testing.T) {
+	good := owner{Cluster: "cluster-1", Namespace: "default", Set: "db", Claim: "data", Volume: data.ID, Number: 1}
+	of := func(change func(*owner)) string {
+		o := good
+		change(&o)
+		content, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	for name, c := range map[string]struct {
+		owner, note string
+		unknown     bool
+		refusal     error // of an erasure, nil: any
+	}{
+		"of another cluster":      {owner: of(func(o *owner) { o.Cluster = "cluster-2" }), refusal: runtime.ErrForeign},
+		"of another id":           {owner: of(func(o *owner) { o.Volume = "fedcba9876543210fedcba9876543210" }), refusal: runtime.ErrForeign},
+		"damaged":                 {owner: `{"cluster":"cluster-1","volume":"` + string(data.ID) + `","number":"x"}`, unknown: true, refusal: runtime.ErrForeign},
+		"no owner file":           {unknown: true, refusal: runtime.ErrForeign},
+		"no note of its time":     {owner: of(func(*owner) {}), note: "none", unknown: true},
+		"a damaged note":          {owner: of(func(*owner) {}), note: `{"left":"x"}`, unknown: true},
+		"a note that ends within": {owner: of(func(*owner) {}), note: `{"left":0`, unknown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.trashed()
+			for file, content := range map[string]string{ownerFile: c.owner, noteFile: c.note} {
+				path := filepath.Join(l.bin(), file)
+				err := os.Remove(path)
+				if file == noteFile && content == "" {
+					content = `{"left":0}`
+				}
+				if content != "" && content != "none" {
+					err = os.WriteFile(path, []byte(content), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if found, err := l.agent().Trash(t.Context()); len(found) > 0 || (err != nil) != c.unknown {
+				t.Errorf("the trash lists %v, error %v", found, err)
+			}
+			if err := l.agent().Erase(t.Context(), "local", data.ID); err == nil || c.refusal != nil && !errors.Is(err, c.refusal) {
+				t.Errorf("erased: %v, want %v", err, c.refusal)
+			}
+			if _, err := os.Stat(filepath.Join(l.bin(), "data/file")); err != nil {
+				t.Errorf("it was touched: %v", err)
+			}
+		})
 	}
 }

@@ -14,21 +14,16 @@ import (
 )
 
 func TestScratchInMemory(t *testing.T) {
-	if os.Getenv("STEAD_ROOT_TESTS") != "1" {
-		t.Skip("needs STEAD_ROOT_TESTS=1 and root: it mounts")
-	}
-	v := begin(t)
-	t.Cleanup(func() {
-		there, _ := mountsAt(v.memory)
-		for _, at := range there {
-			_ = unix.Unmount(at, unix.MNT_DETACH)
-		}
-	})
+	v := mounting(t)
 	token, g := spec.Token{Epoch: 1, Number: 7}, int64(4711)
 	const size = 1 << 20
 	path, err := v.Scratch(t.Context(), db0, token, "shm", true, size, &g)
 	if err != nil {
 		t.Fatal(err)
+	}
+	disk, err := v.Scratch(t.Context(), db0, token, "tmp", false, 0, nil)
+	if err != nil || !inside(disk, v.scratch) || !inside(path, v.memory) {
+		t.Errorf("on disk at %s, in memory at %s, error %v", disk, path, err)
 	}
 	if gotGroup, mode := stat(t, path); gotGroup != g || mode != 0o777|fs.ModeSetgid {
 		t.Errorf("group %d mode %v", gotGroup, mode)
