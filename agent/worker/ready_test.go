@@ -41,3 +41,20 @@ func TestAContainerThatWasTakenAwayIsReadyWhenItsNextIs(t *testing.T) {
 		n.wantReady()
 	})
 }
+
+func TestBeingAvailableIsToldOnce(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.MinReadySeconds = 10 }))
+		n.wantReady()
+		before := len(n.all())
+		time.Sleep(5 * time.Second)
+		n.w.FilesChanged() // it looks, and has nothing to tell
+		time.Sleep(5 * time.Second)
+		n.last()
+		time.Sleep(5 * time.Minute)
+		if told := n.all()[before:]; len(told) != 1 || !told[0].Ready || told[0].ReadyFor != 10*time.Second {
+			t.Errorf("got %+v", told)
+		}
+	})
+}
