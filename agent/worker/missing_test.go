@@ -37,19 +37,22 @@ func TestNothingIsMadeForAMemberWhoseVariablesAreMissing(t *testing.T) {
 
 func TestAConfigMapThatGoesWhileItsMemberIsMadeIsWaitedFor(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
-		n.apply("nats-server")
-		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
-			if c.Op == "Attach" {
-				n.apply("")
+		goes := true
+		n.config = func(c *Config) {
+			c.History = func(spec.SetRef) []spec.Change { // is asked for while the files are written
+				if goes {
+					n.apply("")
+				}
+				return nil
 			}
-			return nil
-		})
+		}
+		n.apply("nats-server")
 		n.run()
 		n.w.Tell(with(life(5, spec.GoalRun), configured))
 		time.Sleep(time.Minute)
 		n.wantLast("what is missing", func(r spec.Report) bool { return r.Cause == "ConfigMissing" })
 		n.wantStarts(tok(5), 0)
-		n.host.OnCall(nil)
+		goes = false
 		n.apply("nats-server")
 		time.Sleep(time.Minute)
 		n.wantReady()

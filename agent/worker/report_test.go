@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,7 +139,11 @@ func TestWhatEndedIsToldAsEnded(t *testing.T) {
 				wrong.begin(n)
 				time.Sleep(2 * time.Minute)
 				n.wantLast("what is wrong", func(r spec.Report) bool { return r.Cause == wrong.cause })
+				before := len(n.all())
 				n.host.Exit(cid, runtime.Exit{Code: 1})
+				if r := n.all()[before]; r.Ready || r.Cause != "Exited" {
+					t.Errorf("first told of its end: %+v", r)
+				}
 				n.wantLast("its ends", func(r spec.Report) bool { return r.Cause == "CrashLoop" && !r.Ready })
 			})
 		})
@@ -160,10 +165,7 @@ func TestAnEndSaysWhy(t *testing.T) {
 			n.wantReady()
 			n.kill()
 			n.host.Exit(cid, runtime.Exit{})
-			l, err := ledger.Open(filepath.Join(n.dir, "ledger"), n.boot)
-			must(n.t, err)
-			must(n.t, l.CloseToken(db0, tok(5), cause))
-			must(n.t, l.Close())
+			n.record(func(l *ledger.Ledger) error { return l.CloseToken(db0, tok(5), cause) })
 			n.run()
 		}
 	}
@@ -214,14 +216,28 @@ func TestAnEndSaysWhy(t *testing.T) {
 	}
 }
 
+// record writes into the ledger while no agent runs.
+func (n *node) record(write func(*ledger.Ledger) error) {
+	n.t.Helper()
+	l, err := ledger.Open(filepath.Join(n.dir, "ledger"), n.boot)
+	must(n.t, err)
+	must(n.t, errors.Join(write(l), l.Close()))
+}
+
 func TestOfASpentTokenOnlyItsEndIsTold(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
-		n.run()
-		must(t, n.ledger.CloseToken(db0, tok(9), ledger.CauseStopped))
-		must(t, n.ledger.Stored(db0, tok(9)))
-		n.kill()
+		n.record(func(l *ledger.Ledger) error {
+			return errors.Join(l.CloseToken(db0, tok(9), ledger.CauseStopped), l.Stored(db0, tok(9)))
+		})
+		stranger(t, n.host, tok(9)) // its process is left
 		n.run()
 		n.w.Tell(life(5, spec.GoalRun))
+		time.Sleep(time.Hour)
+		if all := n.all(); len(all) > 0 {
+			t.Fatalf("told while a process is left: %+v", all)
+		}
+		n.host.Exit(cid, runtime.Exit{})
+		time.Sleep(time.Minute)
 		n.wantStopped(tok(5))
 		if all := n.all(); len(all) != 1 || all[0].Message != messageSpent {
 			t.Errorf("got %+v", all)
