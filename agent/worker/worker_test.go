@@ -40,6 +40,8 @@ type node struct {
 	tuning Tuning
 	starts chan struct{} // places for starts; nil: any number
 	epoch  atomic.Int64  // the newest that the node has heard of
+	found  Found
+	config func(*Config) // what else is changed of it
 
 	mu      sync.Mutex
 	picture bool
@@ -85,8 +87,11 @@ func (n *node) run() {
 		Clock:  func() time.Duration { return time.Since(n.start) },
 		Tuning: n.tuning.Filled(), Logger: slog.New(slog.DiscardHandler),
 	}
+	if n.config != nil {
+		n.config(c)
+	}
 	n.ledger = l
-	n.w = New(c, db0, Found{})
+	n.w = New(c, db0, n.found)
 	ctx, cancel := context.WithCancel(n.t.Context())
 	n.cancel, n.done = cancel, make(chan struct{})
 	go func() { defer close(n.done); n.w.Run(ctx) }()
@@ -168,8 +173,10 @@ func life(number int64, goal spec.Goal) spec.Life {
 	return l
 }
 
-func with(l spec.Life, change func(*spec.Life)) spec.Life {
-	change(&l)
+func with(l spec.Life, changes ...func(*spec.Life)) spec.Life {
+	for _, change := range changes {
+		change(&l)
+	}
 	return l
 }
 
