@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -92,6 +93,39 @@ func TestWhatANodeMayHaveWrittenGrowsWithTime(t *testing.T) {
 	} {
 		if got := c.purse.now(at.Add(c.after)); got != c.want {
 			t.Errorf("%s: %d; want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestANodeMayWriteWhileItHasSomethingLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAllowance()
+		if a.spend("n1", allowanceBytes-1); !a.may("n1") {
+			t.Error("a byte is left, and it may not write")
+		}
+		if a.spend("n1", 1); a.may("n1") {
+			t.Error("nothing is left, and it may write")
+		}
+		if !a.may("n2") {
+			t.Error("another node may not write")
+		}
+		if time.Sleep(time.Second); !a.may("n1") {
+			t.Error("a second later it may not write")
+		}
+	})
+}
+
+func TestAnIdentityThatCanBeAKeyIsAMembers(t *testing.T) {
+	for id, want := range map[spec.Identity]bool{
+		{Namespace: "default", Set: "db", Ordinal: 0}:  true,
+		{Namespace: "default", Set: "db", Ordinal: -1}: false,
+		{Namespace: "default", Set: "a/b"}:             false,
+		{Namespace: "default"}:                         false,
+		{Namespace: "../x", Set: "db"}:                 false,
+		{Set: "db"}:                                    false,
+	} {
+		if whose(id) != want {
+			t.Errorf("%+v: got %v", id, !want)
 		}
 	}
 }
