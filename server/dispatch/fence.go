@@ -53,7 +53,7 @@ func OpenFence(ctx context.Context, s store.Store, w world.Reader, node spec.Nod
 	}
 	w.Look(func(v world.View) {
 		for _, id := range v.MembersOn(node) {
-			if m, _ := v.Member(id); m != nil && m.NodeUID == c.UID && !overIn(v, m) {
+			if m, _ := v.Member(id); m.NodeUID == c.UID && !overIn(v, m) {
 				c.Lives = append(c.Lives, spec.Fenced{ID: id, Token: m.Token})
 			}
 		}

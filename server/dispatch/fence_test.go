@@ -117,6 +117,12 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
 		}, "it is on"},
 		"another name": {func(r *rig) { r.commit(store.Del(store.NodeKey("n1"))) }, "there is no node n1"},
+		"a node that said nothing since the store was restored": {func(r *rig) {
+			r.endLives()
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.put(store.EpochKey, []byte("2"))
+		}, "lives that this store does not know"},
+		"a node that never said hello": {func(r *rig) { r.endLives(); r.commit(store.Del(store.FactsKey("n1"))) }, ""},
 		"nothing": {func(r *rig) {
 			r.endLives()
 			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})

@@ -1,0 +1,110 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// What a fencing device is asked about are the lives of this machine that are not over.
+func TestACaseNamesTheLivesOfTheMachineThatAreNotOver(t *testing.T) {
+	r := newRig(t)
+	silentNode(r)
+	r.record(store.MemberKey(ident(3)), testMember(3, 13, "n1", "uid1")) // of which only the life before has said anything
+	r.record(store.ReportKey(ident(3)), spec.Report{ID: ident(3), Token: token(9), Phase: spec.PhaseStopped, Seq: 40,
+		Containers: []spec.ContainerReport{{Name: "of the life before"}}})
+	r.record(store.MemberKey(ident(4)), testMember(4, 14, "n1", "uid1"))
+	r.put(store.MemberKey(ident(4)), []byte("{damaged"))
+	c, err := OpenFence(t.Context(), r.store, r.world, "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []spec.Fenced{{ID: ident(0), Token: token(10)}, {ID: ident(3), Token: token(13)}}
+	if !slices.Equal(c.Lives, want) || c.UID != "uid1" || c.Facts.Boot != "b1" {
+		t.Errorf("the case is %+v; want the lives %v", c, want)
+	}
+	if _, err := c.Close(t.Context(), r.store, r.world, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if got := saidOf(r, 3); got.Token != token(13) || got.Phase != spec.PhaseStopped || got.Seq != 0 || len(got.Containers) > 0 {
+		t.Errorf("db-3 is told as %+v; want nothing of the life before", got)
+	}
+	if got := saidOf(r, 0); got.Seq != 7 {
+		t.Errorf("db-0 is told as %+v; want it after its own last word", got)
+	}
+}
+
+// The word that a node was off is about what was found when the case was opened.
+func TestACaseProvesNothingOfWhatBeganSinceItWasOpened(t *testing.T) {
+	facts := spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b2", Epoch: 1}
+	for name, c := range map[string]struct {
+		meanwhile func(*rig)
+		code      codes.Code
+	}{
+		"the node said hello, and is silent again": {func(r *rig) { r.record(store.FactsKey("n1"), facts) }, codes.Aborted},
+		"another machine has the name":             {func(r *rig) { r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid2"}) }, codes.Aborted},
+		"the store was restored":                   {func(r *rig) { r.put(store.EpochKey, []byte("2")) }, codes.Aborted},
+		"the node is back": {func(r *rig) {
+			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
+		}, codes.FailedPrecondition},
+		"the life is forgotten": {func(r *rig) { r.commit(store.Del(store.MemberKey(ident(0)))) }, codes.OK},
+		"the member has a new life there": {func(r *rig) {
+			r.record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1"))
+		}, codes.OK},
+		"the life is another machine's": {func(r *rig) {
+			r.record(store.MemberKey(ident(0)), testMember(0, 10, "n1", "uid2"))
+		}, codes.OK},
+		"the life is another node's": {func(r *rig) {
+			r.record(store.MemberKey(ident(0)), testMember(0, 10, "n2", "uid1"))
+		}, codes.OK},
+		"the life said itself that it is over": {func(r *rig) {
+			r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseStopped, Seq: 9})
+		}, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			silentNode(r)
+			opened, err := OpenFence(t.Context(), r.store, r.world, "n1")
+			if err != nil || len(opened.Lives) != 1 {
+				t.Fatalf("got %+v, %v", opened, err)
+			}
+			c.meanwhile(r)
+			f, err := opened.Close(t.Context(), r.store, r.world, "ann")
+			if status.Code(err) != c.code || f != nil && len(f.Lives) > 0 {
+				t.Errorf("got %+v, %v; want %v", f, err, c.code)
+			}
+			if got := saidOf(r, 0); got.Cause == spec.CauseFenced {
+				t.Errorf("db-0 counts as over: %+v", got)
+			}
+		})
+	}
+}
+
+// A fence reads and writes in a few steps; one that fails is told as such, and may be repeated.
+func TestAFenceThatFailsHalfwayIsRepeated(t *testing.T) {
+	steps := 0
+	for at := 1; at == 1 || at <= steps; at++ {
+		r := newRig(t)
+		silentNode(r)
+		step := 0
+		s := &failing{Store: r.store, fail: func() bool { step++; return step == at }}
+		if _, err := Fence(t.Context(), s, r.world, "n1", "ann"); status.Code(err) != codes.Unavailable {
+			t.Errorf("step %d failed: got %v; want UNAVAILABLE", at, err)
+		}
+		if _, err := Fence(t.Context(), s, r.world, "n1", "ann"); err != nil {
+			t.Errorf("step %d had failed, and it was repeated: %v", at, err)
+		}
+		if got := saidOf(r, 0); got.Cause != spec.CauseFenced {
+			t.Errorf("step %d had failed, and it was repeated: db-0 is told as %+v", at, got)
+		}
+		steps = max(steps, step-at)
+	}
+	if steps < 4 {
+		t.Errorf("a fence has %d steps; want two reads and two writes at least", steps)
+	}
+}
