@@ -221,6 +221,17 @@ type hello struct {
 
 var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
 
+// message is the hello on the wire.
+func (h hello) message() *proto.Hello {
+	facts, _ := json.Marshal(spec.NodeFacts{CPUMillis: 2000})
+	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
+		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}}
+	for _, l := range h.holds {
+		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
+	}
+	return hm
+}
+
 func (r *rig) connect(h hello) *node {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -230,13 +241,7 @@ func (r *rig) connect(h hello) *node {
 	}
 	n := &node{r: r, stream: stream, cancel: cancel, msgs: make(chan *proto.ToNode, 100), end: make(chan error, 1)}
 	r.t.Cleanup(cancel)
-	facts, _ := json.Marshal(spec.NodeFacts{CPUMillis: 2000})
-	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
-		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}}
-	for _, l := range h.holds {
-		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
-	}
-	n.send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: hm}})
+	n.send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: h.message()}})
 	go func() { // ends with the stream, which the test's end cancels
 		for {
 			m, err := stream.Recv()
