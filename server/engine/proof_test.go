@@ -100,7 +100,7 @@ func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
 
 		{"bring back: it lies in the trash alone", []store.Op{dead, bare, said("v", spec.VolumeTrashed), wanted("v")}, back, true},
 		{"bring back: a life may get another", []store.Op{bare, said("v", spec.VolumeTrashed), wanted("v")}, back, false},
-		{"bring back: there is another", []store.Op{dead, store.Put(store.VolumeKey(id, "data"), []byte("{")), said("v", spec.VolumeTrashed), wanted("v")}, back, false},
+		{"bring back: it is on its way", []store.Op{dead, stored(spec.FateRestoring), said("v", spec.VolumeTrashed), wanted("v")}, back, false},
 		{"bring back: nothing is said of it", []store.Op{dead, bare, wanted("v")}, back, false},
 		{"bring back: another is in the trash", []store.Op{dead, bare, said("w", spec.VolumeTrashed), wanted("w")}, back, false},
 		{"bring back: it was erased", []store.Op{dead, bare, said("v", spec.VolumeErased), wanted("v")}, back, false},
