@@ -149,6 +149,7 @@ func TestASetThatAsksForNothingWaitsForNobody(t *testing.T) {
 		"it asks for a core":                         {asks("cpu"), nil, true},
 		"it asks for a byte":                         {asks("memory"), nil, true},
 		"it asks for a node":                         {spec.MemberSpec{NodeSelector: map[string]string{"disk": "fast"}}, nil, false},
+		"it asks for a port of the host":             {spec.MemberSpec{Containers: []spec.Container{{Ports: []spec.ContainerPort{{ContainerPort: 80, HostPort: 80}}}}}, nil, true},
 		"others say that they do not want it beside": {spec.MemberSpec{}, []plan.Node{{Residents: []plan.Resident{}}}, true},
 	} {
 		p := placement{begunAt: 7, early: map[spec.SetRef]bool{}}
