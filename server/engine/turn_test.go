@@ -122,6 +122,7 @@ func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
 		{"it ends", 600 * ms, []store.Op{report(0, 5, spec.PhaseFailed)}, nil, "[Joined 0 Ready 0 Left 0 Failed]", 0},
 		{"the next begins, when another may wait as long", 700 * ms, []store.Op{life(0, 9)}, nil, "[Joined 0 Ready 0 Left 0 Failed]", 1000 * ms},
 		{"it has waited", 1700 * ms, nil, nil, "[Joined 0 Ready 0 Left 0 Failed Returned 0]", 0},
+		{"nothing happens", 1750 * ms, nil, nil, "[Joined 0 Ready 0 Left 0 Failed Returned 0]", 0},
 		{"another begins, and one is ready", 1800 * ms, []store.Op{life(1, 7), report(0, 9, spec.PhaseRunning)}, nil,
 			"[Joined 0 Ready 0 Left 0 Failed Returned 0 Ready 0 Joined 1]", 0},
 		{"that one ends", 1900 * ms, []store.Op{report(1, 7, spec.PhaseFailed)}, nil,
