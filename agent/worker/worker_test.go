@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,6 +41,7 @@ type node struct {
 	tuning Tuning
 	starts chan struct{} // places for starts; nil: any number
 	epoch  atomic.Int64  // the newest that the node has heard of
+	change func(*Config) // what else is different
 
 	mu      sync.Mutex
 	picture bool
@@ -84,6 +86,9 @@ func (n *node) run() {
 		Epoch:  func() int64 { return n.epoch.Load() },
 		Clock:  func() time.Duration { return time.Since(n.start) },
 		Tuning: n.tuning.Filled(), Logger: slog.New(slog.DiscardHandler),
+	}
+	if n.change != nil {
+		n.change(c)
 	}
 	n.ledger = l
 	n.w = New(c, db0, Found{})
@@ -134,6 +139,12 @@ func (n *node) wantLast(what string, ok func(spec.Report) bool) spec.Report {
 func (n *node) wantReady() spec.Report {
 	n.t.Helper()
 	return n.wantLast("ready", func(r spec.Report) bool { return r.Ready && r.Phase == spec.PhaseRunning })
+}
+
+// wantCause wants the last report to name this trouble.
+func (n *node) wantCause(cause, message string) spec.Report {
+	n.t.Helper()
+	return n.wantLast(cause+": "+message, func(r spec.Report) bool { return r.Cause == cause && strings.Contains(r.Message, message) })
 }
 
 func (n *node) wantStopped(token spec.Token) {

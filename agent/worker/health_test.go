@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+)
+
+func TestAContainerIsProbedWhenItHasAnyProbe(t *testing.T) {
+	cases := []struct {
+		name   string
+		probes func(*spec.Container)
+		probed bool
+	}{
+		{"none", func(*spec.Container) {}, false},
+		{"startup", func(c *spec.Container) { c.StartupProbe = &spec.Probe{} }, true},
+		{"readiness", func(c *spec.Container) { c.ReadinessProbe = &spec.Probe{} }, true},
+		{"liveness", func(c *spec.Container) { c.LivenessProbe = &spec.Probe{} }, true},
+	}
+	for _, c := range cases {
+		for _, prober := range []*tellProber{{}, nil} {
+			scenario(t, func(t *testing.T, n *node) {
+				if prober != nil {
+					n.prober = prober
+				}
+				n.run()
+				n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { c.probes(&l.Template.Spec.Containers[0]) }))
+				r := n.last()
+				if ready := !c.probed || prober == nil; r.Ready != ready || r.Cause != "" {
+					t.Errorf("%s, with a prober %v: ready %v, cause %q", c.name, prober != nil, r.Ready, r.Cause)
+				}
+			})
+		}
+	}
+}
+
+func TestAContainerThatWasGivenUpStaysGivenUp(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+		p := &tellProber{now: probe.Health{Started: true, Ready: true}}
+		n.prober = p
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.wantReady()
+		p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
+		p.say(probe.Health{Started: true, Ready: true})
+		n.wantCause(step.CauseUnhealthy, "container db: liveness: exit 1")
+		time.Sleep(31 * time.Second)
+		n.wantStarts(tok(5), 2)
+		n.wantReady()
+	})
+}
+
+// The word comes while the worker looks at the container and finds that it has ended.
+func TestALateWordOfAProbeMakesNothingReady(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := &tellProber{now: probe.Health{Started: true}}
+		n.prober = p
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.wantStarts(tok(5), 1)
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.wantStarts(tok(5), 2)
+		late := false
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if c.Op == "Status" && !late {
+				late = true
+				p.tell(probe.Health{Started: true, Ready: true})
+			}
+			return nil
+		})
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.wantCause("CrashLoop", "exited with code 1")
+		time.Sleep(time.Minute)
+		n.wantStarts(tok(5), 3)
+		if r := n.last(); !late || r.Ready || r.ReadyOnce {
+			t.Errorf("late %v; got %+v", late, r)
+		}
+	})
+}
+
+func TestAReadyContainerHasNoCauseWhateverItsProbeSays(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.prober = &tellProber{now: probe.Health{Started: true, Ready: true, Message: "took 900 ms"}}
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		if r := n.wantReady(); r.Containers[0].Cause != "" {
+			t.Errorf("got %+v", r.Containers[0])
+		}
+	})
+}
+
+// namedProber says of each container what stands under its name.
+type namedProber struct {
+	now map[string]probe.Health
+
+	mu      sync.Mutex
+	targets map[string]probe.Target
+}
+
+func (p *namedProber) Probe(ctx context.Context, t probe.Target, tell func(probe.Health)) {
+	p.mu.Lock()
+	p.targets[t.ID.Name] = t
+	p.mu.Unlock()
+	if h, ok := p.now[t.ID.Name]; ok {
+		tell(h)
+	}
+	<-ctx.Done()
+}
+
+func TestTheNextAgentKnowsWhatProbesSaidOfEachContainer(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		said := map[string]probe.Health{"db": {Started: true}, "side": {Started: true, Ready: true}, "late": {}}
+		p := &namedProber{now: said, targets: map[string]probe.Target{}}
+		n.prober = p
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
+			probed(l)
+			for _, name := range []string{"side", "late"} {
+				c := l.Template.Spec.Containers[0]
+				c.Name, c.VolumeMounts = name, nil
+				l.Template.Spec.Containers = append(l.Template.Spec.Containers, c)
+			}
+		}))
+		n.wantLast("running", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
+		n.kill()
+		p.now = nil
+		n.run()
+		synctest.Wait()
+		for name, want := range said {
+			if got := p.targets[name]; !got.Adopted || got.Health != want {
+				t.Errorf("%s: adopted %v with %+v, want %+v", name, got.Adopted, got.Health, want)
+			}
+		}
+	})
+}
+
+func TestALifeThatIsOverIsNotProbed(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true, IgnoreTerm: true} })
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.wantReady()
+		must(t, n.ledger.CloseToken(db0, tok(5), ledger.CauseDeadline))
+		n.kill()
+		p := &silentProber{}
+		n.prober = p
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		time.Sleep(time.Minute)
+		if p.target.ID == cid {
+			t.Error("it is probed")
+		}
+	})
+}
+
+// A watch is only a hint: without one the containers are looked at all the same.
+func TestAWatchThatFailsBeginsAnewAndDoesNotSpin(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		calls := n.count(func(c fakert.Call) error {
+			if c.Op == "Wait" {
+				return errors.New("no events")
+			}
+			return nil
+		})
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		time.Sleep(10 * time.Second)
+		n.wantReady()
+		if got := calls.of("Wait"); got < 10 || got > 51 {
+			t.Errorf("watched %d times in ten seconds", got)
+		}
+		n.host.OnCall(nil)
+		time.Sleep(time.Second)
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.wantStarts(tok(5), 2)
+	})
+}
