@@ -11,57 +11,74 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// bent is a host some of whose answers are others than the truth; what is nil is true.
+// bent is a host that gives other answers than its own.
 type bent struct {
 	*fakert.Host
+	mu  sync.Mutex
+	now answers
+}
+
+// answers take the place of those of the host; what is nil is the host's own.
+type answers struct {
 	status  func(runtime.Status) runtime.Status
-	empty   func(bool, error) (bool, error)
-	clean   func(bool, error) (bool, error)
-	killAll func(error) error
+	empty   func() (bool, error)
+	clean   func() (bool, error)
+	killAll func() error
 	remove  func() error // in place of a removal
 }
 
-// bend puts b between the workers and the host.
-func (n *node) bend(b *bent) {
-	b.Host = n.host
+// bend puts a bent host between the next worker and the node's.
+func (n *node) bend(a answers) *bent {
+	b := &bent{Host: n.host, now: a}
 	n.change = func(c *Config) { c.Runtime, c.Volumes = b, b }
+	return b
+}
+
+func (b *bent) say(a answers) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = a
+}
+
+func (b *bent) answers() answers {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
 }
 
 func (b *bent) Status(ctx context.Context, id runtime.ContainerID) (runtime.Status, error) {
 	st, err := b.Host.Status(ctx, id)
-	if err == nil && b.status != nil {
-		st = b.status(st)
+	if a := b.answers(); err == nil && a.status != nil {
+		st = a.status(st)
 	}
 	return st, err
 }
 
 func (b *bent) Empty(ctx context.Context, id spec.Identity) (bool, error) {
-	empty, err := b.Host.Empty(ctx, id)
-	if b.empty != nil {
-		return b.empty(empty, err)
+	if a := b.answers(); a.empty != nil {
+		return a.empty()
 	}
-	return empty, err
+	return b.Host.Empty(ctx, id)
 }
 
 func (b *bent) Clean(ctx context.Context, id spec.Identity) (bool, error) {
-	clean, err := b.Host.Clean(ctx, id)
-	if b.clean != nil {
-		return b.clean(clean, err)
+	if a := b.answers(); a.clean != nil {
+		return a.clean()
 	}
-	return clean, err
+	return b.Host.Clean(ctx, id)
 }
 
 func (b *bent) KillAll(ctx context.Context, id spec.Identity) error {
 	err := b.Host.KillAll(ctx, id)
-	if b.killAll != nil {
-		return b.killAll(err)
+	if a := b.answers(); a.killAll != nil {
+		return a.killAll()
 	}
 	return err
 }
 
 func (b *bent) Remove(ctx context.Context, id runtime.ContainerID) error {
-	if b.remove != nil {
-		return b.remove()
+	if a := b.answers(); a.remove != nil {
+		return a.remove()
 	}
 	return b.Host.Remove(ctx, id)
 }

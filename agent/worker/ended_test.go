@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,7 +151,7 @@ func TestOnlyWhatNeverRanIsKilledWhenItIsLost(t *testing.T) {
 	)
 	type when struct {
 		after time.Duration
-		say   int
+		say   int64
 	}
 	cases := []struct {
 		name   string
@@ -164,18 +165,18 @@ func TestOnlyWhatNeverRanIsKilledWhenItIsLost(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
-				say, kills := c.says[0].say, true
-				n.bend(&bent{status: func(st runtime.Status) runtime.Status {
-					if st.State == runtime.Running && st.Attempt == 0 && say == lost {
+				var say atomic.Int64
+				say.Store(c.says[0].say)
+				n.bend(answers{status: func(st runtime.Status) runtime.Status {
+					if st.State == runtime.Running && st.Attempt == 0 && say.Load() == lost {
 						st.State = runtime.Lost
 					}
 					return st
 				}})
 				begin := time.Now()
 				calls := n.count(func(call fakert.Call) error {
-					// The first kills fail, so that it is looked at again.
-					if kills = kills && time.Since(begin) < 10*time.Second; call.Op == "KillAll" && kills {
-						return errors.New("not yet")
+					if call.Op == "KillAll" && time.Since(begin) < 10*time.Second {
+						return errors.New("not yet") // so that it is looked at again
 					}
 					return nil
 				})
@@ -184,7 +185,7 @@ func TestOnlyWhatNeverRanIsKilledWhenItIsLost(t *testing.T) {
 				for _, w := range c.says {
 					time.Sleep(w.after)
 					synctest.Wait()
-					say = w.say
+					say.Store(w.say)
 				}
 				before := calls.of("KillAll")
 				time.Sleep(10 * time.Minute)

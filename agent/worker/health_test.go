@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,49 +99,43 @@ func TestAReadyContainerHasNoCauseWhateverItsProbeSays(t *testing.T) {
 	})
 }
 
-// namedProber says of each container what stands under its name.
-type namedProber struct {
-	now map[string]probe.Health
+// sideProber lets the test speak for the container named side, and says nothing of others.
+type sideProber struct{ tellProber }
 
-	mu      sync.Mutex
-	targets map[string]probe.Target
-}
-
-func (p *namedProber) Probe(ctx context.Context, t probe.Target, tell func(probe.Health)) {
-	p.mu.Lock()
-	p.targets[t.ID.Name] = t
-	p.mu.Unlock()
-	if h, ok := p.now[t.ID.Name]; ok {
-		tell(h)
+func (p *sideProber) Probe(ctx context.Context, t probe.Target, tell func(probe.Health)) {
+	if t.ID.Name == "side" {
+		p.target, p.tell = t, tell
 	}
 	<-ctx.Done()
 }
 
-func TestTheNextAgentKnowsWhatProbesSaidOfEachContainer(t *testing.T) {
-	scenario(t, func(t *testing.T, n *node) {
-		said := map[string]probe.Health{"db": {Started: true}, "side": {Started: true, Ready: true}, "late": {}}
-		p := &namedProber{now: said, targets: map[string]probe.Target{}}
-		n.prober = p
-		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
-			probed(l)
-			for _, name := range []string{"side", "late"} {
-				c := l.Template.Spec.Containers[0]
-				c.Name, c.VolumeMounts = name, nil
-				l.Template.Spec.Containers = append(l.Template.Spec.Containers, c)
+func TestTheNextAgentKnowsWhatProbesSaidLast(t *testing.T) {
+	twoContainers := func(l *spec.Life) {
+		probed(l)
+		side := l.Template.Spec.Containers[0]
+		side.Name, side.VolumeMounts = "side", nil
+		l.Template.Spec.Containers = append(l.Template.Spec.Containers, side)
+	}
+	started, ready := probe.Health{Started: true}, probe.Health{Started: true, Ready: true}
+	for _, said := range [][]probe.Health{{started}, {started, ready}, {ready, started}} {
+		scenario(t, func(t *testing.T, n *node) {
+			p := &sideProber{}
+			n.prober = p
+			n.run()
+			n.w.Tell(with(life(5, spec.GoalRun), twoContainers))
+			n.wantLast("running", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
+			for _, h := range said {
+				p.say(h)
+				synctest.Wait()
 			}
-		}))
-		n.wantLast("running", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
-		n.kill()
-		p.now = nil
-		n.run()
-		synctest.Wait()
-		for name, want := range said {
-			if got := p.targets[name]; !got.Adopted || got.Health != want {
-				t.Errorf("%s: adopted %v with %+v, want %+v", name, got.Adopted, got.Health, want)
+			n.kill()
+			n.run()
+			synctest.Wait()
+			if want := said[len(said)-1]; !p.target.Adopted || p.target.Health != want {
+				t.Errorf("adopted %v with %+v, want %+v", p.target.Adopted, p.target.Health, want)
 			}
-		}
-	})
+		})
+	}
 }
 
 func TestALifeThatIsOverIsNotProbed(t *testing.T) {

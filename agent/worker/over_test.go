@@ -105,6 +105,12 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 			return nil, func() { must(n.t, os.RemoveAll(place)) }
 		}
 	}
+	// unsure has the host answer this when it is asked whether processes are left.
+	unsure := func(n *node, empty bool, err error) (func() int, func()) {
+		b, calls := n.w.c.Runtime.(*bent), n.count(nil)
+		b.say(answers{empty: func() (bool, error) { return empty, err }})
+		return func() int { return calls.of("KillAll") }, func() { b.say(answers{}) }
+	}
 	stubborn := func(n *node) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
 	}
@@ -118,14 +124,10 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 		{"the signal fails", nil, failing("Signal"), broken.Error()},
 		{"the kill fails", stubborn, failing("KillAll"), broken.Error()},
 		{"what was killed is not gone", stubborn, func(n *node) (func() int, func()) {
-			n.w.c.Runtime.(*bent).empty = func(bool, error) (bool, error) { return false, nil }
-			calls := n.count(nil)
-			return func() int { return calls.of("KillAll") }, func() { n.w.c.Runtime.(*bent).empty = nil }
+			return unsure(n, false, nil)
 		}, errStillThere.Error()},
 		{"whether it is gone cannot be seen", stubborn, func(n *node) (func() int, func()) {
-			n.w.c.Runtime.(*bent).empty = func(bool, error) (bool, error) { return true, broken }
-			calls := n.count(nil)
-			return func() int { return calls.of("KillAll") }, func() { n.w.c.Runtime.(*bent).empty = nil }
+			return unsure(n, true, broken)
 		}, broken.Error()},
 		{"a container cannot be removed", nil, failing("Remove"), broken.Error()},
 		{"the link cannot be removed", nil, failing("Detach"), broken.Error()},
@@ -136,7 +138,7 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
-				n.bend(&bent{})
+				n.bend(answers{})
 				if c.before != nil {
 					c.before(n)
 				}

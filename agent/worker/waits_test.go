@@ -157,19 +157,18 @@ func TestAnOrderBreaksOffAPullAlsoWhenItCameJustBefore(t *testing.T) {
 
 func TestWhatIsDoneWithoutEffectIsToldAndTriedLater(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
-		b := &bent{}
-		n.bend(b)
+		b := n.bend(answers{})
 		n.run()
 		n.w.Tell(life(5, spec.GoalRun))
 		n.wantReady()
 		removals := 0
-		b.remove = func() error { removals++; return nil } // and it stands there still
+		b.say(answers{remove: func() error { removals++; return nil }}) // and it stands there still
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		n.wantCause(causeStart, errNoEffect.Error())
 		if removals != mostRepeats+1 {
 			t.Errorf("removed %d times before it was told, want %d", removals, mostRepeats+1)
 		}
-		b.remove = nil
+		b.say(answers{})
 		time.Sleep(time.Minute)
 		n.wantReady()
 		n.wantStarts(tok(5), 2)

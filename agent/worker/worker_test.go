@@ -42,6 +42,7 @@ type node struct {
 	starts chan struct{} // places for starts; nil: any number
 	epoch  atomic.Int64  // the newest that the node has heard of
 	change func(*Config) // what else is different
+	found  Found         // what the agent saw before it began
 
 	mu      sync.Mutex
 	picture bool
@@ -91,7 +92,7 @@ func (n *node) run() {
 		n.change(c)
 	}
 	n.ledger = l
-	n.w = New(c, db0, Found{})
+	n.w = New(c, db0, n.found)
 	ctx, cancel := context.WithCancel(n.t.Context())
 	n.cancel, n.done = cancel, make(chan struct{})
 	go func() { defer close(n.done); n.w.Run(ctx) }()
