@@ -138,21 +138,20 @@ func TestAContainerKeepsVolumeNewAsItFoundIt(t *testing.T) {
 // is made anew as if it had never run.
 func TestVolumeNewDoesNotComeBackInALifeThatWasReady(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
-		n.apply("one")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), configured))
+		n.w.Tell(life(5, spec.GoalRun))
 		n.wantReady()
 		must(t, n.host.Remove(t.Context(), cid))
 		n.wantStarts(tok(5), 2) // which took the file away
+		n.kill()
+		must(t, n.host.Remove(t.Context(), cid))
 		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
 			if got := n.steadFile(files.VolumeNewFile); got != "" {
 				t.Errorf("at %s: %q", c.Op, got)
 			}
 			return nil
 		})
-		n.w.Repair() // all is written again before the third
-		must(t, n.host.Remove(t.Context(), cid))
-		time.Sleep(time.Minute)
+		n.run() // it writes all again
 		n.wantReady()
 		n.wantStarts(tok(5), 3)
 	})
