@@ -69,7 +69,7 @@ func (a *asked) Scratch(ctx context.Context, id spec.Identity, token spec.Token,
 func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		host := &asked{Host: n.host}
-		n.config = func(c *Config) { c.Volumes = host }
+		n.change = func(c *Config) { c.Volumes = host }
 		n.run()
 		n.w.Tell(life(5, spec.GoalRun))
 		n.wantReady()
@@ -96,7 +96,7 @@ func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *tes
 func TestAnEmptyDirIsMadeAsItIsDescribedAndAClaimGoesBeforeIt(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		host := &asked{Host: n.host}
-		n.config = func(c *Config) { c.Volumes = host }
+		n.change = func(c *Config) { c.Volumes = host }
 		limit, err := spec.ParseQuantity("1Mi")
 		must(t, err)
 		n.run()
@@ -183,7 +183,7 @@ func TestTheMemberIsToldThatItsSetIsBootstrapped(t *testing.T) {
 
 // pictured changes the pictures that the node is told.
 func (n *node) pictured(change func(*spec.Picture)) {
-	n.config = func(c *Config) {
+	n.change = func(c *Config) {
 		told := c.Picture
 		c.Picture = func(ref spec.SetRef) (spec.Picture, bool) {
 			p, ok := told(ref)
@@ -210,8 +210,8 @@ func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				heard, told := event(c.heard), event(c.told)
 				n.pictured(func(p *spec.Picture) { p.Told = told.ID() })
-				picture := n.config
-				n.config = func(w *Config) {
+				picture := n.change
+				n.change = func(w *Config) {
 					picture(w)
 					w.History = func(spec.SetRef) []spec.Change { return []spec.Change{event(1), heard} }
 					w.Confirmed = func() time.Duration { return 90 * time.Second }
@@ -237,7 +237,7 @@ func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
 	for _, name := range []string{files.MemberFile, files.VolumeNewFile, files.EventsFile, files.SetFile, files.ConfirmedFile} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
-				n.config = func(c *Config) {
+				n.change = func(c *Config) {
 					c.History = func(spec.SetRef) []spec.Change { return []spec.Change{{Epoch: 1, Number: 1}} }
 					c.Confirmed = func() time.Duration { return time.Second }
 				}

@@ -38,7 +38,7 @@ func TestNothingIsMadeForAMemberWhoseVariablesAreMissing(t *testing.T) {
 func TestAConfigMapThatGoesWhileItsMemberIsMadeIsWaitedFor(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		goes := true
-		n.config = func(c *Config) {
+		n.change = func(c *Config) {
 			c.History = func(spec.SetRef) []spec.Change { // is asked for while the files are written
 				if goes {
 					n.apply("")

@@ -20,7 +20,7 @@ import (
 func TestAStateThatCannotBeKeptIsLoggedAndStopsNothing(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		var log bytes.Buffer
-		n.config = func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+		n.change = func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
 		must(t, os.MkdirAll(filepath.Join(n.dir, "run-b1"), 0o755))
 		must(t, os.WriteFile(filepath.Join(n.dir, "run-b1", "state"), nil, 0o600)) // where its directory should be
 		n.run()

@@ -40,8 +40,8 @@ type node struct {
 	tuning Tuning
 	starts chan struct{} // places for starts; nil: any number
 	epoch  atomic.Int64  // the newest that the node has heard of
-	found  Found
-	config func(*Config) // what else is changed of it
+	change func(*Config) // what else is different
+	found  Found         // what the agent saw before it began
 
 	mu      sync.Mutex
 	picture bool
@@ -87,8 +87,8 @@ func (n *node) run() {
 		Clock:  func() time.Duration { return time.Since(n.start) },
 		Tuning: n.tuning.Filled(), Logger: slog.New(slog.DiscardHandler),
 	}
-	if n.config != nil {
-		n.config(c)
+	if n.change != nil {
+		n.change(c)
 	}
 	n.ledger = l
 	n.w = New(c, db0, n.found)
