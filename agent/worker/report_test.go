@@ -229,6 +229,7 @@ func TestOfASpentTokenOnlyItsEndIsTold(t *testing.T) {
 		n.record(func(l *ledger.Ledger) error {
 			return errors.Join(l.CloseToken(db0, tok(9), ledger.CauseStopped), l.Stored(db0, tok(9)))
 		})
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true} })
 		stranger(t, n.host, tok(9)) // its process is left
 		n.run()
 		n.w.Tell(life(5, spec.GoalRun))

@@ -105,13 +105,17 @@ func TestWhatALifeLeftIsClearedAlthoughNothingWasFoundOfIt(t *testing.T) {
 			t.Fatal("no scratch was made; the test shows nothing")
 		}
 		n.kill()
-		n.host.OnCall(nil)
-		n.found = Found{Clean: true} // no container, sandbox or link: scratch is not looked for
+		removed := map[string]bool{}
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			removed[c.Op] = true
+			return nil
+		})
+		n.found = Found{Clean: true} // what is half made is in no list
 		n.run()
 		n.w.Tell(life(5, spec.GoalStop))
 		n.wantStopped(tok(5))
-		if !clean() {
-			t.Error("stopped is told while scratch is mounted")
+		if !clean() || !removed["Remove"] || !removed["Detach"] || !removed["RemoveSandbox"] {
+			t.Errorf("stopped is told; scratch is gone: %v; done: %v", clean(), removed)
 		}
 	})
 }
