@@ -43,13 +43,30 @@ func deepTree(t *testing.T, path string) {
 	unix.Close(at)
 }
 
-// deep is how many directories deepTree makes. dear is how many times as much CPU time as
-// making them nothing may take: a walk that opens each a few times takes about as much, one
-// that opens each anew from the top more than ten times that.
-const (
-	deep = 1000
-	dear = 6
-)
+// deep is how many directories deepTree makes.
+const deep = 1000
+
+// bound is the CPU time that nothing may take which is done to the tree once: that of
+// descending it three hundred times. A walk that opens each directory a few times takes a
+// fifth of it at most, one that opens each anew from the top twice as much at least.
+func bound(t *testing.T, path string) time.Duration {
+	t.Helper()
+	name := strings.Repeat("d", 200)
+	return 15 * work(t, func() {
+		for range 20 {
+			at, err := unix.Open(path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			for range deep {
+				if err != nil {
+					t.Fatal(err)
+				}
+				up := at
+				at, err = unix.Openat(up, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+				unix.Close(up)
+			}
+			unix.Close(at)
+		}
+	})
+}
 
 // fewOpen bounds the files that this process may hold open, until the test ends.
 func fewOpen(t *testing.T) {
@@ -86,7 +103,8 @@ func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
 	v, g := begin(t), group(t)
 	path := ensure(t, v, true)
 	fewOpen(t)
-	bound := dear * work(t, func() { deepTree(t, path) })
+	deepTree(t, path)
+	bound := bound(t, path)
 	if err := unix.Mkfifo(filepath.Join(path, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +154,8 @@ func TestScratchOfAnyDepthGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	fewOpen(t)
-	bound := dear * work(t, func() { deepTree(t, path) })
+	deepTree(t, path)
+	bound := bound(t, path)
 	removed := work(t, func() {
 		if err := v.RemoveScratch(t.Context(), db0); err != nil {
 			t.Fatal(err)

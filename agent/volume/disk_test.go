@@ -65,7 +65,16 @@ func TestAClassOnAnotherDiskIsRefusedWhateverIsAskedOfIt(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", what, err, runtime.CauseDiskMissing)
 		} else if !strings.Contains(err.Error(), "mounted at ") || !strings.Contains(err.Error(), "stead agent accept-disk ssd") {
 			t.Errorf("%s: it does not say what to do: %v", what, err)
+		} else if strings.Contains(err.Error(), "then at") {
+			t.Errorf("%s: its directory was this one before: %v", what, err)
 		}
+	}
+	elsewhere, err := New(Config{Root: v.records.root, RunDir: t.TempDir(), ClusterID: "cluster-1", Classes: map[string]string{"ssd": t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := elsewhere.Ensure(t.Context(), db0, fast, true, nil); err == nil || !strings.Contains(err.Error(), "then at "+v.classes["ssd"]+";") {
+		t.Errorf("it does not say where the disk was: %v", err)
 	}
 	if found, err := os.ReadDir(v.classes["ssd"]); err != nil || len(found) > 0 {
 		t.Errorf("%v was made where the disk is away, error %v", found, err)

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,5 +102,41 @@ func TestWhatIsMountedBelowAMountGoes(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(path, "file")); err != nil {
 		t.Errorf("the removal reached into what was mounted: %v", err)
+	}
+}
+
+// A mount that is moved to another disk while it is walked leads there as little as a directory.
+func TestAWalkNeverLeavesItsDisk(t *testing.T) {
+	v := mounting(t)
+	of := func(name string) string { return filepath.Join(v.scratch, name) }
+	for _, at := range []string{"tree", "outside", "tree/m"} {
+		if err := os.Mkdir(of(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("tmpfs", of(at), "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("", of(at), "", unix.MS_PRIVATE, ""); err != nil { // else none can be moved
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(of("outside/m"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, of("tree/m/file"))
+	var tree, outside unix.Stat_t
+	if err := errors.Join(unix.Stat(of("tree"), &tree), unix.Stat(of("outside"), &outside)); err != nil || tree.Ino != outside.Ino {
+		t.Fatalf("tops of disks that have inodes %d and %d show little; error %v", tree.Ino, outside.Ino, err)
+	}
+	top, err := os.Open(of("tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	err = walkTree(t.Context(), top, func(int, string) error {
+		return unix.Mount(of("tree/m"), of("outside/m"), "", unix.MS_MOVE, "")
+	}, func(_ int, name string) error { return fmt.Errorf("%s was visited", name) })
+	if err == nil || !strings.Contains(err.Error(), "was moved meanwhile") {
+		t.Errorf("got %v", err)
 	}
 }

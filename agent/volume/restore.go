@@ -38,6 +38,8 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 	if err != nil {
 		return err
 	}
+	v.notes.Lock() // whoever writes a note in the trash meanwhile would write it in its place
+	defer v.notes.Unlock()
 	if !stands {
 		if err := v.inTrash(root, place, bin, want); err != nil {
 			return err

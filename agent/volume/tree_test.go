@@ -161,3 +161,23 @@ func TestAWalkNeverLeavesItsTree(t *testing.T) {
 		t.Errorf("what is outside was touched: %v", err)
 	}
 }
+
+func TestAWalkLeavesNothingOpen(t *testing.T) {
+	open := func() int {
+		found, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	for n, want := range map[int]error{0: context.DeadlineExceeded, 1: context.DeadlineExceeded, 2: context.DeadlineExceeded, 3: nil} {
+		root, _ := chain(t)
+		before := open()
+		if err := eraseTree(patience(t, n), root, "tree"); !errors.Is(err, want) {
+			t.Errorf("broken off after %d entries: got %v, want %v", n, err, want)
+		}
+		if after := open(); after > before {
+			t.Errorf("after %d entries %d files are open, %d were before", n, after, before)
+		}
+	}
+}

@@ -32,6 +32,13 @@ func TestScratchInMemory(t *testing.T) {
 	if err := unix.Statfs(path, &fsys); err != nil || fsys.Type != unix.TMPFS_MAGIC || int64(fsys.Blocks)*fsys.Bsize != size {
 		t.Errorf("type %x of %d bytes, error %v", fsys.Type, int64(fsys.Blocks)*fsys.Bsize, err)
 	}
+	if fsys.Flags&(unix.ST_NOSUID|unix.ST_NODEV) != unix.ST_NOSUID|unix.ST_NODEV {
+		t.Errorf("programs in it may run as their owners, or devices be opened: flags %x", fsys.Flags)
+	}
+	half, err := v.Scratch(t.Context(), db0, token, "half", true, 0, nil)
+	if err := errors.Join(err, unix.Statfs(half, &fsys)); err != nil || fsys.Blocks == 0 {
+		t.Errorf("without a size it has no bound, error %v; want the kernel's, half of the memory", err)
+	}
 	if err := os.WriteFile(filepath.Join(path, "big"), make([]byte, 2*size), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("more than its size: got %v, want %v", err, syscall.ENOSPC)
 	}
