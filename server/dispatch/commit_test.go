@@ -135,6 +135,19 @@ func TestAReportOfAMemberThatCannotBeReadIsNotAnswered(t *testing.T) {
 	}
 }
 
+// A node that says that a life is over, and goes: it may be the only proof for long.
+func TestWhatANodeSaidBeforeItWentIsStored(t *testing.T) {
+	r := bareRig(t)
+	r.begin()
+	se := r.admit()
+	r.server.reports.add(se, []spec.Report{running(10, 1)}, 1)
+	se.cancel(nil)
+	r.server.StoreReports(t.Context())
+	if _, stored := r.report(0); !stored {
+		t.Error("it is not stored")
+	}
+}
+
 // While the store is held reports wait, but those of a session that is over do not: a hold
 // ends with a restore, after which they could not be stored.
 func TestWhileTheStoreIsHeldOnlyReportsOfLivingSessionsWait(t *testing.T) {
