@@ -223,8 +223,10 @@ func TestReportsAreTriedEverMoreSeldomWhileTheStoreIsAway(t *testing.T) {
 			report.Message = fmt.Sprint("outage ", outage)
 			r.server.reports.add(se, []spec.Report{report}, 1)
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			r.store.Fail(nil)
 			time.Sleep(3 * time.Second)
+			synctest.Wait()
 			want := "[0s 50ms 150ms 350ms 750ms 1.55s 3.15s 5.15s 7.15s 9.15s]"
 			if got := fmt.Sprint(tries); got != want {
 				t.Errorf("outage %d: tried at %s; want %s", outage, got, want)
