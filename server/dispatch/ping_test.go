@@ -143,13 +143,14 @@ func TestASessionOwnsItsKeyAsItWroteItOnly(t *testing.T) {
 		kv   store.KV
 		owns bool
 	}{
-		"as it wrote it":    {with(func(*spec.Session) {}), true},
-		"written again":     {store.KV{Value: store.Encode(record), Mod: 6}, false},
-		"another session":   {with(func(s *spec.Session) { s.ID = 8 }), false},
-		"another machine's": {with(func(s *spec.Session) { s.UID = "uid2" }), false},
-		"another boot's":    {with(func(s *spec.Session) { s.Boot = "b2" }), false},
-		"it cannot be read": {store.KV{Value: []byte("{"), Mod: 5}, false},
-		"there is no key":   {store.KV{}, false},
+		"as it wrote it":        {with(func(*spec.Session) {}), true},
+		"written again":         {store.KV{Value: store.Encode(record), Mod: 6}, false},
+		"another session":       {with(func(s *spec.Session) { s.ID = 8 }), false},
+		"another machine's":     {with(func(s *spec.Session) { s.UID = "uid2" }), false},
+		"another boot's":        {with(func(s *spec.Session) { s.Boot = "b2" }), false},
+		"it cannot be read":     {store.KV{Value: []byte("{"), Mod: 5}, false},
+		"a part cannot be read": {store.KV{Value: []byte(`{"node":"n1","uid":"uid1","boot":"b1","id":7,"server":1}`), Mod: 5}, false},
+		"there is no key":       {store.KV{}, false},
 	} {
 		if got := se.owns(c.kv); got != c.owns {
 			t.Errorf("%s: got %v", name, got)
