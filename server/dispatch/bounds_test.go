@@ -56,7 +56,7 @@ func TestANodeCannotFillTheStoreWithReports(t *testing.T) {
 	liar, honest := r.connect(n1), r.connect(n2)
 	liar.welcome()
 	honest.welcome()
-	const left = 256 << 10
+	const left = 64 << 10
 	begun, sum := time.Now(), r.written(store.KindReport+"/")
 	r.server.writes.spend("n1", allowanceBytes-left) // by what it said before
 	long := strings.Repeat("x", messageBytes-10)

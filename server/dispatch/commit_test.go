@@ -135,6 +135,19 @@ func TestAReportOfAMemberThatCannotBeReadIsNotAnswered(t *testing.T) {
 	}
 }
 
+// A node that says that a life is over, and goes: it may be the only proof for long.
+func TestWhatANodeSaidBeforeItWentIsStored(t *testing.T) {
+	r := bareRig(t)
+	r.begin()
+	se := r.admit()
+	r.server.reports.add(se, []spec.Report{running(10, 1)}, 1)
+	se.cancel(nil)
+	r.server.StoreReports(t.Context())
+	if _, stored := r.report(0); !stored {
+		t.Error("it is not stored")
+	}
+}
+
 // While the store is held reports wait, but those of a session that is over do not: a hold
 // ends with a restore, after which they could not be stored.
 func TestWhileTheStoreIsHeldOnlyReportsOfLivingSessionsWait(t *testing.T) {
@@ -210,8 +223,10 @@ func TestReportsAreTriedEverMoreSeldomWhileTheStoreIsAway(t *testing.T) {
 			report.Message = fmt.Sprint("outage ", outage)
 			r.server.reports.add(se, []spec.Report{report}, 1)
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			r.store.Fail(nil)
 			time.Sleep(3 * time.Second)
+			synctest.Wait()
 			want := "[0s 50ms 150ms 350ms 750ms 1.55s 3.15s 5.15s 7.15s 9.15s]"
 			if got := fmt.Sprint(tries); got != want {
 				t.Errorf("outage %d: tried at %s; want %s", outage, got, want)

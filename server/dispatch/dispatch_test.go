@@ -156,7 +156,7 @@ func TestAServerThatStopsBeginsNoSession(t *testing.T) {
 	r := newRig(t)
 	r.stop()
 	<-r.done
-	if err := r.connect(n1).ended(); status.Code(err) != codes.Unavailable {
+	if err := r.server.Session(&taker{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("a stream: got %v", err)
 	}
 	if _, there := r.get(store.SessionKey("n1")); there {

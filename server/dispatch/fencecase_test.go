@@ -85,26 +85,53 @@ func TestACaseProvesNothingOfWhatBeganSinceItWasOpened(t *testing.T) {
 	}
 }
 
-// A fence reads and writes in a few steps; one that fails is told as such, and may be repeated.
-func TestAFenceThatFailsHalfwayIsRepeated(t *testing.T) {
-	steps := 0
-	for at := 1; at == 1 || at <= steps; at++ {
-		r := newRig(t)
-		silentNode(r)
-		step := 0
-		s := &failing{Store: r.store, fail: func() bool { step++; return step == at }}
-		if _, err := Fence(t.Context(), s, r.world, "n1", "ann"); status.Code(err) != codes.Unavailable {
-			t.Errorf("step %d failed: got %v; want UNAVAILABLE", at, err)
+// A fence and a removal read and write in a few steps; one that fails is told as such, and may
+// be repeated.
+func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*rig)
+		do      func(*rig, store.Store) error
+		done    func(*rig) bool
+	}{
+		"fence": {
+			silentNode,
+			func(r *rig, s store.Store) error {
+				_, err := Fence(t.Context(), s, r.world, "n1", "ann")
+				return err
+			},
+			func(r *rig) bool { return saidOf(r, 0).Cause == spec.CauseFenced },
+		},
+		"remove": {
+			func(r *rig) {
+				r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+				r.record(store.VolumeReportKey(ident(9), "data", "v1"), spec.VolumeReport{ID: ident(9), Claim: "data", Volume: "v1", Node: "n1", State: spec.VolumeTrashed})
+			},
+			func(r *rig, s store.Store) error { return Remove(t.Context(), s, r.world, "n1") },
+			func(r *rig) bool {
+				_, node := r.get(store.NodeKey("n1"))
+				_, trash := r.get(store.VolumeReportKey(ident(9), "data", "v1"))
+				return !node && !trash
+			},
+		},
+	} {
+		at := 1
+		for ; ; at++ {
+			r := bareRig(t)
+			c.prepare(r)
+			step := 0
+			err := c.do(r, &failing{Store: r.store, fail: func() bool { step++; return step == at }})
+			if err == nil {
+				break
+			}
+			if status.Code(err) != codes.Unavailable || c.done(r) {
+				t.Errorf("%s: step %d failed: got %v, and it is done: %v", name, at, err, c.done(r))
+			}
+			if err := c.do(r, r.store); err != nil || !c.done(r) {
+				t.Errorf("%s: step %d had failed, and it was repeated: %v, done: %v", name, at, err, c.done(r))
+			}
 		}
-		if _, err := Fence(t.Context(), s, r.world, "n1", "ann"); err != nil {
-			t.Errorf("step %d had failed, and it was repeated: %v", at, err)
+		if at < 4 {
+			t.Errorf("%s has %d steps; want reads and writes", name, at-1)
 		}
-		if got := saidOf(r, 0); got.Cause != spec.CauseFenced {
-			t.Errorf("step %d had failed, and it was repeated: db-0 is told as %+v", at, got)
-		}
-		steps = max(steps, step-at)
-	}
-	if steps < 4 {
-		t.Errorf("a fence has %d steps; want two reads and two writes at least", steps)
 	}
 }

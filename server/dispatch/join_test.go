@@ -170,10 +170,9 @@ func TestAHelloMayBeAsLargeAsItsBounds(t *testing.T) {
 	if why := tooMuch(inventory(maxHoldings), make([]byte, factsBytes)); why != "" {
 		t.Errorf("refused: %s", why)
 	}
-	r := newRig(t)
-	h := helloOf()
-	h.Inventory = inventory(maxStrays)
-	if _, _, err := r.server.join(t.Context(), h); err != nil {
+	g := guest{seat: seat{"n1", "uid1"}}
+	g.facts.Strays = make([]spec.Stray, maxStrays)
+	if err := bareRig(t).server.afford(g); err != nil {
 		t.Errorf("with %d strays it is refused: %v", maxStrays, err)
 	}
 }

@@ -271,6 +271,8 @@ func TestReportsWaitWhileTheStoreIsAwayAndAreBatched(t *testing.T) {
 	for i := 1; i < 100; i++ {
 		n.report(spec.Report{ID: ident(i), Token: token(int64(100 + i)), Seq: 1, Phase: spec.PhaseRunning, Ready: true})
 	}
+	n.ping(1) // all that was sent before it waits
+	n.pong()
 	before, _, err := r.store.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
