@@ -57,7 +57,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newRig(t *testing.T) *rig {
+// newStill is a rig whose server does not run: what it does a test does by hand.
+func newStill(t *testing.T) *rig {
 	t.Helper()
 	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
@@ -75,13 +76,24 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.world.Run(t.Context()) })
+	t.Cleanup(wg.Wait)
+	if err := r.world.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := newStill(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	g := grpc.NewServer()
 	proto.RegisterNodesServer(g, r.server)
 	lis := bufconn.Listen(1 << 20)
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = r.world.Run(t.Context()) })
 	wg.Go(func() { _ = g.Serve(lis) })
 	wg.Go(func() { defer close(r.done); _ = r.server.Run(ctx) })
 	conn, err := grpc.NewClient("passthrough:///rig", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -97,9 +109,6 @@ func newRig(t *testing.T) *rig {
 		g.Stop()
 		wg.Wait()
 	})
-	if err := r.world.Wait(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
 	return r
 }
 
