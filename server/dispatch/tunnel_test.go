@@ -233,3 +233,32 @@ func TestATunnelWithoutAnAskerIsClosed(t *testing.T) {
 		t.Errorf("its node is told %v", err)
 	}
 }
+
+// late is a tunnel that says its ask when the server has begun to stop.
+type late struct {
+	proto.Nodes_TunnelServer
+	s *Server
+}
+
+func (l late) Recv() (*proto.Frame, error) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.s.stopped = true
+	return &proto.Frame{Ask: "a"}, nil
+}
+
+// A tunnel that comes while the server stops ends for both sides.
+func TestATunnelThatComesWhileTheServerStopsIsEnded(t *testing.T) {
+	s := newStill(t).server
+	answer := make(chan *Tunnel, 1)
+	s.broker.waiting["a"] = waiter{"n1", answer}
+	if err := s.Tunnel(late{s: s}); !errors.Is(err, errStopping) {
+		t.Errorf("the node got %v", err)
+	}
+	if _, err := (<-answer).Recv(); !errors.Is(err, errStopping) {
+		t.Errorf("the asker got %v", err)
+	}
+	if err := s.Tunnel(late{s: s}); !errors.Is(err, errStopping) {
+		t.Errorf("the next node got %v", err)
+	}
+}
