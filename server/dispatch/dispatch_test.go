@@ -17,7 +17,7 @@ import (
 )
 
 func TestAServerIsMadeOfAllItsPartsOnly(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	for name, c := range map[string]struct {
 		change func(*Config)
 		ok     bool
@@ -71,7 +71,7 @@ func (s *taker) pongs() (ids []int64) {
 }
 
 func TestADeskTellsAllOnceThenWhatDiffers(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	r.begin()
 	to := &taker{}
 	d, _, err := r.server.Desk(t.Context(), helloOf(), to)
@@ -124,7 +124,7 @@ func TestADeskTellsAllOnceThenWhatDiffers(t *testing.T) {
 }
 
 func TestTheEndOfASessionLeavesTheNextOneOfItsNode(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	var desks []*Desk
 	for range 2 {
 		d, _, err := r.server.Desk(t.Context(), helloOf(), &taker{})

@@ -140,7 +140,7 @@ func TestASessionGoesOnForWantOfRoomOnly(t *testing.T) {
 
 // The first list has to be of a revision after the hello (SAFETY S1).
 func TestNoSessionGoesOnThatTheWorldDoesNotShow(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	r.admit()
 	r.full()
 	r.server.cfg.World = deaf{r.world}
