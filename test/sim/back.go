@@ -68,10 +68,12 @@ func (w *World) goBack() bool {
 	}
 	w.back = true
 	w.restores++
-	for _, n := range w.nodes { // some are heard late
+	for _, n := range w.nodes { // some are heard late, or are off
 		if w.chance(4) {
 			n.late = w.clock.Add(time.Duration(w.r.IntN(240)) * time.Second)
-			n.setCut(true)
+			if n.setCut(true); n.power && w.chance(2) {
+				n.powerOff()
+			}
 		}
 	}
 	w.reload()

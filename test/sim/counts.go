@@ -40,7 +40,7 @@ var (
 		"fault: agent dies between ledger and record", "blocked: Unwatched", "blocked: Unconfirmed",
 		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "life begun beside data of an earlier set", "blocked: Restored",
 		"lapsed member replaced alone", "lapsed member replaced after the deadline", "blocked: NodeReconnected",
-		"store held by a server", "server ends: the store went back", "restore declared", "blocked: Held",
+		"store held by a server", "server ends: the store went back", "restore declared", "node excused", "blocked: Held",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
 		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",
 		"Delete under Retain/Retain", "Delete under Retain/Delete", "Delete under Delete/Retain", "Delete under Delete/Delete",
@@ -54,8 +54,6 @@ func Never(counts map[string]int, many bool) (never []string) {
 	should := common
 	if many {
 		should = slices.Concat(common, seldom, slices.Sorted(maps.Keys(deeds)))
-		// A machine that is off for good while a restore waits for it: once in a million steps.
-		should = slices.DeleteFunc(should, func(what string) bool { return what == "excuse" })
 	}
 	for _, what := range should {
 		if counts[what] == 0 {
