@@ -66,7 +66,7 @@ func (w *World) goBack() bool {
 	if !how.SameCluster {
 		w.origin++
 	}
-	w.back = true
+	w.back, w.forgot = true, false
 	w.restores++
 	for _, n := range w.nodes { // some are heard late, or are off
 		if w.chance(4) {
@@ -77,8 +77,11 @@ func (w *World) goBack() bool {
 		}
 	}
 	w.reload()
+	lost := w.chance(4) // and disks of servers with it
 	for _, s := range w.servers {
 		switch {
+		case lost && !w.chance(3) && s.loseMemory():
+			w.did("memory lost with the store")
 		case !s.up:
 		case w.gap(s.kept) != "":
 			s.stale = true
@@ -146,7 +149,7 @@ func (w *World) declared() bool {
 	}
 	w.note("the operator declares a restore: epoch %d", w.epoch)
 	w.did("restore declared")
-	w.back, w.backups = false, nil
+	w.back, w.forgot, w.backups = false, false, nil
 	for _, t := range txns {
 		if _, err := w.mem.Commit(w.ctx, t); err != nil {
 			panic(err)

@@ -26,18 +26,20 @@ type judge struct {
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
 	stands   map[standKey]standing
-	outages  map[outageKey]time.Time     // first seen
-	ids      map[spec.VolumeID]bool      // of all volumes there ever were
-	used     map[spec.VolumeID]spec.UID  // of those that were ready once: under which set first
-	going    map[spec.VolumeID]bool      // a store ever said that it is reclaimed
-	bounds   map[life]time.Duration      // of guarded lives
-	had      map[spec.NodeName]time.Time // when a store had a session of the node last
+	outages  map[outageKey]time.Time    // first seen
+	ids      map[spec.VolumeID]bool     // of all volumes there ever were
+	used     map[spec.VolumeID]spec.UID // of those that were ready once: under which set first
+	going    map[spec.VolumeID]bool     // a store ever said that it is reclaimed
+	bounds   map[life]time.Duration     // of guarded lives
+	had      map[spec.UID]time.Time     // when a store had a session of the machine last
+	counted  counted
 }
 
 // run is a process: of which life, on which host, in which boot.
 type run struct {
 	token spec.Token
 	node  spec.NodeName
+	uid   spec.UID
 	boot  spec.BootID
 }
 
@@ -53,7 +55,7 @@ func newJudge(w *World) *judge {
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
-		bounds: map[life]time.Duration{}, had: map[spec.NodeName]time.Time{},
+		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(),
 	}
 }
 
@@ -62,14 +64,15 @@ func (j *judge) restored() {
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
 	j.ends = map[life]bool{}
 	j.outages = map[outageKey]time.Time{}
+	j.counted = newCounted()
 	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
 }
 
 // started judges the begin of a process: no other of the identity runs anywhere, the
 // life was never told to be over, and was never started elsewhere or in another boot.
 func (j *judge) started(p *place, token spec.Token) {
-	l, now := life{p.id, token}, run{token, p.n.name, p.n.boot()}
-	if other, ok := j.alive[p.id]; ok {
+	l, now := life{p.id, token}, run{token, p.n.name, p.n.uid, p.n.boot()}
+	if other, ok := j.alive[p.id]; ok && !j.beside(l, life{p.id, other.token}, other.uid) && !j.beside(life{p.id, other.token}, l, now.uid) {
 		j.w.fail("one life", "%s starts %s on %s while %s runs on %s", p.id, token, now.node, other.token, other.node)
 	}
 	if j.over[l] {
@@ -102,6 +105,7 @@ func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
 // before judges one commit against what was stored before it.
 func (j *judge) before(b store.Batch) {
 	j.w.view(func(v world.View) {
+		j.count(v, b)
 		for _, e := range b.Events {
 			switch kind, _ := store.Kind(e.Key); {
 			case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
@@ -166,6 +170,9 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	}
 	if old, _ := v.Member(m.ID); old == nil || old.Token != m.Token {
 		j.firstStart(v, &m)
+		if !j.w.restoring {
+			j.unknown(v, l)
+		}
 	}
 	j.lasts[m.ID], j.goals[l], j.bounds[l] = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {

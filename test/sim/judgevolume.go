@@ -198,7 +198,7 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 	if m != nil {
 		return "it has the life " + m.Token.String()
 	}
-	if r, ok := j.alive[id]; ok {
+	if r, ok := j.alive[id]; ok && !j.nobodyKnows(r.uid) {
 		return r.token.String() + " runs on " + string(r.node)
 	}
 	for _, n := range j.w.nodes {
@@ -206,7 +206,7 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 			continue
 		}
 		// One that is over by its deadline may be open until its agent looks.
-		if open := n.agent.led.Look(id).Open; !open.IsZero() && !j.over[life{id, open}] {
+		if open := n.agent.led.Look(id).Open; !open.IsZero() && !j.over[life{id, open}] && !j.nobodyKnows(n.uid) {
 			return open.String() + " is open on " + string(n.name)
 		}
 	}

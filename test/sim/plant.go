@@ -42,6 +42,7 @@ type Plant struct {
 	// Of the store and its restore.
 	NoticesNothing    bool // neither servers nor nodes compare the store with what they know (S8)
 	OpensAfterRestore bool // a life that was assigned before a restore begins after it (S8)
+	CountsTheBackup   bool // a restore waits for the nodes of its backup only (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string
 

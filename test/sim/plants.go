@@ -15,7 +15,8 @@ var Plants = []Plant{
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
 	{Name: "restore-keeps-the-epoch", Judges: "volumes, tokens, token once, one life, reports, proof, dispatch", NoticesNothing: true, Blind: "progress", Often: backs},
 	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
-	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Blind: rule9, Often: restores},
+	{Name: "restore-decides-at-once", Judges: "count", See: everyoneSaid, Blind: rule9, Often: restores},
+	{Name: "counts-the-backup-only", Judges: "count", CountsTheBackup: true, Often: joins},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
 	{Name: "late-start-lands", Rare: true, Judges: "bound, one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
 	{Name: "deaf-to-old-tokens", Judges: "progress", DeafToOldTokens: true, Often: restores},
@@ -40,7 +41,7 @@ var Plants = []Plant{
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
 	// The planner: proof, order, budget, revisions, volumes, words.
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: forgetSilent},
-	{Name: "ignores-strays", Rare: true, Judges: "one life, token once, volumes, progress", See: forgetStrays},
+	{Name: "ignores-strays", Judges: "strays, volumes", See: forgetStrays, Often: joins},
 	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: everyoneLives},
 	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: whateverSession},
 	{Name: "takes-lapsed-for-broken", Judges: "cure", See: forgetReady, Often: []string{"lapse", "deadline", "wait"}},
@@ -189,5 +190,7 @@ var silences = []string{"node-loss", "expire-session", "cut", "cut-server", "hal
 var backs = []string{"backup", "go-back", "declare", "scale"}
 
 var volumes = []string{"retain", "scale", "claim"}
+
+var joins = []string{"backup", "go-back", "new-node", "declare", "excuse", "scale", "cordon"}
 
 var restores = []string{"backup", "restore", "user"}
