@@ -56,7 +56,7 @@ func (s *server) meet() {
 		if w.plant.CountsTheBackup {
 			told.Nodes = nil
 		}
-		w.commit(store.Put(store.KnownKey(s.name), store.Encode(told)))
+		w.commit(store.Put(store.KnownKey(s.name), store.Encode(told)), store.Put(store.HellosKey, []byte(s.name)))
 	}
 	s.heard = now
 	s.remember(now)
