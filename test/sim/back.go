@@ -22,11 +22,8 @@ func (w *World) addNode() bool {
 	if len(w.nodes) >= mostNodes {
 		return false
 	}
-	n := newNode(w, spec.NodeName(fmt.Sprint("n", len(w.nodes))))
-	n.pace = somePace(w.r)
-	w.nodes = append(w.nodes, n)
-	n.startAgent()
-	w.note("%s is new", n.name)
+	name := fmt.Sprint("n", len(w.nodes))
+	w.join(spec.NodeName(name), "uid-"+name)
 	return true
 }
 
@@ -173,7 +170,7 @@ func (w *World) excuse() bool {
 		w.view(func(v world.View) {
 			count, _ := v.Count()
 			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(plan.Missing(v.Epoch(), count, v.Nodes()),
-				func(m spec.CountNode) bool { return m.Name == n.name })
+				func(m spec.CountNode) bool { return m.UID == n.uid })
 			if missing {
 				t, err = control.Excuse(v, []string{string(n.name)}, "operator")
 			}
@@ -202,4 +199,35 @@ func (w *World) operate() {
 	if w.held() {
 		w.declared()
 	}
+	w.excuseRemoved()
+}
+
+// excuseRemoved has an operator say that a count is not to wait for machines whose names are
+// other machines' by now: nothing was left of them when they were removed.
+func (w *World) excuseRemoved() {
+	for _, n := range w.nodes {
+		var t store.Txn
+		w.view(func(v world.View) {
+			if owner := ownerOf(v, n.name); owner != "" && owner != n.uid {
+				t, _ = control.Excuse(v, []string{string(n.name)}, "operator") // an error: nobody waits for it
+			}
+		})
+		if len(t.Then) == 0 {
+			continue
+		}
+		if _, err := w.mem.Commit(w.ctx, t); err != nil {
+			panic(err)
+		}
+		w.look()
+	}
+}
+
+// ownerOf is the machine that has joined under a name; "": none.
+func ownerOf(v world.View, name spec.NodeName) spec.UID {
+	for _, n := range v.Nodes() {
+		if n.Node.Name == name {
+			return n.Node.UID
+		}
+	}
+	return ""
 }

@@ -240,6 +240,9 @@ func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
 // putBack moves aside what stands in the place of a volume that the store knows, and has
 // that one stand there: from the trash, or from where the operator saved it.
 func (n *node) putBack(v world.View) {
+	if ownerOf(v, n.name) != n.uid {
+		return // it was removed, and another has its name
+	}
 	for _, ref := range n.w.refs {
 		for _, s := range v.World(ref).Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {

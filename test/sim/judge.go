@@ -33,6 +33,7 @@ type judge struct {
 	bounds   map[life]time.Duration     // of guarded lives
 	had      map[spec.UID]time.Time     // when a store had a session of the machine last
 	counted  counted
+	fenced   map[life]bool // somebody said that its machine was off
 }
 
 // run is a process: of which life, on which host, in which boot.
@@ -55,7 +56,7 @@ func newJudge(w *World) *judge {
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
-		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(),
+		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(), fenced: map[life]bool{},
 	}
 }
 
@@ -168,6 +169,9 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	if old, _ := v.Member(m.ID); old != nil && old.Bound > 0 && old.Node != m.Node && !j.ends[life{m.ID, old.Token}] {
 		j.w.did("guarded life replaced elsewhere")
 	}
+	if old, _ := v.Member(m.ID); old != nil && old.Node != m.Node && j.fenced[life{m.ID, old.Token}] {
+		j.w.did("fenced life replaced elsewhere")
+	}
 	if old, _ := v.Member(m.ID); old == nil || old.Token != m.Token {
 		j.firstStart(v, &m)
 		if !j.w.restoring {
@@ -218,6 +222,10 @@ func (j *judge) report(e store.Event) {
 		return
 	}
 	j.over[l], j.ends[l] = true, true
+	if r.Cause == spec.CauseFenced {
+		j.fenced[l] = true
+		j.w.did("life over by a fence")
+	}
 	if j.alive[r.ID].token == r.Token {
 		j.w.fail("one life", "%s %s is told to be over while it runs on %s", r.ID, r.Token, j.alive[r.ID].node)
 	}

@@ -39,6 +39,8 @@ type Plant struct {
 	TakesAnyVolume     bool // with a volume goes what stands in its place later (S11)
 	SaysGone           bool // a volume that is to go is said to be gone, and stays
 
+	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
+
 	// Of the store and its restore.
 	NoticesNothing    bool // neither servers nor nodes compare the store with what they know (S8)
 	OpensAfterRestore bool // a life that was assigned before a restore begins after it (S8)

@@ -36,6 +36,7 @@ var Plants = []Plant{
 	{Name: "replaces-while-most-are-gone", Judges: "proof, reasons", See: moreNodes, Often: silences},
 	{Name: "replaces-what-is-held", Judges: "proof, reasons", See: allGuarded, Often: silences},
 	{Name: "guards-nothing", Judges: "bound", Say: eachStart(func(_ plan.World, a *plan.Start) { a.Member.Bound = 0 })},
+	{Name: "fences-what-is-on", Judges: "one life", FencesWhatIsOn: true, Often: fences},
 	// S7: what transactions compare.
 	{Name: "stale-leader-writes", Judges: "leader", Unguarded: []string{"leader"}},
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
@@ -190,6 +191,8 @@ var silences = []string{"node-loss", "expire-session", "cut", "cut-server", "hal
 var backs = []string{"backup", "go-back", "declare", "scale"}
 
 var volumes = []string{"retain", "scale", "claim"}
+
+var fences = []string{"fence", "cut", "power-off", "remove-node", "take-name", "new-node"}
 
 var joins = []string{"backup", "go-back", "new-node", "declare", "excuse", "scale", "cordon"}
 

@@ -42,6 +42,8 @@ type World struct {
 	forgot    bool           // and a server that knew more has lost its memory
 	epochs    map[int64]bool // all there were
 
+	fencing *fencing // that is under way; nil: none
+
 	judge *judge
 	// Steps counts what was done, choices without effect left out; Counts each kind.
 	Steps  int
