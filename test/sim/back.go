@@ -63,7 +63,6 @@ func (w *World) goBack() bool {
 	if !how.SameCluster {
 		w.origin++
 	}
-	w.back, w.forgot = true, false
 	w.restores++
 	for _, n := range w.nodes { // some are heard late, or are off
 		if w.chance(4) {
@@ -74,6 +73,7 @@ func (w *World) goBack() bool {
 		}
 	}
 	w.reload()
+	w.back, w.forgot = true, false
 	lost := w.chance(4) // and disks of servers with it
 	for _, s := range w.servers {
 		switch {
@@ -92,6 +92,7 @@ func (w *World) goBack() bool {
 
 // reload shows the judges the store that was put in the place of the one they know.
 func (w *World) reload() {
+	w.judge.restored()
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
 	if err != nil {
 		panic(err)
@@ -100,7 +101,6 @@ func (w *World) reload() {
 	if err := w.eyes.Load(1, nil); err != nil {
 		panic(err)
 	}
-	w.judge.restored()
 	w.restoring = true
 	batch := store.Batch{Rev: rev}
 	for _, kv := range kvs {

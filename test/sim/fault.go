@@ -187,12 +187,12 @@ func (w *World) restore() bool {
 		s.stop("the store is restored")
 	}
 	_ = w.mem.Close()
+	w.judge.restored()
 	w.epoch, w.back, w.forgot = b.epoch, true, false
 	w.raft = b.raft + 1
 	w.origin++
 	w.note("the store of revision %d is unpacked", b.rev)
 	w.freshStore()
-	w.judge.restored()
 	w.restores++
 	w.restoring = true
 	for part := range slices.Chunk(b.kvs, 100) {
@@ -262,7 +262,6 @@ func (n *node) putBack(v world.View) {
 				case !there && (used || binned) && !gone:
 					n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
 					n.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
-					n.w.judge.placed[vol.UID] = true
 				default:
 					continue
 				}

@@ -21,10 +21,10 @@ type judge struct {
 	stopped  map[life]bool                // a store ever asked for its end
 	newest   map[spec.Identity]spec.Token // ever, of any store
 	resolved map[life]bool                // an operator ended it by hand
-	placed   map[spec.VolumeID]bool       // an operator put it back by hand, maybe after its node said that it is gone
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
+	former   []map[spec.VolumeID]spec.VolumeFate // what stores had of volumes that went back, or were replaced, since one was declared
 	stands   map[standKey]standing
 	outages  map[outageKey]time.Time    // first seen
 	ids      map[spec.VolumeID]bool     // of all volumes there ever were
@@ -52,7 +52,7 @@ type volumeRun struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
-		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{}, placed: map[spec.VolumeID]bool{},
+		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
@@ -60,8 +60,21 @@ func newJudge(w *World) *judge {
 	}
 }
 
-// restored: the store may say again what it said before. What hosts did stays.
+// restored: another store takes the place of the one that is shown. It may say again what was
+// said before; what hosts did stays, and what they were told by the one before.
 func (j *judge) restored() {
+	if !j.w.back {
+		j.former = nil
+	}
+	had := map[spec.VolumeID]spec.VolumeFate{}
+	j.w.view(func(v world.View) {
+		for _, ref := range j.w.refs {
+			for _, vol := range v.Volumes(ref) {
+				had[vol.UID] = vol.Fate
+			}
+		}
+	})
+	j.former = append(j.former, had)
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
 	j.ends = map[life]bool{}
 	j.outages = map[outageKey]time.Time{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // Plants are all there are, each with the judges of which one must find it.
@@ -17,6 +18,7 @@ var Plants = []Plant{
 	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
 	{Name: "restore-decides-at-once", Judges: "count", See: everyoneSaid, Blind: rule9, Often: restores},
 	{Name: "counts-the-backup-only", Judges: "count", CountsTheBackup: true, Often: joins},
+	{Name: "strays-not-compared", Rare: true, Judges: "strays", Unguarded: []string{store.HellosKey}, CountsTheBackup: true, Blind: "count", Often: joins},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
 	{Name: "late-start-lands", Rare: true, Judges: "bound, one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
 	{Name: "deaf-to-old-tokens", Judges: "progress", DeafToOldTokens: true, Often: restores},
