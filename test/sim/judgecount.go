@@ -59,6 +59,13 @@ func (j *judge) count(v world.View, b store.Batch) {
 	}
 }
 
+// holds judges that the store is held once somebody was heard who knows what it lost.
+func (j *judge) holds(who, lost string) {
+	if lost != "" && !j.w.held() {
+		j.w.fail("continuity", "%s knows more than the store, which is not held: %s", who, lost)
+	}
+}
+
 // decides: the event begins, ends or forgets a life, or gives up, makes or frees something.
 func decides(v world.View, e store.Event) bool {
 	switch kind, _ := store.Kind(e.Key); kind {

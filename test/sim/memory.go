@@ -35,6 +35,11 @@ func (w *World) gap(known spec.Known) string {
 	if w.plant.NoticesNothing {
 		return ""
 	}
+	return w.lost(known)
+}
+
+// lost is gap, whatever is noticed.
+func (w *World) lost(known spec.Known) string {
 	now, chain := w.said()
 	return known.Gap(now, chain)
 }
@@ -43,13 +48,14 @@ func (w *World) gap(known spec.Known) string {
 // if it went back, and says what only it knows.
 func (s *server) meet() {
 	w := s.w
-	cause := w.gap(s.kept)
+	cause, lost := w.gap(s.kept), w.lost(s.kept)
 	now, _ := w.said()
 	if cause != "" && !w.held() {
 		w.note("%s holds the store", s.name)
 		w.did("store held by a server")
 		w.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: cause, By: "server " + s.name, At: w.clock})))
 	}
+	w.judge.holds(s.name, lost)
 	if s.kept.At.Epoch != 0 && (w.held() || now.At.Epoch > s.kept.At.Epoch && w.counting()) {
 		w.judge.remembered(s.kept.Nodes)
 		told := s.kept

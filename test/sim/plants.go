@@ -14,7 +14,7 @@ var Plants = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
-	{Name: "restore-keeps-the-epoch", Judges: "volumes, tokens, token once, one life, reports, proof, dispatch", NoticesNothing: true, Blind: "progress", Often: backs},
+	{Name: "restore-keeps-the-epoch", Judges: "continuity", NoticesNothing: true, Blind: "progress", Often: backs},
 	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
 	{Name: "restore-decides-at-once", Judges: "count", See: everyoneSaid, Blind: rule9, Often: restores},
 	{Name: "counts-the-backup-only", Judges: "count", CountsTheBackup: true, Often: joins},

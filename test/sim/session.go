@@ -44,7 +44,7 @@ func (s stream) Send(m *proto.ToNode) error {
 // connect says hello to a server; it may be refused.
 func (n *node) connect(s *server) bool {
 	x := &session{n: n, s: s, line: newLine(n.w.clock)}
-	knew := n.w.gap(n.known.Add(spec.Known{At: n.newest}))
+	lost := n.w.lost(n.known.Add(spec.Known{At: n.newest}))
 	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
 	if s.buried() {
 		return true
@@ -55,9 +55,7 @@ func (n *node) connect(s *server) bool {
 		return false
 	}
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
-	if knew != "" && !n.w.held() {
-		n.w.fail("continuity", "%s knows more than the store (%s), and it is not held", n.name, knew)
-	}
+	n.w.judge.holds(string(n.name), lost)
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
 	n.agent.sess = x
 	n.hear(welcome.GetHeld(), wire.ToKnown(welcome.GetKnown()))
