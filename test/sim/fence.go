@@ -77,6 +77,8 @@ func (w *World) removeNode() bool {
 	if !s.reached() {
 		return false
 	}
+	owner := spec.UID("")
+	w.view(func(v world.View) { owner = ownerOf(v, n.name) })
 	err := dispatch.Remove(w.ctx, s.door, reader{s.cache, s}, n.name)
 	s.buried()
 	w.look()
@@ -84,6 +86,7 @@ func (w *World) removeNode() bool {
 		return false
 	}
 	w.note("node %s is removed", n.name)
+	n.removed = owner == n.uid
 	w.did("node removed")
 	return true
 }

@@ -28,6 +28,7 @@ type node struct {
 	late    time.Time // until when it, or the machine, stays so
 	pace    pace
 	stopped bool // the agent's process is
+	removed bool // its record was, and it has not come back
 	disk    *disk
 	newest  spec.Sequence // on disk
 	known   spec.Known    // likewise

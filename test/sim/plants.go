@@ -34,7 +34,7 @@ var Plants = []Plant{
 	{Name: "forgets-its-deadline", Judges: "bound, one life", ForgetsDeadline: true, Often: silences},
 	{Name: "kills-too-early", Judges: "hold", KillsEarly: true, Often: silences},
 	{Name: "waits-for-no-margin", Judges: "proof, reasons", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone += 2 * time.Second }), Often: silences},
-	{Name: "counts-from-its-start", Judges: "proof, reasons, order", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone = time.Hour }), Often: silences},
+	{Name: "counts-from-its-start", Judges: "proof, reasons, order, due", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone = time.Hour }), Often: silences},
 	{Name: "replaces-while-most-are-gone", Judges: "proof, reasons", See: moreNodes, Often: silences},
 	{Name: "replaces-what-is-held", Judges: "proof, reasons", See: allGuarded, Often: silences},
 	{Name: "guards-nothing", Judges: "bound", Say: eachStart(func(_ plan.World, a *plan.Start) { a.Member.Bound = 0 })},

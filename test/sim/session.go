@@ -56,6 +56,10 @@ func (n *node) connect(s *server) bool {
 	}
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
 	n.w.judge.holds(string(n.name), lost)
+	if n.removed {
+		n.removed = false
+		n.w.did("removed node is back")
+	}
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
 	n.agent.sess = x
 	n.hear(welcome.GetHeld(), wire.ToKnown(welcome.GetKnown()))
