@@ -216,6 +216,8 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 			want: "set=0/Keep | 0:VolumeReclaiming"},
 		{name: "its node cannot tell: it is waited for", world: "ordered 1 volumes n1 0:volume=Lost+Refused",
 			want: "| 0:VolumeForeign"},
+		{name: "a node that refuses without a cause is waited for all the same", world: "ordered 1 volumes n1 0:volume=Lost+Refused",
+			change: func(w *World) { w.Slots[0].Said["data"].Cause = "" }, want: "| 0:VolumeReclaiming"},
 		{name: "after a restore nothing is forgotten", world: "ordered 1 volumes n1 0:volume=Lost+Absent",
 			change: func(w *World) { w.Epoch = 2 }, want: "| 0:Restored"},
 		{name: "the larger size of a claim is no reason to keep it", world: "ordered 1 volumes n1 0:volume=Lost",
