@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/stead-project/stead/spec"
+import (
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
 
 // claimOfSet names a claim of a set.
 type claimOfSet struct {
@@ -80,6 +84,12 @@ func (w *World) killDisk() bool {
 	}
 	c.disk, c.shows = nil, c.under
 	w.note("%s: the disk of class %s dies", n.name, diskClass)
+	for _, id := range n.stands() { // what wrote to it fails
+		k, p := n.kept[id], n.places[id]
+		if p.alive == k.life.Member.Token && slices.ContainsFunc(k.life.Member.Volumes, func(v spec.MemberVolume) bool { return v.Class == diskClass }) {
+			p.exits = w.clock
+		}
+	}
 	return true
 }
 

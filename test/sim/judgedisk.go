@@ -10,11 +10,11 @@ import (
 
 // makes judges that a volume is made once, and on the disk of its class (SAFETY S11).
 func (j *judge) makes(n *node, id spec.Identity, v spec.MemberVolume) {
-	switch {
-	case n.classes[v.Class].away():
+	if j.handed[v.ID] {
+		j.w.fail("made once", "%s makes volume %s of %s a second time", n.name, v.ID, id)
+	}
+	if n.classes[v.Class].away() {
 		j.w.fail("volumes", "%s makes volume %s of %s where the disk of class %s would be, which is away", n.name, v.ID, id, v.Class)
-	case j.handed[v.ID]:
-		j.w.fail("volumes", "%s makes volume %s of %s a second time", n.name, v.ID, id)
 	}
 }
 

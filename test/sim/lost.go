@@ -59,7 +59,8 @@ func (w *World) node(name spec.NodeName) *node {
 }
 
 // giveUpLost is what an operator does once faults are mended: what died with its disk, or
-// is not where its node said, is said to be lost.
+// is not where its node said, is said to be lost; a life under which its disk died is
+// restarted, for it does not say that its volume is missing.
 func (w *World) giveUpLost() {
 	for _, ref := range w.refs {
 		for _, q := range w.mayBeLost(ref, func(n *node, vol *spec.Volume) bool {
@@ -69,5 +70,27 @@ func (w *World) giveUpLost() {
 				w.saidLost(q)
 			}
 		}
+		for _, m := range w.bereft(ref) {
+			w.note("the operator restarts %s %s, whose disk died", m.ID.MemberName(), m.Token)
+			w.did("life restarted whose disk died")
+			w.commit(store.Put(store.RequestKey(m.ID), store.Encode(spec.Request{ID: m.ID, Token: m.Token})))
+		}
 	}
+}
+
+// bereft are the lives of a set that ran on a volume which died with its disk.
+func (w *World) bereft(ref spec.SetRef) (list []*spec.Member) {
+	w.view(func(v world.View) {
+		for _, s := range v.World(ref).Slots {
+			m, r := s.Member, s.Report
+			if m == nil || r == nil || m.Goal != spec.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {
+				continue
+			}
+			never := r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= spec.PhasePreparing.Rank()
+			if !never && slices.ContainsFunc(m.Volumes, func(x spec.MemberVolume) bool { return w.judge.destroyed[x.ID] }) {
+				list = append(list, m)
+			}
+		}
+	})
+	return list
 }
