@@ -225,6 +225,21 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 	})
 }
 
+// A life that ran on a volume never says before its start that it is missing.
+func TestARefusedLossSaysWhatToDoWhenTheDiskDied(t *testing.T) {
+	for cause, want := range map[string]string{
+		spec.CauseVolumeMissing: "ran with it, so that its processes may have it still; if its disk died under that life: stead restart db-0",
+		"CrashLoop":             "does not say that it is missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
+	} {
+		w := world(t, "ordered 1 volumes n1 0:ready")
+		var asked spec.VolumeRequest
+		asks(0, spec.VerbLost, reports(spec.PhaseRunning, cause), func(_ *World, _ *Slot, q *spec.VolumeRequest) { asked = *q })(&w)
+		if got := Refusal(w, asked, nil); got != "token 1.10 of db-0 "+want {
+			t.Errorf("%s: refused %q, want %q", cause, got, want)
+		}
+	}
+}
+
 func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
 	trashed := func(w *World, slot *Slot, q *spec.VolumeRequest) {
 		q.Volume = "old-1"
