@@ -37,6 +37,8 @@ var deeds = map[string]deed{
 	"send": (*World).send, "take": (*World).take, "store": (*World).store, "work": (*World).work,
 	"campaign": (*World).campaign, "heed": (*World).heed, "connect": (*World).connect, "wait": (*World).wait,
 	"user": (*World).user, "land": (*World).land, "settle": (*World).settle,
+	"choose": (*World).choose, "unmount": (*World).unmount, "mount": (*World).mount, "kill-disk": (*World).killDisk, "replace-disk": (*World).replaceDisk,
+	"lost": (*World).sayLost, "rename": (*World).rename, "lie": (*World).lie,
 	"crash-server": (*World).crashServer, "crash-between": (*World).crashBetween, "unknown": (*World).unknownOutcome,
 	"start-server": (*World).startServer, "hang-server": (*World).hangServer,
 	"cut-server": (*World).cutServer, "join-server": (*World).joinServer, "halt-agent": (*World).haltAgent,
@@ -46,8 +48,6 @@ var deeds = map[string]deed{
 	"reclaim": (*World).reclaim, "retain": (*World).retain, "claim": (*World).claim, "range": (*World).moveRange, "deadline": (*World).deadline, "recreate": (*World).recreate, "pause": (*World).pause, "floor": (*World).setFloor,
 	"orphan": (*World).orphan, "adopt": (*World).adopt, "give-up": (*World).giveUp, "bring-back": (*World).bringBack, "scale": (*World).scale,
 	"cordon": (*World).cordon, "slow-op": (*World).slowOperation, "backup": (*World).backup, "restore": (*World).restore,
-	"choose": (*World).choose, "unmount": (*World).unmount, "mount": (*World).mount, "kill-disk": (*World).killDisk, "replace-disk": (*World).replaceDisk,
-	"lost": (*World).sayLost, "rename": (*World).rename, "lie": (*World).lie,
 	"go-back": (*World).goBack, "declare": (*World).declare, "excuse": (*World).excuse, "new-node": (*World).addNode, "link": (*World).link,
 }
 
@@ -60,13 +60,13 @@ type weight struct {
 var weights = []weight{
 	{"feed", 200, 200}, {"turn", 200, 200}, {"tell", 120, 120}, {"receive", 120, 120}, {"send", 100, 100}, {"take", 100, 100},
 	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"heed", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
+	{"choose", 0, 0}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 10, 12}, {"rename", 1, 1}, {"lie", 1, 3},
 	{"user", 12, 16}, {"land", 6, 10}, {"start-server", 20, 30}, {"start-agent", 30, 60}, {"join", 20, 40},
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
 	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},
 	{"kill-watchdog", 2, 4}, {"kill-logger", 2, 3}, {"expire-session", 1, 3}, {"away", 0, 1}, {"node-loss", 2, 2},
 	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6}, {"lapse", 2, 2},
 	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
-	{"choose", 0, 0}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 6, 8}, {"rename", 1, 1}, {"lie", 1, 3},
 	{"go-back", 0, 1}, {"declare", 4, 6}, {"excuse", 2, 3}, {"new-node", 0, 1}, {"link", 6, 10},
 }
 

@@ -12,31 +12,28 @@ import (
 
 // judge knows the truth, from the hosts, and judges what is written and planned.
 type judge struct {
-	w         *World
-	settling  bool
-	alive     map[spec.Identity]run        // the process that runs
-	first     map[life]run                 // where and in which boot a life was first started
-	over      map[life]bool                // a store was told that it is over
-	ends      map[life]bool                // this store was told so
-	stopped   map[life]bool                // a store ever asked for its end
-	newest    map[spec.Identity]spec.Token // ever, of any store
-	resolved  map[life]bool                // an operator ended it by hand
-	placed    map[spec.VolumeID]bool       // an operator put it back by hand, maybe after its node said that it is gone
-	lasts     map[spec.Identity]spec.Token // the newest token written of each
-	goals     map[life]spec.Goal
-	volumes   map[spec.VolumeID]volumeRun
-	stands    map[standKey]standing
-	outages   map[outageKey]time.Time     // first seen
-	ids       map[spec.VolumeID]bool      // of all volumes there ever were
-	used      map[spec.VolumeID]spec.UID  // of those that were ready once: under which set first
-	going     map[spec.VolumeID]bool      // a store ever said that it is reclaimed
-	destroyed map[spec.VolumeID]bool      // their disk died
-	handed    map[spec.VolumeID]bool      // a life had it, and it was not erased since
-	numbers   map[numberKey]int           // the highest of each claim
-	may       map[telling]string          // what a life may be told of its new volumes at most
-	services  map[life]string             // under which it was told to be found
-	bounds    map[life]time.Duration      // of guarded lives
-	had       map[spec.NodeName]time.Time // when a store had a session of the node last
+	w        *World
+	settling bool
+	alive    map[spec.Identity]run        // the process that runs
+	first    map[life]run                 // where and in which boot a life was first started
+	over     map[life]bool                // a store was told that it is over
+	ends     map[life]bool                // this store was told so
+	stopped  map[life]bool                // a store ever asked for its end
+	newest   map[spec.Identity]spec.Token // ever, of any store
+	resolved map[life]bool                // an operator ended it by hand
+	placed   map[spec.VolumeID]bool       // an operator put it back by hand, maybe after its node said that it is gone
+	lasts    map[spec.Identity]spec.Token // the newest token written of each
+	goals    map[life]spec.Goal
+	volumes  map[spec.VolumeID]volumeRun
+	stands   map[standKey]standing
+	outages  map[outageKey]time.Time     // first seen
+	ids      map[spec.VolumeID]bool      // of all volumes there ever were
+	used     map[spec.VolumeID]spec.UID  // of those that were ready once: under which set first
+	going    map[spec.VolumeID]bool      // a store ever said that it is reclaimed
+	bounds   map[life]time.Duration      // of guarded lives
+	had      map[spec.NodeName]time.Time // when a store had a session of the node last
+
+	storageTruth
 }
 
 // run is a process: of which life, on which host, in which boot.
@@ -58,16 +55,17 @@ func newJudge(w *World) *judge {
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
-		destroyed: map[spec.VolumeID]bool{}, handed: map[spec.VolumeID]bool{}, numbers: map[numberKey]int{},
-		may: map[telling]string{}, services: map[life]string{},
 		bounds: map[life]time.Duration{}, had: map[spec.NodeName]time.Time{},
+
+		storageTruth: newStorageTruth(),
 	}
 }
 
 // restored: the store may say again what it said before. What hosts did stays.
 func (j *judge) restored() {
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
-	j.ends, j.numbers = map[life]bool{}, map[numberKey]int{}
+	j.ends = map[life]bool{}
+	j.numbers = map[numberKey]int{}
 	j.outages = map[outageKey]time.Time{}
 	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
 }

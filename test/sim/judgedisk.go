@@ -8,6 +8,22 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
+// storageTruth is what the judge knows of disks, volumes and names.
+type storageTruth struct {
+	destroyed map[spec.VolumeID]bool // their disk died
+	handed    map[spec.VolumeID]bool // a life had it, and it was not erased since
+	numbers   map[numberKey]int      // the highest of each claim
+	may       map[telling]string     // what a life may be told of its new volumes at most
+	services  map[life]string        // under which it was told to be found
+}
+
+func newStorageTruth() storageTruth {
+	return storageTruth{
+		destroyed: map[spec.VolumeID]bool{}, handed: map[spec.VolumeID]bool{}, numbers: map[numberKey]int{},
+		may: map[telling]string{}, services: map[life]string{},
+	}
+}
+
 // makes judges that a volume is made once, and on the disk of its class (SAFETY S11).
 func (j *judge) makes(n *node, id spec.Identity, v spec.MemberVolume) {
 	if j.handed[v.ID] {
