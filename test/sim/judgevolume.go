@@ -263,7 +263,7 @@ func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
 	if said := x.Said(old.ID, old.Claim); said == nil || said.Volume != old.UID || !said.State.Released() {
 		j.w.fail("volumes", "the record %s is gone, and its node did not say so", key)
 	}
-	n := j.w.node(old.Node)
+	n := j.w.machine(v, old.Node)
 	if n != nil && n.there(old) && !j.placed[old.UID] && !j.excused(n, old.UID) {
 		j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
 	}

@@ -34,7 +34,7 @@ func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *spec.Volume) bool) (a
 				if s.Identity != nil {
 					q.Token = s.Identity.LastToken
 				}
-				if n := w.node(vol.Node); n != nil && ok(n, vol) && plan.Refusal(x, q, nil) == "" {
+				if n := w.machine(v, vol.Node); n != nil && ok(n, vol) && plan.Refusal(x, q, nil) == "" {
 					asked = append(asked, q)
 				}
 			}
@@ -48,11 +48,13 @@ func (w *World) saidLost(q spec.VolumeRequest) {
 	w.commit(store.Put(store.VolumeRequestKey(q.ID, q.Claim), store.Encode(q)))
 }
 
-// node is the one of a name; nil: there is none.
-func (w *World) node(name spec.NodeName) *node {
-	for _, n := range w.nodes {
-		if n.name == name {
-			return n
+// machine is the one that the store knows by a name; nil: there is none.
+func (w *World) machine(v world.View, name spec.NodeName) *node {
+	for _, known := range v.Nodes() {
+		for _, n := range w.nodes {
+			if n.uid == known.Node.UID && known.Node.Name == name {
+				return n
+			}
 		}
 	}
 	return nil
