@@ -16,11 +16,6 @@ func (n *node) putBack(v world.View) {
 		for _, s := range v.World(ref).Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
 				if vol := s.Volumes[claim]; vol.Node == n.name && n.puts(&s, vol) {
-					for _, x := range n.w.nodes { // whoever gave up a shared one
-						if disk := n.classes[vol.Class].disk; disk != nil {
-							delete(x.bins(disk), vol.UID)
-						}
-					}
 					n.endSession("the operator moved a volume")
 				}
 			}
@@ -42,6 +37,7 @@ func (n *node) puts(s *plan.Slot, vol *spec.Volume) bool {
 	case there && have.id != vol.UID:
 		n.w.note("the operator moves volume %s of %s on %s away", have.id, s.ID.MemberName(), n.name)
 		delete(disk.dirs, key)
+		return true
 	case there && binned:
 		n.w.note("the operator throws the copy of volume %s in the trash of %s away", vol.UID, n.name)
 	case !there && (used && n.w.restores > 0 && !n.w.judge.destroyed[vol.UID] || binned) && !gone:
@@ -50,6 +46,9 @@ func (n *node) puts(s *plan.Slot, vol *spec.Volume) bool {
 		n.w.judge.placed[vol.UID] = true
 	default:
 		return false
+	}
+	for _, x := range n.w.nodes { // whoever gave up a shared one
+		delete(x.bins(disk), vol.UID)
 	}
 	return true
 }
