@@ -31,7 +31,7 @@ func (n *node) puts(s *plan.Slot, vol *spec.Volume) bool {
 	}
 	have, there := disk.dirs[key]
 	used := s.Identity != nil && s.Identity.VolumeReady[vol.Claim] >= vol.Number
-	_, binned := n.bins(disk)[vol.UID]
+	binned := n.w.trashes(disk, vol.UID)
 	gone := vol.Fate == spec.FateReclaiming && (binned || s.Said[vol.Claim] != nil && s.Said[vol.Claim].State.Released())
 	switch {
 	case there && have.id != vol.UID:

@@ -115,6 +115,11 @@ func (n *node) hasTrashed(id spec.VolumeID) bool {
 	return slices.ContainsFunc(n.trashed(), func(b *bin) bool { return b.id == id })
 }
 
+// trashes: a volume lies in the trash of any node on a file system.
+func (w *World) trashes(fs *fileSystem, id spec.VolumeID) bool {
+	return slices.ContainsFunc(w.nodes, func(n *node) bool { return n.bins(fs)[id] != nil })
+}
+
 // there: a volume stands in its place on the disk of its class, wherever that is.
 func (n *node) there(v *spec.Volume) bool {
 	disk := n.classes[v.Class].disk
@@ -149,7 +154,7 @@ func (x *worker) ensure(v spec.MemberVolume) (cause string) {
 	}
 	key := volumeKey{x.id, v.Claim}
 	have, there := fs.dirs[key]
-	known := n.made[v.ID] && !n.w.plant.ForgetsMade
+	known := (n.made[v.ID] || n.w.trashes(fs, v.ID)) && !n.w.plant.ForgetsMade
 	fresh := x.life.FreshVolumes[v.Claim] != "" && !x.state.readyOnce && !known
 	switch {
 	case there && have.id != v.ID:
