@@ -35,12 +35,12 @@ func (w *World) rename() bool {
 	return true
 }
 
-// names: every life that is not over is found under the set's service or the one before it, which the status
+// names: every life that runs is found under the set's service or the one before it, which the status
 // names until no life has it any more (SEMANTICS, serviceName).
 func (c *court) names() {
 	set, shown := c.x.Set.Service(), c.p.Status.ServiceName
 	for o, s := range c.slots {
-		if s.Member == nil || c.vacant(o) || s.Member.Service == set || s.Member.Service == shown {
+		if s.Member == nil || c.w.judge.alive[s.ID].token != s.Member.Token || s.Member.Service == set || s.Member.Service == shown {
 			continue
 		}
 		if !slices.ContainsFunc(c.p.Actions, func(a plan.Action) bool { return begins(a, s.ID) }) {
