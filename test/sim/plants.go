@@ -2,6 +2,7 @@ package sim
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -10,7 +11,9 @@ import (
 )
 
 // Plants are all there are, each with the judges of which one must find it.
-var Plants = []Plant{
+var Plants = slices.Concat(plants, storagePlants)
+
+var plants = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},

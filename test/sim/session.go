@@ -84,7 +84,11 @@ func (n *node) hear(held bool, said spec.Known) {
 }
 
 func (n *node) hello() *proto.Hello {
-	facts, err := json.Marshal(spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true})
+	said := spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true, Classes: allClasses, SharedClasses: []string{sharedClass}}
+	if n.w.fences {
+		said.FencedClasses = said.SharedClasses
+	}
+	facts, err := json.Marshal(said)
 	if err != nil {
 		panic(err)
 	}
@@ -221,6 +225,7 @@ func (x *session) wanted(m *proto.Wanted) {
 			n.w.fail("dispatch", "%s is told of a life on %s", n.name, m.Node)
 			return
 		}
+		n.w.judge.told(&lives[i])
 		n.worker(lives[i].Member.ID).tell(lives[i])
 	}
 	x.takeVolumes(m)
@@ -272,6 +277,7 @@ func (w *World) take() bool {
 // take has the server take the next n messages.
 func (x *session) take(n int) {
 	for range min(n, len(x.up)) {
+		x.believe(x.up[0])
 		x.desk.Receive(x.up[0])
 		x.up = x.up[1:]
 	}
