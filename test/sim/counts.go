@@ -48,7 +48,7 @@ var (
 		"fault: agent dies between ledger and record", "blocked: Unwatched", "blocked: Unconfirmed",
 		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "life begun beside data of an earlier set", "blocked: Restored",
 		"lapsed member replaced alone", "lapsed member replaced after the deadline", "blocked: NodeReconnected",
-		"store held by a server", "server ends: the store went back", "restore declared", "node excused", "blocked: Held", "memory lost with the store",
+		"store held by a server", "store held by a node", "server ends: the store went back", "restore declared", "node excused", "blocked: Held", "memory lost with the store",
 		"node fenced", "fence void", "a fence proved nothing", "removed node is back", "life over by a fence", "fenced life replaced elsewhere",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
 		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",

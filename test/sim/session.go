@@ -45,6 +45,7 @@ func (s stream) Send(m *proto.ToNode) error {
 func (n *node) connect(s *server) bool {
 	x := &session{n: n, s: s, line: newLine(n.w.clock)}
 	lost := n.w.lost(n.known.Add(spec.Known{At: n.newest}))
+	held := n.w.held()
 	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
 	if s.buried() {
 		return true
@@ -56,6 +57,9 @@ func (n *node) connect(s *server) bool {
 	}
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
 	n.w.judge.holds(string(n.name), lost)
+	if !held && n.w.held() {
+		n.w.did("store held by a node")
+	}
 	if n.removed {
 		n.removed = false
 		n.w.did("removed node is back")
