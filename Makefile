@@ -82,10 +82,11 @@ race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
 # From here on: root, a running containerd (scripts/setup), and no skips but those listed.
 ROOT_TEST = STEAD_ROOT_TESTS=1 PATH=$(CURDIR)/$(DEBTOOLS)/usr/bin:$$PATH $(GOTEST) -skips test/e2e/SKIPS
 
-# Debian's etcd as a program: unpacked, for installing it would start a service.
+# Debian's etcd and its tool as programs: unpacked, for installing would start a service.
 DEBTOOLS := .cache/tools
 $(DEBTOOLS)/usr/bin/etcd: image
-	@dpkg-deb -x .cache/debs/etcd-server_$$(sed -n 's/^etcd-server=//p' scripts/images/etcd.list)_*.deb $(DEBTOOLS)
+	@for p in etcd-server etcd-client; do \
+	  dpkg-deb -x .cache/debs/$${p}_$$(sed -n "s/^$$p=//p" scripts/images/etcd.list)_*.deb $(DEBTOOLS) || exit; done
 
 conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd ## the bodies of our contracts against the real things (root)
 	$(call say,"conformance")

@@ -31,12 +31,13 @@ func Next(w Wanted, s Seen) Op {
 	return Op{Kind: Nothing}
 }
 
-// tell reports the end of the token once each time it is asked for.
+// tell reports the end of the token once each time it is asked for. What is kept of its
+// life goes first, which may fail.
 func tell(s Seen) Op {
 	if s.Told {
 		return Op{Kind: Nothing}
 	}
-	return Op{Kind: ReportOver}
+	return s.hold(Op{Kind: ReportOver})
 }
 
 // begin opens the token, after everything of an earlier life is gone. A life that

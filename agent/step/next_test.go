@@ -150,6 +150,7 @@ func TestNext(t *testing.T) {
 		{"a stop waits while the runtime is away", stop, with(alive(), func(s *Seen) { s.Unknown = true }), wait(CauseRuntimeUnavailable, "containerd does not answer; what runs goes on")},
 
 		{"a closed token is told", none, gone(Closed), Op{Kind: ReportOver}},
+		{"what could not be told is told after its back-off", none, with(gone(Closed), func(s *Seen) { s.Held = []Held{{ReportOver, "", "StopError", "full"}} }), wait("StopError", "full")},
 		{"a closed token is told only when nothing is left", none, with(gone(Closed), func(s *Seen) { s.Unmounted = false }), Op{Kind: RemoveScratch}},
 		{"what runs of a closed token is killed at once", none, with(gone(Closed), func(s *Seen) { s.Empty, s.Containers[0].State = false, Running }), Op{Kind: KillAll}},
 		{"a closed token wanted again is told, not started", run, gone(Closed), Op{Kind: ReportOver}},

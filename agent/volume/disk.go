@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/stead-project/stead/agent/runtime"
 )
@@ -101,45 +100,13 @@ func (d durable) makeMark(root *os.Root) (string, error) {
 		return "", errors.Join(err, root.Remove(temp))
 	}
 	err = root.Link(temp, markFile)
-	if err := errors.Join(ignoreExists(err), root.Remove(temp)); err != nil {
+	if err := errors.Join(except(err, fs.ErrExist), root.Remove(temp)); err != nil {
 		return "", err
 	}
 	if err := d.syncDir(root, "."); err != nil {
 		return "", err
 	}
 	return readMark(root)
-}
-
-func ignoreExists(err error) error {
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
-}
-
-// onMount says in a few words where path is mounted, for messages; "" when that cannot
-// be seen.
-func onMount(path string) string {
-	table, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
-	at, says := "", ""
-	for line := range strings.Lines(string(table)) {
-		fields := strings.Fields(line)
-		sep := strings.Index(line, " - ")
-		if len(fields) < 5 || sep < 0 {
-			continue
-		}
-		point := unescape(fields[4])
-		if !inside(path, point) || len(point) < len(at) {
-			continue
-		}
-		if about := strings.Fields(line[sep+3:]); len(about) >= 2 {
-			at, says = point, fmt.Sprintf(" (%s %s, mounted at %s)", about[0], unescape(about[1]), point)
-		}
-	}
-	return says
 }
 
 // AcceptDisk takes the disk on which the directory of a class is now as that of the class

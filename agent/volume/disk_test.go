@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
@@ -64,7 +65,16 @@ func TestAClassOnAnotherDiskIsRefusedWhateverIsAskedOfIt(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", what, err, runtime.CauseDiskMissing)
 		} else if !strings.Contains(err.Error(), "mounted at ") || !strings.Contains(err.Error(), "stead agent accept-disk ssd") {
 			t.Errorf("%s: it does not say what to do: %v", what, err)
+		} else if strings.Contains(err.Error(), "then at") {
+			t.Errorf("%s: its directory was this one before: %v", what, err)
 		}
+	}
+	elsewhere, err := New(Config{Root: v.records.root, RunDir: t.TempDir(), ClusterID: "cluster-1", Classes: map[string]string{"ssd": t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := elsewhere.Ensure(t.Context(), db0, fast, true, nil); err == nil || !strings.Contains(err.Error(), "then at "+v.classes["ssd"]+";") {
+		t.Errorf("it does not say where the disk was: %v", err)
 	}
 	if found, err := os.ReadDir(v.classes["ssd"]); err != nil || len(found) > 0 {
 		t.Errorf("%v was made where the disk is away, error %v", found, err)
@@ -156,11 +166,28 @@ func TestADiskThatWasReplacedIsTakenWhenAPersonSaysSo(t *testing.T) {
 	if _, err := v.Ensure(t.Context(), db0, fast, true, nil); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("the disk before is back: %v, want %v", err, runtime.ErrNotFound)
 	}
+	long := time.Unix(1e9, 0)
+	if err := os.Chtimes(v.classes["ssd"], long, long); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := AcceptDisk(v.records.root, "ssd", v.classes["ssd"]); err != nil {
 		t.Fatal(err)
 	}
+	if found, err := os.Stat(v.classes["ssd"]); err != nil || !found.ModTime().Equal(long) {
+		t.Errorf("it has a mark, but was written to, as a full one cannot be; error %v", err)
+	}
 	if _, err := v.Ensure(t.Context(), db0, fast, true, nil); err != nil {
 		t.Errorf("it was accepted again: %v", err)
+	}
+	write(t, filepath.Join(v.classes["ssd"], markFile))
+	if err := os.Chtimes(v.classes["ssd"], long, long); err != nil {
+		t.Fatal(err)
+	}
+	if says, err := AcceptDisk(v.records.root, "ssd", ""); err == nil {
+		t.Errorf("its mark cannot be read: %q", says)
+	}
+	if found, err := os.Stat(v.classes["ssd"]); err != nil || !found.ModTime().Equal(long) {
+		t.Errorf("its mark cannot be read, but it was written to; error %v", err)
 	}
 }
 
@@ -194,6 +221,57 @@ func TestNodesThatShareADiskMarkItOnce(t *testing.T) {
 	found, err := os.ReadDir(filepath.Join(dir, "nfs"))
 	if err != nil || len(found) != 1 || found[0].Name() != markFile {
 		t.Errorf("there is %v, error %v; want one mark", found, err)
+	}
+}
+
+// atMark calls do when the first volume of the class is about to be given its mark: that is
+// on the disk, by a name of its own.
+func atMark(v *Volumes, do func(temp string)) {
+	v.flush = func(f *os.File) error {
+		if strings.HasPrefix(filepath.Base(f.Name()), markFile+".") {
+			do(f.Name())
+		}
+		return f.Sync()
+	}
+}
+
+func TestOfTwoNodesThatMarkADiskAtOnceOneDoes(t *testing.T) {
+	v, _, _ := onSSD(t)
+	other, err := New(Config{Root: t.TempDir(), RunDir: t.TempDir(), ClusterID: "cluster-1", Classes: map[string]string{"nfs": v.classes["ssd"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	atMark(v, func(string) {
+		if _, err := other.Trash(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 2 {
+		if _, err := v.Trash(t.Context()); err != nil {
+			t.Errorf("the second: %v", err)
+		}
+		if _, err := other.Trash(t.Context()); err != nil {
+			t.Errorf("the first: %v", err)
+		}
+	}
+}
+
+// A class whose disk could not be marked is noted as on none: any disk would be that.
+func TestADiskThatCannotBeMarkedIsNotNoted(t *testing.T) {
+	v, _, _ := onSSD(t)
+	atMark(v, func(temp string) {
+		if err := os.Remove(temp); err != nil { // no other name can be given to it
+			t.Error(err)
+		}
+	})
+	if path, err := v.Ensure(t.Context(), db0, fast, true, nil); err == nil {
+		t.Errorf("it was made at %s", path)
+	}
+	if known, err := v.records.read(disksDir, "ssd", &disk{}); known || err != nil {
+		t.Errorf("the disk is noted: %v, error %v", known, err)
+	}
+	if found, err := os.ReadDir(v.classes["ssd"]); err != nil || len(found) > 0 {
+		t.Errorf("left: %v, error %v", found, err)
 	}
 }
 

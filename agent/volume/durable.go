@@ -41,12 +41,8 @@ func (d durable) makeDirs(root *os.Root, path string) error {
 	if err := d.makeDirs(root, filepath.Dir(path)); err != nil {
 		return err
 	}
-	err := root.Mkdir(path, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
+	if err := root.Mkdir(path, 0o700); err != nil {
+		return except(err, fs.ErrExist)
 	}
 	return d.syncDir(root, filepath.Dir(path))
 }
@@ -59,4 +55,12 @@ func (d durable) syncDir(root *os.Root, path string) error {
 	}
 	defer dir.Close()
 	return d.flush(dir)
+}
+
+// except is err, unless it is one that is no failure here.
+func except(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
 }

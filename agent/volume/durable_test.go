@@ -59,11 +59,12 @@ func TestAVolumeThatIsGivenUpOrBroughtBackIsOnDiskThere(t *testing.T) {
 		{"brought back", func() error { return v.Restore(t.Context(), toTrash) }, place},
 		{"brought back again, as after a crash", func() error { return v.Restore(t.Context(), toTrash) }, place},
 	} {
-		after := map[string]bool{}
+		after, noteless := map[string]bool{}, false
 		watchDisk(t, v, func(path string) {
 			if exists(step.to) {
 				after[path] = true
 			}
+			noteless = path == dbDir+"/data-0" && !exists(filepath.Join(place, noteFile))
 		})
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.what, err)
@@ -72,6 +73,9 @@ func TestAVolumeThatIsGivenUpOrBroughtBackIsOnDiskThere(t *testing.T) {
 			if !after[dir] {
 				t.Errorf("%s: %s was not put on disk after the move; only %v", step.what, dir, after)
 			}
+		}
+		if step.to == place && !noteless {
+			t.Errorf("%s: that the note of the trash is gone was not put on disk at last", step.what)
 		}
 	}
 	v.flush = func(*os.File) error { return errors.New("the disk is gone") }

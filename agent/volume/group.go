@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,7 +29,7 @@ func giveTo(ctx context.Context, root *os.Root, top string, group int64) error {
 	if err != nil {
 		return err
 	}
-	if st, ok := found.Sys().(*syscall.Stat_t); ok && int64(st.Gid) == group && st.Mode&groupDir == groupDir {
+	if st := found.Sys().(*syscall.Stat_t); int64(st.Gid) == group && st.Mode&groupDir == groupDir {
 		return nil
 	}
 	if err := giveTree(ctx, root, top, group); err != nil {
@@ -51,7 +50,7 @@ func giveTree(ctx context.Context, root *os.Root, top string, group int64) error
 	}
 	defer above.Close()
 	give := func(at int, name string) error {
-		if err := give(at, name, group); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := except(give(at, name, group), fs.ErrNotExist); err != nil {
 			return fmt.Errorf("change %q: %w", name, err)
 		}
 		return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -27,53 +26,67 @@ func mountsAt(path string) ([]string, error) {
 
 // unmountAll unmounts all at path and below it, and returns when nothing is mounted there.
 func unmountAll(path string) error {
-	there, err := mountsAt(path)
-	if err != nil {
-		return err
-	}
-	for _, at := range there {
-		if err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("unmount %s: %w", at, err)
+	for {
+		there, err := mountsAt(path)
+		if len(there) == 0 {
+			return err
+		}
+		for _, at := range there {
+			if err := unix.Unmount(at, unix.UMOUNT_NOFOLLOW); err != nil {
+				return fmt.Errorf("unmount %s: %w", at, err)
+			}
 		}
 	}
-	if there, err = mountsAt(path); err != nil || len(there) > 0 {
-		return errors.Join(err, fmt.Errorf("still mounted: %q", there))
-	}
-	return nil
 }
 
-// parseMounts reads the fifth field of each line of a mountinfo table.
+// parseMounts lists the mount points at path and below it of a mountinfo table.
 func parseMounts(table, path string) ([]string, error) {
 	var found []string
 	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			return nil, fmt.Errorf("read mounts: unknown line %q", line)
+		m, err := parseMount(line)
+		if err != nil {
+			return nil, fmt.Errorf("read mounts: %w", err)
 		}
-		at := unescape(fields[4])
-		if at == path || strings.HasPrefix(at, path+"/") {
-			found = append(found, at)
+		if inside(m.point, path) {
+			found = append(found, m.point)
 		}
 	}
 	slices.Reverse(found) // the table is in the order of mounting
 	return found, nil
 }
 
-// unescape undoes the kernel's \040 for space, \011, \012 and \134.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
+// mount is what a line of a mountinfo table says.
+type mount struct{ point, kind, source string }
+
+func parseMount(line string) (mount, error) {
+	before, after, _ := strings.Cut(line, " - ")
+	fields := strings.Fields(before)
+	if len(fields) < 6 {
+		return mount{}, fmt.Errorf("unknown line %q", line)
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
+	kind, rest, _ := strings.Cut(after, " ")
+	source, _, _ := strings.Cut(rest, " ") // it may be empty
+	return mount{unescaped.Replace(fields[4]), kind, unescaped.Replace(source)}, nil
+}
+
+// unescaped undoes what the kernel writes in place of what would end a field.
+var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\043`, "#", `\134`, `\`)
+
+// onMount says in a few words where path is mounted, for messages; "" when that cannot
+// be seen.
+func onMount(path string) string {
+	table, _ := os.ReadFile("/proc/self/mountinfo")
+	return innermost(string(table), path)
+}
+
+// innermost says what is mounted at the path or nearest above it, and on top there.
+func innermost(table, path string) string {
+	at, says := "", ""
+	for line := range strings.Lines(table) {
+		m, err := parseMount(line)
+		if err == nil && inside(path, m.point) && len(m.point) >= len(at) {
+			at, says = m.point, fmt.Sprintf(" (%s %s, mounted at %s)", m.kind, m.source, m.point)
 		}
-		b.WriteByte(s[i])
 	}
-	return b.String()
+	return says
 }

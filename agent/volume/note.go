@@ -12,7 +12,7 @@ import (
 const (
 	noteFile = "trash.json"
 	noteTemp = "trash.json.new"
-	// noteEvery is how much of its time in the trash a volume may lose by a reboot.
+	// noteEvery is more than a reboot may take of the time that a volume lay in the trash.
 	noteEvery = 10 * time.Minute
 )
 

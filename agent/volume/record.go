@@ -67,12 +67,8 @@ func (r records) remove(kind, name string) error {
 		return err
 	}
 	defer root.Close()
-	err = root.Remove(filepath.Join(kind, name+".json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
+	if err := root.Remove(filepath.Join(kind, name+".json")); err != nil {
+		return except(err, fs.ErrNotExist)
 	}
 	return r.syncDir(root, kind)
 }

@@ -38,6 +38,8 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 	if err != nil {
 		return err
 	}
+	v.notes.Lock() // whoever writes a note in the trash meanwhile would write it in its place
+	defer v.notes.Unlock()
 	if !stands {
 		if err := v.inTrash(root, place, bin, want); err != nil {
 			return err
@@ -60,7 +62,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	if err := v.syncDir(root, filepath.Dir(bin)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := except(v.syncDir(root, filepath.Dir(bin)), fs.ErrNotExist); err != nil {
 		return err
 	}
 	if err := v.syncDir(root, filepath.Dir(place)); err != nil {
@@ -69,7 +71,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 	if err := v.step("remove note"); err != nil {
 		return err
 	}
-	if err := root.Remove(filepath.Join(place, noteFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := except(root.Remove(filepath.Join(place, noteFile)), fs.ErrNotExist); err != nil {
 		return err
 	}
 	return v.syncDir(root, place)
@@ -90,7 +92,7 @@ func (v *Volumes) stands(root *os.Root, place string, want owner) (bool, error) 
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		found, err := contents(root, place)
-		if err == nil && len(found) > 0 {
+		if len(found) > 0 {
 			err = fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched", runtime.ErrExists, path, found)
 		}
 		return false, err
@@ -122,7 +124,7 @@ func (v *Volumes) makeRoom(root *os.Root, place string) error {
 		return err
 	}
 	for _, path := range []string{filepath.Join(place, ownerTemp), place} {
-		if err := root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := except(root.Remove(path), fs.ErrNotExist); err != nil {
 			return err
 		}
 	}

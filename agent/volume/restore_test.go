@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -80,6 +79,16 @@ func TestAVolumeComesBackFromTheTrash(t *testing.T) {
 	if err := l.agent().Restore(t.Context(), bringBack); !errors.Is(err, runtime.ErrAbsent) {
 		t.Errorf("after it was erased: %v", err)
 	}
+}
+
+// It was called back before its node had heard that it was to go: no trash was made yet.
+func TestAVolumeThatNeverLeftIsBack(t *testing.T) {
+	l := newLab(t)
+	l.filled()
+	if err := l.agent().Restore(t.Context(), bringBack); err != nil {
+		t.Error(err)
+	}
+	l.whole("brought back")
 }
 
 func TestNothingIsMovedOverWhatStandsInItsPlace(t *testing.T) {
@@ -206,36 +215,6 @@ func TestACrashBetweenAnyTwoStepsOfBringingBack(t *testing.T) {
 	if steps < 3 {
 		t.Errorf("only %d steps; the test shows little", steps)
 	}
-}
-
-// Whoever comes first, bringing back and erasing leave it whole or not at all.
-func TestBringingBackAndErasingAtOnce(t *testing.T) {
-	back := 0
-	for n := range 60 {
-		l := newLab(t)
-		l.trashed()
-		l.now += time.Hour // its time is over
-		v, w := l.agent(), l.agent()
-		var group sync.WaitGroup
-		var restored, erased error
-		begin := make(chan struct{})
-		group.Go(func() { <-begin; restored = v.Restore(t.Context(), bringBack) })
-		group.Go(func() { <-begin; erased = w.Erase(t.Context(), "local", data.ID) })
-		close(begin)
-		group.Wait()
-		if restored == nil {
-			back++
-			l.whole(fmt.Sprint("try ", n))
-			continue
-		}
-		if !errors.Is(restored, runtime.ErrAbsent) || erased != nil {
-			t.Fatalf("try %d: brought back: %v, erased: %v", n, restored, erased)
-		}
-		if _, err := os.Stat(l.place()); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("try %d: something stands in its place: %v", n, err)
-		}
-	}
-	t.Logf("brought back %d times of 60", back)
 }
 
 func TestWhatIsSaidToBeLostIsLookedForAndLeft(t *testing.T) {

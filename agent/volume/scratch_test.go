@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"syscall"
 	"testing"
 
@@ -126,21 +125,5 @@ func TestScratchIsOfOneLifeAndGoes(t *testing.T) {
 	}
 	if clean, err := v.Clean(t.Context(), db0); err != nil || !clean {
 		t.Errorf("clean: %v, error %v", clean, err)
-	}
-}
-
-func TestParseMounts(t *testing.T) {
-	table := `25 30 0:23 / /sys rw,nosuid shared:7 - sysfs sysfs rw
-60 30 0:50 / /run/a rw - tmpfs tmpfs rw
-61 60 0:51 / /run/a/b\040c rw - tmpfs tmpfs rw
-62 60 0:52 / /run/a/b\040c rw - tmpfs tmpfs rw
-63 30 0:53 / /run/ab rw - tmpfs tmpfs rw
-`
-	got, err := parseMounts(table, "/run/a")
-	if want := []string{"/run/a/b c", "/run/a/b c", "/run/a"}; err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, error %v, want %q", got, err, want)
-	}
-	if _, err := parseMounts("what is this\n", "/"); err == nil {
-		t.Error("an unknown table was read as one without mounts")
 	}
 }

@@ -51,7 +51,7 @@ func (v *Volumes) subPath(s runtime.SubPath) (string, error) {
 		return "", err
 	}
 	if err := makeTarget(target, found.IsDir()); err != nil {
-		return "", err
+		return "", fmt.Errorf("make %s: %w", target, err)
 	}
 	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source.Fd()), target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return "", fmt.Errorf("mount at %s: %w", target, err)
@@ -65,13 +65,9 @@ func (v *Volumes) subPath(s runtime.SubPath) (string, error) {
 // makeTarget makes what a directory or a file is mounted over.
 func makeTarget(path string, dir bool) error {
 	if dir {
-		return os.Mkdir(path, 0o700)
+		return unix.Mkdir(path, 0o700)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return unix.Mknod(path, unix.S_IFREG|0o600, 0)
 }
 
 // openSubPath resolves the path inside the volume, which is made as a directory if
@@ -92,16 +88,24 @@ func openSubPath(s runtime.SubPath) (*os.File, error) {
 	return resolve(dir, s.Path)
 }
 
+// settled tries anew what was broken off because something was renamed meanwhile.
+func settled(do func() error) (err error) {
+	for range resolveTries {
+		if err = do(); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return err
+}
+
 // resolve follows path below the directory dir, and no link that leads out of it.
 func resolve(dir int, path string) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	var fd int
-	err := error(unix.EAGAIN)
-	for range resolveTries {
-		if fd, err = unix.Openat2(dir, path, &how); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	err := settled(func() (err error) {
+		fd, err = unix.Openat2(dir, path, &how)
+		return err
+	})
 	switch {
 	case err == nil:
 		return os.NewFile(uintptr(fd), path), nil

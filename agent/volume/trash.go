@@ -98,7 +98,7 @@ func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
 // unmounted refuses a directory at or below which something is mounted.
 func unmounted(path string) error {
 	mounts, err := mountsAt(path)
-	if err == nil && len(mounts) > 0 {
+	if len(mounts) > 0 {
 		err = fmt.Errorf("%w: %s is mounted there; nothing was touched; unmount it", runtime.ErrExists, mounts[0])
 	}
 	return err
@@ -211,6 +211,9 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 			return fmt.Errorf("%w: it is to lie in the trash for %s still", runtime.ErrExists, n.Left)
 		}
 		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
+			return err
+		}
+		if err := v.step("begin to erase"); err != nil {
 			return err
 		}
 		if err := root.Rename(bin, end); err != nil {

@@ -102,7 +102,7 @@ func (w *walk) enter(ctx context.Context, from *os.File, name string) error {
 				l.dirs = append(l.dirs, name)
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) { // of a directory that is gone nothing is listed
 			break
 		}
 		if err != nil {
@@ -191,15 +191,12 @@ func eraseTree(ctx context.Context, root *os.Root, path string) error {
 			return fmt.Errorf("delete all in %s: %w", filepath.Join(root.Name(), path), err)
 		}
 	}
-	if err := root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return except(root.Remove(path), fs.ErrNotExist)
 }
 
 func unlink(flags int) visit {
 	return func(at int, name string) error {
-		if err := unix.Unlinkat(at, name, flags); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := except(unix.Unlinkat(at, name, flags), fs.ErrNotExist); err != nil {
 			return fmt.Errorf("delete %q: %w", name, err)
 		}
 		return nil

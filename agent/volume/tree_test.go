@@ -6,132 +6,107 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/stead-project/stead/spec"
 )
 
-// deepTree makes directories in one another below path, whose names together are longer
-// than any path may be, with a file in the last one.
-func deepTree(t *testing.T, path string, levels int) {
-	t.Helper()
-	at, err := unix.Open(path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := strings.Repeat("d", 200)
-	for range levels {
-		if err := unix.Mkdirat(at, name, 0o700); err != nil {
-			t.Fatal(err)
+// meanwhile is a context that is asked before each entry of a walk, and says what ask does.
+type meanwhile struct {
+	context.Context
+	ask func() error
+}
+
+func (m meanwhile) Err() error { return m.ask() }
+
+// after calls do once, before the nth entry of a walk.
+func after(t *testing.T, n int, do func() error) context.Context {
+	return meanwhile{t.Context(), func() error {
+		if n--; n != 0 {
+			return nil
 		}
-		next, err := unix.Openat(at, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unix.Close(at)
-		at = next
-	}
-	file, err := unix.Openat(at, "last", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(file)
-	unix.Close(at)
-	t.Cleanup(func() { // t.TempDir would hold all of it open at once
-		root, err := os.OpenRoot(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		if err == nil {
-			err = errors.Join(eraseTree(context.WithoutCancel(t.Context()), root, name), root.Close())
-		}
-		if err != nil {
+		if err := do(); err != nil {
 			t.Error(err)
 		}
-	})
+		return nil
+	}}
 }
 
-const deep = 12_000
-
-// inTime is far more than a tree takes whose directories are opened once each, also on a
-// slow machine, and far less than one takes that is opened from its top for each level.
-func inTime(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
-	v, g := begin(t), group(t)
-	path := ensure(t, v, true)
-	deepTree(t, path, deep)
-	if err := unix.Mkfifo(filepath.Join(path, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := v.Ensure(inTime(t), db0, data, false, &g); err != nil {
-		t.Fatal(err)
-	}
-	top, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer top.Close()
-	seen := 0
-	check := func(dir int, name string) error {
-		seen++
-		var st unix.Stat_t
-		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if err == nil && int64(st.Gid) != g {
-			err = errors.New(name + " was left out")
+// patience ends after it was asked so many times.
+func patience(t *testing.T, left int) context.Context {
+	return meanwhile{t.Context(), func() error {
+		if left--; left < 0 {
+			return context.DeadlineExceeded
 		}
-		return err
-	}
-	if err := walkTree(inTime(t), top, check, check); err != nil || seen != deep+2 {
-		t.Errorf("%d were seen, want %d; error %v", seen, deep+2, err)
-	}
-	order := spec.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
-	if err := v.Reclaim(t.Context(), order); err != nil {
-		t.Fatal(err)
-	}
-	if err := v.Erase(inTime(t), data.Class, data.ID); err != nil {
-		t.Fatal(err)
-	}
-	if left := below(t, v.classes["local"]); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, string(data.ID)) }) {
-		t.Errorf("left: %v", left)
-	}
+		return nil
+	}}
 }
 
-func TestScratchOfAnyDepthGoes(t *testing.T) {
-	v := begin(t)
-	path, err := v.Scratch(t.Context(), db0, spec.Token{Epoch: 1, Number: 7}, "tmp", false, 0, nil)
+// chain makes tree/a/b/file in a directory of its own.
+func chain(t *testing.T) (*os.Root, string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "tree/a/b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "tree/a/b/file"))
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deepTree(t, path, deep)
-	if err := v.RemoveScratch(inTime(t), db0); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() { root.Close() })
+	return root, dir
+}
+
+// What is deleted by others while it is walked is no error: it was to go, or cannot be given.
+func TestWhatGoesMeanwhileIsNoError(t *testing.T) {
+	for what, walk := range map[string]func(context.Context, *os.Root) error{
+		"erased":           func(ctx context.Context, root *os.Root) error { return eraseTree(ctx, root, "tree") },
+		"given to a group": func(ctx context.Context, root *os.Root) error { return giveTo(ctx, root, "tree", group(t)) },
+	} {
+		for n, gone := range map[int]string{1: "tree/a", 2: "tree/a/b", 3: "tree/a/b"} {
+			root, dir := chain(t)
+			err := walk(after(t, n, func() error { return os.RemoveAll(filepath.Join(dir, gone)) }), root)
+			if _, there := os.Lstat(filepath.Join(dir, "tree")); err != nil || (there == nil) != (what != "erased") {
+				t.Errorf("%s while %s goes: %v; then: %v", what, gone, err, there)
+			}
+		}
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+	root, dir := chain(t)
+	if err := eraseTree(after(t, 3, func() error { return os.RemoveAll(filepath.Join(dir, "tree")) }), root, "tree"); err != nil {
+		t.Errorf("erased by two: %v", err)
+	}
+}
+
+// Some file systems leave entries out of a list while others are deleted.
+func TestWhatAWalkWasNotShownIsErasedByTheNext(t *testing.T) {
+	root, dir := chain(t)
+	late := func() error { return os.Mkdir(filepath.Join(dir, "tree/a/late"), 0o700) }
+	if err := eraseTree(after(t, 3, late), root, "tree"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "tree")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
 	}
-}
-
-// patience is a context that ends after it was asked so many times.
-type patience struct {
-	context.Context
-	left int
-}
-
-func (p *patience) Err() error {
-	if p.left--; p.left < 0 {
-		return context.DeadlineExceeded
+	// What grows faster than it is deleted, or cannot be deleted, is told.
+	root, dir = chain(t)
+	n := 0
+	grows := meanwhile{t.Context(), func() error {
+		n++
+		return os.MkdirAll(filepath.Join(dir, "tree/a", strconv.Itoa(n), "b"), 0o700)
+	}}
+	if err := eraseTree(grows, root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
 	}
-	return nil
+	root, dir = chain(t)
+	swapped := func() error {
+		return errors.Join(os.Rename(filepath.Join(dir, "tree"), filepath.Join(dir, "x")), os.MkdirAll(filepath.Join(dir, "tree/new"), 0o700))
+	}
+	if err := eraseTree(after(t, 3, swapped), root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
+		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
+	}
 }
 
 func TestAnErasureThatIsBrokenOffGoesOn(t *testing.T) {
@@ -149,7 +124,7 @@ func TestAnErasureThatIsBrokenOffGoesOn(t *testing.T) {
 	defer root.Close()
 	tries := 0
 	for tries = 1; tries < 100; tries++ {
-		err := eraseTree(&patience{t.Context(), 6}, root, "tree")
+		err := eraseTree(patience(t, 6), root, "tree")
 		if err == nil {
 			break
 		}
@@ -184,5 +159,25 @@ func TestAWalkNeverLeavesItsTree(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "outside/b")); err != nil {
 		t.Errorf("what is outside was touched: %v", err)
+	}
+}
+
+func TestAWalkLeavesNothingOpen(t *testing.T) {
+	open := func() int {
+		found, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	for n, want := range map[int]error{0: context.DeadlineExceeded, 1: context.DeadlineExceeded, 2: context.DeadlineExceeded, 3: nil} {
+		root, _ := chain(t)
+		before := open()
+		if err := eraseTree(patience(t, n), root, "tree"); !errors.Is(err, want) {
+			t.Errorf("broken off after %d entries: got %v, want %v", n, err, want)
+		}
+		if after := open(); after > before {
+			t.Errorf("after %d entries %d files are open, %d were before", n, after, before)
+		}
 	}
 }

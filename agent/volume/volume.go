@@ -66,7 +66,7 @@ type Volumes struct {
 	memory   string // <run>/scratch
 	subpaths string // <run>/subpath
 	records  records
-	notes    sync.Mutex // of the trash, while one is read and written
+	notes    sync.Mutex // of the trash, while one is read and written, or leaves it
 	boot     spec.BootID
 	clock    func() time.Duration
 	step     func(what string) error // tests fail here

@@ -14,21 +14,16 @@ import (
 )
 
 func TestScratchInMemory(t *testing.T) {
-	if os.Getenv("STEAD_ROOT_TESTS") != "1" {
-		t.Skip("needs STEAD_ROOT_TESTS=1 and root: it mounts")
-	}
-	v := begin(t)
-	t.Cleanup(func() {
-		there, _ := mountsAt(v.memory)
-		for _, at := range there {
-			_ = unix.Unmount(at, unix.MNT_DETACH)
-		}
-	})
+	v := mounting(t)
 	token, g := spec.Token{Epoch: 1, Number: 7}, int64(4711)
 	const size = 1 << 20
 	path, err := v.Scratch(t.Context(), db0, token, "shm", true, size, &g)
 	if err != nil {
 		t.Fatal(err)
+	}
+	disk, err := v.Scratch(t.Context(), db0, token, "tmp", false, 0, nil)
+	if err != nil || !inside(disk, v.scratch) || !inside(path, v.memory) {
+		t.Errorf("on disk at %s, in memory at %s, error %v", disk, path, err)
 	}
 	if gotGroup, mode := stat(t, path); gotGroup != g || mode != 0o777|fs.ModeSetgid {
 		t.Errorf("group %d mode %v", gotGroup, mode)
@@ -36,6 +31,13 @@ func TestScratchInMemory(t *testing.T) {
 	var fsys unix.Statfs_t
 	if err := unix.Statfs(path, &fsys); err != nil || fsys.Type != unix.TMPFS_MAGIC || int64(fsys.Blocks)*fsys.Bsize != size {
 		t.Errorf("type %x of %d bytes, error %v", fsys.Type, int64(fsys.Blocks)*fsys.Bsize, err)
+	}
+	if fsys.Flags&(unix.ST_NOSUID|unix.ST_NODEV) != unix.ST_NOSUID|unix.ST_NODEV {
+		t.Errorf("programs in it may run as their owners, or devices be opened: flags %x", fsys.Flags)
+	}
+	half, err := v.Scratch(t.Context(), db0, token, "half", true, 0, nil)
+	if err := errors.Join(err, unix.Statfs(half, &fsys)); err != nil || fsys.Blocks == 0 {
+		t.Errorf("without a size it has no bound, error %v; want the kernel's, half of the memory", err)
 	}
 	if err := os.WriteFile(filepath.Join(path, "big"), make([]byte, 2*size), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("more than its size: got %v, want %v", err, syscall.ENOSPC)

@@ -43,6 +43,9 @@ func ensure(t *testing.T, v *Volumes, fresh bool) string {
 
 func write(t *testing.T, path string) {
 	t.Helper()
+	if !filepath.IsAbs(path) { // below a volume that was not handed out
+		t.Fatalf("%s is nowhere", path)
+	}
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +171,28 @@ func TestDataWithoutAnOwnerFileIsRefused(t *testing.T) {
 	}
 }
 
+// A directory of data was there, or nothing is handed out: no file, and no link that leads
+// elsewhere.
+func TestDataThatAreNoDirectoryAreRefused(t *testing.T) {
+	for name, make := range map[string]func(path, outside string) error{
+		"a file": func(path, outside string) error { return os.Rename(filepath.Join(outside, "file"), path) },
+		"a link": func(path, outside string) error { return os.Symlink(outside, path) },
+	} {
+		for _, fresh := range []bool{true, false} {
+			v, outside := begin(t), t.TempDir()
+			path := ensure(t, v, true)
+			forget(t, v)
+			write(t, filepath.Join(outside, "file"))
+			if err := errors.Join(os.Remove(path), make(path, outside)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := v.Ensure(t.Context(), db0, data, fresh, nil); got != "" || !errors.Is(err, runtime.ErrExists) {
+				t.Errorf("%s, fresh %v: got %q, %v, want %v", name, fresh, got, err, runtime.ErrExists)
+			}
+		}
+	}
+}
+
 func TestABrokenOwnerFileIsRefused(t *testing.T) {
 	v := begin(t)
 	path := ensure(t, v, true)
@@ -208,6 +233,8 @@ func TestNamesThatAreNoPathElementsAreRefused(t *testing.T) {
 	for _, id := range []spec.Identity{
 		{Namespace: "..", Set: "db"}, {Namespace: "a/b", Set: "db"}, {Namespace: "", Set: "db"},
 		{Namespace: "default", Set: "."}, {Namespace: "default", Set: "db", Ordinal: -1},
+		{Namespace: "default", Set: "a:b"}, {Namespace: "default", Set: "a{b"}, {Namespace: "default", Set: "DB"},
+		{Namespace: "default", Set: "a`b"}, {Namespace: "default", Set: spec.SetName(strings.Repeat("a", 64))},
 	} {
 		if _, err := v.Ensure(t.Context(), id, data, true, nil); err == nil {
 			t.Errorf("volume of %v was made", id)
@@ -221,6 +248,23 @@ func TestNamesThatAreNoPathElementsAreRefused(t *testing.T) {
 	}
 	if _, err := v.Ensure(t.Context(), db0, spec.MemberVolume{Claim: "../x", ID: "1"}, true, nil); err == nil {
 		t.Error("claim ../x was made")
+	}
+	id := spec.Identity{Namespace: "a-z", Set: spec.SetName("0-9" + strings.Repeat("a", 60))}
+	if _, err := v.Ensure(t.Context(), id, data, true, nil); err != nil {
+		t.Errorf("volume of %v: %v", id, err)
+	}
+}
+
+func TestVolumesNeedToKnowWhereAndOfWhichCluster(t *testing.T) {
+	for name, c := range map[string]Config{
+		"no root":          {RunDir: t.TempDir(), ClusterID: "cluster-1"},
+		"no run directory": {Root: t.TempDir(), ClusterID: "cluster-1"},
+		"no cluster":       {Root: t.TempDir(), RunDir: t.TempDir()},
+	} {
+		t.Chdir(t.TempDir()) // where a path that is none would be
+		if _, err := New(c); err == nil {
+			t.Errorf("%s: volumes were made", name)
+		}
 	}
 }
 

@@ -122,7 +122,7 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 				t.Fatalf("said not ready of what it cannot see: %+v", r)
 			}
 		}
-		time.Sleep(blindTime)
+		time.Sleep(blindTime - 10*time.Second)
 		n.wantLast("not ready, for nobody can see it", func(r spec.Report) bool {
 			return !r.Ready && r.ReadyOnce && r.Phase == spec.PhaseRunning && r.Cause == step.CauseRuntimeUnavailable
 		})

@@ -94,9 +94,9 @@ func (w *Worker) see(ctx context.Context, b *box, st runtime.Status) {
 		return
 	}
 	b.unborn = b.seen == step.Created || b.seen == step.Lost && b.unborn
-	b.seen = step.Lost
-	if st.State == runtime.Exited {
-		b.seen = step.Exited
+	b.seen = step.Exited
+	if st.State != runtime.Exited {
+		b.seen, st.Exit = step.Lost, runtime.Exit{Unknown: true}
 	}
 	b.unwatch()
 	switch {
@@ -116,7 +116,7 @@ func (w *Worker) ending(b *box, st runtime.Status) ending {
 	switch {
 	case b.unhealthy:
 		return ending{step.CauseUnhealthy, b.Message}
-	case st.State == runtime.Lost || st.Exit.Unknown:
+	case st.Exit.Unknown:
 		return ending{"Lost", "it ended, and its exit code is not known"}
 	case st.Exit.OOM && !w.limited(st.ID.Name):
 		return ending{"OOMKilled", "it was killed by the kernel, for the members of this host together used all the memory they may; " +
@@ -140,13 +140,14 @@ func (w *Worker) limited(name string) bool {
 // countEnd counts the end of an attempt: the first restart is at once, those after
 // it wait longer and longer. Under an order to stop nothing is counted.
 func (w *Worker) countEnd(b *box, e ending, exit runtime.Exit) {
+	b.Exit = nil
 	if !exit.Unknown && e.cause != causeStart {
 		code := exit.Code
 		b.Exit = &code
 	}
 	b.Cause, b.Message = e.cause, e.message
 	b.Started, b.Ready, b.unhealthy, b.deadline = false, false, false, time.Time{}
-	if w.order == step.OrderStop || w.standing != step.Open {
+	if w.order == step.OrderStop {
 		return
 	}
 	if !b.since.IsZero() && time.Since(b.since) >= w.c.Tuning.CrashReset {
@@ -169,7 +170,7 @@ func (w *Worker) countEnd(b *box, e ending, exit runtime.Exit) {
 
 // waitMessage tells of the last end and how long the next start waits.
 func (b *box) waitMessage(now time.Time) string {
-	if !b.over() || !b.due.After(now) {
+	if !b.due.After(now) {
 		return b.Message
 	}
 	return fmt.Sprintf("%s, %d times in a row; the next start waits %s", b.Message, b.Streak, b.wait)

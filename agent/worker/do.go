@@ -81,8 +81,7 @@ func (w *Worker) interruptible(cancel context.CancelFunc) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cancelOp = cancel
-	return cancel == nil ||
-		w.orders.Token == w.token && w.orders.Goal == spec.GoalRun && w.orders.Over.Compare(w.token) < 0
+	return w.orders.Token == w.token && w.orders.Goal == spec.GoalRun && w.orders.Over.Compare(w.token) < 0
 }
 
 func (w *Worker) perform(ctx context.Context, op step.Op) error {

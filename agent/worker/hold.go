@@ -65,7 +65,7 @@ func (w *Worker) settle(op step.Op, err error) {
 	if errors.Is(err, syscall.ENOSPC) {
 		message += "; free space there: it is tried again by itself"
 	}
-	if cause != h.cause || message != h.message {
+	if message != h.message {
 		w.log.Warn("operation failed", "token", w.token, "reason", cause, "err", err)
 	}
 	h.cause, h.message = cause, message

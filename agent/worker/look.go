@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 	w.takeKicks()
 	s := step.Seen{Standing: w.standing, Told: told}
 	wanted := step.Wanted{Order: w.order}
-	if told && (w.standing == step.Spent || w.standing == step.Closed) {
+	if told { // it is over, and nothing is looked at any more
 		return wanted, s
 	}
 	if w.standing == step.Spent {
@@ -43,14 +44,14 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 	s.Unknown, s.Strange = w.away, w.strange
 	s.Containers = w.seenContainers()
 	s.Empty = w.seeEmpty(ctx, s)
-	if w.life != nil && w.order == step.OrderRun {
+	if w.order == step.OrderRun {
 		s.Missing = w.missing()
 	}
 	s.Volumes, s.Sandbox, s.Network, s.Files = w.prepared.volumes, w.prepared.sandbox, w.prepared.network, w.prepared.files
 	s.Signalled = w.state.Signalled
-	s.GraceOver = s.Signalled && !time.Now().Before(w.stopAt)
+	s.GraceOver = !time.Now().Before(w.stopAt)
 	s.Removed, s.Detached, s.Unpinned = !w.left.containers, !w.left.link, !w.left.sandbox
-	s.Unmounted = !w.left.scratch && w.seeClean(ctx, s)
+	s.Unmounted = !w.left.scratch && w.seeClean(ctx)
 	s.Held = w.seenHeld()
 	w.seeGuard(&s)
 	return wanted, s
@@ -106,22 +107,15 @@ func (w *Worker) turnTo(token spec.Token) {
 
 // keepStop makes an order to stop outlast this agent.
 func (w *Worker) keepStop() {
-	if w.life == nil || w.standing != step.Open || w.life.Member.Goal == spec.GoalStop {
-		w.keepLife()
+	if w.life == nil {
 		return
 	}
-	w.mu.Lock()
-	life := w.lives[w.token]
-	life.Member.Goal, life.Member.StopReason = spec.GoalStop, spec.ReasonReplace
-	w.lives[w.token], w.life = life, &life
-	w.mu.Unlock()
-	w.keepLife()
-}
-
-// keepLife writes the description of an open life if it changed.
-func (w *Worker) keepLife() {
-	if w.life == nil || w.standing != step.Open {
-		return
+	if w.life.Member.Goal != spec.GoalStop {
+		w.mu.Lock()
+		life := w.lives[w.token]
+		life.Member.Goal, life.Member.StopReason = spec.GoalStop, spec.ReasonReplace
+		w.lives[w.token], w.life = life, &life
+		w.mu.Unlock()
 	}
 	if err := w.saveLife(w.life); err != nil {
 		w.log.Warn("life not kept", "token", w.token, "err", err)
@@ -141,14 +135,14 @@ func (w *Worker) takeKicks() {
 			w.log.Warn("confirmation not written", "err", err)
 		}
 	}
-	if k.repair && w.prepared.network && w.anyStarted() {
+	if k.repair {
 		w.prepared.network, w.prepared.files = false, false
 	}
 	if k.files {
 		w.tryRepaired()
-	}
-	if k.files && w.renew.IsZero() {
-		w.renew = w.wrote.Add(w.renewAfter())
+		if w.renew.IsZero() {
+			w.renew = w.wrote.Add(w.renewAfter())
+		}
 	}
 	if !w.renew.IsZero() && !time.Now().Before(w.renew) {
 		w.prepared.files, w.renew = false, time.Time{}
@@ -157,10 +151,8 @@ func (w *Worker) takeKicks() {
 	w.mu.Lock()
 	w.renewing = !w.renew.IsZero() // no longer before what is known is read
 	w.mu.Unlock()
-	for key := range w.held {
-		if k.images && key.op == step.EnsureImage {
-			delete(w.held, key)
-		}
+	if k.images {
+		maps.DeleteFunc(w.held, func(key holdKey, _ *hold) bool { return key.op == step.EnsureImage })
 	}
 	for name, h := range k.health {
 		if b, ok := w.boxes[name]; ok {
@@ -178,14 +170,7 @@ func (w *Worker) renewAfter() time.Duration {
 
 // lookAtContainers asks the runtime, when something may have changed.
 func (w *Worker) lookAtContainers(ctx context.Context) {
-	wait := w.c.Tuning.Look
-	if w.away {
-		wait = w.c.Tuning.Away
-	}
-	if !w.dirty && time.Since(w.looked) < wait {
-		return
-	}
-	if !w.dirty && w.standing != step.Open && !w.away {
+	if !w.dirty && time.Since(w.looked) < w.c.Tuning.Look {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.c.Tuning.Operation)
@@ -239,9 +224,9 @@ func (w *Worker) seenContainers() []step.Container {
 	for _, name := range names {
 		b := w.box(name)
 		out = append(out, step.Container{
-			Name: name, State: b.seen, Loaded: b.seen == step.Created && b.status.Loaded, Unborn: b.unborn, Image: b.image, Due: !now.Before(b.due),
+			Name: name, State: b.seen, Loaded: b.status.Loaded, Unborn: b.unborn, Image: b.image, Due: !now.Before(b.due),
 			Cause: b.Cause, Message: inContainer(name, b.waitMessage(now)), Unhealthy: b.unhealthy,
-			Ending: !b.deadline.IsZero(), Overdue: !b.deadline.IsZero() && !now.Before(b.deadline),
+			Ending: !b.deadline.IsZero(), Overdue: !now.Before(b.deadline),
 		})
 	}
 	return out
@@ -250,7 +235,7 @@ func (w *Worker) seenContainers() []step.Container {
 // seeEmpty looks at the host itself, where it matters; an error is no proof.
 func (w *Worker) seeEmpty(ctx context.Context, s step.Seen) bool {
 	up := slices.ContainsFunc(s.Containers, func(c step.Container) bool { return c.State == step.Running })
-	if up && w.order != step.OrderStop && w.standing == step.Open {
+	if up && w.order == step.OrderRun {
 		return false
 	}
 	empty, err := w.c.Runtime.Empty(ctx, w.id)
@@ -262,15 +247,13 @@ func (w *Worker) seeEmpty(ctx context.Context, s step.Seen) bool {
 }
 
 // seeClean looks whether scratch mounts are gone, where it matters.
-func (w *Worker) seeClean(ctx context.Context, s step.Seen) bool {
+func (w *Worker) seeClean(ctx context.Context) bool {
 	if w.standing == step.Open && w.order != step.OrderStop {
 		return true
 	}
 	clean, err := w.c.Volumes.Clean(ctx, w.id)
-	if err != nil || !clean {
-		w.left.scratch = true
-	}
-	return err == nil && clean
+	w.left.scratch = err != nil || !clean
+	return !w.left.scratch
 }
 
 // grace is the time between the stop signal and the kill.

@@ -50,6 +50,7 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 		return err
 	}
 	b.seen, b.broken = step.Created, false
+	b.Started, b.Ready = false, false // also when somebody took away one that was ready
 	b.Sources = files.Fingerprint(w.life, w.c.Node, w.c.Find)
 	return nil
 }

@@ -19,10 +19,10 @@ const blindTime = time.Minute
 
 // report tells what was seen of the life, when it differs from what was told last.
 func (w *Worker) report(op step.Op) {
-	if w.token.IsZero() || w.standing == step.Spent || w.standing == step.Closed {
+	if w.standing == step.Spent || w.standing == step.Closed { // Closed: also without any life
 		return
 	}
-	blind := w.away && !w.sighted
+	blind := !w.sighted
 	if blind && w.c.Clock()-w.turned < blindTime {
 		return // nothing was seen yet: what was last told stands
 	}
@@ -87,14 +87,14 @@ func (w *Worker) anyStarted() bool {
 	return false
 }
 
-// updateReady: a member is ready while all its containers run and are ready. While
-// the runtime is away it stays as it was, for the probes go on.
+// updateReady: a member is ready while all its containers run and are ready, until it
+// is to stop. While the runtime is away it stays as it was, for the probes go on.
 func (w *Worker) updateReady() {
-	ready := w.standing == step.Open && w.order != step.OrderStop && w.state.Phase == spec.PhaseRunning && w.allStarted()
+	ready := w.state.Phase == spec.PhaseRunning && w.allStarted()
 	if ready {
 		for i := range w.life.Template.Spec.Containers {
 			b := w.boxes[w.life.Template.Spec.Containers[i].Name]
-			ready = ready && b.Started && b.Ready
+			ready = ready && b.Ready
 		}
 	}
 	if ready == w.state.Ready {
@@ -110,16 +110,21 @@ func (w *Worker) updateReady() {
 // untilAvailable is the time until the member has been ready long enough to be
 // available; false: it is not ready, or that was reported.
 func (w *Worker) untilAvailable() (time.Duration, bool) {
-	if w.life == nil || !w.state.Ready || w.life.MinReadySeconds == 0 {
-		return 0, false
-	}
-	enough := time.Duration(w.life.MinReadySeconds) * time.Second
+	enough := w.enough()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.last == nil || w.last.ReadyFor >= enough {
+	if w.last == nil || !w.last.Ready || w.last.ReadyFor >= enough {
 		return 0, false
 	}
 	return max(0, enough-(w.c.Clock()-w.state.ReadySince)), true
+}
+
+// enough is how long the member must be ready to be available.
+func (w *Worker) enough() time.Duration {
+	if w.life == nil {
+		return 0
+	}
+	return time.Duration(w.life.MinReadySeconds) * time.Second
 }
 
 // trouble is what keeps the member from being ready: what the operation waits for,
@@ -135,7 +140,7 @@ func (w *Worker) trouble(op step.Op) (cause, message string) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if b := w.boxes[name]; b.seen == step.Running && !b.crowded.IsZero() && time.Since(b.crowded) < crowdedTime {
+		if b := w.boxes[name]; b.seen == step.Running && time.Since(b.crowded) < crowdedTime {
 			return causeProcesses, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
 				"the host together have, and was refused more; see --max-processes of the agent", name)
 		}
@@ -144,7 +149,7 @@ func (w *Worker) trouble(op step.Op) (cause, message string) {
 		return "", ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if b := w.boxes[name]; b.Cause != "" && !w.state.Ready {
+		if b := w.boxes[name]; b.Cause != "" {
 			return b.Cause, inContainer(name, b.Message)
 		}
 	}
@@ -178,7 +183,7 @@ func (w *Worker) containerReports() []spec.ContainerReport {
 		}
 		switch {
 		case b.seen == step.Running:
-			r.State, r.Ready, r.Started = "Running", b.Started && b.Ready, b.status.Started
+			r.State, r.Ready, r.Started = "Running", b.Ready, b.status.Started
 		case b.over():
 			r.State = "Exited"
 		}
@@ -196,10 +201,7 @@ func (w *Worker) emit(r spec.Report) {
 		return
 	}
 	r.Seq, r.At = w.c.Seq(), time.Now()
-	w.last = &r
-	if w.life != nil {
-		w.lastMin = w.life.MinReadySeconds
-	}
+	w.last, w.lastEnough = &r, w.enough()
 	w.c.Report(r)
 }
 
@@ -207,11 +209,8 @@ func (w *Worker) emit(r spec.Report) {
 // long enough was changed: the store may have dropped the report that told of it, for it
 // said nothing new then.
 func (w *Worker) news(r, last spec.Report) bool {
-	if w.life != nil && r.Ready && w.life.MinReadySeconds > 0 {
-		enough := time.Duration(w.life.MinReadySeconds) * time.Second
-		if r.ReadyFor >= enough && (last.ReadyFor < enough || w.lastMin != w.life.MinReadySeconds) {
-			return true
-		}
+	if enough := w.enough(); r.ReadyFor >= enough && (last.ReadyFor < enough || w.lastEnough != enough) {
+		return true
 	}
 	r.Seq, r.At, r.ReadyFor = last.Seq, last.At, last.ReadyFor
 	return !reflect.DeepEqual(r, last)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
-	"github.com/stead-project/stead/agent/step"
 )
 
 // causeConfigGone: a ConfigMap, Secret or key was deleted of which the member has the
@@ -55,12 +54,12 @@ func (w *Worker) writeMedia() error {
 // tryRepaired ends the back-off of containers that failed with other files or variables
 // than those that are known now: what was applied since may be the repair.
 func (w *Worker) tryRepaired() {
-	if w.life == nil || w.standing != step.Open || w.order == step.OrderStop {
+	if w.life == nil {
 		return
 	}
 	now := time.Now()
 	for _, b := range w.boxes {
-		if !b.over() || !b.due.After(now) || b.Sources == "" {
+		if !b.due.After(now) {
 			continue
 		}
 		if print := files.Fingerprint(w.life, w.c.Node, w.c.Find); print != "" && print != b.Sources {

@@ -97,7 +97,7 @@ func (w *Worker) forget() error {
 	var errs []error
 	for _, path := range []func() (string, string){w.livePath, w.statePath} {
 		dir, name := path()
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

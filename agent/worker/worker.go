@@ -21,16 +21,16 @@ type Worker struct {
 	wake  chan struct{}
 	group sync.WaitGroup // watchers and probes
 
-	mu       sync.Mutex // guards what others tell the worker
-	orders   step.Orders
-	lives    map[spec.Token]spec.Life // told or kept, by token
-	told     map[spec.Token]bool      // ends that were reported
-	asked    map[spec.Token]bool      // old ones, to be answered when nothing is left here
-	kicks    kicks
-	last     *spec.Report
-	lastMin  int32              // the life's MinReadySeconds at that report
-	renewing bool               // files will be written from what is known then
-	cancelOp context.CancelFunc // of an operation that a Stop may break off
+	mu         sync.Mutex // guards what others tell the worker
+	orders     step.Orders
+	lives      map[spec.Token]spec.Life // told or kept, by token
+	told       map[spec.Token]bool      // ends that were reported
+	asked      map[spec.Token]bool      // old ones, to be answered when nothing is left here
+	kicks      kicks
+	last       *spec.Report
+	lastEnough time.Duration      // enough at that report
+	renewing   bool               // files will be written from what is known then
+	cancelOp   context.CancelFunc // of an operation that a Stop may break off
 
 	// What follows belongs to the goroutine of Run.
 	token    spec.Token // the life dealt with
@@ -268,25 +268,20 @@ func (w *Worker) next() time.Time {
 		sooner(time.Now().Add(w.c.Tuning.Look))
 	}
 	now := time.Now()
-	for _, h := range w.held {
-		if h.until.After(now) {
-			sooner(h.until)
+	ahead := func(t time.Time) {
+		if t.After(now) {
+			sooner(t)
 		}
+	}
+	for _, h := range w.held {
+		ahead(h.until)
 	}
 	for _, b := range w.boxes {
-		if b.over() && b.due.After(now) {
-			sooner(b.due)
-		}
-		if b.deadline.After(now) {
-			sooner(b.deadline)
-		}
-		if b.rewatch.After(now) {
-			sooner(b.rewatch)
-		}
+		ahead(b.due)
+		ahead(b.deadline)
+		ahead(b.rewatch)
 	}
-	if w.stopAt.After(now) {
-		sooner(w.stopAt)
-	}
+	ahead(w.stopAt)
 	sooner(w.renew)
 	if w.guardWait {
 		sooner(now.Add(guardAgain))

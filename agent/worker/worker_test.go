@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,17 +30,21 @@ func tok(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
 
 // node is a host whose agent can be restarted: the host and the directories stay.
 type node struct {
-	t      *testing.T
-	host   *fakert.Host
-	dir    string
-	boot   spec.BootID
-	book   files.Book
-	prober Prober
-	guard  Guard
-	start  time.Time
-	tuning Tuning
-	starts chan struct{} // places for starts; nil: any number
-	epoch  atomic.Int64  // the newest that the node has heard of
+	t       *testing.T
+	host    *fakert.Host
+	dir     string
+	boot    spec.BootID
+	book    files.Book
+	prober  Prober
+	guard   Guard
+	start   time.Time
+	tuning  Tuning
+	starts  chan struct{} // places for starts; nil: any number
+	epoch   atomic.Int64  // the newest that the node has heard of
+	change  func(*Config) // what else is different
+	found   Found         // what the agent saw before it began
+	looks   int           // since looksAt
+	looksAt time.Time
 
 	mu      sync.Mutex
 	picture bool
@@ -81,15 +86,29 @@ func (n *node) run() {
 		Seq:  func() int64 { n.mu.Lock(); defer n.mu.Unlock(); seq++; return starts<<32 + seq },
 		Node: files.Node{Name: "n1", Gateway: "169.254.1.1"}, Boot: n.boot,
 		Root: n.dir, RunDir: filepath.Join(n.dir, "run-"+string(n.boot)),
-		Epoch:  func() int64 { return n.epoch.Load() },
+		Epoch:  func() int64 { n.looked(); return n.epoch.Load() },
 		Clock:  func() time.Duration { return time.Since(n.start) },
 		Tuning: n.tuning.Filled(), Logger: slog.New(slog.DiscardHandler),
 	}
+	if n.change != nil {
+		n.change(c)
+	}
 	n.ledger = l
-	n.w = New(c, db0, Found{})
+	n.w = New(c, db0, n.found)
 	ctx, cancel := context.WithCancel(n.t.Context())
 	n.cancel, n.done = cancel, make(chan struct{})
 	go func() { defer close(n.done); n.w.Run(ctx) }()
+}
+
+// looked is called whenever the worker looks at its life; one that does so again and again
+// would take a processor, and a test its time.
+func (n *node) looked() {
+	if n.looks++; time.Since(n.looksAt) > 10*time.Second {
+		n.looks, n.looksAt = 0, time.Now()
+	}
+	if n.looks > 1000 {
+		panic("the worker does not rest")
+	}
 }
 
 // kill ends the agent, and nothing else.
@@ -136,6 +155,12 @@ func (n *node) wantReady() spec.Report {
 	return n.wantLast("ready", func(r spec.Report) bool { return r.Ready && r.Phase == spec.PhaseRunning })
 }
 
+// wantCause wants the last report to name this trouble.
+func (n *node) wantCause(cause, message string) spec.Report {
+	n.t.Helper()
+	return n.wantLast(cause+": "+message, func(r spec.Report) bool { return r.Cause == cause && strings.Contains(r.Message, message) })
+}
+
 func (n *node) wantStopped(token spec.Token) {
 	n.t.Helper()
 	n.wantLast("stopped", func(r spec.Report) bool { return r.Phase == spec.PhaseStopped && r.Token == token })
@@ -168,8 +193,10 @@ func life(number int64, goal spec.Goal) spec.Life {
 	return l
 }
 
-func with(l spec.Life, change func(*spec.Life)) spec.Life {
-	change(&l)
+func with(l spec.Life, changes ...func(*spec.Life)) spec.Life {
+	for _, change := range changes {
+		change(&l)
+	}
 	return l
 }
 

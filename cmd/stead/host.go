@@ -167,7 +167,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	h := &host{node: logger, log: log, bounds: bounds, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
-		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes,
+		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -114,8 +114,8 @@ func readRestore(ctx context.Context, control proto.ControlClient) (st spec.Rest
 	return st, raw, err
 }
 
-// restoreText is one sentence on how it stands.
-func restoreText(st spec.RestoreState) string {
+// sayRestoreState says how it stands, and what does not happen for that.
+func sayRestoreState(out io.Writer, st spec.RestoreState) {
 	heard, excused := 0, 0
 	for _, n := range st.Nodes {
 		switch n.State {
@@ -132,18 +132,21 @@ func restoreText(st spec.RestoreState) string {
 	declared := fmt.Sprintf("declared by %s at %s, epoch %d", st.By, st.At.Format(time.DateTime), st.Epoch)
 	switch st.State {
 	case spec.RestoreHeld:
-		return fmt.Sprintf("the store went back, says %s: %s.\n         It is HELD since %s: nothing starts, stops or moves, and nothing can be changed", st.By, st.Cause, st.At.Format(time.DateTime))
+		fact(out, "restore", "the store went back, says %s: %s", st.By, st.Cause)
+		fact(out, "", "It is HELD since %s: nothing starts, stops or moves, and nothing can be changed", st.At.Format(time.DateTime))
 	case spec.RestoreCounting:
-		return fmt.Sprintf("%s; %s.\n         Nothing starts, stops or moves before all were", declared, counted)
+		fact(out, "restore", "%s; %s", declared, counted)
+		fact(out, "", "Nothing starts, stops or moves before all were")
 	case spec.RestoreComplete:
-		return fmt.Sprintf("complete (%s; %s)", declared, counted)
+		fact(out, "restore", "complete (%s; %s)", declared, counted)
+	default:
+		fact(out, "restore", "the store was never restored (epoch %d)", st.Epoch)
 	}
-	return fmt.Sprintf("the store was never restored (epoch %d)", st.Epoch)
 }
 
 // sayRestore is the whole screen.
 func sayRestore(out io.Writer, st spec.RestoreState) error {
-	fact(out, "restore", "%s", restoreText(st))
+	sayRestoreState(out, st)
 	if st.Next != "" {
 		fact(out, "next", "%s", st.Next)
 	}
@@ -171,6 +174,6 @@ func sayRestoring(out io.Writer, info *proto.InfoResponse) {
 	if json.Unmarshal(info.GetRestoreJson(), &st) != nil || st.State != spec.RestoreHeld && st.State != spec.RestoreCounting {
 		return
 	}
-	fact(out, "restore", "%s", restoreText(st))
+	sayRestoreState(out, st)
 	fact(out, "", "%s; see 'stead restore --status'", st.Next)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -46,8 +47,8 @@ func (r *rig) written(prefix string) func() int {
 	return func() int { n := <-sums; sums <- n; return n }
 }
 
-// A node that reports without end, as long as it can, has no more written than the store can
-// forget again, and others are heard meanwhile.
+// A node that reports without end, as long as it can, has no more written than it may, which
+// is what the store can forget again; others are heard meanwhile.
 func TestANodeCannotFillTheStoreWithReports(t *testing.T) {
 	r := newRig(t)
 	r.begin()
@@ -55,23 +56,23 @@ func TestANodeCannotFillTheStoreWithReports(t *testing.T) {
 	liar, honest := r.connect(n1), r.connect(n2)
 	liar.welcome()
 	honest.welcome()
+	const left = 64 << 10
 	begun, sum := time.Now(), r.written(store.KindReport+"/")
+	r.server.writes.spend("n1", allowanceBytes-left) // by what it said before
 	long := strings.Repeat("x", messageBytes-10)
 	for seq := int64(1); r.server.Refusals()[LimitRate] == 0; seq++ {
-		if seq > 100*allowanceBytes/messageBytes {
+		if seq > 100*left/messageBytes {
 			t.Fatal("it is never held up")
 		}
 		liar.report(spec.Report{ID: ident(0), Token: token(10), Seq: seq, Phase: spec.PhaseRunning, Message: fmt.Sprint(seq, long)})
-		if seq%100 == 0 {
-			liar.ping(seq) // what was sent was read
-			liar.pong()
-		}
+		liar.ping(seq) // what was sent was read
+		liar.pong()
 	}
 	honest.report(spec.Report{ID: ident(1), Token: token(11), Seq: 1, Phase: spec.PhaseRunning})
 	if got := honest.stored(); got.GetSeq() != 1 || got.GetStale() {
 		t.Errorf("another node's report: %v", got)
 	}
-	if got, most := sum(), allowanceBytes+int(time.Since(begun).Seconds()+1)*allowanceSecond+reportBytes; got > most {
+	if got, most := sum(), left+int(time.Since(begun).Seconds()+1)*allowanceSecond+reportBytes; got > most {
 		t.Errorf("%d bytes were written; want at most %d", got, most)
 	}
 }
@@ -92,6 +93,39 @@ func TestWhatANodeMayHaveWrittenGrowsWithTime(t *testing.T) {
 	} {
 		if got := c.purse.now(at.Add(c.after)); got != c.want {
 			t.Errorf("%s: %d; want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestANodeMayWriteWhileItHasSomethingLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAllowance()
+		if a.spend("n1", allowanceBytes-1); !a.may("n1") {
+			t.Error("a byte is left, and it may not write")
+		}
+		if a.spend("n1", 1); a.may("n1") {
+			t.Error("nothing is left, and it may write")
+		}
+		if !a.may("n2") {
+			t.Error("another node may not write")
+		}
+		if time.Sleep(time.Second); !a.may("n1") {
+			t.Error("a second later it may not write")
+		}
+	})
+}
+
+func TestAnIdentityThatCanBeAKeyIsAMembers(t *testing.T) {
+	for id, want := range map[spec.Identity]bool{
+		{Namespace: "default", Set: "db", Ordinal: 0}:  true,
+		{Namespace: "default", Set: "db", Ordinal: -1}: false,
+		{Namespace: "default", Set: "a/b"}:             false,
+		{Namespace: "default"}:                         false,
+		{Namespace: "../x", Set: "db"}:                 false,
+		{Set: "db"}:                                    false,
+	} {
+		if whose(id) != want {
+			t.Errorf("%+v: got %v", id, !want)
 		}
 	}
 }
@@ -201,8 +235,11 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 	for part := range 3 {
 		m := &proto.VolumeReports{}
 		for i := range maxSaid {
-			docs, err := wire.Documents([]spec.VolumeReport{{ID: ident(0), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%d-%d", part, i)),
-				State: spec.VolumeTrashed, Message: strings.Repeat("m", 10*volumeTextBytes)}})
+			report := spec.VolumeReport{ID: ident(0), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%d-%d", part, i)), State: spec.VolumeTrashed}
+			if i%100 == 0 {
+				report.Cause, report.Message = strings.Repeat("c", 10*causeBytes), strings.Repeat("m", 10*volumeTextBytes)
+			}
+			docs, err := wire.Documents([]spec.VolumeReport{report})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,12 +247,13 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 		}
 		se.hear(m)
 	}
-	bytes := 0
-	for _, r := range se.said.reports {
-		bytes += len(store.Encode(r))
+	if len(se.said.reports) != maxSaid {
+		t.Errorf("%d reports wait", len(se.said.reports))
 	}
-	if len(se.said.reports) != maxSaid || bytes > maxSaid*documentBytes {
-		t.Errorf("%d reports of %d bytes wait", len(se.said.reports), bytes)
+	for id, r := range se.said.reports {
+		if bytes := len(store.Encode(r)); bytes > documentBytes {
+			t.Errorf("that of %s has %d bytes", id, bytes)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"sync"
 	"time"
 
@@ -65,11 +64,7 @@ func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, f
 	case other != nil:
 		return b.pass(ctx, other, ask)
 	}
-	id := make([]byte, 16)
-	if _, err := rand.Read(id); err != nil {
-		return nil, status.Errorf(codes.Internal, "name the ask: %v", err)
-	}
-	ask.Id = hex.EncodeToString(id)
+	ask.Id = rand.Text()
 	answer := make(chan *Tunnel, 1)
 	b.mu.Lock()
 	b.waiting[ask.Id] = waiter{node, answer}

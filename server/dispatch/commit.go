@@ -39,7 +39,7 @@ type committer struct {
 
 	mu      sync.Mutex
 	pending map[*session]map[life]spec.Report
-	bytes   map[*session]int // that came since the last round
+	bytes   map[*session]int // that wait; what was replaced counts until the next round
 }
 
 // unit is one report on its way into the store.
@@ -129,6 +129,7 @@ func (c *committer) putBack(u unit) {
 	}
 	if _, ok := mine[u.life()]; !ok {
 		mine[u.life()] = u.report
+		c.bytes[u.se] += len(store.Encode(u.report))
 	}
 }
 
@@ -147,6 +148,9 @@ func (c *committer) round(ctx context.Context) (left []unit) {
 	c.world.Look(func(v world.View) {
 		held = v.Hold() != nil
 		for se, reports := range pending {
+			if held && se.ctx.Err() != nil {
+				continue // a hold ends with a restore, and with that its session is another
+			}
 			for l, r := range reports {
 				m, rev := v.Member(l.ID)
 				if m == nil && rev != 0 {
@@ -275,7 +279,7 @@ func (c *committer) settle(ctx context.Context, u unit) (left []unit) {
 		if err != nil {
 			return []unit{u}
 		}
-		if kv, ok := kvs[store.SessionKey(u.se.node)]; !ok || !u.se.owns(kv) {
+		if !u.se.owns(kvs[store.SessionKey(u.se.node)]) {
 			u.se.cancel(errOver)
 			return nil // the node reports all again in its next session
 		}

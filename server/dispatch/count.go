@@ -16,12 +16,12 @@ import (
 // it is open, waits for this node, too (SAFETY S8). A hello that changes neither costs no
 // write besides its own.
 func (g *guest) tellCount(t threshold, txn *store.Txn) error {
-	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(g.node))
-	if t.node == nil || err != nil || facts == nil || !slices.Equal(facts.Strays, g.facts.Strays) {
+	facts, _ := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones are written over
+	if t.node == nil || facts == nil || !slices.Equal(facts.Strays, g.facts.Strays) {
 		txn.Then = append(txn.Then, heardOf(g.node))
 	}
 	count, err := t.openCount()
-	if err != nil || count == nil {
+	if count == nil {
 		return err
 	}
 	if with := count.With(spec.FromHello, map[spec.NodeName]spec.UID{g.node: g.uid}); len(with.Nodes) > len(count.Nodes) {

@@ -47,6 +47,27 @@ func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 	}
 }
 
+// Of a node that is half known it is told, too: one that was let in by a join token and never
+// came, and one whose record is gone.
+func TestTheFirstHelloOfANodeIsToldToOthersWhateverIsKnownOfIt(t *testing.T) {
+	for name, prepare := range map[string]func(*rig){
+		"nothing":    func(*rig) {},
+		"its record": func(r *rig) { r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"}) },
+		"its facts":  func(r *rig) { r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1}) },
+		"facts that cannot be read": func(r *rig) {
+			r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+			r.put(store.FactsKey("n1"), []byte("{"))
+		},
+	} {
+		r := newStill(t)
+		prepare(r)
+		r.admit()
+		if _, told := r.get(store.HellosKey); !told {
+			t.Errorf("%s: the key hellos was not written", name)
+		}
+	}
+}
+
 func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
 	known := spec.CountNode{Name: "n1", UID: "uid1", From: spec.FromStore}
 	far := spec.CountNode{Name: "z", UID: "uidz", From: spec.FromServer}
@@ -65,9 +86,12 @@ func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.record(store.CountKey, c.count)
+			counted := r.record(store.CountKey, c.count)
 			r.joined(c.hello)
 			kv, _ := r.get(store.CountKey)
+			if same := len(c.want) == len(c.count.Nodes); same != (kv.Mod == counted) {
+				t.Errorf("it names as many nodes: %v, and was written at %d, then at %d", same, counted, kv.Mod)
+			}
 			got, err := store.Decode[spec.Count](kv)
 			if want := (spec.Count{Epoch: c.count.Epoch, Nodes: c.want, Done: c.count.Done}); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v (%v)\nwant %+v", got, err, want)
@@ -128,14 +152,18 @@ func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T
 }
 
 func TestALifeThatWasBegunBeforeTheBackupIsToldForAnAnswer(t *testing.T) {
-	for phase, told := range map[spec.Phase]int{spec.PhasePreparing: 0, spec.PhaseRunning: 1} {
+	for _, c := range []struct {
+		phase spec.Phase
+		token int64
+		told  int
+	}{{spec.PhasePreparing, 10, 0}, {spec.PhaseRunning, 10, 1}, {spec.PhaseRunning, 9, 0}} { // the last: the life before
 		r := newRig(t)
 		r.begin()
-		r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: phase})
+		r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(c.token), Phase: c.phase})
 		r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n2", UID: "uid2"}}})
 		n := r.connect(n1)
-		if got := n.lives(n.wanted()); len(got) != told {
-			t.Errorf("reported %s: got %v, want %d", phase, got, told)
+		if got := n.lives(n.wanted()); len(got) != c.told {
+			t.Errorf("reported %s of token %d: got %v, want %d", c.phase, c.token, got, c.told)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func OpenFence(ctx context.Context, s store.Store, w world.Reader, node spec.Nod
 	}
 	w.Look(func(v world.View) {
 		for _, id := range v.MembersOn(node) {
-			if m, _ := v.Member(id); m != nil && m.NodeUID == c.UID && !overIn(v, m) {
+			if m, _ := v.Member(id); m.NodeUID == c.UID && !overIn(v, m) {
 				c.Lives = append(c.Lives, spec.Fenced{ID: id, Token: m.Token})
 			}
 		}
@@ -187,7 +187,8 @@ func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 	return err
 }
 
-// leftOn tells what is on a node still. Volumes of sets that are gone count, too.
+// leftOn tells what is on a node still. Volumes of sets that are gone count, too, and so does
+// what cannot be read.
 func leftOn(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (left, err error) {
 	var on []spec.Identity
 	w.Look(func(v world.View) { on = v.MembersOn(node) })
@@ -197,11 +198,20 @@ func leftOn(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_, kvs, err := s.Snapshot(ctx, store.KindVolume+"/")
+	_, members, err := s.Snapshot(ctx, store.KindMember+"/")
+	if err != nil {
+		return nil, storeError("read members", err)
+	}
+	for _, kv := range members {
+		if _, err := store.Decode[spec.Member](kv); err != nil {
+			return status.Errorf(codes.FailedPrecondition, "the stored record %s cannot be read; it may be of a life on node %s", kv.Key, node), nil
+		}
+	}
+	_, volumes, err := s.Snapshot(ctx, store.KindVolume+"/")
 	if err != nil {
 		return nil, storeError("read volumes", err)
 	}
-	for _, kv := range kvs {
+	for _, kv := range volumes {
 		vol, err := store.Decode[spec.Volume](kv)
 		if err != nil {
 			return status.Errorf(codes.FailedPrecondition, "the stored record %s cannot be read; it may be of a volume on node %s", kv.Key, node), nil

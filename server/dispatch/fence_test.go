@@ -112,11 +112,26 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 	}{
 		"lives":                          {func(*rig) {}, "lives of 3 members"},
 		"a volume of a set that is gone": {func(r *rig) { r.endLives(); r.record(store.VolumeKey(ident(9), "data"), volume) }, "has volumes, such as data-db-9"},
-		"lives that nobody knows":        {(*rig).endLives, "lives that this store does not know"},
+		"a life, or not: its record cannot be read":   {func(r *rig) { r.endLives(); r.put(store.MemberKey(ident(9)), []byte("{")) }, "it may be of a life on node n1"},
+		"a volume, or not: its record cannot be read": {func(r *rig) { r.endLives(); r.put(store.VolumeKey(ident(9), "data"), []byte("{")) }, "it may be of a volume on node n1"},
+		"a volume, but on another node": {func(r *rig) {
+			r.endLives()
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			elsewhere := volume
+			elsewhere.Node = "n2"
+			r.record(store.VolumeKey(ident(9), "data"), elsewhere)
+		}, ""},
+		"lives that nobody knows": {(*rig).endLives, "lives that this store does not know"},
 		"a session": {func(r *rig) {
 			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
 		}, "it is on"},
 		"another name": {func(r *rig) { r.commit(store.Del(store.NodeKey("n1"))) }, "there is no node n1"},
+		"a node that said nothing since the store was restored": {func(r *rig) {
+			r.endLives()
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.put(store.EpochKey, []byte("2"))
+		}, "lives that this store does not know"},
+		"a node that never said hello": {func(r *rig) { r.endLives(); r.commit(store.Del(store.FactsKey("n1"))) }, ""},
 		"nothing": {func(r *rig) {
 			r.endLives()
 			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})

@@ -14,10 +14,10 @@ import (
 // server, boot and epoch, and the strays are those that are stored. Otherwise it fails with
 // cause.
 func (s *Server) goOn(ctx context.Context, g guest, t threshold, cause error, full bool) (*session, error) {
-	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(g.node))
+	facts, _ := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones would be written over
 	count, unread := t.openCount()
 	switch old := t.session; {
-	case !full || old == nil || old.Server != s.cfg.Name || err != nil || facts == nil:
+	case !full || old == nil || old.Server != s.cfg.Name || facts == nil:
 		return nil, cause
 	case facts.UID != g.uid || facts.Boot != g.boot || facts.Epoch != t.epoch || !slices.Equal(facts.Strays, g.facts.Strays):
 		return nil, cause

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -70,6 +73,27 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
 		}},
 		{"a person says that it is off", n1, func(r *rig) { r.record(store.FenceKey("n1"), spec.Fence{Node: "n1"}) }},
+		{"what is stored of it is of another machine", n1, func(r *rig) {
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid2", Boot: "b1", Epoch: 1})
+		}},
+		{"what is stored of it is of another boot", n1, func(r *rig) {
+			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b0", Epoch: 1})
+		}},
+		{"nothing is stored of it", n1, func(r *rig) { r.commit(store.Del(store.FactsKey("n1"))) }},
+		{"it knows more than the store", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1",
+			known: spec.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}}, func(*rig) {}},
+		{"the store is held", n1, func(r *rig) { r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s2"}) }},
+		{"nodes are counted", n1, func(r *rig) { r.record(store.CountKey, spec.Count{Epoch: 1}) }},
+		{"nobody can read whether nodes are counted", n1, func(r *rig) { r.put(store.CountKey, []byte("{")) }},
+		{"its lease ended", n1, func(r *rig) {
+			kv, _ := r.get(store.SessionKey("n1"))
+			record, err := store.Decode[spec.Session](kv)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			record.ID = 4711
+			r.record(store.SessionKey("n1"), record)
+		}},
 		{"its facts cannot be read", n1, func(r *rig) { r.put(store.FactsKey("n1"), []byte("{")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,23 +110,43 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what failed is something else", func(t *testing.T) {
-		r := newRig(t)
-		r.begin()
-		n := r.connect(n1)
-		n.welcome()
-		n.wanted()
-		r.store.Fail(func(c memstore.Call) memstore.Fault {
-			if c.Method == "Grant" {
-				return memstore.Fault{Err: store.ErrUnavailable}
+}
+
+// Which of a hello's steps fails makes no difference, and what failed in another way is told
+// as it was.
+func TestASessionGoesOnForWantOfRoomOnly(t *testing.T) {
+	for _, method := range []string{"Grant", "Commit"} {
+		for err, goesOn := range map[error]bool{store.ErrNoSpace: true, store.ErrUnavailable: false} {
+			r := newRig(t)
+			r.begin()
+			was := r.connect(n1).welcome().GetSession()
+			r.store.Fail(func(c memstore.Call) memstore.Fault {
+				if c.Method == method {
+					return memstore.Fault{Err: err}
+				}
+				return memstore.Fault{}
+			})
+			again := r.connect(n1)
+			if goesOn {
+				if now := again.welcome().GetSession(); now != was {
+					t.Errorf("%s has no room: session %d; want it to go on with %d", method, now, was)
+				}
+			} else if got := again.ended(); status.Code(got) != codes.Unavailable || !strings.Contains(got.Error(), err.Error()) {
+				t.Errorf("%s fails: got %v; want %v", method, got, err)
 			}
-			return memstore.Fault{}
-		})
-		again := r.connect(n1)
-		if err := again.ended(); err == nil || !strings.Contains(err.Error(), "unavailable") {
-			t.Errorf("got %v", err)
 		}
-	})
+	}
+}
+
+// The first list has to be of a revision after the hello (SAFETY S1).
+func TestNoSessionGoesOnThatTheWorldDoesNotShow(t *testing.T) {
+	r := newStill(t)
+	r.admit()
+	r.full()
+	r.server.cfg.World = deaf{r.world}
+	if _, _, err := r.server.join(t.Context(), helloOf()); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "it lags") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // change rewrites n1's session under the lease that it has.

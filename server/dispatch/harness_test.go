@@ -57,7 +57,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newRig(t *testing.T) *rig {
+// newStill is a rig whose server does not run: what it does a test does by hand.
+func newStill(t *testing.T) *rig {
 	t.Helper()
 	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
@@ -75,13 +76,24 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.world.Run(t.Context()) })
+	t.Cleanup(wg.Wait)
+	if err := r.world.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := newStill(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	g := grpc.NewServer()
 	proto.RegisterNodesServer(g, r.server)
 	lis := bufconn.Listen(1 << 20)
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = r.world.Run(t.Context()) })
 	wg.Go(func() { _ = g.Serve(lis) })
 	wg.Go(func() { defer close(r.done); _ = r.server.Run(ctx) })
 	conn, err := grpc.NewClient("passthrough:///rig", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -97,9 +109,6 @@ func newRig(t *testing.T) *rig {
 		g.Stop()
 		wg.Wait()
 	})
-	if err := r.world.Wait(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
 	return r
 }
 
@@ -212,6 +221,17 @@ type hello struct {
 
 var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
 
+// message is the hello on the wire.
+func (h hello) message() *proto.Hello {
+	facts, _ := json.Marshal(spec.NodeFacts{CPUMillis: 2000})
+	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
+		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}}
+	for _, l := range h.holds {
+		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
+	}
+	return hm
+}
+
 func (r *rig) connect(h hello) *node {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -221,13 +241,7 @@ func (r *rig) connect(h hello) *node {
 	}
 	n := &node{r: r, stream: stream, cancel: cancel, msgs: make(chan *proto.ToNode, 100), end: make(chan error, 1)}
 	r.t.Cleanup(cancel)
-	facts, _ := json.Marshal(spec.NodeFacts{CPUMillis: 2000})
-	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
-		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}}
-	for _, l := range h.holds {
-		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
-	}
-	n.send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: hm}})
+	n.send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: h.message()}})
 	go func() { // ends with the stream, which the test's end cancels
 		for {
 			m, err := stream.Recv()

@@ -84,7 +84,7 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 		return t, status.Error(codes.Unavailable, "the store has no cluster yet")
 	}
 	t.hold = store.HoldIn(t.keys)
-	if chain, err := decodeIf[spec.Chain](t.keys, store.ContinuityKey); err == nil && chain != nil {
+	if chain, _ := decodeIf[spec.Chain](t.keys, store.ContinuityKey); chain != nil { // an unreadable one has no links
 		t.chain = *chain
 	}
 	if kv, ok := t.keys[store.NodeKey(node)]; ok {
@@ -124,7 +124,7 @@ func admit(g guest, t threshold) error {
 // alias is the other name under which uid has joined; "": none.
 func alias(v world.View, g guest) spec.NodeName {
 	for _, n := range v.Nodes() {
-		if n.Node != nil && n.Node.UID == g.uid && n.Node.Name != g.node {
+		if n.Node.UID == g.uid && n.Node.Name != g.node {
 			return n.Node.Name
 		}
 	}

@@ -108,14 +108,14 @@ func (o *outbox) addAsk(a *proto.Ask) bool {
 // take empties the outbox. The pong goes first: a deadline may hang on it; but none before
 // the session's first list, for a guarded life that was ordered
 // before, and is over since, could begin on the strength of it (SAFETY S1, S5). A node that
-// was not told all up to the pong's read waits for that a moment; again is when to
-// take again then (0: no need).
+// was not told all up to the pong's read waits for that a moment, unless the store is held,
+// when nothing is told; again is when to take again then (0: no need).
 func (o *outbox) take(told store.Rev) (out []*proto.ToNode, again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.pong.id != 0 && o.listed {
 		current := told >= o.pong.read
-		if again = pongTime - time.Since(o.pong.since); current || again <= 0 {
+		if again = pongTime - time.Since(o.pong.since); current || o.pong.held || again <= 0 {
 			out = append(out, &proto.ToNode{Kind: &proto.ToNode_Pong{Pong: o.pong.message(current)}})
 			o.pong, again = pong{}, 0
 		}

@@ -88,8 +88,5 @@ func (o *owner) refuse(r spec.VolumeReport) string {
 
 // cut is text of at most n bytes, whole characters only.
 func cut(text string, n int) string {
-	if len(text) > n {
-		text = text[:n]
-	}
-	return strings.ToValidUTF8(text, "")
+	return strings.ToValidUTF8(text[:min(len(text), n)], "")
 }

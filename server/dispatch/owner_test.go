@@ -42,6 +42,8 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 		{"the node of the trash, whose number stays", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Turn = 5 }),
 			with(said, func(r *spec.VolumeReport) { r.Turn = 5 }), ""},
 		{"the node of the trash, which erased it", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeErased }), nil, ""},
+		{"... or cannot get it out", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }),
+			with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }), ""},
 		{"what the store never knew is only the node's word", nil, nil, true, n2, lie,
 			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
 		{"... and stays that", nil, with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), true, n2, lie,
@@ -88,6 +90,49 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 			if got := r.server.Refusals()[LimitOwner]; (got > 0) != (c.told != "") {
 				t.Errorf("%d refusals were counted", got)
 			}
+		})
+	}
+}
+
+// What only a node speaks of is noted for a member that the store knows, within its bounds.
+func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
+	report := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", State: spec.VolumeTrashed}
+	long := func(bytes int) spec.VolumeReport {
+		r := report
+		r.Node = "n1"
+		r.Class = strings.Repeat("c", bytes-len(store.Encode(r)))
+		return r
+	}
+	for _, c := range []struct {
+		name             string
+		identity, member bool
+		unproven         int // so many are noted already
+		report           spec.VolumeReport
+		want             verdict
+	}{
+		{"of a member that nobody knows", false, false, 0, report, stale},
+		{"of one that has an identity", true, false, 0, report, keep},
+		{"of one whose identity is lost, and that lives", false, true, 0, report, keep},
+		{"the last that is noted", true, false, maxUnproven - 1, report, keep},
+		{"one more", true, false, maxUnproven, report, stale},
+		{"one as long as may be", true, false, 0, long(documentBytes), keep},
+		{"one that is longer", true, false, 0, long(documentBytes + 1), stale},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			if c.identity {
+				r.known(1)
+			}
+			if c.member {
+				r.record(store.MemberKey(ident(1)), testMember(1, 20, "n1", "uid1"))
+			}
+			r.world.Look(func(v world.View) {
+				o := newOwner(v, "n1")
+				o.unproven = c.unproven
+				if got, verdict, why := o.judge(c.report); verdict != c.want || got.Unproven != (c.want == keep) {
+					t.Errorf("got %v, %q, %+v", verdict, why, got)
+				}
+			})
 		})
 	}
 }

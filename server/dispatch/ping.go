@@ -87,7 +87,7 @@ func (p *pinger) round(ctx context.Context, pings map[*session]int64) {
 		pong := pong{read: rev, known: p.known()}
 		_, pong.held = kvs[store.HoldKey]
 		for i, se := range part {
-			if kv, ok := kvs[keys[i]]; ok && se.owns(kv) {
+			if se.owns(kvs[keys[i]]) {
 				pong.id = pings[se]
 				se.out.addPong(pong)
 			} else {
@@ -123,7 +123,7 @@ func (p *pinger) renew(ctx context.Context, pings map[*session]int64) []*session
 	return renewed
 }
 
-// owns tells whether kv, read linearizably, is still this session's own key.
+// owns tells whether kv, read linearizably, is still this session's own key; zero: it is gone.
 func (se *session) owns(kv store.KV) bool {
 	record, err := store.Decode[spec.Session](kv)
 	return err == nil && kv.Mod == se.rev && record.ID == se.id && record.UID == se.uid && record.Boot == se.boot

@@ -129,3 +129,31 @@ func TestNoPongComesBeforeTheFirstList(t *testing.T) {
 		t.Fatalf("when all was told: %v", out)
 	}
 }
+
+// The revision alone would not do: a store that went back has another write at the same one.
+func TestASessionOwnsItsKeyAsItWroteItOnly(t *testing.T) {
+	se := &session{seat: seat{"n1", "uid1"}, boot: "b1", id: 7, rev: 5}
+	record := spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 7, Server: "s1"}
+	with := func(change func(*spec.Session)) store.KV {
+		other := record
+		change(&other)
+		return store.KV{Value: store.Encode(other), Mod: 5}
+	}
+	for name, c := range map[string]struct {
+		kv   store.KV
+		owns bool
+	}{
+		"as it wrote it":        {with(func(*spec.Session) {}), true},
+		"written again":         {store.KV{Value: store.Encode(record), Mod: 6}, false},
+		"another session":       {with(func(s *spec.Session) { s.ID = 8 }), false},
+		"another machine's":     {with(func(s *spec.Session) { s.UID = "uid2" }), false},
+		"another boot's":        {with(func(s *spec.Session) { s.Boot = "b2" }), false},
+		"it cannot be read":     {store.KV{Value: []byte("{"), Mod: 5}, false},
+		"a part cannot be read": {store.KV{Value: []byte(`{"node":"n1","uid":"uid1","boot":"b1","id":7,"server":1}`), Mod: 5}, false},
+		"there is no key":       {store.KV{}, false},
+	} {
+		if got := se.owns(c.kv); got != c.owns {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}

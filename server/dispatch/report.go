@@ -43,7 +43,7 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 		return r, keep
 	}
 	anew := last.Session != r.Session
-	if last.Phase.Over() || !r.Phase.Over() && (r.Seq < last.Seq || r.Seq == last.Seq && !anew) {
+	if last.Phase.Over() || !r.Phase.Over() && r.Seq < last.Seq {
 		return r, known // the end of a life is true whenever it was said
 	}
 	if r.Phase.Rank() < last.Phase.Rank() {
@@ -65,5 +65,5 @@ type gist struct {
 }
 
 func gistOf(r spec.Report, minReady time.Duration) gist {
-	return gist{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.Ready && r.ReadyFor >= minReady, r.Cause, r.Message}
+	return gist{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message}
 }

@@ -34,6 +34,7 @@ func TestJudge(t *testing.T) {
 		{"of a newer token it is stale", with(func(r *spec.Report) { r.Token = token(11) }), &member, nil, 0, stale, nil},
 		{"the end of an older token is stale", with(func(r *spec.Report) { r.Token = token(9); r.Phase = spec.PhaseStopped }), &member, nil, 0, stale, nil},
 		{"of a member elsewhere it is stale", base, ptr(testMember(0, 10, "n2", "uid2")), nil, 0, stale, nil},
+		{"of a member of another node it is stale, whichever machine that is", base, ptr(testMember(0, 10, "n2", "uid1")), nil, 0, stale, nil},
 		{"of the machine that had the name before it is stale", base, ptr(testMember(0, 10, "n1", "uid0")), nil, 0, stale, nil},
 		{"an older report says nothing new", with(func(r *spec.Report) { r.Seq = 4; r.Ready = false }), &member, &base, 0, known, nil},
 		{"the same report says nothing new", base, &member, &base, 0, known, nil},
@@ -49,6 +50,8 @@ func TestJudge(t *testing.T) {
 			ptr(with(func(r *spec.Report) { r.Ready = false })), 0, keep, func(r spec.Report) bool { return r.ReadyOnce }},
 		{"that it was ready in this life is never forgotten", with(func(r *spec.Report) { r.Seq = 6; r.Ready = false }), &member, &base, 0, keep,
 			func(r spec.Report) bool { return r.ReadyOnce }},
+		{"nor when it was ready longer ago", with(func(r *spec.Report) { r.Seq = 6; r.Ready = false; r.Cause = "X" }), &member,
+			ptr(with(func(r *spec.Report) { r.Ready, r.ReadyOnce = false, true })), 0, keep, func(r spec.Report) bool { return r.ReadyOnce }},
 		{"a cause is news", with(func(r *spec.Report) { r.Seq = 6; r.Cause = "CrashLoop" }), &member, &base, 0, keep, nil},
 		{"a restart is news", with(func(r *spec.Report) { r.Seq = 6; r.Containers = []spec.ContainerReport{{Name: "main", Restarts: 1}} }), &member, &base, 0, keep, nil},
 		{"the phase never goes back", with(func(r *spec.Report) { r.Seq = 6; r.Phase = spec.PhaseStarting; r.Ready = false }), &member, &base, 0, keep,
@@ -268,6 +271,8 @@ func TestReportsWaitWhileTheStoreIsAwayAndAreBatched(t *testing.T) {
 	for i := 1; i < 100; i++ {
 		n.report(spec.Report{ID: ident(i), Token: token(int64(100 + i)), Seq: 1, Phase: spec.PhaseRunning, Ready: true})
 	}
+	n.ping(1) // all that was sent before it waits
+	n.pong()
 	before, _, err := r.store.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)

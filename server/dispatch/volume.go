@@ -49,7 +49,7 @@ func orders(v world.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder
 func (t *told) nextOrders(v world.View, at seat) (out []spec.VolumeOrder) {
 	now := orders(v, at.node)
 	for _, id := range slices.Sorted(maps.Keys(now)) {
-		if old, known := t.orders[id]; !known || old != now[id] {
+		if t.orders[id] != now[id] {
 			out = append(out, now[id])
 		}
 	}

@@ -58,7 +58,7 @@ func missing(w plan.World) int {
 // free lists up to n addresses in the order of preference.
 func (p *pool) free(v world.View, n int, now time.Time) []netip.Addr {
 	p.settle(v)
-	if n <= 0 || strangersHold(v) {
+	if n == 0 || strangersHold(v) {
 		return nil
 	}
 	used := v.Addresses()
@@ -96,7 +96,7 @@ func (p *pool) settle(v world.View) {
 
 // rested lists up to n addresses whose quarantine is over, oldest freed first.
 func (p *pool) rested(used map[string]*spec.AddressRecord, hosts map[netip.Addr]bool, n int, now time.Time) []netip.Addr {
-	if n <= 0 {
+	if n == 0 {
 		return nil
 	}
 	p.notice(used, now)

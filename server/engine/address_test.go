@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -57,7 +58,12 @@ func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
 	if got := free(1); got != "[10.88.0.3]" {
 		t.Errorf("got %s; want the next after the one just given", got)
 	}
-	delete(p.given, netip.MustParseAddr("10.88.0.1"))
+	var now store.Rev
+	look(func(v world.View) { now = v.Rev() })
+	p.given[netip.MustParseAddr("10.88.0.1")] = now
+	if got := free(1); got != "[10.88.0.1]" {
+		t.Errorf("got %s; want what the cache shows, which has the commit by now", got)
+	}
 	write(used("10.88.0.1"), used("10.88.0.3"))
 	if got := free(1); got != "[10.88.0.6]" {
 		t.Errorf("got %s; want 10.88.0.6", got)
@@ -95,15 +101,56 @@ func TestAFreedAddressRestsOnTheLeadersOwnClock(t *testing.T) {
 	})
 }
 
-func TestNewRefusesARangeWithoutAddresses(t *testing.T) {
-	s := memstore.New()
-	for _, cidr := range []string{"10.88.0.0/31", "10.88.0.1/32", "fd00::/64"} {
-		if _, err := New(Config{Store: s, World: world.New(s, nil), CIDR: netip.MustParsePrefix(cidr)}); err == nil {
-			t.Errorf("%s is taken", cidr)
+func TestARestedAddressIsGivenOnlyWhereItMayBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ops []store.Op
+		for i, a := range []string{"10.88.0.1", "10.88.0.2", "10.88.0.3", "10.88.0.4", "10.88.1.1"} {
+			ops = append(ops, freed(a, time.Now().Add(time.Duration(i)*time.Second)))
 		}
+		look, _ := addresses(t, append(ops, used("10.88.0.5"), used("10.88.0.6"),
+			store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
+			store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.2"})))...)
+		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/29"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.1/32")}, Quarantine: time.Minute})
+		p.given[netip.MustParseAddr("10.88.0.3")] = 1 << 40
+		free := func(n int) (s string) {
+			look(func(v world.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
+			return s
+		}
+		free(9)
+		time.Sleep(time.Minute)
+		if got := free(9); got != "[10.88.0.4]" {
+			t.Errorf("got %s; want 10.88.0.4: the others are excluded, a host's, just given, out of the range", got)
+		}
+		delete(p.given, netip.MustParseAddr("10.88.0.3"))
+		if got := free(1); got != "[10.88.0.3]" {
+			t.Errorf("got %s; want one, that was freed longest ago", got)
+		}
+	})
+}
+
+func TestAsManyAddressesAreAskedForAsMembersHaveNone(t *testing.T) {
+	slot := func(ordinal int, address netip.Addr) plan.Slot {
+		return plan.Slot{ID: member(ordinal), Identity: &spec.IdentityRecord{Address: address}}
 	}
-	if _, err := New(Config{Store: s, World: world.New(s, nil)}); err == nil {
-		t.Error("no range is taken")
+	for _, c := range []struct {
+		name   string
+		policy spec.ManagementPolicy
+		slots  []plan.Slot
+		want   int
+	}{
+		{"all at once", spec.Parallel, nil, 3},
+		{"one at a time", spec.OrderedReady, nil, 1},
+		{"one has its own", spec.Parallel, []plan.Slot{slot(0, ip)}, 2},
+		{"one has none any more", spec.Parallel, []plan.Slot{slot(0, netip.Addr{})}, 3},
+		{"one never had a life", spec.Parallel, []plan.Slot{{ID: member(0)}}, 3},
+		{"one that is not wanted has its own", spec.Parallel, []plan.Slot{slot(7, ip)}, 3},
+		{"all have their own", spec.OrderedReady, []plan.Slot{slot(0, ip), slot(1, ip), slot(2, ip)}, 0},
+	} {
+		three := int32(3)
+		set := spec.Set{Ref: db, Spec: spec.SetSpec{Replicas: &three, PodManagementPolicy: c.policy}}
+		if got := missing(plan.World{Set: &set, Slots: c.slots}); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
 	}
 }
 
@@ -124,6 +171,10 @@ func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
 	write(store.Put(store.IdentityKey(stray.ID), store.Encode(spec.IdentityRecord{ID: stray.ID, Address: netip.MustParseAddr("10.88.0.9")})), used("10.88.0.9"))
 	if free() != 1 {
 		t.Error("no address was given although the stray's own is known")
+	}
+	write(store.Put(store.IdentityKey(stray.ID), store.Encode(spec.IdentityRecord{ID: stray.ID})))
+	if free() != 0 {
+		t.Error("an address was given although the stray's own was freed, and it may use it still")
 	}
 	write(store.Del(store.IdentityKey(stray.ID)), facts())
 	if free() != 1 {

@@ -22,15 +22,16 @@ const (
 // begun makes the term's first link, before anything else is written in it: from then on
 // two stores in which somebody led differ. False: the term is over.
 func (l *leader) begun(ctx context.Context) bool {
-	pause := firstPause
+	pause, told := firstPause, false
 	for ctx.Err() == nil {
 		rev, err := l.link(ctx)
 		if err == nil {
 			l.linked = rev
 			return true
 		}
-		if pause == lastPause/2 && !errors.Is(err, store.ErrConflict) {
+		if pause == lastPause && !told && !errors.Is(err, store.ErrConflict) {
 			l.log.Warn("chain of the store not continued, trying again", "err", err)
+			told = true
 		}
 		sleep(ctx, pause)
 		pause = min(2*pause, lastPause)

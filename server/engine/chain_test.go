@@ -1,14 +1,18 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -30,6 +34,27 @@ func (c *cluster) links() ([]spec.Link, store.Rev) {
 		c.t.Fatal(err)
 	}
 	return chain.Links, kv.Mod
+}
+
+// leads begins a term that the test works by hand, with the cluster's cache; what it logs
+// is returned, too.
+func (c *cluster) leads(s store.Store) (*leader, *bytes.Buffer) {
+	c.t.Helper()
+	rev := c.commit(store.Put(store.LeaderKey, []byte("a")))
+	var log bytes.Buffer
+	e, err := New(Config{
+		Store: s, World: c.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err == nil {
+		err = c.cache.Wait(c.t.Context(), rev)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	l := e.leader(store.Leadership{Value: "a", Created: rev})
+	l.begin()
+	return l, &log
 }
 
 func TestATermBeginsWithALinkBeforeAnythingElse(t *testing.T) {
@@ -108,12 +133,7 @@ func TestADeposedLeaderAddsNoLink(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(c *cluster) {
-				rev := c.commit(store.Put(store.LeaderKey, []byte("a")))
-				e, err := New(Config{Store: &meanwhile{c.store, func() { between(c) }}, World: c.cache, CIDR: netip.MustParsePrefix("10.88.0.0/24")})
-				if err != nil {
-					t.Fatal(err)
-				}
-				l := e.leader(store.Leadership{Value: "a", Created: rev})
+				l, _ := c.leads(&meanwhile{c.store, func() { between(c) }})
 				if _, err := l.link(c.t.Context()); !errors.Is(err, store.ErrConflict) {
 					c.t.Errorf("got %v, want a conflict", err)
 				}
@@ -125,14 +145,51 @@ func TestADeposedLeaderAddsNoLink(t *testing.T) {
 func TestAHeldStoreGetsNoLink(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "why"})))
-		_, stop := c.engine("a", c.store)
+		e, stop := c.engine("a", c.store)
 		defer stop()
 		c.set(1)
 		time.Sleep(time.Minute)
 		if links, _ := c.links(); len(links) > 0 {
 			t.Errorf("the chain is %+v", links)
 		}
+		if n := e.Stats().Blocked[plan.BlockedHeld]; n != 1 {
+			t.Errorf("%d members are said to be held; want one: the term goes on without a link", n)
+		}
 	})
+}
+
+func TestATermWaitsForItsFirstLink(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fault  error
+		method string
+		last   time.Duration // of the fault
+		told   int
+	}{
+		{"what is over soon is not told", store.ErrUnavailable, "Get", 3 * time.Second, 0},
+		{"the store cannot be read", store.ErrUnavailable, "Get", time.Minute, 1},
+		{"the store cannot be written", store.ErrUnavailable, "Commit", time.Minute, 1},
+		{"somebody writes always", store.ErrConflict, "Commit", time.Minute, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inCluster(t, func(k *cluster) {
+				l, log := k.leads(k.store)
+				began := time.Now()
+				k.mem.Fail(func(call memstore.Call) (f memstore.Fault) {
+					if call.Method == c.method && time.Since(began) < c.last {
+						f.Err = c.fault
+					}
+					return f
+				})
+				if !l.begun(k.t.Context()) || time.Since(began) < c.last || l.linked == 0 {
+					t.Errorf("the term began after %s with the link %d", time.Since(began), l.linked)
+				}
+				if got := strings.Count(log.String(), "level=WARN"); got != c.told {
+					t.Errorf("it was told %d times, want %d:\n%s", got, c.told, log)
+				}
+			})
+		})
+	}
 }
 
 func TestAChainThatCannotBeReadIsBegunAboveAllItHad(t *testing.T) {

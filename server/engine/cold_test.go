@@ -73,3 +73,25 @@ func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 		})
 	}
 }
+
+func TestASessionIsBelievedAfterAColdStartOnlyWhenItBeganSince(t *testing.T) {
+	session := store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x"}))
+	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})), session)
+	var c cold
+	now := time.Now()
+	awaited := func() (n int) {
+		look(func(v world.View) {
+			nodes, _ := c.awaited(v, now, time.Minute)
+			n = len(nodes)
+		})
+		return n
+	}
+	look(func(v world.View) { c.begin(v, now) })
+	if awaited() != 1 {
+		t.Error("a session that was the store's last write before the start is believed")
+	}
+	write(session)
+	if awaited() != 0 {
+		t.Error("a session of since is not believed")
+	}
+}

@@ -1,14 +1,18 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
 )
 
 // restored is what a restore writes: epoch 7, and a count of these nodes.
@@ -69,6 +73,43 @@ func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 	})
 }
 
+// wordy lets a server tell which nodes it remembers after the leader has found the count
+// complete, and before it records that.
+type wordy struct {
+	store.Store
+	c    *cluster
+	once sync.Once
+}
+
+func (s *wordy) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
+	if slices.ContainsFunc(t.Then, func(op store.Op) bool { return op.Key == store.CountKey }) {
+		s.once.Do(func() {
+			known := spec.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}}
+			s.c.commit(store.Put(store.KnownKey("b"), store.Encode(known)), store.Put(store.HellosKey, []byte("b")))
+		})
+	}
+	return s.Store.Commit(ctx, t)
+}
+
+func TestACountIsNotEndedOverAServersWord(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.restored()
+		c.commit(hears("n1")...)
+		c.set(1)
+		_, stop := c.engine("a", &wordy{Store: c.store, c: c})
+		defer stop()
+		c.until("a server told of node late", func(v world.View) bool { return len(v.Memories()) == 1 })
+		c.until("db-0 waits for the count", waits(plan.BlockedRestored))
+		c.cache.Look(func(v world.View) {
+			if count, _ := v.Count(); count.Done {
+				t.Error("the count was ended before node late was heard")
+			}
+		})
+		c.commit(hears("late")...)
+		c.until("then it begins", ready(1))
+	})
+}
+
 // The stray is stored after the leader has looked and before its decision is (V4).
 func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
 	inCluster(t, func(c *cluster) {
@@ -102,4 +143,47 @@ func TestAHeldStoreBeginsNothing(t *testing.T) {
 		c.commit(store.Del(store.HoldKey))
 		c.until("and begins when the hold is gone", ready(1))
 	})
+}
+
+// The end of a count that could not be written is tried again though nothing changes.
+func TestTheEndOfACountIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		fault       error
+		done, again bool
+	}{
+		{"it is written", nil, true, false},
+		{"the store fails", store.ErrUnavailable, false, true},
+		{"somebody wrote before", store.ErrConflict, false, false}, // which wakes the leader
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inCluster(t, func(k *cluster) {
+				k.restored()
+				k.commit(hears("n1")...)
+				l, log := k.leads(k.store)
+				k.mem.Fail(func(call memstore.Call) (f memstore.Fault) {
+					if call.Method == "Commit" {
+						f.Err = c.fault
+					}
+					return f
+				})
+				l.endCount(k.t.Context())
+				k.mem.Fail(nil)
+				_, kvs, err := k.store.Get(t.Context(), store.CountKey)
+				if err != nil {
+					t.Fatal(err)
+				}
+				count, err := store.Decode[spec.Count](kvs[store.CountKey])
+				if err != nil || count.Done != c.done {
+					t.Errorf("the count is done: %v, %v; want %v", count.Done, err, c.done)
+				}
+				if said := strings.Contains(log.String(), "restore complete"); said != c.done {
+					t.Errorf("it is said to be complete: %v, want %v", said, c.done)
+				}
+				if _, again := l.nextWake(); again != c.again {
+					t.Errorf("it is tried again: %v, want %v", again, c.again)
+				}
+			})
+		})
+	}
 }

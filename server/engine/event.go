@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,7 +128,7 @@ func (r *repeats) look(list []note, old map[string]*spec.Event) {
 		}
 	}
 	for name, count := range r.due {
-		if e := old[name]; e == nil || e.Count >= count || !now[name] {
+		if e := old[name]; e == nil || e.Count >= count {
 			delete(r.due, name)
 		}
 	}
@@ -160,9 +161,7 @@ func (l *ledger) write(u *unit, list []note) {
 		l.told++
 		u.Then = append(u.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
 		if l.room--; l.room < 0 {
-			if oldest := l.oldest(); oldest != "" {
-				u.remove(store.EventKey(l.ref, oldest))
-			}
+			u.remove(store.EventKey(l.ref, l.oldest()))
 		}
 	}
 }
@@ -182,21 +181,16 @@ func (l *ledger) raise(u *unit, list []note, due map[string]int) {
 	}
 }
 
-// oldest takes the name of the oldest event off the list.
+// oldest takes the name of the oldest event off the list. There is one: where room is
+// scarce there are many more than a step tells.
 func (l *ledger) oldest() string {
 	if l.names == nil {
 		for name := range l.old {
 			l.names = append(l.names, name)
 		}
 		slices.SortFunc(l.names, func(a, b string) int {
-			if d := l.old[a].At.Compare(l.old[b].At); d != 0 {
-				return d
-			}
-			return strings.Compare(a, b)
+			return cmp.Or(l.old[a].At.Compare(l.old[b].At), strings.Compare(a, b))
 		})
-	}
-	if len(l.names) == 0 {
-		return ""
 	}
 	name := l.names[0]
 	l.names = l.names[1:]

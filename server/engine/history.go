@@ -85,7 +85,7 @@ func (u *unit) leavers(v world.View, w plan.World, changes []spec.Change) {
 func resume(h world.History, w plan.World) (told spec.Told, open *spec.HistoryPage, next int64) {
 	b := h.Base
 	switch {
-	case b == nil && h.BaseRev == 0 && len(h.PageRevs) == 0:
+	case h.BaseRev == 0 && len(h.PageRevs) == 0:
 		return plan.Quiet(w), nil, 1
 	case b == nil:
 		return plan.Quiet(w), nil, max(w.Rev, lastNumber(h)+1)
@@ -155,8 +155,8 @@ func outOfWindow(h world.History, page spec.HistoryPage) (old []int64) {
 // closeHistory ends the history of a set that is removed: only its last number stays.
 func (u *unit) closeHistory(v world.View, ref spec.SetRef) {
 	h := v.History(ref)
-	if h.BaseRev == 0 && len(h.PageRevs) == 0 {
-		return
+	if len(h.PageRevs) == 0 {
+		return // an earlier set's is closed already
 	}
 	_, _, next := resume(h, v.World(ref))
 	last := spec.HistoryBase{Ref: ref, Open: freshPage(h), Next: next}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -46,24 +48,58 @@ func TestInitSurvivesAnAnswerThatIsLost(t *testing.T) {
 	}
 }
 
+func TestInitTakesTheIdentityThatAnotherServerGave(t *testing.T) {
+	s := memstore.New()
+	var other string
+	s.Fail(func(c memstore.Call) memstore.Fault {
+		if c.Method == "Commit" && other == "" {
+			other = "on its way"
+			id, _, err := Init(t.Context(), s)
+			if other = id; err != nil {
+				t.Error(err)
+			}
+		}
+		return memstore.Fault{}
+	})
+	if id, _, err := Init(t.Context(), s); err != nil || id != other {
+		t.Errorf("got %q, %v; want %q", id, err, other)
+	}
+}
+
 func TestInitRefusesADamagedStore(t *testing.T) {
-	for name, op := range map[string]store.Op{
-		"no epoch":   store.Put(store.ClusterKey, []byte("c")),
-		"no cluster": store.Put(store.EpochKey, []byte("1")),
+	cluster := store.Put(store.ClusterKey, []byte("c"))
+	epoch := func(text string) store.Op { return store.Put(store.EpochKey, []byte(text)) }
+	for name, c := range map[string]struct {
+		ops  []store.Op
+		want string
+	}{
+		"no epoch":           {[]store.Op{cluster}, "restore it from a backup"},
+		"no cluster":         {[]store.Op{epoch("1")}, "restore it from a backup"},
+		"no number":          {[]store.Op{cluster, epoch("x")}, `"x" is none`},
+		"none has it yet":    {[]store.Op{cluster, epoch("0")}, `"0" is none`},
+		"more than a number": {[]store.Op{cluster, epoch("99999999999999999999")}, `"99999999999999999999" is none`},
 	} {
 		s := memstore.New()
-		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
+		if _, err := s.Commit(t.Context(), store.Txn{Then: c.ops}); err != nil {
 			t.Fatal(err)
 		}
-		if id, _, err := Init(t.Context(), s); err == nil {
-			t.Errorf("%s: got cluster %q; want it refused", name, id)
+		if id, _, err := Init(t.Context(), s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got cluster %q, %v; want %s", name, id, err, c.want)
 		}
 	}
-	s := memstore.New()
-	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.ClusterKey, []byte("c")), store.Put(store.EpochKey, []byte("x"))}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := Init(t.Context(), s); err == nil {
-		t.Error("an epoch that is none is taken")
+}
+
+func TestInitTellsThatTheStoreIsAway(t *testing.T) {
+	for _, method := range []string{"Get", "Commit"} {
+		s := memstore.New()
+		s.Fail(func(c memstore.Call) (f memstore.Fault) {
+			if c.Method == method {
+				f.Err = store.ErrUnavailable
+			}
+			return f
+		})
+		if id, _, err := Init(t.Context(), s); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%s: got cluster %q, %v", method, id, err)
+		}
 	}
 }

@@ -196,7 +196,8 @@ func (l *leader) forget(ref spec.SetRef) {
 
 // renewEvents has a lease for the events of this hour; without one none are written.
 func (l *leader) renewEvents(ctx context.Context) {
-	if l.lease.id != 0 && time.Since(l.lease.granted) < eventRenewal {
+	now := l.cfg.Now()
+	if now.Sub(l.lease.granted) < eventRenewal {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -205,5 +206,5 @@ func (l *leader) renewEvents(ctx context.Context) {
 	if err != nil {
 		return // the transactions tell the same; events alone are not worth a word
 	}
-	l.lease = eventLease{id, time.Now()}
+	l.lease = eventLease{id, now}
 }

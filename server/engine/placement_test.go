@@ -133,3 +133,32 @@ func TestAHostPortIsPromisedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestASetThatAsksForNothingWaitsForNobody: what else runs on a node is of no matter to it.
+func TestASetThatAsksForNothingWaitsForNobody(t *testing.T) {
+	asks := func(what string) spec.MemberSpec {
+		return spec.MemberSpec{Containers: []spec.Container{{Resources: spec.ResourceRequirements{Requests: map[string]spec.Quantity{what: {Milli: 1000}}}}}}
+	}
+	for name, c := range map[string]struct {
+		member spec.MemberSpec
+		nodes  []plan.Node
+		want   bool
+	}{
+		"it asks for nothing":                        {spec.MemberSpec{}, []plan.Node{{}}, false},
+		"there are no nodes":                         {spec.MemberSpec{}, nil, false},
+		"it asks for a core":                         {asks("cpu"), nil, true},
+		"it asks for a byte":                         {asks("memory"), nil, true},
+		"it asks for a node":                         {spec.MemberSpec{NodeSelector: map[string]string{"disk": "fast"}}, nil, false},
+		"it asks for a port of the host":             {spec.MemberSpec{Containers: []spec.Container{{Ports: []spec.ContainerPort{{ContainerPort: 80, HostPort: 80}}}}}, nil, true},
+		"others say that they do not want it beside": {spec.MemberSpec{}, []plan.Node{{Residents: []plan.Resident{}}}, true},
+	} {
+		p := placement{begunAt: 7, early: map[spec.SetRef]bool{}}
+		w := plan.World{Set: &spec.Set{Ref: db, Spec: spec.SetSpec{Template: spec.Template{Spec: c.member}}}, Nodes: c.nodes}
+		if got := p.waits(db, 6, &w); got != c.want || p.early[db] != c.want {
+			t.Errorf("%s: it waits: %v, want %v", name, got, c.want)
+		}
+		if p.waits(db, 7, &w) {
+			t.Errorf("%s: it waits though the last life is seen", name)
+		}
+	}
+}

@@ -54,12 +54,10 @@ func (s *silences) measure(v world.View, nodes []plan.Node, now time.Time, clock
 		if !known || x.bare != since {
 			x = s.begun(name, silence{since, clock()}, nodes)
 		}
-		if gone := now.Sub(later(x.since, s.reign)); gone > 0 {
-			if &out[0] == &nodes[0] {
-				out = slices.Clone(nodes)
-			}
-			out[i].Gone = gone
+		if &out[0] == &nodes[0] {
+			out = slices.Clone(nodes)
 		}
+		out[i].Gone = max(0, now.Sub(later(x.since, s.reign)))
 	}
 	return out
 }

@@ -142,6 +142,43 @@ func TestSilenceIsMeasuredFromWhenItWasSeen(t *testing.T) {
 	}
 }
 
+// TestSilenceIsMeasuredFromWhenItWasFirstSeen: also in a cache that saw the store begin.
+func TestSilenceIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
+	m := newMirror(t)
+	m.commit(store.Del(store.SessionKey("n1")))
+	m.cache, m.seen = world.New(m.mem, slog.New(slog.DiscardHandler)), 0
+	m.follow()
+	if got := m.gone(); got != 0 {
+		t.Errorf("a node that was never seen is said to be silent for %s", got)
+	}
+}
+
+// TestWhatIsMeasuredIsNotWrittenToTheView: which others read; and nodes that were removed
+// are forgotten.
+func TestWhatIsMeasuredIsNotWrittenToTheView(t *testing.T) {
+	m := newMirror(t)
+	node := func(name spec.NodeName) store.Op {
+		return store.Put(store.NodeKey(name), store.Encode(spec.Node{Name: name, UID: "x"}))
+	}
+	m.commit(node("n2"), store.Del(store.SessionKey("n1")))
+	m.follow()
+	m.gone()
+	m.now = m.now.Add(time.Minute)
+	m.cache.Look(func(v world.View) {
+		for i, n := range m.s.measure(v, v.Nodes(), m.now, func() time.Time { return m.now }) {
+			if n.Gone != time.Minute || v.Nodes()[i].Gone != 0 {
+				t.Errorf("%s is silent for %s, and the view says %s", n.Node.Name, n.Gone, v.Nodes()[i].Gone)
+			}
+		}
+	})
+	m.commit(store.Del(store.NodeKey("n1")), store.Del(store.NodeKey("n2")), node("n3"))
+	m.follow()
+	m.gone()
+	if _, kept := m.s.of["n3"]; len(m.s.of) != 1 || !kept {
+		t.Errorf("silences are kept of %v; want n3 alone", m.s.of)
+	}
+}
+
 // TestSilenceIsNotStampedByAnOldClock: the process stood still between reading its clock
 // and looking, and the session ended meanwhile.
 func TestSilenceIsNotStampedByAnOldClock(t *testing.T) {

@@ -143,7 +143,7 @@ func removing(p plan.Plan) bool {
 // it costs no revision of its own.
 func (l *leader) tell(v world.View, w plan.World, mem *memory, t *turn, now time.Time) {
 	u, begins, ok := telling(v, w.Set.Ref, w, now)
-	alone := ok && begins && len(t.units) == 0
+	alone := begins && len(t.units) == 0
 	switch {
 	case !alone:
 		mem.tellDue = time.Time{}
@@ -151,7 +151,7 @@ func (l *leader) tell(v world.View, w plan.World, mem *memory, t *turn, now time
 		mem.tellDue = now.Add(beginDelay * l.cfg.StatusDelay)
 	}
 	switch {
-	case alone && now.Before(mem.tellDue):
+	case now.Before(mem.tellDue):
 		t.sooner(mem.tellDue.Sub(now))
 	case ok:
 		t.units = slices.Insert(t.units, 0, u)
@@ -168,7 +168,7 @@ func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, ev
 	var u unit
 	stored, rev := v.Status(ref)
 	value := store.Encode(p.Status)
-	if stored == nil || !bytes.Equal(value, store.Encode(stored)) {
+	if !bytes.Equal(value, store.Encode(stored)) {
 		u.seen(store.StatusKey(ref), rev)
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}

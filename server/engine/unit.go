@@ -42,7 +42,7 @@ func units(v world.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, e
 		}
 		list = append(list, u)
 	}
-	if len(list) > 1 {
+	if len(list) > 0 {
 		switch a := list[0].action.(type) {
 		case plan.AddRevision:
 			return joinRevision(list), nil
@@ -191,7 +191,7 @@ func (u *unit) address(v world.View, a plan.Start) error {
 	ip := a.Member.Address
 	held := v.Addresses()[ip.String()]
 	free := held == nil || held.FreedAt != nil
-	if own := held != nil && held.FreedAt == nil && held.ID == a.Member.ID; !own && !(free && a.NewAddress) {
+	if free && !a.NewAddress || !free && held.ID != a.Member.ID {
 		return fmt.Errorf("start %s: its address %s is not its own in the store (record %+v)", a.Member.ID, ip, held)
 	}
 	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
@@ -247,16 +247,13 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	kept := *id
 	kept.Due = "" // what it ran last is of no matter when it returns
 	u.put(store.IdentityKey(a.ID), kept)
-	if !a.FreeAddress || !id.Address.IsValid() {
-		return nil
-	}
-	if u.free(v, id, now) {
+	if a.FreeAddress && u.free(v, id, now) {
 		u.Then[len(u.Then)-2] = store.Put(store.IdentityKey(a.ID), store.Encode(spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}))
 	}
 	return nil
 }
 
-// free puts the identity's address into quarantine; false: it is not its own, and
+// free puts the identity's address into quarantine; false: it has none of its own, and
 // whoever has it keeps it.
 func (u *unit) free(v world.View, id *spec.IdentityRecord, now time.Time) bool {
 	ip := id.Address

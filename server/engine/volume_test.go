@@ -2,8 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
+	"time"
 
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -82,4 +85,71 @@ func one(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// A volume that goes takes the address with it when nothing else of its identity remains,
+// and the identity becomes what the plan says.
+func TestWithItsLastVolumeAnIdentityLosesItsAddress(t *testing.T) {
+	id := member(0)
+	bare := &spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 1}}
+	has := func(address netip.Addr) store.Op {
+		return store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, Address: address, Due: "h"}))
+	}
+	held := func(by spec.Identity) store.Op {
+		return store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: by}))
+	}
+	for _, c := range []struct {
+		name   string
+		ops    []store.Op
+		action plan.DropVolume
+		freed  bool
+		kept   bool // the identity's record stays as it is
+	}{
+		{"nothing else remains", []store.Op{has(ip), held(id)}, plan.DropVolume{Identity: bare, FreeAddress: true}, true, false},
+		{"something remains", []store.Op{has(ip), held(id)}, plan.DropVolume{Identity: bare}, false, false},
+		{"it has another's address", []store.Op{has(ip), held(member(1))}, plan.DropVolume{Identity: bare, FreeAddress: true}, false, true},
+		{"it has no address", []store.Op{has(netip.Addr{})}, plan.DropVolume{Identity: bare, FreeAddress: true}, false, false},
+		{"it has no record", nil, plan.DropVolume{Identity: bare, FreeAddress: true}, false, false},
+		{"its record stays", []store.Op{has(ip), held(id)}, plan.DropVolume{}, false, true},
+	} {
+		look, write := addresses(t, append(c.ops,
+			store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Node: "n1", Fate: spec.FateReclaiming})),
+			store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n1", State: spec.VolumeTrashed})))...)
+		c.action.ID, c.action.Claim, c.action.Volume = id, "data", "v"
+		var u unit
+		look(func(v world.View) {
+			var err error
+			if u, err = translate(v, db, c.action, time.Now()); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+		write(u.Then...)
+		look(func(v world.View) {
+			rec, _ := v.Identity(id)
+			r := v.Addresses()[ip.String()]
+			if freed, kept := r != nil && r.FreedAt != nil, rec == nil || rec.Due == "h"; freed != c.freed || kept != c.kept || v.Volume(id, "data") != nil {
+				t.Errorf("%s: freed %v, kept %v; want %v and %v, and the volume gone", c.name, freed, kept, c.freed, c.kept)
+			}
+		})
+	}
+}
+
+// What the volumes of a member have in common is compared once: a key may not stand twice
+// in a transaction.
+func TestVolumesOfOneMemberAreGivenUpTogether(t *testing.T) {
+	id := member(0)
+	var ops []store.Op
+	var a plan.SetVolumes
+	for _, claim := range []spec.ClaimName{"a", "b"} {
+		vol := spec.Volume{ID: id, Claim: claim, UID: spec.VolumeID("v-" + claim), Node: "n1", Fate: spec.FateDelete}
+		ops = append(ops, store.Put(store.VolumeKey(id, claim), store.Encode(vol)))
+		vol.Fate = spec.FateReclaiming
+		a.Volumes = append(a.Volumes, vol)
+	}
+	look, _ := addresses(t, ops...)
+	look(func(v world.View) {
+		if u, err := translate(v, db, a, time.Now()); err != nil || len(u.Then) != 2 || twice(u) != "" {
+			t.Errorf("%v, %d writes, %q stands twice; want two volumes", err, len(u.Then), twice(u))
+		}
+	})
 }

@@ -17,7 +17,7 @@ const controls = 3
 
 func controlAddress(i int) string { return fmt.Sprintf("172.31.9.%d", 11+i) }
 
-// matrix is a cluster of four hosts and three servers with a store of three members, all
+// matrix is a cluster of some hosts and three servers with a store of three members, all
 // by TLS, on one switch; people work from a machine of their own by a client file.
 type matrix struct {
 	*testing.T
@@ -35,9 +35,9 @@ type matrix struct {
 }
 
 // newMatrix starts all of it and loads the images named, and that of the tool, onto every host.
-func newMatrix(t *testing.T, chance *rand.Rand, archives ...string) *matrix {
+func newMatrix(t *testing.T, hosts int, chance *rand.Rand, archives ...string) *matrix {
 	t.Helper()
-	m := &matrix{T: t, hosts: newHosts(t, 4), chance: chance}
+	m := &matrix{T: t, hosts: newHosts(t, hosts), chance: chance}
 	m.sw = m.hosts[0].Name + "-sw"
 	for i := range controls {
 		m.control = append(m.control, m.machine(fmt.Sprint("c", i), controlAddress(i)))

@@ -22,7 +22,7 @@ func TestNothingIsLostThroughTheMatrixOfFaults(t *testing.T) {
 	if length > 0 {
 		archives = append(archives, zookeeperArchive)
 	}
-	m := newMatrix(t, chance, archives...)
+	m := newMatrix(t, 4, chance, archives...)
 	m.guards()
 	m.database("etcd", "stead.local/etcd:3.4.23")
 	if length > 0 {

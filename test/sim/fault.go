@@ -177,7 +177,8 @@ func (w *World) backup() bool {
 	return true
 }
 
-// restore puts an older store in the place of this one, with a new epoch (SAFETY S8).
+// restore puts an older store in the place of this one as "stead backup unpack" does: it has
+// no sessions, and is held until somebody declares what it is, which may be at once.
 func (w *World) restore() bool {
 	if len(w.backups) == 0 {
 		return false
@@ -187,27 +188,31 @@ func (w *World) restore() bool {
 		s.stop("the store is restored")
 	}
 	_ = w.mem.Close()
-	w.epoch++
-	w.epochs[w.epoch], w.back = true, false
-	w.origin++
-	w.note("the store of revision %d is restored as epoch %d", b.rev, w.epoch)
-	w.freshStore()
 	w.judge.restored()
+	w.epoch, w.back, w.forgot = b.epoch, true, false
+	w.raft = b.raft + 1
+	w.origin++
+	w.note("the store of revision %d is unpacked", b.rev)
+	w.freshStore()
 	w.restores++
 	w.restoring = true
 	for part := range slices.Chunk(b.kvs, 100) {
 		var ops []store.Op
 		for _, kv := range part {
-			if kv.Key == store.EpochKey {
-				kv.Value = epochText(w.epoch)
-			}
 			ops = append(ops, store.Put(kv.Key, kv.Value))
 		}
 		w.commit(ops...)
 	}
-	w.backups, w.restoring = nil, false
+	w.restoring = false
+	w.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "it was unpacked", By: "the operator", At: w.clock})))
 	for _, s := range w.servers {
+		if w.chance(4) {
+			s.loseMemory()
+		}
 		s.start()
+	}
+	if w.chance(2) {
+		w.declared()
 	}
 	return true
 }

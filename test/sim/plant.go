@@ -43,10 +43,13 @@ type Plant struct {
 	ForgetsTrash       bool // what lies in the trash of a disk that is away is said to be erased
 	BelievesLost       bool // one that is said to be lost is not looked for once more
 
+	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
+
 	// Of the store and its restore.
 	BelievesAnyNode   bool // a node's word about another's volumes is stored (S21)
 	NoticesNothing    bool // neither servers nor nodes compare the store with what they know (S8)
 	OpensAfterRestore bool // a life that was assigned before a restore begins after it (S8)
+	CountsTheBackup   bool // a restore waits for the nodes of its backup only (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string
 

@@ -12,6 +12,9 @@ import (
 // putBack moves aside what stands in the place of a volume that the store knows, and has
 // that one stand there: from the trash, or after a restore from where the operator saved it.
 func (n *node) putBack(v world.View) {
+	if ownerOf(v, n.name) != n.uid {
+		return // it was removed, and another has its name
+	}
 	for _, ref := range n.w.refs {
 		for _, s := range v.World(ref).Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
@@ -43,7 +46,6 @@ func (n *node) puts(s *plan.Slot, vol *spec.Volume) bool {
 	case !there && (used && n.w.restores > 0 && !n.w.judge.destroyed[vol.UID] || binned) && !gone:
 		n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
 		disk.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
-		n.w.judge.placed[vol.UID] = true
 	default:
 		return false
 	}

@@ -24,7 +24,7 @@ func (w *World) settle() bool {
 	for round := range rounds {
 		w.giveUpLost()
 		w.round(round)
-		if w.fault != nil || w.vain() {
+		if w.over() || w.vain() {
 			return true
 		}
 		if why := w.unfinished(); why == "" {

@@ -215,6 +215,7 @@ func TestAHostileArchiveIsRefusedBeforeItsEndIsPassedOn(t *testing.T) {
 		"one layer on itself":           {with(func(o *oci) []byte { l := o.blob(layerType, big); return o.archive(o.image(l, l, l, l)) }), "its images unpack to"},
 		"bomb that no image names":      {with(func(o *oci) []byte { o.blob(layerType, gzipped(t, zeros)); return o.archive(o.image()) }), "it unpacks to more"},
 		"file with the largest hole":    {ociOf(t, sparseLayer(t, math.MaxInt64)), "it unpacks to more"},
+		"hole in the archive itself":    {sparseLayer(t, 1<<40), "its files have more"},
 		"file with a hole":              {ociOf(t, sparseLayer(t, 1<<40)), "it unpacks to more"},
 		"layer that looks like a text":  {ociOf(t, append([]byte("{"), tarOf(t, file{"{", make([]byte, 2*limit)})[1:]...)), "--max-image-bytes"},
 		"many small files":              {ociOf(t, gzipped(t, many)), "--max-image-bytes"},

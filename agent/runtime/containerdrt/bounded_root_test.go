@@ -1,9 +1,11 @@
 package containerdrt_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -252,4 +254,31 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 		}
 	}
 	return pids
+}
+
+func TestAContainerThatCannotBeEnteredIsToldOnce(t *testing.T) {
+	h := newHost(t)
+	rt := h.open()
+	defer rt.Close()
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c := h.container("run")
+	h.start(rt, c)
+	for program, want := range map[string]int{h.cfg.Logger: 0, filepath.Join(h.dir, "absent"): 1} {
+		var told bytes.Buffer
+		cfg := h.cfg
+		cfg.Logger, cfg.Log = program, slog.New(slog.NewTextHandler(&told, nil))
+		rt, err := containerdrt.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rt.Close()
+		for range 3 {
+			if code, err := rt.Exec(t.Context(), c.ID, runtime.Exec{Command: []string{"/box", "exit", "0"}, Bounded: true}); err != nil || code != 0 {
+				t.Fatalf("code %d, %v", code, err)
+			}
+		}
+		if got := strings.Count(told.String(), "run through containerd"); got != want {
+			t.Errorf("with %s it was told %d times, want %d:\n%s", program, got, want, told.String())
+		}
+	}
 }

@@ -17,7 +17,8 @@ import (
 
 func newDoors() doors {
 	return doors{
-		open: map[runtime.ContainerID]*enter.Container{}, shut: map[runtime.ContainerID]shut{}, seen: map[runtime.ContainerID]bool{},
+		open: map[runtime.ContainerID]*enter.Container{}, shut: map[runtime.ContainerID]shut{},
+		seen: map[runtime.ContainerID]bool{}, told: map[runtime.ContainerID]bool{},
 	}
 }
 
@@ -29,14 +30,20 @@ type doors struct {
 	open   map[runtime.ContainerID]*enter.Container
 	shut   map[runtime.ContainerID]shut
 	seen   map[runtime.ContainerID]bool // a command ran there before
+	told   map[runtime.ContainerID]bool // one ran through the daemon
 }
 
 // first reports, once, that no command ran in a container before.
-func (d *doors) first(id runtime.ContainerID) bool {
+func (d *doors) first(id runtime.ContainerID) bool { return d.once(d.seen, id) }
+
+// refused reports, once, that a container cannot be entered directly.
+func (d *doors) refused(id runtime.ContainerID) bool { return d.once(d.told, id) }
+
+func (d *doors) once(m map[runtime.ContainerID]bool, id runtime.ContainerID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first := !d.seen[id]
-	d.seen[id] = true
+	first := !m[id]
+	m[id] = true
 	return first
 }
 
@@ -75,6 +82,7 @@ func (d *doors) forget(id runtime.ContainerID) {
 	delete(d.open, id)
 	delete(d.shut, id)
 	delete(d.seen, id)
+	delete(d.told, id)
 }
 
 func (d *doors) close() {

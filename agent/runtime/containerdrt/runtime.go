@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,8 @@ type Config struct {
 	MaxImageBytes int64
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
+	// Log hears of containers whose probes cost more than they should. Default: nobody does.
+	Log *slog.Logger
 }
 
 // Check fills in the defaults and reports what is missing.
@@ -62,6 +65,9 @@ func (c *Config) Check() error {
 	c.Address = or(c.Address, "/run/containerd/containerd.sock")
 	c.HostsDir = or(c.HostsDir, "/etc/containerd/certs.d")
 	c.CgroupRoot = or(c.CgroupRoot, cgroup.Root)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	switch {
 	case namespaceInvalid(c.Namespace):
 		return fmt.Errorf("%q is no containerd namespace", c.Namespace)

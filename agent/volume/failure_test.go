@@ -1,0 +1,93 @@
+package volume
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+var errBadDisk = errors.New("the disk is bad")
+
+// TestADiskThatFailsIsToldAndLosesNothing fails each putting on disk in turn: it is told, the
+// volume is in one place with what was in it, and the next try goes through.
+func TestADiskThatFailsIsToldAndLosesNothing(t *testing.T) {
+	notFilled := func(l *lab) {
+		if _, err := l.agent().Trash(t.Context()); err != nil { // marks the disk
+			t.Fatal(err)
+		}
+	}
+	dataGone := func(l *lab) {
+		l.filled()
+		if err := os.RemoveAll(filepath.Join(l.place(), dataDir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, c := range map[string]struct {
+		begin   func(*lab)
+		do      func(*Volumes) error
+		least   int  // how often it puts something on disk
+		kept    bool // its data are not to go
+		inTrash bool // afterwards
+	}{
+		"marked":       {begin: func(*lab) {}, do: func(v *Volumes) error { _, err := v.Trash(t.Context()); return err }, least: 4},
+		"made":         {begin: notFilled, do: func(v *Volumes) error { _, err := v.Ensure(t.Context(), db0, data, true, nil); return err }, least: 8},
+		"given up":     {begin: func(l *lab) { l.filled() }, do: func(v *Volumes) error { return v.Reclaim(t.Context(), giveUp) }, least: 5, kept: true, inTrash: true},
+		"brought back": {begin: (*lab).trashed, do: func(v *Volumes) error { return v.Restore(t.Context(), bringBack) }, least: 3, kept: true},
+		"counted":      {begin: func(l *lab) { l.trashed(); l.now += noteEvery }, do: func(v *Volumes) error { _, err := v.Trash(t.Context()); return err }, least: 2, kept: true, inTrash: true},
+		"erased":       {begin: func(l *lab) { l.trashed(); l.now += time.Hour }, do: func(v *Volumes) error { return v.Erase(t.Context(), "local", data.ID) }, least: 4},
+		"lost": {begin: dataGone, do: func(v *Volumes) error {
+			state, err := v.Lost(t.Context(), giveUp)
+			if err == nil && state != spec.VolumeTrashed {
+				t.Errorf("it is %s", state)
+			}
+			return err
+		}, least: 5, inTrash: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			n := 1
+			for ; ; n++ {
+				l := newLab(t)
+				c.begin(l)
+				v, count := l.agent(), 0
+				v.flush = func(*os.File) error {
+					if count++; count == n {
+						return errBadDisk
+					}
+					return nil
+				}
+				v.records.flush = v.flush
+				err := c.do(v)
+				if count < n {
+					if err != nil {
+						t.Errorf("no disk failed: %v", err)
+					}
+					break
+				}
+				if !errors.Is(err, errBadDisk) {
+					t.Fatalf("disk fails the %dth time: told is %v", n, err)
+				}
+				if _, inPlace := os.Stat(filepath.Join(l.place(), "data/file")); c.kept {
+					if _, inBin := os.Stat(filepath.Join(l.bin(), "data/file")); (inPlace == nil) == (inBin == nil) {
+						t.Errorf("disk fails the %dth time: in its place: %v, in the trash: %v", n, inPlace, inBin)
+					}
+				}
+				if err := c.do(l.agent()); err != nil {
+					t.Errorf("disk failed the %dth time, and again: %v", n, err)
+				}
+				if found, err := l.agent().Trash(t.Context()); err != nil || (len(found) == 1) != c.inTrash {
+					t.Errorf("disk failed the %dth time, then the trash holds %v, error %v", n, found, err)
+				}
+				if c.kept && !c.inTrash {
+					l.whole(what)
+				}
+			}
+			if n-1 < c.least {
+				t.Errorf("%d times something was put on disk, want %d", n-1, c.least)
+			}
+		})
+	}
+}

@@ -1,0 +1,311 @@
+package worker
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
+)
+
+func TestALifeThatWasAssignedForAnotherBootIsRefused(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.Boot = "b0" }))
+		n.wantLast("refused", func(r spec.Report) bool {
+			return r.Token == tok(5) && r.Phase == spec.PhaseFailed && r.Cause == "OtherBoot"
+		})
+		n.wantStarts(tok(5), 0)
+	})
+}
+
+func TestALifeBeginsWhenAStrangerHasGone(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		stranger(t, n.host, tok(9))
+		n.run()
+		n.w.Tell(life(10, spec.GoalRun))
+		time.Sleep(10 * time.Minute)
+		n.wantCause(step.CauseStray, "container db of token 1.9 stands here")
+		n.host.Exit(cid, runtime.Exit{})
+		must(t, n.host.Remove(t.Context(), cid))
+		time.Sleep(31 * time.Second)
+		n.wantReady()
+		n.wantStarts(tok(10), 1)
+	})
+}
+
+// What the agent kept of a life is lost with its description: what runs is left alone,
+// and what is to end ends.
+func TestALifeWhoseDescriptionIsLostRunsOnAndCanBeEnded(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+		reason := ""
+		n.count(func(c fakert.Call) error {
+			if c.Op == "Signal" {
+				reason = n.steadFile(files.TerminationFile)
+			}
+			return nil
+		})
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.wantReady()
+		n.kill()
+		n.loseDescription()
+		n.found = Found{Containers: []string{"db"}}
+		n.run()
+		time.Sleep(time.Hour)
+		n.wantStarts(tok(5), 1)
+		if got := n.host.RunningTokens(db0); len(got) != 1 {
+			t.Fatalf("running: %v", got)
+		}
+		n.w.Over(tok(5))
+		time.Sleep(29 * time.Second)
+		n.wantLast("its grace", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+		time.Sleep(2 * time.Second)
+		n.wantStopped(tok(5))
+		if reason != "Replace\n" {
+			t.Errorf("termination-reason at the signal: %q", reason)
+		}
+	})
+	scenario(t, func(t *testing.T, n *node) { // how it ends is told
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.kill()
+		n.loseDescription()
+		n.found = Found{Containers: []string{"db"}}
+		n.run()
+		synctest.Wait()
+		n.host.Exit(cid, runtime.Exit{Code: 137, OOM: true})
+		time.Sleep(31 * time.Second)
+		n.wantCause("OOMKilled", "raise resources.limits.memory")
+	})
+}
+
+func TestALifeEndsWithItsOwnGraceWhenANewerIsWanted(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.GraceSeconds = 10 }))
+		n.wantReady()
+		n.w.Tell(life(6, spec.GoalRun))
+		time.Sleep(9 * time.Second)
+		n.wantLast("its grace", func(r spec.Report) bool { return r.Token == tok(5) && r.Phase == spec.PhaseStopping })
+		if got := n.steadFile(files.TerminationFile); got != "Replace\n" {
+			t.Errorf("termination-reason: %q", got)
+		}
+		time.Sleep(2 * time.Second)
+		n.wantStarts(tok(6), 1)
+	})
+}
+
+func TestAStopWithoutAReasonIsAReplacement(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.w.Tell(with(life(5, spec.GoalStop), func(l *spec.Life) { l.Member.StopReason = "" }))
+		synctest.Wait()
+		if got := n.steadFile(files.TerminationFile); got != "Replace\n" {
+			t.Errorf("termination-reason: %q", got)
+		}
+	})
+}
+
+// A container may end, and be removed, between the look at it and the signal.
+func TestASignalToWhatHasGoneIsNoFailure(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		scenario(t, func(t *testing.T, n *node) {
+			n.run()
+			n.w.Tell(life(5, spec.GoalRun))
+			n.wantReady()
+			n.count(func(c fakert.Call) error {
+				if c.Op == "Signal" {
+					n.host.Exit(cid, runtime.Exit{})
+					if removed {
+						return n.host.Remove(t.Context(), cid)
+					}
+				}
+				return nil
+			})
+			n.w.Tell(life(5, spec.GoalStop))
+			n.wantStopped(tok(5))
+			for _, r := range n.all() {
+				if r.Cause != "" && r.Phase == spec.PhaseStopping {
+					t.Errorf("removed %v: told %s: %s", removed, r.Cause, r.Message)
+				}
+			}
+		})
+	}
+}
+
+// SAFETY S13: a runtime that hangs says that a container runs whose processes are gone.
+func TestAStopBelievesTheHostThatAContainerIsGone(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.bend(answers{status: func(st runtime.Status) runtime.Status {
+			if st.State == runtime.Exited {
+				st.State = runtime.Running
+			}
+			return st
+		}})
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.host.Exit(cid, runtime.Exit{})
+		n.w.Tell(life(5, spec.GoalStop))
+		n.wantStopped(tok(5))
+	})
+}
+
+func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
+	for name, say := range map[string]answers{
+		"an error":       {clean: func() (bool, error) { return true, os.ErrPermission }},
+		"some are there": {clean: func() (bool, error) { return false, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				b := n.bend(say)
+				n.run()
+				n.w.Tell(life(5, spec.GoalRun))
+				time.Sleep(time.Minute)
+				n.wantCause(causeStop, errNoEffect.Error())
+				if open := n.ledger.Look(db0).Open; !open.IsZero() {
+					t.Fatal("its token is open")
+				}
+				b.say(answers{})
+				time.Sleep(2 * time.Minute)
+				n.wantReady()
+				b.say(say)
+				n.w.Tell(life(5, spec.GoalStop))
+				time.Sleep(time.Minute)
+				if open := n.ledger.Look(db0).Open; open != tok(5) {
+					t.Fatal("its token is closed")
+				}
+				n.wantCause(causeStop, errNoEffect.Error())
+				b.say(answers{})
+				time.Sleep(2 * time.Minute)
+				n.wantStopped(tok(5))
+			})
+		})
+	}
+}
+
+func TestAStateThatIsDamagedOrOfAnotherLifeCountsForNothing(t *testing.T) {
+	another, err := json.Marshal(state{Token: tok(4), Phase: spec.PhaseStopping, ReadyOnce: true})
+	must(t, err)
+	for name, doc := range map[string]string{
+		"damaged":         `{"token":{"epoch":1,"number":5},"phase":"Stopping","readyOnce":true,"containers":7}`,
+		"of another life": string(another),
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				p := &silentProber{}
+				n.run()
+				n.w.Tell(with(life(5, spec.GoalRun), probed))
+				n.wantReady()
+				n.kill()
+				n.prober = p // says nothing
+				path := filepath.Join(n.dir, "run-b1", "state", "default", "db-0.json")
+				must(t, os.WriteFile(path, []byte(doc), 0o600))
+				n.run()
+				n.wantLast("running, not ready", func(r spec.Report) bool {
+					return r.Phase == spec.PhaseRunning && !r.Ready && !r.ReadyOnce
+				})
+			})
+		})
+	}
+}
+
+func TestAnAgentWithoutTroubleWarnsOfNothing(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		var log strings.Builder
+		confirmed := atomic.Int64{}
+		confirmed.Store(int64(time.Minute))
+		n.change = func(c *Config) {
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			c.Confirmed = func() time.Duration { return time.Duration(confirmed.Load()) }
+		}
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		confirmed.Add(int64(time.Minute))
+		n.w.Confirmed()
+		time.Sleep(time.Hour)
+		n.w.Tell(life(6, spec.GoalRun))
+		time.Sleep(time.Hour)
+		n.w.Tell(life(6, spec.GoalStop))
+		n.wantStopped(tok(6))
+		if text := log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "runtime reached") {
+			t.Error(text)
+		}
+	})
+}
+
+func TestARuntimeThatIsAwayIsTriedEachSecondAndNamedOnce(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		var log strings.Builder
+		n.change = func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		calls := n.count(nil)
+		n.host.Down(true)
+		time.Sleep(time.Minute)
+		if got := calls.of("Status", "Wait"); got < 50 || got > 70 {
+			t.Errorf("asked %d times in a minute", got)
+		}
+		n.host.Down(false)
+		time.Sleep(2 * time.Second)
+		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		if got := strings.Count(log.String(), "runtime reached"); got != 2 {
+			t.Errorf("logged %d times:\n%s", got, &log)
+		}
+
+		// It misses one look in between; nobody says when it is back.
+		var missed atomic.Bool
+		n.count(func(c fakert.Call) error {
+			if c.Op == "Status" && missed.CompareAndSwap(false, true) {
+				return runtime.ErrUnavailable
+			}
+			return nil
+		})
+		for !missed.Load() {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Second)
+		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+	})
+}
+
+func TestAFailureIsLoggedOnceUntilItChanges(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		var log strings.Builder
+		n.change = func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+		n.run()
+		for i, err := range []error{os.ErrPermission, os.ErrClosed} {
+			n.count(func(c fakert.Call) error {
+				if c.Op == "Attach" {
+					return err
+				}
+				return nil
+			})
+			n.w.Tell(life(5, spec.GoalRun))
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if got := strings.Count(log.String(), "operation failed"); got != i+1 {
+				t.Errorf("logged %d times, want %d:\n%s", got, i+1, &log)
+			}
+		}
+	})
+}

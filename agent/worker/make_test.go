@@ -1,0 +1,257 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/spec"
+)
+
+// After most errors of a start only a look tells what came of it.
+func TestAStartOfWhichNothingIsKnownIsNoCrash(t *testing.T) {
+	for name, start := range map[string]func(context.Context) error{
+		"the runtime went away": func(context.Context) error { return runtime.ErrUnavailable },
+		"it took longer than it may": func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("start: %w", ctx.Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				tries := 0
+				n.host.OnCall(func(ctx context.Context, c fakert.Call) error {
+					if c.Op == "Start" {
+						if tries++; tries < 3 {
+							return start(ctx)
+						}
+					}
+					return nil
+				})
+				n.run()
+				n.w.Tell(life(5, spec.GoalRun))
+				time.Sleep(10 * time.Minute)
+				if r := n.wantReady(); r.Containers[0].Restarts != 0 || tries != 3 {
+					t.Errorf("after %d tries: %+v", tries, r.Containers[0])
+				}
+			})
+		})
+	}
+}
+
+// asked is a host that keeps what it was asked for.
+type asked struct {
+	*fakert.Host
+	fresh   []bool
+	scratch []string
+}
+
+func (a *asked) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, group *int64) (string, error) {
+	a.fresh = append(a.fresh, fresh)
+	return a.Host.Ensure(ctx, id, v, fresh, group)
+}
+
+func (a *asked) Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, size int64, group *int64) (string, error) {
+	a.scratch = append(a.scratch, fmt.Sprintf("%s memory=%v size=%d", name, memory, size))
+	return a.Host.Scratch(ctx, id, token, name, memory, size, group)
+}
+
+// SAFETY S11: what was used once and is not there is never made anew.
+func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		host := &asked{Host: n.host}
+		n.change = func(c *Config) { c.Volumes = host }
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		n.kill()
+		n.run() // with a description from before it was ready
+		n.host.Exit(cid, runtime.Exit{})
+		n.wantReady()
+		if want := []bool{true, false}; !slices.Equal(host.fresh, want) {
+			t.Errorf("asked for a new volume: %v, want %v", host.fresh, want)
+		}
+	})
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.FreshVolumes = nil }))
+		time.Sleep(time.Minute)
+		n.wantLast("it is missing", func(r spec.Report) bool { return r.Cause == runtime.CauseVolumeMissing })
+		if got := n.host.Volumes(); len(got) != 0 {
+			t.Errorf("made %v", got)
+		}
+		n.wantStarts(tok(5), 0)
+	})
+}
+
+func TestAnEmptyDirIsMadeAsItIsDescribedAndAClaimGoesBeforeIt(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		host := &asked{Host: n.host}
+		n.change = func(c *Config) { c.Volumes = host }
+		limit, err := spec.ParseQuantity("1Mi")
+		must(t, err)
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
+			l.Template.Spec.Volumes = []spec.VolumeMedia{
+				{Name: "shm", EmptyDir: &spec.EmptyDir{Medium: "Memory", SizeLimit: &limit}},
+				{Name: "tmp", EmptyDir: &spec.EmptyDir{}},
+				{Name: "data", EmptyDir: &spec.EmptyDir{}},
+			}
+		}))
+		n.wantReady()
+		if want := []string{"shm memory=true size=1048576", "tmp memory=false size=0"}; !slices.Equal(host.scratch, want) {
+			t.Errorf("made %q, want %q", host.scratch, want)
+		}
+		made, _ := n.host.Container(cid)
+		want := runtime.Mount{Source: "/fake/volumes/default/db/data-0", Target: "/data"}
+		if !slices.Contains(made.Mounts, want) {
+			t.Errorf("mounts %+v, want %+v among them", made.Mounts, want)
+		}
+	})
+}
+
+func TestAContainerKeepsVolumeNewAsItFoundIt(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.prober = &tellProber{now: probe.Health{Started: true}}
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.wantLast("running, not ready", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
+		n.w.Tell(with(life(5, spec.GoalRun), probed, func(l *spec.Life) { l.FreshVolumes = nil }))
+		n.w.FilesChanged()
+		time.Sleep(time.Minute) // until it was written again
+		if got := n.steadFile(files.VolumeNewFile); got != "data first\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// The one who reads "first" may form a cluster anew. A container that somebody takes away
+// is made anew as if it had never run.
+func TestVolumeNewDoesNotComeBackInALifeThatWasReady(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(life(5, spec.GoalRun))
+		n.wantReady()
+		must(t, n.host.Remove(t.Context(), cid))
+		n.wantStarts(tok(5), 2) // which took the file away
+		n.kill()
+		must(t, n.host.Remove(t.Context(), cid))
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if got := n.steadFile(files.VolumeNewFile); got != "" {
+				t.Errorf("at %s: %q", c.Op, got)
+			}
+			return nil
+		})
+		n.run() // it writes all again
+		n.wantReady()
+		n.wantStarts(tok(5), 3)
+	})
+}
+
+func TestTheMemberIsToldThatItsSetIsBootstrapped(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		picture, life bool
+		want          string
+	}{
+		{"neither says so", false, false, ""},
+		{"the picture does", true, false, "1\n"},
+		{"what began the life does, whose picture is older", false, true, "1\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				n.pictured(func(p *spec.Picture) { p.Bootstrapped = c.picture })
+				n.run()
+				n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Bootstrapped = c.life }))
+				n.wantReady()
+				if got := n.steadFile(files.BootstrappedFile); got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// pictured changes the pictures that the node is told.
+func (n *node) pictured(change func(*spec.Picture)) {
+	n.change = func(c *Config) {
+		told := c.Picture
+		c.Picture = func(ref spec.SetRef) (spec.Picture, bool) {
+			p, ok := told(ref)
+			change(&p)
+			return p, ok
+		}
+	}
+}
+
+// Who reads set.json takes up the file events after the event that set.json names: it must
+// not be one that is not in that file.
+func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
+	event := func(number int64) spec.Change { return spec.Change{Epoch: 1, Number: number} }
+	for _, c := range []struct {
+		name        string
+		heard, told int64
+		want        int64
+	}{
+		{"the history is behind the picture", 4, 7, 4},
+		{"it is as far", 7, 7, 7},
+		{"it is before it", 9, 7, 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				heard, told := event(c.heard), event(c.told)
+				n.pictured(func(p *spec.Picture) { p.Told = told.ID() })
+				picture := n.change
+				n.change = func(w *Config) {
+					picture(w)
+					w.History = func(spec.SetRef) []spec.Change { return []spec.Change{event(1), heard} }
+					w.Confirmed = func() time.Duration { return 90 * time.Second }
+				}
+				n.run()
+				n.w.Tell(life(5, spec.GoalRun))
+				n.wantReady()
+				var set struct{ Event spec.ChangeID }
+				must(t, json.Unmarshal([]byte(n.steadFile(files.SetFile)), &set))
+				if set.Event.Number != c.want {
+					t.Errorf("got %+v, want %d", set.Event, c.want)
+				}
+				if got := n.steadFile(files.ConfirmedFile); got != "90.00\n" {
+					t.Errorf("confirmed: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// What the member cannot be told keeps it from starting.
+func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
+	for _, name := range []string{files.MemberFile, files.VolumeNewFile, files.EventsFile, files.SetFile, files.ConfirmedFile} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				n.change = func(c *Config) {
+					c.History = func(spec.SetRef) []spec.Change { return []spec.Change{{Epoch: 1, Number: 1}} }
+					c.Confirmed = func() time.Duration { return time.Second }
+				}
+				inWay := filepath.Join(files.At(filepath.Join(n.dir, "run-b1"), db0).Stead, name)
+				must(t, os.MkdirAll(filepath.Join(inWay, "x"), 0o755))
+				n.run()
+				n.w.Tell(life(5, spec.GoalRun))
+				time.Sleep(time.Minute)
+				n.wantLast("the cause", func(r spec.Report) bool { return r.Cause == causeFiles && r.Message != "" })
+				n.wantStarts(tok(5), 0)
+				must(t, os.RemoveAll(inWay))
+				time.Sleep(time.Minute)
+				n.wantReady()
+			})
+		})
+	}
+}

@@ -1,0 +1,38 @@
+package main
+
+// strangers are guards against members, nodes and whoever reaches --listen (SAFETY S21, and
+// the chapter "Members, nodes and strangers" of docs/GUARANTEES.md), each taken out.
+var strangers = []fault{
+	{"S21", "spec/plain.go", "r == utf8.RuneError || !unicode.IsPrint(r):", "r == utf8.RuneError || unicode.Is(unicode.Co, r):",
+		suite{"spec", "^TestPlainTextMovesNoCursor$"}},
+	{"S21", "server/dispatch/bounds.go", "cut(spec.Plain(*text), most)", "cut(string([]byte(*text)), most); _ = spec.Plain",
+		suite{"server/dispatch", "^TestAReportIsStoredAsPlainText$"}},
+	{"S21", "cmd/stead/table.go", "spec.Plain(fmt.Sprint(c))", "fmt.Sprint(c); _ = spec.Plain",
+		suite{"cmd/stead", "^TestWhatMembersSayReachesNoTerminalAsItIs$"}},
+	{"S21", "server/control/scale.go", "n < 0 || n > spec.MaxReplicas {", "n < 0 {",
+		suite{"server/control", "^TestTooManyMembersAreRefusedAtOnce$"}},
+	{"S21", "agent/rundir.go", "if err := os.Chmod(dir, 0o700); err != nil {", "if err := error(nil); err != nil {",
+		suite{"agent", "^TestARunDirectoryIsClosedToOtherUsers$"}},
+	{"S21", "agent/rundir.go", "disk.Type != unix.RAMFS_MAGIC && !onDisk {", "disk.Type != unix.RAMFS_MAGIC && false {",
+		suite{"agent", "^TestARunDirectoryOnADiskIsRefused$"}},
+	{"S5", "agent/guard.go", "g.confirmed > now {", "g.confirmed > now && false {",
+		suite{"agent", "^TestWhatAnEarlierBootConfirmedIsVoid$"}},
+	{"S21", "agent/runtime/containerdrt/ocispec.go", "mode, \"nosuid\", \"nodev\"}", "mode}",
+		suite{"agent/runtime/containerdrt", "^TestMountsReplaceDefaultsAndNestInOrder$"}},
+	{"S21", "server/places.go", " || p.held[host] >= p.each", "",
+		suite{"server", "^TestStrangersFillTheirOwnPlacesOnly$"}},
+	{"S21", "server/doors.go", "newPlaces(handshakesAll, handshakesEach)", "newPlaces(1<<30, 1<<30)",
+		suite{"server", "^TestHandshakesThatHangAreBounded$"}},
+	{"S21", "server/doors.go", "grpc.MaxRecvMsgSize(nodeBytes)", "grpc.MaxRecvMsgSize(MaxMessageBytes)",
+		suite{"server", "^TestANodesMessageIsBounded$"}},
+	{"S21", "dnsd/places.go", " || p.by[asker] >= p.each", "",
+		suite{"dnsd", "^TestOneAskerLeavesPlacesToOthers$"}},
+	{"S21", "agent/worker/overdue.go", "Tuning.Place, func() {\n\t\tleave()\n", "Tuning.Place, func() {\n",
+		suite{"agent/worker", "^TestAnOperationThatHangsGivesItsPlaceBack$"}},
+	{"S21", "spec/checkcontext.go", "!slices.Contains(memberCapabilities, name) {", "false {",
+		suite{"spec", "^TestCapabilitiesThatReachBeyondTheMemberAreRefused$"}},
+	{"S21", "agent/runtime/archive/archive.go", "case h.Size > c.bounds.Bytes-c.files:", "case false:",
+		suite{"agent/runtime/archive", "^TestAHostileArchiveIsRefusedBeforeItsEndIsPassedOn$"}},
+	{"S21", "agent/cgroup/kill.go", "errs = append(errs, thawBelow(h.path))", "_ = thawBelow",
+		suite{"agent/cgroup", "^TestWhatIsFrozenForTheKillIsFreedAgain$"}},
+}

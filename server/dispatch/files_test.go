@@ -1,0 +1,57 @@
+package dispatch
+
+import (
+	"testing"
+
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
+	r := newStill(t)
+	r.begin()
+	template := testTemplate()
+	template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "conf"}}}
+	r.record(store.RevisionKey(refDB, "r1"), spec.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: template})
+	to := &taker{}
+	d, _, err := r.server.Desk(t.Context(), helloOf(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	told := func() (files []spec.Files) {
+		if err := d.Tell(); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range to.sent {
+			f, err := wire.ToDocuments[spec.Files](m.GetFiles().GetFilesJson())
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f...)
+		}
+		to.sent = nil
+		return files
+	}
+	conf := spec.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"a.conf": []byte("x=1")}}
+	if got := told(); len(got) != 1 || got[0].Kind != KindConfigMap || got[0].Name != "conf" || !got[0].Absent {
+		t.Errorf("before it exists: %+v", got)
+	}
+	r.record(store.ConfigKey("default", "conf"), conf)
+	if got := told(); len(got) != 1 || got[0].Absent || string(got[0].Content["a.conf"]) != "x=1" {
+		t.Errorf("when it exists: %+v", got)
+	}
+	if got := told(); len(got) != 0 {
+		t.Errorf("nothing changed: %+v", got)
+	}
+	conf.Files["a.conf"] = []byte("x=2")
+	r.record(store.ConfigKey("default", "conf"), conf)
+	if got := told(); len(got) != 1 || string(got[0].Content["a.conf"]) != "x=2" {
+		t.Errorf("when it changed: %+v", got)
+	}
+	r.commit(store.Del(store.ConfigKey("default", "conf")))
+	if got := told(); len(got) != 1 || !got[0].Absent || len(got[0].Content) != 0 {
+		t.Errorf("when it is gone: %+v", got)
+	}
+}

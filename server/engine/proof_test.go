@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// Proofs are read once more when an action is written: what the planner relied on must be
+// what the store says of this very life, volume and address.
+func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
+	id, life, another := member(0), spec.Token{Epoch: 1, Number: 1}, spec.Token{Epoch: 1, Number: 2}
+	report := func(token spec.Token, phase spec.Phase) store.Op {
+		return store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: token, Phase: phase}))
+	}
+	volume := func(uid spec.VolumeID, fate spec.VolumeFate) spec.Volume {
+		return spec.Volume{ID: id, Claim: "data", UID: uid, Number: 1, Class: "local", Node: "n1", Fate: fate}
+	}
+	stored := func(fate spec.VolumeFate) store.Op {
+		return store.Put(store.VolumeKey(id, "data"), store.Encode(volume("v", fate)))
+	}
+	said := func(uid spec.VolumeID, state spec.VolumeState) store.Op {
+		return store.Put(store.VolumeReportKey(id, "data", uid), store.Encode(spec.VolumeReport{ID: id, Claim: "data", Volume: uid, Node: "n1", State: state}))
+	}
+	wanted := func(uid spec.VolumeID) store.Op {
+		return store.Put(store.VolumeRequestKey(id, "data"), store.Encode(spec.VolumeRequest{ID: id, Claim: "data", Volume: uid, Verb: spec.VerbRestore, Token: life}))
+	}
+	address := func(of spec.Identity, freed bool) store.Op {
+		r := spec.AddressRecord{Address: ip, ID: of}
+		if at := time.Unix(1, 0); freed {
+			r.FreedAt = &at
+		}
+		return store.Put(store.AddressKey(ip), store.Encode(r))
+	}
+	fenced := store.Put(store.FenceKey("n1"), store.Encode(spec.Fence{Node: "n1", UID: "x"}))
+	silent := store.Del(store.SessionKey("n1"))
+	dead, bare := store.Del(store.MemberKey(id)), store.Del(store.VolumeKey(id, "data"))
+	unsaid, unknown := store.Del(store.ReportKey(id)), store.Del(store.AddressKey(ip))
+
+	begin := func(fresh bool, volumes ...spec.Volume) plan.Start {
+		return plan.Start{Member: spec.Member{ID: id, Token: another, Node: "n1", Address: ip}, NewAddress: fresh, Volumes: volumes}
+	}
+	set := func(v spec.Volume) plan.SetVolumes { return plan.SetVolumes{Volumes: []spec.Volume{v}} }
+	back := plan.RestoreVolume{Volume: volume("v", spec.FateRestoring)}
+	drop := plan.DropVolume{ID: id, Claim: "data", Volume: "v"}
+	left := drop
+	left.Left = true
+	forget := func(token spec.Token, lost spec.NodeName) plan.Forget {
+		return plan.Forget{ID: id, Token: token, Lost: lost}
+	}
+	for _, c := range []struct {
+		name   string
+		ops    []store.Op // what differs from a life that stopped, with its volume and address
+		action plan.Action
+		want   bool // it is done
+	}{
+		{"stop: its life", nil, plan.Stop{ID: id, Token: life}, true},
+		{"stop: another life", nil, plan.Stop{ID: id, Token: another}, false},
+		{"stop: no life", []store.Op{dead}, plan.Stop{ID: id, Token: life}, false},
+
+		{"forget: it says so", nil, forget(life, ""), true},
+		{"forget: it runs", []store.Op{report(life, spec.PhaseRunning)}, forget(life, ""), false},
+		{"forget: another life said so", []store.Op{report(another, spec.PhaseStopped)}, forget(life, ""), false},
+		{"forget: another life than that which said so", []store.Op{report(another, spec.PhaseStopped)}, forget(another, ""), false},
+		{"forget: nothing was said", []store.Op{unsaid}, forget(life, ""), false},
+		{"forget: its node is lost", []store.Op{unsaid}, forget(life, "n1"), true},
+		{"forget: another node is lost", []store.Op{unsaid}, forget(life, "n2"), false},
+		{"forget: no life", []store.Op{dead}, forget(life, ""), false},
+
+		{"start: the address is its own", nil, begin(false), true},
+		{"start: its own is claimed once more", nil, begin(true), true},
+		{"start: the address is another's", []store.Op{address(member(1), false)}, begin(false), false},
+		{"start: another's is claimed", []store.Op{address(member(1), false)}, begin(true), false},
+		{"start: a freed one is claimed", []store.Op{address(member(1), true)}, begin(true), true},
+		{"start: its own was freed", []store.Op{address(id, true)}, begin(false), false},
+		{"start: nobody has it, and it is claimed", []store.Op{unknown}, begin(true), true},
+		{"start: nobody has it", []store.Op{unknown}, begin(false), false},
+		{"start: a new volume", []store.Op{bare}, begin(false, volume("w", spec.FateKeep)), true},
+		{"start: a new volume beside one", nil, begin(false, volume("w", spec.FateKeep)), false},
+
+		{"set: as it is", nil, set(volume("v", spec.FateKeep)), true},
+		{"set: there is none", []store.Op{bare}, set(volume("v", spec.FateKeep)), false},
+		{"set: there is another", nil, set(volume("w", spec.FateKeep)), false},
+		{"give up: nobody lives", []store.Op{dead, stored(spec.FateDelete)}, set(volume("v", spec.FateReclaiming)), true},
+		{"give up: a life that is over", []store.Op{stored(spec.FateDelete)}, set(volume("v", spec.FateReclaiming)), false},
+		{"lost: nobody lives", []store.Op{dead}, set(volume("v", spec.FateLost)), true},
+		{"lost: a life that is over", nil, set(volume("v", spec.FateLost)), true},
+		{"lost: a life that runs", []store.Op{report(life, spec.PhaseRunning)}, set(volume("v", spec.FateLost)), false},
+		{"lost: a life after that which is over", []store.Op{report(another, spec.PhaseStopped)}, set(volume("v", spec.FateLost)), false},
+		{"lost: a life of which nothing was said", []store.Op{unsaid}, set(volume("v", spec.FateLost)), false},
+		{"keep: it is there after all", []store.Op{stored(spec.FateLost), said("v", spec.VolumeFound)}, set(volume("v", spec.FateKeep)), true},
+		{"keep: it is lost", []store.Op{stored(spec.FateLost), said("v", spec.VolumeAbsent)}, set(volume("v", spec.FateKeep)), false},
+		{"keep: it came back", []store.Op{stored(spec.FateRestoring), said("v", spec.VolumeFound)}, set(volume("v", spec.FateKeep)), true},
+		{"keep: it is to come back", []store.Op{stored(spec.FateRestoring)}, set(volume("v", spec.FateKeep)), false},
+
+		{"bring back: it lies in the trash alone", []store.Op{dead, bare, said("v", spec.VolumeTrashed), wanted("v")}, back, true},
+		{"bring back: a life may get another", []store.Op{bare, said("v", spec.VolumeTrashed), wanted("v")}, back, false},
+		{"bring back: it is on its way", []store.Op{dead, stored(spec.FateRestoring), said("v", spec.VolumeTrashed), wanted("v")}, back, false},
+		{"bring back: nothing is said of it", []store.Op{dead, bare, wanted("v")}, back, false},
+		{"bring back: another is in the trash", []store.Op{dead, bare, said("w", spec.VolumeTrashed), wanted("w")}, back, false},
+		{"bring back: it was erased", []store.Op{dead, bare, said("v", spec.VolumeErased), wanted("v")}, back, false},
+
+		{"drop: its node says so", []store.Op{stored(spec.FateReclaiming), said("v", spec.VolumeTrashed)}, drop, true},
+		{"drop: there is none", []store.Op{bare}, drop, false},
+		{"drop: there is another", []store.Op{store.Put(store.VolumeKey(id, "data"), store.Encode(volume("w", spec.FateReclaiming))), said("w", spec.VolumeTrashed)}, drop, false},
+		{"drop: it is kept", []store.Op{said("v", spec.VolumeTrashed)}, drop, false},
+		{"drop: left on a host that is off", []store.Op{stored(spec.FateLost), fenced, silent}, left, true},
+		{"drop: left on a host that nobody says is off", []store.Op{stored(spec.FateLost), silent, said("v", spec.VolumeAbsent)}, left, false},
+		{"drop: its host is off, and it is there", []store.Op{stored(spec.FateLost), fenced, silent, said("v", spec.VolumeFound)}, drop, false},
+	} {
+		ops := base(stage{report: spec.PhaseStopped, without: []string{store.EpochKey}})
+		look, write := addresses(t, ops...)
+		if len(c.ops) > 0 {
+			write(c.ops...)
+		}
+		look(func(v world.View) {
+			u, err := translate(v, db, c.action, time.Now())
+			if (err == nil) != c.want {
+				t.Errorf("%s: %v, want that it is done: %v", c.name, err, c.want)
+			}
+			if double := twice(u); err == nil && double != "" {
+				t.Errorf("%s: %s stands twice in the transaction", c.name, double)
+			}
+		})
+	}
+}
+
+// twice is a key that a transaction compares or writes twice; "": none.
+func twice(u unit) string {
+	var seen, written []string
+	for _, g := range u.If {
+		if slices.Contains(seen, g.Key) {
+			return g.Key
+		}
+		seen = append(seen, g.Key)
+	}
+	for _, op := range u.Then {
+		if slices.Contains(written, op.Key) {
+			return op.Key
+		}
+		written = append(written, op.Key)
+	}
+	return ""
+}
+
+func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
+	at := time.Unix(1, 0)
+	for _, c := range []struct {
+		name string
+		held *spec.AddressRecord
+		all  bool // the plan says that nothing of it remains
+		want bool // its address is freed, and taken from it
+	}{
+		{"its own", &spec.AddressRecord{Address: ip, ID: member(0)}, true, true},
+		{"its own, and its volume is kept", &spec.AddressRecord{Address: ip, ID: member(0)}, false, false},
+		{"freed before", &spec.AddressRecord{Address: ip, ID: member(0), FreedAt: &at}, true, false},
+		{"another's", &spec.AddressRecord{Address: ip, ID: member(1)}, true, false},
+		{"nobody's", nil, true, false},
+	} {
+		look, write := addresses(t, base(stage{report: spec.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
+		if c.held != nil {
+			write(store.Put(store.AddressKey(ip), store.Encode(c.held)))
+		}
+		now := time.Unix(1000, 0)
+		var u unit
+		look(func(v world.View) {
+			var err error
+			if u, err = translate(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: c.all}, now); err != nil {
+				t.Error(err)
+			}
+		})
+		write(u.Then...)
+		look(func(v world.View) {
+			id, _ := v.Identity(member(0))
+			r := v.Addresses()[ip.String()]
+			if freed := r != nil && r.FreedAt != nil && r.FreedAt.Equal(now); freed != c.want || id.Address.IsValid() == c.want {
+				t.Errorf("%s: freed %v, the identity has %s; want that it is freed: %v", c.name, freed, id.Address, c.want)
+			}
+			if m, _ := v.Member(member(0)); m != nil {
+				t.Errorf("%s: the life stands still", c.name)
+			}
+			if _, rev := v.Report(member(0)); rev != 0 {
+				t.Errorf("%s: the report stands still", c.name)
+			}
+		})
+	}
+}

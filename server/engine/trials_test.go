@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+func TestARestGrowsWithEachFailureAndIsForgotten(t *testing.T) {
+	id, began := member(0), time.Unix(1000, 0)
+	failed, runs := &spec.Report{Phase: spec.PhaseFailed}, &spec.Report{Phase: spec.PhaseRunning}
+	for _, c := range []struct {
+		name   string
+		begun  []time.Duration // when lives began in the place of failed ones
+		at     time.Duration   // after the last
+		report *spec.Report    // of the life then
+		want   time.Duration
+	}{
+		{"nothing failed", nil, 0, failed, 0},
+		{"the first try", []time.Duration{0}, 0, failed, time.Second},
+		{"half of the rest is over", []time.Duration{0}, 500 * time.Millisecond, failed, 500 * time.Millisecond},
+		{"the rest is over", []time.Duration{0}, time.Second, failed, 0},
+		{"the third", []time.Duration{0, 0, 0}, 0, failed, 4 * time.Second},
+		{"one of many", make([]time.Duration, 50), 0, failed, longRest},
+		{"the last but one was so long ago", []time.Duration{0, forgetRest}, 0, failed, 2 * time.Second},
+		{"and longer", []time.Duration{0, forgetRest + 1}, 0, failed, time.Second},
+		{"it runs", []time.Duration{0}, 0, runs, 0},
+		{"it has not said anything", []time.Duration{0}, 0, nil, 0},
+	} {
+		tries := trials{}
+		now := began
+		for _, at := range c.begun {
+			now = began.Add(at)
+			tries.begun(id, now)
+		}
+		rests := tries.rests(plan.World{Slots: []plan.Slot{{ID: member(1), Report: failed}, {ID: id, Report: c.report}}}, now.Add(c.at))
+		want := 1
+		if c.want == 0 {
+			want = 0
+		}
+		if rests[id] != c.want || len(rests) != want {
+			t.Errorf("%s: rests %v, want %s", c.name, rests, c.want)
+		}
+	}
+}
+
+func TestEachOfManyFailedLivesRests(t *testing.T) {
+	tries, now := trials{}, time.Unix(1000, 0)
+	var w plan.World
+	for i := range 3 {
+		tries.begun(member(i), now)
+		w.Slots = append(w.Slots, plan.Slot{ID: member(i), Report: &spec.Report{Phase: spec.PhaseFailed}})
+	}
+	if rests := tries.rests(w, now); len(rests) != 3 {
+		t.Errorf("rests %v, want three", rests)
+	}
+	w.Slots[0].Report = &spec.Report{Phase: spec.PhaseRunning, Ready: true}
+	tries.rests(w, now)
+	w.Slots[0].Report = &spec.Report{Phase: spec.PhaseFailed}
+	if rests := tries.rests(w, now); rests[member(0)] != 0 || len(rests) != 2 {
+		t.Errorf("rests %v; want none for the one that was ready meanwhile", rests)
+	}
+}
