@@ -221,7 +221,7 @@ func TestAMemberGetsAnAddressWhenOneHasRested(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(k *cluster) {
 				cache := world.New(k.store, slog.New(slog.DiscardHandler))
-				e, err := New(Config{Store: k.store, World: cache, ID: "a", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/30")})
+				e, err := New(Config{Store: k.store, World: cache, ID: "a", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/30"), Now: clock()})
 				if err != nil {
 					t.Fatal(err)
 				}
