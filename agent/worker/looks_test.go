@@ -123,15 +123,17 @@ func TestAStopWithoutAReasonIsAReplacement(t *testing.T) {
 	})
 }
 
-// A container may end, and be removed, between the look at it and the signal.
+// A container may end, and be removed, between the look at it and the signal: the others
+// are asked to stop all the same.
 func TestASignalToWhatHasGoneIsNoFailure(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		scenario(t, func(t *testing.T, n *node) {
+			n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
 			n.run()
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(with(life(5, spec.GoalRun), twoContainers))
 			n.wantReady()
 			n.count(func(c fakert.Call) error {
-				if c.Op == "Signal" {
+				if c.Op == "Signal" && c.Name == cid.Name {
 					n.host.Exit(cid, runtime.Exit{})
 					if removed {
 						return n.host.Remove(t.Context(), cid)
@@ -139,10 +141,13 @@ func TestASignalToWhatHasGoneIsNoFailure(t *testing.T) {
 				}
 				return nil
 			})
-			n.w.Tell(life(5, spec.GoalStop))
+			n.w.Tell(with(life(5, spec.GoalStop), twoContainers))
+			time.Sleep(10 * time.Second)
+			n.wantLast("the grace of the other", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+			time.Sleep(21 * time.Second)
 			n.wantStopped(tok(5))
 			for _, r := range n.all() {
-				if r.Cause != "" && r.Phase == spec.PhaseStopping {
+				if r.Phase == spec.PhaseStopping && r.Cause != "" {
 					t.Errorf("removed %v: told %s: %s", removed, r.Cause, r.Message)
 				}
 			}
