@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
@@ -71,6 +73,22 @@ func TestAVolumeIsMadeOnceAndFoundAgain(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(path, "file")); err != nil || string(got) != "precious" {
 			t.Errorf("the file is %q, error %v", got, err)
 		}
+	}
+}
+
+func TestWhoMayEnterHangsOnNoUmask(t *testing.T) {
+	before := unix.Umask(0o077)
+	t.Cleanup(func() { unix.Umask(before) })
+	v := begin(t)
+	if _, mode := stat(t, ensure(t, v, true)); mode != 0o755 {
+		t.Errorf("a volume has mode %v", mode)
+	}
+	scratch, err := v.Scratch(t.Context(), db0, spec.Token{Number: 1}, "tmp", false, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, mode := stat(t, scratch); mode != 0o777 {
+		t.Errorf("scratch has mode %v", mode)
 	}
 }
 
@@ -264,6 +282,9 @@ func TestVolumesNeedToKnowWhereAndOfWhichCluster(t *testing.T) {
 		t.Chdir(t.TempDir()) // where a path that is none would be
 		if _, err := New(c); err == nil {
 			t.Errorf("%s: volumes were made", name)
+		}
+		if found, err := os.ReadDir("."); err != nil || len(found) > 0 {
+			t.Errorf("%s: %v was made where it runs, error %v", name, found, err)
 		}
 	}
 }
