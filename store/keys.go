@@ -58,7 +58,7 @@ const (
 	ContinuityKey = KindContinuity // spec.Chain; written by the leader
 	HoldKey       = KindHold       // spec.Hold; written by who finds that the store went back
 	CountKey      = KindCount      // spec.Count; of the newest restore
-	HellosKey     = KindHellos     // written by each hello that adds a node or changes its strays
+	HellosKey     = KindHellos     // written by each hello that adds a node or changes its strays, and with KnownKey
 )
 
 // KnownKey is known/<server>: the spec.Known of a server that found the store held or

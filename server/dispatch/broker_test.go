@@ -25,7 +25,7 @@ func (se *session) asked() (ids []string) {
 }
 
 func TestANodeIsAskedSoManyThingsAtOnce(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	se := r.admit()
 	for n := range maxAsks {
 		if !se.out.addAsk(&proto.Ask{}) {
@@ -47,7 +47,7 @@ func TestANodeIsAskedSoManyThingsAtOnce(t *testing.T) {
 
 func TestAnAskIsAnsweredOnceAndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := bareRig(t)
+		r := newStill(t)
 		se, b := r.admit(), r.server.Broker()
 		type answer struct {
 			t   *Tunnel
@@ -101,7 +101,7 @@ func TestAnAskIsAnsweredOnceAndInTime(t *testing.T) {
 // A tunnel that comes at the very moment at which nobody waits any more is closed, so that its
 // node does not hold it.
 func TestATunnelThatCameTooLateIsClosed(t *testing.T) {
-	b := bareRig(t).server.Broker()
+	b := newStill(t).server.Broker()
 	late, answer := newTunnel(), make(chan *Tunnel, 1)
 	b.waiting["id"] = waiter{"n1", answer}
 	if !b.deliver("id", late) {

@@ -48,7 +48,7 @@ func TestOfTheReportsThatWaitTheNewestIsStoredAndTheEndOfALife(t *testing.T) {
 		"a newer one than the store takes now": {[]spec.Report{running(10, 2)}, ptr(running(10, 1)), running(10, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := bareRig(t)
+			r := newStill(t)
 			r.begin()
 			se := r.admit()
 			for _, report := range c.came {
@@ -98,7 +98,7 @@ func TestWhatWaitsOfASessionIsBounded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := bareRig(t)
+			r := newStill(t)
 			se := r.admit()
 			c.within(r, se)
 			if se.ctx.Err() != nil || r.server.Refusals()[LimitReports] != 0 {
@@ -115,7 +115,7 @@ func TestWhatWaitsOfASessionIsBounded(t *testing.T) {
 // What the store knows nothing of is answered, so that the node forgets it; not what it
 // cannot read, for the answer would be the end of what may be the only proof.
 func TestAReportOfAMemberThatCannotBeReadIsNotAnswered(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	r.put(store.MemberKey(ident(1)), []byte("{damaged"))
 	se := r.admit()
 	reports := []spec.Report{running(10, 1), running(10, 1)}
@@ -129,7 +129,7 @@ func TestAReportOfAMemberThatCannotBeReadIsNotAnswered(t *testing.T) {
 
 // A node that says that a life is over, and goes: it may be the only proof for long.
 func TestWhatANodeSaidBeforeItWentIsStored(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	r.begin()
 	se := r.admit()
 	r.server.reports.add(se, []spec.Report{running(10, 1)}, 1)
@@ -144,7 +144,7 @@ func TestWhatANodeSaidBeforeItWentIsStored(t *testing.T) {
 // ends with a restore, after which they could not be stored.
 func TestWhileTheStoreIsHeldOnlyReportsOfLivingSessionsWait(t *testing.T) {
 	for _, over := range []bool{false, true} {
-		r := bareRig(t)
+		r := newStill(t)
 		r.begin()
 		se := r.admit()
 		r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s2"})
@@ -164,7 +164,7 @@ func TestWhileTheStoreIsHeldOnlyReportsOfLivingSessionsWait(t *testing.T) {
 
 func TestWhatANodeMayNotHaveWrittenNowIsStoredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := bareRig(t)
+		r := newStill(t)
 		r.begin()
 		se := r.admit()
 		r.server.writes.spend("n1", allowanceBytes+3*allowanceSecond)
@@ -195,7 +195,7 @@ func TestWhatANodeMayNotHaveWrittenNowIsStoredLater(t *testing.T) {
 // once each time that it goes.
 func TestReportsAreTriedEverMoreSeldomWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := bareRig(t)
+		r := newStill(t)
 		r.begin()
 		se := r.admit()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -289,7 +289,7 @@ func TestAReportThatCouldNotBeWritten(t *testing.T) {
 		}, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := bareRig(t)
+			r := newStill(t)
 			r.begin()
 			se := r.admit()
 			r.store.Fail(c.fail(r, se))

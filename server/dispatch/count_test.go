@@ -59,7 +59,7 @@ func TestTheFirstHelloOfANodeIsToldToOthersWhateverIsKnownOfIt(t *testing.T) {
 			r.put(store.FactsKey("n1"), []byte("{"))
 		},
 	} {
-		r := bareRig(t)
+		r := newStill(t)
 		prepare(r)
 		r.admit()
 		if _, told := r.get(store.HellosKey); !told {

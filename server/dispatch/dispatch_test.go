@@ -16,7 +16,7 @@ import (
 )
 
 func TestAServerIsMadeOfAllItsPartsOnly(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	for name, c := range map[string]struct {
 		change func(*Config)
 		ok     bool
@@ -44,7 +44,7 @@ func TestAServerIsMadeOfAllItsPartsOnly(t *testing.T) {
 }
 
 func TestADeskTellsAllOnceThenWhatDiffers(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	r.begin()
 	h := r.hand(n1)
 	if w := h.tells().wanted; !w.GetFull() {
@@ -83,7 +83,7 @@ func TestADeskTellsAllOnceThenWhatDiffers(t *testing.T) {
 }
 
 func TestTheEndOfASessionLeavesTheNextOneOfItsNode(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	desks := []*hand{r.hand(n1), r.hand(n1)}
 	if got := status.Code(context.Cause(desks[0].se.ctx)); got != codes.Aborted {
 		t.Errorf("the first ended with %v, want ABORTED", got)

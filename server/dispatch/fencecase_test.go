@@ -116,7 +116,7 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 	} {
 		at := 1
 		for ; ; at++ {
-			r := bareRig(t)
+			r := newStill(t)
 			c.prepare(r)
 			step := 0
 			err := c.do(r, &failing{Store: r.store, fail: func() bool { step++; return step == at }})

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	r.begin()
 	template := testTemplate()
 	template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "conf"}}}

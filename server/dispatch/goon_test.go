@@ -97,7 +97,7 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 		{"its facts cannot be read", n1, func(r *rig) { r.put(store.FactsKey("n1"), []byte("{")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := bareRig(t)
+			r := newStill(t)
 			r.admit()
 			c.change(r)
 			r.full()
@@ -113,7 +113,7 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 func TestASessionGoesOnForWantOfRoomOnly(t *testing.T) {
 	for _, method := range []string{"Grant", "Commit"} {
 		for err, goesOn := range map[error]bool{store.ErrNoSpace: true, store.ErrUnavailable: false} {
-			r := bareRig(t)
+			r := newStill(t)
 			was := r.admit().id
 			r.store.Fail(func(c memstore.Call) memstore.Fault {
 				if c.Method == method {
@@ -134,7 +134,7 @@ func TestASessionGoesOnForWantOfRoomOnly(t *testing.T) {
 
 // The first list has to be of a revision after the hello (SAFETY S1).
 func TestNoSessionGoesOnThatTheWorldDoesNotShow(t *testing.T) {
-	r := bareRig(t)
+	r := newStill(t)
 	r.admit()
 	r.full()
 	r.server.cfg.World = deaf{r.world}

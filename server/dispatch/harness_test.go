@@ -57,8 +57,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// bareRig is a server that nobody runs: a test calls what it is about.
-func bareRig(t *testing.T) *rig {
+// newStill is a rig whose server does not run: what it does a test does by hand.
+func newStill(t *testing.T) *rig {
 	t.Helper()
 	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
@@ -87,7 +87,7 @@ func bareRig(t *testing.T) *rig {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := bareRig(t)
+	r := newStill(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	g := grpc.NewServer()

@@ -172,7 +172,7 @@ func TestAHelloMayBeAsLargeAsItsBounds(t *testing.T) {
 	}
 	g := guest{seat: seat{"n1", "uid1"}}
 	g.facts.Strays = make([]spec.Stray, maxStrays)
-	if err := bareRig(t).server.afford(g); err != nil {
+	if err := newStill(t).server.afford(g); err != nil {
 		t.Errorf("with %d strays it is refused: %v", maxStrays, err)
 	}
 }

@@ -65,6 +65,7 @@ func TestPicturePeers(t *testing.T) {
 			w.Set.Spec.Replicas = &two
 			w.Slots[2].Member.Goal = spec.GoalStop
 		}, "RRu"},
+		{"a life that tells no address has its identity's", func(w *plan.World) { w.Slots[1].Member.Address = netip.Addr{} }, "RRR"},
 		{"an identity without an address is no peer", func(w *plan.World) {
 			w.Slots[1].Identity.Address, w.Slots[1].Member.Address = netip.Addr{}, netip.Addr{}
 		}, "RR"},

@@ -98,7 +98,7 @@ func (s *Server) Relay(stream proto.Peers_RelayServer) error {
 	go func() { // ends with the stream, which ends when we return
 		for {
 			m, err := stream.Recv()
-			if err != nil || m.GetFrame() == nil || t.Send(m.GetFrame()) != nil {
+			if err != nil || t.Send(m.GetFrame()) != nil {
 				return
 			}
 		}

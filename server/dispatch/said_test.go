@@ -62,7 +62,7 @@ func TestWhatANodeSaysOfVolumesIsNotLostWhileTheStoreIsAway(t *testing.T) {
 		{"an empty list is refused", list(true), nil, map[spec.VolumeID]string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newStill(t)
 			r.known(1)
 			r.record(store.VolumeKey(ident(1), "data"), spec.Volume{ID: ident(1), Claim: "data", UID: "kept", Node: "n1", Fate: spec.FateKeep})
 			for _, volume := range []spec.VolumeID{"kept", "before"} { // from when they were being given up
@@ -117,7 +117,7 @@ func TestWhatANodeSaysOfVolumesIsNotLostWhileTheStoreIsAway(t *testing.T) {
 func TestAConflictOverAVolumeEndsNoSessionThatLives(t *testing.T) {
 	for name, unread := range map[string]bool{"it lives": false, "nobody can tell": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := newStill(t)
 			r.known(1)
 			h := r.hand(n1)
 			h.tells()
@@ -151,7 +151,7 @@ func TestAConflictOverAVolumeEndsNoSessionThatLives(t *testing.T) {
 }
 
 func TestANodeThatMayHaveNothingWrittenNowIsHeardLater(t *testing.T) {
-	r := newRig(t)
+	r := newStill(t)
 	r.known(1)
 	h := r.hand(n1)
 	r.server.writes.spend("n1", 2*allowanceBytes)
@@ -203,7 +203,7 @@ func TestWhatCannotBeAWordAboutAVolumeIsNotHeard(t *testing.T) {
 		{"of a member below 0", with(func(r *spec.VolumeReport) { r.ID.Ordinal = -1 }), true, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newStill(t)
 			h := r.hand(n1)
 			h.Receive(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: &proto.VolumeReports{ReportsJson: [][]byte{c.doc}}}})
 			if heard := len(h.se.said.reports) == 1; heard != c.heard {
@@ -251,7 +251,7 @@ func TestOrdersAboutVolumes(t *testing.T) {
 		{"what is said of one whose record cannot be read", ready(2), "{", &said, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newStill(t)
 			if c.identity != nil {
 				r.record(store.IdentityKey(ident(1)), *c.identity)
 			}

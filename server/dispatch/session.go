@@ -218,7 +218,7 @@ func (se *session) hasMoved() bool {
 
 // over makes the status of a session's end; a node that hung up is no error.
 func over(cause error) error {
-	if cause == nil || errors.Is(cause, context.Canceled) {
+	if errors.Is(cause, context.Canceled) {
 		return nil
 	}
 	return cause

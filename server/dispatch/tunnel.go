@@ -96,6 +96,8 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 		t.in <- first // it has room
 	}
 	if !s.spawn(func() { t.receive(stream, s.stopping) }) {
+		t.fail = errStopping
+		close(t.in)
 		return errStopping
 	}
 	return t.serve(stream.Context(), stream, s.stopping)

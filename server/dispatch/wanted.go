@@ -89,7 +89,7 @@ func (t *told) nextLives(v world.View, at seat, holds map[life]bool, domain stri
 	present := map[spec.Identity]bool{}
 	for _, id := range v.MembersOn(at.node) {
 		m, rev := v.Member(id)
-		if m == nil || !at.holds(m) {
+		if !at.holds(m) {
 			continue // it lives on the machine that had the name before
 		}
 		if !holds[life{ID: id, Token: m.Token}] && mayLiveElsewhere(v, m) {
@@ -104,7 +104,7 @@ func (t *told) nextLives(v world.View, at seat, holds map[life]bool, domain stri
 			now.booted = v.Bootstrapped(set.UID)
 		}
 		now.fresh = freshVolumes(v, m, now.booted)
-		if old, known := t.lives[id]; known && old.same(now) {
+		if t.lives[id].same(now) {
 			continue
 		}
 		r, _ := v.Revision(id.Ref(), m.Revision)

@@ -11,7 +11,8 @@ import (
 )
 
 // endCount records that the count of a restore is complete, once it is: each node has said
-// what it runs, or was excused. A node that joins meanwhile writes the count, which is compared.
+// what it runs, or was excused. A node that joins meanwhile writes the count, and a server that
+// tells which nodes it remembers writes the key of hellos: both are compared.
 func (l *leader) endCount(ctx context.Context) {
 	var t store.Txn
 	l.cfg.World.Look(func(v world.View) {
@@ -24,6 +25,7 @@ func (l *leader) endCount(ctx context.Context) {
 		t = store.Txn{
 			If: []store.Guard{
 				l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev),
+				store.Seen(store.HellosKey, v.HellosRev()),
 			},
 			Then: []store.Op{store.Put(store.CountKey, store.Encode(done))},
 		}

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stead-project/stead/server/plan"
@@ -68,6 +70,43 @@ func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 		c.commit(store.Put(store.FactsKey("late"), store.Encode(spec.NodeFacts{Name: "late", UID: "uid-late", Epoch: 1})))
 		c.set(2)
 		c.until("a count that was done stays done", ready(2))
+	})
+}
+
+// wordy lets a server tell which nodes it remembers after the leader has found the count
+// complete, and before it records that.
+type wordy struct {
+	store.Store
+	c    *cluster
+	once sync.Once
+}
+
+func (s *wordy) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
+	if slices.ContainsFunc(t.Then, func(op store.Op) bool { return op.Key == store.CountKey }) {
+		s.once.Do(func() {
+			known := spec.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}}
+			s.c.commit(store.Put(store.KnownKey("b"), store.Encode(known)), store.Put(store.HellosKey, []byte("b")))
+		})
+	}
+	return s.Store.Commit(ctx, t)
+}
+
+func TestACountIsNotEndedOverAServersWord(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.restored()
+		c.commit(hears("n1")...)
+		c.set(1)
+		_, stop := c.engine("a", &wordy{Store: c.store, c: c})
+		defer stop()
+		c.until("a server told of node late", func(v world.View) bool { return len(v.Memories()) == 1 })
+		c.until("db-0 waits for the count", waits(plan.BlockedRestored))
+		c.cache.Look(func(v world.View) {
+			if count, _ := v.Count(); count.Done {
+				t.Error("the count was ended before node late was heard")
+			}
+		})
+		c.commit(hears("late")...)
+		c.until("then it begins", ready(1))
 	})
 }
 

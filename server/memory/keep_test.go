@@ -66,6 +66,9 @@ func TestAfterARestoreAServerSaysWhatOnlyItKnows(t *testing.T) {
 		if known, ok := read[spec.Known](t, s, store.KnownKey("s1")); !ok || known.At.Epoch != 1 || known.Nodes["late"] != "u9" {
 			t.Errorf("it says that it knows %+v (%t)", known, ok)
 		}
+		if _, kvs, err := s.Get(t.Context(), store.HellosKey); err != nil || string(kvs[store.HellosKey].Value) != "s1" {
+			t.Errorf("a count that is just being ended does not notice: %v, error %v", kvs, err)
+		}
 		if got := open(t, path).kept; got.At.Epoch != 4711 || got.Nodes["late"] != "u9" {
 			t.Errorf("while the count is open it forgets: %+v", got)
 		}

@@ -107,14 +107,15 @@ func (m *Memory) hold(ctx context.Context, s store.Store, v sight, hold spec.Hol
 	return nil
 }
 
-// testify writes what the server of before knew for whoever restores the store.
+// testify writes what the server of before knew for whoever restores the store. A count that
+// is just being ended without it is not: see store.HellosKey.
 func (m *Memory) testify(ctx context.Context, s store.Store, name string) error {
 	m.mu.Lock()
 	value := store.Encode(m.kept)
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err := s.Commit(ctx, store.Txn{Then: []store.Op{store.Put(store.KnownKey(name), value)}})
+	_, err := s.Commit(ctx, store.Txn{Then: []store.Op{store.Put(store.KnownKey(name), value), store.Put(store.HellosKey, []byte(name))}})
 	if err != nil {
 		return again("write what this server knows", err)
 	}

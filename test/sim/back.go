@@ -22,11 +22,8 @@ func (w *World) addNode() bool {
 	if len(w.nodes) >= mostNodes {
 		return false
 	}
-	n := newNode(w, spec.NodeName(fmt.Sprint("n", len(w.nodes))))
-	n.pace = somePace(w.r)
-	w.nodes = append(w.nodes, n)
-	n.startAgent()
-	w.note("%s is new", n.name)
+	name := fmt.Sprint("n", len(w.nodes))
+	w.join(spec.NodeName(name), "uid-"+name)
 	return true
 }
 
@@ -66,17 +63,22 @@ func (w *World) goBack() bool {
 	if !how.SameCluster {
 		w.origin++
 	}
-	w.back = true
 	w.restores++
-	for _, n := range w.nodes { // some are heard late
+	for _, n := range w.nodes { // some are heard late, or are off
 		if w.chance(4) {
 			n.late = w.clock.Add(time.Duration(w.r.IntN(240)) * time.Second)
-			n.setCut(true)
+			if n.setCut(true); n.power && w.chance(2) {
+				n.powerOff()
+			}
 		}
 	}
 	w.reload()
+	w.back, w.forgot = true, false
+	lost := w.chance(4) // and disks of servers with it
 	for _, s := range w.servers {
 		switch {
+		case lost && !w.chance(3) && s.loseMemory():
+			w.did("memory lost with the store")
 		case !s.up:
 		case w.gap(s.kept) != "":
 			s.stale = true
@@ -90,6 +92,7 @@ func (w *World) goBack() bool {
 
 // reload shows the judges the store that was put in the place of the one they know.
 func (w *World) reload() {
+	w.judge.restored()
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
 	if err != nil {
 		panic(err)
@@ -98,7 +101,6 @@ func (w *World) reload() {
 	if err := w.eyes.Load(1, nil); err != nil {
 		panic(err)
 	}
-	w.judge.restored()
 	w.restoring = true
 	batch := store.Batch{Rev: rev}
 	for _, kv := range kvs {
@@ -144,7 +146,7 @@ func (w *World) declared() bool {
 	}
 	w.note("the operator declares a restore: epoch %d", w.epoch)
 	w.did("restore declared")
-	w.back, w.backups = false, nil
+	w.back, w.forgot, w.backups = false, false, nil
 	for _, t := range txns {
 		if _, err := w.mem.Commit(w.ctx, t); err != nil {
 			panic(err)
@@ -168,7 +170,7 @@ func (w *World) excuse() bool {
 		w.view(func(v world.View) {
 			count, _ := v.Count()
 			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(plan.Missing(v.Epoch(), count, v.Nodes()),
-				func(m spec.CountNode) bool { return m.Name == n.name })
+				func(m spec.CountNode) bool { return m.UID == n.uid })
 			if missing {
 				t, err = control.Excuse(v, []string{string(n.name)}, "operator")
 			}
@@ -197,4 +199,35 @@ func (w *World) operate() {
 	if w.held() {
 		w.declared()
 	}
+	w.excuseRemoved()
+}
+
+// excuseRemoved has an operator say that a count is not to wait for machines whose names are
+// other machines' by now: nothing was left of them when they were removed.
+func (w *World) excuseRemoved() {
+	for _, n := range w.nodes {
+		var t store.Txn
+		w.view(func(v world.View) {
+			if owner := ownerOf(v, n.name); owner != "" && owner != n.uid {
+				t, _ = control.Excuse(v, []string{string(n.name)}, "operator") // an error: nobody waits for it
+			}
+		})
+		if len(t.Then) == 0 {
+			continue
+		}
+		if _, err := w.mem.Commit(w.ctx, t); err != nil {
+			panic(err)
+		}
+		w.look()
+	}
+}
+
+// ownerOf is the machine that has joined under a name; "": none.
+func ownerOf(v world.View, name spec.NodeName) spec.UID {
+	for _, n := range v.Nodes() {
+		if n.Node.Name == name {
+			return n.Node.UID
+		}
+	}
+	return ""
 }

@@ -46,7 +46,8 @@ var deeds = map[string]deed{
 	"reclaim": (*World).reclaim, "retain": (*World).retain, "claim": (*World).claim, "range": (*World).moveRange, "deadline": (*World).deadline, "recreate": (*World).recreate, "pause": (*World).pause, "floor": (*World).setFloor,
 	"orphan": (*World).orphan, "adopt": (*World).adopt, "give-up": (*World).giveUp, "bring-back": (*World).bringBack, "scale": (*World).scale,
 	"cordon": (*World).cordon, "slow-op": (*World).slowOperation, "backup": (*World).backup, "restore": (*World).restore,
-	"go-back": (*World).goBack, "declare": (*World).declare, "excuse": (*World).excuse, "new-node": (*World).addNode, "link": (*World).link,
+	"go-back": (*World).goBack, "declare": (*World).declare, "excuse": (*World).excuse, "new-node": (*World).addNode, "link": (*World).link, "lose-memory": (*World).loseMemory,
+	"fence": (*World).fence, "remove-node": (*World).removeNode, "take-name": (*World).takeName,
 }
 
 // weight of a kind: how often it is drawn in a calm and in a stormy run.
@@ -64,7 +65,8 @@ var weights = []weight{
 	{"kill-watchdog", 2, 4}, {"kill-logger", 2, 3}, {"expire-session", 1, 3}, {"away", 0, 1}, {"node-loss", 2, 2},
 	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6}, {"lapse", 2, 2},
 	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
-	{"go-back", 0, 1}, {"declare", 4, 6}, {"excuse", 2, 3}, {"new-node", 0, 1}, {"link", 6, 10},
+	{"go-back", 1, 3}, {"declare", 4, 6}, {"excuse", 20, 30}, {"new-node", 0, 1}, {"link", 6, 10}, {"lose-memory", 0, 1},
+	{"fence", 10, 14}, {"remove-node", 3, 4}, {"take-name", 2, 3},
 }
 
 // dealer draws choices.

@@ -10,7 +10,7 @@ import (
 func IsFault(count string) bool {
 	switch count {
 	case "crash-server", "crash-between", "unknown", "hang-server", "cut-server", "kill-watchdog", "kill-logger", "expire-session", "away", "halt-agent", "crash-agent", "reboot", "power-off", "cut", "break",
-		"sick", "lapse", "cordon", "slow-op", "restore", "go-back", "land", "conflict", "hello refused":
+		"sick", "lapse", "cordon", "slow-op", "restore", "go-back", "lose-memory", "fence", "land", "conflict", "hello refused":
 		return true
 	}
 	return strings.HasPrefix(count, "fault: ") || strings.HasPrefix(count, "volume refused: ")
@@ -40,7 +40,8 @@ var (
 		"fault: agent dies between ledger and record", "blocked: Unwatched", "blocked: Unconfirmed",
 		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "life begun beside data of an earlier set", "blocked: Restored",
 		"lapsed member replaced alone", "lapsed member replaced after the deadline", "blocked: NodeReconnected",
-		"store held by a server", "server ends: the store went back", "restore declared", "blocked: Held",
+		"store held by a server", "server ends: the store went back", "restore declared", "node excused", "blocked: Held", "memory lost with the store",
+		"node fenced", "fence void", "a fence proved nothing", "removed node is back", "life over by a fence", "fenced life replaced elsewhere",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
 		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",
 		"Delete under Retain/Retain", "Delete under Retain/Delete", "Delete under Delete/Retain", "Delete under Delete/Delete",
@@ -54,8 +55,6 @@ func Never(counts map[string]int, many bool) (never []string) {
 	should := common
 	if many {
 		should = slices.Concat(common, seldom, slices.Sorted(maps.Keys(deeds)))
-		// A machine that is off for good while a restore waits for it: once in a million steps.
-		should = slices.DeleteFunc(should, func(what string) bool { return what == "excuse" })
 	}
 	for _, what := range should {
 		if counts[what] == 0 {

@@ -176,7 +176,8 @@ func (w *World) backup() bool {
 	return true
 }
 
-// restore puts an older store in the place of this one, with a new epoch (SAFETY S8).
+// restore puts an older store in the place of this one as "stead backup unpack" does: it has
+// no sessions, and is held until somebody declares what it is, which may be at once.
 func (w *World) restore() bool {
 	if len(w.backups) == 0 {
 		return false
@@ -186,27 +187,31 @@ func (w *World) restore() bool {
 		s.stop("the store is restored")
 	}
 	_ = w.mem.Close()
-	w.epoch++
-	w.epochs[w.epoch], w.back = true, false
-	w.origin++
-	w.note("the store of revision %d is restored as epoch %d", b.rev, w.epoch)
-	w.freshStore()
 	w.judge.restored()
+	w.epoch, w.back, w.forgot = b.epoch, true, false
+	w.raft = b.raft + 1
+	w.origin++
+	w.note("the store of revision %d is unpacked", b.rev)
+	w.freshStore()
 	w.restores++
 	w.restoring = true
 	for part := range slices.Chunk(b.kvs, 100) {
 		var ops []store.Op
 		for _, kv := range part {
-			if kv.Key == store.EpochKey {
-				kv.Value = epochText(w.epoch)
-			}
 			ops = append(ops, store.Put(kv.Key, kv.Value))
 		}
 		w.commit(ops...)
 	}
-	w.backups, w.restoring = nil, false
+	w.restoring = false
+	w.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "it was unpacked", By: "the operator", At: w.clock})))
 	for _, s := range w.servers {
+		if w.chance(4) {
+			s.loseMemory()
+		}
 		s.start()
+	}
+	if w.chance(2) {
+		w.declared()
 	}
 	return true
 }
@@ -235,6 +240,9 @@ func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
 // putBack moves aside what stands in the place of a volume that the store knows, and has
 // that one stand there: from the trash, or from where the operator saved it.
 func (n *node) putBack(v world.View) {
+	if ownerOf(v, n.name) != n.uid {
+		return // it was removed, and another has its name
+	}
 	for _, ref := range n.w.refs {
 		for _, s := range v.World(ref).Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
@@ -254,7 +262,6 @@ func (n *node) putBack(v world.View) {
 				case !there && (used || binned) && !gone:
 					n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
 					n.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
-					n.w.judge.placed[vol.UID] = true
 				default:
 					continue
 				}

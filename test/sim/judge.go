@@ -21,23 +21,26 @@ type judge struct {
 	stopped  map[life]bool                // a store ever asked for its end
 	newest   map[spec.Identity]spec.Token // ever, of any store
 	resolved map[life]bool                // an operator ended it by hand
-	placed   map[spec.VolumeID]bool       // an operator put it back by hand, maybe after its node said that it is gone
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
 	goals    map[life]spec.Goal
 	volumes  map[spec.VolumeID]volumeRun
+	former   []map[spec.VolumeID]spec.VolumeFate // what stores had of volumes that went back, or were replaced, since one was declared
 	stands   map[standKey]standing
-	outages  map[outageKey]time.Time     // first seen
-	ids      map[spec.VolumeID]bool      // of all volumes there ever were
-	used     map[spec.VolumeID]spec.UID  // of those that were ready once: under which set first
-	going    map[spec.VolumeID]bool      // a store ever said that it is reclaimed
-	bounds   map[life]time.Duration      // of guarded lives
-	had      map[spec.NodeName]time.Time // when a store had a session of the node last
+	outages  map[outageKey]time.Time    // first seen
+	ids      map[spec.VolumeID]bool     // of all volumes there ever were
+	used     map[spec.VolumeID]spec.UID // of those that were ready once: under which set first
+	going    map[spec.VolumeID]bool     // a store ever said that it is reclaimed
+	bounds   map[life]time.Duration     // of guarded lives
+	had      map[spec.UID]time.Time     // when a store had a session of the machine last
+	counted  counted
+	fenced   map[life]bool // somebody said that its machine was off
 }
 
 // run is a process: of which life, on which host, in which boot.
 type run struct {
 	token spec.Token
 	node  spec.NodeName
+	uid   spec.UID
 	boot  spec.BootID
 }
 
@@ -49,27 +52,41 @@ type volumeRun struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
-		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{}, placed: map[spec.VolumeID]bool{},
+		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
-		bounds: map[life]time.Duration{}, had: map[spec.NodeName]time.Time{},
+		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(), fenced: map[life]bool{},
 	}
 }
 
-// restored: the store may say again what it said before. What hosts did stays.
+// restored: another store takes the place of the one that is shown. It may say again what was
+// said before; what hosts did stays, and what they were told by the one before.
 func (j *judge) restored() {
+	if !j.w.back {
+		j.former = nil
+	}
+	had := map[spec.VolumeID]spec.VolumeFate{}
+	j.w.view(func(v world.View) {
+		for _, ref := range j.w.refs {
+			for _, vol := range v.Volumes(ref) {
+				had[vol.UID] = vol.Fate
+			}
+		}
+	})
+	j.former = append(j.former, had)
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
 	j.ends = map[life]bool{}
 	j.outages = map[outageKey]time.Time{}
+	j.counted = newCounted()
 	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
 }
 
 // started judges the begin of a process: no other of the identity runs anywhere, the
 // life was never told to be over, and was never started elsewhere or in another boot.
 func (j *judge) started(p *place, token spec.Token) {
-	l, now := life{p.id, token}, run{token, p.n.name, p.n.boot()}
-	if other, ok := j.alive[p.id]; ok {
+	l, now := life{p.id, token}, run{token, p.n.name, p.n.uid, p.n.boot()}
+	if other, ok := j.alive[p.id]; ok && !j.beside(l, life{p.id, other.token}, other.uid) && !j.beside(life{p.id, other.token}, l, now.uid) {
 		j.w.fail("one life", "%s starts %s on %s while %s runs on %s", p.id, token, now.node, other.token, other.node)
 	}
 	if j.over[l] {
@@ -102,6 +119,7 @@ func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
 // before judges one commit against what was stored before it.
 func (j *judge) before(b store.Batch) {
 	j.w.view(func(v world.View) {
+		j.count(v, b)
 		for _, e := range b.Events {
 			switch kind, _ := store.Kind(e.Key); {
 			case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
@@ -164,8 +182,14 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	if old, _ := v.Member(m.ID); old != nil && old.Bound > 0 && old.Node != m.Node && !j.ends[life{m.ID, old.Token}] {
 		j.w.did("guarded life replaced elsewhere")
 	}
+	if old, _ := v.Member(m.ID); old != nil && old.Node != m.Node && j.fenced[life{m.ID, old.Token}] {
+		j.w.did("fenced life replaced elsewhere")
+	}
 	if old, _ := v.Member(m.ID); old == nil || old.Token != m.Token {
 		j.firstStart(v, &m)
+		if !j.w.restoring {
+			j.unknown(v, l)
+		}
 	}
 	j.lasts[m.ID], j.goals[l], j.bounds[l] = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
@@ -211,6 +235,10 @@ func (j *judge) report(e store.Event) {
 		return
 	}
 	j.over[l], j.ends[l] = true, true
+	if r.Cause == spec.CauseFenced {
+		j.fenced[l] = true
+		j.w.did("life over by a fence")
+	}
 	if j.alive[r.ID].token == r.Token {
 		j.w.fail("one life", "%s %s is told to be over while it runs on %s", r.ID, r.Token, j.alive[r.ID].node)
 	}

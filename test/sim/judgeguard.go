@@ -21,8 +21,8 @@ func drifted(d time.Duration) time.Duration { return d + d/100 }
 func (j *judge) seeSessions() {
 	j.w.view(func(v world.View) {
 		for _, n := range j.w.nodes {
-			if _, rev := v.Session(n.name); rev != 0 {
-				j.had[n.name] = j.w.clock
+			if s, rev := v.Session(n.name); rev != 0 && s.UID == n.uid {
+				j.had[n.uid] = j.w.clock
 			}
 		}
 	})
@@ -33,7 +33,7 @@ func (j *judge) seeSessions() {
 
 func (j *judge) inBound(id spec.Identity, r run) {
 	bound := j.bounds[life{id, r.token}]
-	if age := j.w.clock.Sub(j.had[r.node]); bound > 0 && age > drifted(bound)+tick {
+	if age := j.w.clock.Sub(j.had[r.uid]); bound > 0 && age > drifted(bound)+tick {
 		j.w.fail("bound", "%s %s of bound %s runs on %s, which had no session for %s", id, r.token, bound, r.node, age)
 	}
 }
@@ -52,8 +52,8 @@ func (j *judge) expired(n *node, id spec.Identity, r *record) {
 // lapsed: a guarded life whose node has no session, for so long that its bound is past.
 // Nothing of it may run from then on.
 func (j *judge) lapsed(v world.View, m *spec.Member) bool {
-	_, rev := v.Session(m.Node)
-	if m.Bound == 0 || rev != 0 || j.w.clock.Sub(j.had[m.Node]) < m.Bound {
+	s, rev := v.Session(m.Node)
+	if m.Bound == 0 || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
 		return false
 	}
 	j.w.did("life over by its deadline")

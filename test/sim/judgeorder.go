@@ -72,7 +72,7 @@ func (c *court) updates() {
 	for _, o := range c.wanted {
 		if c.available(o) {
 			well++
-		} else if !c.obsolete(o) {
+		} else if !c.obsolete(o) && !c.returnsBroken(o) {
 			down++
 		}
 	}
@@ -92,6 +92,19 @@ func (c *court) updates() {
 	if ended > 0 && ended+down > c.budget() && !c.recreates() {
 		c.fail("budget", "%d members are down and %d more are ended, of at most %d", down, ended, c.budget())
 	}
+}
+
+// returnsBroken: it begins anew on an abandoned revision on which it was never available: broken
+// by SEMANTICS rule 2 as soon as it runs, and not of the budget (rule 7).
+func (c *court) returnsBroken(o int) bool {
+	for _, a := range c.p.Actions {
+		if a, is := a.(plan.Start); is && a.Member.ID.Ordinal == o {
+			m := a.Member
+			abandoned := m.Revision != c.target(o) && (m.Revision != c.current() || !c.x.Status.CurrentCompleted)
+			return abandoned && a.Identity.AvailableOn != m.Revision
+		}
+	}
+	return false
 }
 
 // disturbs judges one stop, and tells whether it takes down a member that is well.

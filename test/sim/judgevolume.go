@@ -17,13 +17,24 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.Memb
 		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
 	}
 	j.volumes[v.ID] = volumeRun{id, n.name}
-	if token.Epoch != j.w.epoch || j.w.back {
+	if token.Epoch != j.w.epoch {
 		return // the store was restored since, and may not know it
+	}
+	if j.w.back && j.formerly(v.ID, func(had bool, fate spec.VolumeFate) bool { return had && !fate.Ordered() }) {
+		return // its order may be of the store before, which had it (S2: absence is no order)
 	}
 	j.w.view(func(w world.View) {
 		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Fate.Ordered() {
 			j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up", id, v.ID, n.name)
 		}
+	})
+}
+
+// formerly: of a store that the present one has replaced, and nobody has declared that yet.
+func (j *judge) formerly(id spec.VolumeID, is func(had bool, fate spec.VolumeFate) bool) bool {
+	return slices.ContainsFunc(j.former, func(store map[spec.VolumeID]spec.VolumeFate) bool {
+		fate, had := store[id]
+		return is(had, fate)
 	})
 }
 
@@ -56,8 +67,11 @@ func (j *judge) erased(n *node, d *duty, b *bin) {
 	if lay := j.w.clock.Sub(b.moved); lay < b.least {
 		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
 	}
-	if d.epoch != j.w.epoch || j.w.back {
+	if d.epoch != j.w.epoch {
 		return // it was forgotten by the store before this one
+	}
+	if j.w.back && j.formerly(b.id, func(had bool, fate spec.VolumeFate) bool { return !had || fate == spec.FateRestoring }) {
+		return // likewise: the node was told so before, and is told nothing by a store that went back
 	}
 	j.w.view(func(v world.View) {
 		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != spec.FateRestoring { // its node may not have heard that
@@ -198,7 +212,7 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 	if m != nil {
 		return "it has the life " + m.Token.String()
 	}
-	if r, ok := j.alive[id]; ok {
+	if r, ok := j.alive[id]; ok && !j.nobodyKnows(r.uid) {
 		return r.token.String() + " runs on " + string(r.node)
 	}
 	for _, n := range j.w.nodes {
@@ -206,7 +220,7 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 			continue
 		}
 		// One that is over by its deadline may be open until its agent looks.
-		if open := n.agent.led.Look(id).Open; !open.IsZero() && !j.over[life{id, open}] {
+		if open := n.agent.led.Look(id).Open; !open.IsZero() && !j.over[life{id, open}] && !j.nobodyKnows(n.uid) {
 			return open.String() + " is open on " + string(n.name)
 		}
 	}
@@ -225,7 +239,7 @@ func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
 		j.w.fail("volumes", "the record %s is gone, and its node did not say so", key)
 	}
 	for _, n := range j.w.nodes {
-		if n.name == old.Node && n.dirs[volumeKey{old.ID, old.Claim}].id == old.UID && !j.placed[old.UID] {
+		if n.name == old.Node && n.dirs[volumeKey{old.ID, old.Claim}].id == old.UID {
 			j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
 		}
 	}

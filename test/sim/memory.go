@@ -35,6 +35,11 @@ func (w *World) gap(known spec.Known) string {
 	if w.plant.NoticesNothing {
 		return ""
 	}
+	return w.lost(known)
+}
+
+// lost is gap, whatever is noticed.
+func (w *World) lost(known spec.Known) string {
 	now, chain := w.said()
 	return known.Gap(now, chain)
 }
@@ -43,18 +48,38 @@ func (w *World) gap(known spec.Known) string {
 // if it went back, and says what only it knows.
 func (s *server) meet() {
 	w := s.w
-	cause := w.gap(s.kept)
+	cause, lost := w.gap(s.kept), w.lost(s.kept)
 	now, _ := w.said()
 	if cause != "" && !w.held() {
 		w.note("%s holds the store", s.name)
 		w.did("store held by a server")
 		w.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: cause, By: "server " + s.name, At: w.clock})))
 	}
+	w.judge.holds(s.name, lost)
 	if s.kept.At.Epoch != 0 && (w.held() || now.At.Epoch > s.kept.At.Epoch && w.counting()) {
-		w.commit(store.Put(store.KnownKey(s.name), store.Encode(s.kept)))
+		w.judge.remembered(s.kept.Nodes)
+		told := s.kept
+		if w.plant.CountsTheBackup {
+			told.Nodes = nil
+		}
+		w.commit(store.Put(store.KnownKey(s.name), store.Encode(told)), store.Put(store.HellosKey, []byte(s.name)))
 	}
 	s.heard = now
 	s.remember(now)
+}
+
+// loseMemory has the disk of a server replaced by an empty one.
+func (w *World) loseMemory() bool { return w.someServer().loseMemory() }
+
+func (s *server) loseMemory() bool {
+	if s.kept.At.Epoch == 0 {
+		return false
+	}
+	s.stop("its disk is replaced")
+	s.kept = spec.Known{}
+	s.w.note("%s has lost what it knew", s.name)
+	s.w.forgot = s.w.forgot || s.w.back
+	return true
 }
 
 // remember takes over what the store shows, unless it is held.
@@ -64,7 +89,7 @@ func (s *server) remember(now spec.Known) {
 	}
 	nodes := map[spec.NodeName]spec.UID{}
 	if s.w.counting() {
-		nodes = maps.Clone(s.kept.Nodes)
+		maps.Copy(nodes, s.kept.Nodes)
 	}
 	s.w.view(func(v world.View) {
 		for _, n := range v.Nodes() {

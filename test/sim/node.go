@@ -25,9 +25,10 @@ type node struct {
 	boots   int
 	power   bool
 	cut     bool      // its network is down
-	late    time.Time // until when it stays so
+	late    time.Time // until when it, or the machine, stays so
 	pace    pace
 	stopped bool // the agent's process is
+	removed bool // its record was, and it has not come back
 	disk    *disk
 	newest  spec.Sequence // on disk
 	known   spec.Known    // likewise
@@ -222,7 +223,7 @@ func (w *World) startAgent() bool {
 		return false
 	}
 	if !n.power {
-		if !w.chance(3) {
+		if w.clock.Before(n.late) || !w.chance(3) {
 			return false
 		}
 		n.powerOn()

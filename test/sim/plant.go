@@ -39,9 +39,12 @@ type Plant struct {
 	TakesAnyVolume     bool // with a volume goes what stands in its place later (S11)
 	SaysGone           bool // a volume that is to go is said to be gone, and stays
 
+	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
+
 	// Of the store and its restore.
 	NoticesNothing    bool // neither servers nor nodes compare the store with what they know (S8)
 	OpensAfterRestore bool // a life that was assigned before a restore begins after it (S8)
+	CountsTheBackup   bool // a restore waits for the nodes of its backup only (S8)
 	// Unguarded: guards of keys that begin so are left out of every transaction (S7).
 	Unguarded []string
 

@@ -123,6 +123,7 @@ func forgetReady(w *plan.World) {
 
 // everyoneSaid takes every node for one that has said what it runs.
 func everyoneSaid(w *plan.World) {
+	w.Count = nil
 	for i := range w.Nodes {
 		if f := w.Nodes[i].Facts; f != nil {
 			facts := *f

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // Plants are all there are, each with the judges of which one must find it.
@@ -13,9 +14,11 @@ var Plants = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
-	{Name: "restore-keeps-the-epoch", Judges: "volumes, tokens, token once, one life, reports, proof, dispatch", NoticesNothing: true, Blind: "progress", Often: backs},
+	{Name: "restore-keeps-the-epoch", Judges: "continuity", NoticesNothing: true, Blind: "progress", Often: backs},
 	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
-	{Name: "restore-decides-at-once", Rare: true, Judges: "one life, token once, volumes", See: everyoneSaid, Blind: rule9, Often: restores},
+	{Name: "restore-decides-at-once", Judges: "count", See: everyoneSaid, Blind: rule9, Often: restores},
+	{Name: "counts-the-backup-only", Judges: "count", CountsTheBackup: true, Often: joins},
+	{Name: "strays-not-compared", Rare: true, Judges: "strays", Unguarded: []string{store.HellosKey}, CountsTheBackup: true, Blind: "count", Often: joins},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
 	{Name: "late-start-lands", Rare: true, Judges: "bound, one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
 	{Name: "deaf-to-old-tokens", Judges: "progress", DeafToOldTokens: true, Often: restores},
@@ -31,16 +34,17 @@ var Plants = []Plant{
 	{Name: "forgets-its-deadline", Judges: "bound, one life", ForgetsDeadline: true, Often: silences},
 	{Name: "kills-too-early", Judges: "hold", KillsEarly: true, Often: silences},
 	{Name: "waits-for-no-margin", Judges: "proof, reasons", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone += 2 * time.Second }), Often: silences},
-	{Name: "counts-from-its-start", Judges: "proof, reasons, order", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone = time.Hour }), Often: silences},
+	{Name: "counts-from-its-start", Judges: "proof, reasons, order, due", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone = time.Hour }), Often: silences},
 	{Name: "replaces-while-most-are-gone", Judges: "proof, reasons", See: moreNodes, Often: silences},
 	{Name: "replaces-what-is-held", Judges: "proof, reasons", See: allGuarded, Often: silences},
 	{Name: "guards-nothing", Judges: "bound", Say: eachStart(func(_ plan.World, a *plan.Start) { a.Member.Bound = 0 })},
+	{Name: "fences-what-is-on", Judges: "one life", FencesWhatIsOn: true, Often: fences},
 	// S7: what transactions compare.
 	{Name: "stale-leader-writes", Judges: "leader", Unguarded: []string{"leader"}},
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
 	// The planner: proof, order, budget, revisions, volumes, words.
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: forgetSilent},
-	{Name: "ignores-strays", Rare: true, Judges: "one life, token once, volumes, progress", See: forgetStrays},
+	{Name: "ignores-strays", Judges: "strays, volumes", See: forgetStrays, Often: joins},
 	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: everyoneLives},
 	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: whateverSession},
 	{Name: "takes-lapsed-for-broken", Judges: "cure", See: forgetReady, Often: []string{"lapse", "deadline", "wait"}},
@@ -189,5 +193,9 @@ var silences = []string{"node-loss", "expire-session", "cut", "cut-server", "hal
 var backs = []string{"backup", "go-back", "declare", "scale"}
 
 var volumes = []string{"retain", "scale", "claim"}
+
+var fences = []string{"fence", "cut", "power-off", "remove-node", "take-name", "new-node"}
+
+var joins = []string{"backup", "go-back", "new-node", "declare", "excuse", "scale", "cordon"}
 
 var restores = []string{"backup", "restore", "user"}

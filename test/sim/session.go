@@ -44,6 +44,7 @@ func (s stream) Send(m *proto.ToNode) error {
 // connect says hello to a server; it may be refused.
 func (n *node) connect(s *server) bool {
 	x := &session{n: n, s: s, line: newLine(n.w.clock)}
+	lost := n.w.lost(n.known.Add(spec.Known{At: n.newest}))
 	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
 	if s.buried() {
 		return true
@@ -54,6 +55,11 @@ func (n *node) connect(s *server) bool {
 		return false
 	}
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
+	n.w.judge.holds(string(n.name), lost)
+	if n.removed {
+		n.removed = false
+		n.w.did("removed node is back")
+	}
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
 	n.agent.sess = x
 	n.hear(welcome.GetHeld(), wire.ToKnown(welcome.GetKnown()))

@@ -23,7 +23,7 @@ func (w *World) settle() bool {
 	w.heal()
 	for round := range rounds {
 		w.round(round)
-		if w.fault != nil || w.vain() {
+		if w.over() || w.vain() {
 			return true
 		}
 		if why := w.unfinished(); why == "" {

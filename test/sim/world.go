@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +39,10 @@ type World struct {
 	origin    int            // what the store names itself
 	raft      uint64         // its term
 	back      bool           // it went back, and nobody has declared that
+	forgot    bool           // and a server that knew more has lost its memory
 	epochs    map[int64]bool // all there were
+
+	fencing *fencing // that is under way; nil: none
 
 	judge *judge
 	// Steps counts what was done, choices without effect left out; Counts each kind.
@@ -49,8 +51,10 @@ type World struct {
 	// Trace is called with each thing that happens, when it is set.
 	Trace func(line string)
 	fault *Violation
-	vain  func() bool // nobody wants to know the rest of the run
-	done  []Choice
+	// beyondIt is why the run ended early: what came of it is not promised. "": it goes on.
+	beyondIt string
+	vain     func() bool // nobody wants to know the rest of the run
+	done     []Choice
 }
 
 // Violation is a broken promise.
@@ -118,7 +122,7 @@ func (w *World) freshStore() {
 
 // Do makes one choice; after a violation nothing happens any more.
 func (w *World) Do(c Choice) {
-	if w.fault != nil {
+	if w.over() {
 		return
 	}
 	w.done = append(w.done, c)
@@ -134,7 +138,7 @@ func (w *World) Do(c Choice) {
 // Run makes n choices of the seed's own and settles after every few hundred.
 func (w *World) Run(n int) *Violation {
 	d := newDealer(w.seed, w.plant.Often)
-	for i := 1; i <= n && w.fault == nil && !w.vain(); i++ {
+	for i := 1; i <= n && !w.over() && !w.vain(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {
 			w.Do(Choice{"settle", d.r.Uint64N(1_000_000)})
@@ -143,6 +147,9 @@ func (w *World) Run(n int) *Violation {
 	return w.fault
 }
 
+// over: a promise was broken, or what happens is not promised any more.
+func (w *World) over() bool { return w.fault != nil || w.beyondIt != "" }
+
 // Violation is the promise that was broken; nil: none.
 func (w *World) Violation() *Violation { return w.fault }
 
@@ -150,7 +157,7 @@ func (w *World) Violation() *Violation { return w.fault }
 func (w *World) Choices() []Choice { return w.done }
 
 func (w *World) fail(judge, format string, args ...any) {
-	if w.fault == nil && !strings.Contains(w.plant.Blind, judge) {
+	if !w.over() && !strings.Contains(w.plant.Blind, judge) {
 		w.fault = &Violation{judge, fmt.Sprintf(format, args...)}
 		w.note("VIOLATION %v", w.fault)
 	}
@@ -228,5 +235,3 @@ func (w *World) wait() bool {
 	}
 	return true
 }
-
-func epochText(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

@@ -1,0 +1,165 @@
+package dispatch
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// facts are what is stored of n1.
+func (r *rig) facts() spec.NodeFacts {
+	r.t.Helper()
+	kv, _ := r.get(store.FactsKey("n1"))
+	facts, err := store.Decode[spec.NodeFacts](kv)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return facts
+}
+
+// A session that is not the store's any more tells nothing.
+func TestASessionThatIsNotTheStoresTellsNothing(t *testing.T) {
+	for name, change := range map[string]func(*rig){
+		"another has its key":    func(r *rig) { r.change(func(s *spec.Session) { s.ID++ }) },
+		"its key is gone":        func(r *rig) { r.commit(store.Del(store.SessionKey("n1"))) },
+		"the store was restored": func(r *rig) { r.put(store.EpochKey, []byte("2")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newStill(t)
+			r.begin()
+			h := r.hand(n1)
+			change(r)
+			if err := h.Tell(); status.Code(err) != codes.Aborted || len(h.sent) != 0 {
+				t.Errorf("got %v, told %v", err, h.sent)
+			}
+		})
+	}
+}
+
+// What a node runs and the store does not know is stored as it changes, within bounds, and
+// only for the session that the store knows.
+func TestStraysAreStoredWhenTheyChange(t *testing.T) {
+	strays := func(n int) (lives []life) {
+		for i := range n {
+			lives = append(lives, life{ID: ident(i), Token: token(1)})
+		}
+		return lives
+	}
+	for _, c := range []struct {
+		name   string
+		holds  []life
+		before func(*rig)
+		again  bool // it is tried again
+		end    codes.Code
+		want   int // strays that are stored
+	}{
+		{"they are the same", nil, func(r *rig) { r.failCommits(store.ErrUnavailable, false) }, false, codes.OK, 0},
+		{"there is one more", strays(1), func(*rig) {}, false, codes.OK, 1},
+		{"there are as many as may be", strays(maxStrays), func(*rig) {}, false, codes.OK, maxStrays},
+		{"there are more than may be", strays(maxStrays + 1), func(*rig) {}, false, codes.ResourceExhausted, 0},
+		{"the store is away", strays(1), func(r *rig) { r.failCommits(store.ErrUnavailable, false) }, true, codes.OK, 0},
+		{"nothing may be written now", strays(1), func(r *rig) { r.server.writes.spend("n1", 2*allowanceBytes) }, true, codes.OK, 0},
+		{"another session took over", strays(1), func(r *rig) { r.failCommits(store.ErrConflict, false) }, false, codes.Aborted, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newStill(t)
+			h := r.hand(n1)
+			h.tells()
+			h.inventory(c.holds...)
+			c.before(r)
+			again, err := h.se.tell(handStream{h: h}, h.told, false)
+			if again != c.again || status.Code(err) != c.end {
+				t.Errorf("again %v, %v", again, err)
+			}
+			r.store.Fail(nil)
+			if got := len(r.facts().Strays); got != c.want {
+				t.Errorf("%d strays are stored", got)
+			}
+			if !c.again {
+				return
+			}
+			r.server.writes.nodes["n1"] = purse{}
+			if again, err := h.se.tell(handStream{h: h}, h.told, false); again || err != nil || len(r.facts().Strays) != 1 {
+				t.Errorf("later: again %v, %v, %v", again, err, r.facts())
+			}
+		})
+	}
+}
+
+// While the store is held strays are stored as ever, for a person who decides needs them.
+func TestWhileTheStoreIsHeldStraysAreStored(t *testing.T) {
+	r := newStill(t)
+	r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s2"})
+	h := r.hand(n1)
+	h.inventory(life{ID: ident(3), Token: token(3)})
+	h.say(true)
+	if now := h.tells(); now != (toldNow{}) || len(r.facts().Strays) != 1 {
+		t.Errorf("told %+v, strays %v", now, r.facts().Strays)
+	}
+	if !h.se.said.full {
+		t.Error("what it says of volumes was judged by a store that may be wrong")
+	}
+}
+
+// A node learns from the first lists also that there is nothing.
+func TestTheFirstListsAreWholeThoughEmpty(t *testing.T) {
+	h := newStill(t).hand(n1)
+	if now := h.tells(); !now.wanted.GetFull() || !now.pictures.GetFull() || !now.files.GetFull() {
+		t.Errorf("told %+v", now)
+	}
+}
+
+// What is told comes with nothing that did not change.
+func TestASessionWithNothingNewSaysNothing(t *testing.T) {
+	r := newStill(t)
+	r.begin()
+	r.record(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.2"})
+	r.record(store.NodeKey("n2"), spec.Node{Name: "n2", UID: "uid2"})
+	r.server.pictures.round(world.Changes{All: true})
+	h := r.hand(n1)
+	first := h.tells()
+	if !first.wanted.GetFull() || len(first.pictures.GetPicturesJson()) != 1 || len(first.pictures.GetHosts()) != 1 || !first.files.GetFull() {
+		t.Fatalf("at first: %+v", first)
+	}
+	if now := h.tells(); now != (toldNow{}) {
+		t.Errorf("told %+v", now)
+	}
+	if pong, err := h.se.flush(handStream{h: h}); pong != nil || err != nil {
+		t.Errorf("it waits for a pong that nobody asked for, %v", err)
+	}
+	for _, step := range []struct {
+		name   string
+		change func()
+		want   string
+	}{
+		{"a history", func() { r.tells(0, 1, 1) }, "pictures"},
+		{"a host", func() {
+			r.record(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
+			r.server.pictures.round(world.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
+		}, "pictures"},
+		{"a file", func() {
+			r.record(store.SecretKey("default", "pass"), spec.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})
+		}, "files"},
+	} {
+		step.change()
+		h.tells()
+		if len(h.sent) != 1 || kindOf(h.sent[0]) != step.want || h.sent[0].GetFiles().GetFull() || h.sent[0].GetPictures().GetFull() {
+			t.Errorf("%s: told %v", step.name, h.sent)
+		}
+	}
+}
+
+// sealed is a Secret of the rig's key.
+func (r *rig) sealed(name string) []byte {
+	r.t.Helper()
+	sealed, err := r.key.Seal("default", name, map[string][]byte{"k": []byte("v")})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return sealed
+}
