@@ -103,6 +103,10 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 		r.Class = strings.Repeat("c", bytes-len(store.Encode(r)))
 		return r
 	}
+	with := func(claim spec.ClaimName, r spec.VolumeReport) spec.VolumeReport {
+		r.Claim = claim
+		return r
+	}
 	for _, c := range []struct {
 		name             string
 		identity, member bool
@@ -113,19 +117,21 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 		{"of a member that nobody knows", false, false, 0, report, stale},
 		{"of one that has an identity", true, false, 0, report, keep},
 		{"of one whose identity is lost, and that lives", false, true, 0, report, keep},
+		{"whose place another volume has, on another node", true, false, 0, with("wal", report), keep},
 		{"the last that is noted", true, false, maxUnproven - 1, report, keep},
 		{"one more", true, false, maxUnproven, report, stale},
 		{"one as long as may be", true, false, 0, long(documentBytes), keep},
 		{"one that is longer", true, false, 0, long(documentBytes + 1), stale},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newStill(t)
 			if c.identity {
 				r.known(1)
 			}
 			if c.member {
 				r.record(store.MemberKey(ident(1)), testMember(1, 20, "n1", "uid1"))
 			}
+			r.record(store.VolumeKey(ident(1), "wal"), spec.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: spec.FateKeep})
 			r.world.Look(func(v world.View) {
 				o := newOwner(v, "n1")
 				o.unproven = c.unproven
