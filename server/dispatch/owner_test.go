@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -56,8 +55,7 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 			nil, "more than 4096 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
-			r.known(2)
+			r := newStill(t)
 			if c.known {
 				r.known(1)
 			}
@@ -68,13 +66,9 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 			if c.stored != nil {
 				r.record(key, *c.stored)
 			}
-			n := r.connect(c.says)
-			n.welcome()
-			n.wanted()
-			last := spec.VolumeReport{ID: ident(2), Claim: "data", Volume: "last", State: spec.VolumeTrashed}
-			n.say(false, c.report)
-			n.say(false, last)
-			r.until("all was heard", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "last")); return ok })
+			h := r.hand(c.says)
+			h.say(false, c.report)
+			h.tells()
 			kv, there := r.get(key)
 			if there != (c.want != nil) {
 				t.Fatalf("stored: %v", there)
@@ -146,7 +140,7 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 // The decision rests on what the cache shows; the write compares it with the store, so that
 // a record that was made meanwhile counts.
 func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
-	r := newRig(t)
+	r := newStill(t)
 	r.known(1)
 	var units []store.Txn
 	s := said{reports: map[spec.VolumeID]spec.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: spec.VolumeTrashed}}}
@@ -162,24 +156,21 @@ func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
 
 // One node cannot fill the store with volumes that nobody else knows of.
 func TestTheTrashOfWhichOnlyTheNodeKnowsIsBounded(t *testing.T) {
-	r := newRig(t)
+	r := newStill(t)
 	r.known(1)
-	n := r.connect(n2)
-	n.welcome()
+	h := r.hand(n2)
 	var all []spec.VolumeReport
 	for i := range maxUnproven + 100 {
 		all = append(all, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%04d", i)), State: spec.VolumeTrashed})
 	}
-	n.say(true, all...)
-	count := func() (stored int) {
-		r.world.Look(func(v world.View) { stored = len(v.VolumeReportsOn("n2")) })
-		return stored
-	}
-	r.until("it is full", func() bool { return count() >= maxUnproven })
-	n.say(false, all[maxUnproven:]...)
-	n.ping(1)
-	n.next("pong", func(m *proto.ToNode) bool { return m.GetPong() != nil })
-	if got := count(); got != maxUnproven {
-		t.Errorf("%d are stored; want %d", got, maxUnproven)
+	for _, said := range [][]spec.VolumeReport{all, all[maxUnproven:]} {
+		h.say(false, said...)
+		if again, err := h.se.putVolumes(); again || err != nil {
+			t.Fatalf("again %v, %v", again, err)
+		}
+		r.catchUp()
+		if got := len(r.volumes()); got != maxUnproven {
+			t.Errorf("%d are stored; want %d", got, maxUnproven)
+		}
 	}
 }
