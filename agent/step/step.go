@@ -60,7 +60,7 @@ type Seen struct {
 
 	// Empty: the host itself shows no process of the identity (SAFETY S13).
 	Empty bool
-	// Signalled: the stop signal was sent; GraceOver: the time since is over.
+	// Signalled: the stop signal was sent; GraceOver, of those only: the time since is over.
 	Signalled, GraceOver bool
 	// What is proven to be gone of any life of the identity.
 	Removed, Detached, Unmounted, Unpinned bool
@@ -91,7 +91,7 @@ const (
 type Container struct {
 	Name  string
 	State State
-	// Loaded, when Created: its own process is there, and waits to be started.
+	// Loaded, of those Created only: its own process is there, and waits to be started.
 	Loaded bool
 	// Unborn, when Lost: a crash came into its very start, and it was never seen running.
 	Unborn bool
@@ -101,7 +101,7 @@ type Container struct {
 	Due            bool
 	Cause, Message string
 	// Unhealthy: its liveness or startup probe failed for good. Ending: it was
-	// signalled for that; Overdue: and the grace since then is over.
+	// signalled for that; Overdue, of those only: the grace since then is over.
 	Unhealthy, Ending, Overdue bool
 }
 

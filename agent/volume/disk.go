@@ -60,6 +60,9 @@ func (v *Volumes) useDisk(class string, root *os.Root) error {
 	if err == nil && mark == "" {
 		mark, err = v.makeMark(root)
 	}
+	if err == nil { // also a mark that was there: whoever made it may have died before
+		err = v.syncDir(root, ".")
+	}
 	if err == nil {
 		err = v.records.write(disksDir, class, disk{Disk: mark, Directory: root.Name()})
 	}
@@ -103,9 +106,6 @@ func (d durable) makeMark(root *os.Root) (string, error) {
 	if err := errors.Join(except(err, fs.ErrExist), root.Remove(temp)); err != nil {
 		return "", err
 	}
-	if err := d.syncDir(root, "."); err != nil {
-		return "", err
-	}
 	return readMark(root)
 }
 
@@ -126,7 +126,7 @@ func acceptDisk(agentRoot, class, dir string) (string, error) {
 		return "", fmt.Errorf("%w; give the --root of an agent that ran", err)
 	}
 	d := durable{(*os.File).Sync}
-	v := &Volumes{durable: d, records: records{d, agentRoot}}
+	v := &Volumes{durable: d, records: newRecords(agentRoot, d)}
 	if dir == "" {
 		var was disk
 		known, err := v.records.read(disksDir, class, &was)

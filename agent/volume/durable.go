@@ -33,7 +33,8 @@ func (d durable) writeFile(root *os.Root, path string, content []byte) error {
 	return errors.Join(err, d.flush(f), f.Close())
 }
 
-// makeDirs makes path and what is above it, durably.
+// makeDirs makes path and what is above it, durably. What is there already is put on disk,
+// too: whoever made it may have died before, or was told that the disk failed.
 func (d durable) makeDirs(root *os.Root, path string) error {
 	if path == "." {
 		return nil
@@ -41,8 +42,8 @@ func (d durable) makeDirs(root *os.Root, path string) error {
 	if err := d.makeDirs(root, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := root.Mkdir(path, 0o700); err != nil {
-		return except(err, fs.ErrExist)
+	if err := except(root.Mkdir(path, 0o700), fs.ErrExist); err != nil {
+		return err
 	}
 	return d.syncDir(root, filepath.Dir(path))
 }

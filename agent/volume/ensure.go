@@ -55,10 +55,14 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("the disk of %s is full: %w", root.Name(), err)
 	}
-	if err == nil && !known {
-		err = v.noteMade(vol.Class, want)
+	if err != nil || known {
+		return path, err
 	}
-	return path, err
+	// Who made it may have died before, or was told that the disk failed: noted is what is on disk.
+	if err := v.syncDir(root, placeOf(id, vol.Claim)); err != nil {
+		return "", err
+	}
+	return path, v.noteMade(vol.Class, want)
 }
 
 // ensureIn checks the volume, or makes it if it is fresh and not there.
@@ -69,7 +73,7 @@ func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh
 		return "", err
 	}
 	data := filepath.Join(place, dataDir)
-	if err := v.checkData(root, data, fresh); err != nil {
+	if err := checkData(root, data, fresh); err != nil {
 		return "", err
 	}
 	if fsGroup != nil {
@@ -140,7 +144,7 @@ func contents(root *os.Root, place string) ([]string, error) {
 
 // checkData makes or finds the directory that is mounted. The owner file is always
 // written first, so one without data is an unfinished new volume, or a lost one.
-func (v *Volumes) checkData(root *os.Root, data string, fresh bool) error {
+func checkData(root *os.Root, data string, fresh bool) error {
 	path := filepath.Join(root.Name(), data)
 	found, err := root.Lstat(data)
 	switch {
@@ -157,8 +161,5 @@ func (v *Volumes) checkData(root *os.Root, data string, fresh bool) error {
 	if err := root.Mkdir(data, 0o755); err != nil {
 		return err
 	}
-	if err := root.Chmod(data, 0o755); err != nil { // whatever the umask
-		return err
-	}
-	return v.syncDir(root, filepath.Dir(data))
+	return root.Chmod(data, 0o755) // whatever the umask
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -18,20 +19,47 @@ import (
 type records struct {
 	durable
 	root string
+	// settled are the kinds whose names are on disk: not before this process saw to it, as
+	// the one before may have died while it wrote one, nor after a disk that failed.
+	settled *sync.Map
 }
 
 // openRecords makes the directories that hold them.
 func openRecords(agentRoot string, d durable) (records, error) {
-	for _, kind := range []string{disksDir, madeDir} {
-		if err := os.MkdirAll(filepath.Join(agentRoot, kind), 0o700); err != nil {
-			return records{}, err
-		}
+	root, err := os.OpenRoot(agentRoot)
+	if err != nil {
+		return records{}, err
 	}
-	return records{d, agentRoot}, nil
+	defer root.Close()
+	return newRecords(agentRoot, d), errors.Join(d.makeDirs(root, disksDir), d.makeDirs(root, madeDir))
 }
 
-// read fills in a record; false: there is none.
+func newRecords(agentRoot string, d durable) records {
+	return records{durable: d, root: agentRoot, settled: &sync.Map{}}
+}
+
+// settle puts the names of a kind on disk, unless they are.
+func (r records) settle(kind string) error {
+	if _, done := r.settled.Load(kind); done {
+		return nil
+	}
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := r.syncDir(root, kind); err != nil {
+		return err
+	}
+	r.settled.Store(kind, true)
+	return nil
+}
+
+// read fills in a record, which is on disk; false: there is none.
 func (r records) read(kind, name string, into any) (bool, error) {
+	if err := r.settle(kind); err != nil {
+		return false, err
+	}
 	path := filepath.Join(r.root, kind, name+".json")
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +85,11 @@ func (r records) write(kind, name string, record any) error {
 		return err
 	}
 	defer root.Close()
-	return r.put(root, kind, name+".json.new", name+".json", content)
+	if err := r.put(root, kind, name+".json.new", name+".json", content); err != nil {
+		r.settled.Delete(kind)
+		return err
+	}
+	return nil
 }
 
 // remove removes a record, durably; absent is no error.
@@ -67,8 +99,8 @@ func (r records) remove(kind, name string) error {
 		return err
 	}
 	defer root.Close()
-	if err := root.Remove(filepath.Join(kind, name+".json")); err != nil {
-		return except(err, fs.ErrNotExist)
+	if err := except(root.Remove(filepath.Join(kind, name+".json")), fs.ErrNotExist); err != nil {
+		return err
 	}
 	return r.syncDir(root, kind)
 }

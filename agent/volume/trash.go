@@ -222,9 +222,6 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := root.Lstat(end); errors.Is(err, fs.ErrNotExist) {
-		return v.records.remove(madeDir, string(id))
-	}
 	for _, part := range []string{dataDir, noteFile, "."} { // whose it was goes last
 		if err := v.step("erase " + part); err != nil {
 			return err
@@ -233,7 +230,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) err
 			return err
 		}
 	}
-	if err := v.syncDir(root, v.trashAt(class)); err != nil {
+	if err := except(v.syncDir(root, v.trashAt(class)), fs.ErrNotExist); err != nil {
 		return err
 	}
 	return v.records.remove(madeDir, string(id))

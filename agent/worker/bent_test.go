@@ -2,7 +2,7 @@ package worker
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"sync"
 	"testing/synctest"
 
@@ -111,7 +111,7 @@ func (c *counter) of(ops ...string) (sum int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for op, times := range c.calls {
-		if len(ops) == 0 || strings.Contains(" "+strings.Join(ops, " ")+" ", " "+op+" ") {
+		if len(ops) == 0 || slices.Contains(ops, op) {
 			sum += times
 		}
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ func (w *Worker) do(ctx context.Context, op step.Op, repeats int) {
 	if ctx.Err() != nil {
 		return // the agent ends; nothing failed
 	}
-	if err == nil && repeats >= mostRepeats {
-		err = errNoEffect
+	if repeats >= mostRepeats {
+		err = cmp.Or(err, errNoEffect)
 	}
 	w.settle(op, err)
 }

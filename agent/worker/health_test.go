@@ -109,20 +109,21 @@ func (p *sideProber) Probe(ctx context.Context, t probe.Target, tell func(probe.
 	<-ctx.Done()
 }
 
+// twoContainers is a life with a second container, named side, that is like the first.
+func twoContainers(l *spec.Life) {
+	side := l.Template.Spec.Containers[0]
+	side.Name, side.VolumeMounts = "side", nil
+	l.Template.Spec.Containers = append(l.Template.Spec.Containers, side)
+}
+
 func TestTheNextAgentKnowsWhatProbesSaidLast(t *testing.T) {
-	twoContainers := func(l *spec.Life) {
-		probed(l)
-		side := l.Template.Spec.Containers[0]
-		side.Name, side.VolumeMounts = "side", nil
-		l.Template.Spec.Containers = append(l.Template.Spec.Containers, side)
-	}
 	started, ready := probe.Health{Started: true}, probe.Health{Started: true, Ready: true}
 	for _, said := range [][]probe.Health{{started}, {started, ready}, {ready, started}} {
 		scenario(t, func(t *testing.T, n *node) {
 			p := &sideProber{}
 			n.prober = p
 			n.run()
-			n.w.Tell(with(life(5, spec.GoalRun), twoContainers))
+			n.w.Tell(with(with(life(5, spec.GoalRun), probed), twoContainers))
 			n.wantLast("running", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
 			for _, h := range said {
 				p.say(h)

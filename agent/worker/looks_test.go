@@ -2,11 +2,8 @@ package worker
 
 import (
 	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,15 +120,17 @@ func TestAStopWithoutAReasonIsAReplacement(t *testing.T) {
 	})
 }
 
-// A container may end, and be removed, between the look at it and the signal.
+// A container may end, and be removed, between the look at it and the signal: the others
+// are asked to stop all the same.
 func TestASignalToWhatHasGoneIsNoFailure(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		scenario(t, func(t *testing.T, n *node) {
+			n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
 			n.run()
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(with(life(5, spec.GoalRun), twoContainers))
 			n.wantReady()
 			n.count(func(c fakert.Call) error {
-				if c.Op == "Signal" {
+				if c.Op == "Signal" && c.Name == cid.Name {
 					n.host.Exit(cid, runtime.Exit{})
 					if removed {
 						return n.host.Remove(t.Context(), cid)
@@ -139,10 +138,13 @@ func TestASignalToWhatHasGoneIsNoFailure(t *testing.T) {
 				}
 				return nil
 			})
-			n.w.Tell(life(5, spec.GoalStop))
+			n.w.Tell(with(life(5, spec.GoalStop), twoContainers))
+			time.Sleep(10 * time.Second)
+			n.wantLast("the grace of the other", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+			time.Sleep(21 * time.Second)
 			n.wantStopped(tok(5))
 			for _, r := range n.all() {
-				if r.Cause != "" && r.Phase == spec.PhaseStopping {
+				if r.Phase == spec.PhaseStopping && r.Cause != "" {
 					t.Errorf("removed %v: told %s: %s", removed, r.Cause, r.Message)
 				}
 			}
@@ -225,87 +227,4 @@ func TestAStateThatIsDamagedOrOfAnotherLifeCountsForNothing(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAnAgentWithoutTroubleWarnsOfNothing(t *testing.T) {
-	scenario(t, func(t *testing.T, n *node) {
-		var log strings.Builder
-		confirmed := atomic.Int64{}
-		confirmed.Store(int64(time.Minute))
-		n.change = func(c *Config) {
-			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			c.Confirmed = func() time.Duration { return time.Duration(confirmed.Load()) }
-		}
-		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
-		n.wantReady()
-		confirmed.Add(int64(time.Minute))
-		n.w.Confirmed()
-		time.Sleep(time.Hour)
-		n.w.Tell(life(6, spec.GoalRun))
-		time.Sleep(time.Hour)
-		n.w.Tell(life(6, spec.GoalStop))
-		n.wantStopped(tok(6))
-		if text := log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "runtime reached") {
-			t.Error(text)
-		}
-	})
-}
-
-func TestARuntimeThatIsAwayIsTriedEachSecondAndNamedOnce(t *testing.T) {
-	scenario(t, func(t *testing.T, n *node) {
-		var log strings.Builder
-		n.change = func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
-		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
-		n.wantReady()
-		calls := n.count(nil)
-		n.host.Down(true)
-		time.Sleep(time.Minute)
-		if got := calls.of("Status", "Wait"); got < 50 || got > 70 {
-			t.Errorf("asked %d times in a minute", got)
-		}
-		n.host.Down(false)
-		time.Sleep(2 * time.Second)
-		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
-		if got := strings.Count(log.String(), "runtime reached"); got != 2 {
-			t.Errorf("logged %d times:\n%s", got, &log)
-		}
-
-		// It misses one look in between; nobody says when it is back.
-		var missed atomic.Bool
-		n.count(func(c fakert.Call) error {
-			if c.Op == "Status" && missed.CompareAndSwap(false, true) {
-				return runtime.ErrUnavailable
-			}
-			return nil
-		})
-		for !missed.Load() {
-			time.Sleep(time.Second)
-		}
-		time.Sleep(2 * time.Second)
-		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
-	})
-}
-
-func TestAFailureIsLoggedOnceUntilItChanges(t *testing.T) {
-	scenario(t, func(t *testing.T, n *node) {
-		var log strings.Builder
-		n.change = func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
-		n.run()
-		for i, err := range []error{os.ErrPermission, os.ErrClosed} {
-			n.count(func(c fakert.Call) error {
-				if c.Op == "Attach" {
-					return err
-				}
-				return nil
-			})
-			n.w.Tell(life(5, spec.GoalRun))
-			time.Sleep(10 * time.Minute)
-			synctest.Wait()
-			if got := strings.Count(log.String(), "operation failed"); got != i+1 {
-				t.Errorf("logged %d times, want %d:\n%s", got, i+1, &log)
-			}
-		}
-	})
 }

@@ -58,10 +58,8 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 // start starts a created container. One that cannot be started is like one that
 // ended: it is made anew after its back-off.
 func (w *Worker) start(ctx context.Context, id runtime.ContainerID, b *box) error {
-	if w.state.ReadyOnce { // those that run keep it, see writeFiles
-		if err := files.WriteVolumeNew(w.place, nil); err != nil {
-			return err
-		}
+	if err := w.writeVolumeNew(); err != nil {
+		return err
 	}
 	if err := w.mayStart(); err != nil {
 		return err
@@ -138,13 +136,6 @@ func (w *Worker) writeFiles() error {
 	if err := files.WriteMember(w.place, w.life, w.c.Node); err != nil {
 		return err
 	}
-	// A container that runs keeps volume-new as it found it: without a probe a member
-	// is ready, and its volume old, before its program has read a line.
-	if !w.state.ReadyOnce && !w.anyStarted() {
-		if err := files.WriteVolumeNew(w.place, files.VolumeNew(w.life)); err != nil {
-			return err
-		}
-	}
 	if picture, ok := w.c.Picture(w.id.Ref()); ok {
 		picture.Bootstrapped = picture.Bootstrapped || w.life.Bootstrapped
 		if err := w.writeSet(&picture); err != nil {
@@ -156,6 +147,20 @@ func (w *Worker) writeFiles() error {
 	}
 	w.prepared.files = true
 	return nil
+}
+
+// writeVolumeNew shows a container that is about to start which volumes are new, as it is
+// known now: since the one before it a peer may have been ready (SAFETY S19). Those that
+// run keep it as they found it: without a probe a member is ready, and its volume old,
+// before its program has read a line.
+func (w *Worker) writeVolumeNew() error {
+	switch {
+	case w.state.ReadyOnce:
+		return files.WriteVolumeNew(w.place, nil)
+	case w.anyStarted():
+		return nil
+	}
+	return files.WriteVolumeNew(w.place, files.VolumeNew(w.life))
 }
 
 // writeSet shows the member its set. A node hears of a set's history once it has a

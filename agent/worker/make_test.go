@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,39 +122,36 @@ func TestAnEmptyDirIsMadeAsItIsDescribedAndAClaimGoesBeforeIt(t *testing.T) {
 
 func TestAContainerKeepsVolumeNewAsItFoundIt(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
+		n.noSide()
 		n.prober = &tellProber{now: probe.Health{Started: true}}
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
-		n.wantLast("running, not ready", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
-		n.w.Tell(with(life(5, spec.GoalRun), probed, func(l *spec.Life) { l.FreshVolumes = nil }))
+		n.w.Tell(with(life(5, spec.GoalRun), probed, withSide))
+		n.wantStarts(tok(5), 1)
+		n.w.Tell(with(life(5, spec.GoalRun), probed, withSide, func(l *spec.Life) { l.FreshVolumes = nil }))
 		n.w.FilesChanged()
-		time.Sleep(time.Minute) // until it was written again
+		time.Sleep(time.Minute) // until all else was written again
+		n.host.AddImage("img:2")
+		n.w.ImagesChanged()
+		n.wantLast("both run", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
 		if got := n.steadFile(files.VolumeNewFile); got != "data first\n" {
 			t.Errorf("got %q", got)
 		}
 	})
 }
 
-// The one who reads "first" may form a cluster anew. A container that somebody takes away
-// is made anew as if it had never run.
-func TestVolumeNewDoesNotComeBackInALifeThatWasReady(t *testing.T) {
+func TestVolumeNewIsGoneForWhatTheNextAgentStartsAfterReady(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
 		n.w.Tell(life(5, spec.GoalRun))
 		n.wantReady()
-		must(t, n.host.Remove(t.Context(), cid))
-		n.wantStarts(tok(5), 2) // which took the file away
 		n.kill()
-		must(t, n.host.Remove(t.Context(), cid))
-		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
-			if got := n.steadFile(files.VolumeNewFile); got != "" {
-				t.Errorf("at %s: %q", c.Op, got)
-			}
-			return nil
-		})
-		n.run() // it writes all again
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.run()
 		n.wantReady()
-		n.wantStarts(tok(5), 3)
+		n.wantStarts(tok(5), 2)
+		if got := n.steadFile(files.VolumeNewFile); got != "" {
+			t.Errorf("got %q", got)
+		}
 	})
 }
 
@@ -234,7 +232,10 @@ func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
 
 // What the member cannot be told keeps it from starting.
 func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
-	for _, name := range []string{files.MemberFile, files.VolumeNewFile, files.EventsFile, files.SetFile, files.ConfirmedFile} {
+	for name, cause := range map[string]string{
+		files.MemberFile: causeFiles, files.EventsFile: causeFiles, files.SetFile: causeFiles, files.ConfirmedFile: causeFiles,
+		files.VolumeNewFile: causeStart, // written at each start
+	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				n.change = func(c *Config) {
@@ -246,7 +247,7 @@ func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
 				n.run()
 				n.w.Tell(life(5, spec.GoalRun))
 				time.Sleep(time.Minute)
-				n.wantLast("the cause", func(r spec.Report) bool { return r.Cause == causeFiles && r.Message != "" })
+				n.wantLast("the cause", func(r spec.Report) bool { return r.Cause == cause && strings.Contains(r.Message, name) })
 				n.wantStarts(tok(5), 0)
 				must(t, os.RemoveAll(inWay))
 				time.Sleep(time.Minute)
@@ -254,4 +255,30 @@ func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While its first container crashes its peers may have formed the cluster: it must not form
+// another one.
+func TestAContainerThatStartsAgainReadsWhatItsVolumeIsByThen(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		var seen []string
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if c.Op == "Start" {
+				seen = append(seen, n.steadFile(files.VolumeNewFile))
+			}
+			return nil
+		})
+		n.prober = &tellProber{now: probe.Health{Started: true}}
+		n.run()
+		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.wantStarts(tok(5), 1)
+		n.w.Tell(with(life(5, spec.GoalRun), probed, func(l *spec.Life) {
+			l.FreshVolumes = map[spec.ClaimName]string{"data": spec.VolumeReplaced}
+		}))
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.wantStarts(tok(5), 2)
+		if want := []string{"data first\n", "data replaced\n"}; !slices.Equal(seen, want) {
+			t.Errorf("the containers found %q, want %q", seen, want)
+		}
+	})
 }

@@ -117,7 +117,7 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 	cases := []struct {
 		name    string
 		before  func(*node)
-		break_  func(*node) (tries func() int, mend func())
+		fails   func(*node) (tries func() int, mend func())
 		message string // "": no report tells it, for the token is closed
 	}{
 		{"the reason cannot be written", nil, inTheWay("members", "default", "db-0", "termination-reason"), "termination-reason"},
@@ -145,7 +145,7 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 				n.run()
 				n.w.Tell(life(5, spec.GoalRun))
 				n.wantReady()
-				tries, mend := c.break_(n)
+				tries, mend := c.fails(n)
 				n.w.Tell(life(5, spec.GoalStop))
 				time.Sleep(10 * time.Minute)
 				for _, r := range n.all() {

@@ -64,8 +64,7 @@ func (w *Worker) advance(op step.Op) {
 	}
 }
 
-// allStarted: each container of the life has been started at least once and is
-// there, or was started and waits for its next start.
+// allStarted: each container of the life runs, as far as anybody knows.
 func (w *Worker) allStarted() bool {
 	if w.life == nil {
 		return false
@@ -78,9 +77,10 @@ func (w *Worker) allStarted() bool {
 	return true
 }
 
+// anyStarted: one of them does.
 func (w *Worker) anyStarted() bool {
 	for _, b := range w.boxes {
-		if b.seen == step.Running || b.Attempt > 0 {
+		if b.seen == step.Running {
 			return true
 		}
 	}

@@ -17,15 +17,7 @@ import (
 )
 
 // admit is a session of n1 whose answers nobody sends.
-func (r *rig) admit() *session {
-	r.t.Helper()
-	d, _, err := r.server.Desk(r.t.Context(), helloOf(), nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(d.Close)
-	return d.se
-}
+func (r *rig) admit() *session { return r.hand(n1).se }
 
 // answered are the reports that were answered since, and whether as stale.
 func (se *session) answered() map[life]bool {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -44,78 +43,38 @@ func TestAServerIsMadeOfAllItsPartsOnly(t *testing.T) {
 	}
 }
 
-// taker is a stream to a node that takes what it is sent, or fails.
-type taker struct {
-	grpc.ServerStream
-	sent []*proto.ToNode
-	fail error
-}
-
-func (s *taker) Recv() (*proto.FromNode, error) { return nil, io.EOF }
-
-func (s *taker) Send(m *proto.ToNode) error {
-	if s.fail == nil {
-		s.sent = append(s.sent, m)
-	}
-	return s.fail
-}
-
-// pongs are the ids of those that were sent.
-func (s *taker) pongs() (ids []int64) {
-	for _, m := range s.sent {
-		if m.GetPong() != nil {
-			ids = append(ids, m.GetPong().GetId())
-		}
-	}
-	return ids
-}
-
 func TestADeskTellsAllOnceThenWhatDiffers(t *testing.T) {
 	r := newStill(t)
 	r.begin()
-	to := &taker{}
-	d, _, err := r.server.Desk(t.Context(), helloOf(), to)
-	if err != nil {
-		t.Fatal(err)
+	h := r.hand(n1)
+	if w := h.tells().wanted; !w.GetFull() {
+		t.Errorf("at first it tells %v; want all", w)
 	}
-	lists := func() (full []bool) {
-		if err := d.Tell(); err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range to.sent {
-			if m.GetWanted() != nil {
-				full = append(full, m.GetWanted().GetFull())
-			}
-		}
-		to.sent = nil
-		return full
-	}
-	if got := lists(); len(got) != 1 || !got[0] {
-		t.Errorf("at first it tells lists %v; want one, full", got)
-	}
-	if got := lists(); len(got) != 0 {
-		t.Errorf("nothing changed, and it tells lists %v", got)
+	if w := h.tells().wanted; w != nil {
+		t.Errorf("nothing changed, and it tells %v", w)
 	}
 	r.live(1, 20, "n1", "uid1")
-	if got := lists(); len(got) != 1 || got[0] {
-		t.Errorf("one life is new, and it tells lists %v; want one, not full", got)
+	if w := h.tells().wanted; w == nil || w.GetFull() {
+		t.Errorf("one life is new, and it tells %v; want that one", w)
 	}
-	d.Receive(&proto.FromNode{Kind: &proto.FromNode_Ping{Ping: &proto.Ping{Id: 7}}})
+	h.sent = nil
+	h.Receive(&proto.FromNode{Kind: &proto.FromNode_Ping{Ping: &proto.Ping{Id: 7}}})
 	r.server.AnswerPings(t.Context())
-	if err := d.Answer(); err != nil || len(to.pongs()) != 1 {
-		t.Errorf("it was asked, and answers %v, %v", to.pongs(), err)
+	if err := h.Answer(); err != nil || len(h.sent) != 1 || h.sent[0].GetPong().GetId() != 7 {
+		t.Errorf("it was asked, and answers %v, %v", h.sent, err)
 	}
-	to.fail = errors.New("the node hung up")
+	hungUp := errors.New("the node hung up")
+	h.fail = func(*proto.ToNode) error { return hungUp }
 	r.live(2, 30, "n1", "uid1")
-	if err := d.Tell(); !errors.Is(err, to.fail) {
+	if err := h.Tell(); !errors.Is(err, hungUp) {
 		t.Errorf("what it tells does not arrive: %v", err)
 	}
-	to.fail = nil
-	d.Close()
-	if err := d.Tell(); !errors.Is(err, context.Canceled) {
+	h.fail = nil
+	h.Close()
+	if err := h.Tell(); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end it tells, with %v", err)
 	}
-	if err := d.Answer(); !errors.Is(err, context.Canceled) {
+	if err := h.Answer(); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end it answers, with %v", err)
 	}
 	if n := r.server.Sessions(); n != 0 {
@@ -125,14 +84,7 @@ func TestADeskTellsAllOnceThenWhatDiffers(t *testing.T) {
 
 func TestTheEndOfASessionLeavesTheNextOneOfItsNode(t *testing.T) {
 	r := newStill(t)
-	var desks []*Desk
-	for range 2 {
-		d, _, err := r.server.Desk(t.Context(), helloOf(), &taker{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		desks = append(desks, d)
-	}
+	desks := []*hand{r.hand(n1), r.hand(n1)}
 	if got := status.Code(context.Cause(desks[0].se.ctx)); got != codes.Aborted {
 		t.Errorf("the first ended with %v, want ABORTED", got)
 	}
@@ -156,7 +108,7 @@ func TestAServerThatStopsBeginsNoSession(t *testing.T) {
 	r := newRig(t)
 	r.stop()
 	<-r.done
-	if err := r.server.Session(&taker{}); status.Code(err) != codes.Unavailable {
+	if err := r.server.Session(handStream{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("a stream: got %v", err)
 	}
 	if _, there := r.get(store.SessionKey("n1")); there {

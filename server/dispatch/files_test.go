@@ -14,24 +14,12 @@ func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
 	template := testTemplate()
 	template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "conf"}}}
 	r.record(store.RevisionKey(refDB, "r1"), spec.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: template})
-	to := &taker{}
-	d, _, err := r.server.Desk(t.Context(), helloOf(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	told := func() (files []spec.Files) {
-		if err := d.Tell(); err != nil {
+	h := r.hand(n1)
+	told := func() []spec.Files {
+		files, err := wire.ToDocuments[spec.Files](h.tells().files.GetFilesJson())
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range to.sent {
-			f, err := wire.ToDocuments[spec.Files](m.GetFiles().GetFilesJson())
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, f...)
-		}
-		to.sent = nil
 		return files
 	}
 	conf := spec.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"a.conf": []byte("x=1")}}

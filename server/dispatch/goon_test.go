@@ -97,15 +97,11 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 		{"its facts cannot be read", n1, func(r *rig) { r.put(store.FactsKey("n1"), []byte("{")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
-			r.begin()
-			n := r.connect(n1)
-			n.welcome()
-			n.wanted()
+			r := newStill(t)
+			r.admit()
 			c.change(r)
 			r.full()
-			again := r.connect(c.hello)
-			if err := again.ended(); err == nil || !strings.Contains(err.Error(), "out of space") {
+			if _, _, err := r.server.join(t.Context(), c.hello.message()); err == nil || !strings.Contains(err.Error(), "out of space") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -117,21 +113,19 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 func TestASessionGoesOnForWantOfRoomOnly(t *testing.T) {
 	for _, method := range []string{"Grant", "Commit"} {
 		for err, goesOn := range map[error]bool{store.ErrNoSpace: true, store.ErrUnavailable: false} {
-			r := newRig(t)
-			r.begin()
-			was := r.connect(n1).welcome().GetSession()
+			r := newStill(t)
+			was := r.admit().id
 			r.store.Fail(func(c memstore.Call) memstore.Fault {
 				if c.Method == method {
 					return memstore.Fault{Err: err}
 				}
 				return memstore.Fault{}
 			})
-			again := r.connect(n1)
-			if goesOn {
-				if now := again.welcome().GetSession(); now != was {
-					t.Errorf("%s has no room: session %d; want it to go on with %d", method, now, was)
-				}
-			} else if got := again.ended(); status.Code(got) != codes.Unavailable || !strings.Contains(got.Error(), err.Error()) {
+			se, _, got := r.server.join(t.Context(), helloOf())
+			switch {
+			case goesOn && (got != nil || se.id != was):
+				t.Errorf("%s has no room: got %v, %v; want session %d to go on", method, se, got, was)
+			case !goesOn && (status.Code(got) != codes.Unavailable || !strings.Contains(got.Error(), err.Error())):
 				t.Errorf("%s fails: got %v; want %v", method, got, err)
 			}
 		}

@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 3 * time.Minute
+const patience = time.Minute
 
 // rig is a server over memory with what a test puts into the store.
 type rig struct {

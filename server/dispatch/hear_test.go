@@ -83,3 +83,16 @@ func TestWhatASessionHearsOfLives(t *testing.T) {
 		})
 	}
 }
+
+// A session wakes by itself for a pong that waits, and for nothing else.
+func TestASessionSleepsUnlessAPongWaits(t *testing.T) {
+	h := newStill(t).hand(n1)
+	h.tells()
+	if again, err := h.se.flush(handStream{h: h}); again != nil || err != nil {
+		t.Errorf("nobody asked for a pong, and it wakes for one, %v", err)
+	}
+	h.se.out.addPong(pong{id: 1, read: 1 << 60})
+	if again, err := h.se.flush(handStream{h: h}); again == nil || err != nil {
+		t.Errorf("a pong waits, and it does not wake for it, %v", err)
+	}
+}

@@ -62,7 +62,7 @@ func TestAHelloIsRefusedAndChangesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = r.connect(c.hello).ended()
+			_, _, err = r.server.join(t.Context(), c.hello.message())
 			if status.Code(err) != c.code || !strings.Contains(err.Error(), c.text) {
 				t.Fatalf("got %v, want %v %q", err, c.code, c.text)
 			}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -44,6 +43,9 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 		{"the node of the trash, which erased it", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeErased }), nil, ""},
 		{"... or cannot get it out", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }),
 			with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }), ""},
+		{"what it was left with is in its trash now", nil, with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), true, n1, lie, &said, ""},
+		{"... or could not be moved there, and is tried again", nil, with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), true, n1,
+			*with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }), with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), ""},
 		{"what the store never knew is only the node's word", nil, nil, true, n2, lie,
 			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
 		{"... and stays that", nil, with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), true, n2, lie,
@@ -56,8 +58,7 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 			nil, "more than 4096 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
-			r.known(2)
+			r := newStill(t)
 			if c.known {
 				r.known(1)
 			}
@@ -68,13 +69,9 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 			if c.stored != nil {
 				r.record(key, *c.stored)
 			}
-			n := r.connect(c.says)
-			n.welcome()
-			n.wanted()
-			last := spec.VolumeReport{ID: ident(2), Claim: "data", Volume: "last", State: spec.VolumeTrashed}
-			n.say(false, c.report)
-			n.say(false, last)
-			r.until("all was heard", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "last")); return ok })
+			h := r.hand(c.says)
+			h.say(false, c.report)
+			h.tells()
 			kv, there := r.get(key)
 			if there != (c.want != nil) {
 				t.Fatalf("stored: %v", there)
@@ -103,6 +100,10 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 		r.Class = strings.Repeat("c", bytes-len(store.Encode(r)))
 		return r
 	}
+	with := func(claim spec.ClaimName, r spec.VolumeReport) spec.VolumeReport {
+		r.Claim = claim
+		return r
+	}
 	for _, c := range []struct {
 		name             string
 		identity, member bool
@@ -113,19 +114,21 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 		{"of a member that nobody knows", false, false, 0, report, stale},
 		{"of one that has an identity", true, false, 0, report, keep},
 		{"of one whose identity is lost, and that lives", false, true, 0, report, keep},
+		{"whose place another volume has, on another node", true, false, 0, with("wal", report), keep},
 		{"the last that is noted", true, false, maxUnproven - 1, report, keep},
 		{"one more", true, false, maxUnproven, report, stale},
 		{"one as long as may be", true, false, 0, long(documentBytes), keep},
 		{"one that is longer", true, false, 0, long(documentBytes + 1), stale},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newStill(t)
 			if c.identity {
 				r.known(1)
 			}
 			if c.member {
 				r.record(store.MemberKey(ident(1)), testMember(1, 20, "n1", "uid1"))
 			}
+			r.record(store.VolumeKey(ident(1), "wal"), spec.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: spec.FateKeep})
 			r.world.Look(func(v world.View) {
 				o := newOwner(v, "n1")
 				o.unproven = c.unproven
@@ -140,7 +143,7 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 // The decision rests on what the cache shows; the write compares it with the store, so that
 // a record that was made meanwhile counts.
 func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
-	r := newRig(t)
+	r := newStill(t)
 	r.known(1)
 	var units []store.Txn
 	s := said{reports: map[spec.VolumeID]spec.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: spec.VolumeTrashed}}}
@@ -156,24 +159,21 @@ func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
 
 // One node cannot fill the store with volumes that nobody else knows of.
 func TestTheTrashOfWhichOnlyTheNodeKnowsIsBounded(t *testing.T) {
-	r := newRig(t)
+	r := newStill(t)
 	r.known(1)
-	n := r.connect(n2)
-	n.welcome()
+	h := r.hand(n2)
 	var all []spec.VolumeReport
 	for i := range maxUnproven + 100 {
 		all = append(all, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%04d", i)), State: spec.VolumeTrashed})
 	}
-	n.say(true, all...)
-	count := func() (stored int) {
-		r.world.Look(func(v world.View) { stored = len(v.VolumeReportsOn("n2")) })
-		return stored
-	}
-	r.until("it is full", func() bool { return count() >= maxUnproven })
-	n.say(false, all[maxUnproven:]...)
-	n.ping(1)
-	n.next("pong", func(m *proto.ToNode) bool { return m.GetPong() != nil })
-	if got := count(); got != maxUnproven {
-		t.Errorf("%d are stored; want %d", got, maxUnproven)
+	for _, said := range [][]spec.VolumeReport{all, all[maxUnproven:]} {
+		h.say(false, said...)
+		if again, err := h.se.putVolumes(); again || err != nil {
+			t.Fatalf("again %v, %v", again, err)
+		}
+		r.catchUp()
+		if got := len(r.volumes()); got != maxUnproven {
+			t.Errorf("%d are stored; want %d", got, maxUnproven)
+		}
 	}
 }

@@ -169,10 +169,10 @@ func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 	cancel(errElse)
 	now := store.Rev(p.since(0).seq.Rev)
 	if err := p.reach(over, now); err != nil {
-		t.Errorf("they are there: %v", err)
+		t.Fatalf("they are there: %v", err)
 	}
 	if err := p.reach(over, now+1); !errors.Is(err, errElse) {
-		t.Errorf("they are not there, and nobody waits: %v", err)
+		t.Fatalf("they are not there, and nobody waits: %v", err)
 	}
 	came := make(chan error, 1)
 	rev := r.put("configs/x/y", []byte("{}"))

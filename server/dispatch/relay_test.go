@@ -183,6 +183,7 @@ func TestAnAskThatFailsOnItsWayLeavesNothingOpen(t *testing.T) {
 
 func TestARelayBeginsWithANodeAndAnAsk(t *testing.T) {
 	r := newRig(t)
+	r.server.broker.answer = 10 * time.Millisecond // of one that is let through
 	conn, err := r.peers()()
 	if err != nil {
 		t.Fatal(err)

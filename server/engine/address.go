@@ -123,10 +123,25 @@ func (p *pool) rested(used map[string]*spec.AddressRecord, hosts map[netip.Addr]
 // notice begins the quarantine of addresses that were freed.
 func (p *pool) notice(used map[string]*spec.AddressRecord, now time.Time) {
 	for _, r := range used {
-		if r.FreedAt == nil {
-			delete(p.seen, r.Address)
-		} else if p.seen[r.Address].freed.Compare(*r.FreedAt) != 0 {
-			p.seen[r.Address] = resting{*r.FreedAt, now}
+		p.see(r, now)
+	}
+}
+
+// see begins the quarantine of an address if it was freed since it last was.
+func (p *pool) see(r *spec.AddressRecord, now time.Time) {
+	if r.FreedAt != nil && p.seen[r.Address].freed.Compare(*r.FreedAt) != 0 {
+		p.seen[r.Address] = resting{*r.FreedAt, now}
+	}
+}
+
+// await looks again when the next address has rested, if a member waits for one.
+func (p *pool) await(t *turn, now time.Time) {
+	if !slices.ContainsFunc(t.blocked, func(b plan.Blocked) bool { return b.Reason == plan.BlockedAddress }) {
+		return
+	}
+	for _, r := range p.seen {
+		if left := p.quarantine - now.Sub(r.since); left > 0 {
+			t.sooner(left)
 		}
 	}
 }

@@ -128,6 +128,34 @@ func TestARestedAddressIsGivenOnlyWhereItMayBe(t *testing.T) {
 	})
 }
 
+func TestWhoWaitsForAnAddressIsLookedAtWhenTheNextHasRested(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, c := range []struct {
+		name   string
+		reason string
+		rested []time.Duration // so long
+		want   time.Duration
+	}{
+		{"two rest", plan.BlockedAddress, []time.Duration{time.Second, 3 * time.Second}, 7 * time.Second},
+		{"one has rested", plan.BlockedAddress, []time.Duration{10 * time.Second, 3 * time.Second}, 7 * time.Second},
+		{"all have", plan.BlockedAddress, []time.Duration{10 * time.Second}, 9 * time.Second},
+		{"nobody waits for one", plan.BlockedNoRoom, []time.Duration{time.Second}, 9 * time.Second},
+	} {
+		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Quarantine: 10 * time.Second})
+		for _, d := range c.rested {
+			a := p.cidr.Addr()
+			for range len(p.seen) + 1 {
+				a = a.Next()
+			}
+			p.see(&spec.AddressRecord{Address: a, FreedAt: &now}, now.Add(-d))
+		}
+		got := turn{wake: 9 * time.Second, blocked: []plan.Blocked{{Reason: c.reason}}}
+		if p.await(&got, now); got.wake != c.want {
+			t.Errorf("%s: looked at in %s, want %s", c.name, got.wake, c.want)
+		}
+	}
+}
+
 func TestAsManyAddressesAreAskedForAsMembersHaveNone(t *testing.T) {
 	slot := func(ordinal int, address netip.Addr) plan.Slot {
 		return plan.Slot{ID: member(ordinal), Identity: &spec.IdentityRecord{Address: address}}
@@ -179,5 +207,38 @@ func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
 	write(store.Del(store.IdentityKey(stray.ID)), facts())
 	if free() != 1 {
 		t.Error("no address was given although no stray is left")
+	}
+}
+
+// TestAMemberGetsAnAddressWhenOneHasRested: and it rests from when it was freed, not from
+// when somebody asked for it.
+func TestAMemberGetsAnAddressWhenOneHasRested(t *testing.T) {
+	for name, c := range map[string]struct{ asks, want time.Duration }{
+		"it is wanted at once":            {0, 10 * time.Minute},
+		"it is wanted before it rested":   {9 * time.Minute, 10 * time.Minute},
+		"it is wanted when it has rested": {time.Hour, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(k *cluster) {
+				cache := world.New(k.store, slog.New(slog.DiscardHandler))
+				e, err := New(Config{Store: k.store, World: cache, ID: "a", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/30"), Now: clock()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer k.run(cache.Run)()
+				defer k.run(e.Run)()
+				k.set(2)
+				k.until("both have one", ready(2))
+				k.set(1)
+				k.until("one is freed", func(v world.View) bool { r := v.Addresses()["10.88.0.2"]; return r != nil && r.FreedAt != nil })
+				freed := time.Now()
+				time.Sleep(c.asks)
+				k.set(2)
+				k.until("it is given again", ready(2))
+				if took := time.Since(freed); took < c.want-time.Second || took > c.want+2*time.Second {
+					t.Errorf("it was given after %s, want %s", took, c.want)
+				}
+			})
+		})
 	}
 }

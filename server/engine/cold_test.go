@@ -16,7 +16,7 @@ import (
 func (c *cluster) coldEngine() (e *Engine, stop func()) {
 	cache := world.New(c.store, slog.New(slog.DiscardHandler))
 	e, err := New(Config{
-		Store: c.store, World: cache, ID: "cold", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Cold: 15 * time.Second,
+		Store: c.store, World: cache, ID: "cold", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(), Cold: 15 * time.Second,
 	})
 	if err != nil {
 		c.t.Fatal(err)

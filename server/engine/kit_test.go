@@ -94,13 +94,34 @@ func (c *cluster) run(f func(context.Context) error) (stop func()) {
 func (c *cluster) engine(id string, s store.Store) (e *Engine, stop func()) {
 	cache := world.New(s, slog.New(slog.DiscardHandler))
 	e, err := New(Config{
-		Store: s, World: cache, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"),
+		Store: s, World: cache, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(),
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	stopCache, stopEngine := c.run(cache.Run), c.run(e.Run)
 	return e, func() { stopEngine(); stopCache() }
+}
+
+// clock is an engine's. One that never rests keeps the bubble's time from passing, and the
+// test from ending: it ends the test program.
+func clock() func() time.Time {
+	var mu sync.Mutex
+	var last time.Time
+	same := 0
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Equal(last) {
+			same++
+		} else {
+			last, same = now, 0
+		}
+		if same == 100_000 {
+			panic("the engine works without end")
+		}
+		return last
+	}
 }
 
 // commit writes ops unguarded, as another writer of those keys would.

@@ -143,7 +143,7 @@ func TestACrashBetweenAnyTwoWrites(t *testing.T) {
 }
 
 func crashAnywhere(t *testing.T, policy spec.Retention) {
-	for n := 1; ; n++ {
+	for n := 1; !t.Failed(); n++ { // go test -failfast runs none after one failed
 		survived := false
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d applied %v", n, after), func(t *testing.T) {

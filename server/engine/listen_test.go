@@ -23,7 +23,9 @@ func TestEveryServerListensForSilence(t *testing.T) {
 			inCluster(t, func(k *cluster) {
 				c.before(k)
 				l, _ := k.leads(k.store)
-				k.commit(store.Del(store.LeaderKey))
+				if err := k.cache.Wait(k.t.Context(), k.commit(store.Del(store.LeaderKey))); err != nil {
+					k.t.Fatal(err)
+				}
 				stop := k.run(func(ctx context.Context) error { l.listen(ctx); return nil })
 				defer stop()
 				time.Sleep(time.Minute)

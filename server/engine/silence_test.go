@@ -144,12 +144,17 @@ func TestSilenceIsMeasuredFromWhenItWasSeen(t *testing.T) {
 
 // TestSilenceIsMeasuredFromWhenItWasFirstSeen: also in a cache that saw the store begin.
 func TestSilenceIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
-	m := newMirror(t)
-	m.commit(store.Del(store.SessionKey("n1")))
-	m.cache, m.seen = world.New(m.mem, slog.New(slog.DiscardHandler)), 0
+	m := &mirror{t: t, mem: memstore.New(), now: time.Unix(1000, 0)}
+	defer m.mem.Close()
+	m.cache = world.New(m.mem, slog.New(slog.DiscardHandler))
+	m.commit(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})))
 	m.follow()
 	if got := m.gone(); got != 0 {
-		t.Errorf("a node that was never seen is said to be silent for %s", got)
+		t.Errorf("a node that was just seen is said to be silent for %s", got)
+	}
+	m.now = m.now.Add(time.Minute)
+	if got := m.gone(); got != time.Minute {
+		t.Errorf("after a minute it is said to be silent for %s", got)
 	}
 }
 

@@ -83,6 +83,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 	mem.standstill.note(p, now)
 	mem.outages.note(p.Outages, now)
 	t.wake, t.blocked = p.Wake, p.Blocked
+	l.pool.await(&t, now)
 	if v.Hold() != nil {
 		return t // no transaction would pass
 	}
@@ -267,6 +268,9 @@ func (l *leader) done(ref spec.SetRef, mem *memory, u *unit, rev store.Rev) {
 		starts = []plan.Start{a}
 	}
 	now := l.cfg.Now()
+	if u.freed != nil {
+		l.pool.see(u.freed, now)
+	}
 	if len(starts) > 0 {
 		l.place.begunAt = max(l.place.begunAt, rev)
 	}

@@ -17,6 +17,7 @@ type unit struct {
 	store.Txn
 	action plan.Action
 	with   []plan.Start // starts that were joined to it
+	freed  *spec.AddressRecord
 }
 
 func (u *unit) seen(key string, rev store.Rev) { u.If = append(u.If, store.Seen(key, rev)) }
@@ -263,7 +264,8 @@ func (u *unit) free(v world.View, id *spec.IdentityRecord, now time.Time) bool {
 	freed := now.UTC()
 	u.strays(v)
 	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
-	u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed})
+	u.freed = &spec.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed}
+	u.put(store.AddressKey(ip), *u.freed)
 	return true
 }
 
