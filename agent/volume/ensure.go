@@ -43,6 +43,9 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	}
 	defer root.Close()
 	known, err := v.wasMade(vol.ID)
+	if err == nil && !known {
+		known, err = v.inSomeTrash(root, vol.Class, vol.ID)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -134,6 +135,24 @@ func (v *Volumes) wasMade(id spec.VolumeID) (bool, error) {
 		return false, fmt.Errorf("whether the volume was made before is not known: %w", err)
 	}
 	return known, nil
+}
+
+// inSomeTrash reports whether a volume of a shared class lies in the trash of any node: that
+// one made it, and a store that went back may know of it as of one that is new.
+func (v *Volumes) inSomeTrash(root *os.Root, class string, id spec.VolumeID) (bool, error) {
+	if !slices.Contains(v.shared, class) {
+		return false, nil
+	}
+	entries, err := fs.ReadDir(root.FS(), ".")
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), trashDir+"-") {
+			continue
+		}
+		if _, err := root.Lstat(filepath.Join(e.Name(), string(id))); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	return false, err
 }
 
 // noteMade notes that the volume exists. Nobody can have written to it before: its

@@ -11,25 +11,31 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// TestTwoNodesOfASharedClass: one goes on where the other stopped, only with the very same
-// volume, and what each gave up is its own to keep, to bring back and to erase.
-func TestTwoNodesOfASharedClass(t *testing.T) {
-	dir := t.TempDir()
+// twoNodes share the class nfs below dir.
+func twoNodes(t *testing.T, now *time.Duration) (dir string, a, b *Volumes) {
+	t.Helper()
+	dir = t.TempDir()
 	nfs := filepath.Join(dir, "nfs")
 	if err := os.Mkdir(nfs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	now := time.Hour
 	node := func(name string) *Volumes {
 		v, err := New(Config{Root: filepath.Join(dir, name), RunDir: filepath.Join(dir, name, "run"), ClusterID: "cluster-1",
 			Classes: map[string]string{"nfs": nfs}, Shared: []string{"nfs"}, Node: spec.NodeName(name),
-			Boot: spec.BootID(name), Clock: func() time.Duration { return now }})
+			Boot: spec.BootID(name), Clock: func() time.Duration { return *now }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	}
-	a, b := node("a"), node("b")
+	return dir, node("a"), node("b")
+}
+
+// TestTwoNodesOfASharedClass: one goes on where the other stopped, only with the very same
+// volume, and what each gave up is its own to keep, to bring back and to erase.
+func TestTwoNodesOfASharedClass(t *testing.T) {
+	now := time.Hour
+	_, a, b := twoNodes(t, &now)
 	shared, order := data, giveUp
 	shared.Class, order.Class = "nfs", "nfs"
 	first, err := a.Ensure(t.Context(), db0, shared, true, nil)
@@ -76,5 +82,33 @@ func TestTwoNodesOfASharedClass(t *testing.T) {
 	now += 2 * time.Hour
 	if err := b.Erase(t.Context(), "nfs", shared.ID); err != nil || trash(b) != 0 {
 		t.Errorf("b keeps what its time is over for: %v", err)
+	}
+}
+
+// What a node of a shared class made and gave up another does not make again, though a store
+// that went back knows of it as of one that is new.
+func TestASharedVolumeInTheTrashOfAnotherNodeIsNotMadeAgain(t *testing.T) {
+	now := time.Hour
+	dir, a, b := twoNodes(t, &now)
+	shared, order := data, giveUp
+	shared.Class, order.Class = "nfs", "nfs"
+	if _, err := a.Ensure(t.Context(), db0, shared, true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reclaim(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := b.Ensure(t.Context(), db0, shared, true, nil); !errors.Is(err, runtime.ErrAbsent) {
+		t.Errorf("it is at %q, error %v; want %v", path, err, runtime.ErrAbsent)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "nfs", placeOf(db0, data.Claim))); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was made in its place: %v", err)
+	}
+	now += 2 * time.Hour
+	if err := a.Erase(t.Context(), "nfs", shared.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Ensure(t.Context(), db0, shared, true, nil); err != nil {
+		t.Errorf("nothing of it is left: %v", err)
 	}
 }

@@ -216,11 +216,28 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 			want: "set=0/Keep | 0:VolumeReclaiming"},
 		{name: "its node cannot tell: it is waited for", world: "ordered 1 volumes n1 0:volume=Lost+Refused",
 			want: "| 0:VolumeForeign"},
+		{name: "a node that refuses without a cause is waited for all the same", world: "ordered 1 volumes n1 0:volume=Lost+Refused",
+			change: func(w *World) { w.Slots[0].Said["data"].Cause = "" }, want: "| 0:VolumeReclaiming"},
 		{name: "after a restore nothing is forgotten", world: "ordered 1 volumes n1 0:volume=Lost+Absent",
 			change: func(w *World) { w.Epoch = 2 }, want: "| 0:Restored"},
 		{name: "the larger size of a claim is no reason to keep it", world: "ordered 1 volumes n1 0:volume=Lost",
 			change: func(w *World) { w.Set.Spec.VolumeClaimTemplates[0] = claim("data", 20) }, want: "| 0:VolumeReclaiming"},
 	})
+}
+
+// A life that ran on a volume never says before its start that it is missing.
+func TestARefusedLossSaysWhatToDoWhenTheDiskDied(t *testing.T) {
+	for cause, want := range map[string]string{
+		spec.CauseVolumeMissing: "ran with it, so that its processes may have it still; if its disk died under that life: stead restart db-0",
+		"CrashLoop":             "does not say that it is missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
+	} {
+		w := world(t, "ordered 1 volumes n1 0:ready")
+		var asked spec.VolumeRequest
+		asks(0, spec.VerbLost, reports(spec.PhaseRunning, cause), func(_ *World, _ *Slot, q *spec.VolumeRequest) { asked = *q })(&w)
+		if got := Refusal(w, asked, nil); got != "token 1.10 of db-0 "+want {
+			t.Errorf("%s: refused %q, want %q", cause, got, want)
+		}
+	}
 }
 
 func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {

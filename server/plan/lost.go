@@ -30,8 +30,11 @@ func (s *step) notLost(t *seat, v *spec.Volume) string {
 		return fmt.Sprintf("token %s of %s may run on node %s, which is silent; if that is off for good, say so first: stead node fence %s --i-have-powered-off",
 			t.member.Token, t.id.MemberName(), v.Node, v.Node)
 	}
-	return fmt.Sprintf("token %s of %s does not say that it is missing, and a volume that is there is not lost",
-		t.member.Token, t.id.MemberName())
+	says := "does not say that it is missing, and a volume that is there is not lost"
+	if t.report != nil && t.report.Cause == spec.CauseVolumeMissing {
+		says = "ran with it, so that its processes may have it still"
+	}
+	return fmt.Sprintf("token %s of %s %s; if its disk died under that life: stead restart %s", t.member.Token, t.id.MemberName(), says, t.id.MemberName())
 }
 
 // Left reports whether a volume is lost with its host: a person says both, that the host is

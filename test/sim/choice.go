@@ -37,6 +37,8 @@ var deeds = map[string]deed{
 	"send": (*World).send, "take": (*World).take, "store": (*World).store, "work": (*World).work,
 	"campaign": (*World).campaign, "heed": (*World).heed, "connect": (*World).connect, "wait": (*World).wait,
 	"user": (*World).user, "land": (*World).land, "settle": (*World).settle,
+	"choose": (*World).choose, "unmount": (*World).unmount, "mount": (*World).mount, "kill-disk": (*World).killDisk, "replace-disk": (*World).replaceDisk,
+	"lost": (*World).sayLost, "rename": (*World).rename, "lie": (*World).lie,
 	"crash-server": (*World).crashServer, "crash-between": (*World).crashBetween, "unknown": (*World).unknownOutcome,
 	"start-server": (*World).startServer, "hang-server": (*World).hangServer,
 	"cut-server": (*World).cutServer, "join-server": (*World).joinServer, "halt-agent": (*World).haltAgent,
@@ -59,6 +61,7 @@ type weight struct {
 var weights = []weight{
 	{"feed", 200, 200}, {"turn", 200, 200}, {"tell", 120, 120}, {"receive", 120, 120}, {"send", 100, 100}, {"take", 100, 100},
 	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"heed", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
+	{"choose", 0, 0}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 10, 12}, {"rename", 1, 1}, {"lie", 1, 3},
 	{"user", 12, 16}, {"land", 6, 10}, {"start-server", 20, 30}, {"start-agent", 30, 60}, {"join", 20, 40},
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
 	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},

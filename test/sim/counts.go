@@ -9,6 +9,8 @@ import (
 // IsFault tells whether a count is of something that went wrong.
 func IsFault(count string) bool {
 	switch count {
+	case "unmount", "kill-disk", "lie":
+		return true
 	case "crash-server", "crash-between", "unknown", "hang-server", "cut-server", "kill-watchdog", "kill-logger", "expire-session", "away", "halt-agent", "crash-agent", "reboot", "power-off", "cut", "break",
 		"sick", "lapse", "cordon", "slow-op", "restore", "go-back", "lose-memory", "fence", "land", "conflict", "hello refused":
 		return true
@@ -20,6 +22,8 @@ func IsFault(count string) bool {
 // thousand.
 var (
 	common = []string{
+		"volume lost", "volume found after all", "volume Keep to Lost", "volume Lost to Keep", "volume replaced by the next",
+		"volume told as first", "volume told as replaced", "life waits for a disk", "rename complete", "fault: lie about a volume",
 		"process started", "settled", "pong", "conflict", "hello refused",
 		"Start Create", "Start Replace", "Start Update", "Start Restart", "Start ScaleUp",
 		"Stop Update", "Stop Restart", "Stop ScaleDown", "Stop Delete", "Forget", "MarkReady", "MarkBootstrapped",
@@ -36,11 +40,15 @@ var (
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
+		"Stop Replace", "life waits for a volume that is lost", "life restarted whose disk died", "trash waits for its disk",
+		"shared volume used on another node", "fault: agent dies before it notes a volume", "fault: late or twice said of a volume",
+		"blocked: DiskMissing", "blocked: VolumeMissing", "volume refused: DiskMissing", "volume refused: VolumeMissing",
+		"volume Delete to Lost", "volume Reclaiming to Lost",
 		"life over by its deadline", "guarded life replaced elsewhere", "guarded life killed by its logger",
 		"fault: agent dies between ledger and record", "blocked: Unwatched", "blocked: Unconfirmed",
 		"VoidRequest", "SetVolumes of a set that is gone", "DropVolume of a set that is gone", "life begun beside data of an earlier set", "blocked: Restored",
 		"lapsed member replaced alone", "lapsed member replaced after the deadline", "blocked: NodeReconnected",
-		"store held by a server", "server ends: the store went back", "restore declared", "node excused", "blocked: Held", "memory lost with the store",
+		"store held by a server", "store held by a node", "server ends: the store went back", "restore declared", "node excused", "blocked: Held", "memory lost with the store",
 		"node fenced", "fence void", "a fence proved nothing", "removed node is back", "life over by a fence", "fenced life replaced elsewhere",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
 		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",

@@ -43,18 +43,21 @@ func (w *World) claim() bool {
 	return w.change(func(s *spec.Set) {
 		claims := s.Spec.VolumeClaimTemplates
 		if len(claims) < 2 && w.chance(2) || len(claims) == 0 {
-			name := []string{"data", "log"}[len(claims)]
-			s.Spec.VolumeClaimTemplates = append(claims, spec.ClaimTemplate{Metadata: spec.ObjectMeta{Name: name}, Spec: claimOf(1000)})
+			s.Spec.VolumeClaimTemplates = append(claims, spec.ClaimTemplate{Metadata: spec.ObjectMeta{Name: claimNames[len(claims)]}, Spec: claimOf(1000)})
+			w.classify(s)
 			return
 		}
 		c := &claims[w.r.IntN(len(claims))]
 		if w.chance(2) {
-			c.Spec = claimOf(c.Spec.Resources.Requests["storage"].Milli + 1000)
+			c.Spec.Resources = claimOf(c.Spec.Resources.Requests["storage"].Milli + 1000).Resources
 			return
 		}
 		c.Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Duration(w.r.IntN(60)) * time.Second}}
 	})
 }
+
+// claimNames are those that a set may have, in this order.
+var claimNames = []string{"data", "log"}
 
 func claimOf(milli int64) spec.ClaimSpec {
 	return spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: milli}}}}
@@ -116,7 +119,8 @@ func (w *World) adopt() bool {
 	return true
 }
 
-// bringBack asks for a volume from the trash, as control does.
+// bringBack asks for a volume from the trash, as control does. Whether one that is there by
+// the word of its node alone is there a person looks first.
 func (w *World) bringBack() bool {
 	ref := w.someRef()
 	var asked *spec.VolumeRequest
@@ -127,8 +131,8 @@ func (w *World) bringBack() bool {
 				id, _ := v.Identity(r.ID)
 				m, _ := v.Member(r.ID)
 				if r.ID.Ref() == ref && r.State == spec.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !orphaned(x.Set) &&
-					(asked == nil || w.chance(2)) && together(x, r) {
-					asked = &spec.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: spec.VerbRestore}
+					(asked == nil || w.chance(2)) && together(x, r) && (!r.Unproven || n.hasTrashed(r.Volume)) {
+					asked = &spec.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: spec.VerbRestore, Node: r.Node}
 					if id != nil {
 						asked.Token = id.LastToken
 					}

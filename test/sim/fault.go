@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/stead-project/stead/agent/step"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -81,6 +79,9 @@ func (w *World) reboot() bool {
 	}
 	n.powerOff()
 	n.powerOn()
+	if len(w.classOf) > 0 && w.chance(4) { // its disks come up late
+		n.unmount()
+	}
 	return true
 }
 
@@ -219,7 +220,7 @@ func (w *World) restore() bool {
 // resolve is the operator's part after a restore: a life that the store does not
 // know is ended by hand, and volumes are put where the store has them.
 func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
-	if n.w.restores > 0 {
+	if n.w.restores > 0 || len(n.lies) > 0 {
 		n.w.view(n.putBack)
 	}
 	for _, id := range slices.Clone(n.agent.ids) {
@@ -233,41 +234,6 @@ func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
 			n.w.note("the operator ends %s %s on %s", e.ID.MemberName(), e.Open, n.name)
 			n.w.judge.resolved[life{e.ID, e.Open}] = true
 			n.worker(e.ID).over(e.Open)
-		}
-	}
-}
-
-// putBack moves aside what stands in the place of a volume that the store knows, and has
-// that one stand there: from the trash, or from where the operator saved it.
-func (n *node) putBack(v world.View) {
-	if ownerOf(v, n.name) != n.uid {
-		return // it was removed, and another has its name
-	}
-	for _, ref := range n.w.refs {
-		for _, s := range v.World(ref).Slots {
-			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
-				vol := s.Volumes[claim]
-				key, used := volumeKey{s.ID, claim}, s.Identity != nil && s.Identity.VolumeReady[claim] >= vol.Number
-				have, there := n.dirs[key]
-				_, binned := n.trash[vol.UID]
-				gone := vol.Fate == spec.FateReclaiming && (binned || s.Said[claim] != nil && s.Said[claim].State.Released())
-				switch {
-				case vol.Node != n.name:
-					continue
-				case there && have.id != vol.UID:
-					n.w.note("the operator moves volume %s of %s on %s away", have.id, s.ID.MemberName(), n.name)
-					delete(n.dirs, key)
-				case there && binned:
-					n.w.note("the operator throws the copy of volume %s in the trash of %s away", vol.UID, n.name)
-				case !there && (used || binned) && !gone:
-					n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
-					n.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
-				default:
-					continue
-				}
-				delete(n.trash, vol.UID)
-				n.endSession("the operator moved a volume")
-			}
 		}
 	}
 }

@@ -103,6 +103,9 @@ func (x *worker) do(kind step.Kind) string {
 	case step.WriteFiles:
 		x.prepared.files = true
 	case step.CreateContainer:
+		if !x.seesVolumes() {
+			return "CreateError"
+		}
 		p.serial++
 		p.box, p.token, p.image, p.counted = step.Created, x.token, x.life.Template.Spec.Containers[0].Image, false
 		x.left.containers = true

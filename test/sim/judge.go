@@ -34,6 +34,8 @@ type judge struct {
 	had      map[spec.UID]time.Time     // when a store had a session of the machine last
 	counted  counted
 	fenced   map[life]bool // somebody said that its machine was off
+
+	storageTruth
 }
 
 // run is a process: of which life, on which host, in which boot.
@@ -57,6 +59,8 @@ func newJudge(w *World) *judge {
 		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
 		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(), fenced: map[life]bool{},
+
+		storageTruth: newStorageTruth(),
 	}
 }
 
@@ -77,6 +81,7 @@ func (j *judge) restored() {
 	j.former = append(j.former, had)
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
 	j.ends = map[life]bool{}
+	j.numbers = map[numberKey]int{}
 	j.outages = map[outageKey]time.Time{}
 	j.counted = newCounted()
 	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
@@ -187,6 +192,7 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 	}
 	if old, _ := v.Member(m.ID); old == nil || old.Token != m.Token {
 		j.firstStart(v, &m)
+		j.notes(v, &m)
 		if !j.w.restoring {
 			j.unknown(v, l)
 		}

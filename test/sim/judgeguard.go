@@ -53,12 +53,18 @@ func (j *judge) expired(n *node, id spec.Identity, r *record) {
 // Nothing of it may run from then on.
 func (j *judge) lapsed(v world.View, m *spec.Member) bool {
 	s, rev := v.Session(m.Node)
-	if m.Bound == 0 || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
+	if m.Bound == 0 || late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
 		return false
 	}
 	j.w.did("life over by its deadline")
 	j.over[life{m.ID, m.Token}] = true
 	return true
+}
+
+// late: the life wrote to storage that takes late writes, and others may have it by then
+// (SAFETY S14).
+func late(m *spec.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return v.Class == sharedClass && !v.Fenced })
 }
 
 // lapsed is the proof by deadline as SAFETY has it (S5, S6, S8).
@@ -73,7 +79,7 @@ func (r *reading) lapsed(m *spec.Member, said *spec.Report) bool {
 			continue
 		}
 		gone++
-		if n.Node.Name != m.Node || m.Bound == 0 || n.Gone < m.Bound+max(time.Second, m.Bound/100)+time.Second {
+		if n.Node.Name != m.Node || m.Bound == 0 || late(m) || n.Gone < m.Bound+max(time.Second, m.Bound/100)+time.Second {
 			continue
 		}
 		same := n.Node.UID == m.NodeUID && n.Facts.UID == m.NodeUID && n.Facts.Epoch == r.x.Epoch && m.Token.Epoch == r.x.Epoch

@@ -138,10 +138,27 @@ func (c *court) disturbs(a plan.Stop) bool {
 		if s.Request == nil && c.available(o) && !c.recreates() {
 			c.highestFirst(o)
 		}
+	case spec.ReasonReplace:
+		if !saidLost(s) {
+			c.fail("churn", "%s is ended, and nobody says that a volume which it waits for is lost", a.ID)
+		}
 	default:
 		c.fail("churn", "%s is ended for %q", a.ID, a.Reason)
 	}
 	return c.available(o)
+}
+
+// saidLost: the life never had its volumes, and a person says that one of them is lost.
+func saidLost(s *plan.Slot) bool {
+	if s.Report == nil || s.Report.Cause != spec.CauseVolumeMissing || s.Report.Phase.Rank() > spec.PhasePreparing.Rank() {
+		return false
+	}
+	for claim, q := range s.Asked {
+		if v := s.Volumes[claim]; v != nil && q.Verb == spec.VerbLost && q.Volume == v.UID {
+			return true
+		}
+	}
+	return false
 }
 
 // highestFirst: no member above is well and left on an old revision.

@@ -25,6 +25,7 @@ func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 	c.order()
 	c.updates()
 	c.status()
+	c.names()
 	key := standKey{s.name, int64(s.lead.Created), x.Set.Ref}
 	c.cures(key)
 	c.rollout(key)
@@ -196,7 +197,7 @@ func (c *court) volumesOf(a plan.Start, s *plan.Slot) {
 		if fresh[v.ID] {
 			continue
 		}
-		if old == nil || old.UID != v.ID || old.Node != "" && old.Node != a.Member.Node {
+		if old == nil || old.UID != v.ID || old.Node != "" && old.Node != a.Member.Node && !old.Shared {
 			c.fail("volumes", "%s begins on %s with volume %s, which is not its own there", a.Member.ID, a.Member.Node, v.ID)
 		}
 	}

@@ -10,76 +10,6 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// mounted judges that a volume is used by its owner alone, on the host it is on, and
-// that the store has it and does not give it up.
-func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.MemberVolume) {
-	if before, known := j.volumes[v.ID]; known && (before.owner != id || before.node != n.name) {
-		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
-	}
-	j.volumes[v.ID] = volumeRun{id, n.name}
-	if token.Epoch != j.w.epoch {
-		return // the store was restored since, and may not know it
-	}
-	if j.w.back && j.formerly(v.ID, func(had bool, fate spec.VolumeFate) bool { return had && !fate.Ordered() }) {
-		return // its order may be of the store before, which had it (S2: absence is no order)
-	}
-	j.w.view(func(w world.View) {
-		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Fate.Ordered() {
-			j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up", id, v.ID, n.name)
-		}
-	})
-}
-
-// formerly: of a store that the present one has replaced, and nobody has declared that yet.
-func (j *judge) formerly(id spec.VolumeID, is func(had bool, fate spec.VolumeFate) bool) bool {
-	return slices.ContainsFunc(j.former, func(store map[spec.VolumeID]spec.VolumeFate) bool {
-		fate, had := store[id]
-		return is(had, fate)
-	})
-}
-
-// missing and foreign judge that a life finds its volumes; not so after a restore, which
-// knows of volumes as they were once.
-func (j *judge) missing(n *node, id spec.Identity, v spec.MemberVolume) {
-	if j.w.restores == 0 {
-		j.w.fail("volumes", "%s is to run on %s with volume %s, which was used and is not there", id, n.name, v.ID)
-	}
-}
-
-func (j *judge) foreign(n *node, id spec.Identity, v spec.MemberVolume, have dir) {
-	if j.w.restores == 0 {
-		j.w.fail("volumes", "%s is to run on %s with volume %s, and in its place is %s", id, n.name, v.ID, have.id)
-	}
-}
-
-// moved judges that what goes to the trash is what a store gave up, and used by nobody.
-func (j *judge) moved(n *node, key volumeKey, d dir) {
-	if !j.going[d.id] {
-		j.w.fail("volumes", "%s moves volume %s of %s to the trash, and nobody gave it up", n.name, d.id, key.id)
-	}
-	if r, ok := j.alive[key.id]; ok {
-		j.w.fail("volumes", "%s moves volume %s of %s to the trash while %s runs on %s", n.name, d.id, key.id, r.token, r.node)
-	}
-}
-
-// erased judges that a volume lay in the trash for its time, and that it is forgotten.
-func (j *judge) erased(n *node, d *duty, b *bin) {
-	if lay := j.w.clock.Sub(b.moved); lay < b.least {
-		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
-	}
-	if d.epoch != j.w.epoch {
-		return // it was forgotten by the store before this one
-	}
-	if j.w.back && j.formerly(b.id, func(had bool, fate spec.VolumeFate) bool { return !had || fate == spec.FateRestoring }) {
-		return // likewise: the node was told so before, and is told nothing by a store that went back
-	}
-	j.w.view(func(v world.View) {
-		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != spec.FateRestoring { // its node may not have heard that
-			j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
-		}
-	})
-}
-
 // volume judges what is written of one: it is made once, with a life; it stays what and
 // where it is; its fate goes the way of SAFETY S11; and its record goes last.
 func (j *judge) volume(v world.View, b store.Batch, e store.Event) {
@@ -108,7 +38,8 @@ func (j *judge) volume(v world.View, b store.Batch, e store.Event) {
 	case old == nil && (now.Fate != spec.FateKeep || !mounts(b, &now)):
 		j.w.fail("volumes", "volume %s of %s is made with the fate %s, or for no life", now.UID, now.ID, now.Fate)
 	case old == nil:
-	case old.UID != now.UID || old.Node != now.Node || old.Class != now.Class || old.Number != now.Number || old.SizeBytes > now.SizeBytes:
+		j.numbered(v, &now)
+	case old.UID != now.UID || old.Node != now.Node && !(old.Shared && mounts(b, &now)) || old.Class != now.Class || old.Number != now.Number || old.SizeBytes > now.SizeBytes:
 		j.w.fail("volumes", "volume %s (%d bytes) of %s on %s becomes %s (%d bytes) on %s", old.UID, old.SizeBytes, old.ID, old.Node, now.UID, now.SizeBytes, now.Node)
 	case old.Fate != now.Fate:
 		j.w.did("volume " + string(old.Fate) + " to " + string(now.Fate))
@@ -153,9 +84,11 @@ func (j *judge) fate(v world.View, b store.Batch, old, now *spec.Volume) {
 	policy := retention(set, old.Claim)
 	wrong := ""
 	switch {
+	case now.Fate == spec.FateLost && old.Fate != spec.FateRestoring:
+		wrong = j.lost(v, b, old, m)
 	case old.Fate == spec.FateRestoring && now.Fate == spec.FateReclaiming && byHand(v, b, old): // called off
 		wrong = j.user(old.ID, m)
-	case old.Fate == spec.FateRestoring:
+	case old.Fate == spec.FateRestoring || old.Fate == spec.FateLost:
 		x := v.World(old.ID.Ref())
 		if said := x.Said(old.ID, old.Claim); now.Fate != spec.FateKeep || now.Turn <= old.Turn || said == nil || said.Volume != old.UID || said.State != spec.VolumeFound {
 			wrong = "its node does not say that it is back"
@@ -181,9 +114,14 @@ func (j *judge) fate(v world.View, b store.Batch, old, now *spec.Volume) {
 // byHand: a person asked to give up this very volume, knowing all lives it had; the
 // request goes with it.
 func byHand(v world.View, b store.Batch, old *spec.Volume) bool {
+	return asked(v, b, old, spec.VerbReclaim)
+}
+
+// asked: a person asked for this of the very volume.
+func asked(v world.View, b store.Batch, old *spec.Volume, verb spec.VolumeVerb) bool {
 	q, _ := v.VolumeRequest(old.ID, old.Claim)
 	id, _ := v.Identity(old.ID)
-	return q != nil && q.Verb == spec.VerbReclaim && q.Volume == old.UID && (id == nil || q.Token == id.LastToken) &&
+	return q != nil && q.Verb == verb && q.Volume == old.UID && (id == nil || q.Token == id.LastToken) &&
 		slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(old.ID, old.Claim) })
 }
 
@@ -201,10 +139,26 @@ func (j *judge) restores(v world.View, b store.Batch, now *spec.Volume) {
 		wrong = "its node does not say that it lies in the trash"
 	case !slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(now.ID, now.Claim) }):
 		wrong = "the request stays"
+	case j.w.restores == 0 && j.elsewhere(now):
+		wrong = "it lies in the trash of another node"
 	}
 	if wrong != "" {
 		j.w.fail("volumes", "volume %s of %s is brought back: %s", now.UID, now.ID, wrong)
 	}
+}
+
+// elsewhere: a volume lies in the trash of a node, and not of the one on which it is
+// (SAFETY S21).
+func (j *judge) elsewhere(vol *spec.Volume) (yes bool) {
+	for _, n := range j.w.nodes {
+		if n.hasTrashed(vol.UID) {
+			if n.name == vol.Node {
+				return false
+			}
+			yes = true
+		}
+	}
+	return yes
 }
 
 // user is who may use the volumes of an identity; "": nobody, for ever.
@@ -234,14 +188,18 @@ func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
 		j.w.fail("volumes", "the record %s is gone, and it was not given up", key)
 		return
 	}
+	if left(v, old) {
+		j.going[old.UID] = true // to the trash, should its host return
+		j.w.did("volume left on a host that is off")
+		return
+	}
 	x := v.World(old.ID.Ref())
 	if said := x.Said(old.ID, old.Claim); said == nil || said.Volume != old.UID || !said.State.Released() {
 		j.w.fail("volumes", "the record %s is gone, and its node did not say so", key)
 	}
-	for _, n := range j.w.nodes {
-		if n.name == old.Node && n.dirs[volumeKey{old.ID, old.Claim}].id == old.UID {
-			j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
-		}
+	n := j.w.machine(v, old.Node)
+	if n != nil && n.there(old) && !j.excused(n, old.UID) {
+		j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
 	}
 	j.w.did("volume record gone")
 }

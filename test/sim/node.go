@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,8 +33,10 @@ type node struct {
 	disk    *disk
 	newest  spec.Sequence // on disk
 	known   spec.Known    // likewise
-	dirs    map[volumeKey]dir
-	trash   map[spec.VolumeID]*bin
+	classes map[string]*class
+	made    map[spec.VolumeID]bool // on disk: the volumes that were made here
+	lies    map[spec.VolumeID]bool // of which it ever said what was not so
+	uttered []*proto.VolumeReports // what it said of volumes lately
 	places  map[spec.Identity]*place
 	kept    map[spec.Identity]keptLife // on tmpfs
 	guard   guard                      // likewise
@@ -72,7 +75,7 @@ type letter struct {
 func newNode(w *World, name spec.NodeName) *node {
 	return &node{
 		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{},
-		dirs: map[volumeKey]dir{}, trash: map[spec.VolumeID]*bin{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{}, guard: newGuard(),
+		classes: w.newClasses(), made: map[spec.VolumeID]bool{}, lies: map[spec.VolumeID]bool{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{}, guard: newGuard(),
 	}
 }
 

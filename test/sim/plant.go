@@ -38,10 +38,15 @@ type Plant struct {
 	ErasesEarly        bool // the time in the trash is not waited for
 	TakesAnyVolume     bool // with a volume goes what stands in its place later (S11)
 	SaysGone           bool // a volume that is to go is said to be gone, and stays
+	ForgetsMade        bool // a volume that was made and is not there is made again (S11)
+	TakesAnyDisk       bool // what shows in the directory of a class is not compared with its disk (S11)
+	ForgetsTrash       bool // what lies in the trash of a disk that is away is said to be erased
+	BelievesLost       bool // one that is said to be lost is not looked for once more
 
 	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
 
 	// Of the store and its restore.
+	BelievesAnyNode   bool // a node's word about another's volumes is stored (S21)
 	NoticesNothing    bool // neither servers nor nodes compare the store with what they know (S8)
 	OpensAfterRestore bool // a life that was assigned before a restore begins after it (S8)
 	CountsTheBackup   bool // a restore waits for the nodes of its backup only (S8)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
@@ -10,7 +11,9 @@ import (
 )
 
 // Plants are all there are, each with the judges of which one must find it.
-var Plants = []Plant{
+var Plants = slices.Concat(plants, storagePlants)
+
+var plants = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
@@ -93,7 +96,7 @@ var Plants = []Plant{
 			s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: p.WhenDeleted, WhenDeleted: p.WhenScaled}
 		}
 	}), Often: volumes},
-	{Name: "gives-up-what-is-wanted", Judges: "volumes", Say: eachFate(func(w plan.World, v *spec.Volume) {
+	{Name: "gives-up-what-is-wanted", Judges: "volumes", Blind: "progress", Say: eachFate(func(w plan.World, v *spec.Volume) {
 		if v.Fate == spec.FateKeep && w.Set != nil {
 			v.Fate = spec.FateDelete
 		}

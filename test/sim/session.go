@@ -45,6 +45,7 @@ func (s stream) Send(m *proto.ToNode) error {
 func (n *node) connect(s *server) bool {
 	x := &session{n: n, s: s, line: newLine(n.w.clock)}
 	lost := n.w.lost(n.known.Add(spec.Known{At: n.newest}))
+	held := n.w.held()
 	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
 	if s.buried() {
 		return true
@@ -56,6 +57,9 @@ func (n *node) connect(s *server) bool {
 	}
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
 	n.w.judge.holds(string(n.name), lost)
+	if !held && n.w.held() {
+		n.w.did("store held by a node")
+	}
 	if n.removed {
 		n.removed = false
 		n.w.did("removed node is back")
@@ -84,7 +88,11 @@ func (n *node) hear(held bool, said spec.Known) {
 }
 
 func (n *node) hello() *proto.Hello {
-	facts, err := json.Marshal(spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true})
+	said := spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true, Classes: allClasses, SharedClasses: []string{sharedClass}}
+	if n.w.fences {
+		said.FencedClasses = said.SharedClasses
+	}
+	facts, err := json.Marshal(said)
 	if err != nil {
 		panic(err)
 	}
@@ -221,6 +229,7 @@ func (x *session) wanted(m *proto.Wanted) {
 			n.w.fail("dispatch", "%s is told of a life on %s", n.name, m.Node)
 			return
 		}
+		n.w.judge.told(&lives[i])
 		n.worker(lives[i].Member.ID).tell(lives[i])
 	}
 	x.takeVolumes(m)
@@ -272,6 +281,7 @@ func (w *World) take() bool {
 // take has the server take the next n messages.
 func (x *session) take(n int) {
 	for range min(n, len(x.up)) {
+		x.believe(x.up[0])
 		x.desk.Receive(x.up[0])
 		x.up = x.up[1:]
 	}

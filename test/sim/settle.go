@@ -22,6 +22,7 @@ func (w *World) settle() bool {
 	defer func() { w.judge.settling = false }()
 	w.heal()
 	for round := range rounds {
+		w.giveUpLost()
 		w.round(round)
 		if w.over() || w.vain() {
 			return true
@@ -54,6 +55,11 @@ func (w *World) heal() {
 		}
 		for _, p := range n.places {
 			p.sick = false
+		}
+		n.replaceDisk()
+		n.mount()
+		if len(n.lies) > 0 {
+			n.endSession("it lies no more")
 		}
 		w.setCordon(n, func(bool) bool { return false })
 	}
@@ -209,6 +215,9 @@ func lacking(x plan.World) string {
 		if !r.available(o) || r.slot(o).Member.Revision != x.TemplateHash {
 			return r.name(o) + " is not available on the asked revision: " + told(x)
 		}
+	}
+	if x.Status != nil && x.Status.ServiceName != x.Set.Service() {
+		return "the rename is not complete: " + told(x)
 	}
 	if x.Status == nil || x.Status.CurrentRevision != x.TemplateHash || !x.Status.CurrentCompleted && lives > 0 {
 		return "the update is not complete: " + told(x)

@@ -48,6 +48,7 @@ func (w *World) createSet(ref spec.SetRef) {
 			set.Spec.VolumeClaimTemplates = nil
 		}
 	}
+	w.classify(&set)
 	w.putSet(set, 0)
 }
 

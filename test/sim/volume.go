@@ -5,34 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
 )
-
-// volumeKey is the place of a volume: one a claim of an identity.
-type volumeKey struct {
-	id    spec.Identity
-	claim spec.ClaimName
-}
-
-// dir is a volume in its place, as its owner file has it.
-type dir struct {
-	id     spec.VolumeID
-	number int
-	class  string
-}
-
-// bin is a volume in the trash.
-type bin struct {
-	dir
-	key   volumeKey
-	turn  int           // of the order by which it came there
-	left  time.Duration // of its time in the trash, at since
-	since time.Time
-	moved time.Time     // and the truth: when it came there,
-	least time.Duration // and how long it is to lie there
-}
 
 // duty is what the agent was told to do with a volume, by a server of that epoch.
 type duty struct {
@@ -45,8 +22,7 @@ type duty struct {
 
 // stopTrash is what a reboot makes of the time in the trash: it may be counted again.
 func (n *node) stopTrash() {
-	for _, id := range slices.Sorted(maps.Keys(n.trash)) {
-		b := n.trash[id]
+	for _, b := range n.trashed() {
 		if n.w.chance(2) {
 			b.left = max(0, b.left-n.w.clock.Sub(b.since))
 		}
@@ -54,25 +30,30 @@ func (n *node) stopTrash() {
 }
 
 func (n *node) startTrash() {
-	for _, b := range n.trash {
+	for _, b := range n.trashed() {
 		b.since = n.w.clock
 	}
 }
 
 // beginTrash forgets what was told in the session before, and tells first what lies in
-// the trash, as reclaimer.begin does.
+// the trash, as reclaimer.begin does: that is all of it unless a disk is away.
 func (x *session) beginTrash() {
 	n := x.n
 	clear(n.agent.duties)
 	clear(n.agent.said)
 	var reports []spec.VolumeReport
-	for _, id := range slices.Sorted(maps.Keys(n.trash)) {
-		b := n.trash[id]
-		reports = append(reports, spec.VolumeReport{
-			ID: b.key.id, Claim: b.key.claim, Volume: id, Number: b.number, Class: b.class, Turn: b.turn, State: spec.VolumeTrashed,
-		})
+	whole := true
+	for _, b := range n.trashed() {
+		if _, cause := n.open(b.class); cause == "" {
+			reports = append(reports, spec.VolumeReport{
+				ID: b.key.id, Claim: b.key.claim, Volume: b.id, Number: b.number, Class: b.class, Turn: b.turn, State: spec.VolumeTrashed,
+			})
+		}
 	}
-	x.sendVolumes(true, reports)
+	for _, name := range allClasses {
+		whole = whole && !n.classes[name].away()
+	}
+	x.sendVolumes(whole, reports)
 }
 
 func (x *session) sendVolumes(full bool, reports []spec.VolumeReport) {
@@ -80,7 +61,14 @@ func (x *session) sendVolumes(full bool, reports []spec.VolumeReport) {
 	if err != nil {
 		panic(err)
 	}
-	x.up = append(x.up, &proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: &proto.VolumeReports{Full: full, ReportsJson: docs}}})
+	x.utter(&proto.VolumeReports{Full: full, ReportsJson: docs})
+}
+
+func (x *session) utter(m *proto.VolumeReports) {
+	if m.GetFull() || len(m.GetReportsJson()) > 0 {
+		x.n.uttered = append(x.n.uttered[max(0, len(x.n.uttered)-7):], m)
+	}
+	x.up = append(x.up, &proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: m}})
 }
 
 // sendSaid sends what is said of volumes; false: nothing.
@@ -158,37 +146,62 @@ func (n *node) obey(d *duty) {
 		entry, p := n.agent.led.Look(o.ID), n.place(o.ID)
 		p.pass()
 		if d.looked = entry.Open.IsZero() && p.alive.IsZero(); !d.looked {
-			n.refuse(d, "Exists")
+			n.refuse(d, runtime.CauseVolumeOccupied)
 			return
 		}
 		if n.w.chance(2) {
 			return
 		}
 	}
-	if d.looked = false; o.Fate == spec.FateRestoring {
-		n.bringBack(d)
-	} else {
-		n.giveUp(d)
+	d.looked = false
+	fs, cause := n.open(o.Class)
+	switch {
+	case cause != "":
+		n.refuse(d, cause)
+	case o.Fate == spec.FateRestoring:
+		n.bringBack(d, fs)
+	case o.Fate == spec.FateLost:
+		n.lookOnceMore(d, fs)
+	default:
+		n.giveUp(d, fs)
+	}
+}
+
+// lookOnceMore looks for a volume that is said to be lost, as agent/volume's Lost does.
+func (n *node) lookOnceMore(d *duty, fs *fileSystem) {
+	o := d.order
+	have, there := fs.dirs[volumeKey{o.ID, o.Claim}]
+	switch {
+	case there && (have.id != o.Volume || have.number != o.Number):
+		n.refuse(d, runtime.CauseVolumeForeign)
+	case there && !n.w.plant.BelievesLost:
+		n.say(d, spec.VolumeFound)
+		n.w.did("volume found after all")
+	case n.bins(fs)[o.Volume] != nil:
+		n.say(d, spec.VolumeTrashed)
+	default:
+		n.say(d, spec.VolumeAbsent)
+		n.w.did("volume lost")
 	}
 }
 
 // bringBack moves a volume from the trash into its place.
-func (n *node) bringBack(d *duty) {
+func (n *node) bringBack(d *duty, fs *fileSystem) {
 	o := d.order
 	key := volumeKey{o.ID, o.Claim}
-	have, there := n.dirs[key]
-	b := n.trash[o.Volume]
+	have, there := fs.dirs[key]
+	b := n.bins(fs)[o.Volume]
 	switch {
 	case there && have.id == o.Volume:
 	case b == nil:
 		n.say(d, spec.VolumeAbsent)
 		return
 	case there:
-		n.refuse(d, "Foreign")
+		n.refuse(d, runtime.CauseVolumeForeign)
 		return
 	default:
-		n.dirs[key] = b.dir
-		delete(n.trash, o.Volume)
+		fs.dirs[key] = b.dir
+		delete(n.bins(fs), o.Volume)
 		n.w.note("%s: volume %s of %s comes back from the trash", n.name, o.Volume, o.ID.MemberName())
 		n.w.did("volume came back")
 	}
@@ -196,24 +209,24 @@ func (n *node) bringBack(d *duty) {
 }
 
 // giveUp moves a volume into the trash.
-func (n *node) giveUp(d *duty) {
+func (n *node) giveUp(d *duty, fs *fileSystem) {
 	o := d.order
 	key := volumeKey{o.ID, o.Claim}
-	have, there := n.dirs[key]
-	switch _, binned := n.trash[o.Volume]; {
+	have, there := fs.dirs[key]
+	switch _, binned := n.bins(fs)[o.Volume]; {
 	case there && (have.id != o.Volume || have.number != o.Number):
-		n.refuse(d, "Foreign")
+		n.refuse(d, runtime.CauseVolumeForeign)
 		return
 	case there && binned:
-		n.refuse(d, "Exists")
+		n.refuse(d, runtime.CauseVolumeOccupied)
 		return
 	case there:
 		n.w.judge.moved(n, key, have)
 		if n.w.plant.SaysGone {
 			break
 		}
-		delete(n.dirs, key)
-		n.trash[have.id] = &bin{dir: have, key: key, turn: o.Turn, left: o.Trash.Duration, since: n.w.clock, moved: n.w.clock, least: o.Trash.Duration}
+		delete(fs.dirs, key)
+		n.bins(fs)[have.id] = &bin{dir: have, key: key, turn: o.Turn, left: o.Trash.Duration, since: n.w.clock, moved: n.w.clock, least: o.Trash.Duration}
 		n.w.note("%s: volume %s of %s goes to the trash", n.name, have.id, o.ID.MemberName())
 		n.w.did("volume moved to the trash")
 	case binned:
@@ -222,7 +235,7 @@ func (n *node) giveUp(d *duty) {
 		n.w.did("volume never made")
 		return
 	default:
-		n.refuse(d, "Absent")
+		n.refuse(d, runtime.CauseVolumeMissing)
 		return
 	}
 	n.say(d, spec.VolumeTrashed)
@@ -231,7 +244,7 @@ func (n *node) giveUp(d *duty) {
 // takeAny is a plant: for a volume that is forgotten the next one in its place is taken.
 func (n *node) takeAny(d *duty) {
 	key := volumeKey{d.order.ID, d.order.Claim}
-	have, there := n.dirs[key]
+	have, there := n.classes[d.order.Class].shows.dirs[key]
 	if n.w.plant.TakesAnyVolume && d.order.Fate == spec.FateGone && there && n.agent.led.Look(key.id).Open.IsZero() {
 		n.w.judge.moved(n, key, have)
 	}
@@ -254,45 +267,30 @@ func (n *node) refuse(d *duty, cause string) {
 	n.w.did("volume refused: " + cause)
 }
 
-// erase deletes for ever what is forgotten, when its time is over; false: it is not.
+// erase deletes for ever what is forgotten, when its time is over and its disk is there;
+// false: it is not.
 func (n *node) erase(d *duty) bool {
-	b := n.trash[d.order.Volume]
+	fs, cause := n.open(d.order.Class)
+	if cause != "" {
+		if n.w.did("trash waits for its disk"); !n.w.plant.ForgetsTrash {
+			d.due = n.w.clock.Add(time.Second)
+			return false
+		}
+		fs = newFileSystem()
+	}
+	n.w.judge.forgets(n, d)
+	b := n.bins(fs)[d.order.Volume]
 	if b != nil {
 		if n.w.clock.Sub(b.since) < b.left && !n.w.plant.ErasesEarly {
 			d.due = b.since.Add(b.left)
 			return false
 		}
 		n.w.judge.erased(n, d, b)
-		delete(n.trash, d.order.Volume)
+		delete(n.bins(fs), d.order.Volume)
 		n.w.note("%s: volume %s of %s is erased", n.name, d.order.Volume, d.order.ID.MemberName())
 		n.w.did("volume erased")
 	}
+	delete(n.made, d.order.Volume)
 	n.say(d, spec.VolumeErased)
 	return true
-}
-
-// volumes makes those that are new and mounts all, as agent/volume does.
-func (x *worker) volumes(p *place) string {
-	if x.life == nil {
-		return "VolumeRefused"
-	}
-	for _, v := range x.life.Member.Volumes {
-		key := volumeKey{x.id, v.Claim}
-		have, there := x.n.dirs[key]
-		switch fresh := x.life.FreshVolumes[v.Claim] != ""; {
-		case !there && !fresh:
-			x.n.w.judge.missing(x.n, x.id, v)
-			return "VolumeRefused"
-		case !there:
-			have = dir{v.ID, v.Number, v.Class}
-			x.n.dirs[key] = have
-		case have.id != v.ID:
-			x.n.w.judge.foreign(x.n, x.id, v, have)
-			return "VolumeRefused"
-		}
-		x.n.w.judge.mounted(x.n, x.id, x.token, v)
-	}
-	p.scratch = true
-	x.prepared.volumes, x.left.scratch = true, true
-	return ""
 }

@@ -31,6 +31,9 @@ type World struct {
 	seen    store.Rev    // of eyes
 	volumes int
 	uids    int
+	shared  *fileSystem           // that of all nodes
+	classOf map[claimOfSet]string // of claims that are made; none: the local one
+	fences  bool                  // the shared class takes no late write
 
 	backups []saved
 	// restores counts them; restoring: the store is being filled.
@@ -80,6 +83,7 @@ func New(seed uint64, plant Plant) *World {
 	w := &World{
 		seed: seed, plant: plant, ctx: context.Background(), clock: began, epoch: 1,
 		origin: 1, raft: 1, epochs: map[int64]bool{1: true},
+		shared: newFileSystem(), classOf: map[claimOfSet]string{},
 		vain: func() bool { return false }, Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
 	}
 	w.r = rand.New(w.pcg)
@@ -138,6 +142,7 @@ func (w *World) Do(c Choice) {
 // Run makes n choices of the seed's own and settles after every few hundred.
 func (w *World) Run(n int) *Violation {
 	d := newDealer(w.seed, w.plant.Often)
+	w.Do(Choice{"choose", d.r.Uint64N(1_000_000)})
 	for i := 1; i <= n && !w.over() && !w.vain(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {
@@ -209,6 +214,7 @@ func (w *World) look() {
 			panic(err)
 		}
 		w.seen = b.Rev
+		w.view(func(v world.View) { w.judge.given(v, b) })
 	}
 }
 

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// claimOfSet names a claim of a set.
+type claimOfSet struct {
+	ref   spec.SetRef
+	claim string
+}
+
+// choose has the sets' volumes be of other storage classes than the local one, of which
+// no disk is ever away. It is the first choice of every run.
+func (w *World) choose() bool {
+	for _, ref := range w.refs {
+		for _, claim := range claimNames {
+			w.classOf[claimOfSet{ref, claim}] = allClasses[w.r.IntN(len(allClasses))]
+		}
+		old, rev := w.set(ref)
+		if old == nil || old.Generation > 1 || len(old.Spec.VolumeClaimTemplates) == 0 {
+			continue
+		}
+		set := spec.Clone(*old)
+		w.classify(&set)
+		w.putSet(set, rev)
+	}
+	w.fences = w.chance(2)
+	return true
+}
+
+// classify gives claims without a class the one that was chosen.
+func (w *World) classify(set *spec.Set) {
+	for i := range set.Spec.VolumeClaimTemplates {
+		c := &set.Spec.VolumeClaimTemplates[i]
+		if class, chosen := w.classOf[claimOfSet{set.Ref, c.Metadata.Name}]; chosen && c.Spec.StorageClassName == nil {
+			c.Spec.StorageClassName = &class
+		}
+	}
+}
+
+// unmount has the disk of a class not be there for a while, as after a boot without it:
+// what shows is an empty mount point.
+func (w *World) unmount() bool { return w.someNode().unmount() }
+
+func (n *node) unmount() bool {
+	name := []string{diskClass, diskClass, sharedClass}[n.w.r.IntN(3)]
+	c := n.classes[name]
+	if c.away() {
+		return false
+	}
+	c.shows = c.under
+	n.w.note("%s: the disk of class %s is away", n.name, name)
+	return true
+}
+
+// mount brings a disk back.
+func (w *World) mount() bool { return w.someNode().mount() }
+
+func (n *node) mount() (did bool) {
+	for _, name := range allClasses {
+		if c := n.classes[name]; c.away() && c.disk != nil {
+			c.shows, did = c.disk, true
+			n.w.note("%s: the disk of class %s is back", n.name, name)
+		}
+	}
+	return did
+}
+
+// killDisk ends a disk with all that is on it.
+func (w *World) killDisk() bool {
+	n := w.someNode()
+	c := n.classes[diskClass]
+	if c.disk == nil {
+		return false
+	}
+	for _, d := range c.disk.dirs {
+		w.judge.destroyed[d.id] = true
+	}
+	for id := range n.bins(c.disk) {
+		w.judge.destroyed[id] = true
+	}
+	c.disk, c.shows = nil, c.under
+	w.note("%s: the disk of class %s dies", n.name, diskClass)
+	for _, id := range n.stands() { // what wrote to it fails
+		k, p := n.kept[id], n.places[id]
+		if p.alive == k.life.Member.Token && slices.ContainsFunc(k.life.Member.Volumes, func(v spec.MemberVolume) bool { return v.Class == diskClass }) {
+			p.exits = w.clock
+		}
+	}
+	return true
+}
+
+// replaceDisk is the operator's part: a new disk, and stead agent accept-disk.
+func (w *World) replaceDisk() bool { return w.someNode().replaceDisk() }
+
+func (n *node) replaceDisk() bool {
+	c := n.classes[diskClass]
+	if c.disk != nil {
+		return false
+	}
+	c.disk = newFileSystem()
+	c.shows = c.disk
+	n.w.note("%s: a new disk is accepted for class %s", n.name, diskClass)
+	return true
+}

@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// storageTruth is what the judge knows of disks, volumes and names.
+type storageTruth struct {
+	destroyed map[spec.VolumeID]bool // their disk died
+	handed    map[spec.VolumeID]bool // a life had it, and it was not erased since
+	numbers   map[numberKey]int      // the highest of each claim
+	may       map[telling]string     // what a life may be told of its new volumes at most
+	services  map[life]string        // under which it was told to be found
+}
+
+func newStorageTruth() storageTruth {
+	return storageTruth{
+		destroyed: map[spec.VolumeID]bool{}, handed: map[spec.VolumeID]bool{}, numbers: map[numberKey]int{},
+		may: map[telling]string{}, services: map[life]string{},
+	}
+}
+
+// makes judges that a volume is made once, and on the disk of its class (SAFETY S11).
+func (j *judge) makes(n *node, id spec.Identity, v spec.MemberVolume) {
+	if j.handed[v.ID] {
+		j.w.fail("made once", "%s makes volume %s of %s a second time", n.name, v.ID, id)
+	}
+	if n.classes[v.Class].away() {
+		j.w.fail("volumes", "%s makes volume %s of %s where the disk of class %s would be, which is away", n.name, v.ID, id, v.Class)
+	}
+}
+
+// forgets judges that nothing lies in the trash of a disk that is away when its node says
+// that it is erased.
+func (j *judge) forgets(n *node, d *duty) {
+	if n.classes[d.order.Class].away() && n.hasTrashed(d.order.Volume) {
+		j.w.fail("volumes", "%s says that volume %s is erased, and it lies in the trash of a disk that is away", n.name, d.order.Volume)
+	}
+}
+
+// excused: a volume is not where its node should have it, or not what that said of it: its
+// disk died, or the node lied about it.
+func (j *judge) excused(n *node, id spec.VolumeID) bool {
+	return j.destroyed[id] || n != nil && n.lies[id]
+}
+
+// numberKey is a claim of an identity, for as long as its set stands.
+type numberKey struct {
+	set spec.UID
+	volumeKey
+}
+
+// numbered judges that a new volume has a number above all that its claim had under the
+// set: the member tells by it that its data are lost (SAFETY S11, S19).
+func (j *judge) numbered(v world.View, now *spec.Volume) {
+	set, _ := v.Set(now.ID.Ref())
+	if set == nil {
+		return
+	}
+	key := numberKey{set.UID, volumeKey{now.ID, now.Claim}}
+	if now.Number <= j.numbers[key] {
+		j.w.fail("volumes", "the new volume %s of %s has the number %d after %d", now.UID, now.ID, now.Number, j.numbers[key])
+	}
+	if j.numbers[key] > 0 {
+		j.w.did("volume replaced by the next")
+	}
+	j.numbers[key] = now.Number
+}
+
+// telling is what may be told of a life's volume that is new.
+type telling struct {
+	life
+	claim spec.ClaimName
+}
+
+// notes keeps for each volume of a life that begins what its member may be told: not that one
+// is new on which a life was ready, nor that it is the first of its set when it is not
+// (SAFETY S19). A store that was restored may not know what a later one has marked.
+func (j *judge) notes(v world.View, m *spec.Member) {
+	for _, mount := range m.Volumes {
+		at := telling{life{m.ID, m.Token}, mount.Claim}
+		switch {
+		case j.used[mount.ID] != "":
+			j.may[at] = ""
+		case mount.Number > 1 || v.Bootstrapped(m.SetUID) || j.dataOf(v, m.ID.Ref()):
+			j.may[at] = spec.VolumeReplaced
+		default:
+			j.may[at] = spec.VolumeFirst
+		}
+	}
+}
+
+// dataOf: a volume of the set is kept on which a life was ready.
+func (j *judge) dataOf(v world.View, ref spec.SetRef) bool {
+	return slices.ContainsFunc(v.Volumes(ref), func(vol *spec.Volume) bool {
+		return vol.Fate != spec.FateReclaiming && j.used[vol.UID] != ""
+	})
+}
+
+// given: volumes changed, and with the last of a set that held data its members are the
+// first again.
+func (j *judge) given(v world.View, b store.Batch) {
+	for _, e := range b.Events {
+		if kind, _ := store.Kind(e.Key); kind != store.KindVolume {
+			continue
+		}
+		ref, _ := store.RefOfKey(e.Key)
+		for _, s := range v.World(ref).Slots {
+			if m := s.Member; m != nil && !v.Bootstrapped(m.SetUID) && !j.dataOf(v, ref) {
+				for _, mount := range m.Volumes {
+					if at := (telling{life{m.ID, m.Token}, mount.Claim}); mount.Number <= 1 && j.may[at] == spec.VolumeReplaced {
+						j.may[at] = spec.VolumeFirst
+					}
+				}
+			}
+		}
+	}
+}
+
+// told judges what a node is told of a life.
+func (j *judge) told(l *spec.Life) {
+	m := &l.Member
+	now := life{m.ID, m.Token}
+	if before, known := j.services[now]; known && before != l.Service {
+		j.w.fail("names", "%s %s is told the service %q after %q", m.ID, m.Token, l.Service, before)
+	}
+	j.services[now] = l.Service
+	if j.w.restores > 0 {
+		return
+	}
+	for claim, says := range l.FreshVolumes {
+		if may := j.may[telling{now, claim}]; may == "" || may == spec.VolumeReplaced && says == spec.VolumeFirst {
+			j.w.fail("data", "%s %s is told that its volume of %s is new (%s); it is %q", m.ID, m.Token, claim, says, may)
+		}
+		j.w.did("volume told as " + says)
+	}
+}
+
+// lost judges that a volume is looked for once more because a person said that this very
+// one is lost, knowing all lives that it had, and that nobody can use it.
+func (j *judge) lost(v world.View, b store.Batch, old *spec.Volume, m *spec.Member) string {
+	if m != nil && j.proven(v, m) {
+		m = nil
+	}
+	if !asked(v, b, old, spec.VerbLost) {
+		return "nobody says that it is lost"
+	}
+	return j.user(old.ID, m)
+}
+
+// left: the host of a volume that is lost is off, as a person said; nobody looks for it.
+func left(v world.View, old *spec.Volume) bool {
+	_, session := v.Session(old.Node)
+	return old.Fate == spec.FateLost && !old.Shared && session == 0 && v.FenceRev(old.Node) != 0
+}

@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// mounted judges that a volume is used by its owner alone, on the host it is on, and
+// that the store has it and does not give it up.
+func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.MemberVolume) {
+	before, known := j.volumes[v.ID]
+	if known && (before.owner != id || before.node != n.name && !v.Shared) {
+		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
+	}
+	if other, runs := j.alive[id]; runs && other.node != n.name {
+		j.w.fail("volumes", "%s uses volume %s on %s while %s runs on %s", id, v.ID, n.name, other.token, other.node)
+	}
+	if known && before.node != n.name {
+		j.w.did("shared volume used on another node")
+	}
+	j.volumes[v.ID], j.handed[v.ID] = volumeRun{id, n.name}, true
+	if token.Epoch != j.w.epoch {
+		return // the store was restored since, and may not know it
+	}
+	if j.w.back && j.formerly(v.ID, func(had bool, fate spec.VolumeFate) bool { return had && !fate.Ordered() }) {
+		return // its order may be of the store before, which had it (S2: absence is no order)
+	}
+	j.w.view(func(w world.View) {
+		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Node != n.name || r.Fate.Ordered() {
+			j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up, or has elsewhere", id, v.ID, n.name)
+		}
+	})
+}
+
+// formerly: of a store that the present one has replaced, and nobody has declared that yet.
+func (j *judge) formerly(id spec.VolumeID, is func(had bool, fate spec.VolumeFate) bool) bool {
+	return slices.ContainsFunc(j.former, func(store map[spec.VolumeID]spec.VolumeFate) bool {
+		fate, had := store[id]
+		return is(had, fate)
+	})
+}
+
+// missing and foreign judge that a life finds its volumes; not so after a restore, which
+// knows of volumes as they were once, nor when their disk died or their node lied.
+func (j *judge) missing(n *node, id spec.Identity, v spec.MemberVolume) {
+	if j.destroyed[v.ID] {
+		j.w.did("life waits for a volume that is lost")
+	}
+	if j.w.restores == 0 && !j.excused(n, v.ID) {
+		j.w.fail("volumes", "%s is to run on %s with volume %s, which was used and is not there", id, n.name, v.ID)
+	}
+}
+
+func (j *judge) foreign(n *node, id spec.Identity, v spec.MemberVolume, have dir) {
+	if j.w.restores == 0 && !j.excused(n, v.ID) && !n.lies[have.id] {
+		j.w.fail("volumes", "%s is to run on %s with volume %s, and in its place is %s", id, n.name, v.ID, have.id)
+	}
+}
+
+// moved judges that what goes to the trash is what a store gave up, and used by nobody.
+func (j *judge) moved(n *node, key volumeKey, d dir) {
+	if !j.going[d.id] && !n.lies[d.id] {
+		j.w.fail("volumes", "%s moves volume %s of %s to the trash, and nobody gave it up", n.name, d.id, key.id)
+	}
+	if r, ok := j.alive[key.id]; ok {
+		j.w.fail("volumes", "%s moves volume %s of %s to the trash while %s runs on %s", n.name, d.id, key.id, r.token, r.node)
+	}
+}
+
+// erased judges that a volume lay in the trash for its time, and that it is forgotten.
+func (j *judge) erased(n *node, d *duty, b *bin) {
+	if lay := j.w.clock.Sub(b.moved); lay < b.least && !n.lies[b.id] {
+		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
+	}
+	if delete(j.handed, b.id); d.epoch != j.w.epoch || n.lies[b.id] {
+		return // it was forgotten by the store before this one
+	}
+	if j.w.back && j.formerly(b.id, func(had bool, fate spec.VolumeFate) bool { return !had || fate == spec.FateRestoring }) {
+		return // likewise: the node was told so before, and is told nothing by a store that went back
+	}
+	j.w.view(func(v world.View) {
+		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != spec.FateRestoring { // its node may not have heard that
+			j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
+		}
+	})
+}

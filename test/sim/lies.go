@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// lie has a node say of volumes what need not be so: of its own, of other nodes', of such
+// that never were; or say again what it said before.
+func (w *World) lie() bool {
+	x := w.some(anySession)
+	if x == nil {
+		return false
+	}
+	m := &proto.VolumeReports{Full: w.chance(6)}
+	if old := x.n.uttered; len(old) > 0 && w.chance(3) {
+		m = old[w.r.IntN(len(old))]
+		w.did("fault: late or twice said of a volume")
+	} else {
+		docs, err := wire.Documents(w.lies(x.n))
+		if err != nil {
+			panic(err)
+		}
+		m.ReportsJson = docs
+		w.did("fault: lie about a volume")
+	}
+	x.n.lied(m)
+	x.utter(m)
+	return true
+}
+
+// lied notes of what a message speaks: of all the node's volumes, if that is all that its
+// trash is to hold.
+func (n *node) lied(m *proto.VolumeReports) {
+	reports, err := wire.ToDocuments[spec.VolumeReport](m.GetReportsJson())
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range reports {
+		n.lies[r.Volume] = true
+		n.w.note("%s says of volume %s of %s that it is %s, turn %d", n.name, r.Volume, r.ID.MemberName(), r.State, r.Turn)
+	}
+	if m.GetFull() {
+		n.w.view(func(v world.View) {
+			for _, r := range v.VolumeReportsOn(n.name) {
+				n.lies[r.Volume] = true
+			}
+		})
+	}
+}
+
+// lies are statements about some volumes, each of any kind.
+func (w *World) lies(n *node) (lies []spec.VolumeReport) {
+	var about []spec.VolumeReport
+	w.view(func(v world.View) {
+		for _, ref := range w.refs {
+			for _, s := range v.World(ref).Slots {
+				for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
+					vol := s.Volumes[claim]
+					about = append(about, spec.VolumeReport{ID: s.ID, Claim: claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class, Turn: vol.Turn})
+				}
+			}
+		}
+		for _, x := range w.nodes {
+			for _, r := range v.VolumeReportsOn(x.name) {
+				about = append(about, *r)
+			}
+		}
+	})
+	about = append(about, spec.VolumeReport{
+		ID: spec.Identity{Namespace: "default", Set: w.someRef().Name, Ordinal: w.r.IntN(4)}, Claim: spec.ClaimName(claimNames[0]),
+		Volume: spec.VolumeID(fmt.Sprintf("%032x", 1<<40+w.r.IntN(20))), Number: 1 + w.r.IntN(3), Class: allClasses[w.r.IntN(len(allClasses))],
+	})
+	states := []spec.VolumeState{spec.VolumeTrashed, spec.VolumeFound, spec.VolumeAbsent, spec.VolumeRefused, spec.VolumeErased, spec.VolumeLeft}
+	for range 1 + w.r.IntN(3) {
+		r := about[w.r.IntN(len(about))]
+		r.State, r.Node, r.Unproven = states[w.r.IntN(len(states))], n.name, false
+		r.Cause, r.Message = []string{"", spec.CauseVolumeMissing}[w.r.IntN(2)], "a lie"
+		r.Turn = max(0, r.Turn+w.r.IntN(3)-1)
+		lies = append(lies, r)
+	}
+	return lies
+}
+
+// believe is a plant: what a node says of volumes takes the place of what another said.
+func (x *session) believe(m *proto.FromNode) {
+	if !x.n.w.plant.BelievesAnyNode || m.GetVolumes() == nil {
+		return
+	}
+	reports, err := wire.ToDocuments[spec.VolumeReport](m.GetVolumes().GetReportsJson())
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range reports {
+		others := false
+		x.n.w.view(func(v world.View) {
+			old := v.VolumeReport(r.ID, r.Claim, r.Volume)
+			others = old != nil && old.Node != x.n.name
+		})
+		if r.Node = x.n.name; others && r.State != spec.VolumeErased {
+			x.n.w.commit(store.Put(store.VolumeReportKey(r.ID, r.Claim, r.Volume), store.Encode(r)))
+		}
+	}
+}

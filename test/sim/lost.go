@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// sayLost has a person say that a volume is lost for good, as control lets it: mostly one
+// that is not there, but also one whose disk is away, or that stands where it belongs.
+func (w *World) sayLost() bool {
+	honest := !w.chance(4)
+	asked := w.mayBeLost(w.someRef(), func(n *node, vol *spec.Volume) bool { return !honest || !n.there(vol) })
+	if len(asked) == 0 {
+		return false
+	}
+	w.saidLost(asked[w.r.IntN(len(asked))])
+	return true
+}
+
+// mayBeLost are the volumes of a set for which ok holds and of which control would take it
+// that they are lost.
+func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *spec.Volume) bool) (asked []spec.VolumeRequest) {
+	w.view(func(v world.View) {
+		x := v.World(ref)
+		for _, s := range x.Slots {
+			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
+				vol := s.Volumes[claim]
+				q := spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: spec.VerbLost}
+				if s.Identity != nil {
+					q.Token = s.Identity.LastToken
+				}
+				if n := w.machine(v, vol.Node); n != nil && ok(n, vol) && plan.Refusal(x, q, nil) == "" {
+					asked = append(asked, q)
+				}
+			}
+		}
+	})
+	return asked
+}
+
+func (w *World) saidLost(q spec.VolumeRequest) {
+	w.note("the user says that volume %s of %s is lost", q.Volume, q.ID.MemberName())
+	w.commit(store.Put(store.VolumeRequestKey(q.ID, q.Claim), store.Encode(q)))
+}
+
+// machine is the one that the store knows by a name; nil: there is none.
+func (w *World) machine(v world.View, name spec.NodeName) *node {
+	for _, known := range v.Nodes() {
+		for _, n := range w.nodes {
+			if n.uid == known.Node.UID && known.Node.Name == name {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// giveUpLost is what an operator does once faults are mended: what died with its disk, or
+// is not where its node said, is said to be lost; a life under which its disk died is
+// restarted, for it does not say that its volume is missing.
+func (w *World) giveUpLost() {
+	for _, ref := range w.refs {
+		for _, q := range w.mayBeLost(ref, func(n *node, vol *spec.Volume) bool {
+			return !n.there(vol) && (w.judge.destroyed[vol.UID] || n.lies[vol.UID])
+		}) {
+			if !w.has(store.VolumeRequestKey(q.ID, q.Claim)) {
+				w.saidLost(q)
+			}
+		}
+		for _, m := range w.bereft(ref) {
+			w.note("the operator restarts %s %s, whose disk died", m.ID.MemberName(), m.Token)
+			w.did("life restarted whose disk died")
+			w.commit(store.Put(store.RequestKey(m.ID), store.Encode(spec.Request{ID: m.ID, Token: m.Token})))
+		}
+	}
+}
+
+// bereft are the lives of a set that ran on a volume which died with its disk.
+func (w *World) bereft(ref spec.SetRef) (list []*spec.Member) {
+	w.view(func(v world.View) {
+		for _, s := range v.World(ref).Slots {
+			m, r := s.Member, s.Report
+			if m == nil || r == nil || m.Goal != spec.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {
+				continue
+			}
+			never := r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= spec.PhasePreparing.Rank()
+			if !never && slices.ContainsFunc(m.Volumes, func(x spec.MemberVolume) bool { return w.judge.destroyed[x.ID] }) {
+				list = append(list, m)
+			}
+		}
+	})
+	return list
+}

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// storagePlants are about disks, volumes that are lost or shared, nodes that lie about them,
+// and names.
+var storagePlants = []Plant{
+	// S11: a volume is made once, on the disk of its class; what is there is not lost.
+	{Name: "makes-a-volume-twice", Judges: "made once", ForgetsMade: true, TakesAnyDisk: true, Blind: "volumes", Often: disks},
+	{Name: "forgets-what-it-made", Judges: "made once", ForgetsMade: true, Often: disks},
+	{Name: "takes-any-disk", Judges: "volumes", TakesAnyDisk: true, Often: disks},
+	{Name: "erases-what-is-away", Judges: "volumes", ForgetsTrash: true, Often: disks},
+	{Name: "believes-a-loss", Judges: "volumes", BelievesLost: true, Often: disks},
+	{Name: "loses-at-once", Judges: "volumes", Blind: "progress", Say: eachFate(func(_ plan.World, v *spec.Volume) {
+		if v.Fate == spec.FateLost {
+			v.Fate = spec.FateReclaiming
+		}
+	}), Often: disks},
+	{Name: "ends-for-a-loss-that-nobody-sees", Judges: "churn", See: everyVolumeMissing, Often: disks},
+	{Name: "counts-volumes-anew", Judges: "volumes, data", Say: eachStart(func(_ plan.World, a *plan.Start) {
+		a.Volumes = slices.Clone(a.Volumes)
+		for i := range a.Volumes {
+			a.Volumes[i].Number = 1
+			a.Identity.VolumeNumbers = maps.Clone(a.Identity.VolumeNumbers)
+			a.Identity.VolumeNumbers[a.Volumes[i].Claim] = 1
+		}
+		a.Member.Volumes = slices.Clone(a.Member.Volumes)
+		for i := range a.Member.Volumes {
+			if slices.ContainsFunc(a.Volumes, func(v spec.Volume) bool { return v.UID == a.Member.Volumes[i].ID }) {
+				a.Member.Volumes[i].Number = 1
+			}
+		}
+	}), Often: disks},
+	// S14: volumes that are shared.
+	{Name: "shares-what-is-local", Judges: "volumes", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}},
+	{Name: "fears-no-late-write", Judges: "proof, reasons", See: everyVolumeFenced, Often: silences},
+	// S21: a node speaks for itself.
+	{Name: "believes-any-node", Judges: "volumes, progress", BelievesAnyNode: true, Often: []string{"lie", "give-up", "bring-back", "retain", "scale"}},
+	// Names.
+	{Name: "forgets-the-former-name", Judges: "names", Say: func(w plan.World, p *plan.Plan) {
+		if w.Set != nil {
+			p.Status.ServiceName = w.Set.Service()
+		}
+	}, Often: []string{"rename"}},
+}
+
+var disks = []string{"unmount", "mount", "kill-disk", "replace-disk", "lost", "retain", "scale", "reboot"}
+
+// everyVolume changes what is known of volumes, and of those that lives have.
+func everyVolume(w *plan.World, change func(*spec.Volume), mount func(*spec.MemberVolume)) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		s.Volumes = maps.Clone(s.Volumes)
+		for claim, v := range s.Volumes {
+			now := *v
+			change(&now)
+			s.Volumes[claim] = &now
+		}
+		if s.Member != nil {
+			m := *s.Member
+			m.Volumes = slices.Clone(m.Volumes)
+			for j := range m.Volumes {
+				mount(&m.Volumes[j])
+			}
+			s.Member = &m
+		}
+	}
+}
+
+// everyVolumeShared takes volumes that are on one node for such as go where their member begins.
+func everyVolumeShared(w *plan.World) {
+	everyVolume(w, func(v *spec.Volume) { v.Shared = true }, func(v *spec.MemberVolume) { v.Shared = true })
+	for i := range w.Nodes {
+		if f := w.Nodes[i].Facts; f != nil {
+			facts := *f
+			facts.SharedClasses = allClasses
+			w.Nodes[i].Facts = &facts
+		}
+	}
+}
+
+// everyVolumeFenced takes storage for such as takes no late write of a life that is over.
+func everyVolumeFenced(w *plan.World) {
+	everyVolume(w, func(*spec.Volume) {}, func(v *spec.MemberVolume) { v.Fenced = true })
+}
+
+// everyVolumeMissing takes any life of which a person says that its volume is lost for one
+// that never had it.
+func everyVolumeMissing(w *plan.World) {
+	for i := range w.Slots {
+		s := &w.Slots[i]
+		if s.Report == nil || len(s.Volumes) == 0 {
+			continue
+		}
+		r := *s.Report
+		r.Cause, r.Phase, s.Report = spec.CauseVolumeMissing, spec.PhasePreparing, &r
+		s.Asked = map[spec.ClaimName]*spec.VolumeRequest{}
+		for claim, v := range s.Volumes {
+			s.Asked[claim] = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: spec.VerbLost, Token: s.Identity.LastToken}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/spec"
+)
+
+// putBack moves aside what stands in the place of a volume that the store knows, and has
+// that one stand there: from the trash, or after a restore from where the operator saved it.
+func (n *node) putBack(v world.View) {
+	if ownerOf(v, n.name) != n.uid {
+		return // it was removed, and another has its name
+	}
+	for _, ref := range n.w.refs {
+		for _, s := range v.World(ref).Slots {
+			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
+				if vol := s.Volumes[claim]; vol.Node == n.name && n.puts(&s, vol) {
+					n.endSession("the operator moved a volume")
+				}
+			}
+		}
+	}
+}
+
+// puts does it for one volume; false: there was nothing to do.
+func (n *node) puts(s *plan.Slot, vol *spec.Volume) bool {
+	disk, key := n.classes[vol.Class].disk, volumeKey{s.ID, vol.Claim}
+	if disk == nil || n.classes[vol.Class].away() {
+		return false
+	}
+	have, there := disk.dirs[key]
+	used := s.Identity != nil && s.Identity.VolumeReady[vol.Claim] >= vol.Number
+	binned := n.w.trashes(disk, vol.UID)
+	gone := vol.Fate == spec.FateReclaiming && (binned || s.Said[vol.Claim] != nil && s.Said[vol.Claim].State.Released())
+	switch {
+	case there && have.id != vol.UID:
+		n.w.note("the operator moves volume %s of %s on %s away", have.id, s.ID.MemberName(), n.name)
+		delete(disk.dirs, key)
+		return true
+	case there && binned:
+		n.w.note("the operator throws the copy of volume %s in the trash of %s away", vol.UID, n.name)
+	case !there && (used && n.w.restores > 0 && !n.w.judge.destroyed[vol.UID] || binned) && !gone:
+		n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
+		disk.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
+	default:
+		return false
+	}
+	for _, x := range n.w.nodes { // whoever gave up a shared one
+		delete(x.bins(disk), vol.UID)
+	}
+	return true
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
+)
+
+// volumeKey is the place of a volume: one a claim of an identity.
+type volumeKey struct {
+	id    spec.Identity
+	claim spec.ClaimName
+}
+
+// dir is a volume in its place, as its owner file has it.
+type dir struct {
+	id     spec.VolumeID
+	number int
+	class  string
+}
+
+// bin is a volume in the trash.
+type bin struct {
+	dir
+	key   volumeKey
+	turn  int           // of the order by which it came there
+	left  time.Duration // of its time in the trash, at since
+	since time.Time
+	moved time.Time     // and the truth: when it came there,
+	least time.Duration // and how long it is to lie there
+}
+
+// fileSystem holds the directory of a storage class.
+type fileSystem struct {
+	dirs  map[volumeKey]dir
+	trash map[spec.NodeName]map[spec.VolumeID]*bin // of each node that uses it
+}
+
+func newFileSystem() *fileSystem {
+	return &fileSystem{dirs: map[volumeKey]dir{}, trash: map[spec.NodeName]map[spec.VolumeID]*bin{}}
+}
+
+// The storage classes of every node beside spec.LocalClass: a disk of its own, which is
+// mounted, and one that all nodes share.
+const (
+	diskClass   = "ssd"
+	sharedClass = "nfs"
+)
+
+var allClasses = []string{spec.LocalClass, sharedClass, diskClass}
+
+// class is a storage class of a node. The disk is known again by its mark, which the node
+// has noted below its root.
+type class struct {
+	disk  *fileSystem // that was first used; nil: it died
+	shows *fileSystem // what its directory shows now
+	under *fileSystem // and with nothing mounted
+}
+
+func (w *World) newClasses() map[string]*class {
+	classes := map[string]*class{}
+	for _, name := range allClasses {
+		disk := newFileSystem()
+		if name == sharedClass {
+			disk = w.shared
+		}
+		classes[name] = &class{disk: disk, shows: disk, under: newFileSystem()}
+	}
+	return classes
+}
+
+// away: what its directory shows is not its disk.
+func (c *class) away() bool { return c.shows != c.disk }
+
+// open is the directory of a class as the agent has it, if it lies on the disk that was
+// first used for it; else the cause is told.
+func (n *node) open(name string) (*fileSystem, string) {
+	c := n.classes[name]
+	if c == nil || c.away() {
+		return nil, runtime.CauseDiskMissing
+	}
+	return c.shows, ""
+}
+
+// bins are the node's own trash on a file system.
+func (n *node) bins(fs *fileSystem) map[spec.VolumeID]*bin {
+	if fs.trash[n.name] == nil {
+		fs.trash[n.name] = map[spec.VolumeID]*bin{}
+	}
+	return fs.trash[n.name]
+}
+
+// trashed are all volumes in the node's trash, in order: the truth, also of disks that are away.
+func (n *node) trashed() (list []*bin) {
+	for _, name := range allClasses {
+		if disk := n.classes[name].disk; disk != nil {
+			for _, b := range n.bins(disk) {
+				list = append(list, b)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *bin) int {
+		if a.id < b.id {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// hasTrashed: the volume lies in the node's trash.
+func (n *node) hasTrashed(id spec.VolumeID) bool {
+	return slices.ContainsFunc(n.trashed(), func(b *bin) bool { return b.id == id })
+}
+
+// trashes: a volume lies in the trash of any node on a file system.
+func (w *World) trashes(fs *fileSystem, id spec.VolumeID) bool {
+	return slices.ContainsFunc(w.nodes, func(n *node) bool { return n.bins(fs)[id] != nil })
+}
+
+// there: a volume stands in its place on the disk of its class, wherever that is.
+func (n *node) there(v *spec.Volume) bool {
+	disk := n.classes[v.Class].disk
+	return disk != nil && disk.dirs[volumeKey{v.ID, v.Claim}].id == v.UID
+}
+
+// volumes makes those that are new and mounts all, as agent/volume does.
+func (x *worker) volumes(p *place) string {
+	if x.life == nil {
+		return runtime.CauseVolumeRefused
+	}
+	for _, v := range x.life.Member.Volumes {
+		if cause := x.ensure(v); cause != "" {
+			return cause
+		}
+	}
+	p.scratch = true
+	x.prepared.volumes, x.left.scratch = true, true
+	return ""
+}
+
+// ensure finds a volume, or makes it: once, which is noted before it is handed out.
+func (x *worker) ensure(v spec.MemberVolume) (cause string) {
+	n := x.n
+	fs, cause := n.open(v.Class)
+	if n.w.plant.TakesAnyDisk {
+		fs, cause = n.classes[v.Class].shows, ""
+	}
+	if cause != "" {
+		n.w.did("life waits for a disk")
+		return cause
+	}
+	key := volumeKey{x.id, v.Claim}
+	have, there := fs.dirs[key]
+	known := (n.made[v.ID] || n.w.trashes(fs, v.ID)) && !n.w.plant.ForgetsMade
+	fresh := x.life.FreshVolumes[v.Claim] != "" && !x.state.readyOnce && !known
+	switch {
+	case there && have.id != v.ID:
+		n.w.judge.foreign(n, x.id, v, have)
+		return runtime.CauseVolumeForeign
+	case there:
+	case !fresh:
+		n.w.judge.missing(n, x.id, v)
+		return runtime.CauseVolumeMissing
+	default:
+		n.w.judge.makes(n, x.id, v)
+		fs.dirs[key] = dir{v.ID, v.Number, v.Class}
+		if v.Class != spec.LocalClass && n.w.chance(40) && !n.w.judge.settling {
+			n.stopAgent("it crashed before it noted a volume")
+			n.w.did("fault: agent dies before it notes a volume")
+			return runtime.CauseVolumeRefused
+		}
+	}
+	n.made[v.ID] = true
+	n.w.judge.mounted(n, x.id, x.token, v)
+	return ""
+}
+
+// seesVolumes: all volumes of the life are in their places, as a container that is created
+// would find them.
+func (x *worker) seesVolumes() bool {
+	return !slices.ContainsFunc(x.life.Member.Volumes, func(v spec.MemberVolume) bool {
+		return x.n.classes[v.Class].shows.dirs[volumeKey{x.id, v.Claim}].id != v.ID
+	})
+}
