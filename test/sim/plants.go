@@ -100,7 +100,7 @@ var plants = []Plant{
 		if v.Fate == spec.FateKeep && w.Set != nil {
 			v.Fate = spec.FateDelete
 		}
-	}), Often: volumes},
+	}), Often: volumes, Blind: "progress"},
 	{Name: "gives-up-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) {
 		if v.Fate == spec.FateDelete {
 			v.Fate = spec.FateReclaiming

@@ -13,7 +13,7 @@ import (
 var storagePlants = []Plant{
 	// S11: a volume is made once, on the disk of its class; what is there is not lost.
 	{Name: "makes-a-volume-twice", Judges: "made once", ForgetsMade: true, TakesAnyDisk: true, Blind: "volumes", Often: disks},
-	{Name: "forgets-what-it-made", Judges: "made once", ForgetsMade: true, Often: disks},
+	{Name: "forgets-what-it-made", Rare: true, Judges: "made once", ForgetsMade: true, Often: disks},
 	{Name: "takes-any-disk", Judges: "volumes", TakesAnyDisk: true, Often: disks},
 	{Name: "erases-what-is-away", Judges: "volumes", ForgetsTrash: true, Often: disks},
 	{Name: "believes-a-loss", Judges: "volumes", BelievesLost: true, Often: disks},
@@ -21,7 +21,7 @@ var storagePlants = []Plant{
 		if v.Fate == spec.FateLost {
 			v.Fate = spec.FateReclaiming
 		}
-	}), Often: disks},
+	}), Often: disks, Blind: "progress"},
 	{Name: "ends-for-a-loss-that-nobody-sees", Judges: "churn", See: everyVolumeMissing, Often: disks},
 	{Name: "counts-volumes-anew", Judges: "volumes, data", Say: eachStart(func(_ plan.World, a *plan.Start) {
 		a.Volumes = slices.Clone(a.Volumes)
