@@ -96,7 +96,7 @@ var plants = []Plant{
 			s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: p.WhenDeleted, WhenDeleted: p.WhenScaled}
 		}
 	}), Often: volumes},
-	{Name: "gives-up-what-is-wanted", Judges: "volumes", Blind: "progress", Say: eachFate(func(w plan.World, v *spec.Volume) {
+	{Name: "gives-up-what-is-wanted", Judges: "volumes", Say: eachFate(func(w plan.World, v *spec.Volume) {
 		if v.Fate == spec.FateKeep && w.Set != nil {
 			v.Fate = spec.FateDelete
 		}

@@ -17,7 +17,7 @@ var storagePlants = []Plant{
 	{Name: "takes-any-disk", Judges: "volumes", TakesAnyDisk: true, Often: disks},
 	{Name: "erases-what-is-away", Judges: "volumes", ForgetsTrash: true, Often: disks},
 	{Name: "believes-a-loss", Judges: "volumes", BelievesLost: true, Often: disks},
-	{Name: "loses-at-once", Judges: "volumes", Blind: "progress", Say: eachFate(func(_ plan.World, v *spec.Volume) {
+	{Name: "loses-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) {
 		if v.Fate == spec.FateLost {
 			v.Fate = spec.FateReclaiming
 		}
