@@ -44,6 +44,8 @@ func (o *owner) judge(r spec.VolumeReport) (out spec.VolumeReport, v verdict, wh
 	r.Cause, r.Message = cut(r.Cause, causeBytes), cut(r.Message, volumeTextBytes)
 	record, old := o.v.Volume(r.ID, r.Claim), o.v.VolumeReport(r.ID, r.Claim, r.Volume)
 	switch {
+	case r.State == spec.VolumeLeft:
+		return r, stale, fmt.Sprintf("that volume %s of %s was left on a host that is off is not for a node to say", r.Volume, r.ID)
 	case record == nil && o.v.VolumeRev(r.ID, r.Claim) != 0, old == nil && o.v.VolumeReportRev(r.ID, r.Claim, r.Volume) != 0:
 		return r, stale, fmt.Sprintf("what is stored of volume %s of %s cannot be read", r.Volume, r.ID)
 	case record != nil && record.UID == r.Volume:

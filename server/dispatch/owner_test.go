@@ -54,6 +54,8 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
 		{"long words are cut", &kept, nil, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", 1<<14) }),
 			with(said, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", volumeTextBytes) }), ""},
+		{"that a volume was left on a host that is off, which only the engine says", &kept, nil, true, n1,
+			*with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), nil, "is not for a node to say"},
 		{"what is too long beside them is not stored", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Class = strings.Repeat("c", 1<<14) }),
 			nil, "more than 4096 bytes"},
 	} {

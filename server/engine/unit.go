@@ -249,7 +249,11 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	kept.Due = "" // what it ran last is of no matter when it returns
 	u.put(store.IdentityKey(a.ID), kept)
 	if a.FreeAddress && u.free(v, id, now) {
-		u.Then[len(u.Then)-2] = store.Put(store.IdentityKey(a.ID), store.Encode(spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}))
+		rest := spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}
+		if set, _ := v.Set(a.ID.Ref()); set != nil && !set.Deleting { // while it stands its volumes are counted on
+			rest.VolumeNumbers, rest.VolumeReady = id.VolumeNumbers, id.VolumeReady
+		}
+		u.Then[len(u.Then)-2] = store.Put(store.IdentityKey(a.ID), store.Encode(rest))
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ func (n *node) lied(m *proto.VolumeReports) {
 		n.w.note("%s says of volume %s of %s that it is %s, turn %d", n.name, r.Volume, r.ID.MemberName(), r.State, r.Turn)
 	}
 	if m.GetFull() {
+		n.lies[""] = true // also of what it said and the server has not stored
 		n.w.view(func(v world.View) {
 			for _, r := range v.VolumeReportsOn(n.name) {
 				n.lies[r.Volume] = true
