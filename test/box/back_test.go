@@ -141,7 +141,9 @@ func TestNodesThatWereToldNoListKnowThatTheStoreWentBack(t *testing.T) {
 	c.apply(shape{name: "db", replicas: 1})
 	c.ready("db", 1)
 	backup, starts := s.Backup(), len(c.audit.starts())
-	c.apply(shape{name: "idle", replicas: 0})
+	for i := range 20 { // more than is written until the last of them is heard
+		c.apply(shape{name: fmt.Sprint("idle-", i), replicas: 0})
+	}
 	at, _, err := s.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
