@@ -29,8 +29,9 @@ func TestFromWantedToStopped(t *testing.T) {
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 1)
 		n.script.with(func() {
-			if len(n.script.reports) != 3 { // ready, stopping, stopped: what came in between was needless
-				t.Errorf("got %d reports: %+v", len(n.script.reports), n.script.reports)
+			// Ready, stopping (unless it has stopped before that is sent), stopped: what came in between was needless.
+			if got := len(n.script.reports); got < 2 || got > 3 {
+				t.Errorf("got %d reports: %+v", got, n.script.reports)
 			}
 		})
 		n.script.say(wanted(12, n.life(5, spec.GoalRun))) // e.g. by a server that forgot
