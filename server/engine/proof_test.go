@@ -194,16 +194,20 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 // Its volume may have been lost with its host: the next one has the next number, so that no
 // member takes it for its first.
 func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testing.T) {
-	for _, deleting := range []bool{false, true} {
+	for now, want := range map[string]bool{"standing": true, "deleting": false, "gone": false} {
 		look, write := addresses(t, base(stage{report: spec.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
 		numbers := map[spec.ClaimName]int{"data": 2}
 		var set spec.Set
 		look(func(v world.View) {
-			now, _ := v.Set(db)
-			set = *now
+			there, _ := v.Set(db)
+			set = *there
 		})
-		set.Deleting = deleting
-		write(store.Put(store.SetKey(db), store.Encode(set)), store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: member(0)})),
+		set.Deleting = now == "deleting"
+		stored := store.Put(store.SetKey(db), store.Encode(set))
+		if now == "gone" {
+			stored = store.Del(store.SetKey(db))
+		}
+		write(stored, store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: member(0)})),
 			store.Put(store.IdentityKey(member(0)), store.Encode(spec.IdentityRecord{
 				ID: member(0), LastToken: spec.Token{Epoch: 1, Number: 1}, Address: ip, VolumeNumbers: numbers, VolumeReady: numbers,
 			})))
@@ -217,8 +221,8 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testi
 		write(u.Then...)
 		look(func(v world.View) {
 			id, _ := v.Identity(member(0))
-			if kept := id.VolumeNumbers["data"] == 2 && id.VolumeReady["data"] == 2; kept == deleting {
-				t.Errorf("deleting %v: the identity is %+v", deleting, id)
+			if kept := id.VolumeNumbers["data"] == 2 && id.VolumeReady["data"] == 2; kept != want {
+				t.Errorf("the set is %s: the identity is %+v", now, id)
 			}
 		})
 	}
