@@ -67,6 +67,7 @@ func TestNext(t *testing.T) {
 			s.Expired, s.Held = true, []Held{{Expire, "", "LedgerError", "full"}}
 		}), wait("LedgerError", "full")},
 		{"of a closed token no deadline counts", run, with(gone(Closed), func(s *Seen) { s.Expired = true }), Op{Kind: ReportOver}},
+		{"nor of one that was not opened", run, with(gone(Fresh), func(s *Seen) { s.Expired = true }), Op{Kind: OpenToken}},
 
 		{"a missing ConfigMap is waited for", run, absent(func(s *Seen) { s.Missing = "no ConfigMap etc" }), wait(CauseConfigMissing, "no ConfigMap etc")},
 		{"the image comes first", run, gone(Open), Op{Kind: EnsureImage, Container: "db"}},

@@ -148,8 +148,11 @@ func (v *Volumes) inSomeTrash(root *os.Root, class string, id spec.VolumeID) (bo
 		if !strings.HasPrefix(e.Name(), trashDir+"-") {
 			continue
 		}
-		if _, err := root.Lstat(filepath.Join(e.Name(), string(id))); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return err == nil, err
+		switch _, err := root.Lstat(filepath.Join(e.Name(), string(id))); {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, err
 		}
 	}
 	return false, err

@@ -98,6 +98,9 @@ func TestASharedVolumeInTheTrashOfAnotherNodeIsNotMadeAgain(t *testing.T) {
 	if err := a.Reclaim(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "nfs", trashDir+"-0"), 0o700); err != nil { // of a third node, which is looked at first
+		t.Fatal(err)
+	}
 	if path, err := b.Ensure(t.Context(), db0, shared, true, nil); !errors.Is(err, runtime.ErrAbsent) {
 		t.Errorf("it is at %q, error %v; want %v", path, err, runtime.ErrAbsent)
 	}
@@ -106,6 +109,16 @@ func TestASharedVolumeInTheTrashOfAnotherNodeIsNotMadeAgain(t *testing.T) {
 	}
 	now += 2 * time.Hour
 	if err := a.Erase(t.Context(), "nfs", shared.ID); err != nil {
+		t.Fatal(err)
+	}
+	unread := filepath.Join(dir, "nfs", trashDir+"-2")
+	if err := os.WriteFile(unread, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := b.Ensure(t.Context(), db0, shared, true, nil); err == nil {
+		t.Errorf("it was made at %s, though what lies in the trash of a node cannot be seen", path)
+	}
+	if err := os.Remove(unread); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Ensure(t.Context(), db0, shared, true, nil); err != nil {
