@@ -105,7 +105,7 @@ e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd ## real containerd, real etc
 	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) -again .cache/flaky -p 1 -parallel 2 -timeout 45m ./test/e2e/...
 
 # A million steps of many clusters, then every fault that was planted; both cores.
-sim: ## a million steps of simulated clusters, planted faults, the model state by state (four minutes)
+sim: ## a million steps of simulated clusters, planted faults, the model state by state (two minutes)
 	$(call say,"simulation")
 	@$(GO) build -o .cache/sim ./test/sim/run
 	@.cache/sim $(SIM)
@@ -115,7 +115,7 @@ sim: ## a million steps of simulated clusters, planted faults, the model state b
 	@.cache/sim -model
 
 # MUTANTS="-only plan -every 10" wakes one in ten of one package; "-only planted" plants only.
-mutants: ## every condition of the pure packages negated or dropped, and the faults of SAFETY: who sees it? (a quarter of an hour)
+mutants: ## every condition of the pure packages negated or dropped, and the faults of SAFETY: who sees it? (more than an hour)
 	$(call say,"mutants")
 	@$(GO) build -o .cache/mutants ./scripts/mutants
 	@.cache/mutants $(MUTANTS)

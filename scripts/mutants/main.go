@@ -40,7 +40,7 @@ func main() {
 	goOn := flag.Bool("continue", false, "go on with the results of earlier runs: wake only those that nobody has seen yet")
 	sample := flag.Int("every", 1, "wake every so-manieth mutant")
 	own := flag.Bool("own", false, "ask the package's own tests only, not the simulation: quicker while tests are written")
-	parallel := flag.Int("parallel", 2, "how many at once")
+	parallel := flag.Int("parallel", 4, "how many at once; some only wait")
 	flag.Parse()
 	if *own {
 		judges = nil

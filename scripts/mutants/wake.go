@@ -15,7 +15,7 @@ import (
 // Who hangs is seen, too: when the tests take so many times as long as without a mutant,
 // and some time more. Who takes all memory finds it bounded.
 const (
-	patience    = 20
+	patience    = 8
 	grace       = 20 * time.Second
 	memoryBytes = 8 << 30
 )
