@@ -60,7 +60,7 @@ func (v *Volumes) useDisk(class string, root *os.Root) error {
 	if err == nil && mark == "" {
 		mark, err = v.makeMark(root)
 	}
-	if err == nil { // also a mark that was there: whoever made it may have died before
+	if err == nil { // also a mark that was there: the try that made it may have died before it synced it
 		err = v.syncDir(root, ".")
 	}
 	if err == nil {

@@ -33,8 +33,8 @@ func (d durable) writeFile(root *os.Root, path string, content []byte) error {
 	return errors.Join(err, d.flush(f), f.Close())
 }
 
-// makeDirs makes path and what is above it, durably. What is there already is put on disk,
-// too: whoever made it may have died before, or was told that the disk failed.
+// makeDirs makes path and what is above it, durably. What is there already is synced, too:
+// the try that made it may have died before it synced it, or failed to.
 func (d durable) makeDirs(root *os.Root, path string) error {
 	if path == "." {
 		return nil
@@ -58,7 +58,7 @@ func (d durable) syncDir(root *os.Root, path string) error {
 	return d.flush(dir)
 }
 
-// except is err, unless it is one that is no failure here.
+// except returns err, or nil when err is harmless.
 func except(err, harmless error) error {
 	if errors.Is(err, harmless) {
 		return nil

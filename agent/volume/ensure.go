@@ -58,7 +58,7 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	if err != nil || known {
 		return path, err
 	}
-	// Who made it may have died before, or was told that the disk failed: noted is what is on disk.
+	// An earlier try may have died, or failed to sync: only what is on disk is noted as made.
 	if err := v.syncDir(root, placeOf(id, vol.Claim)); err != nil {
 		return "", err
 	}

@@ -247,14 +247,13 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 	}
 	kept := *id
 	kept.Due = "" // what it ran last is of no matter when it returns
-	u.put(store.IdentityKey(a.ID), kept)
 	if a.FreeAddress && u.free(v, id, now) {
-		rest := spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}
+		kept = spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}
 		if set, _ := v.Set(a.ID.Ref()); set != nil && !set.Deleting { // while it stands its volumes are counted on
-			rest.VolumeNumbers, rest.VolumeReady = id.VolumeNumbers, id.VolumeReady
+			kept.VolumeNumbers, kept.VolumeReady = id.VolumeNumbers, id.VolumeReady
 		}
-		u.Then[len(u.Then)-2] = store.Put(store.IdentityKey(a.ID), store.Encode(rest))
 	}
+	u.put(store.IdentityKey(a.ID), kept)
 	return nil
 }
 
