@@ -60,7 +60,7 @@ func chain(t *testing.T) (*os.Root, string) {
 	return root, dir
 }
 
-// What is deleted by others while it is walked is no error: it was to go, or cannot be given.
+// A file that somebody deletes while its tree is walked is no error.
 func TestWhatGoesMeanwhileIsNoError(t *testing.T) {
 	for what, walk := range map[string]func(context.Context, *os.Root) error{
 		"erased":           func(ctx context.Context, root *os.Root) error { return eraseTree(ctx, root, "tree") },

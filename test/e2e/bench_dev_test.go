@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -87,9 +86,7 @@ func (l *Lab) startDev() {
 
 func (l *Lab) stopDev() {
 	l.t.Helper()
-	if err := l.agent.signal(syscall.SIGTERM); err != nil {
-		l.t.Fatal(err)
-	}
+	end(l.t, l.agent)
 }
 
 // forgetAll makes the lab's host as it was before the first start.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -95,9 +94,7 @@ func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 	l.stead("restart", "net-0")
 	m := l.waitCause("net-0", "HostPortTaken")
 	says(t, m.Status.Message, "a process of the host has port 8080/TCP")
-	if err := holder.signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	end(t, holder)
 	if m = l.waitReady("net-0", &now); m.Status.Node != hosts[away].nodeName() || m.Status.Address != was.Status.Address {
 		t.Errorf("it is on %s at %s, want %s, %s", m.Status.Node, m.Status.Address, hosts[away].nodeName(), was.Status.Address)
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,9 +45,7 @@ func TestAHostJoinsOverTheNetwork(t *testing.T) {
 		return nil
 	})
 
-	if err := far.agent.signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	end(t, far.agent)
 	join()
 	l.eventually(time.Minute, "the node is back", func() error {
 		out, err := l.trySteadFor(time.Minute, "logs", "show-0", "--tail", "1")

@@ -215,6 +215,14 @@ func (p *process) signal(sig syscall.Signal) error {
 	}
 }
 
+// end has a process end by SIGTERM and waits for that.
+func end(t testing.TB, p *process) {
+	t.Helper()
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // said is all that the program printed. Who waits for a word looks here: it may be said
 // once, and be followed by many others.
 func (p *process) said() string {

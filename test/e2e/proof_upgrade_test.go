@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -71,11 +70,8 @@ func (l *Lab) startUnit(unit, program string, flags ...string) *process {
 // stopUnits ends the main processes as systemd does with KillMode=process.
 func (l *Lab) stopUnits() {
 	l.t.Helper()
-	for _, p := range []*process{l.agent, l.server} {
-		if err := p.signal(syscall.SIGTERM); err != nil {
-			l.t.Fatal(err)
-		}
-	}
+	end(l.t, l.agent)
+	end(l.t, l.server)
 	l.agent, l.server = nil, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -78,9 +77,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		}
 		return nil
 	})
-	if err := l.agent.signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	end(t, l.agent)
 	args := append([]string{"agent", "check"}, l.agentFlags()...)
 	if out, err := l.inside(time.Minute, steadBinary, args...); err != nil {
 		t.Fatalf("all stands: %v\n%s", err, out)

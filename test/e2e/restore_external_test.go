@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -79,14 +78,6 @@ func TestRestoringAnExternalEtcdAsTheDocsSay(t *testing.T) {
 	})
 	runOn("at the end")
 	m.people.assertOneLife(m.heard, "life-0", "life-1", "life-2")
-}
-
-// end has a process end and waits for that.
-func end(t *testing.T, p *process) {
-	t.Helper()
-	if err := p.signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // etcdTool does what a block of docs/OPERATIONS.md says on the machine of one member of etcd,

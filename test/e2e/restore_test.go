@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -142,9 +141,7 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 		return nil
 	})
 
-	if err := late.agent.signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	end(t, late.agent)
 	l.follow(steps[1])
 	if st := l.restoring(); st.State != spec.RestoreHeld {
 		t.Fatalf("the store that went back is not held: %+v", st)
@@ -181,9 +178,7 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 	runOn("complete")
 
 	t.Log("the host of the strays is rebooted, as the table of OPERATIONS says of Stray")
-	if err := late.agent.signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	end(t, late.agent)
 	late.purge()
 	boots("22222222-2222-4222-8222-222222222222")
 	late.startAgent()
