@@ -11,9 +11,7 @@ import "github.com/stead-project/stead/spec"
 func Believe(nodes []Node) func(*Slot) bool {
 	live := map[spec.NodeName]*spec.Session{}
 	for _, n := range nodes {
-		if n.Facts != nil && n.Session != nil {
-			live[n.Node.Name] = n.Session
-		}
+		live[n.Node.Name] = n.Session
 	}
 	most := !MostHeard(nodes)
 	return func(slot *Slot) bool {

@@ -158,6 +158,11 @@ func beside(node spec.NodeName, shared bool) func(*World, *Slot, *spec.VolumeReq
 	}
 }
 
+// hostOff: a person says that the volume's node is off.
+func hostOff(w *World, slot *Slot, _ *spec.VolumeRequest) {
+	NodeOf(w.Nodes, slot.Volumes["data"].Node).Fenced = true
+}
+
 func restored(w *World, _ *Slot, _ *spec.VolumeRequest) { w.Epoch = 2 }
 
 func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
@@ -177,6 +182,8 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 			change: asks(1, spec.VerbLost), want: "set=1/Lost | 1:VolumeReclaiming"},
 		{name: "and without its set", world: "gone volumes n1 0:volume",
 			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+		{name: "lost with its host, which is off: recorded first", world: "ordered 1 volumes n1 n2~ 0:volume@n2",
+			change: asks(0, spec.VerbLost, hostOff), want: "set=0/Lost | 0:NodeSilent"},
 		{name: "a life that runs uses it", world: "ordered 1 volumes n1 0:ready",
 			change: asks(0, spec.VerbLost), want: "void=0 |"},
 		{name: "one that ran keeps it whatever it says now", world: "ordered 1 volumes n1 0:ready",

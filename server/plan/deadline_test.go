@@ -20,6 +20,8 @@ func TestDeadline(t *testing.T) {
 		{"who cannot start is named", "ordered 2 update=h2 current=h1 n1~ 0:ready 1:turned still=600", "db-0: its node n1 is silent"},
 		{"one whose turn came is named before others", "parallel 3 max=2 n1 update=h2 current=h1 0:running 1:ready 2:loop/h2? still=600", "db-2: it reports CrashLoop"},
 		{"one that waits for a thing before one that waits for members", "ordered 2 n1 update=h2 current=h1? 0:missing/h2? still=600", "db-0: it reports ImageMissing"},
+		{"of two that wait for a thing, the first", "ordered 3 n1 update=h2 current=h1 0:running 1:running 2:ready still=600", "db-0: it runs, but is not ready"},
+		{"one that waits for a thing before one that waits for its turn", "ordered 2 Recreate n1 update=h2 current=h1 0:none 1:stopping still=600", "db-1: it is stopping"},
 		{"all broken at once: the first who was replaced", "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:running/h2? still=600", "db-2: it runs, but is not ready"},
 		{"a disruption floor that is in the way", update + "2:ready floor=3 still=600", "db-2: its turn in the update does not come: the disruption floor"},
 		{"one whose turn came is not named when it waits for another", "ordered 2 n1 update=h2 current=h1 0:running 1:turned still=600", "600 s; db-0: it runs, but is not ready"},

@@ -7,6 +7,15 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// TestOnlyOutagesAreMeasured: of one that is available nothing is, or its next outage would
+// count from before it.
+func TestOnlyOutagesAreMeasured(t *testing.T) {
+	w := world(t, "ordered 3 n1 0:ready 1:running 2:none")
+	if got := Next(w).Outages; len(got) != 1 || got[0].ID != w.Slots[1].ID {
+		t.Errorf("measured are %+v; want db-1 alone", got)
+	}
+}
+
 func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 	const minute = time.Minute
 	check(t, []rule{

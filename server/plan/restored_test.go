@@ -52,6 +52,8 @@ func TestAfterARestore(t *testing.T) {
 			change: heard(counted(false, off), 2, 2), want: "| 1:Restored", says: "which is recorded first"},
 		{name: "a count that is done stays done", world: "ordered 2 n1 n2 0:ready",
 			change: heard(counted(true, late), 2, 1), want: "start=1/Create@n2 | 1:Starting"},
+		{name: "a volume out of range that is kept waits for nothing", world: "ordered 1 volumes n1 n2 0:ready 1:volume", change: heard(nil, 2, 1), want: "|"},
+		{name: "what is seen is marked all the same", world: "ordered 1 current=h1? n1 n2 0:ready/h1?", change: heard(nil, 2, 1), want: "ready=0 |"},
 		{name: "but not that of another restore", world: "ordered 2 n1 n2 0:ready",
 			change: func(w *World) { heard(counted(true, late), 2, 2)(w); w.Epoch = 3 }, want: "| 1:Restored", says: "each of the nodes n1, n2 has"},
 	})
@@ -65,6 +67,7 @@ func TestWhileTheStoreIsHeldNothingIsDecided(t *testing.T) {
 		{name: "no life is replaced that is over", world: "ordered 1 n1 n2 0:over", change: hold, want: "| 0:Held"},
 		{name: "no volume goes", world: "ordered 1 volumes n1 0:ready 1:volume=Delete", change: hold, want: "| 1:Held"},
 		{name: "nor that of a set that is gone", world: "gone volumes n1 0:volume=Delete", change: hold, want: "| 0:Held"},
+		{name: "nothing is marked", world: "ordered 1 current=h1? n1 n2 0:ready/h1?", change: hold, want: "|"},
 		{name: "what runs and is well is left alone", world: "ordered 2 current=h1 update=h2 n1 n2 0:ready 1:ready", change: hold, want: "|"},
 	})
 }
@@ -81,6 +84,24 @@ func TestAServerThatHasJustStartedDecidesNothing(t *testing.T) {
 		{name: "of many the first are named", world: "ordered 1 n1", change: wait("n1", "n2", "n3", "n4", "n5", "n6", "n7"), want: "| 0:WaitingForNodes", says: "more has said hello"},
 		{name: "then all goes on", world: "ordered 2 n1 n2 0:ready", change: wait(), want: "start=1/Create@n2 | 1:Starting"},
 	})
+}
+
+// TestWhatDecidesNothingWakesInTime: when the wait for nodes is over, or when a deadline
+// passes that is told meanwhile.
+func TestWhatDecidesNothingWakesInTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*World)
+		want   time.Duration
+	}{
+		"a server that waits for nodes": {func(w *World) { w.Awaited, w.AwaitFor = []spec.NodeName{"n3"}, 4*time.Second }, 4 * time.Second},
+		"a store that is held":          {func(w *World) { w.Hold = &spec.Hold{Cause: "it went back", By: "a"} }, 32 * time.Second},
+	} {
+		w := world(t, "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,30")
+		c.change(&w)
+		if got := Next(w).Wake; got != c.want {
+			t.Errorf("%s: wakes after %s, want %s", name, got, c.want)
+		}
+	}
 }
 
 func TestMissing(t *testing.T) {

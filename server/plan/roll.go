@@ -26,7 +26,7 @@ func (s *step) roll(cured bool) {
 
 // queued: the member is well, and waits for its turn.
 func (s *step) queued(t *seat) bool {
-	return s.obsolete(t) && t.available && !t.waits && !s.kept(t)
+	return s.obsolete(t) && t.available && !s.kept(t)
 }
 
 // queue says of those who wait for their turn, in an update or for a restart, for whom

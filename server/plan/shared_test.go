@@ -82,3 +82,46 @@ func TestAFenceIsNeededForWhatMayBeWrittenLate(t *testing.T) {
 		t.Error("a shared volume counts as lost with a host")
 	}
 }
+
+// TestWhatIsWrittenWhereNothingMoves: a shared volume whose member begins where it is, and
+// one that is not shared though its class is by now.
+func TestWhatIsWrittenWhereNothingMoves(t *testing.T) {
+	w := world(t, "ordered 1 n1 n2 volumes 0:over")
+	shared(true, "n1", "n2")(&w)
+	if start := Next(w).Actions[0].(Start); start.Member.Node != "n1" || len(start.Moved) != 0 {
+		t.Errorf("on %s, moved are %+v", start.Member.Node, start.Moved)
+	}
+	w.Slots[0].Volumes["data"].Shared = false
+	if v := Next(w).Actions[0].(Start).Member.Volumes[0]; v.Shared || v.Fenced {
+		t.Errorf("the life has %+v; its volume is not shared", v)
+	}
+}
+
+// TestAVolumeThatIsNotSharedIsNotMoved, also should a life be placed elsewhere.
+func TestAVolumeThatIsNotSharedIsNotMoved(t *testing.T) {
+	s := newStep(world(t, "ordered 1 n1 n2 volumes 0:over"))
+	var a Start
+	if reason, text := s.storage(&s.seats[0], &spec.IdentityRecord{}, s.node("n2"), &a); reason != "" || len(a.Moved) != 0 {
+		t.Errorf("moved are %+v; %s %s", a.Moved, reason, text)
+	}
+}
+
+// TestARestoredVolumeIsSharedWhereItsClassIs: as its node says, if it says anything.
+func TestARestoredVolumeIsSharedWhereItsClassIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*World)
+		want   bool
+	}{
+		"the node shares the class": {shared(false, "n1"), true},
+		"it does not":               {say, false},
+		"it is not known":           {func(w *World) { w.Nodes = w.Nodes[1:] }, false},
+	} {
+		w := world(t, "ordered 1 volumes n1 n2 0:none")
+		c.change(&w)
+		asks(0, spec.VerbRestore, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "old-1" }, tells(spec.VolumeTrashed, ""),
+			func(w *World, slot *Slot, _ *spec.VolumeRequest) { slot.Said["data"].Class = spec.LocalClass })(&w)
+		if got := Next(w).Actions[0].(RestoreVolume).Volume.Shared; got != c.want {
+			t.Errorf("%s: shared %v", name, got)
+		}
+	}
+}
