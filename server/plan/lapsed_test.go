@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// SAFETY S20: a member that was ready and is not may still serve.
 func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 	const minute = time.Minute
 	check(t, []rule{
