@@ -13,6 +13,7 @@ func (h *host) logger(token string) *Logger {
 	}
 }
 
+// SAFETY S14: the logger is the second killer, and acknowledges a deadline before the start.
 func TestALoggerRefusesALifeThatMayNotBeStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

@@ -90,6 +90,7 @@ const (
 	place  = "/stead/default.db-0"
 )
 
+// SAFETY S3: expiry is a state, so what lands after the first kill is killed, too.
 func TestTheWatchdogKillsAtTheDeadlineAndForAsLongAsItIsPast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

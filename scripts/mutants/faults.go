@@ -1,7 +1,7 @@
 package main
 
-// faults are the rules of SAFETY, each taken out of the code that keeps it. S12 is about
-// moves, which are not there yet.
+// faults are the rules of SAFETY (docs/SAFETY.md), each taken out of the code that keeps it.
+// Moves (SAFETY S12) are not built yet.
 var faults = []fault{
 	{"S1", "agent/ledger/ledger.go", "case e.Spent(token):\n\t\t\treturn fmt.Errorf(\"open", "case false:\n\t\t\treturn fmt.Errorf(\"open",
 		suite{"agent/ledger", "^TestATokenIsOpenedAtMostOnce$"}},

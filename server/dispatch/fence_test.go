@@ -30,6 +30,7 @@ func saidOf(r *rig, ordinal int) spec.Report {
 	return report
 }
 
+// SAFETY S10: a person's word has a scope.
 func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	r := newRig(t)
 	silentNode(r)

@@ -40,6 +40,7 @@ func TestAFirstHelloJoinsTheNode(t *testing.T) {
 	}
 }
 
+// SAFETY S9: a node is a uid, not a name, and its old session must end before another boot gets one.
 func TestAHelloIsRefusedAndChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		hello hello

@@ -73,6 +73,7 @@ func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
 	}
 }
 
+// SAFETY S17: an address rests before another identity gets it.
 func TestAFreedAddressRestsOnTheLeadersOwnClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longAgo := time.Now().Add(-240 * time.Hour) // what another clock said

@@ -89,6 +89,7 @@ func base(st stage) []store.Op {
 	return slices.DeleteFunc(ops, func(op store.Op) bool { return slices.Contains(st.without, op.Key) })
 }
 
+// SAFETY S7: of each decision every key that it relied on is changed in turn, and it must not be written.
 func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	id := member(0)
 	var set spec.Set

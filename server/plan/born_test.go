@@ -16,6 +16,7 @@ func unused(ordinals ...int) func(*World) {
 	}
 }
 
+// SAFETY S19: bootstrapped belongs to the data.
 func TestASetThatTakesBackDataIsBornBootstrapped(t *testing.T) {
 	check(t, []rule{
 		{name: "used volumes of an earlier set: marked before any member starts", world: "parallel 2 uid=u2 fresh volumes n1 0:volume 1:volume",

@@ -8,7 +8,7 @@ import (
 )
 
 // TestProofByDeadline: a guarded life on a node without a session is over after its bound
-// and a margin, and only if all holds that the proof rests on.
+// and a margin, and only if all holds that the proof rests on (SAFETY S5, S6, S8).
 func TestProofByDeadline(t *testing.T) {
 	facts := func(change func(*spec.NodeFacts)) func(*World) {
 		return func(w *World) { change(NodeOf(w.Nodes, "n2").Facts) }

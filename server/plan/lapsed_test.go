@@ -16,6 +16,7 @@ func TestOnlyOutagesAreMeasured(t *testing.T) {
 	}
 }
 
+// SAFETY S20: a member that was ready and is not may still serve.
 func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 	const minute = time.Minute
 	check(t, []rule{

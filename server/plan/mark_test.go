@@ -12,6 +12,7 @@ func never(w *World) {
 	}
 }
 
+// SAFETY S16: a set is bootstrapped when each of its initial members was ready once.
 func TestMark(t *testing.T) {
 	check(t, []rule{
 		{name: "ready for the first time is written with the next start", world: "ordered fresh 2 n1 0:ready", change: never,

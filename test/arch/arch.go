@@ -26,11 +26,30 @@ const MaxLines = 400
 // that .gitignore names at the root, testdata and hidden folders are left out.
 func Check(root string) (found []string, files int, err error) {
 	c := &checker{root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}}
-	skip, err := ignored(root)
+	err = walkGo(root, func(rel string) error {
+		files++
+		return c.file(rel)
+	})
 	if err != nil {
 		return nil, 0, err
 	}
-	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	for folder, name := range c.pkg {
+		if !c.doc[folder] {
+			c.add(folder, 0, "package %s has no doc comment", name)
+		}
+	}
+	c.clocks()
+	sort.Strings(c.found)
+	return c.found, files, nil
+}
+
+// walkGo visits the Go files below root that are judged, by their path relative to it.
+func walkGo(root string, visit func(rel string) error) error {
+	skip, err := ignored(root)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -46,20 +65,8 @@ func Check(root string) (found []string, files int, err error) {
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
 		}
-		files++
-		return c.file(rel)
+		return visit(rel)
 	})
-	if err != nil {
-		return nil, 0, err
-	}
-	for folder, name := range c.pkg {
-		if !c.doc[folder] {
-			c.add(folder, 0, "package %s has no doc comment", name)
-		}
-	}
-	c.clocks()
-	sort.Strings(c.found)
-	return c.found, files, nil
 }
 
 type checker struct {
