@@ -1,8 +1,6 @@
 package arch
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,9 +21,6 @@ func TestRulesThatCodeCitesAreInTheDocs(t *testing.T) {
 			laws++
 		default:
 			rules++
-			if semantics == nil { // the document is not there yet
-				continue
-			}
 		}
 		cited = append(cited, c)
 	}
@@ -62,14 +57,11 @@ func TestEveryRuleOfSafetyIsTested(t *testing.T) {
 	}
 }
 
-// documents are the rules of both documents; of SEMANTICS nil, if it is not there.
+// documents are the rules of both documents.
 func documents(t *testing.T, root string) (safety, semantics []Rule) {
 	t.Helper()
 	read := func(name string, parse func(string) ([]Rule, []string)) []Rule {
 		text, err := os.ReadFile(filepath.Join(root, "docs", name))
-		if errors.Is(err, fs.ErrNotExist) && name == "SEMANTICS.md" {
-			return nil
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
