@@ -30,14 +30,15 @@ func entryScript(t *testing.T) string {
 }
 
 // The stand-ins share a folder: list is the member list, healthy exists while there
-// is a quorum, calls records what was done.
+// is a quorum, calls records what was done, race is what another adds at the same moment.
 const (
 	fakeEtcdctl = `#!/bin/bash
 while [ "${1#--}" != "$1" ]; do shift 2; done
 case "$1 $2" in
 "endpoint health") [ -e "$FAKE/healthy" ] ;;
 "member list") cat "$FAKE/list" ;;
-"member add") echo "add $3 $5" >> "$FAKE/calls"; echo "99, unstarted, , $5, , false" >> "$FAKE/list" ;;
+"member add") echo "add $3 $5" >> "$FAKE/calls"; echo "99, unstarted, , $5, , false" >> "$FAKE/list"
+  [ ! -e "$FAKE/race" ] || cat "$FAKE/race" >> "$FAKE/list" ;;
 "member remove") echo "remove $3" >> "$FAKE/calls"; sed -i "/^$3, /d" "$FAKE/list" ;;
 *) exit 64 ;;
 esac
@@ -136,6 +137,9 @@ const (
 	mineStarted   = "12, started, etcd-2, http://etcd-2.etcd.d:2380, http://etcd-2.etcd.d:2379, false\n"
 	mineUnstarted = "12, unstarted, , http://etcd-2.etcd.d:2380, , false\n"
 
+	firstUnstarted = "11, unstarted, , http://etcd-1.etcd.d:2380, , false\n"
+	third          = "13, unstarted, , http://etcd-3.etcd.d:2380, , false\n"
+
 	wal      = "disk/etcd/member/wal/0.wal"
 	resigned = "disk/etcd/member/resigned"
 
@@ -195,7 +199,19 @@ func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
 			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data replaced\n", "list": otherRows + mineStarted}, code: 75},
 		{name: "one joins at a time",
 			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "",
-				"list": otherRows + "13, unstarted, , http://etcd-3.etcd.d:2380, , false\n"}, code: 75},
+				"list": otherRows + third}, code: 75},
+		{name: "of two that join at once the first waits until the other is out again",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "",
+				"list": otherRows + mineUnstarted + third}, code: 75},
+		{name: "and the other takes itself out",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "",
+				"list": firstUnstarted + mineUnstarted}, calls: "remove 12\n", code: 75},
+		{name: "the first, when the other came in between",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "",
+				"list": otherRows, "race": third}, calls: addMe, code: 75},
+		{name: "the other, when the first came in between",
+			files: map[string]string{"facts/bootstrapped": "1", "facts/volume-new": "data first\n", "healthy": "",
+				"list": "", "race": firstUnstarted}, calls: addMe + "remove 99\n", code: 75},
 		{name: "a member that resigned joins anew",
 			files: map[string]string{"facts/bootstrapped": "1", wal: "", resigned: "", "healthy": "", "list": otherRows}, calls: addMe, args: asExisting},
 		{name: "a member whose resignation came to nothing goes on from its disk",
