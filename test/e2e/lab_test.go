@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,7 +162,24 @@ func (l *Lab) logs() string {
 		}
 		said[p.log] = true
 	}
+	for _, file := range l.memberLogs() {
+		fmt.Fprintf(&out, "--- %s ---\n%s\n", file, tail(file, 25))
+	}
 	return out.String()
+}
+
+// memberLogs are the files that the containers of the lab's members wrote last, one each.
+func (l *Lab) memberLogs() (files []string) {
+	all, _ := filepath.Glob(l.path("agent", "logs", "*", "*", "*", "*", "*.log")) // namespace, member, container, run
+	newest := map[string]time.Time{}
+	last := map[string]string{}
+	for _, file := range all {
+		container := filepath.Dir(filepath.Dir(file))
+		if st, err := os.Stat(file); err == nil && st.ModTime().After(newest[container]) {
+			newest[container], last[container] = st.ModTime(), file
+		}
+	}
+	return slices.Sorted(maps.Values(last))
 }
 
 // process is one program of a lab, with its output in a file.
@@ -244,8 +263,10 @@ func (p *process) waitSaid(l *Lab, word string) {
 	})
 }
 
-func (p *process) tail(lines int) string {
-	b, err := os.ReadFile(p.log)
+func (p *process) tail(lines int) string { return tail(p.log, lines) }
+
+func tail(file string, lines int) string {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return err.Error()
 	}
