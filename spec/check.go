@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -48,9 +49,9 @@ func (c *checks) choice(path, value string, ours []string, others ...string) {
 	switch {
 	case slices.Contains(ours, value):
 	case slices.Contains(others, value):
-		c.fail(path, quote(value)+" is not supported yet", "write "+either(ours))
+		c.fail(path, Quote(value)+" is not supported yet", "write "+either(ours))
 	default:
-		c.fail(path, quote(value)+" is unknown", "write "+either(ours))
+		c.fail(path, Quote(value)+" is unknown", "write "+either(ours))
 	}
 }
 
@@ -67,21 +68,21 @@ func (c *checks) between(path string, n, least, most int64) {
 // label wants a DNS-1123 label.
 func (c *checks) label(path, name string) {
 	if c.required(path, name) && !ValidLabel(name) {
-		c.fail(path, quote(name)+" is no name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
+		c.fail(path, Quote(name)+" is no name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
 	}
 }
 
 // subdomain wants a DNS-1123 subdomain.
 func (c *checks) subdomain(path, name string) {
 	if c.required(path, name) && !ValidSubdomain(name) {
-		c.fail(path, quote(name)+" is no name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
+		c.fail(path, Quote(name)+" is no name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
 	}
 }
 
 // once reports values that stand twice among those seen.
 func (c *checks) once(path, value string, seen map[string]bool) {
 	if value != "" && seen[value] {
-		c.fail(path, quote(value)+" is given twice", "")
+		c.fail(path, Quote(value)+" is given twice", "")
 	}
 	seen[value] = true
 }
@@ -91,14 +92,14 @@ const maxAnnotations = 256 << 10 // bytes of all annotations of an object, as in
 // metadata checks everything but the name, whose rule differs.
 func (c *checks) metadata(path string, m *ObjectMeta) {
 	if m.Namespace != "" && !ValidLabel(string(m.Namespace)) {
-		c.fail(path+".namespace", quote(string(m.Namespace))+" is no namespace", "write at most 63 of a-z, 0-9 and -")
+		c.fail(path+".namespace", Quote(string(m.Namespace))+" is no namespace", "write at most 63 of a-z, 0-9 and -")
 	}
 	c.labels(path+".labels", m.Labels)
 	size := 0
 	for _, key := range sortedKeys(m.Annotations) {
 		size += len(key) + len(m.Annotations[key])
-		if !validLabelKey(key) {
-			c.fail(path+".annotations["+showKey(key)+"]", quote(key)+" is no key of an annotation", "write name or prefix/name")
+		if !ValidLabelKey(key) {
+			c.fail(path+".annotations["+showKey(key)+"]", Quote(key)+" is no key of an annotation", "write name or prefix/name")
 		}
 	}
 	if size > maxAnnotations {
@@ -110,10 +111,10 @@ func (c *checks) labels(path string, labels map[string]string) {
 	for _, key := range sortedKeys(labels) {
 		at := path + "[" + showKey(key) + "]"
 		switch value := labels[key]; {
-		case !validLabelKey(key):
-			c.fail(at, quote(key)+" is no key of a label", "write name or prefix/name")
-		case !validLabelValue(value):
-			c.fail(at, quote(value)+" is no value of a label",
+		case !ValidLabelKey(key):
+			c.fail(at, Quote(key)+" is no key of a label", "write name or prefix/name")
+		case !ValidLabelValue(value):
+			c.fail(at, Quote(value)+" is no value of a label",
 				"write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
 		}
 	}
@@ -146,3 +147,6 @@ func either(words []string) string {
 
 // index is path[i].
 func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// sortedKeys are the keys of m in ascending order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

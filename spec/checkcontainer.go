@@ -10,11 +10,11 @@ import (
 func (c *checks) container(at string, x *Container, volumes map[string]bool, member *MemberSecurityContext) {
 	c.label(at+".name", x.Name)
 	if c.required(at+".image", x.Image) && (strings.ContainsAny(x.Image, " \t\r\n") || len(x.Image) > 1024) {
-		c.fail(at+".image", quote(x.Image)+" is no image", "write it as in registry/name:tag")
+		c.fail(at+".image", Quote(x.Image)+" is no image", "write it as in registry/name:tag")
 	}
 	c.choice(at+".imagePullPolicy", x.ImagePullPolicy, []string{PullIfNotPresent, PullAlways, PullNever})
 	if x.WorkingDir != "" && !strings.HasPrefix(x.WorkingDir, "/") {
-		c.fail(at+".workingDir", quote(x.WorkingDir)+" is no absolute path", "write a path that begins with /")
+		c.fail(at+".workingDir", Quote(x.WorkingDir)+" is no absolute path", "write a path that begins with /")
 	}
 	ports := c.containerPorts(at+".ports", x.Ports)
 	c.env(at+".env", x.Env)
@@ -43,8 +43,8 @@ func (c *checks) containerPorts(at string, ports []ContainerPort) map[string]boo
 		if port.Name == "" {
 			continue
 		}
-		if !validPortName(port.Name) {
-			c.fail(p+".name", quote(port.Name)+" is no name of a port", "write at most 15 of a-z, 0-9 and -, with a letter among them")
+		if !ValidPortName(port.Name) {
+			c.fail(p+".name", Quote(port.Name)+" is no name of a port", "write at most 15 of a-z, 0-9 and -, with a letter among them")
 		}
 		c.once(p+".name", port.Name, seen)
 	}
@@ -57,10 +57,10 @@ func (c *checks) env(at string, env []EnvVar) {
 	for i := range env {
 		e, p := &env[i], index(at, i)
 		if c.required(p+".name", e.Name) && !validEnvName(e.Name) {
-			c.fail(p+".name", quote(e.Name)+" is no name of a variable", `write printable characters without "="`)
+			c.fail(p+".name", Quote(e.Name)+" is no name of a variable", `write printable characters without "="`)
 		}
 		if e.Name != "" && seen[e.Name] {
-			c.warn(p+".name", quote(e.Name)+" is given twice; the last one counts", "")
+			c.warn(p+".name", Quote(e.Name)+" is given twice; the last one counts", "")
 		}
 		seen[e.Name] = true
 		if e.ValueFrom == nil {
@@ -77,16 +77,14 @@ func (c *checks) env(at string, env []EnvVar) {
 var fieldPaths = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
 	"spec.serviceAccountName", "status.hostIP", "status.podIP", "status.podIPs"}
 
-var keyedFieldPath = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
-
 func (c *checks) envSource(at string, s *EnvVarSource) {
 	c.exactlyOne(at, map[string]bool{"fieldRef": s.FieldRef != nil,
 		"configMapKeyRef": s.ConfigMapKeyRef != nil, "secretKeyRef": s.SecretKeyRef != nil})
 	if f := s.FieldRef; f != nil {
 		c.choice(at+".fieldRef.apiVersion", f.APIVersion, []string{"v1"})
-		m := keyedFieldPath.FindStringSubmatch(f.FieldPath)
-		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && (m == nil || !validLabelKey(m[2])) {
-			c.fail(at+".fieldRef.fieldPath", quote(f.FieldPath)+" is not supported",
+		_, key := f.Keyed()
+		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && !ValidLabelKey(key) {
+			c.fail(at+".fieldRef.fieldPath", Quote(f.FieldPath)+" is not supported",
 				"write metadata.labels['key'], metadata.annotations['key'], "+either(fieldPaths))
 		}
 	}
@@ -104,7 +102,7 @@ func (c *checks) keyRef(at string, r *KeyRef) {
 func (c *checks) envFrom(at string, s *EnvFromSource) {
 	c.exactlyOne(at, map[string]bool{"configMapRef": s.ConfigMapRef != nil, "secretRef": s.SecretRef != nil})
 	if s.Prefix != "" && !validEnvName(s.Prefix) {
-		c.fail(at+".prefix", quote(s.Prefix)+" cannot begin the name of a variable", `write printable characters without "="`)
+		c.fail(at+".prefix", Quote(s.Prefix)+" cannot begin the name of a variable", `write printable characters without "="`)
 	}
 	if s.ConfigMapRef != nil {
 		c.subdomain(at+".configMapRef.name", s.ConfigMapRef.Name)
@@ -134,7 +132,7 @@ func (c *checks) resources(at string, r *ResourceRequirements) {
 			case name != "cpu" && part.path != at+".limits" && r.Limits[name] == q:
 				// a request that came from the limit, about which enough was said
 			case name != "cpu":
-				c.fail(p, quote(name)+" is not supported yet", "write cpu or memory")
+				c.fail(p, Quote(name)+" is not supported yet", "write cpu or memory")
 			case q.Milli < 0:
 				c.fail(p, q.String()+" is too little", "write 0 or more")
 			}
@@ -161,7 +159,7 @@ func (c *checks) probe(at string, p *Probe, ports map[string]bool, single bool) 
 		c.choice(at+".httpGet.scheme", h.Scheme, []string{"HTTP", "HTTPS"})
 		for i, header := range h.HTTPHeaders {
 			if !headerName.MatchString(header.Name) || strings.ContainsAny(header.Value, "\r\n\x00") {
-				c.fail(index(at+".httpGet.httpHeaders", i), quote(header.Name)+" is no header of HTTP", "")
+				c.fail(index(at+".httpGet.httpHeaders", i), Quote(header.Name)+" is no header of HTTP", "")
 			}
 		}
 	}
@@ -186,6 +184,6 @@ func (c *checks) probePort(at string, port PortRef, ports map[string]bool) {
 	case port == PortRef{}:
 		c.fail(at, "is missing", "")
 	case port.Name != "" && !ports[port.Name]:
-		c.fail(at, quote(port.Name)+" is no port of this container", names(ports))
+		c.fail(at, Quote(port.Name)+" is no port of this container", names(ports))
 	}
 }

@@ -47,7 +47,7 @@ func (c *checks) context(at string, s *SecurityContext, member *MemberSecurityCo
 	for i, name := range s.Capabilities.Add {
 		c.capability(index(at+".capabilities.add", i), name)
 		if (name == "ALL" || slices.Contains(capabilities, name)) && !slices.Contains(memberCapabilities, name) {
-			c.fail(index(at+".capabilities.add", i), quote(name)+" reaches beyond the member",
+			c.fail(index(at+".capabilities.add", i), Quote(name)+" reaches beyond the member",
 				"remove it; allowed are "+strings.Join(memberCapabilities, ", "))
 		}
 	}
@@ -64,5 +64,5 @@ func (c *checks) capability(at, name string) {
 	if short := strings.TrimPrefix(strings.ToUpper(name), "CAP_"); short == "ALL" || slices.Contains(capabilities, short) {
 		fix = "write " + short
 	}
-	c.fail(at, quote(name)+" is no capability", fix)
+	c.fail(at, Quote(name)+" is no capability", fix)
 }

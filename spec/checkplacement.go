@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // placement checks what decides about the members' nodes.
@@ -58,8 +57,8 @@ func (c *checks) nodeTerm(at string, t *NodeTerm) {
 			c.requirement(p, r)
 			continue
 		}
-		if !validLabelKey(r.Key) {
-			c.fail(p+".key", quote(r.Key)+" is no key of a label", "write name or prefix/name")
+		if !ValidLabelKey(r.Key) {
+			c.fail(p+".key", Quote(r.Key)+" is no key of a label", "write name or prefix/name")
 		}
 		if len(r.Values) != 1 || !isNumber(r.Values[0]) {
 			c.fail(p+".values", r.Operator+" compares with one whole number", "")
@@ -115,8 +114,8 @@ func (c *checks) memberSelector(at string, s *LabelSelector) {
 }
 
 func (c *checks) topologyKey(at, key string) {
-	if c.required(at, key) && !validLabelKey(key) {
-		c.fail(at, quote(key)+" is no key of a label", "write "+HostnameLabel+", or a label that the nodes have")
+	if c.required(at, key) && !ValidLabelKey(key) {
+		c.fail(at, Quote(key)+" is no key of a label", "write "+HostnameLabel+", or a label that the nodes have")
 	}
 }
 
@@ -126,35 +125,13 @@ func (c *checks) toleration(at string, t *Toleration) {
 	switch {
 	case t.Key == "" && t.Operator == Equal:
 		c.fail(at+".key", "is missing", "write the key of a taint, or operator: Exists for all")
-	case t.Key != "" && !validLabelKey(t.Key):
-		c.fail(at+".key", quote(t.Key)+" is no key of a taint", "write name or prefix/name")
+	case t.Key != "" && !ValidLabelKey(t.Key):
+		c.fail(at+".key", Quote(t.Key)+" is no key of a taint", "write name or prefix/name")
 	}
 	switch {
 	case t.Operator == Exists && t.Value != "":
 		c.fail(at+".value", "changes nothing for "+Exists, "remove it")
-	case !validLabelValue(t.Value):
-		c.fail(at+".value", quote(t.Value)+" is no value of a taint", "")
+	case !ValidLabelValue(t.Value):
+		c.fail(at+".value", Quote(t.Value)+" is no value of a taint", "")
 	}
-}
-
-// checkTaint says what is wrong with a taint of a node, and what to write; "": nothing.
-func checkTaint(t Taint) string {
-	switch {
-	case !validLabelKey(t.Key) || !validLabelValue(t.Value):
-		return "write key:Effect or key=value:Effect, of letters, digits, -, _ and ."
-	case t.Effect == NoExecute:
-		return NoExecute + " is not supported yet; write " + NoSchedule + ", which lets those that run go on"
-	case t.Effect != NoSchedule && t.Effect != PreferNoSchedule:
-		return "write the effect " + NoSchedule + " or " + PreferNoSchedule
-	}
-	return ""
-}
-
-// ParseLabel reads key=value.
-func ParseLabel(text string) (key, value string, err error) {
-	key, value, given := strings.Cut(text, "=")
-	if !given || !validLabelKey(key) || !validLabelValue(value) {
-		return "", "", hint(quote(text)+" is no label", "write key=value, of letters, digits, -, _ and .")
-	}
-	return key, value, nil
 }

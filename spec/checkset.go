@@ -9,7 +9,7 @@ import (
 
 // maxSetName: "<set>-<hash>" is the value of a label, at most 63 characters; then
 // a member's name, with the longest ordinal, is not longer than a DNS label either.
-const maxSetName = 63 - 1 - hashDigits
+const maxSetName = 63 - 1 - HashLength
 
 // maxSeconds bounds times that are counted in seconds: 68 years.
 const maxSeconds = math.MaxInt32
@@ -44,7 +44,7 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 	if s.Ordinals != nil {
 		c.between("spec.ordinals.start", int64(s.Ordinals.Start), 0, math.MaxInt32)
 	}
-	if !s.Ordinals.Range(int(replicas)).fits() {
+	if !s.Ordinals.Range(int(replicas)).Fits() {
 		c.fail("spec.replicas", "the highest ordinal is out of range", fmt.Sprintf("the most is %d", math.MaxInt32))
 	}
 	if s.ServiceName != name { // else said of the name
@@ -157,8 +157,8 @@ func (c *checks) selector(s *SetSpec) {
 }
 
 func (c *checks) requirement(path string, r SelectorRequirement) {
-	if !validLabelKey(r.Key) {
-		c.fail(path+".key", quote(r.Key)+" is no key of a label", "write name or prefix/name")
+	if !ValidLabelKey(r.Key) {
+		c.fail(path+".key", Quote(r.Key)+" is no key of a label", "write name or prefix/name")
 	}
 	switch r.Operator {
 	case In, NotIn:
@@ -170,11 +170,11 @@ func (c *checks) requirement(path string, r SelectorRequirement) {
 			c.fail(path+".values", "changes nothing for "+r.Operator, "remove it")
 		}
 	default:
-		c.fail(path+".operator", quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
+		c.fail(path+".operator", Quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
 	}
 	for i, v := range r.Values {
-		if !validLabelValue(v) {
-			c.fail(index(path+".values", i), quote(v)+" is no value of a label", "")
+		if !ValidLabelValue(v) {
+			c.fail(index(path+".values", i), Quote(v)+" is no value of a label", "")
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (c *checks) claim(path string, s *ClaimSpec) {
 	}
 	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
 	if !ValidSubdomain(s.Class()) {
-		c.fail(path+".storageClassName", quote(s.Class())+" is no name of a storage class", "write "+LocalClass+", or leave it out")
+		c.fail(path+".storageClassName", Quote(s.Class())+" is no name of a storage class", "write "+LocalClass+", or leave it out")
 	}
 	requests := path + ".resources.requests"
 	storage, given := s.Resources.Requests["storage"]
@@ -219,23 +219,9 @@ func (c *checks) claim(path string, s *ClaimSpec) {
 	}
 	for _, name := range sortedKeys(s.Resources.Requests) {
 		if name != "storage" {
-			c.fail(requests+"["+showKey(name)+"]", quote(name)+" is no resource of a claim", "write storage")
+			c.fail(requests+"["+showKey(name)+"]", Quote(name)+" is no resource of a claim", "write storage")
 		}
 	}
-}
-
-// Class is the storage class of the claim: LocalClass when none is named.
-func (s *ClaimSpec) Class() string {
-	if s.StorageClassName == nil || *s.StorageClassName == "" {
-		return LocalClass
-	}
-	return *s.StorageClassName
-}
-
-// SizeBytes is the size asked for.
-func (s *ClaimSpec) SizeBytes() int64 {
-	q := s.Resources.Requests["storage"]
-	return q.Value()
 }
 
 // names lists what there is, for a message.

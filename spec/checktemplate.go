@@ -32,33 +32,10 @@ func (c *checks) template(t *Template, claims map[string]bool) {
 	}
 	c.hostPorts(at2+".containers", s.Containers)
 	for _, claim := range sortedKeys(claims) {
-		if claim != "" && !slices.ContainsFunc(s.Containers, func(x Container) bool { return x.mounts(claim) }) {
-			c.warn("spec.volumeClaimTemplates", "no container mounts "+quote(claim), "")
+		if claim != "" && !t.Mounts(claim) {
+			c.warn("spec.volumeClaimTemplates", "no container mounts "+Quote(claim), "")
 		}
 	}
-}
-
-func (x *Container) mounts(volume string) bool {
-	return slices.ContainsFunc(x.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
-}
-
-// Mounts reports whether a container mounts the volume or claim of that name.
-func (t *Template) Mounts(volume string) bool {
-	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool { return c.mounts(volume) })
-}
-
-// MountsWithout is the name of a volume that a container mounts, and that is neither the
-// template's own nor a claim of these; "": there is none.
-func (t *Template) MountsWithout(claims []ClaimTemplate) string {
-	for i := range t.Spec.Containers {
-		for _, m := range t.Spec.Containers[i].VolumeMounts {
-			if !slices.ContainsFunc(claims, func(c ClaimTemplate) bool { return c.Metadata.Name == m.Name }) &&
-				!slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name }) {
-				return m.Name
-			}
-		}
-	}
-	return ""
 }
 
 // volumes checks the template's volumes and returns all names that may be mounted.
@@ -72,7 +49,7 @@ func (c *checks) volumes(at string, volumes []VolumeMedia, claims map[string]boo
 		c.label(p+".name", v.Name)
 		c.once(p+".name", v.Name, seen)
 		if claims[v.Name] && v.Name != "" {
-			c.fail(p+".name", quote(v.Name)+" names a volumeClaimTemplate, too", "remove the volume; the claim is mounted by its name")
+			c.fail(p+".name", Quote(v.Name)+" names a volumeClaimTemplate, too", "remove the volume; the claim is mounted by its name")
 		}
 		known[v.Name] = true
 		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil})
@@ -111,7 +88,7 @@ func (c *checks) files(at string, items []KeyToPath, mode *int32) {
 		p := index(at+".items", i)
 		c.fileName(p+".key", item.Key)
 		if c.required(p+".path", item.Path) && !insidePath(item.Path) {
-			c.fail(p+".path", quote(item.Path)+" leads out of the volume", `write a relative path without ".."`)
+			c.fail(p+".path", Quote(item.Path)+" leads out of the volume", `write a relative path without ".."`)
 		}
 		c.once(p+".path", path.Clean(item.Path), seen)
 		c.mode(p+".mode", item.Mode)
@@ -127,7 +104,7 @@ func (c *checks) mode(at string, mode *int32) {
 // fileName wants a key of a ConfigMap or Secret.
 func (c *checks) fileName(at, key string) {
 	if c.required(at, key) && !validConfigKey(key) {
-		c.fail(at, quote(key)+" is no key", "write letters, digits, -, _ and .")
+		c.fail(at, Quote(key)+" is no key", "write letters, digits, -, _ and .")
 	}
 }
 
@@ -147,10 +124,10 @@ func (c *checks) mountPoints(at string, mounts []VolumeMount, volumes map[string
 	for i, m := range mounts {
 		p := index(at, i)
 		if c.required(p+".name", m.Name) && !volumes[m.Name] {
-			c.fail(p+".name", quote(m.Name)+" is neither a volume nor a claim", names(volumes))
+			c.fail(p+".name", Quote(m.Name)+" is neither a volume nor a claim", names(volumes))
 		}
 		if m.SubPath != "" && !insidePath(m.SubPath) {
-			c.fail(p+".subPath", quote(m.SubPath)+" leads out of the volume", `write a relative path without ".."`)
+			c.fail(p+".subPath", Quote(m.SubPath)+" leads out of the volume", `write a relative path without ".."`)
 		}
 		if !c.required(p+".mountPath", m.MountPath) {
 			continue
@@ -158,9 +135,9 @@ func (c *checks) mountPoints(at string, mounts []VolumeMount, volumes map[string
 		clean := path.Clean(m.MountPath)
 		switch {
 		case !path.IsAbs(m.MountPath) || strings.ContainsAny(m.MountPath, ":\x00") || len(m.MountPath) > 4096:
-			c.fail(p+".mountPath", quote(m.MountPath)+" is no absolute path", `write a path that begins with / and has no ":"`)
+			c.fail(p+".mountPath", Quote(m.MountPath)+" is no absolute path", `write a path that begins with / and has no ":"`)
 		case slices.Contains(hidden, clean) || slices.ContainsFunc(ownPaths, func(own string) bool { return clean == own || strings.HasPrefix(clean, own+"/") }):
-			c.fail(p+".mountPath", quote(m.MountPath)+" is in the way of what every member has there", "mount it elsewhere")
+			c.fail(p+".mountPath", Quote(m.MountPath)+" is in the way of what every member has there", "mount it elsewhere")
 		default:
 			c.once(p+".mountPath", clean, seen)
 		}

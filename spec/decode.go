@@ -67,7 +67,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, depth int) {
 	if isNull(n) {
 		return
 	}
-	if s, ok := v.Addr().Interface().(scalar); ok {
+	if s, ok := v.Addr().Interface().(Scalar); ok {
 		d.ownScalar(n, s, path)
 		return
 	}
@@ -227,7 +227,7 @@ func join(path, name string) string {
 // showKey makes a user's key fit for a path in a message.
 func showKey(key string) string {
 	if len(key) > 300 || strings.ContainsFunc(key, func(r rune) bool { return !printable(r) }) {
-		return quote(key)
+		return Quote(key)
 	}
 	return key
 }

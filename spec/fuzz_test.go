@@ -35,7 +35,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, s := range o.Sets {
-			if h := HashTemplate(s.Spec.Template); len(h) != hashDigits {
+			if h := HashTemplate(s.Spec.Template); len(h) != HashLength {
 				t.Fatalf("hash %q", h)
 			}
 			if _, err := ToYAML(s); err != nil {

@@ -36,7 +36,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	name := scalarText(child(child(root, "metadata"), "name"))
 	title := showKey(kind)
 	if name != "" {
-		title += " " + quote(name)
+		title += " " + Quote(name)
 	}
 	group, _, grouped := strings.Cut(version, "/")
 	if !grouped {
@@ -67,7 +67,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	case !ours:
 		return refuse("kind", "is not supported", "Stead knows StatefulSet, Service, ConfigMap, Secret and PodDisruptionBudget")
 	case !slices.Contains(want, version):
-		d.fail(at, "apiVersion", title+" is not supported in apiVersion "+quote(version), "write apiVersion: "+want[0])
+		d.fail(at, "apiVersion", title+" is not supported in apiVersion "+Quote(version), "write apiVersion: "+want[0])
 		return false
 	}
 	return true

@@ -65,3 +65,9 @@ func SecretManifest(r *SecretRecord) SecretView {
 	return SecretView{APIVersion: "v1", Kind: "Secret", Type: r.Type, Keys: r.Keys,
 		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 }
+
+// BudgetManifest is the manifest of a stored budget. It shares r's maps and slices.
+func BudgetManifest(r *BudgetRecord) PodDisruptionBudget {
+	return PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Spec: r.Spec,
+		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+}

@@ -89,7 +89,7 @@ func fillParts(v reflect.Value) {
 // describable: a struct with fields of its own, or a pointer to one.
 func describable(t reflect.Type) bool {
 	t = indirect(t)
-	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[scalar]())
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[Scalar]())
 }
 
 type fieldLister struct {
@@ -205,7 +205,7 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "ordinals.go", "template.go", "media.go", "budget.go"} {
+	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "media.go", "budget.go"} {
 		file, err := goparser.ParseFile(token.NewFileSet(), name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ func (d *decoder) keyName(n *yaml.Node, path string) (string, bool) {
 			return n.Value, true
 		}
 	}
-	d.fail(n, join(path, showKey(n.Value)), "the key is no text", "put it in quotes: "+quote(n.Value))
+	d.fail(n, join(path, showKey(n.Value)), "the key is no text", "put it in quotes: "+Quote(n.Value))
 	return "", false
 }
 

@@ -34,7 +34,7 @@ func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *StatefulSet
 	read := 0
 	err := readPiece([]byte(text), func(n *yaml.Node) error {
 		if read++; read > 1 {
-			return hint("the annotation holds more than one document", "write one mapping")
+			return &HintError{What: "the annotation holds more than one document", Fix: "write one mapping"}
 		}
 		inner.stead = true
 		inner.overlay(n, reflect.ValueOf(&s.Spec).Elem(), path, "spec", 1)
@@ -93,7 +93,7 @@ func holdsSteadFields(t reflect.Type) bool {
 	if t.Kind() == reflect.Slice {
 		return holdsSteadFields(t.Elem())
 	}
-	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[scalar]()) {
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[Scalar]()) {
 		return false
 	}
 	for _, f := range fieldsOf(t) {

@@ -37,16 +37,6 @@ type Objects struct {
 	seen      map[SetRef]SeenSet
 }
 
-// SeenSet is which set, and which generation of it, a manifest was made of, as get
-// shows them in metadata. Zero, also one of the fields: it does not say.
-type SeenSet struct {
-	UID        UID
-	Generation int64
-}
-
-// Seen tells what the set ref of o was made of.
-func (o *Objects) Seen(ref SetRef) SeenSet { return o.seen[ref] }
-
 type objectKey struct {
 	kind      string
 	namespace Namespace

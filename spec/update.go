@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"bytes"
 	"fmt"
 )
 
@@ -9,7 +8,7 @@ import (
 // next. A rename of the service is the caller's to take out. Both have their defaults. Problems have no position: see Objects.Locate.
 func ValidateUpdate(old, next *SetSpec) []Problem {
 	var p problemList
-	if !same(old.Selector, next.Selector) {
+	if !Same(old.Selector, next.Selector) {
 		p.add("spec.selector", "must not change", "delete the set and create it anew; its volumes stay")
 	}
 	p.serviceName(old, next)
@@ -28,7 +27,7 @@ func ValidateAdoption(old, next *SetSpec) []Problem {
 
 func (p *problemList) serviceName(old, next *SetSpec) {
 	if old.ServiceName != next.ServiceName {
-		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", quote(old.ServiceName), quote(next.ServiceName)),
+		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", Quote(old.ServiceName), Quote(next.ServiceName)),
 			"the members are found under it; --rename-service changes it: they restart, and both names resolve until all have")
 	}
 }
@@ -50,7 +49,7 @@ func (p *problemList) claims(old, next []ClaimTemplate) {
 		p.claim(index(path, i), was, &next[i])
 	}
 	for _, name := range sortedKeys(before) {
-		p.add(path, "the claim "+quote(name)+" must not go", "its volumes are kept for it")
+		p.add(path, "the claim "+Quote(name)+" must not go", "its volumes are kept for it")
 	}
 }
 
@@ -60,16 +59,13 @@ func (p *problemList) claim(path string, old, next *ClaimTemplate) {
 		p.add(size, "a volume cannot shrink", "write at least what it was")
 	}
 	if was, is := old.Spec.Class(), next.Spec.Class(); was != is {
-		p.add(class, fmt.Sprintf("must not change from %s to %s", quote(was), quote(is)), "a volume does not move to another class")
+		p.add(class, fmt.Sprintf("must not change from %s to %s", Quote(was), Quote(is)), "a volume does not move to another class")
 	}
 	a, b := Clone(*old), Clone(*next)
 	for _, t := range []*ClaimTemplate{&a, &b} {
 		t.Spec.Resources.Requests, t.Spec.StorageClassName, t.Reclaim = nil, nil, nil
 	}
-	if !same(a, b) {
+	if !Same(a, b) {
 		p.add(path, "must not change", "")
 	}
 }
-
-// same compares by meaning: absent and zero fields are equal.
-func same[T any](a, b T) bool { return bytes.Equal(canonicalJSON(a), canonicalJSON(b)) }

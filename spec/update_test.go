@@ -95,7 +95,7 @@ func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 		text = append(append(text, "---\n"...), doc...)
 	}
 	back := mustParse(t, Source{Name: "printed", Content: text})
-	if !same(back.Sets[0].Spec, s.Spec) || !same(back.Services[0].Spec, o.Services[0].Spec) {
+	if !Same(back.Sets[0].Spec, s.Spec) || !Same(back.Services[0].Spec, o.Services[0].Spec) {
 		t.Errorf("came back otherwise:\n%s", text)
 	}
 	files := back.ConfigMaps[0].Files()
