@@ -36,10 +36,10 @@ func TestHashesStay(t *testing.T) {
 }
 
 // wholeSpec is a spec in which every field is there, with its defaults: what the manifest
-// whole.yaml means.
+// whole.yaml means, as package manifest reads it.
 func wholeSpec(t *testing.T) SetSpec {
 	t.Helper()
-	doc, err := os.ReadFile("testdata/whole.json")
+	doc, err := os.ReadFile("../manifest/testdata/whole.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,14 @@
-package spec
+package manifest
 
 import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/stead-project/stead/spec"
 )
 
-func parseTemplate(t *testing.T, text string) Template {
+func parseTemplate(t *testing.T, text string) spec.Template {
 	t.Helper()
 	const head = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {app: db}}\n  template:\n"
 	o, problems, _ := Parse([]Source{{Name: "t", Content: []byte(head + text)}}, Options{})
@@ -25,7 +27,7 @@ const plainTemplate = `
 `
 
 func TestTemplatesThatMeanTheSameHashAlike(t *testing.T) {
-	want := HashTemplate(parseTemplate(t, plainTemplate))
+	want := spec.HashTemplate(parseTemplate(t, plainTemplate))
 	for name, text := range map[string]string{
 		"defaults written out, other order": `
     spec:
@@ -47,7 +49,7 @@ func TestTemplatesThatMeanTheSameHashAlike(t *testing.T) {
     metadata: {name: x, annotations: {c: d, a: b}, labels: {x: "y", app: db}}
 `, "ignored fields": plainTemplate + "      serviceAccountName: db\n      enableServiceLinks: false\n",
 	} {
-		if got := HashTemplate(parseTemplate(t, text)); got != want {
+		if got := spec.HashTemplate(parseTemplate(t, text)); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
@@ -55,8 +57,8 @@ func TestTemplatesThatMeanTheSameHashAlike(t *testing.T) {
 
 func TestHashingChangesNothingAndSurvivesTheStore(t *testing.T) {
 	in := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec.Template
-	before := Clone(in)
-	h := HashTemplate(in)
+	before := spec.Clone(in)
+	h := spec.HashTemplate(in)
 	if !reflect.DeepEqual(in, before) {
 		t.Error("the template was changed")
 	}
@@ -64,11 +66,11 @@ func TestHashingChangesNothingAndSurvivesTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back Template
+	var back spec.Template
 	if err := json.Unmarshal(b, &back); err != nil {
 		t.Fatal(err)
 	}
-	if got := HashTemplate(back); got != h {
+	if got := spec.HashTemplate(back); got != h {
 		t.Errorf("got %s, want %s", got, h)
 	}
 }

@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 func FuzzParse(f *testing.F) {
@@ -35,7 +37,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, s := range o.Sets {
-			if h := HashTemplate(s.Spec.Template); len(h) != HashLength {
+			if h := spec.HashTemplate(s.Spec.Template); len(h) != spec.HashLength {
 				t.Fatalf("hash %q", h)
 			}
 			if _, err := ToYAML(s); err != nil {

@@ -1,12 +1,14 @@
-package spec
+package manifest
 
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // hostPort checks what a port asks of the host.
-func (c *checks) hostPort(at string, p *ContainerPort) {
+func (c *checks) hostPort(at string, p *spec.ContainerPort) {
 	c.between(at+".hostPort", int64(p.HostPort), 0, 65535)
 	if p.HostPort != 0 && p.Protocol == "SCTP" {
 		c.fail(at+".hostPort", "is not supported for SCTP", "leave it out, or write protocol TCP or UDP")
@@ -16,7 +18,7 @@ func (c *checks) hostPort(at string, p *ContainerPort) {
 	}
 	switch a, err := netip.ParseAddr(p.HostIP); {
 	case err != nil || !a.Is4():
-		c.fail(at+".hostIP", Quote(p.HostIP)+" is no IPv4 address", "write it as in 192.0.2.1, or leave it out")
+		c.fail(at+".hostIP", spec.Quote(p.HostIP)+" is no IPv4 address", "write it as in 192.0.2.1, or leave it out")
 	case a.IsLoopback():
 		c.fail(at+".hostIP", "a host port is not reached through "+p.HostIP, "write another address of the host, or leave it out")
 	case a.IsMulticast():
@@ -25,10 +27,10 @@ func (c *checks) hostPort(at string, p *ContainerPort) {
 }
 
 // hostPorts checks that no two ports of a member are the same on the host.
-func (c *checks) hostPorts(at string, containers []Container) {
+func (c *checks) hostPorts(at string, containers []spec.Container) {
 	type place struct {
 		at   string
-		port HostPort
+		port spec.HostPort
 	}
 	var seen []place
 	for i := range containers {

@@ -1,18 +1,20 @@
-package spec
+package manifest
 
 import (
 	"fmt"
+
+	"github.com/stead-project/stead/spec"
 )
 
-func (c *checks) service(s *Service) {
+func (c *checks) service(s *spec.Service) {
 	c.label("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
 	switch s.Spec.Type {
 	case "ClusterIP":
 	case "LoadBalancer", "NodePort", "ExternalName":
-		c.fail("spec.type", Quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
+		c.fail("spec.type", spec.Quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
 	default:
-		c.fail("spec.type", Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
+		c.fail("spec.type", spec.Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
 	}
 	if s.Spec.ClusterIP != "None" {
 		c.warn("spec.clusterIP", "there are no virtual IPs: the name is answered with the members' addresses", "write clusterIP: None")
@@ -33,7 +35,7 @@ func (c *checks) service(s *Service) {
 	}
 }
 
-func (c *checks) servicePort(at string, p *ServicePort) {
+func (c *checks) servicePort(at string, p *spec.ServicePort) {
 	c.between(at+".port", int64(p.Port), 1, 65535)
 	c.choice(at+".protocol", p.Protocol, protocols)
 	if t := p.TargetPort; t != nil && t.Name == "" && t.Number != p.Port {
@@ -42,7 +44,7 @@ func (c *checks) servicePort(at string, p *ServicePort) {
 	}
 }
 
-func (c *checks) configMap(s *ConfigMap) {
+func (c *checks) configMap(s *spec.ConfigMap) {
 	c.subdomain("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
 	for _, key := range sortedKeys(s.Data) {
@@ -58,7 +60,7 @@ func (c *checks) configMap(s *ConfigMap) {
 }
 
 // secret must not show values.
-func (c *checks) secret(s *Secret) {
+func (c *checks) secret(s *spec.Secret) {
 	c.subdomain("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
 	for _, key := range sortedKeys(s.Data) {
@@ -69,10 +71,10 @@ func (c *checks) secret(s *Secret) {
 	}
 }
 
-func (c *checks) budget(b *PodDisruptionBudget) {
+func (c *checks) budget(b *spec.PodDisruptionBudget) {
 	c.subdomain("metadata.name", b.Metadata.Name)
 	c.metadata("metadata", &b.Metadata)
-	c.disruption("spec", &Disruption{MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
+	c.disruption("spec", &spec.Disruption{MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
 	if b.Spec.Selector == nil {
 		c.fail("spec.selector", "is missing", "write matchLabels with labels of the members")
 		return
