@@ -12,7 +12,7 @@
 //   - Any content is answered quickly, without a panic and in bounded memory: the size of
 //     a source, its documents, its nesting and what its aliases stand for are bounded.
 //   - No problem shows a value of a Secret.
-//   - Text that ToYAML writes is read back as the same text, also by readers of YAML 1.1.
+//   - Text that JSONToYAML writes is read back as the same text, also by readers of YAML 1.1.
 //
 // It imports spec only and does no I/O. It is the only package that imports a YAML library,
 // and agents and DNS do not link it (test/arch/law.go).

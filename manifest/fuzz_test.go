@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 			if h := spec.HashTemplate(s.Spec.Template); len(h) != spec.HashLength {
 				t.Fatalf("hash %q", h)
 			}
-			if _, err := ToYAML(s); err != nil {
+			if _, err := toYAML(s); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -101,7 +101,7 @@ func TestParsedSetsComeBackFromYAML(t *testing.T) {
 			s.Metadata.Annotations = nil
 			v = s
 		}
-		doc, err := ToYAML(v)
+		doc, err := toYAML(v)
 		if err != nil {
 			t.Fatal(err)
 		}

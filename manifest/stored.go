@@ -8,11 +8,11 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// SetManifest is the manifest of a stored set: Parse of it gives the same spec. It
+// OfSet is the manifest of a stored set: Parse of it gives the same spec. It
 // is apps/v1, or stead/v1 when it has a field that Kubernetes does not have; then
 // the annotation that may have brought the field is left out. It shares s's maps and
 // slices: for showing, not for changing.
-func SetManifest(s *spec.Set) spec.StatefulSet {
+func OfSet(s *spec.Set) spec.StatefulSet {
 	m := spec.StatefulSet{APIVersion: "apps/v1", Kind: "StatefulSet", Spec: s.Spec, Metadata: spec.ObjectMeta{
 		Name: string(s.Ref.Name), Namespace: s.Ref.Namespace, Labels: s.Labels, Annotations: s.Annotations}}
 	_, annotated := m.Metadata.Annotations[SteadAnnotation]
@@ -24,15 +24,15 @@ func SetManifest(s *spec.Set) spec.StatefulSet {
 	return m
 }
 
-// ServiceManifest is the manifest of a stored service. It shares r's maps and slices.
-func ServiceManifest(r *spec.ServiceRecord) spec.Service {
+// OfService is the manifest of a stored service. It shares r's maps and slices.
+func OfService(r *spec.ServiceRecord) spec.Service {
 	return spec.Service{APIVersion: "v1", Kind: "Service", Spec: r.Spec,
 		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 }
 
-// ConfigMapManifest is the manifest of stored files: what is text stands in data,
+// OfConfigMap is the manifest of stored files: what is text stands in data,
 // the rest in binaryData. It shares r's bytes.
-func ConfigMapManifest(r *spec.ConfigRecord) spec.ConfigMap {
+func OfConfigMap(r *spec.ConfigRecord) spec.ConfigMap {
 	m := spec.ConfigMap{APIVersion: "v1", Kind: "ConfigMap",
 		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 	for name, content := range r.Files {
@@ -51,25 +51,8 @@ func ConfigMapManifest(r *spec.ConfigRecord) spec.ConfigMap {
 	return m
 }
 
-// SecretView shows a stored Secret without its values. Parse refuses it, so that
-// printing and applying it cannot empty the Secret.
-type SecretView struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Metadata   spec.ObjectMeta `json:"metadata"`
-	Type       string          `json:"type,omitempty"`
-	Keys       []string        `json:"keys"`
-}
-
-// SecretManifest is what may be shown of a stored Secret.
-func SecretManifest(r *spec.SecretRecord) SecretView {
-	r = spec.Clone(r)
-	return SecretView{APIVersion: "v1", Kind: "Secret", Type: r.Type, Keys: r.Keys,
-		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
-}
-
-// BudgetManifest is the manifest of a stored budget. It shares r's maps and slices.
-func BudgetManifest(r *spec.BudgetRecord) spec.PodDisruptionBudget {
+// OfBudget is the manifest of a stored budget. It shares r's maps and slices.
+func OfBudget(r *spec.BudgetRecord) spec.PodDisruptionBudget {
 	return spec.PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Spec: r.Spec,
 		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 }

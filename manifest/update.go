@@ -7,7 +7,8 @@ import (
 )
 
 // ValidateUpdate says what of a running set's spec must not become what it is in
-// next. A rename of the service is the caller's to take out. Both have their defaults. Problems have no position: see Objects.Locate.
+// next. Both have their defaults. The caller takes out a rename of the service.
+// Problems have no position: see Objects.Locate.
 func ValidateUpdate(old, next *spec.SetSpec) []Problem {
 	var p problemList
 	if !spec.Same(old.Selector, next.Selector) {

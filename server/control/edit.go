@@ -94,7 +94,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 		settleInitial(&now)
 		now.Edits = []spec.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
 		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
-		e.docs.after = manifest.SetManifest(&now)
+		e.docs.after = manifest.OfSet(&now)
 		return e, now, nil, nil
 	}
 	then := spec.Clone(*old)
@@ -118,7 +118,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 	}
 	same := sameSpec && !old.Orphaned && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
-	e.docs = documents{manifest.SetManifest(&then), manifest.SetManifest(&now)}
+	e.docs = documents{manifest.OfSet(&then), manifest.OfSet(&now)}
 	e.was, e.renames = &then, b.rename && then.Service() != now.Service()
 	e.applied.Effects = changeEffects(&then, &now)
 	problems := manifest.ValidateUpdate(fixed, &now.Spec)
@@ -158,12 +158,12 @@ func serviceEdit(m spec.Service, kv store.KV) (edit, spec.ServiceRecord, error) 
 	now := spec.ServiceRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
 	}
-	same, docs := false, documents{after: manifest.ServiceManifest(&now)}
+	same, docs := false, documents{after: manifest.OfService(&now)}
 	if old != nil {
 		sameSpec := sameJSON(old.Spec, now.Spec)
 		now.Generation = next(old.Generation, sameSpec)
 		same = sameSpec && maps.Equal(old.Labels, now.Labels)
-		docs.before = manifest.ServiceManifest(old)
+		docs.before = manifest.OfService(old)
 	}
 	e := finish(kindService, now.Namespace, now.Name, store.ServiceKey(now.Namespace, now.Name), kv, same, now)
 	e.docs = docs
@@ -183,12 +183,12 @@ func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
 		now.Files[name] = spec.Bytes(text)
 	}
 	maps.Copy(now.Files, m.BinaryData)
-	same, docs := false, documents{after: manifest.ConfigMapManifest(&now)}
+	same, docs := false, documents{after: manifest.OfConfigMap(&now)}
 	if old != nil {
 		sameFiles := equalFiles(old.Files, now.Files)
 		now.Generation = next(old.Generation, sameFiles)
 		same = sameFiles && maps.Equal(old.Labels, now.Labels)
-		docs.before = manifest.ConfigMapManifest(old)
+		docs.before = manifest.OfConfigMap(old)
 	}
 	e := finish(kindConfigMap, now.Namespace, now.Name, store.ConfigKey(now.Namespace, now.Name), kv, same, now)
 	e.docs = docs
