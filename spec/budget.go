@@ -41,23 +41,3 @@ func (r *BudgetRecord) Floor(members int) int {
 	d := Disruption{MinAvailable: r.Spec.MinAvailable, MaxUnavailable: r.Spec.MaxUnavailable}
 	return d.Floor(members)
 }
-
-// BudgetManifest is the manifest of a stored budget. It shares r's maps and slices.
-func BudgetManifest(r *BudgetRecord) PodDisruptionBudget {
-	return PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Spec: r.Spec,
-		Metadata: ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
-}
-
-func (c *checks) budget(b *PodDisruptionBudget) {
-	c.subdomain("metadata.name", b.Metadata.Name)
-	c.metadata("metadata", &b.Metadata)
-	c.disruption("spec", &Disruption{MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
-	if b.Spec.Selector == nil {
-		c.fail("spec.selector", "is missing", "write matchLabels with labels of the members")
-		return
-	}
-	c.labels("spec.selector.matchLabels", b.Spec.Selector.MatchLabels)
-	for i, r := range b.Spec.Selector.MatchExpressions {
-		c.requirement(index("spec.selector.matchExpressions", i), r)
-	}
-}

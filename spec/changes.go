@@ -6,26 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-
-	"gopkg.in/yaml.v3"
 )
-
-// seenSet reads what a manifest of a set was made of, and takes the warnings back that
-// this changes nothing.
-func (d *decoder) seenSet(root *yaml.Node) (seen SeenSet) {
-	meta := child(root, "metadata")
-	generation, err := strconv.ParseInt(scalarText(child(meta, "generation")), 10, 64)
-	uid := scalarText(child(meta, "uid"))
-	if err != nil || uid == "" {
-		return SeenSet{UID: UID(uid)}
-	}
-	d.warnings = slices.DeleteFunc(d.warnings, func(p Problem) bool {
-		return p.Path == d.at.base+"metadata.generation" || p.Path == d.at.base+"metadata.uid"
-	})
-	return SeenSet{UID(uid), generation}
-}
 
 // Changes tells how b differs from a, one field a line in the order of their paths:
 // "spec.replicas 3 → 5". Both are records of one type, as stored. most bounds the lines
@@ -73,7 +55,7 @@ func flatten(path string, v any, out map[string]string) {
 			if strings.ContainsAny(key, "./") {
 				flatten(fmt.Sprintf("%s[%s]", path, key), inner, out)
 			} else {
-				flatten(join(path, key), inner, out)
+				flatten(path+"."+key, inner, out)
 			}
 		}
 	case []any:
@@ -82,7 +64,7 @@ func flatten(path string, v any, out map[string]string) {
 		}
 	case nil:
 	case string:
-		out[path] = quote(v)
+		out[path] = Quote(v)
 	default:
 		out[path] = fmt.Sprint(v)
 	}

@@ -5,7 +5,7 @@ import "strings"
 // Default fills what a set's spec leaves out, as SEMANTICS K2 with the corrections
 // of Part 1: the rollingUpdate block is always there for its type. Replicas stays
 // nil when absent, because that keeps the present number, and ServiceName stays
-// empty, because its default is the set's name (Parse fills it). Default of a
+// empty, because its default is the set's name (manifest.Parse fills it). Default of a
 // filled spec changes nothing.
 func Default(s *SetSpec) {
 	d := defaulter{}

@@ -1,6 +1,7 @@
-// Package spec holds the words of Stead: the manifests users write, the records
-// the store keeps, and the pure functions over them (decode, defaults,
-// validation, canonical hash). It imports nothing of ours and does no I/O.
+// Package spec holds the types of Stead: the objects of manifests, the records that the
+// store keeps, identities and tokens, and the pure functions over them (defaults,
+// canonical hash, selectors). It imports nothing of ours and does no I/O. Package
+// manifest reads these types from YAML and checks them.
 //
 // Support for a manifest field is declared on the field itself by the struct
 // tag `stead`:

@@ -1,13 +1,12 @@
 package spec
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -28,8 +27,8 @@ const HashVersion = 1
 // hashAlphabet has no vowels and nothing that looks like another: no words arise.
 const hashAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// hashDigits is the length of a RevisionHash.
-const hashDigits = 10
+// HashLength is the length of a RevisionHash.
+const HashLength = 10
 
 // HashTemplate names t by its canonical form: 10 characters of a safe alphabet.
 // Templates that mean the same have the same hash, now and in later versions of
@@ -37,7 +36,7 @@ const hashDigits = 10
 func HashTemplate(t Template) RevisionHash {
 	sum := sha256.Sum256(canonicalTemplate(t))
 	rest := binary.BigEndian.Uint64(sum[:8])
-	text := make([]byte, hashDigits)
+	text := make([]byte, HashLength)
 	for i := range text {
 		text[i] = hashAlphabet[rest%uint64(len(hashAlphabet))]
 		rest /= uint64(len(hashAlphabet))
@@ -126,5 +125,5 @@ func saysNothing(v any) bool {
 	return isStruct && fields == nil
 }
 
-// sortedKeys are the keys of m in ascending order.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// Same reports whether a and b mean the same: absent and zero fields are equal.
+func Same[T any](a, b T) bool { return bytes.Equal(canonicalJSON(a), canonicalJSON(b)) }

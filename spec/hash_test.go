@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"testing"
 )
@@ -12,7 +13,7 @@ func TestHashesStay(t *testing.T) {
 	if HashVersion != 1 {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
-	whole := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec.Template
+	whole := wholeSpec(t).Template
 	unplaced := Clone(whole)
 	unplaced.Spec.NodeSelector, unplaced.Spec.Affinity, unplaced.Spec.Tolerations, unplaced.Spec.TopologySpreadConstraints = nil, nil, nil, nil
 	tests := []struct {
@@ -34,55 +35,41 @@ func TestHashesStay(t *testing.T) {
 	}
 }
 
-func parseTemplate(t *testing.T, text string) Template {
+// wholeSpec is a spec in which every field is there, with its defaults: what the manifest
+// whole.yaml means, as package manifest reads it.
+func wholeSpec(t *testing.T) SetSpec {
 	t.Helper()
-	const head = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {app: db}}\n  template:\n"
-	o, problems, _ := Parse([]Source{{Name: "t", Content: []byte(head + text)}}, Options{})
-	if len(problems) > 0 {
-		t.Fatal(problems[0])
+	doc, err := os.ReadFile("../manifest/testdata/whole.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return o.Sets[0].Spec.Template
+	var objects struct{ Sets []StatefulSet }
+	if err := json.Unmarshal(doc, &objects); err != nil || len(objects.Sets) != 1 {
+		t.Fatalf("%d sets, %v", len(objects.Sets), err)
+	}
+	return objects.Sets[0].Spec
 }
 
-const plainTemplate = `
-    metadata: {labels: {app: db, x: "y"}, annotations: {a: b, c: d}}
-    spec:
-      containers:
-        - {name: a, image: "a:1", resources: {limits: {memory: 1Gi}}, ports: [{containerPort: 80}], readinessProbe: {httpGet: {port: 80}}}
-      volumes: [{name: v, secret: {secretName: s}}]
-`
-
-func TestTemplatesThatMeanTheSameHashAlike(t *testing.T) {
-	want := HashTemplate(parseTemplate(t, plainTemplate))
-	for name, text := range map[string]string{
-		"defaults written out, other order": `
-    spec:
-      dnsPolicy: ClusterFirst
-      restartPolicy: Always
-      terminationGracePeriodSeconds: 30
-      securityContext: {}
-      volumes: [{secret: {secretName: s, defaultMode: 0644, items: []}, name: v}]
-      containers:
-        - image: a:1
-          name: a
-          imagePullPolicy: IfNotPresent
-          env: []
-          command: null
-          securityContext: {allowPrivilegeEscalation: false}
-          resources: {limits: {memory: 1024Mi}, requests: {memory: "1073741824"}}
-          ports: [{containerPort: 80, protocol: TCP}]
-          readinessProbe: {httpGet: {port: 80, path: /, scheme: HTTP}, periodSeconds: 10, timeoutSeconds: 1, successThreshold: 1, failureThreshold: 3}
-    metadata: {name: x, annotations: {c: d, a: b}, labels: {x: "y", app: db}}
-`, "ignored fields": plainTemplate + "      serviceAccountName: db\n      enableServiceLinks: false\n",
-	} {
-		if got := HashTemplate(parseTemplate(t, text)); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
+// plain is a template with a little of everything.
+func plain() Template {
+	s := SetSpec{Template: Template{
+		Metadata: ObjectMeta{Labels: map[string]string{"app": "db", "x": "y"}, Annotations: map[string]string{"a": "b", "c": "d"}},
+		Spec: MemberSpec{
+			Containers: []Container{{
+				Name: "a", Image: "a:1",
+				Resources:      ResourceRequirements{Limits: map[string]Quantity{"memory": {Milli: 1 << 30 * 1000}}},
+				Ports:          []ContainerPort{{ContainerPort: 80}},
+				ReadinessProbe: &Probe{HTTPGet: &HTTPGet{Port: PortRef{Number: 80}}},
+			}},
+			Volumes: []VolumeMedia{{Name: "v", Secret: &SecretVolume{SecretName: "s"}}},
+		},
+	}}
+	Default(&s)
+	return s.Template
 }
 
 func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
-	base := parseTemplate(t, plainTemplate)
+	base := plain()
 	seen := map[RevisionHash]string{HashTemplate(base): "base"}
 	zero := int64(0)
 	changes := map[string]func(*Template){
@@ -120,33 +107,13 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 			t.Errorf("%s is the same as before", name)
 		}
 	}
-	if !SameTemplate(base, parseTemplate(t, plainTemplate)) {
+	if !SameTemplate(base, plain()) {
 		t.Error("the base was changed by a clone, or does not equal itself")
 	}
 }
 
-func TestHashingChangesNothingAndSurvivesTheStore(t *testing.T) {
-	in := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec.Template
-	before := Clone(in)
-	h := HashTemplate(in)
-	if !reflect.DeepEqual(in, before) {
-		t.Error("the template was changed")
-	}
-	b, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back Template
-	if err := json.Unmarshal(b, &back); err != nil {
-		t.Fatal(err)
-	}
-	if got := HashTemplate(back); got != h {
-		t.Errorf("got %s, want %s", got, h)
-	}
-}
-
 func TestDefaultTwiceChangesNothing(t *testing.T) {
-	s := mustParse(t, read(t, "whole.yaml")).Sets[0].Spec
+	s := wholeSpec(t)
 	again := Clone(s)
 	Default(&again)
 	if !reflect.DeepEqual(s, again) {

@@ -7,54 +7,56 @@ import (
 	"unicode/utf8"
 )
 
-// literalKind is what a scalar was written as.
-type literalKind int
+// LiteralKind is what a scalar was written as.
+type LiteralKind int
 
+// The kinds of a Literal.
 const (
-	textLiteral literalKind = iota
-	intLiteral
-	floatLiteral
-	boolLiteral
+	TextLiteral LiteralKind = iota
+	IntLiteral
+	FloatLiteral
+	BoolLiteral
 )
 
 // String names the kind for people.
-func (k literalKind) String() string {
+func (k LiteralKind) String() string {
 	switch k {
-	case intLiteral, floatLiteral:
+	case IntLiteral, FloatLiteral:
 		return "a number"
-	case boolLiteral:
+	case BoolLiteral:
 		return "true or false"
 	}
 	return "text"
 }
 
-// literal is one scalar of a YAML or JSON document. The text of an integer is
+// Literal is one scalar of a YAML or JSON document. The text of an integer is
 // decimal, whatever notation it was written in.
-type literal struct {
-	text string
-	kind literalKind
+type Literal struct {
+	Text string
+	Kind LiteralKind
 }
 
-// scalar is a type of ours that is written as one scalar.
-type scalar interface {
-	// fromLiteral sets the receiver; it fails with a hintError.
-	fromLiteral(l literal) error
+// Scalar is a type of ours that is written as one scalar.
+type Scalar interface {
+	// FromLiteral sets the receiver; it fails with a HintError.
+	FromLiteral(l Literal) error
 }
 
-// hintError says what is wrong with a value and what would be right.
-type hintError struct{ what, fix string }
+// HintError says what is wrong with a value and what would be right.
+type HintError struct{ What, Fix string }
 
-func (e *hintError) Error() string {
-	if e.fix == "" {
-		return e.what
+// Error is what is wrong, and after a semicolon what would be right.
+func (e *HintError) Error() string {
+	if e.Fix == "" {
+		return e.What
 	}
-	return e.what + "; " + e.fix
+	return e.What + "; " + e.Fix
 }
 
-func hint(what, fix string) error { return &hintError{what, fix} }
+func hint(what, fix string) error { return &HintError{What: what, Fix: fix} }
 
-// quote shows a user's value in a message, cut to a bearable length.
-func quote(s string) string {
+// Quote shows a user's value in a message, cut to a bearable length.
+func Quote(s string) string {
 	const most = 48
 	if len(s) > most {
 		cut := most
@@ -67,27 +69,27 @@ func quote(s string) string {
 }
 
 // jsonLiteral reads a JSON string, number or bool.
-func jsonLiteral(b []byte) (literal, error) {
+func jsonLiteral(b []byte) (Literal, error) {
 	var v any
 	if err := json.Unmarshal(b, &v); err != nil {
-		return literal{}, err
+		return Literal{}, err
 	}
 	switch v := v.(type) {
 	case string:
-		return literal{v, textLiteral}, nil
+		return Literal{v, TextLiteral}, nil
 	case bool:
-		return literal{strconv.FormatBool(v), boolLiteral}, nil
+		return Literal{strconv.FormatBool(v), BoolLiteral}, nil
 	case float64:
 		if _, err := strconv.ParseInt(string(b), 10, 64); err == nil {
-			return literal{string(b), intLiteral}, nil
+			return Literal{string(b), IntLiteral}, nil
 		}
-		return literal{string(b), floatLiteral}, nil
+		return Literal{string(b), FloatLiteral}, nil
 	}
-	return literal{}, fmt.Errorf("%s is no single value", quote(string(b)))
+	return Literal{}, fmt.Errorf("%s is no single value", Quote(string(b)))
 }
 
 // unmarshalScalar is the body of every scalar's UnmarshalJSON; null leaves s alone.
-func unmarshalScalar(b []byte, s scalar) error {
+func unmarshalScalar(b []byte, s Scalar) error {
 	if string(b) == "null" {
 		return nil
 	}
@@ -95,5 +97,5 @@ func unmarshalScalar(b []byte, s scalar) error {
 	if err != nil {
 		return err
 	}
-	return s.fromLiteral(l)
+	return s.FromLiteral(l)
 }

@@ -1,5 +1,7 @@
 package spec
 
+import "regexp"
+
 // The values of UpdateStrategy.Metadata.
 const (
 	MetadataRestart = "Restart"
@@ -50,14 +52,24 @@ func shown(c *Container, labels, annotations map[string]bool) {
 		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 			continue
 		}
-		switch m := keyedFieldPath.FindStringSubmatch(e.ValueFrom.FieldRef.FieldPath); {
-		case m == nil:
-		case m[1] == "labels":
-			labels[m[2]] = true
-		default:
-			annotations[m[2]] = true
+		switch of, key := e.ValueFrom.FieldRef.Keyed(); of {
+		case "labels":
+			labels[key] = true
+		case "annotations":
+			annotations[key] = true
 		}
 	}
+}
+
+var keyedFieldPath = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
+
+// Keyed splits the path of one label or annotation: metadata.labels['app'] is "labels"
+// and "app". Of every other path both are empty.
+func (f *FieldRef) Keyed() (of, key string) {
+	if m := keyedFieldPath.FindStringSubmatch(f.FieldPath); m != nil {
+		return m[1], m[2]
+	}
+	return "", ""
 }
 
 // only is m without other keys than those.

@@ -1,5 +1,7 @@
 package spec
 
+import "slices"
+
 // VolumeMedia is one volume of a template (Kubernetes' Volume): a source of files
 // that lives as long as one life. Storage that outlives it is a ClaimTemplate.
 type VolumeMedia struct {
@@ -125,4 +127,51 @@ type Secret struct {
 	// Type is informational; default Opaque.
 	Type      string `json:"type,omitempty"`
 	Immutable *bool  `json:"immutable,omitempty" stead:"later,zero"`
+}
+
+// Files are the contents by name: data and binaryData.
+func (c *ConfigMap) Files() map[string]Bytes {
+	files := make(map[string]Bytes, len(c.Data)+len(c.BinaryData))
+	for key, text := range c.Data {
+		files[key] = Bytes(text)
+	}
+	for key, content := range c.BinaryData {
+		files[key] = append(Bytes{}, content...)
+	}
+	return files
+}
+
+// Files are the contents by name: data, overlaid by stringData.
+func (s *Secret) Files() map[string]Bytes {
+	files := make(map[string]Bytes, len(s.Data)+len(s.StringData))
+	for key, content := range s.Data {
+		files[key] = append(Bytes{}, content...)
+	}
+	for key, text := range s.StringData {
+		files[key] = Bytes(text)
+	}
+	return files
+}
+
+func (x *Container) mounts(volume string) bool {
+	return slices.ContainsFunc(x.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
+}
+
+// Mounts reports whether a container mounts the volume or claim of that name.
+func (t *Template) Mounts(volume string) bool {
+	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool { return c.mounts(volume) })
+}
+
+// MountsWithout is the name of a volume that a container mounts, and that is neither the
+// template's own nor a claim of these; "": there is none.
+func (t *Template) MountsWithout(claims []ClaimTemplate) string {
+	for i := range t.Spec.Containers {
+		for _, m := range t.Spec.Containers[i].VolumeMounts {
+			if !slices.ContainsFunc(claims, func(c ClaimTemplate) bool { return c.Metadata.Name == m.Name }) &&
+				!slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name }) {
+				return m.Name
+			}
+		}
+	}
+	return ""
 }

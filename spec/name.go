@@ -8,7 +8,6 @@ import (
 var (
 	labelName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	labelWord   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
-	configKey   = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 	wholeDomain = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 )
 
@@ -20,8 +19,8 @@ func ValidLabel(s string) bool { return len(s) <= 63 && labelName.MatchString(s)
 // at most 253 characters.
 func ValidSubdomain(s string) bool { return len(s) <= 253 && wholeDomain.MatchString(s) }
 
-// validLabelKey: [prefix/]name, as the keys of labels and annotations.
-func validLabelKey(s string) bool {
+// ValidLabelKey: [prefix/]name, as the keys of labels and annotations.
+func ValidLabelKey(s string) bool {
 	prefix, name, found := strings.Cut(s, "/")
 	if !found {
 		prefix, name = "", s
@@ -29,15 +28,14 @@ func validLabelKey(s string) bool {
 	return (!found || ValidSubdomain(prefix)) && len(name) <= 63 && labelWord.MatchString(name)
 }
 
-// validLabelValue: empty, or at most 63 characters.
-func validLabelValue(s string) bool { return s == "" || len(s) <= 63 && labelWord.MatchString(s) }
+// ValidLabelValue: empty, or at most 63 characters.
+func ValidLabelValue(s string) bool { return s == "" || len(s) <= 63 && labelWord.MatchString(s) }
 
-// validEnvName: what Kubernetes takes for the name of a variable.
-func validEnvName(s string) bool {
-	return s != "" && len(s) <= 4096 && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '=' })
-}
-
-// validConfigKey: the name of a file in a ConfigMap or Secret.
-func validConfigKey(s string) bool {
-	return s != "" && len(s) <= 253 && configKey.MatchString(s) && s != "." && !strings.HasPrefix(s, "..")
+// ParseLabel reads key=value.
+func ParseLabel(text string) (key, value string, err error) {
+	key, value, given := strings.Cut(text, "=")
+	if !given || !ValidLabelKey(key) || !ValidLabelValue(value) {
+		return "", "", hint(Quote(text)+" is no label", "write key=value, of letters, digits, -, _ and .")
+	}
+	return key, value, nil
 }

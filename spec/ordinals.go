@@ -40,18 +40,19 @@ func (s OrdinalSpan) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a number, or text such as "5-7".
 func (s *OrdinalSpan) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, s) }
 
-func (s *OrdinalSpan) fromLiteral(l literal) error {
-	first, last, isRun := strings.Cut(l.text, "-")
+// FromLiteral implements Scalar.
+func (s *OrdinalSpan) FromLiteral(l Literal) error {
+	first, last, isRun := strings.Cut(l.Text, "-")
 	if !isRun {
 		last = first
 	}
 	a, err1 := strconv.ParseInt(first, 10, 32)
 	b, err2 := strconv.ParseInt(last, 10, 32)
-	if err1 != nil || err2 != nil || l.kind != intLiteral && l.kind != textLiteral {
-		return hint(quote(l.text)+" is no ordinal and no run of them", `write 3 or "5-7"`)
+	if err1 != nil || err2 != nil || l.Kind != IntLiteral && l.Kind != TextLiteral {
+		return hint(Quote(l.Text)+" is no ordinal and no run of them", `write 3 or "5-7"`)
 	}
 	if a > b {
-		return hint(quote(l.text)+" runs backwards", "write "+quote(last+"-"+first))
+		return hint(Quote(l.Text)+" runs backwards", "write "+Quote(last+"-"+first))
 	}
 	*s = OrdinalSpan{int32(a), int32(b)}
 	return nil
@@ -117,5 +118,5 @@ func (r OrdinalRange) Next(ordinal int) int {
 // (65,534 by default) and a part of every decision about the set.
 const MaxReplicas = 10_000
 
-// fits: every ordinal is an int32.
-func (r OrdinalRange) fits() bool { return r.End <= math.MaxInt32 }
+// Fits reports whether every ordinal is an int32.
+func (r OrdinalRange) Fits() bool { return r.End <= math.MaxInt32 }

@@ -51,7 +51,7 @@ func TestTheRangeSkipsReservedOrdinals(t *testing.T) {
 	if r := (&Ordinals{Start: 2, Reserved: []OrdinalSpan{{0, 3}, {5, 6}, {7, 7}, {1000, math.MaxInt32 - 9}}}).Range(3); fmt.Sprint(r.Next(0), r.Next(4), r.Next(5), r.Next(9), r.End) != "4 4 8 9 10" {
 		t.Errorf("next of 0, 4, 5, 9 and the end: %v", fmt.Sprint(r.Next(0), r.Next(4), r.Next(5), r.Next(9), r.End))
 	}
-	if r := (&Ordinals{Reserved: []OrdinalSpan{{0, math.MaxInt32}}}).Range(1); r.fits() {
+	if r := (&Ordinals{Reserved: []OrdinalSpan{{0, math.MaxInt32}}}).Range(1); r.Fits() {
 		t.Errorf("%+v fits; want no room", r)
 	}
 }

@@ -114,7 +114,7 @@ func ParseTaint(text string) (Taint, error) {
 	key, value, _ := strings.Cut(pair, "=")
 	t := Taint{Key: key, Value: value, Effect: effect}
 	if why := checkTaint(t); why != "" {
-		return Taint{}, hint(quote(text)+" is no taint", why)
+		return Taint{}, hint(Quote(text)+" is no taint", why)
 	}
 	return t, nil
 }
@@ -214,4 +214,17 @@ func (t *MemberTerm) Names(own, ns Namespace, labels map[string]string) bool {
 		in = slices.Contains(t.Namespaces, ns)
 	}
 	return in && t.LabelSelector.Matches(labels)
+}
+
+// checkTaint says what is wrong with a taint of a node, and what to write; "": nothing.
+func checkTaint(t Taint) string {
+	switch {
+	case !ValidLabelKey(t.Key) || !ValidLabelValue(t.Value):
+		return "write key:Effect or key=value:Effect, of letters, digits, -, _ and ."
+	case t.Effect == NoExecute:
+		return NoExecute + " is not supported yet; write " + NoSchedule + ", which lets those that run go on"
+	case t.Effect != NoSchedule && t.Effect != PreferNoSchedule:
+		return "write the effect " + NoSchedule + " or " + PreferNoSchedule
+	}
+	return ""
 }

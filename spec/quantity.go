@@ -50,7 +50,7 @@ func ParseQuantity(s string) (Quantity, error) {
 	number, _ := new(big.Int).SetString(digits, 10)
 	milli, ok := scale(number, base, power, 3-int64(len(m[3])))
 	if !ok {
-		return Quantity{}, hint(quote(s)+" is out of range", "the most is 9223372036854775")
+		return Quantity{}, hint(Quote(s)+" is out of range", "the most is 9223372036854775")
 	}
 	if sign == "-" {
 		milli = -milli
@@ -94,7 +94,7 @@ func noQuantity(s string) error {
 		unit := strings.ToUpper(m[2])
 		fix = "write " + m[1] + unit + "i"
 	}
-	return hint(quote(s)+" is no size", fix)
+	return hint(Quote(s)+" is no size", fix)
 }
 
 // String is the canonical text: the same for equal amounts, the shortest with
@@ -131,10 +131,11 @@ func (q Quantity) MarshalJSON() ([]byte, error) { return json.Marshal(q.String()
 // UnmarshalJSON reads a text or a number.
 func (q *Quantity) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, q) }
 
-func (q *Quantity) fromLiteral(l literal) (err error) {
-	if l.kind == boolLiteral {
-		return noQuantity(l.text)
+// FromLiteral implements Scalar.
+func (q *Quantity) FromLiteral(l Literal) (err error) {
+	if l.Kind == BoolLiteral {
+		return noQuantity(l.Text)
 	}
-	*q, err = ParseQuantity(l.text)
+	*q, err = ParseQuantity(l.Text)
 	return err
 }

@@ -68,8 +68,8 @@ func ParseSelector(text string) (*LabelSelector, error) {
 	s := &LabelSelector{}
 	for _, term := range splitTerms(text) {
 		r, ok := parseTerm(term)
-		if !ok || !validLabelKey(r.Key) || slices.ContainsFunc(r.Values, func(v string) bool { return !validLabelValue(v) }) {
-			return nil, hint(quote(term)+" is no selector", "write k=v, k!=v, k, !k or k in (a,b), joined by commas")
+		if !ok || !ValidLabelKey(r.Key) || slices.ContainsFunc(r.Values, func(v string) bool { return !ValidLabelValue(v) }) {
+			return nil, hint(Quote(term)+" is no selector", "write k=v, k!=v, k, !k or k in (a,b), joined by commas")
 		}
 		s.MatchExpressions = append(s.MatchExpressions, r)
 	}

@@ -35,7 +35,7 @@ func ParseIntOrPercent(s string) (IntOrPercent, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	n, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil {
-		return IntOrPercent{}, hint(quote(s)+" is neither a number nor a percentage", `write 1 or "25%"`)
+		return IntOrPercent{}, hint(Quote(s)+" is neither a number nor a percentage", `write 1 or "25%"`)
 	}
 	return IntOrPercent{Percent: percent, Number: int32(n)}, nil
 }
@@ -76,11 +76,12 @@ func (v IntOrPercent) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a number or a percentage.
 func (v *IntOrPercent) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, v) }
 
-func (v *IntOrPercent) fromLiteral(l literal) (err error) {
-	if l.kind == textLiteral && !strings.HasSuffix(l.text, "%") {
-		return hint(quote(l.text)+" is text, not a number or percentage", `write 1 or "25%"`)
+// FromLiteral implements Scalar.
+func (v *IntOrPercent) FromLiteral(l Literal) (err error) {
+	if l.Kind == TextLiteral && !strings.HasSuffix(l.Text, "%") {
+		return hint(Quote(l.Text)+" is text, not a number or percentage", `write 1 or "25%"`)
 	}
-	*v, err = ParseIntOrPercent(l.text)
+	*v, err = ParseIntOrPercent(l.Text)
 	return err
 }
 
@@ -95,7 +96,7 @@ func ParseDuration(s string) (Duration, error) {
 		if _, err := strconv.ParseInt(s, 10, 32); err == nil {
 			fix = "write " + s + "s"
 		}
-		return Duration{}, hint(quote(s)+" is no time span", fix)
+		return Duration{}, hint(Quote(s)+" is no time span", fix)
 	}
 	return Duration{d}, nil
 }
@@ -118,8 +119,9 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 // UnmarshalJSON reads the text form.
 func (d *Duration) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, d) }
 
-func (d *Duration) fromLiteral(l literal) (err error) {
-	*d, err = ParseDuration(l.text)
+// FromLiteral implements Scalar.
+func (d *Duration) FromLiteral(l Literal) (err error) {
+	*d, err = ParseDuration(l.Text)
 	return err
 }
 
@@ -132,8 +134,8 @@ type PortRef struct {
 // portName is an IANA service name; it must hold a letter besides (see ParsePortRef).
 var portName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$`)
 
-// validPortName reports whether s may name a port.
-func validPortName(s string) bool {
+// ValidPortName reports whether s may name a port.
+func ValidPortName(s string) bool {
 	return portName.MatchString(s) && !strings.Contains(s, "--") && strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz")
 }
 
@@ -145,8 +147,8 @@ func ParsePortRef(s string) (PortRef, error) {
 		}
 		return PortRef{Number: int32(n)}, nil
 	}
-	if !validPortName(s) {
-		return PortRef{}, hint(quote(s)+" is neither a port's number nor its name",
+	if !ValidPortName(s) {
+		return PortRef{}, hint(Quote(s)+" is neither a port's number nor its name",
 			"a name has at most 15 of a-z, 0-9 and -, with a letter among them")
 	}
 	return PortRef{Name: s}, nil
@@ -178,11 +180,12 @@ func (p *PortRef) UnmarshalJSON(b []byte) error {
 	return unmarshalScalar(b, p)
 }
 
-func (p *PortRef) fromLiteral(l literal) (err error) {
-	if _, isNumber := strconv.Atoi(l.text); isNumber == nil && l.kind == textLiteral {
-		return hint(quote(l.text)+" is text, not a number", "write it without quotes: "+l.text)
+// FromLiteral implements Scalar.
+func (p *PortRef) FromLiteral(l Literal) (err error) {
+	if _, isNumber := strconv.Atoi(l.Text); isNumber == nil && l.Kind == TextLiteral {
+		return hint(Quote(l.Text)+" is text, not a number", "write it without quotes: "+l.Text)
 	}
-	*p, err = ParsePortRef(l.text)
+	*p, err = ParsePortRef(l.Text)
 	return err
 }
 
@@ -211,7 +214,8 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads base64.
 func (b *Bytes) UnmarshalJSON(j []byte) error { return unmarshalScalar(j, b) }
 
-func (b *Bytes) fromLiteral(l literal) (err error) {
-	*b, err = ParseBytes(l.text)
+// FromLiteral implements Scalar.
+func (b *Bytes) FromLiteral(l Literal) (err error) {
+	*b, err = ParseBytes(l.Text)
 	return err
 }

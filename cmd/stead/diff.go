@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
 )
 
 // exitDifferent is the exit code of a difference, as that of diff(1).
@@ -104,6 +104,6 @@ func yamlText(doc []byte) (string, error) {
 	if len(doc) == 0 {
 		return "", nil
 	}
-	text, err := spec.JSONToYAML(doc)
+	text, err := manifest.JSONToYAML(doc)
 	return string(text), err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
@@ -72,7 +73,7 @@ func (p *printer) change(o *proto.Object) error {
 
 func (p *printer) document(doc []byte) error {
 	if p.form == "yaml" {
-		text, err := spec.JSONToYAML(doc)
+		text, err := manifest.JSONToYAML(doc)
 		if err != nil {
 			return err
 		}

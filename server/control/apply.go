@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -27,11 +28,11 @@ const maxObjectBytes = 1 << 20
 // Apply implements proto.ControlServer: one transaction for all objects of the
 // request, guarded by each of them as it was read.
 func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.ApplyResponse, error) {
-	files := make([]spec.Source, 0, len(r.GetFiles()))
+	files := make([]manifest.Source, 0, len(r.GetFiles()))
 	for _, f := range r.GetFiles() {
-		files = append(files, spec.Source{Name: f.GetName(), Content: f.GetContent()})
+		files = append(files, manifest.Source{Name: f.GetName(), Content: f.GetContent()})
 	}
-	objects, problems, warnings := spec.Parse(files, spec.Options{
+	objects, problems, warnings := manifest.Parse(files, manifest.Options{
 		Namespace: namespace(r.GetNamespace()), SkipUnsupported: r.GetSkipUnsupported(),
 	})
 	if len(problems) > 0 {
@@ -65,7 +66,7 @@ type draft struct {
 }
 
 // draft reads what is there and decides about each object; it writes nothing.
-func (s *Server) draft(ctx context.Context, o *spec.Objects, rename bool) (*draft, error) {
+func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*draft, error) {
 	kvs, err := s.present(ctx, o)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (s *Server) draft(ctx context.Context, o *spec.Objects, rename bool) (*draf
 }
 
 // present reads all objects of an apply, in portions of what a store reads at once.
-func (s *Server) present(ctx context.Context, o *spec.Objects) (map[string]store.KV, error) {
+func (s *Server) present(ctx context.Context, o *manifest.Objects) (map[string]store.KV, error) {
 	var keys []string
 	for _, m := range o.Sets {
 		keys = append(keys, store.SetKey(refOf(m)))
@@ -134,7 +135,7 @@ func refOf(m spec.StatefulSet) spec.SetRef {
 	return spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)}
 }
 
-func (d *draft) files(o *spec.Objects, kvs map[string]store.KV, s *Server) error {
+func (d *draft) files(o *manifest.Objects, kvs map[string]store.KV, s *Server) error {
 	for _, m := range o.ConfigMaps {
 		e, err := configEdit(m, kvs[store.ConfigKey(m.Metadata.Namespace, m.Metadata.Name)])
 		if err != nil {
@@ -154,7 +155,7 @@ func (d *draft) files(o *spec.Objects, kvs map[string]store.KV, s *Server) error
 	return nil
 }
 
-func (d *draft) budgets(o *spec.Objects, kvs map[string]store.KV) error {
+func (d *draft) budgets(o *manifest.Objects, kvs map[string]store.KV) error {
 	for _, m := range o.Budgets {
 		e, err := budgetEdit(m, kvs[store.BudgetKey(m.Metadata.Namespace, m.Metadata.Name)])
 		if err != nil {
@@ -165,7 +166,7 @@ func (d *draft) budgets(o *spec.Objects, kvs map[string]store.KV) error {
 	return nil
 }
 
-func (d *draft) services(o *spec.Objects, kvs map[string]store.KV) error {
+func (d *draft) services(o *manifest.Objects, kvs map[string]store.KV) error {
 	for _, m := range o.Services {
 		e, now, err := serviceEdit(m, kvs[store.ServiceKey(m.Metadata.Namespace, m.Metadata.Name)])
 		if err != nil {
@@ -178,8 +179,8 @@ func (d *draft) services(o *spec.Objects, kvs map[string]store.KV) error {
 }
 
 // sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(ctx context.Context, o *spec.Objects, kvs map[string]store.KV, w world.Reader, rename bool) ([]string, error) {
-	var problems []spec.Problem
+func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]store.KV, w world.Reader, rename bool) ([]string, error) {
+	var problems []manifest.Problem
 	var misfits []string
 	for _, m := range o.Sets {
 		ref := refOf(m)
@@ -191,7 +192,7 @@ func (d *draft) sets(ctx context.Context, o *spec.Objects, kvs map[string]store.
 		if err != nil {
 			return nil, err
 		}
-		located := func(list []spec.Problem) {
+		located := func(list []manifest.Problem) {
 			problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), list)...)
 		}
 		located(wrong)
@@ -254,7 +255,7 @@ func refuse(code codes.Code, problems []string) error {
 	return status.Error(code, strings.Join(problems, "\n"))
 }
 
-func texts(problems []spec.Problem) []string {
+func texts(problems []manifest.Problem) []string {
 	out := make([]string, 0, len(problems))
 	for _, p := range problems {
 		out = append(out, p.String())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -18,12 +19,12 @@ func budgetEdit(m spec.PodDisruptionBudget, kv store.KV) (edit, error) {
 	now := spec.BudgetRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
 	}
-	same, docs := false, documents{after: spec.BudgetManifest(&now)}
+	same, docs := false, documents{after: manifest.OfBudget(&now)}
 	if old != nil {
 		sameSpec := sameJSON(old.Spec, now.Spec)
 		now.Generation = next(old.Generation, sameSpec)
 		same = sameSpec && maps.Equal(old.Labels, now.Labels)
-		docs.before = spec.BudgetManifest(old)
+		docs.before = manifest.OfBudget(old)
 	}
 	e := finish(kindBudget, now.Namespace, now.Name, store.BudgetKey(now.Namespace, now.Name), kv, same, now)
 	e.docs = docs
@@ -46,7 +47,7 @@ func (s *Server) boundBy(ns spec.Namespace, name string) []string {
 }
 
 func showBudget(r spec.BudgetRecord) item {
-	m := spec.BudgetManifest(&r)
+	m := manifest.OfBudget(&r)
 	return item{kind: kindBudget, body: object{
 		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
 		Metadata: meta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels, Generation: r.Generation},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
@@ -14,7 +15,7 @@ import (
 // become compares a set that changes with what is there, and says in e what comes of
 // it. For an adoption or a rename it looks at a world that shows the set as it was read:
 // no life began since it was orphaned, no name was complete since it was given.
-func become(ctx context.Context, w world.Reader, e *edit, now *spec.Set) (problems []spec.Problem, misfits []string, err error) {
+func become(ctx context.Context, w world.Reader, e *edit, now *spec.Set) (problems []manifest.Problem, misfits []string, err error) {
 	adopts := e.applied.GetOutcome() == adopted
 	if adopts || e.renames {
 		if err := w.Wait(ctx, e.seen); err != nil {
@@ -71,8 +72,8 @@ func (b birth) fixed(was, now *spec.Set) *spec.SetSpec {
 
 // renameProblems refuses a rename before the one before it is complete: there would be
 // lives with a third name.
-func renameProblems(was *spec.Set, w plan.World) []spec.Problem {
-	p := spec.Problem{Path: "spec.serviceName"}
+func renameProblems(was *spec.Set, w plan.World) []manifest.Problem {
+	p := manifest.Problem{Path: "spec.serviceName"}
 	switch former := plan.Former(was, w.Status, w.Slots); {
 	case w.Status == nil || w.Status.ServiceName == "":
 		p.What, p.Fix = "cannot change yet: no server has looked at the set since it was made or Stead was upgraded", "try again"
@@ -82,7 +83,7 @@ func renameProblems(was *spec.Set, w plan.World) []spec.Problem {
 	default:
 		return nil
 	}
-	return []spec.Problem{p}
+	return []manifest.Problem{p}
 }
 
 // unserved warns of sets that get a governing service without an object, though the

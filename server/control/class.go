@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -29,7 +30,7 @@ func mapClasses(sets []spec.StatefulSet, classes map[string]string) (warnings []
 
 // unknownClasses tells which storage classes of a new set no node has. Before any
 // node has connected nobody knows; the planner tells then what it waits for.
-func unknownClasses(set *spec.Set, nodes []plan.Node) []spec.Problem {
+func unknownClasses(set *spec.Set, nodes []plan.Node) []manifest.Problem {
 	var facts []*spec.NodeFacts
 	for _, n := range nodes {
 		if n.Facts != nil {
@@ -39,14 +40,14 @@ func unknownClasses(set *spec.Set, nodes []plan.Node) []spec.Problem {
 	if len(facts) == 0 {
 		return nil
 	}
-	var out []spec.Problem
+	var out []manifest.Problem
 	for i := range set.Spec.VolumeClaimTemplates {
 		class, found := set.Spec.VolumeClaimTemplates[i].Spec.Class(), false
 		for _, f := range facts {
 			found = found || f.HasClass(class)
 		}
 		if !found {
-			out = append(out, spec.Problem{
+			out = append(out, manifest.Problem{
 				Path: fmt.Sprintf("spec.volumeClaimTemplates[%d].spec.storageClassName", i),
 				What: fmt.Sprintf("no node has a storage class %q", class),
 				Fix: "write one of " + spec.KnownClasses(facts) + ", leave it out, declare it with --storage-class on a node," +

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
@@ -74,7 +75,7 @@ func before[T any](kv store.KV) (*T, error) {
 
 // setEdit makes the set of m, or makes it equal to m. Without replicas in m the
 // present number stays. problems tell what may not change.
-func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit, spec.Set, []spec.Problem, error) {
+func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (edit, spec.Set, []manifest.Problem, error) {
 	old, err := before[spec.Set](kv)
 	if err != nil {
 		return edit{}, spec.Set{}, nil, err
@@ -93,7 +94,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit,
 		settleInitial(&now)
 		now.Edits = []spec.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
 		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
-		e.docs.after = spec.SetManifest(&now)
+		e.docs.after = manifest.OfSet(&now)
 		return e, now, nil, nil
 	}
 	then := spec.Clone(*old)
@@ -117,20 +118,20 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read spec.SeenSet) (edit,
 	}
 	same := sameSpec && !old.Orphaned && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
-	e.docs = documents{spec.SetManifest(&then), spec.SetManifest(&now)}
+	e.docs = documents{manifest.OfSet(&then), manifest.OfSet(&now)}
 	e.was, e.renames = &then, b.rename && then.Service() != now.Service()
 	e.applied.Effects = changeEffects(&then, &now)
-	problems := spec.ValidateUpdate(fixed, &now.Spec)
+	problems := manifest.ValidateUpdate(fixed, &now.Spec)
 	if old.Orphaned {
 		e.applied.Outcome = adopted
 		e.applied.Effects = nil // draft.sets says whom it adopts
-		problems = append(spec.ValidateAdoption(fixed, &now.Spec), otherSet(old, read)...)
+		problems = append(manifest.ValidateAdoption(fixed, &now.Spec), otherSet(old, read)...)
 	}
 	if p, stale := staleProblem(old, read); stale && !same {
 		problems = append(problems, p)
 	}
 	if old.Deleting {
-		problems = []spec.Problem{{What: "set " + now.Ref.String() + " is being deleted", Fix: "wait until it is gone and apply again"}}
+		problems = []manifest.Problem{{What: "set " + now.Ref.String() + " is being deleted", Fix: "wait until it is gone and apply again"}}
 	}
 	return e, now, problems, nil
 }
@@ -157,12 +158,12 @@ func serviceEdit(m spec.Service, kv store.KV) (edit, spec.ServiceRecord, error) 
 	now := spec.ServiceRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
 	}
-	same, docs := false, documents{after: spec.ServiceManifest(&now)}
+	same, docs := false, documents{after: manifest.OfService(&now)}
 	if old != nil {
 		sameSpec := sameJSON(old.Spec, now.Spec)
 		now.Generation = next(old.Generation, sameSpec)
 		same = sameSpec && maps.Equal(old.Labels, now.Labels)
-		docs.before = spec.ServiceManifest(old)
+		docs.before = manifest.OfService(old)
 	}
 	e := finish(kindService, now.Namespace, now.Name, store.ServiceKey(now.Namespace, now.Name), kv, same, now)
 	e.docs = docs
@@ -182,12 +183,12 @@ func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
 		now.Files[name] = spec.Bytes(text)
 	}
 	maps.Copy(now.Files, m.BinaryData)
-	same, docs := false, documents{after: spec.ConfigMapManifest(&now)}
+	same, docs := false, documents{after: manifest.OfConfigMap(&now)}
 	if old != nil {
 		sameFiles := equalFiles(old.Files, now.Files)
 		now.Generation = next(old.Generation, sameFiles)
 		same = sameFiles && maps.Equal(old.Labels, now.Labels)
-		docs.before = spec.ConfigMapManifest(old)
+		docs.before = manifest.OfConfigMap(old)
 	}
 	e := finish(kindConfigMap, now.Namespace, now.Name, store.ConfigKey(now.Namespace, now.Name), kv, same, now)
 	e.docs = docs

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
@@ -49,9 +50,9 @@ func user(ctx context.Context) string {
 
 // staleProblem: the file was made of an older generation of this very set. It says
 // what was changed since, and by whom.
-func staleProblem(old *spec.Set, read spec.SeenSet) (spec.Problem, bool) {
+func staleProblem(old *spec.Set, read manifest.SeenSet) (manifest.Problem, bool) {
 	if read.UID != old.UID || read.Generation == 0 || read.Generation >= old.Generation {
-		return spec.Problem{}, false
+		return manifest.Problem{}, false
 	}
 	what := fmt.Sprintf("is %d, but set %s has generation %d by now", read.Generation, old.Ref, old.Generation)
 	for _, e := range old.Edits {
@@ -59,7 +60,7 @@ func staleProblem(old *spec.Set, read spec.SeenSet) (spec.Problem, bool) {
 			what += "; changed since by " + editText(e)
 		}
 	}
-	return spec.Problem{Path: "metadata.generation", What: what,
+	return manifest.Problem{Path: "metadata.generation", What: what,
 		Fix: "take that over ('stead get set " + string(old.Ref.Name) + " -o yaml'), or remove metadata.generation to overwrite it"}, true
 }
 

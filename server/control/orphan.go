@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/world"
@@ -158,11 +159,11 @@ func asked(slots []plan.Slot) []string {
 }
 
 // otherSet refuses to adopt the members of a set with the manifest of another.
-func otherSet(old *spec.Set, read spec.SeenSet) []spec.Problem {
+func otherSet(old *spec.Set, read manifest.SeenSet) []manifest.Problem {
 	if read.UID == "" || read.UID == old.UID {
 		return nil
 	}
-	return []spec.Problem{{
+	return []manifest.Problem{{
 		Path: "metadata.uid", What: fmt.Sprintf("is %s, but the orphaned set %s has %s: this is the manifest of another set", read.UID, old.Ref, old.UID),
 		Fix: "remove metadata.uid to adopt the members all the same",
 	}}
@@ -170,7 +171,7 @@ func otherSet(old *spec.Set, read spec.SeenSet) []spec.Problem {
 
 // adoptProblems tells where a set does not suit the members and volumes that are there.
 // was is the set as it was orphaned, w its world as it will be.
-func adoptProblems(was *spec.Set, w plan.World) (out []spec.Problem) {
+func adoptProblems(was *spec.Set, w plan.World) (out []manifest.Problem) {
 	templates := inUse(w)
 	claims := map[string]bool{}
 	for i := range w.Set.Spec.VolumeClaimTemplates {
@@ -180,14 +181,14 @@ func adoptProblems(was *spec.Set, w plan.World) (out []spec.Problem) {
 	}
 	for _, u := range templates {
 		if !w.Set.Spec.Selector.Matches(u.template.Metadata.Labels) {
-			out = append(out, spec.Problem{
+			out = append(out, manifest.Problem{
 				Path: "spec.selector", What: fmt.Sprintf("does not select %s, whose revision %s has the labels %s", u.whose, u.hash, labelText(u.template.Metadata.Labels)),
 				Fix: "select members by labels that they have",
 			})
 		}
 		for i := range was.Spec.VolumeClaimTemplates {
 			if name := was.Spec.VolumeClaimTemplates[i].Metadata.Name; !claims[name] && u.template.Mounts(name) {
-				out = append(out, spec.Problem{
+				out = append(out, manifest.Problem{
 					Path: "spec.volumeClaimTemplates", What: fmt.Sprintf("the claim %q must not go: %s mounts it on revision %s", name, u.whose, u.hash),
 					Fix: "keep it until every member runs a template without it; its volumes stay in any case",
 				})
@@ -231,7 +232,7 @@ func inUse(w plan.World) (out []use) {
 
 // addedProblems tells of claims that a set gets, or gets back, and whose volumes are there
 // from before, of another class.
-func addedProblems(was *spec.Set, w plan.World) (out []spec.Problem) {
+func addedProblems(was *spec.Set, w plan.World) (out []manifest.Problem) {
 	for i := range w.Set.Spec.VolumeClaimTemplates {
 		c := &w.Set.Spec.VolumeClaimTemplates[i]
 		if !slices.ContainsFunc(was.Spec.VolumeClaimTemplates, func(old spec.ClaimTemplate) bool { return old.Metadata.Name == c.Metadata.Name }) {
@@ -242,13 +243,13 @@ func addedProblems(was *spec.Set, w plan.World) (out []spec.Problem) {
 }
 
 // classProblem: a volume does not move to another class.
-func classProblem(at int, c *spec.ClaimTemplate, slots []plan.Slot) []spec.Problem {
+func classProblem(at int, c *spec.ClaimTemplate, slots []plan.Slot) []manifest.Problem {
 	for i := range slots {
 		v := slots[i].Volumes[spec.ClaimName(c.Metadata.Name)]
 		if v == nil || v.Fate == spec.FateReclaiming || v.Class == c.Spec.Class() {
 			continue
 		}
-		return []spec.Problem{{
+		return []manifest.Problem{{
 			Path: fmt.Sprintf("spec.volumeClaimTemplates[%d].spec.storageClassName", at),
 			What: fmt.Sprintf("is %q, but the volume of %s is of class %q, and a volume does not move to another", c.Spec.Class(), v.ID.MemberName(), v.Class),
 			Fix:  "write " + v.Class,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/server/world"
@@ -15,7 +16,7 @@ import (
 const steadVersion = "stead/v1"
 
 func showSet(s *spec.Set, st *spec.SetStatus) item {
-	m := spec.SetManifest(s)
+	m := manifest.OfSet(s)
 	o := object{
 		APIVersion: m.APIVersion, Kind: m.Kind,
 		Metadata: meta{
@@ -160,7 +161,7 @@ func showEvent(e spec.Event, name string) item {
 }
 
 func showService(s spec.ServiceRecord) item {
-	m := spec.ServiceManifest(&s)
+	m := manifest.OfService(&s)
 	return item{kind: kindService, body: object{
 		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
 		Metadata: meta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
@@ -173,7 +174,7 @@ type filesShown struct {
 }
 
 func showConfig(c spec.ConfigRecord) item {
-	m, keys := spec.ConfigMapManifest(&c), []keyInfo{}
+	m, keys := manifest.OfConfigMap(&c), []keyInfo{}
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
 		keys = append(keys, keyInfo{name, len(c.Files[name])})
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -24,12 +25,12 @@ func grounds(t *testing.T, line, text string, nodes ...string) World {
 	for _, node := range nodes {
 		w.Nodes = append(w.Nodes, ground(t, strings.Fields(node)))
 	}
-	manifest := "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {app: db}}\n" +
+	doc := "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {app: db}}\n" +
 		"  template:\n    metadata: {labels: {app: db}}\n    spec:\n      containers: [{name: a, image: b, resources: {requests: {cpu: 500m, memory: 100Mi}}}]\n"
 	for _, field := range strings.Split(text, "\n") {
-		manifest += "      " + field + "\n"
+		doc += "      " + field + "\n"
 	}
-	o, problems, _ := spec.Parse([]spec.Source{{Name: "f", Content: []byte(manifest)}}, spec.Options{})
+	o, problems, _ := manifest.Parse([]manifest.Source{{Name: "f", Content: []byte(doc)}}, manifest.Options{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -25,7 +25,7 @@ const MaxLines = 400
 // "path[:line]: what is wrong", sorted, and how many files it judged. Folders
 // that .gitignore names at the root, testdata and hidden folders are left out.
 func Check(root string) (found []string, files int, err error) {
-	c := &checker{root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}}
+	c := &checker{root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}, ours: map[string][]edge{}}
 	err = walkGo(root, func(rel string) error {
 		files++
 		return c.file(rel)
@@ -39,6 +39,7 @@ func Check(root string) (found []string, files int, err error) {
 		}
 	}
 	c.clocks()
+	c.reaches()
 	sort.Strings(c.found)
 	return c.found, files, nil
 }
@@ -75,6 +76,7 @@ type checker struct {
 	doc   map[string]bool   // folders whose package has a doc comment
 	pkg   map[string]string // package names by folder, tests aside
 	clock clock
+	ours  map[string][]edge // imports of our packages, by importing folder
 }
 
 func (c *checker) add(rel string, line int, format string, args ...any) {
@@ -119,6 +121,9 @@ func (c *checker) file(rel string) error {
 		p, _ := strconv.Unquote(s.Path.Value)
 		if why := importProblem(folder, p, test); why != "" {
 			c.add(rel, fset.Position(s.Pos()).Line, "import %s: %s", p, why)
+		}
+		if to, ok := strings.CutPrefix(p, module+"/"); ok {
+			c.ours[folder] = append(c.ours[folder], edge{to, rel, fset.Position(s.Pos()).Line, test})
 		}
 	}
 	if generated.Match(text) {

@@ -46,14 +46,22 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"etcd server in the client's folder", "store/etcdstore/a.go", imports("go.etcd.io/etcd/server/v3/embed"), "belongs into store/etcdembed"},
 		{"containerd elsewhere", "agent/worker/a.go", imports("github.com/containerd/containerd/v2/client"), "belongs into agent/runtime/containerdrt"},
 		{"dns elsewhere", "agent/a.go", imports("github.com/miekg/dns"), "belongs into dnsd"},
-		{"yaml elsewhere", "cmd/stead/a.go", imports("gopkg.in/yaml.v3"), "belongs into spec"},
+		{"yaml elsewhere", "cmd/stead/a.go", imports("gopkg.in/yaml.v3"), "belongs into manifest"},
+		{"yaml in spec", "spec/a.go", imports("gopkg.in/yaml.v3"), "belongs into manifest"},
+		{"manifest imports ours", "manifest/a.go", imports(module + "/store"), "manifest imports spec only"},
+		{"plan imports manifest", "server/plan/a.go", imports(module + "/manifest"), "pure code imports spec only"},
+		{"agent imports manifest", "agent/a.go", imports(module + "/manifest"), "agent must not reach it (agent → manifest)"},
+		{"a room of agent imports manifest", "agent/files/a.go", imports(module + "/manifest"), "agent must not reach it (agent/files → manifest)"},
+		{"a test of agent imports manifest", "agent/a_test.go", imports(module + "/manifest"), "agent must not reach it (agent → manifest)"},
+		{"dnsd imports manifest", "dnsd/a.go", imports(module + "/manifest"), "dnsd must not reach it (dnsd → manifest)"},
+		{"agent reaches manifest through another", "trust/a.go", imports(module + "/manifest"), "agent must not reach it (agent → trust → manifest)"},
 		{"netlink elsewhere", "agent/a.go", imports("github.com/vishvananda/netlink"), "belongs into agent/network"},
 		{"grpc elsewhere", "server/engine/a.go", imports("google.golang.org/grpc"), "belongs into proto"},
 		{"cobra elsewhere", "server/a.go", imports("github.com/spf13/cobra"), "belongs into cmd"},
 		{"scripts import tests", "scripts/a/a.go", imports(module + "/test/box"), "nothing imports cmd"},
 		{"code imports judges", "server/a.go", imports(module + "/test/judge"), "nothing imports cmd"},
 		{"a new library", "server/a.go", imports("example.com/x"), "is no library of ours"},
-		{"scripts import a library", "scripts/a/a.go", imports("gopkg.in/yaml.v3"), "belongs into spec"},
+		{"scripts import a library", "scripts/a/a.go", imports("gopkg.in/yaml.v3"), "belongs into manifest"},
 		{"no doc comment", "server/a.go", "package x\n", "has no doc comment"},
 		{"an empty name", "server/util/a.go", "// Package util is.\npackage util\n", "says nothing"},
 		{"a long file", "server/a.go", doc + strings.Repeat("\n", MaxLines), "lines; split it"},
@@ -79,6 +87,17 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 	}
 }
 
+// The import that leads there may be in a file that is lawful by itself.
+func TestAFolderIsKeptApartThroughOthers(t *testing.T) {
+	root := lawful(t)
+	write(t, root, "dnsd/a.go", "// Package x is planted.\npackage x\nimport _ \""+module+"/server/control\"\n")
+	found, _, err := Check(root)
+	want := "server/control/ok.go:3: import manifest: dnsd must not reach it (dnsd → server/control → manifest)"
+	if err != nil || len(found) != 1 || found[0] != want {
+		t.Errorf("found %q, %v; want %q", found, err, want)
+	}
+}
+
 func TestALawfulTreeIsLeftAlone(t *testing.T) {
 	root := lawful(t)
 	write(t, root, ".gitignore", "/bin/\n")
@@ -97,8 +116,14 @@ func lawful(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for file, imports := range map[string][]string{
-		"spec/ok.go":                       {"net/netip", "gopkg.in/yaml.v3"},
+		"spec/ok.go":                       {"net/netip"},
+		"manifest/ok.go":                   {"gopkg.in/yaml.v3", module + "/spec"},
 		"server/plan/ok.go":                {"net/netip", "time", module + "/spec"},
+		"server/plan/ok_test.go":           {module + "/manifest"},
+		"server/control/ok.go":             {module + "/manifest"},
+		"trust/ok.go":                      {"net"},
+		"trust/ok_test.go":                 {module + "/manifest"},
+		"agent/ok.go":                      {module + "/trust"},
 		"agent/step/ok.go":                 {"sort", module + "/spec"},
 		"store/ok.go":                      {"context", module + "/spec"},
 		"store/etcdstore/ok.go":            {"go.etcd.io/etcd/client/v3", module + "/store"},

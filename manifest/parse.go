@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // Source is a file of manifests; Name is shown in problems ("-": stdin).
@@ -18,7 +20,7 @@ type Source struct {
 // Options of Parse.
 type Options struct {
 	// Namespace is that of objects which name none; empty: DefaultNamespace.
-	Namespace Namespace
+	Namespace spec.Namespace
 	// SkipUnsupported leaves out objects of kinds that Stead does not have, with a
 	// warning, instead of refusing them.
 	SkipUnsupported bool
@@ -27,35 +29,25 @@ type Options struct {
 // Objects are what files hold, by kind, each in the order of the files. All are
 // valid, have their namespace and defaults filled in, when Parse had no problem.
 type Objects struct {
-	Sets       []StatefulSet
-	Services   []Service
-	Budgets    []PodDisruptionBudget
-	ConfigMaps []ConfigMap
-	Secrets    []Secret
+	Sets       []spec.StatefulSet
+	Services   []spec.Service
+	Budgets    []spec.PodDisruptionBudget
+	ConfigMaps []spec.ConfigMap
+	Secrets    []spec.Secret
 
 	positions map[objectKey]*position
-	seen      map[SetRef]SeenSet
+	seen      map[spec.SetRef]SeenSet
 }
-
-// SeenSet is which set, and which generation of it, a manifest was made of, as get
-// shows them in metadata. Zero, also one of the fields: it does not say.
-type SeenSet struct {
-	UID        UID
-	Generation int64
-}
-
-// Seen tells what the set ref of o was made of.
-func (o *Objects) Seen(ref SetRef) SeenSet { return o.seen[ref] }
 
 type objectKey struct {
 	kind      string
-	namespace Namespace
+	namespace spec.Namespace
 	name      string
 }
 
 // Locate gives problems of one object that was parsed into o (such as those of
 // ValidateUpdate) their file, line and column.
-func (o *Objects) Locate(kind string, namespace Namespace, name string, problems []Problem) []Problem {
+func (o *Objects) Locate(kind string, namespace spec.Namespace, name string, problems []Problem) []Problem {
 	at, known := o.positions[objectKey{kind, namespace, name}]
 	if !known {
 		return problems
@@ -68,10 +60,10 @@ func (o *Objects) Locate(kind string, namespace Namespace, name string, problems
 // the objects may be used. It never panics, whatever the content.
 func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 	if opts.Namespace == "" {
-		opts.Namespace = DefaultNamespace
+		opts.Namespace = spec.DefaultNamespace
 	}
 	p := &parser{opts: opts}
-	p.out.positions, p.out.seen = map[objectKey]*position{}, map[SetRef]SeenSet{}
+	p.out.positions, p.out.seen = map[objectKey]*position{}, map[spec.SetRef]SeenSet{}
 	var problems, warnings []Problem
 	for _, f := range files {
 		p.problems, p.warnings = nil, nil
@@ -172,40 +164,40 @@ func scalarText(n *yaml.Node) string {
 
 // decode reads an object of a known kind, checks it and keeps it.
 func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string) {
-	var meta *ObjectMeta
+	var meta *spec.ObjectMeta
 	var check func(*checks)
 	var add func()
 	d.secret = kind == "Secret"
 	read := func(v any) { d.value(root, reflect.ValueOf(v).Elem(), "", 0) }
 	switch kind {
 	case "StatefulSet":
-		s := &StatefulSet{}
+		s := &spec.StatefulSet{}
 		read(s)
 		d.steadAnnotation(doc, root, s)
 		fillSet(s)
 		meta, check = &s.Metadata, func(c *checks) { c.statefulSet(s) }
 		add = func() {
 			p.out.Sets = append(p.out.Sets, *s)
-			p.out.seen[SetRef{s.Metadata.Namespace, SetName(s.Metadata.Name)}] = d.seenSet(root)
+			p.out.seen[spec.SetRef{Namespace: s.Metadata.Namespace, Name: spec.SetName(s.Metadata.Name)}] = d.seenSet(root)
 		}
 	case "Service":
-		s := &Service{}
+		s := &spec.Service{}
 		read(s)
-		DefaultService(&s.Spec)
+		spec.DefaultService(&s.Spec)
 		meta, check = &s.Metadata, func(c *checks) { c.service(s) }
 		add = func() { p.out.Services = append(p.out.Services, *s) }
 	case "PodDisruptionBudget":
-		s := &PodDisruptionBudget{}
+		s := &spec.PodDisruptionBudget{}
 		read(s)
 		meta, check = &s.Metadata, func(c *checks) { c.budget(s) }
 		add = func() { p.out.Budgets = append(p.out.Budgets, *s) }
 	case "ConfigMap":
-		s := &ConfigMap{}
+		s := &spec.ConfigMap{}
 		read(s)
 		meta, check = &s.Metadata, func(c *checks) { c.configMap(s) }
 		add = func() { p.out.ConfigMaps = append(p.out.ConfigMaps, *s) }
 	case "Secret":
-		s := &Secret{}
+		s := &spec.Secret{}
 		read(s)
 		if s.Type == "" {
 			s.Type = "Opaque"
@@ -225,15 +217,15 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 }
 
 // fillSet fills the defaults of a manifest.
-func fillSet(s *StatefulSet) {
-	Default(&s.Spec)
+func fillSet(s *spec.StatefulSet) {
+	spec.Default(&s.Spec)
 	if s.Spec.ServiceName == "" {
 		s.Spec.ServiceName = s.Metadata.Name
 	}
 }
 
 // once reports an object that was given before, else remembers where it stands.
-func (p *parser) once(d *decoder, root *yaml.Node, kind string, meta *ObjectMeta) {
+func (p *parser) once(d *decoder, root *yaml.Node, kind string, meta *spec.ObjectMeta) {
 	key := objectKey{kind, meta.Namespace, meta.Name}
 	if first, twice := p.out.positions[key]; twice && meta.Name != "" {
 		d.fail(root, "metadata.name", fmt.Sprintf("%s %s/%s is given twice", kind, showKey(string(meta.Namespace)), showKey(meta.Name)),

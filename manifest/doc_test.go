@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stead-project/stead/spec"
 )
 
 const (
@@ -35,7 +37,7 @@ func TestManifestDoc(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/MANIFEST.md is stale; run go test ./spec -run TestManifestDoc -update")
+		t.Fatal("docs/MANIFEST.md is stale; run go test ./manifest -run TestManifestDoc -update")
 	}
 	if err := os.WriteFile(manifestDoc, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
@@ -44,12 +46,12 @@ func TestManifestDoc(t *testing.T) {
 
 func fieldTables(t *testing.T) string {
 	notes := fieldNotes(t)
-	set := full[StatefulSet]()
-	Default(&set.Spec)
-	service := full[Service]()
-	DefaultService(&service.Spec)
+	set := full[spec.StatefulSet]()
+	spec.Default(&set.Spec)
+	service := full[spec.Service]()
+	spec.DefaultService(&service.Spec)
 	var out strings.Builder
-	for _, kind := range []any{*set, *service, *full[ConfigMap](), *full[Secret](), *full[PodDisruptionBudget]()} {
+	for _, kind := range []any{*set, *service, *full[spec.ConfigMap](), *full[spec.Secret](), *full[spec.PodDisruptionBudget]()} {
 		v := reflect.ValueOf(kind)
 		fmt.Fprintf(&out, "\n### %s\n\n| path | type | default | support | |\n|---|---|---|---|---|\n", v.Type().Name())
 		d := &fieldLister{notes: notes, seen: map[reflect.Type]string{}, out: &out}
@@ -89,7 +91,7 @@ func fillParts(v reflect.Value) {
 // describable: a struct with fields of its own, or a pointer to one.
 func describable(t reflect.Type) bool {
 	t = indirect(t)
-	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[scalar]())
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Scalar]())
 }
 
 type fieldLister struct {
@@ -172,17 +174,17 @@ func support(f field) string {
 func typeName(t reflect.Type) string {
 	t = indirect(t)
 	switch t {
-	case reflect.TypeFor[Quantity]():
+	case reflect.TypeFor[spec.Quantity]():
 		return "quantity"
-	case reflect.TypeFor[IntOrPercent]():
+	case reflect.TypeFor[spec.IntOrPercent]():
 		return "number or percent"
-	case reflect.TypeFor[OrdinalSpan]():
+	case reflect.TypeFor[spec.OrdinalSpan]():
 		return "ordinal or run of them"
-	case reflect.TypeFor[Duration]():
+	case reflect.TypeFor[spec.Duration]():
 		return "time span"
-	case reflect.TypeFor[PortRef]():
+	case reflect.TypeFor[spec.PortRef]():
 		return "port number or name"
-	case reflect.TypeFor[Bytes]():
+	case reflect.TypeFor[spec.Bytes]():
 		return "base64"
 	}
 	switch t.Kind() {
@@ -205,21 +207,21 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "ordinals.go", "template.go", "media.go", "budget.go"} {
-		file, err := goparser.ParseFile(token.NewFileSet(), name, nil, goparser.ParseComments)
+	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "media.go", "budget.go"} {
+		file, err := goparser.ParseFile(token.NewFileSet(), "../spec/"+name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
+			decl, ok := n.(*ast.TypeSpec)
 			if !ok {
 				return true
 			}
-			if body, ok := spec.Type.(*ast.StructType); ok {
+			if body, ok := decl.Type.(*ast.StructType); ok {
 				for _, f := range body.Fields.List {
 					for _, id := range f.Names {
 						text := strings.Join(strings.Fields(f.Doc.Text()), " ")
-						notes[spec.Name.Name+"."+id.Name] = strings.ReplaceAll(text, "|", "\\|")
+						notes[decl.Name.Name+"."+id.Name] = strings.ReplaceAll(text, "|", "\\|")
 					}
 				}
 			}

@@ -1,14 +1,16 @@
-package spec
+package manifest
 
 import (
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 func TestValidateAdoption(t *testing.T) {
-	parse := func() *SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
+	parse := func() *spec.SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
 	next := parse()
-	next.Selector, next.VolumeClaimTemplates, next.PodManagementPolicy = nil, nil, OrderedReady
+	next.Selector, next.VolumeClaimTemplates, next.PodManagementPolicy = nil, nil, spec.OrderedReady
 	if got := ValidateAdoption(parse(), next); len(got) != 0 {
 		t.Errorf("got %v; want that the members that are there decide", got)
 	}
@@ -20,9 +22,9 @@ func TestValidateAdoption(t *testing.T) {
 }
 
 func TestValidateUpdate(t *testing.T) {
-	parse := func(t *testing.T) *SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
-	storage := func(s *SetSpec, q string) {
-		v, err := ParseQuantity(q)
+	parse := func(t *testing.T) *spec.SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
+	storage := func(s *spec.SetSpec, q string) {
+		v, err := spec.ParseQuantity(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,36 +33,38 @@ func TestValidateUpdate(t *testing.T) {
 	other := "other"
 	tests := []struct {
 		name   string
-		change func(*SetSpec)
+		change func(*spec.SetSpec)
 		want   []string
 	}{
-		{"nothing changes", func(*SetSpec) {}, nil},
-		{"an equal size in other words", func(s *SetSpec) { storage(s, "1024Mi") }, nil},
-		{"the default class left out", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = nil }, nil},
-		{"what may change", func(s *SetSpec) {
-			*s.Replicas, s.PodManagementPolicy, s.MinReadySeconds = 7, OrderedReady, 0
+		{"nothing changes", func(*spec.SetSpec) {}, nil},
+		{"an equal size in other words", func(s *spec.SetSpec) { storage(s, "1024Mi") }, nil},
+		{"the default class left out", func(s *spec.SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = nil }, nil},
+		{"what may change", func(s *spec.SetSpec) {
+			*s.Replicas, s.PodManagementPolicy, s.MinReadySeconds = 7, spec.OrderedReady, 0
 			s.Ordinals.Start = 4
 		}, nil},
-		{"the selector", func(s *SetSpec) { s.Selector.MatchLabels["x"] = "y" },
+		{"the selector", func(s *spec.SetSpec) { s.Selector.MatchLabels["x"] = "y" },
 			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
-		{"no selector", func(s *SetSpec) { s.Selector = nil },
+		{"no selector", func(s *spec.SetSpec) { s.Selector = nil },
 			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
-		{"the service", func(s *SetSpec) { s.ServiceName = "x" },
+		{"the service", func(s *spec.SetSpec) { s.ServiceName = "x" },
 			[]string{`spec.serviceName: must not change from "db" to "x"; the members are found under it; --rename-service changes it: they restart, and both names resolve until all have`}},
-		{"a larger size", func(s *SetSpec) { storage(s, "2Gi") }, nil},
-		{"a claim comes", func(s *SetSpec) {
-			log := Clone(s.VolumeClaimTemplates[0])
+		{"a larger size", func(s *spec.SetSpec) { storage(s, "2Gi") }, nil},
+		{"a claim comes", func(s *spec.SetSpec) {
+			log := spec.Clone(s.VolumeClaimTemplates[0])
 			log.Metadata.Name = "log"
 			s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, log)
 		}, nil},
-		{"a trash period", func(s *SetSpec) { s.VolumeClaimTemplates[0].Reclaim = &Reclaim{After: &Duration{time.Hour}} }, nil},
-		{"a smaller size", func(s *SetSpec) { storage(s, "1Mi") },
+		{"a trash period", func(s *spec.SetSpec) {
+			s.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Hour}}
+		}, nil},
+		{"a smaller size", func(s *spec.SetSpec) { storage(s, "1Mi") },
 			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: a volume cannot shrink; write at least what it was"}},
-		{"another class", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = &other },
+		{"another class", func(s *spec.SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = &other },
 			[]string{`spec.volumeClaimTemplates[0].spec.storageClassName: must not change from "local" to "other"; a volume does not move to another class`}},
-		{"another access mode", func(s *SetSpec) { s.VolumeClaimTemplates[0].Spec.AccessModes = []string{"ReadWriteOncePod"} },
+		{"another access mode", func(s *spec.SetSpec) { s.VolumeClaimTemplates[0].Spec.AccessModes = []string{"ReadWriteOncePod"} },
 			[]string{"spec.volumeClaimTemplates[0]: must not change"}},
-		{"a claim goes, another comes", func(s *SetSpec) { s.VolumeClaimTemplates[0].Metadata.Name = "new" },
+		{"a claim goes, another comes", func(s *spec.SetSpec) { s.VolumeClaimTemplates[0].Metadata.Name = "new" },
 			[]string{`spec.volumeClaimTemplates: the claim "data" must not go; its volumes are kept for it`}},
 	}
 	for _, tt := range tests {
@@ -83,19 +87,19 @@ func TestValidateUpdate(t *testing.T) {
 func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 	o := mustParse(t, read(t, "whole.yaml"))
 	s := o.Sets[0]
-	stored := &Set{Ref: SetRef{"prod", "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
+	stored := &spec.Set{Ref: spec.SetRef{Namespace: "prod", Name: "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
 	var text []byte
-	for _, v := range []any{SetManifest(stored),
-		ConfigMapManifest(&ConfigRecord{Namespace: "default", Name: "f", Files: map[string]Bytes{"t": Bytes("text\n"), "b": {0xff, 0}}}),
-		ServiceManifest(&ServiceRecord{Namespace: "default", Name: "db", Spec: o.Services[0].Spec})} {
-		doc, err := ToYAML(v)
+	for _, v := range []any{OfSet(stored),
+		OfConfigMap(&spec.ConfigRecord{Namespace: "default", Name: "f", Files: map[string]spec.Bytes{"t": spec.Bytes("text\n"), "b": {0xff, 0}}}),
+		OfService(&spec.ServiceRecord{Namespace: "default", Name: "db", Spec: o.Services[0].Spec})} {
+		doc, err := toYAML(v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text = append(append(text, "---\n"...), doc...)
 	}
 	back := mustParse(t, Source{Name: "printed", Content: text})
-	if !same(back.Sets[0].Spec, s.Spec) || !same(back.Services[0].Spec, o.Services[0].Spec) {
+	if !spec.Same(back.Sets[0].Spec, s.Spec) || !spec.Same(back.Services[0].Spec, o.Services[0].Spec) {
 		t.Errorf("came back otherwise:\n%s", text)
 	}
 	files := back.ConfigMaps[0].Files()
@@ -115,17 +119,11 @@ func TestAConfigMapIsTakenBackAsGetShowsIt(t *testing.T) {
 	}
 }
 
+// A Secret as get shows it has no values: applying it must not empty the Secret.
 func TestAPrintedSecretHasNoValuesAndIsNotTakenBack(t *testing.T) {
-	doc, err := ToYAML(SecretManifest(&SecretRecord{Namespace: "default", Name: "s", Keys: []string{"key"}, Sealed: Bytes("sealed")}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  namespace: default\nkeys:\n  - key\n"
-	if string(doc) != want {
-		t.Errorf("got\n%s\nwant\n%s", doc, want)
-	}
-	_, problems, _ := Parse([]Source{{Name: "s", Content: doc}}, Options{})
-	if len(problems) != 1 || problems[0].What != "unknown field" {
+	shown := "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\ntype: Opaque\nstatus: {keys: [{name: key, sizeBytes: 6}]}\n"
+	_, problems, _ := Parse([]Source{{Name: "s", Content: []byte(shown)}}, Options{})
+	if len(problems) != 1 || problems[0].Path != "status" || problems[0].What != "unknown field" {
 		t.Errorf("got %v", problems)
 	}
 }

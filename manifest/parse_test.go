@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stead-project/stead/spec"
 )
 
 var update = flag.Bool("update", false, "write golden files and docs/MANIFEST.md anew")
@@ -94,12 +96,12 @@ func TestParsedSetsComeBackFromYAML(t *testing.T) {
 	first := mustParse(t, read(t, "whole.yaml"))
 	var text []byte
 	for _, v := range []any{first.Sets[0], first.Services[0], first.ConfigMaps[0], first.Secrets[0]} {
-		if s, isSet := v.(StatefulSet); isSet {
+		if s, isSet := v.(spec.StatefulSet); isSet {
 			s.APIVersion = "stead/v1"
 			s.Metadata.Annotations = nil
 			v = s
 		}
-		doc, err := ToYAML(v)
+		doc, err := toYAML(v)
 		if err != nil {
 			t.Fatal(err)
 		}

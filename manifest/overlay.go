@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // SteadAnnotation holds, on an apps/v1 StatefulSet, a part of its spec as YAML:
@@ -14,7 +16,7 @@ import (
 const SteadAnnotation = "stead.dev/spec"
 
 // steadAnnotation merges the annotation into the set's spec.
-func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *StatefulSet) {
+func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *spec.StatefulSet) {
 	text, given := s.Metadata.Annotations[SteadAnnotation]
 	if !given {
 		return
@@ -34,7 +36,7 @@ func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *StatefulSet
 	read := 0
 	err := readPiece([]byte(text), func(n *yaml.Node) error {
 		if read++; read > 1 {
-			return hint("the annotation holds more than one document", "write one mapping")
+			return &spec.HintError{What: "the annotation holds more than one document", Fix: "write one mapping"}
 		}
 		inner.stead = true
 		inner.overlay(n, reflect.ValueOf(&s.Spec).Elem(), path, "spec", 1)
@@ -93,7 +95,7 @@ func holdsSteadFields(t reflect.Type) bool {
 	if t.Kind() == reflect.Slice {
 		return holdsSteadFields(t.Elem())
 	}
-	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[scalar]()) {
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Scalar]()) {
 		return false
 	}
 	for _, f := range fieldsOf(t) {

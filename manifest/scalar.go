@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"errors"
@@ -9,33 +9,35 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // literalOf is the scalar that n is, or false with the problem reported.
-func (d *decoder) literalOf(n *yaml.Node, path, want string) (literal, bool) {
+func (d *decoder) literalOf(n *yaml.Node, path, want string) (spec.Literal, bool) {
 	if n.Kind != yaml.ScalarNode {
 		d.wrongType(n, path, want)
-		return literal{}, false
+		return spec.Literal{}, false
 	}
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!timestamp":
-		return literal{n.Value, textLiteral}, true
+		return spec.Literal{Text: n.Value, Kind: spec.TextLiteral}, true
 	case "!!bool":
-		return literal{strings.ToLower(n.Value), boolLiteral}, true
+		return spec.Literal{Text: strings.ToLower(n.Value), Kind: spec.BoolLiteral}, true
 	case "!!int":
 		text, err := decimal(n)
 		if err != nil {
 			break
 		}
-		return literal{text, intLiteral}, true
+		return spec.Literal{Text: text, Kind: spec.IntLiteral}, true
 	case "!!float":
-		return literal{strings.ReplaceAll(n.Value, "_", ""), floatLiteral}, true
+		return spec.Literal{Text: strings.ReplaceAll(n.Value, "_", ""), Kind: spec.FloatLiteral}, true
 	default:
 		d.fail(n, path, "the tag "+showKey(tag)+" is not understood", "remove it")
-		return literal{}, false
+		return spec.Literal{}, false
 	}
 	d.fail(n, path, "the number cannot be read", "")
-	return literal{}, false
+	return spec.Literal{}, false
 }
 
 // decimal is the integer of n, which may be written as 0x1f, 0644 or 1_000.
@@ -48,18 +50,18 @@ func decimal(n *yaml.Node) (string, error) {
 }
 
 // ownScalar reads n into a scalar type of ours.
-func (d *decoder) ownScalar(n *yaml.Node, s scalar, path string) {
+func (d *decoder) ownScalar(n *yaml.Node, s spec.Scalar, path string) {
 	l, ok := d.literalOf(n, path, "a single value")
 	if !ok {
 		return
 	}
-	err := s.fromLiteral(l)
+	err := s.FromLiteral(l)
 	if err == nil {
 		return
 	}
-	var h *hintError
+	var h *spec.HintError
 	if errors.As(err, &h) {
-		d.fail(n, path, h.what, h.fix)
+		d.fail(n, path, h.What, h.Fix)
 		return
 	}
 	d.fail(n, path, "the value cannot be read", "")
@@ -84,18 +86,18 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
 	if !ok {
 		return
 	}
-	old := n.Style == 0 && oldBool(l.text) && l.kind == textLiteral
-	if l.kind == textLiteral && !old {
-		v.SetString(l.text)
+	old := n.Style == 0 && oldBool(l.Text) && l.Kind == spec.TextLiteral
+	if l.Kind == spec.TextLiteral && !old {
+		v.SetString(l.Text)
 		return
 	}
-	kind := l.kind
+	kind := l.Kind
 	if old {
-		kind = boolLiteral
+		kind = spec.BoolLiteral
 	}
 	what, fix := "is "+kind.String()+", not text", "put it in quotes"
 	if !d.secret {
-		what, fix = n.Value+" "+what, fix+": "+quote(n.Value)
+		what, fix = n.Value+" "+what, fix+": "+spec.Quote(n.Value)
 	}
 	d.fail(n, path, what, fix)
 }
@@ -106,13 +108,13 @@ func (d *decoder) truth(n *yaml.Node, v reflect.Value, path string) {
 	if !ok {
 		return
 	}
-	switch word := strings.ToLower(l.text); {
-	case l.kind == boolLiteral:
+	switch word := strings.ToLower(l.Text); {
+	case l.Kind == spec.BoolLiteral:
 		v.SetBool(word == "true")
-	case l.kind == textLiteral && n.Style == 0 && oldBool(word):
+	case l.Kind == spec.TextLiteral && n.Style == 0 && oldBool(word):
 		v.SetBool(word == "y" || word == "yes" || word == "on")
 	default:
-		d.fail(n, path, d.show(n)+"is "+l.kind.String()+", not true or false", "write true or false, without quotes")
+		d.fail(n, path, d.show(n)+"is "+l.Kind.String()+", not true or false", "write true or false, without quotes")
 	}
 }
 
@@ -125,14 +127,14 @@ func (d *decoder) number(n *yaml.Node, v reflect.Value, path string) {
 	if v.Kind() == reflect.Int64 {
 		least, most = math.MinInt64, math.MaxInt64
 	}
-	i, err := strconv.ParseInt(l.text, 10, 64)
+	i, err := strconv.ParseInt(l.Text, 10, 64)
 	switch {
-	case l.kind == textLiteral && err == nil:
-		d.fail(n, path, d.show(n)+"is text, not a number", "write it without quotes: "+l.text)
-	case l.kind == floatLiteral:
+	case l.Kind == spec.TextLiteral && err == nil:
+		d.fail(n, path, d.show(n)+"is text, not a number", "write it without quotes: "+l.Text)
+	case l.Kind == spec.FloatLiteral:
 		d.fail(n, path, d.show(n)+"is no whole number", "")
-	case l.kind != intLiteral:
-		d.fail(n, path, d.show(n)+"is "+l.kind.String()+", not a number", "")
+	case l.Kind != spec.IntLiteral:
+		d.fail(n, path, d.show(n)+"is "+l.Kind.String()+", not a number", "")
 	case err != nil || i < least || i > most:
 		d.fail(n, path, d.show(n)+"is out of range", fmt.Sprintf("the most is %d", most))
 	default:
@@ -146,7 +148,7 @@ func (d *decoder) show(n *yaml.Node) string {
 		return ""
 	}
 	if n.ShortTag() == "!!str" {
-		return quote(n.Value) + " "
+		return spec.Quote(n.Value) + " "
 	}
 	return n.Value + " "
 }

@@ -1,8 +1,10 @@
-package spec
+package manifest
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // capabilities of Linux, without CAP_.
@@ -19,12 +21,12 @@ var memberCapabilities = strings.Fields(`AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER F
 	IPC_LOCK IPC_OWNER LEASE NET_BROADCAST SYS_NICE SYS_PTRACE`)
 
 // context checks a container's security context against the member's.
-func (c *checks) context(at string, s *SecurityContext, member *MemberSecurityContext) {
+func (c *checks) context(at string, s *spec.SecurityContext, member *spec.MemberSecurityContext) {
 	if s == nil {
-		s = &SecurityContext{}
+		s = &spec.SecurityContext{}
 	}
 	if member == nil {
-		member = &MemberSecurityContext{}
+		member = &spec.MemberSecurityContext{}
 	}
 	c.id(at+".runAsUser", s.RunAsUser)
 	c.id(at+".runAsGroup", s.RunAsGroup)
@@ -47,7 +49,7 @@ func (c *checks) context(at string, s *SecurityContext, member *MemberSecurityCo
 	for i, name := range s.Capabilities.Add {
 		c.capability(index(at+".capabilities.add", i), name)
 		if (name == "ALL" || slices.Contains(capabilities, name)) && !slices.Contains(memberCapabilities, name) {
-			c.fail(index(at+".capabilities.add", i), quote(name)+" reaches beyond the member",
+			c.fail(index(at+".capabilities.add", i), spec.Quote(name)+" reaches beyond the member",
 				"remove it; allowed are "+strings.Join(memberCapabilities, ", "))
 		}
 	}
@@ -64,5 +66,5 @@ func (c *checks) capability(at, name string) {
 	if short := strings.TrimPrefix(strings.ToUpper(name), "CAP_"); short == "ALL" || slices.Contains(capabilities, short) {
 		fix = "write " + short
 	}
-	c.fail(at, quote(name)+" is no capability", fix)
+	c.fail(at, spec.Quote(name)+" is no capability", fix)
 }

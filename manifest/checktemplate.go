@@ -1,14 +1,16 @@
-package spec
+package manifest
 
 import (
 	"math"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // template checks the members' template; claims are the names of the set's claims.
-func (c *checks) template(t *Template, claims map[string]bool) {
+func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	const at = "spec.template"
 	c.metadata(at+".metadata", &t.Metadata)
 	if t.Metadata.Name != "" {
@@ -32,37 +34,14 @@ func (c *checks) template(t *Template, claims map[string]bool) {
 	}
 	c.hostPorts(at2+".containers", s.Containers)
 	for _, claim := range sortedKeys(claims) {
-		if claim != "" && !slices.ContainsFunc(s.Containers, func(x Container) bool { return x.mounts(claim) }) {
-			c.warn("spec.volumeClaimTemplates", "no container mounts "+quote(claim), "")
+		if claim != "" && !t.Mounts(claim) {
+			c.warn("spec.volumeClaimTemplates", "no container mounts "+spec.Quote(claim), "")
 		}
 	}
-}
-
-func (x *Container) mounts(volume string) bool {
-	return slices.ContainsFunc(x.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
-}
-
-// Mounts reports whether a container mounts the volume or claim of that name.
-func (t *Template) Mounts(volume string) bool {
-	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool { return c.mounts(volume) })
-}
-
-// MountsWithout is the name of a volume that a container mounts, and that is neither the
-// template's own nor a claim of these; "": there is none.
-func (t *Template) MountsWithout(claims []ClaimTemplate) string {
-	for i := range t.Spec.Containers {
-		for _, m := range t.Spec.Containers[i].VolumeMounts {
-			if !slices.ContainsFunc(claims, func(c ClaimTemplate) bool { return c.Metadata.Name == m.Name }) &&
-				!slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name }) {
-				return m.Name
-			}
-		}
-	}
-	return ""
 }
 
 // volumes checks the template's volumes and returns all names that may be mounted.
-func (c *checks) volumes(at string, volumes []VolumeMedia, claims map[string]bool) map[string]bool {
+func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[string]bool) map[string]bool {
 	known, seen := map[string]bool{}, map[string]bool{}
 	for claim := range claims {
 		known[claim] = true
@@ -72,7 +51,7 @@ func (c *checks) volumes(at string, volumes []VolumeMedia, claims map[string]boo
 		c.label(p+".name", v.Name)
 		c.once(p+".name", v.Name, seen)
 		if claims[v.Name] && v.Name != "" {
-			c.fail(p+".name", quote(v.Name)+" names a volumeClaimTemplate, too", "remove the volume; the claim is mounted by its name")
+			c.fail(p+".name", spec.Quote(v.Name)+" names a volumeClaimTemplate, too", "remove the volume; the claim is mounted by its name")
 		}
 		known[v.Name] = true
 		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil})
@@ -92,7 +71,7 @@ func (c *checks) volumes(at string, volumes []VolumeMedia, claims map[string]boo
 	return known
 }
 
-func (c *checks) emptyDir(at string, e *EmptyDir) {
+func (c *checks) emptyDir(at string, e *spec.EmptyDir) {
 	c.choice(at+".medium", e.Medium, []string{"", "Memory"}, "HugePages")
 	if e.SizeLimit == nil {
 		return
@@ -104,14 +83,14 @@ func (c *checks) emptyDir(at string, e *EmptyDir) {
 	c.size(at+".sizeLimit", *e.SizeLimit, 1)
 }
 
-func (c *checks) files(at string, items []KeyToPath, mode *int32) {
+func (c *checks) files(at string, items []spec.KeyToPath, mode *int32) {
 	c.mode(at+".defaultMode", mode)
 	seen := map[string]bool{}
 	for i, item := range items {
 		p := index(at+".items", i)
 		c.fileName(p+".key", item.Key)
 		if c.required(p+".path", item.Path) && !insidePath(item.Path) {
-			c.fail(p+".path", quote(item.Path)+" leads out of the volume", `write a relative path without ".."`)
+			c.fail(p+".path", spec.Quote(item.Path)+" leads out of the volume", `write a relative path without ".."`)
 		}
 		c.once(p+".path", path.Clean(item.Path), seen)
 		c.mode(p+".mode", item.Mode)
@@ -127,7 +106,7 @@ func (c *checks) mode(at string, mode *int32) {
 // fileName wants a key of a ConfigMap or Secret.
 func (c *checks) fileName(at, key string) {
 	if c.required(at, key) && !validConfigKey(key) {
-		c.fail(at, quote(key)+" is no key", "write letters, digits, -, _ and .")
+		c.fail(at, spec.Quote(key)+" is no key", "write letters, digits, -, _ and .")
 	}
 }
 
@@ -142,15 +121,15 @@ var (
 	hidden   = []string{"/", "/dev", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
 )
 
-func (c *checks) mountPoints(at string, mounts []VolumeMount, volumes map[string]bool) {
+func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[string]bool) {
 	seen := map[string]bool{}
 	for i, m := range mounts {
 		p := index(at, i)
 		if c.required(p+".name", m.Name) && !volumes[m.Name] {
-			c.fail(p+".name", quote(m.Name)+" is neither a volume nor a claim", names(volumes))
+			c.fail(p+".name", spec.Quote(m.Name)+" is neither a volume nor a claim", names(volumes))
 		}
 		if m.SubPath != "" && !insidePath(m.SubPath) {
-			c.fail(p+".subPath", quote(m.SubPath)+" leads out of the volume", `write a relative path without ".."`)
+			c.fail(p+".subPath", spec.Quote(m.SubPath)+" leads out of the volume", `write a relative path without ".."`)
 		}
 		if !c.required(p+".mountPath", m.MountPath) {
 			continue
@@ -158,9 +137,9 @@ func (c *checks) mountPoints(at string, mounts []VolumeMount, volumes map[string
 		clean := path.Clean(m.MountPath)
 		switch {
 		case !path.IsAbs(m.MountPath) || strings.ContainsAny(m.MountPath, ":\x00") || len(m.MountPath) > 4096:
-			c.fail(p+".mountPath", quote(m.MountPath)+" is no absolute path", `write a path that begins with / and has no ":"`)
+			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" is no absolute path", `write a path that begins with / and has no ":"`)
 		case slices.Contains(hidden, clean) || slices.ContainsFunc(ownPaths, func(own string) bool { return clean == own || strings.HasPrefix(clean, own+"/") }):
-			c.fail(p+".mountPath", quote(m.MountPath)+" is in the way of what every member has there", "mount it elsewhere")
+			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" is in the way of what every member has there", "mount it elsewhere")
 		default:
 			c.once(p+".mountPath", clean, seen)
 		}
@@ -169,7 +148,7 @@ func (c *checks) mountPoints(at string, mounts []VolumeMount, volumes map[string
 
 const maxID = math.MaxInt32 // of users and groups
 
-func (c *checks) memberContext(at string, s *MemberSecurityContext) {
+func (c *checks) memberContext(at string, s *spec.MemberSecurityContext) {
 	if s == nil {
 		return
 	}

@@ -1,15 +1,17 @@
-package spec
+package manifest
 
 import (
 	"fmt"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // maxSetName: "<set>-<hash>" is the value of a label, at most 63 characters; then
 // a member's name, with the longest ordinal, is not longer than a DNS label either.
-const maxSetName = 63 - 1 - hashDigits
+const maxSetName = 63 - 1 - spec.HashLength
 
 // maxSeconds bounds times that are counted in seconds: 68 years.
 const maxSeconds = math.MaxInt32
@@ -24,10 +26,10 @@ const (
 // maxTrash bounds the trash period: ten years.
 const maxTrash = 10 * 365 * 24 * time.Hour
 
-func (c *checks) statefulSet(s *StatefulSet) {
+func (c *checks) statefulSet(s *spec.StatefulSet) {
 	name := s.Metadata.Name
 	c.label("metadata.name", name)
-	if n := len(name); n > maxSetName && ValidLabel(name) {
+	if n := len(name); n > maxSetName && spec.ValidLabel(name) {
 		c.fail("metadata.name", fmt.Sprintf("the name has %d characters", n),
 			fmt.Sprintf("the most is %d, because <name>-<revision> is a label", maxSetName))
 	}
@@ -35,22 +37,22 @@ func (c *checks) statefulSet(s *StatefulSet) {
 	c.setSpec(&s.Spec, name)
 }
 
-func (c *checks) setSpec(s *SetSpec, name string) {
+func (c *checks) setSpec(s *spec.SetSpec, name string) {
 	replicas := int64(0)
 	if s.Replicas != nil {
 		replicas = int64(*s.Replicas)
-		c.between("spec.replicas", replicas, 0, MaxReplicas)
+		c.between("spec.replicas", replicas, 0, spec.MaxReplicas)
 	}
 	if s.Ordinals != nil {
 		c.between("spec.ordinals.start", int64(s.Ordinals.Start), 0, math.MaxInt32)
 	}
-	if !s.Ordinals.Range(int(replicas)).fits() {
+	if !s.Ordinals.Range(int(replicas)).Fits() {
 		c.fail("spec.replicas", "the highest ordinal is out of range", fmt.Sprintf("the most is %d", math.MaxInt32))
 	}
 	if s.ServiceName != name { // else said of the name
 		c.label("spec.serviceName", s.ServiceName)
 	}
-	c.choice("spec.podManagementPolicy", string(s.PodManagementPolicy), []string{string(OrderedReady), string(Parallel)})
+	c.choice("spec.podManagementPolicy", string(s.PodManagementPolicy), []string{string(spec.OrderedReady), string(spec.Parallel)})
 	c.updateStrategy("spec.updateStrategy", &s.UpdateStrategy)
 	c.between("spec.revisionHistoryLimit", int64(*s.RevisionHistoryLimit), 0, math.MaxInt32)
 	c.between("spec.minReadySeconds", int64(s.MinReadySeconds), 0, maxSeconds)
@@ -66,26 +68,26 @@ func (c *checks) setSpec(s *SetSpec, name string) {
 	c.selector(s)
 }
 
-func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
-	c.choice(path+".type", u.Type, []string{RollingUpdateStrategy, OnDeleteStrategy, RecreateStrategy})
+func (c *checks) updateStrategy(path string, u *spec.UpdateStrategy) {
+	c.choice(path+".type", u.Type, []string{spec.RollingUpdateStrategy, spec.OnDeleteStrategy, spec.RecreateStrategy})
 	if u.ReplaceBroken != "" {
-		c.choice(path+".replaceBroken", u.ReplaceBroken, []string{ReplaceBrokenAlways, ReplaceBrokenNever})
+		c.choice(path+".replaceBroken", u.ReplaceBroken, []string{spec.ReplaceBrokenAlways, spec.ReplaceBrokenNever})
 	}
 	if u.Metadata != "" {
-		c.choice(path+".metadata", u.Metadata, []string{MetadataRestart, MetadataLive})
+		c.choice(path+".metadata", u.Metadata, []string{spec.MetadataRestart, spec.MetadataLive})
 	}
 	r := u.RollingUpdate
 	if r == nil {
 		return
 	}
 	path += ".rollingUpdate"
-	if u.Type != RollingUpdateStrategy {
+	if u.Type != spec.RollingUpdateStrategy {
 		c.fail(path, "changes nothing for the type "+u.Type, "remove it")
 		return
 	}
 	c.between(path+".partition", int64(*r.Partition), 0, math.MaxInt32)
 	if r.OnFailure != "" {
-		c.choice(path+".onFailure", r.OnFailure, []string{OnFailureHalt, OnFailureRollback})
+		c.choice(path+".onFailure", r.OnFailure, []string{spec.OnFailureHalt, spec.OnFailureRollback})
 	}
 	most := int64(math.MaxInt32)
 	if r.MaxUnavailable.Percent {
@@ -94,22 +96,22 @@ func (c *checks) updateStrategy(path string, u *UpdateStrategy) {
 	c.between(path+".maxUnavailable", int64(r.MaxUnavailable.Number), 1, most)
 }
 
-func (c *checks) nodeLoss(path string, l *NodeLoss) {
+func (c *checks) nodeLoss(path string, l *spec.NodeLoss) {
 	if l == nil {
 		return
 	}
-	c.choice(path+".policy", l.Policy, []string{NodeLossHold, NodeLossReplace})
+	c.choice(path+".policy", l.Policy, []string{spec.NodeLossHold, spec.NodeLossReplace})
 	switch after := l.After; {
 	case after == nil:
-	case l.Policy == NodeLossHold:
-		c.fail(path+".after", "changes nothing for the policy "+l.Policy, "remove it, or write policy: "+NodeLossReplace)
+	case l.Policy == spec.NodeLossHold:
+		c.fail(path+".after", "changes nothing for the policy "+l.Policy, "remove it, or write policy: "+spec.NodeLossReplace)
 	case after.Duration < minBound || after.Duration > maxBound:
-		c.fail(path+".after", after.String()+" is out of range", "write "+Duration{minBound}.String()+" to "+Duration{maxBound}.String())
+		c.fail(path+".after", after.String()+" is out of range", "write "+spec.Duration{Duration: minBound}.String()+" to "+spec.Duration{Duration: maxBound}.String())
 	}
 }
 
 // disruption has exactly one of its two fields.
-func (c *checks) disruption(path string, d *Disruption) {
+func (c *checks) disruption(path string, d *spec.Disruption) {
 	if d == nil {
 		return
 	}
@@ -117,7 +119,7 @@ func (c *checks) disruption(path string, d *Disruption) {
 		c.fail(path, "needs one of minAvailable and maxUnavailable", "")
 		return
 	}
-	for name, v := range map[string]*IntOrPercent{"minAvailable": d.MinAvailable, "maxUnavailable": d.MaxUnavailable} {
+	for name, v := range map[string]*spec.IntOrPercent{"minAvailable": d.MinAvailable, "maxUnavailable": d.MaxUnavailable} {
 		most := int64(math.MaxInt32)
 		if v != nil && v.Percent {
 			most = 100
@@ -128,12 +130,12 @@ func (c *checks) disruption(path string, d *Disruption) {
 	}
 }
 
-func (c *checks) retention(path string, r Retention) {
-	c.choice(path, string(r), []string{string(Retain), string(Delete)})
+func (c *checks) retention(path string, r spec.Retention) {
+	c.choice(path, string(r), []string{string(spec.Retain), string(spec.Delete)})
 }
 
 // selector must be there, be well formed, and match the template's labels.
-func (c *checks) selector(s *SetSpec) {
+func (c *checks) selector(s *spec.SetSpec) {
 	const path = "spec.selector"
 	if s.Selector == nil || len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
 		c.fail(path, "is missing", "write matchLabels with labels of the template")
@@ -156,31 +158,31 @@ func (c *checks) selector(s *SetSpec) {
 	c.fail(path, "does not match the labels of the template", fix)
 }
 
-func (c *checks) requirement(path string, r SelectorRequirement) {
-	if !validLabelKey(r.Key) {
-		c.fail(path+".key", quote(r.Key)+" is no key of a label", "write name or prefix/name")
+func (c *checks) requirement(path string, r spec.SelectorRequirement) {
+	if !spec.ValidLabelKey(r.Key) {
+		c.fail(path+".key", spec.Quote(r.Key)+" is no key of a label", "write name or prefix/name")
 	}
 	switch r.Operator {
-	case In, NotIn:
+	case spec.In, spec.NotIn:
 		if len(r.Values) == 0 {
 			c.fail(path+".values", "is missing", r.Operator+" needs values")
 		}
-	case Exists, DoesNotExist:
+	case spec.Exists, spec.DoesNotExist:
 		if len(r.Values) > 0 {
 			c.fail(path+".values", "changes nothing for "+r.Operator, "remove it")
 		}
 	default:
-		c.fail(path+".operator", quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
+		c.fail(path+".operator", spec.Quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
 	}
 	for i, v := range r.Values {
-		if !validLabelValue(v) {
-			c.fail(index(path+".values", i), quote(v)+" is no value of a label", "")
+		if !spec.ValidLabelValue(v) {
+			c.fail(index(path+".values", i), spec.Quote(v)+" is no value of a label", "")
 		}
 	}
 }
 
 // claims checks the volumeClaimTemplates and returns their names.
-func (c *checks) claims(claims []ClaimTemplate) map[string]bool {
+func (c *checks) claims(claims []spec.ClaimTemplate) map[string]bool {
 	seen := map[string]bool{}
 	for i := range claims {
 		path := index("spec.volumeClaimTemplates", i)
@@ -192,13 +194,13 @@ func (c *checks) claims(claims []ClaimTemplate) map[string]bool {
 		c.choice(path+".kind", t.Kind, []string{"PersistentVolumeClaim"})
 		c.claim(path+".spec", &t.Spec)
 		if after := t.Trash(); after < 0 || after > maxTrash {
-			c.fail(path+".reclaim.after", Duration{after}.String()+" is out of range", "write 0s to "+Duration{maxTrash}.String())
+			c.fail(path+".reclaim.after", spec.Duration{Duration: after}.String()+" is out of range", "write 0s to "+spec.Duration{Duration: maxTrash}.String())
 		}
 	}
 	return seen
 }
 
-func (c *checks) claim(path string, s *ClaimSpec) {
+func (c *checks) claim(path string, s *spec.ClaimSpec) {
 	if len(s.AccessModes) == 0 {
 		c.fail(path+".accessModes", "is missing", "write ReadWriteOnce")
 	}
@@ -207,8 +209,8 @@ func (c *checks) claim(path string, s *ClaimSpec) {
 			[]string{"ReadWriteOnce", "ReadWriteOncePod"}, "ReadWriteMany", "ReadOnlyMany")
 	}
 	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
-	if !ValidSubdomain(s.Class()) {
-		c.fail(path+".storageClassName", quote(s.Class())+" is no name of a storage class", "write "+LocalClass+", or leave it out")
+	if !spec.ValidSubdomain(s.Class()) {
+		c.fail(path+".storageClassName", spec.Quote(s.Class())+" is no name of a storage class", "write "+spec.LocalClass+", or leave it out")
 	}
 	requests := path + ".resources.requests"
 	storage, given := s.Resources.Requests["storage"]
@@ -219,23 +221,9 @@ func (c *checks) claim(path string, s *ClaimSpec) {
 	}
 	for _, name := range sortedKeys(s.Resources.Requests) {
 		if name != "storage" {
-			c.fail(requests+"["+showKey(name)+"]", quote(name)+" is no resource of a claim", "write storage")
+			c.fail(requests+"["+showKey(name)+"]", spec.Quote(name)+" is no resource of a claim", "write storage")
 		}
 	}
-}
-
-// Class is the storage class of the claim: LocalClass when none is named.
-func (s *ClaimSpec) Class() string {
-	if s.StorageClassName == nil || *s.StorageClassName == "" {
-		return LocalClass
-	}
-	return *s.StorageClassName
-}
-
-// SizeBytes is the size asked for.
-func (s *ClaimSpec) SizeBytes() int64 {
-	q := s.Resources.Requests["storage"]
-	return q.Value()
 }
 
 // names lists what there is, for a message.

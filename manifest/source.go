@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // The bounds of what Parse reads.
@@ -51,7 +53,7 @@ func readDocuments(s Source, each func(*document)) []Problem {
 		content = content[len(text):]
 		err := readPiece(text, func(root *yaml.Node) error {
 			if count++; count > maxDocuments {
-				return hint(fmt.Sprintf("more than %d documents", maxDocuments), "split the file")
+				return &spec.HintError{What: fmt.Sprintf("more than %d documents", maxDocuments), Fix: "split the file"}
 			}
 			each(&document{file: s.Name, text: text, line: line, root: root, reads: &reads})
 			return nil
@@ -149,7 +151,7 @@ func readPiece(text []byte, each func(root *yaml.Node) error) (err error) {
 		}
 	}
 	if size > maxDocumentSize {
-		return hint(fmt.Sprintf("the document has more than %d values", maxDocumentSize), "split it")
+		return &spec.HintError{What: fmt.Sprintf("the document has more than %d values", maxDocumentSize), Fix: "split it"}
 	}
 	reader := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -175,9 +177,9 @@ var parserError = regexp.MustCompile(`^did not find expected (<document start>|'
 // nothing of the document: that may be a Secret.
 func syntaxProblem(file string, line int, err error) Problem {
 	p := Problem{File: file, Line: line + 1, Column: 1, What: err.Error()}
-	var h *hintError
+	var h *spec.HintError
 	if errors.As(err, &h) {
-		p.What, p.Fix = h.what, h.fix
+		p.What, p.Fix = h.What, h.Fix
 		return p
 	}
 	if m := yamlError.FindStringSubmatch(err.Error()); m != nil {

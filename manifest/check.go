@@ -1,9 +1,12 @@
-package spec
+package manifest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // checks gathers what is wrong with a decoded object whose defaults are filled in.
@@ -48,9 +51,9 @@ func (c *checks) choice(path, value string, ours []string, others ...string) {
 	switch {
 	case slices.Contains(ours, value):
 	case slices.Contains(others, value):
-		c.fail(path, quote(value)+" is not supported yet", "write "+either(ours))
+		c.fail(path, spec.Quote(value)+" is not supported yet", "write "+either(ours))
 	default:
-		c.fail(path, quote(value)+" is unknown", "write "+either(ours))
+		c.fail(path, spec.Quote(value)+" is unknown", "write "+either(ours))
 	}
 }
 
@@ -66,22 +69,22 @@ func (c *checks) between(path string, n, least, most int64) {
 
 // label wants a DNS-1123 label.
 func (c *checks) label(path, name string) {
-	if c.required(path, name) && !ValidLabel(name) {
-		c.fail(path, quote(name)+" is no name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
+	if c.required(path, name) && !spec.ValidLabel(name) {
+		c.fail(path, spec.Quote(name)+" is no name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
 	}
 }
 
 // subdomain wants a DNS-1123 subdomain.
 func (c *checks) subdomain(path, name string) {
-	if c.required(path, name) && !ValidSubdomain(name) {
-		c.fail(path, quote(name)+" is no name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
+	if c.required(path, name) && !spec.ValidSubdomain(name) {
+		c.fail(path, spec.Quote(name)+" is no name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
 	}
 }
 
 // once reports values that stand twice among those seen.
 func (c *checks) once(path, value string, seen map[string]bool) {
 	if value != "" && seen[value] {
-		c.fail(path, quote(value)+" is given twice", "")
+		c.fail(path, spec.Quote(value)+" is given twice", "")
 	}
 	seen[value] = true
 }
@@ -89,16 +92,16 @@ func (c *checks) once(path, value string, seen map[string]bool) {
 const maxAnnotations = 256 << 10 // bytes of all annotations of an object, as in Kubernetes
 
 // metadata checks everything but the name, whose rule differs.
-func (c *checks) metadata(path string, m *ObjectMeta) {
-	if m.Namespace != "" && !ValidLabel(string(m.Namespace)) {
-		c.fail(path+".namespace", quote(string(m.Namespace))+" is no namespace", "write at most 63 of a-z, 0-9 and -")
+func (c *checks) metadata(path string, m *spec.ObjectMeta) {
+	if m.Namespace != "" && !spec.ValidLabel(string(m.Namespace)) {
+		c.fail(path+".namespace", spec.Quote(string(m.Namespace))+" is no namespace", "write at most 63 of a-z, 0-9 and -")
 	}
 	c.labels(path+".labels", m.Labels)
 	size := 0
 	for _, key := range sortedKeys(m.Annotations) {
 		size += len(key) + len(m.Annotations[key])
-		if !validLabelKey(key) {
-			c.fail(path+".annotations["+showKey(key)+"]", quote(key)+" is no key of an annotation", "write name or prefix/name")
+		if !spec.ValidLabelKey(key) {
+			c.fail(path+".annotations["+showKey(key)+"]", spec.Quote(key)+" is no key of an annotation", "write name or prefix/name")
 		}
 	}
 	if size > maxAnnotations {
@@ -110,22 +113,22 @@ func (c *checks) labels(path string, labels map[string]string) {
 	for _, key := range sortedKeys(labels) {
 		at := path + "[" + showKey(key) + "]"
 		switch value := labels[key]; {
-		case !validLabelKey(key):
-			c.fail(at, quote(key)+" is no key of a label", "write name or prefix/name")
-		case !validLabelValue(value):
-			c.fail(at, quote(value)+" is no value of a label",
+		case !spec.ValidLabelKey(key):
+			c.fail(at, spec.Quote(key)+" is no key of a label", "write name or prefix/name")
+		case !spec.ValidLabelValue(value):
+			c.fail(at, spec.Quote(value)+" is no value of a label",
 				"write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
 		}
 	}
 }
 
 // size wants a whole number of bytes, at least least.
-func (c *checks) size(path string, q Quantity, least int64) {
+func (c *checks) size(path string, q spec.Quantity, least int64) {
 	switch {
 	case q.Milli%1000 != 0:
 		c.fail(path, q.String()+" is no whole number of bytes", fmt.Sprintf("write %dMi", q.Milli))
 	case q.Value() < least:
-		c.fail(path, q.String()+" is too little", "write at least "+Quantity{Milli: least * 1000}.String())
+		c.fail(path, q.String()+" is too little", "write at least "+spec.Quantity{Milli: least * 1000}.String())
 	}
 }
 
@@ -146,3 +149,6 @@ func either(words []string) string {
 
 // index is path[i].
 func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// sortedKeys are the keys of m in ascending order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

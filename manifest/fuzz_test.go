@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 func FuzzParse(f *testing.F) {
@@ -35,10 +37,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, s := range o.Sets {
-			if h := HashTemplate(s.Spec.Template); len(h) != hashDigits {
+			if h := spec.HashTemplate(s.Spec.Template); len(h) != spec.HashLength {
 				t.Fatalf("hash %q", h)
 			}
-			if _, err := ToYAML(s); err != nil {
+			if _, err := toYAML(s); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,18 +1,20 @@
-package spec
+package manifest
 
 import (
 	"fmt"
+
+	"github.com/stead-project/stead/spec"
 )
 
-func (c *checks) service(s *Service) {
+func (c *checks) service(s *spec.Service) {
 	c.label("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
 	switch s.Spec.Type {
 	case "ClusterIP":
 	case "LoadBalancer", "NodePort", "ExternalName":
-		c.fail("spec.type", quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
+		c.fail("spec.type", spec.Quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
 	default:
-		c.fail("spec.type", quote(s.Spec.Type)+" is unknown", "write ClusterIP")
+		c.fail("spec.type", spec.Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
 	}
 	if s.Spec.ClusterIP != "None" {
 		c.warn("spec.clusterIP", "there are no virtual IPs: the name is answered with the members' addresses", "write clusterIP: None")
@@ -33,7 +35,7 @@ func (c *checks) service(s *Service) {
 	}
 }
 
-func (c *checks) servicePort(at string, p *ServicePort) {
+func (c *checks) servicePort(at string, p *spec.ServicePort) {
 	c.between(at+".port", int64(p.Port), 1, 65535)
 	c.choice(at+".protocol", p.Protocol, protocols)
 	if t := p.TargetPort; t != nil && t.Name == "" && t.Number != p.Port {
@@ -42,7 +44,7 @@ func (c *checks) servicePort(at string, p *ServicePort) {
 	}
 }
 
-func (c *checks) configMap(s *ConfigMap) {
+func (c *checks) configMap(s *spec.ConfigMap) {
 	c.subdomain("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
 	for _, key := range sortedKeys(s.Data) {
@@ -58,7 +60,7 @@ func (c *checks) configMap(s *ConfigMap) {
 }
 
 // secret must not show values.
-func (c *checks) secret(s *Secret) {
+func (c *checks) secret(s *spec.Secret) {
 	c.subdomain("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
 	for _, key := range sortedKeys(s.Data) {
@@ -69,26 +71,16 @@ func (c *checks) secret(s *Secret) {
 	}
 }
 
-// Files are the contents by name: data and binaryData.
-func (c *ConfigMap) Files() map[string]Bytes {
-	files := make(map[string]Bytes, len(c.Data)+len(c.BinaryData))
-	for key, text := range c.Data {
-		files[key] = Bytes(text)
+func (c *checks) budget(b *spec.PodDisruptionBudget) {
+	c.subdomain("metadata.name", b.Metadata.Name)
+	c.metadata("metadata", &b.Metadata)
+	c.disruption("spec", &spec.Disruption{MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
+	if b.Spec.Selector == nil {
+		c.fail("spec.selector", "is missing", "write matchLabels with labels of the members")
+		return
 	}
-	for key, content := range c.BinaryData {
-		files[key] = append(Bytes{}, content...)
+	c.labels("spec.selector.matchLabels", b.Spec.Selector.MatchLabels)
+	for i, r := range b.Spec.Selector.MatchExpressions {
+		c.requirement(index("spec.selector.matchExpressions", i), r)
 	}
-	return files
-}
-
-// Files are the contents by name: data, overlaid by stringData.
-func (s *Secret) Files() map[string]Bytes {
-	files := make(map[string]Bytes, len(s.Data)+len(s.StringData))
-	for key, content := range s.Data {
-		files[key] = append(Bytes{}, content...)
-	}
-	for key, text := range s.StringData {
-		files[key] = Bytes(text)
-	}
-	return files
 }

@@ -1,10 +1,12 @@
-package spec
+package manifest
 
 import (
 	"fmt"
 	"strconv"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // entry is one key of a mapping with its value.
@@ -87,7 +89,7 @@ func (d *decoder) keyName(n *yaml.Node, path string) (string, bool) {
 			return n.Value, true
 		}
 	}
-	d.fail(n, join(path, showKey(n.Value)), "the key is no text", "put it in quotes: "+quote(n.Value))
+	d.fail(n, join(path, showKey(n.Value)), "the key is no text", "put it in quotes: "+spec.Quote(n.Value))
 	return "", false
 }
 

@@ -1,20 +1,22 @@
-package spec
+package manifest
 
 import (
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
-func (c *checks) container(at string, x *Container, volumes map[string]bool, member *MemberSecurityContext) {
+func (c *checks) container(at string, x *spec.Container, volumes map[string]bool, member *spec.MemberSecurityContext) {
 	c.label(at+".name", x.Name)
 	if c.required(at+".image", x.Image) && (strings.ContainsAny(x.Image, " \t\r\n") || len(x.Image) > 1024) {
-		c.fail(at+".image", quote(x.Image)+" is no image", "write it as in registry/name:tag")
+		c.fail(at+".image", spec.Quote(x.Image)+" is no image", "write it as in registry/name:tag")
 	}
-	c.choice(at+".imagePullPolicy", x.ImagePullPolicy, []string{PullIfNotPresent, PullAlways, PullNever})
+	c.choice(at+".imagePullPolicy", x.ImagePullPolicy, []string{spec.PullIfNotPresent, spec.PullAlways, spec.PullNever})
 	if x.WorkingDir != "" && !strings.HasPrefix(x.WorkingDir, "/") {
-		c.fail(at+".workingDir", quote(x.WorkingDir)+" is no absolute path", "write a path that begins with /")
+		c.fail(at+".workingDir", spec.Quote(x.WorkingDir)+" is no absolute path", "write a path that begins with /")
 	}
 	ports := c.containerPorts(at+".ports", x.Ports)
 	c.env(at+".env", x.Env)
@@ -33,7 +35,7 @@ func (c *checks) container(at string, x *Container, volumes map[string]bool, mem
 var protocols = []string{"TCP", "UDP", "SCTP"}
 
 // containerPorts returns the names of the ports.
-func (c *checks) containerPorts(at string, ports []ContainerPort) map[string]bool {
+func (c *checks) containerPorts(at string, ports []spec.ContainerPort) map[string]bool {
 	seen := map[string]bool{}
 	for i, port := range ports {
 		p := index(at, i)
@@ -43,8 +45,8 @@ func (c *checks) containerPorts(at string, ports []ContainerPort) map[string]boo
 		if port.Name == "" {
 			continue
 		}
-		if !validPortName(port.Name) {
-			c.fail(p+".name", quote(port.Name)+" is no name of a port", "write at most 15 of a-z, 0-9 and -, with a letter among them")
+		if !spec.ValidPortName(port.Name) {
+			c.fail(p+".name", spec.Quote(port.Name)+" is no name of a port", "write at most 15 of a-z, 0-9 and -, with a letter among them")
 		}
 		c.once(p+".name", port.Name, seen)
 	}
@@ -52,15 +54,15 @@ func (c *checks) containerPorts(at string, ports []ContainerPort) map[string]boo
 	return seen
 }
 
-func (c *checks) env(at string, env []EnvVar) {
+func (c *checks) env(at string, env []spec.EnvVar) {
 	seen := map[string]bool{}
 	for i := range env {
 		e, p := &env[i], index(at, i)
 		if c.required(p+".name", e.Name) && !validEnvName(e.Name) {
-			c.fail(p+".name", quote(e.Name)+" is no name of a variable", `write printable characters without "="`)
+			c.fail(p+".name", spec.Quote(e.Name)+" is no name of a variable", `write printable characters without "="`)
 		}
 		if e.Name != "" && seen[e.Name] {
-			c.warn(p+".name", quote(e.Name)+" is given twice; the last one counts", "")
+			c.warn(p+".name", spec.Quote(e.Name)+" is given twice; the last one counts", "")
 		}
 		seen[e.Name] = true
 		if e.ValueFrom == nil {
@@ -77,16 +79,14 @@ func (c *checks) env(at string, env []EnvVar) {
 var fieldPaths = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
 	"spec.serviceAccountName", "status.hostIP", "status.podIP", "status.podIPs"}
 
-var keyedFieldPath = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
-
-func (c *checks) envSource(at string, s *EnvVarSource) {
+func (c *checks) envSource(at string, s *spec.EnvVarSource) {
 	c.exactlyOne(at, map[string]bool{"fieldRef": s.FieldRef != nil,
 		"configMapKeyRef": s.ConfigMapKeyRef != nil, "secretKeyRef": s.SecretKeyRef != nil})
 	if f := s.FieldRef; f != nil {
 		c.choice(at+".fieldRef.apiVersion", f.APIVersion, []string{"v1"})
-		m := keyedFieldPath.FindStringSubmatch(f.FieldPath)
-		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && (m == nil || !validLabelKey(m[2])) {
-			c.fail(at+".fieldRef.fieldPath", quote(f.FieldPath)+" is not supported",
+		_, key := f.Keyed()
+		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && !spec.ValidLabelKey(key) {
+			c.fail(at+".fieldRef.fieldPath", spec.Quote(f.FieldPath)+" is not supported",
 				"write metadata.labels['key'], metadata.annotations['key'], "+either(fieldPaths))
 		}
 	}
@@ -94,17 +94,17 @@ func (c *checks) envSource(at string, s *EnvVarSource) {
 	c.keyRef(at+".secretKeyRef", s.SecretKeyRef)
 }
 
-func (c *checks) keyRef(at string, r *KeyRef) {
+func (c *checks) keyRef(at string, r *spec.KeyRef) {
 	if r != nil {
 		c.subdomain(at+".name", r.Name)
 		c.fileName(at+".key", r.Key)
 	}
 }
 
-func (c *checks) envFrom(at string, s *EnvFromSource) {
+func (c *checks) envFrom(at string, s *spec.EnvFromSource) {
 	c.exactlyOne(at, map[string]bool{"configMapRef": s.ConfigMapRef != nil, "secretRef": s.SecretRef != nil})
 	if s.Prefix != "" && !validEnvName(s.Prefix) {
-		c.fail(at+".prefix", quote(s.Prefix)+" cannot begin the name of a variable", `write printable characters without "="`)
+		c.fail(at+".prefix", spec.Quote(s.Prefix)+" cannot begin the name of a variable", `write printable characters without "="`)
 	}
 	if s.ConfigMapRef != nil {
 		c.subdomain(at+".configMapRef.name", s.ConfigMapRef.Name)
@@ -117,10 +117,10 @@ func (c *checks) envFrom(at string, s *EnvFromSource) {
 // leastMemory: no process starts with less; "512" was meant as 512Mi.
 const leastMemory = 1 << 20
 
-func (c *checks) resources(at string, r *ResourceRequirements) {
+func (c *checks) resources(at string, r *spec.ResourceRequirements) {
 	for _, part := range []struct {
 		path string
-		of   map[string]Quantity
+		of   map[string]spec.Quantity
 	}{{at + ".limits", r.Limits}, {at + ".requests", r.Requests}} {
 		for _, name := range sortedKeys(part.of) {
 			p, q := part.path+"["+showKey(name)+"]", part.of[name]
@@ -134,7 +134,7 @@ func (c *checks) resources(at string, r *ResourceRequirements) {
 			case name != "cpu" && part.path != at+".limits" && r.Limits[name] == q:
 				// a request that came from the limit, about which enough was said
 			case name != "cpu":
-				c.fail(p, quote(name)+" is not supported yet", "write cpu or memory")
+				c.fail(p, spec.Quote(name)+" is not supported yet", "write cpu or memory")
 			case q.Milli < 0:
 				c.fail(p, q.String()+" is too little", "write 0 or more")
 			}
@@ -148,7 +148,7 @@ func (c *checks) resources(at string, r *ResourceRequirements) {
 }
 
 // probe checks p, if there is one; single: only the success threshold 1 makes sense.
-func (c *checks) probe(at string, p *Probe, ports map[string]bool, single bool) {
+func (c *checks) probe(at string, p *spec.Probe, ports map[string]bool, single bool) {
 	if p == nil {
 		return
 	}
@@ -161,7 +161,7 @@ func (c *checks) probe(at string, p *Probe, ports map[string]bool, single bool) 
 		c.choice(at+".httpGet.scheme", h.Scheme, []string{"HTTP", "HTTPS"})
 		for i, header := range h.HTTPHeaders {
 			if !headerName.MatchString(header.Name) || strings.ContainsAny(header.Value, "\r\n\x00") {
-				c.fail(index(at+".httpGet.httpHeaders", i), quote(header.Name)+" is no header of HTTP", "")
+				c.fail(index(at+".httpGet.httpHeaders", i), spec.Quote(header.Name)+" is no header of HTTP", "")
 			}
 		}
 	}
@@ -181,11 +181,11 @@ func (c *checks) probe(at string, p *Probe, ports map[string]bool, single bool) 
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-func (c *checks) probePort(at string, port PortRef, ports map[string]bool) {
+func (c *checks) probePort(at string, port spec.PortRef, ports map[string]bool) {
 	switch {
-	case port == PortRef{}:
+	case port == spec.PortRef{}:
 		c.fail(at, "is missing", "")
 	case port.Name != "" && !ports[port.Name]:
-		c.fail(at, quote(port.Name)+" is no port of this container", names(ports))
+		c.fail(at, spec.Quote(port.Name)+" is no port of this container", names(ports))
 	}
 }

@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"encoding/json"
@@ -6,6 +6,15 @@ import (
 
 	"gopkg.in/yaml.v3"
 )
+
+// toYAML writes v by its JSON tags.
+func toYAML(v any) ([]byte, error) {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return JSONToYAML(doc)
+}
 
 func TestJSONToYAML(t *testing.T) {
 	in := `{"kind":"ConfigMap","b":[],"a":{},"n":3,"f":1.5,"t":true,"z":null,

@@ -1,13 +1,14 @@
-package spec
+package manifest
 
 import (
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // placement checks what decides about the members' nodes.
-func (c *checks) placement(at string, s *MemberSpec) {
+func (c *checks) placement(at string, s *spec.MemberSpec) {
 	c.labels(at+".nodeSelector", s.NodeSelector)
 	if a := s.Affinity; a != nil {
 		c.nodeAffinity(at+".affinity.nodeAffinity", a.NodeAffinity)
@@ -22,13 +23,13 @@ func (c *checks) placement(at string, s *MemberSpec) {
 		p, t := index(at+".topologySpreadConstraints", i), &s.TopologySpreadConstraints[i]
 		c.between(p+".maxSkew", int64(t.MaxSkew), 1, 1<<31-1)
 		c.topologyKey(p+".topologyKey", t.TopologyKey)
-		c.choice(p+".whenUnsatisfiable", t.WhenUnsatisfiable, []string{DoNotSchedule, ScheduleAnyway})
+		c.choice(p+".whenUnsatisfiable", t.WhenUnsatisfiable, []string{spec.DoNotSchedule, spec.ScheduleAnyway})
 		c.memberSelector(p+".labelSelector", t.LabelSelector)
 		c.once(p+".topologyKey", t.TopologyKey+" "+t.WhenUnsatisfiable, seen)
 	}
 }
 
-func (c *checks) nodeAffinity(at string, a *NodeAffinity) {
+func (c *checks) nodeAffinity(at string, a *spec.NodeAffinity) {
 	if a == nil {
 		return
 	}
@@ -48,18 +49,18 @@ func (c *checks) nodeAffinity(at string, a *NodeAffinity) {
 	}
 }
 
-func (c *checks) nodeTerm(at string, t *NodeTerm) {
+func (c *checks) nodeTerm(at string, t *spec.NodeTerm) {
 	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
 		c.fail(at, "matches no node", "write matchExpressions")
 	}
 	for i, r := range t.MatchExpressions {
 		p := index(at+".matchExpressions", i)
-		if r.Operator != Gt && r.Operator != Lt {
+		if r.Operator != spec.Gt && r.Operator != spec.Lt {
 			c.requirement(p, r)
 			continue
 		}
-		if !validLabelKey(r.Key) {
-			c.fail(p+".key", quote(r.Key)+" is no key of a label", "write name or prefix/name")
+		if !spec.ValidLabelKey(r.Key) {
+			c.fail(p+".key", spec.Quote(r.Key)+" is no key of a label", "write name or prefix/name")
 		}
 		if len(r.Values) != 1 || !isNumber(r.Values[0]) {
 			c.fail(p+".values", r.Operator+" compares with one whole number", "")
@@ -68,7 +69,7 @@ func (c *checks) nodeTerm(at string, t *NodeTerm) {
 	for i, r := range t.MatchFields {
 		p := index(at+".matchFields", i)
 		c.choice(p+".key", r.Key, []string{"metadata.name"})
-		c.choice(p+".operator", r.Operator, []string{In, NotIn})
+		c.choice(p+".operator", r.Operator, []string{spec.In, spec.NotIn})
 		if len(r.Values) != 1 {
 			c.fail(p+".values", fmt.Sprintf("has %d values", len(r.Values)), "write the name of one node")
 		}
@@ -80,7 +81,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-func (c *checks) memberAffinity(at string, a *MemberAffinity) {
+func (c *checks) memberAffinity(at string, a *spec.MemberAffinity) {
 	if a == nil {
 		return
 	}
@@ -94,7 +95,7 @@ func (c *checks) memberAffinity(at string, a *MemberAffinity) {
 	}
 }
 
-func (c *checks) memberTerm(at string, t *MemberTerm) {
+func (c *checks) memberTerm(at string, t *spec.MemberTerm) {
 	c.topologyKey(at+".topologyKey", t.TopologyKey)
 	c.memberSelector(at+".labelSelector", t.LabelSelector)
 	for i, ns := range t.Namespaces {
@@ -103,7 +104,7 @@ func (c *checks) memberTerm(at string, t *MemberTerm) {
 }
 
 // memberSelector wants a selector: without one nobody is named.
-func (c *checks) memberSelector(at string, s *LabelSelector) {
+func (c *checks) memberSelector(at string, s *spec.LabelSelector) {
 	if s == nil {
 		c.fail(at, "is missing", "write matchLabels with labels of the members that are meant")
 		return
@@ -115,46 +116,24 @@ func (c *checks) memberSelector(at string, s *LabelSelector) {
 }
 
 func (c *checks) topologyKey(at, key string) {
-	if c.required(at, key) && !validLabelKey(key) {
-		c.fail(at, quote(key)+" is no key of a label", "write "+HostnameLabel+", or a label that the nodes have")
+	if c.required(at, key) && !spec.ValidLabelKey(key) {
+		c.fail(at, spec.Quote(key)+" is no key of a label", "write "+spec.HostnameLabel+", or a label that the nodes have")
 	}
 }
 
-func (c *checks) toleration(at string, t *Toleration) {
-	c.choice(at+".operator", t.Operator, []string{Equal, Exists})
-	c.choice(at+".effect", t.Effect, []string{"", NoSchedule, PreferNoSchedule, NoExecute})
+func (c *checks) toleration(at string, t *spec.Toleration) {
+	c.choice(at+".operator", t.Operator, []string{spec.Equal, spec.Exists})
+	c.choice(at+".effect", t.Effect, []string{"", spec.NoSchedule, spec.PreferNoSchedule, spec.NoExecute})
 	switch {
-	case t.Key == "" && t.Operator == Equal:
+	case t.Key == "" && t.Operator == spec.Equal:
 		c.fail(at+".key", "is missing", "write the key of a taint, or operator: Exists for all")
-	case t.Key != "" && !validLabelKey(t.Key):
-		c.fail(at+".key", quote(t.Key)+" is no key of a taint", "write name or prefix/name")
+	case t.Key != "" && !spec.ValidLabelKey(t.Key):
+		c.fail(at+".key", spec.Quote(t.Key)+" is no key of a taint", "write name or prefix/name")
 	}
 	switch {
-	case t.Operator == Exists && t.Value != "":
-		c.fail(at+".value", "changes nothing for "+Exists, "remove it")
-	case !validLabelValue(t.Value):
-		c.fail(at+".value", quote(t.Value)+" is no value of a taint", "")
+	case t.Operator == spec.Exists && t.Value != "":
+		c.fail(at+".value", "changes nothing for "+spec.Exists, "remove it")
+	case !spec.ValidLabelValue(t.Value):
+		c.fail(at+".value", spec.Quote(t.Value)+" is no value of a taint", "")
 	}
-}
-
-// checkTaint says what is wrong with a taint of a node, and what to write; "": nothing.
-func checkTaint(t Taint) string {
-	switch {
-	case !validLabelKey(t.Key) || !validLabelValue(t.Value):
-		return "write key:Effect or key=value:Effect, of letters, digits, -, _ and ."
-	case t.Effect == NoExecute:
-		return NoExecute + " is not supported yet; write " + NoSchedule + ", which lets those that run go on"
-	case t.Effect != NoSchedule && t.Effect != PreferNoSchedule:
-		return "write the effect " + NoSchedule + " or " + PreferNoSchedule
-	}
-	return ""
-}
-
-// ParseLabel reads key=value.
-func ParseLabel(text string) (key, value string, err error) {
-	key, value, given := strings.Cut(text, "=")
-	if !given || !validLabelKey(key) || !validLabelValue(value) {
-		return "", "", hint(quote(text)+" is no label", "write key=value, of letters, digits, -, _ and .")
-	}
-	return key, value, nil
 }

@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"bytes"
@@ -10,18 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ToYAML writes v by its JSON tags as block YAML, keys in the order of the
-// struct, keys of maps sorted. Text that YAML 1.1 would read as something else
-// is quoted. Parse reads it back as it was.
-func ToYAML(v any) ([]byte, error) {
-	doc, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
-	}
-	return JSONToYAML(doc)
-}
-
-// JSONToYAML writes one JSON document as block YAML, keys in their order.
+// JSONToYAML writes one JSON document as block YAML, keys in their order. Text that
+// YAML 1.1 would read as something else is quoted. Parse reads it back as it was.
 func JSONToYAML(doc []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

@@ -1,15 +1,17 @@
-package spec
+package manifest
 
 import (
-	"bytes"
 	"fmt"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // ValidateUpdate says what of a running set's spec must not become what it is in
-// next. A rename of the service is the caller's to take out. Both have their defaults. Problems have no position: see Objects.Locate.
-func ValidateUpdate(old, next *SetSpec) []Problem {
+// next. Both have their defaults. The caller takes out a rename of the service.
+// Problems have no position: see Objects.Locate.
+func ValidateUpdate(old, next *spec.SetSpec) []Problem {
 	var p problemList
-	if !same(old.Selector, next.Selector) {
+	if !spec.Same(old.Selector, next.Selector) {
 		p.add("spec.selector", "must not change", "delete the set and create it anew; its volumes stay")
 	}
 	p.serviceName(old, next)
@@ -20,23 +22,23 @@ func ValidateUpdate(old, next *SetSpec) []Problem {
 // ValidateAdoption is ValidateUpdate for a set that was orphaned: what people orphan a
 // set to change may change, as far as it suits the members and volumes that are there,
 // which the caller compares.
-func ValidateAdoption(old, next *SetSpec) []Problem {
+func ValidateAdoption(old, next *spec.SetSpec) []Problem {
 	var p problemList
 	p.serviceName(old, next)
 	return p.list
 }
 
-func (p *problemList) serviceName(old, next *SetSpec) {
+func (p *problemList) serviceName(old, next *spec.SetSpec) {
 	if old.ServiceName != next.ServiceName {
-		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", quote(old.ServiceName), quote(next.ServiceName)),
+		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", spec.Quote(old.ServiceName), spec.Quote(next.ServiceName)),
 			"the members are found under it; --rename-service changes it: they restart, and both names resolve until all have")
 	}
 }
 
 // claims compares by name, whatever the order.
-func (p *problemList) claims(old, next []ClaimTemplate) {
+func (p *problemList) claims(old, next []spec.ClaimTemplate) {
 	const path = "spec.volumeClaimTemplates"
-	before := map[string]*ClaimTemplate{}
+	before := map[string]*spec.ClaimTemplate{}
 	for i := range old {
 		before[old[i].Metadata.Name] = &old[i]
 	}
@@ -50,26 +52,23 @@ func (p *problemList) claims(old, next []ClaimTemplate) {
 		p.claim(index(path, i), was, &next[i])
 	}
 	for _, name := range sortedKeys(before) {
-		p.add(path, "the claim "+quote(name)+" must not go", "its volumes are kept for it")
+		p.add(path, "the claim "+spec.Quote(name)+" must not go", "its volumes are kept for it")
 	}
 }
 
-func (p *problemList) claim(path string, old, next *ClaimTemplate) {
+func (p *problemList) claim(path string, old, next *spec.ClaimTemplate) {
 	size, class := path+".spec.resources.requests[storage]", path+".spec.storageClassName"
 	if next.Spec.SizeBytes() < old.Spec.SizeBytes() {
 		p.add(size, "a volume cannot shrink", "write at least what it was")
 	}
 	if was, is := old.Spec.Class(), next.Spec.Class(); was != is {
-		p.add(class, fmt.Sprintf("must not change from %s to %s", quote(was), quote(is)), "a volume does not move to another class")
+		p.add(class, fmt.Sprintf("must not change from %s to %s", spec.Quote(was), spec.Quote(is)), "a volume does not move to another class")
 	}
-	a, b := Clone(*old), Clone(*next)
-	for _, t := range []*ClaimTemplate{&a, &b} {
+	a, b := spec.Clone(*old), spec.Clone(*next)
+	for _, t := range []*spec.ClaimTemplate{&a, &b} {
 		t.Spec.Resources.Requests, t.Spec.StorageClassName, t.Reclaim = nil, nil, nil
 	}
-	if !same(a, b) {
+	if !spec.Same(a, b) {
 		p.add(path, "must not change", "")
 	}
 }
-
-// same compares by meaning: absent and zero fields are equal.
-func same[T any](a, b T) bool { return bytes.Equal(canonicalJSON(a), canonicalJSON(b)) }

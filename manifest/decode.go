@@ -1,4 +1,4 @@
-package spec
+package manifest
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // decoder reads one object strictly into its type, and remembers where each field stood.
@@ -67,7 +69,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, depth int) {
 	if isNull(n) {
 		return
 	}
-	if s, ok := v.Addr().Interface().(scalar); ok {
+	if s, ok := v.Addr().Interface().(spec.Scalar); ok {
 		d.ownScalar(n, s, path)
 		return
 	}
@@ -227,7 +229,7 @@ func join(path, name string) string {
 // showKey makes a user's key fit for a path in a message.
 func showKey(key string) string {
 	if len(key) > 300 || strings.ContainsFunc(key, func(r rune) bool { return !printable(r) }) {
-		return quote(key)
+		return spec.Quote(key)
 	}
 	return key
 }
