@@ -73,6 +73,9 @@ type Slot struct {
 	// Said is what the volume's node said of it in its present turn; of other volumes it is
 	// absent. Where there is none: of the one in the trash that Asked wants back.
 	Said map[spec.ClaimName]*spec.VolumeReport
+	// Left are the nodes on which a volume of the identity was left, lost with its host, and
+	// which have not said yet that it is out of the way; sorted.
+	Left []spec.NodeName
 	// Asked are a person's requests about volumes, by claim, also those that are void.
 	Asked map[spec.ClaimName]*spec.VolumeRequest
 	// Request is a person's, for Member's token; else nil.

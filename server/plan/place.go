@@ -87,6 +87,10 @@ func (s *step) whyNot(n *Node, a *ask) (reason, words string) {
 	if words := s.unguarded(n); words != "" {
 		return BlockedNoGuard, words
 	}
+	// The node moves nothing out of the way of a life that has begun there.
+	if slices.Contains(s.seatOf(a.id.Ordinal).leftOn, n.Node.Name) {
+		return BlockedReclaiming, "still has a volume of it that was lost with the host, which goes to the trash first"
+	}
 	for i := range s.w.Set.Spec.VolumeClaimTemplates {
 		if class := s.w.Set.Spec.VolumeClaimTemplates[i].Spec.Class(); !n.Facts.HasClass(class) {
 			return BlockedNoClass, "has no storage class " + class
@@ -162,9 +166,10 @@ func (r *refusals) add(n spec.NodeName, reason, words string) {
 }
 
 // reason: a class that is missing anywhere is told, for it is misspelt most likely; that
-// there is no room, no host port or no guard, when that is all that is missing somewhere.
+// there is no room, no host port or no guard, or a volume in the way, when that is all that is
+// missing somewhere.
 func (r *refusals) reason() string {
-	for _, reason := range []string{BlockedNoClass, BlockedNoRoom, BlockedHostPort, BlockedNoGuard} {
+	for _, reason := range []string{BlockedNoClass, BlockedNoRoom, BlockedHostPort, BlockedNoGuard, BlockedReclaiming} {
 		if r.reasons[reason] {
 			return reason
 		}

@@ -262,3 +262,20 @@ func larger(w World, name string, ask spec.Quantity) World {
 	}
 	return w
 }
+
+// TestNoLifeBeginsWhereAVolumeIsInItsWay: a node gives up nothing of an identity that has a
+// life there, so that the two would wait for each other (SAFETY S11).
+func TestNoLifeBeginsWhereAVolumeIsInItsWay(t *testing.T) {
+	left := func(nodes ...spec.NodeName) func(*World) {
+		return func(w *World) { w.Slots[0].Left = nodes }
+	}
+	check(t, []rule{
+		{name: "it begins elsewhere", world: "ordered 1 volumes n1 n2 0:over", change: func(w *World) { left("n1")(w); w.Slots[0].Volumes = nil },
+			want: "start=0/Replace@n2 | 0:Starting"},
+		{name: "or waits", world: "ordered 1 volumes n1 0:none", change: left("n1"), want: "| 0:VolumeReclaiming",
+			says: "node n1 still has a volume of it that was lost with the host, which goes to the trash first"},
+		{name: "so it does where another volume binds it to the node", world: "ordered 1 volumes n1 n2 0:over", change: left("n1"),
+			want: "| 0:VolumeReclaiming", says: "its volumes are on node n1, which still has"},
+		{name: "what was left elsewhere is in nobody's way", world: "ordered 1 volumes n1 0:none", change: left("n2"), want: "start=0/Create@n1 | 0:Starting"},
+	})
+}

@@ -52,6 +52,7 @@ type seat struct {
 	request  *spec.Request
 	volumes  map[spec.ClaimName]*spec.Volume
 	said     map[spec.ClaimName]*spec.VolumeReport // of these volumes
+	leftOn   []spec.NodeName                       // nodes with a volume of it that is in the way
 	asked    map[spec.ClaimName]*spec.VolumeRequest
 	strays   []NodeStray
 
@@ -137,7 +138,7 @@ func (s *step) sit() {
 func (s *step) look(slot *Slot) seat {
 	t := seat{
 		id: slot.ID, identity: slot.Identity, member: slot.Member, report: slot.Report,
-		volumes: slot.Volumes, said: slot.Said, asked: slot.Asked, request: slot.Request,
+		volumes: slot.Volumes, said: slot.Said, leftOn: slot.Left, asked: slot.Asked, request: slot.Request,
 	}
 	for _, x := range slot.Strays {
 		if t.member == nil || x.Stray.Token != t.member.Token || x.Node != t.member.Node {

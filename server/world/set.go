@@ -121,7 +121,7 @@ func (l *slot) refresh(s *state) {
 			}
 		}
 	}
-	v.Asked, v.Said = l.requests(), l.heard()
+	v.Asked, v.Said, v.Left = l.requests(), l.heard(), l.left()
 	v.Strays = s.strays[v.ID]
 	l.view = v
 }

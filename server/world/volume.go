@@ -46,6 +46,18 @@ func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 	return out
 }
 
+// left are the nodes on which a volume of the identity was left; nil: none.
+func (l *slot) left() []spec.NodeName {
+	var nodes []spec.NodeName
+	for _, e := range l.said {
+		if e.record != nil && e.record.State == spec.VolumeLeft {
+			nodes = append(nodes, e.record.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
 // requests are those about volumes of the identity; nil: none.
 func (l *slot) requests() map[spec.ClaimName]*spec.VolumeRequest {
 	var out map[spec.ClaimName]*spec.VolumeRequest

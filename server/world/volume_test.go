@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stead-project/stead/spec"
@@ -101,6 +102,38 @@ func TestAVolumeIsWantedBackFromTheNodeThatWasNamed(t *testing.T) {
 					t.Errorf("heard %v; want %v", got, c.want)
 				}
 			})
+		})
+	}
+}
+
+// A node on which a volume of an identity was left is known until it says what became of it.
+func TestWhereAVolumeWasLeftIsKnown(t *testing.T) {
+	s := memstore.New()
+	c, _ := start(t, s)
+	id := spec.Identity{Namespace: "default", Set: "s0"}
+	said := func(v spec.VolumeID, node spec.NodeName, state spec.VolumeState) store.Op {
+		return put(store.VolumeReportKey(id, "data", v), spec.VolumeReport{ID: id, Claim: "data", Volume: v, Node: node, State: state})
+	}
+	for _, step := range []struct {
+		what string
+		op   store.Op
+		want []spec.NodeName
+	}{
+		{"one in the trash", said("v", "n0", spec.VolumeTrashed), nil},
+		{"one that was left", said("w", "n1", spec.VolumeLeft), []spec.NodeName{"n1"}},
+		{"another, on a node before", said("x", "n0", spec.VolumeLeft), []spec.NodeName{"n0", "n1"}},
+		{"a second one there", said("y", "n0", spec.VolumeLeft), []spec.NodeName{"n0", "n1"}},
+		{"one of them is out of the way", said("w", "n1", spec.VolumeTrashed), []spec.NodeName{"n0"}},
+	} {
+		wait(t, c, commit(t, s, step.op))
+		c.Look(func(v View) {
+			var got []spec.NodeName
+			for _, slot := range v.World(id.Ref()).Slots {
+				got = append(got, slot.Left...)
+			}
+			if !slices.Equal(got, step.want) {
+				t.Errorf("%s: left on %v; want %v", step.what, got, step.want)
+			}
 		})
 	}
 }

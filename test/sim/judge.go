@@ -30,6 +30,7 @@ type judge struct {
 	ids      map[spec.VolumeID]bool     // of all volumes there ever were
 	used     map[spec.VolumeID]spec.UID // of those that were ready once: under which set first
 	going    map[spec.VolumeID]bool     // a store ever said that it is reclaimed
+	behind   map[spec.VolumeID]bool     // left on a host that was off: to the trash, should it return
 	bounds   map[life]time.Duration     // of guarded lives
 	had      map[spec.UID]time.Time     // when a store had a session of the machine last
 	counted  counted
@@ -56,7 +57,7 @@ func newJudge(w *World) *judge {
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
-		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
+		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, behind: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
 		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(), fenced: map[life]bool{},
 

@@ -59,12 +59,13 @@ func (j *judge) foreign(n *node, id spec.Identity, v spec.MemberVolume, have dir
 	}
 }
 
-// moved judges that what goes to the trash is what a store gave up, and used by nobody.
+// moved judges that what goes to the trash is what a store gave up, and used by nobody: what
+// was left behind is not what a life elsewhere uses.
 func (j *judge) moved(n *node, key volumeKey, d dir) {
 	if !j.going[d.id] && !n.lies[d.id] {
 		j.w.fail("volumes", "%s moves volume %s of %s to the trash, and nobody gave it up", n.name, d.id, key.id)
 	}
-	if r, ok := j.alive[key.id]; ok {
+	if r, ok := j.alive[key.id]; ok && !(j.behind[d.id] && r.node != n.name) {
 		j.w.fail("volumes", "%s moves volume %s of %s to the trash while %s runs on %s", n.name, d.id, key.id, r.token, r.node)
 	}
 }

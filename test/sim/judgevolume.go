@@ -189,7 +189,7 @@ func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
 		return
 	}
 	if left(v, old) {
-		j.going[old.UID] = true // to the trash, should its host return
+		j.going[old.UID], j.behind[old.UID] = true, true
 		j.w.did("volume left on a host that is off")
 		return
 	}
