@@ -8,8 +8,8 @@ import (
 )
 
 // What the agent and its helper tell each other is a length and so many bytes: numbers of
-// 8 bytes, and what has a length after that, in a fixed order. Both are of one
-// version of Stead. A general encoding would cost a tenth of a probe.
+// 8 bytes, and what has a length after that, in a fixed order. Both are of one version of
+// Stead. A general encoding took a tenth of the helper's time.
 
 // maxWire is the most bytes of one plan or answer. The kernel gives a program at most
 // 6 MiB of arguments and environment (execve(2)); the rest of a plan is below 100 KiB.
