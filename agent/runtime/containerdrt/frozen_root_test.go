@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
@@ -63,7 +64,9 @@ func TestNoCommandBeginsBesideOneThatIsStuck(t *testing.T) {
 	cancel()
 	<-stuck
 	const want = "what the command before left does not end"
-	if err := probe(t.Context(), "exit", "0"); err == nil || !strings.Contains(err.Error(), want) {
+	short, end := context.WithTimeout(t.Context(), 30*time.Second) // more than a sweep takes that fails
+	defer end()
+	if err := probe(short, "exit", "0"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the next command: %v, want that %s", err, want)
 	}
 	if err := os.WriteFile(state, []byte("THAWED"), 0); err != nil {
