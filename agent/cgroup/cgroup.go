@@ -143,6 +143,10 @@ func (c Tree) Empty(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return empty(dirs)
+}
+
+func empty(dirs []hierarchy) (bool, error) {
 	for _, h := range dirs {
 		if h.v2 {
 			events, err := readCgroup(filepath.Join(h.path, "cgroup.events"))

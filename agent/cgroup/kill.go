@@ -17,16 +17,25 @@ import (
 // Kill kills all processes in path and below, and returns when none is left. It
 // fails when the context ends first.
 func (c Tree) Kill(ctx context.Context, path string) error {
+	return killAll(ctx, path, func() ([]hierarchy, error) { return c.dirs(path) })
+}
+
+// killAll kills what is in the directories of path, which it looks for again each time.
+func killAll(ctx context.Context, path string, dirs func() ([]hierarchy, error)) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("kill cgroup %s: processes are left: %w", path, err)
 		}
-		empty, err := c.Empty(path)
+		found, err := dirs()
+		if err != nil {
+			return err
+		}
+		empty, err := empty(found)
 		if err != nil || empty {
 			return err
 		}
-		if err := c.KillOnce(path); err != nil {
-			return err
+		if err := killOnce(found); err != nil {
+			return fmt.Errorf("kill cgroup %s: %w", path, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,18 +1,36 @@
 package cgroup
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 )
 
-// Own makes a cgroup of its own below path for processes that are to be killed apart
-// from the others in path, and returns the cgroup.procs files that each of them is to be
-// written to. It is made in one hierarchy only, by which Kill can reach it, so that in
-// all others the processes share the limits of path as its own do. Of path itself, Empty
-// and Kill see them, too.
-func (c Tree) Own(path, name string) ([]string, error) {
+// Own is a cgroup of processes that are to be killed apart from the others in its path.
+type Own struct {
+	// Procs are the cgroup.procs files that each of them is to be written to.
+	Procs []string
+	tree  Tree
+	path  string
+	at    hierarchy // its directory is in this one
+}
+
+// Kill is Tree.Kill of this cgroup, and looks at the one hierarchy only that has it.
+func (o *Own) Kill(ctx context.Context) error {
+	return killAll(ctx, o.path, func() ([]hierarchy, error) {
+		if _, err := os.Stat(o.at.path); err == nil {
+			return []hierarchy{o.at}, nil
+		}
+		return o.tree.dirs(o.path) // it is gone, unless nothing is to be seen at all
+	})
+}
+
+// Own makes a cgroup of its own below path. It is made in one hierarchy only, by which
+// Kill can reach it, so that in all others the processes share the limits of path as its
+// own do. Of path itself, Empty and Kill see them, too.
+func (c Tree) Own(path, name string) (*Own, error) {
 	dirs, err := c.dirs(path)
 	if err != nil {
 		return nil, err
@@ -29,11 +47,11 @@ func (c Tree) Own(path, name string) ([]string, error) {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
 	dirs[at].path = own
-	var procs []string
+	made := &Own{tree: c, path: filepath.Join(path, name), at: dirs[at]}
 	for _, h := range dirs {
-		procs = append(procs, filepath.Join(h.path, "cgroup.procs"))
+		made.Procs = append(made.Procs, filepath.Join(h.path, "cgroup.procs"))
 	}
-	return procs, nil
+	return made, nil
 }
 
 // Pids are the processes in path and below. 0 stands for one without a name here.

@@ -1,11 +1,13 @@
 package cgroup
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
+	"time"
 )
 
 const legacy = "31 24 0:27 / $root/memory rw - cgroup cgroup rw,memory\n" +
@@ -33,8 +35,12 @@ func TestACgroupOfItsOwnIsMadeWhereItCanBeKilled(t *testing.T) {
 				want = append(want, filepath.Join(tree.root, dir, "cgroup.procs"))
 			}
 			for range 2 { // it may be there
-				if got, err := tree.Own("a/main", "probe"); err != nil || !reflect.DeepEqual(got, want) {
-					t.Errorf("got %v, %v; want %v", got, err, want)
+				got, err := tree.Own("a/main", "probe")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got.Procs, want) {
+					t.Errorf("got %v, want %v", got.Procs, want)
 				}
 			}
 			if _, err := tree.Own("b/main", "probe"); err == nil {
@@ -44,6 +50,39 @@ func TestACgroupOfItsOwnIsMadeWhereItCanBeKilled(t *testing.T) {
 				t.Error("it was made")
 			}
 		})
+	}
+}
+
+// TestACgroupOfItsOwnIsKilledWhereItIs: and one that cannot be seen is not empty.
+func TestACgroupOfItsOwnIsKilledWhereItIs(t *testing.T) {
+	c := tree(t, hybrid, map[string]string{"unified/stead/a/main/cgroup.procs": "0\n", "memory/stead/a/main/cgroup.procs": "0\n"})
+	own, err := c.Own("a/main", "probe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := own.Kill(short); err != nil {
+		t.Errorf("nothing is in it: %v", err)
+	}
+	procs := own.Procs[0]
+	if err := os.WriteFile(procs, []byte("0\n"), 0o600); err != nil { // pid 0 cannot be signalled
+		t.Fatal(err)
+	}
+	if err := own.Kill(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a process is in it: %v, want the context's end", err)
+	}
+	if err := os.RemoveAll(filepath.Dir(procs)); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Kill(t.Context()); err != nil {
+		t.Errorf("it is gone: %v", err)
+	}
+	if err := os.WriteFile(c.mounts, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Kill(t.Context()); err == nil {
+		t.Error("no hierarchy is to be seen, and it was called empty")
 	}
 }
 

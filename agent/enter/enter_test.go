@@ -2,7 +2,6 @@ package enter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -70,14 +69,15 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "enter" {
 		conn := os.NewFile(connFD, "agent")
 		var p Plan
-		if err := json.NewDecoder(conn).Decode(&p); err != nil {
+		if err := receive(conn, p.wire); err != nil {
 			os.Exit(2)
 		}
 		for _, word := range p.Command {
 			if word == "wait" {
 				time.Sleep(time.Hour)
 			}
-			if err := json.NewEncoder(conn).Encode(message{Kind: word, Text: "why", Code: 7}); err != nil {
+			answer := message{Kind: word, Text: "why", Code: 7}
+			if err := send(conn, answer.wire); err != nil {
 				os.Exit(2)
 			}
 		}

@@ -2,7 +2,6 @@ package enter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,12 +31,11 @@ const sweepTime = 30 * time.Second
 func Serve(ctx context.Context) int {
 	// Nobody of the container's sees us, but what costs nothing is done.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	conn := os.NewFile(connFD, "agent")
-	h := &helper{answers: json.NewEncoder(conn)}
-	if err := json.NewDecoder(conn).Decode(&h.plan); err != nil {
+	h := &helper{}
+	if err := receive(file(connFD), h.plan.wire); err != nil {
 		return 2
 	}
-	go h.outlive(ctx, conn)
+	go h.outlive(ctx)
 	code, err := h.run()
 	switch {
 	case errors.Is(err, ErrCommand):
@@ -51,19 +49,18 @@ func Serve(ctx context.Context) int {
 }
 
 type helper struct {
-	plan    Plan
-	answers *json.Encoder
+	plan Plan
 
 	mu    sync.Mutex
 	alone bool // the agent is gone: nothing is begun any more
 }
 
 // tell is lost on an agent that is gone.
-func (h *helper) tell(m message) { _ = h.answers.Encode(m) }
+func (h *helper) tell(m message) { _ = send(file(connFD), m.wire) }
 
 // outlive ends what was begun, and us, when the agent is gone.
-func (h *helper) outlive(ctx context.Context, conn io.Reader) {
-	_, _ = conn.Read(make([]byte, 1)) // its end: nothing is sent
+func (h *helper) outlive(ctx context.Context) {
+	_, _ = file(connFD).Read(make([]byte, 1)) // its end: nothing is sent
 	h.mu.Lock()
 	h.alone = true
 	h.mu.Unlock()
@@ -116,13 +113,13 @@ func (h *helper) run() (int, error) {
 }
 
 // host does what needs the host's files, while we still see them.
-func (h *helper) host() ([]*os.File, error) {
+func (h *helper) host() ([]file, error) {
 	if err := adjustOOM(h.plan.Like.OOMScore); err != nil {
 		return nil, err
 	}
-	var procs []*os.File
+	var procs []file
 	for _, path := range h.plan.Procs {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := openFile(path)
 		if err != nil {
 			return nil, err
 		}
@@ -137,12 +134,16 @@ func (h *helper) host() ([]*os.File, error) {
 // adjustOOM makes us, and so the command, as likely to be killed for memory as the
 // container is. Where we may not become less likely, more is not weaker.
 func adjustOOM(score int) error {
-	const file = "/proc/self/oom_score_adj"
-	err := os.WriteFile(file, []byte(strconv.Itoa(score)), 0)
+	const path = "/proc/self/oom_score_adj"
+	f, err := openFile(path)
+	if err == nil {
+		_, err = f.Write([]byte(strconv.Itoa(score)))
+		unix.Close(int(f))
+	}
 	if err == nil {
 		return nil
 	}
-	have, err2 := os.ReadFile(file)
+	have, err2 := os.ReadFile(path)
 	if now, err3 := strconv.Atoi(strings.TrimSpace(string(have))); err2 == nil && err3 == nil && now >= score {
 		return nil
 	}
@@ -150,19 +151,19 @@ func adjustOOM(score int) error {
 }
 
 // release puts the child into the cgroups and gives it leave, unless the agent is gone.
-func (h *helper) release(pid int, procs []*os.File, gate int) error {
+func (h *helper) release(pid int, procs []file, gate int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.alone {
 		return errors.New("the agent is gone")
 	}
 	for _, f := range procs {
-		_, err := f.WriteString(strconv.Itoa(pid))
-		if err = errors.Join(err, f.Close()); err != nil {
+		if _, err := f.Write([]byte(strconv.Itoa(pid))); err != nil {
 			return err
 		}
+		unix.Close(int(f))
 	}
-	if _, err := unix.Write(gate, []byte{1}); err != nil {
+	if _, err := file(gate).Write([]byte{1}); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
 	return nil
@@ -172,24 +173,20 @@ func (h *helper) release(pid int, procs []*os.File, gate int) error {
 func heard(fault int, name string) error {
 	defer unix.Close(fault)
 	word := make([]byte, 2)
-	for {
-		n, err := unix.Read(fault, word)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return fmt.Errorf("hear the child: %w", err)
-		case n < len(word):
-			return nil // closed by the kernel when it executed
-		}
-		errno := syscall.Errno(word[1])
-		if stage(word[0]) == stageFilter {
-			return fmt.Errorf("load the seccomp filter: %w", errno)
-		}
-		switch errno {
-		case unix.ENOENT, unix.EACCES, unix.ENOEXEC, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.EPERM:
-			return fmt.Errorf("exec: %q: %w: %w", name, errno, ErrCommand)
-		}
-		return fmt.Errorf("exec: %q: %w", name, errno)
+	n, err := file(fault).Read(word)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return fmt.Errorf("hear the child: %w", err)
+	case n < len(word):
+		return nil // closed by the kernel when it executed
 	}
+	errno := syscall.Errno(word[1])
+	if stage(word[0]) == stageFilter {
+		return fmt.Errorf("load the seccomp filter: %w", errno)
+	}
+	switch errno {
+	case unix.ENOENT, unix.EACCES, unix.ENOEXEC, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.EPERM:
+		return fmt.Errorf("exec: %q: %w: %w", name, errno, ErrCommand)
+	}
+	return fmt.Errorf("exec: %q: %w", name, errno)
 }

@@ -2,7 +2,6 @@ package enter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -118,12 +117,12 @@ func talk(ctx context.Context, conn *os.File, p Plan) (int, error) {
 		}
 		return fmt.Errorf("the helper was lost: %w: %w", err, ErrRefused)
 	}
-	if err := json.NewEncoder(conn).Encode(p); err != nil {
+	if err := send(conn, p.wire); err != nil {
 		return 0, lost(err)
 	}
-	for answers := json.NewDecoder(conn); ; {
+	for {
 		var m message
-		if err := answers.Decode(&m); err != nil {
+		if err := receive(conn, m.wire); err != nil {
 			return 0, lost(err)
 		}
 		switch m.Kind {

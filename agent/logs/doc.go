@@ -40,7 +40,14 @@ const lockName = "lock"
 
 // ErrNoRun says that there is no such run: the container has not started yet, or
 // has not been restarted (previous).
-var ErrNoRun = fmt.Errorf("no log: %w", fs.ErrNotExist)
+var ErrNoRun error = noRun{}
+
+// noRun is made by the linker: stead-node is started for each probe, and what packages
+// make at the start is paid for there.
+type noRun struct{}
+
+func (noRun) Error() string { return "no log: " + fs.ErrNotExist.Error() }
+func (noRun) Unwrap() error { return fs.ErrNotExist }
 
 // Config tells the logger of one run where and how to write. It travels as one
 // argument, because containerd's shim shuffles several.

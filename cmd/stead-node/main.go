@@ -1,8 +1,8 @@
 // Command stead-node is the part of Stead that must outlive it: the logger of a
 // container, started by containerd's shim, and the watchdog of the node's guarded
-// lives. And it is the helper that enters containers for probes. It links the standard library and x/sys/unix only, so that two processes a
-// container cost next to nothing, and stays at a versioned path, because a logger that
-// ends kills its container.
+// lives. And it is the helper that enters containers for probes. It links the standard
+// library and x/sys/unix only, so that two processes a container cost next to nothing,
+// and stays at a versioned path, because a logger that ends kills its container.
 //
 //	stead-node logger CONFIG   copy fd 3 (stdout) and fd 4 (stderr) to log files
 //	stead-node watchdog DIR    end guarded lives recorded in DIR past their deadline

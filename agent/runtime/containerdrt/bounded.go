@@ -63,22 +63,21 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// confined runs the command in a cgroup of its own, which it empties before and after.
+// confined runs the command in a cgroup of its own, which is empty before and after.
 func (r *Runtime) confined(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	path := memberDir(id.ID) + "/" + id.Name
-	own := path + "/" + ownCgroup
 	sweep := func() error {
-		kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
-		defer cancel()
-		return r.cgroups.Kill(kill, own)
+		return ended(ctx, func(ctx context.Context) error { return r.cgroups.Kill(ctx, path+"/"+ownCgroup) })
 	}
 	if r.doors.first(id) {
 		r.gather(path, 0, markName) // an agent before us may have been killed before it did
 	}
-	if err := sweep(); err != nil { // of an agent before us, or stuck in the kernel
-		return 0, fmt.Errorf("what the command before left does not end: %w: %w", runtime.ErrUnavailable, err)
+	if d := r.doors.get(id); d == nil || d.own == nil { // of an agent before us, or stuck in the kernel
+		if err := sweep(); err != nil {
+			return 0, fmt.Errorf("what the command before left does not end: %w: %w", runtime.ErrUnavailable, err)
+		}
 	}
-	code, err := r.enter(ctx, id, e, path, sweep)
+	code, err := r.enter(ctx, id, e, path)
 	if !errors.Is(err, enter.ErrRefused) {
 		return code, err
 	}
@@ -103,22 +102,32 @@ func (r *Runtime) confined(ctx context.Context, id runtime.ContainerID, e runtim
 	return code, err
 }
 
+// ended gives kill its time, which the caller's end does not cut.
+func ended(ctx context.Context, kill func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+	defer cancel()
+	return kill(ctx)
+}
+
 // enter runs the command without the daemon. enter.ErrRefused: nothing was run.
-func (r *Runtime) enter(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path string, sweep func() error) (int, error) {
-	helper, c, err := r.enterable(ctx, id)
+func (r *Runtime) enter(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path string) (int, error) {
+	helper, d, err := r.enterable(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	procs, err := r.cgroups.Own(path, ownCgroup)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", err, enter.ErrRefused)
+	own := d.take()
+	if own == nil {
+		if own, err = r.cgroups.Own(path, ownCgroup); err != nil {
+			return 0, fmt.Errorf("%w: %w", err, enter.ErrRefused)
+		}
 	}
 	var left error
-	code, err := helper.Run(ctx, c, enter.Command{
+	code, err := helper.Run(ctx, d.Container, enter.Command{
 		Args: e.Command, Stdout: e.Stdout, Stderr: e.Stderr,
-		Procs: procs, CgroupRoot: r.cfg.CgroupRoot, Cgroup: r.cgroups.Parent() + "/" + path + "/" + ownCgroup,
-		Sweep: func() error { left = sweep(); return left },
+		Procs: own.Procs, CgroupRoot: r.cfg.CgroupRoot, Cgroup: r.cgroups.Parent() + "/" + path + "/" + ownCgroup,
+		Sweep: func() error { left = ended(ctx, own.Kill); return left },
 	})
+	d.leave(own, err, left)
 	switch {
 	case err == nil || errors.Is(err, enter.ErrRefused) && left == nil:
 		return code, err

@@ -11,13 +11,14 @@ import (
 
 	"github.com/containerd/errdefs"
 
+	"github.com/stead-project/stead/agent/cgroup"
 	"github.com/stead-project/stead/agent/enter"
 	"github.com/stead-project/stead/agent/runtime"
 )
 
 func newDoors() doors {
 	return doors{
-		open: map[runtime.ContainerID]*enter.Container{}, shut: map[runtime.ContainerID]shut{},
+		open: map[runtime.ContainerID]*door{}, shut: map[runtime.ContainerID]shut{},
 		seen: map[runtime.ContainerID]bool{}, told: map[runtime.ContainerID]bool{},
 	}
 }
@@ -27,7 +28,7 @@ func newDoors() doors {
 type doors struct {
 	mu     sync.Mutex
 	helper *enter.Helper // nil: not made yet
-	open   map[runtime.ContainerID]*enter.Container
+	open   map[runtime.ContainerID]*door
 	shut   map[runtime.ContainerID]shut
 	seen   map[runtime.ContainerID]bool // a command ran there before
 	told   map[runtime.ContainerID]bool // one ran through the daemon
@@ -47,6 +48,31 @@ func (d *doors) once(m map[runtime.ContainerID]bool, id runtime.ContainerID) boo
 	return first
 }
 
+// door is a container that commands are entered into.
+type door struct {
+	*enter.Container
+	// own is the cgroup of its commands while it is known to be empty: each begins by the
+	// turn of the container, and leaves it here when the sweep at its end went well. nil:
+	// nobody knows. It is looked at only by who has the turn.
+	own *cgroup.Own
+}
+
+// take returns the cgroup for a command that begins: from now on it may not be empty.
+func (d *door) take() *cgroup.Own {
+	own := d.own
+	d.own = nil
+	return own
+}
+
+// leave is told of the end of a command in own: its error, and that of the sweep. Of one
+// that was late the child may be put there after the sweep, without leave to begin. Of one
+// that was refused the cause may be that own is not there any more: it is made again.
+func (d *door) leave(own *cgroup.Own, err, left error) {
+	if left == nil && !errors.Is(err, enter.ErrRefused) && !errors.Is(err, enter.ErrLate) {
+		d.own = own
+	}
+}
+
 // shut is a container whose filter could not be copied: it is not stopped for that again.
 type shut struct {
 	pid int
@@ -54,7 +80,7 @@ type shut struct {
 }
 
 // get returns a container that was entered before and lives, nil where there is none.
-func (d *doors) get(id runtime.ContainerID) *enter.Container {
+func (d *doors) get(id runtime.ContainerID) *door {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.open[id]
@@ -66,10 +92,11 @@ func (d *doors) get(id runtime.ContainerID) *enter.Container {
 	return c
 }
 
-func (d *doors) put(id runtime.ContainerID, c *enter.Container) {
+func (d *doors) put(id runtime.ContainerID, c *enter.Container) *door {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open[id] = c
+	d.open[id] = &door{Container: c}
+	return d.open[id]
 }
 
 // forget is for containers that nobody enters any more.
@@ -113,7 +140,7 @@ func (d *doors) program(path string) (*enter.Helper, error) {
 
 // enterable returns what the container is entered with. The caller has its turn, so that
 // nobody else closes it.
-func (r *Runtime) enterable(ctx context.Context, id runtime.ContainerID) (*enter.Helper, *enter.Container, error) {
+func (r *Runtime) enterable(ctx context.Context, id runtime.ContainerID) (*enter.Helper, *door, error) {
 	helper, err := r.doors.program(r.cfg.Logger)
 	if err != nil {
 		return nil, nil, err
@@ -129,8 +156,7 @@ func (r *Runtime) enterable(ctx context.Context, id runtime.ContainerID) (*enter
 	}
 	switch {
 	case err == nil:
-		r.doors.put(id, c)
-		return helper, c, nil
+		return helper, r.doors.put(id, c), nil
 	case errors.Is(err, enter.ErrRefused):
 		return nil, nil, err
 	}

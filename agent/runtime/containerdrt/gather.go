@@ -14,11 +14,11 @@ import (
 // What left its session, its parents and its environment before it was seen here is not
 // found; it goes with the container.
 func (r *Runtime) gather(path string, leader int, mark string) {
-	files, err := r.cgroups.Own(path, ownCgroup)
+	own, err := r.cgroups.Own(path, ownCgroup)
 	if err != nil {
 		return // the container has ended
 	}
-	at := slices.IndexFunc(files, func(f string) bool { return strings.HasSuffix(f, "/"+ownCgroup+"/cgroup.procs") })
+	at := slices.IndexFunc(own.Procs, func(f string) bool { return strings.HasSuffix(f, "/"+ownCgroup+"/cgroup.procs") })
 	for moved := map[int]bool{}; ; {
 		pids, err := r.cgroups.Pids(path)
 		if err != nil {
@@ -28,7 +28,7 @@ func (r *Runtime) gather(path string, leader int, mark string) {
 		for _, pid := range brood(pids, leader, lineage, func(pid int) bool { return marked(pid, mark) }) {
 			if !moved[pid] {
 				moved[pid], more = true, true
-				_ = os.WriteFile(files[at], []byte(strconv.Itoa(pid)), 0) // it may have ended
+				_ = os.WriteFile(own.Procs[at], []byte(strconv.Itoa(pid)), 0) // it may have ended
 			}
 		}
 		if !more {
