@@ -20,7 +20,7 @@ var (
 func TestDocsNameWhatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	tests := testNames(t, root)
-	docs := []string{filepath.Join(root, "README.md")}
+	docs := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(p string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(p, ".md") {
 			docs = append(docs, p)
@@ -60,6 +60,37 @@ func TestDocsNameWhatExists(t *testing.T) {
 	}
 	if files < 20 || named < 30 {
 		t.Errorf("only %d files and %d tests are named: does this test still find them?", files, named)
+	}
+}
+
+// Every kind of key of the store has a row in the table of writers, so that a key
+// that is added says who writes it, and under which guard.
+func TestEveryKindOfKeyHasItsWriter(t *testing.T) {
+	root := filepath.Join("..", "..")
+	keys, err := os.ReadFile(filepath.Join(root, "store", "keys.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "GUARANTEES.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## One writer per key")
+	table, _, _ = strings.Cut(table, "\n## ")
+	first := ""
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			first += cells[1]
+		}
+	}
+	kinds := regexp.MustCompile(`(?m)^\tKind\w+ += "([a-z]+)"`).FindAllStringSubmatch(string(keys), -1)
+	if len(kinds) < 30 {
+		t.Errorf("only %d kinds of keys were found: does this test still find them?", len(kinds))
+	}
+	for _, m := range kinds {
+		if !strings.Contains(first, "`"+m[1]+"/") && !strings.Contains(first, "`"+m[1]+"`") {
+			t.Errorf("store/keys.go has the kind %q, and docs/GUARANTEES.md does not say who writes it", m[1])
+		}
 	}
 }
 
