@@ -250,6 +250,14 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 	if len(se.said.reports) != maxSaid {
 		t.Errorf("%d reports wait", len(se.said.reports))
 	}
+	again := spec.VolumeReport{ID: ident(0), Claim: "data", Volume: "v0-7", State: spec.VolumeErased}
+	docs, err := wire.Documents([]spec.VolumeReport{again})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if se.hear(&proto.VolumeReports{ReportsJson: docs}); se.said.reports["v0-7"].State != spec.VolumeErased {
+		t.Error("a newer word about one of them is not taken")
+	}
 	for id, r := range se.said.reports {
 		if bytes := len(store.Encode(r)); bytes > documentBytes {
 			t.Errorf("that of %s has %d bytes", id, bytes)
