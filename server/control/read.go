@@ -19,6 +19,7 @@ func (s *Server) Get(ctx context.Context, r *proto.GetRequest) (*proto.Object, e
 		return nil, status.Error(codes.InvalidArgument, "name the object to get")
 	}
 	q := query{kind: r.GetKind(), ns: namespace(r.GetNamespace()), name: r.GetName()}
+	s.freshen(ctx, q)
 	items, err := s.read(ctx, q)
 	if err != nil {
 		return nil, err
@@ -35,6 +36,7 @@ func (s *Server) List(ctx context.Context, r *proto.ListRequest) (*proto.ListRes
 	if err != nil {
 		return nil, err
 	}
+	s.freshen(ctx, q)
 	items, err := s.read(ctx, q)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,10 @@ func (s *Server) Watch(r *proto.ListRequest, stream proto.Control_WatchServer) e
 	if err != nil {
 		return err
 	}
+	// Who waits for something must not find it done in a picture from before.
+	if err := s.fresh(stream.Context(), q, waitTime); err != nil {
+		return err
+	}
 	sub := s.cfg.World.Subscribe() // before the first look, so that no change is missed
 	defer sub.Close()
 	ctx := stream.Context()
