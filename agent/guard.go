@@ -138,7 +138,7 @@ func (g *guard) Expire(id spec.Identity, token spec.Token) error {
 
 // expire closes the token, then has the killers go on whatever is confirmed.
 func (g *guard) expire(id spec.Identity, token spec.Token) error {
-	if err := g.ledger.CloseToken(id, token, ledger.CauseDeadline); err != nil {
+	if err := g.ledger.CloseToken(id, token, spec.CauseDeadlinePassed); err != nil {
 		return err
 	}
 	r, stands := g.lives[id]

@@ -92,7 +92,7 @@ func TestWhatMissedItsDeadlineIsClosedBeforeTheMomentMoves(t *testing.T) {
 	if at, err := g.dir.Confirmed(); err != nil || at != 105*time.Second || !found["default.db-0"].Ended {
 		t.Errorf("the moment is %v, %v; record %+v", at, err, found)
 	}
-	if got := book.Look(db0).Ends; len(got) != 1 || got[0].Cause != ledger.CauseDeadline {
+	if got := book.Look(db0).Ends; len(got) != 1 || got[0].Cause != spec.CauseDeadlinePassed {
 		t.Errorf("its end: %+v", got)
 	}
 	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {

@@ -49,7 +49,7 @@ func (n *node) said() (last spec.VolumeReport) {
 	return last
 }
 
-func (n *node) wantSaid(state spec.VolumeState, cause string) {
+func (n *node) wantSaid(state spec.VolumeState, cause spec.Cause) {
 	n.t.Helper()
 	time.Sleep(2 * time.Minute) // of the bubble: every try comes
 	if got := n.said(); got.State != state || got.Cause != cause {

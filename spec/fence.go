@@ -21,6 +21,3 @@ type Fenced struct {
 	ID    Identity `json:"id"`
 	Token Token    `json:"token"`
 }
-
-// CauseFenced stands in the report of a life that a fence ended.
-const CauseFenced = "Fenced"

@@ -15,9 +15,6 @@ type HostPort struct {
 	To uint16
 }
 
-// CauseHostPortTaken: a port of the host that the member asks for is another's.
-const CauseHostPortTaken = "HostPortTaken"
-
 // HostPorts are those that the members' containers ask for, in their order.
 func (s *MemberSpec) HostPorts() []HostPort {
 	var out []HostPort

@@ -245,9 +245,8 @@ type Report struct {
 	// the agent's monotonic clock. It is reported anew when it passes the set's
 	// minReadySeconds.
 	ReadyFor time.Duration `json:"readyFor,omitempty"`
-	// Cause is one word for what is wrong: ImageMissing, ConfigMissing,
-	// StartError, CrashLoop, OOMKilled, VolumeRefused, ...; Message the sentence.
-	Cause      string            `json:"cause,omitempty"`
+	// Cause is one word for what is wrong, or why the life is over; Message the sentence.
+	Cause      Cause             `json:"cause,omitempty"`
 	Message    string            `json:"message,omitempty"`
 	Containers []ContainerReport `json:"containers,omitempty"`
 	// At is the agent's wall clock, for people only.
@@ -262,7 +261,7 @@ type ContainerReport struct {
 	Ready    bool      `json:"ready,omitempty"`
 	Restarts int       `json:"restarts,omitempty"`
 	ExitCode *int      `json:"exitCode,omitempty"`
-	Cause    string    `json:"cause,omitempty"`
+	Cause    Cause     `json:"cause,omitempty"`
 	Image    string    `json:"image,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 }

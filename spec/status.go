@@ -54,7 +54,7 @@ type MemberStatus struct {
 	Ready    bool         `json:"ready,omitempty"`
 	Restarts int          `json:"restarts,omitempty"`
 	// Cause and Message tell what is wrong with the life, from its report.
-	Cause   string `json:"cause,omitempty"`
+	Cause   Cause  `json:"cause,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Blocked tells why nothing is done for the member, in words.
 	Blocked string    `json:"blocked,omitempty"`

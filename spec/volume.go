@@ -126,13 +126,9 @@ type VolumeReport struct {
 	// At is the node's wall clock, for people only.
 	At time.Time `json:"at,omitzero"`
 	// Cause is one word for why it was refused, Message the sentence.
-	Cause   string `json:"cause,omitempty"`
+	Cause   Cause  `json:"cause,omitempty"`
 	Message string `json:"message,omitempty"`
 }
-
-// CauseVolumeMissing is the Cause of a member or volume whose volume was used and is
-// not there.
-const CauseVolumeMissing = "VolumeMissing"
 
 // VolumeOrder tells a node what to do with one volume of its. Absence is no order.
 type VolumeOrder struct {

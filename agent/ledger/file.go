@@ -24,7 +24,7 @@ type record struct {
 	ID     spec.Identity `json:"id,omitzero"`
 	Token  spec.Token    `json:"token,omitzero"`
 	Boot   spec.BootID   `json:"boot,omitempty"`
-	Cause  string        `json:"cause,omitempty"`
+	Cause  spec.Cause    `json:"cause,omitempty"`
 	Starts int64         `json:"starts,omitempty"`
 }
 
@@ -108,7 +108,7 @@ func (l *Ledger) apply(r record) {
 func (l *Ledger) reboot(now spec.BootID) {
 	for id, boot := range l.boots {
 		if boot != now {
-			l.apply(record{Op: opClose, ID: id, Token: l.entries[id].Open, Cause: CauseReboot})
+			l.apply(record{Op: opClose, ID: id, Token: l.entries[id].Open, Cause: spec.CauseReboot})
 		}
 	}
 }

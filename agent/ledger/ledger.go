@@ -26,22 +26,13 @@ var (
 	ErrBroken = errors.New("the ledger cannot be written")
 )
 
-// The causes with which a token is closed.
-const (
-	CauseStopped = "Stopped" // it was ended by an order and seen gone
-	CauseReboot  = "Reboot"  // the machine was booted since it was opened
-	CauseRefused = "Refused" // it was never started here and never will be
-	// CauseDeadline: it was guarded, and no server confirmed the node in time.
-	CauseDeadline = "DeadlinePassed"
-)
-
 // compactAt is the least number of records that makes a compaction worth while.
 const compactAt = 1024
 
 // End is a closed token whose end the server has not yet stored.
 type End struct {
 	Token spec.Token
-	Cause string
+	Cause spec.Cause
 }
 
 // Entry is what the ledger knows of one identity.
@@ -206,7 +197,7 @@ func (l *Ledger) OpenToken(id spec.Identity, token spec.Token) error {
 
 // CloseToken records that token is over (or, if it was never opened, that it will
 // never be started here). Repeating it is no error and keeps the first cause.
-func (l *Ledger) CloseToken(id spec.Identity, token spec.Token, cause string) error {
+func (l *Ledger) CloseToken(id spec.Identity, token spec.Token, cause spec.Cause) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e, ok := l.entries[id]; ok {

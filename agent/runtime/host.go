@@ -53,28 +53,19 @@ type Trashed struct {
 	SizeBytes int64
 }
 
-// The words for why a volume could not be had or given up.
-const (
-	CauseVolumeForeign  = "VolumeForeign"  // another's stands in its place
-	CauseVolumeOccupied = "VolumeOccupied" // something stands there that is no volume, or uses it
-	CauseVolumeMissing  = spec.CauseVolumeMissing
-	CauseDiskMissing    = "DiskMissing"   // its storage class, or the disk or directory of that, is not there
-	CauseVolumeRefused  = "VolumeRefused" // anything else
-)
-
 // VolumeCause is the one word for why a volume could not be had or given up.
-func VolumeCause(err error) string {
+func VolumeCause(err error) spec.Cause {
 	switch {
 	case errors.Is(err, ErrForeign):
-		return CauseVolumeForeign
+		return spec.CauseVolumeForeign
 	case errors.Is(err, ErrExists):
-		return CauseVolumeOccupied
+		return spec.CauseVolumeOccupied
 	case errors.Is(err, ErrAbsent):
-		return CauseVolumeMissing
+		return spec.CauseVolumeMissing
 	case errors.Is(err, ErrNotFound):
-		return CauseDiskMissing
+		return spec.CauseDiskMissing
 	}
-	return CauseVolumeRefused
+	return spec.CauseVolumeRefused
 }
 
 // Volumes keeps the directories of members. Body: agent/volume.

@@ -1,13 +1,17 @@
 package step
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
 
 // Next returns the one operation that is to be done now.
 func Next(w Wanted, s Seen) Op {
 	switch s.Standing {
 	case Spent:
 		if !s.Empty && !s.Told { // SAFETY S13: whatever it is, it is seen to be gone first
-			return wait(CauseProcessLeft, "processes of the member are left here, though no life of it is; its end is told when they are gone")
+			return wait(spec.CauseProcessLeft, "processes of the member are left here, though no life of it is; its end is told when they are gone")
 		}
 		return tell(s)
 	case Closed:
@@ -50,7 +54,7 @@ func begin(w Wanted, s Seen) Op {
 		return op
 	}
 	if s.Unconfirmed {
-		return wait(CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it begins when one does")
+		return wait(spec.CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it begins when one does")
 	}
 	if op, stop := s.unwatched(); stop {
 		return op
@@ -90,7 +94,7 @@ func container(s Seen, c Container) Op {
 		return again(s, c)
 	case Absent:
 		if s.Missing != "" {
-			return wait(CauseConfigMissing, s.Missing)
+			return wait(spec.CauseConfigMissing, s.Missing)
 		}
 		if !c.Image {
 			return Op{Kind: EnsureImage, Container: c.Name}
@@ -103,7 +107,7 @@ func container(s Seen, c Container) Op {
 		return op
 	}
 	if !s.anyRunning() && !s.Empty && !s.loaded() {
-		return wait(CauseProcessLeft, "processes of this member are still there although no container runs")
+		return wait(spec.CauseProcessLeft, "processes of this member are still there although no container runs")
 	}
 	if op, stop := s.unwatched(); stop {
 		return op
@@ -138,7 +142,7 @@ func running(c Container) Op {
 	case c.Overdue:
 		return Op{Kind: KillContainer, Container: c.Name}
 	}
-	return wait(CauseUnhealthy, c.Message)
+	return wait(spec.CauseUnhealthy, c.Message)
 }
 
 // again clears away a container that ended, so that it can be created anew: after
@@ -151,7 +155,7 @@ func again(s Seen, c Container) Op {
 		if !s.anyLost() {
 			return Op{Kind: KillAll}
 		}
-		return wait(CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")
+		return wait(spec.CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")
 	}
 	if !c.Due {
 		return wait(c.Cause, c.Message)
@@ -169,7 +173,7 @@ func end(s Seen) Op {
 			return s.hold(Op{Kind: SignalStop})
 		}
 		if !s.GraceOver {
-			return wait(CauseGrace, "asked to stop")
+			return wait(spec.CauseGrace, "asked to stop")
 		}
 	}
 	if op, left := clear(s); left {
@@ -202,10 +206,10 @@ func clear(s Seen) (Op, bool) {
 // blind reports that nothing can be done safely now.
 func (s Seen) blind() (Op, bool) {
 	if s.Strange != "" {
-		return wait(CauseStray, s.Strange), true
+		return wait(spec.CauseStray, s.Strange), true
 	}
 	if s.Unknown {
-		return wait(CauseRuntimeUnavailable, "containerd does not answer; what runs goes on"), true
+		return wait(spec.CauseRuntimeUnavailable, "containerd does not answer; what runs goes on"), true
 	}
 	return Op{}, false
 }
@@ -213,7 +217,7 @@ func (s Seen) blind() (Op, bool) {
 // unwatched reports that nothing of the life may begin yet.
 func (s Seen) unwatched() (Op, bool) {
 	if s.Unwatched {
-		return wait(CauseUnwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before"), true
+		return wait(spec.CauseUnwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before"), true
 	}
 	return Op{}, false
 }
@@ -250,4 +254,4 @@ func (s Seen) any(state State) bool {
 	return false
 }
 
-func wait(cause, message string) Op { return Op{Kind: Wait, Cause: cause, Message: message} }
+func wait(cause spec.Cause, message string) Op { return Op{Kind: Wait, Cause: cause, Message: message} }

@@ -5,6 +5,8 @@
 // operation may be repeated, so a crash between any two calls loses nothing.
 package step
 
+import "github.com/stead-project/stead/spec"
+
 // Order is what the agent was told to do with a life.
 type Order string
 
@@ -98,8 +100,9 @@ type Container struct {
 	// Image: it is present.
 	Image bool
 	// Due: the back-off after its last end is over. Cause and Message tell of that end.
-	Due            bool
-	Cause, Message string
+	Due     bool
+	Cause   spec.Cause
+	Message string
 	// Unhealthy: its liveness or startup probe failed for good. Ending: it was
 	// signalled for that; Overdue, of those only: the grace since then is over.
 	Unhealthy, Ending, Overdue bool
@@ -107,9 +110,10 @@ type Container struct {
 
 // Held is an operation that must wait, and why.
 type Held struct {
-	Op             Kind
-	Container      string
-	Cause, Message string
+	Op        Kind
+	Container string
+	Cause     spec.Cause
+	Message   string
 }
 
 // Kind names an operation.
@@ -150,17 +154,6 @@ type Op struct {
 	// Container is set for operations on one container.
 	Container string
 	// Cause and Message say what a Wait waits for.
-	Cause, Message string
+	Cause   spec.Cause
+	Message string
 }
-
-// The causes of Wait that are not taken from what was seen.
-const (
-	CauseStray              = "Stray"
-	CauseRuntimeUnavailable = "RuntimeUnavailable"
-	CauseConfigMissing      = "ConfigMissing"
-	CauseProcessLeft        = "ProcessLeft"
-	CauseGrace              = "Grace"
-	CauseUnhealthy          = "Unhealthy"
-	CauseUnconfirmed        = "Unconfirmed"
-	CauseUnwatched          = "Unwatched"
-)

@@ -61,8 +61,8 @@ func TestAClassOnAnotherDiskIsRefusedWhateverIsAskedOfIt(t *testing.T) {
 		"erase":         func() error { return v.Erase(t.Context(), fast.Class, fast.ID) },
 	} {
 		err := do()
-		if runtime.VolumeCause(err) != runtime.CauseDiskMissing {
-			t.Errorf("%s: got %v, want %s", what, err, runtime.CauseDiskMissing)
+		if runtime.VolumeCause(err) != spec.CauseDiskMissing {
+			t.Errorf("%s: got %v, want %s", what, err, spec.CauseDiskMissing)
 		} else if !strings.Contains(err.Error(), "mounted at ") || !strings.Contains(err.Error(), "stead agent accept-disk ssd") {
 			t.Errorf("%s: it does not say what to do: %v", what, err)
 		} else if strings.Contains(err.Error(), "then at") {
@@ -135,7 +135,7 @@ func TestNoFirstVolumeIsMadeUnderAMountPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	away()
-	if path, err := v.Ensure(t.Context(), db0, fast, true, nil); runtime.VolumeCause(err) != runtime.CauseDiskMissing {
+	if path, err := v.Ensure(t.Context(), db0, fast, true, nil); runtime.VolumeCause(err) != spec.CauseDiskMissing {
 		t.Errorf("it was made at %q, error %v", path, err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -112,7 +111,7 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 		n.wantReady()
 		n.host.Down(true)
 		time.Sleep(10 * time.Second)
-		n.wantLast("ready all the same", func(r spec.Report) bool { return r.Ready && r.Cause == step.CauseRuntimeUnavailable })
+		n.wantLast("ready all the same", func(r spec.Report) bool { return r.Ready && r.Cause == spec.CauseRuntimeUnavailable })
 		n.kill()
 		before := len(n.all())
 		n.run() // an agent that begins while the runtime is away
@@ -124,7 +123,7 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 		}
 		time.Sleep(blindTime - 10*time.Second)
 		n.wantLast("not ready, for nobody can see it", func(r spec.Report) bool {
-			return !r.Ready && r.ReadyOnce && r.Phase == spec.PhaseRunning && r.Cause == step.CauseRuntimeUnavailable
+			return !r.Ready && r.ReadyOnce && r.Phase == spec.PhaseRunning && r.Cause == spec.CauseRuntimeUnavailable
 		})
 		n.host.Down(false)
 		time.Sleep(5 * time.Second)
@@ -221,7 +220,7 @@ func TestWhatTheLedgerDoesNotKnowIsLeftAlone(t *testing.T) {
 		n.run()
 		n.w.Tell(life(10, spec.GoalRun))
 		time.Sleep(time.Minute)
-		n.wantLast("stray", func(r spec.Report) bool { return r.Cause == step.CauseStray })
+		n.wantLast("stray", func(r spec.Report) bool { return r.Cause == spec.CauseStray })
 		if got := n.host.RunningTokens(db0); len(got) != 1 || got[0] != tok(9) {
 			t.Fatalf("running: %v", got)
 		}

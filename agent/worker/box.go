@@ -110,21 +110,24 @@ func (w *Worker) see(ctx context.Context, b *box, st runtime.Status) {
 }
 
 // ending says why a container ended: a word and a sentence.
-type ending struct{ cause, message string }
+type ending struct {
+	cause   spec.Cause
+	message string
+}
 
 func (w *Worker) ending(b *box, st runtime.Status) ending {
 	switch {
 	case b.unhealthy:
-		return ending{step.CauseUnhealthy, b.Message}
+		return ending{spec.CauseUnhealthy, b.Message}
 	case st.Exit.Unknown:
-		return ending{"Lost", "it ended, and its exit code is not known"}
+		return ending{spec.CauseLost, "it ended, and its exit code is not known"}
 	case st.Exit.OOM && !w.limited(st.ID.Name):
-		return ending{"OOMKilled", "it was killed by the kernel, for the members of this host together used all the memory they may; " +
+		return ending{spec.CauseOOMKilled, "it was killed by the kernel, for the members of this host together used all the memory they may; " +
 			"it has no limit of its own: write resources.limits.memory for those that use most, or move members away"}
 	case st.Exit.OOM:
-		return ending{"OOMKilled", "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
+		return ending{spec.CauseOOMKilled, "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
 	}
-	return ending{"Exited", fmt.Sprintf("exited with code %d", st.Exit.Code)}
+	return ending{spec.CauseExited, fmt.Sprintf("exited with code %d", st.Exit.Code)}
 }
 
 // limited: the container has a limit of memory of its own.
@@ -141,7 +144,7 @@ func (w *Worker) limited(name string) bool {
 // it wait longer and longer. Under an order to stop nothing is counted.
 func (w *Worker) countEnd(b *box, e ending, exit runtime.Exit) {
 	b.Exit = nil
-	if !exit.Unknown && e.cause != causeStart {
+	if !exit.Unknown && e.cause != spec.CauseStartError {
 		code := exit.Code
 		b.Exit = &code
 	}
@@ -157,8 +160,8 @@ func (w *Worker) countEnd(b *box, e ending, exit runtime.Exit) {
 	b.wait = 0
 	if b.Streak > 0 {
 		b.wait = delay(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, b.Streak)
-		if b.Cause == "Exited" || b.Cause == "Lost" {
-			b.Cause = "CrashLoop"
+		if b.Cause == spec.CauseExited || b.Cause == spec.CauseLost {
+			b.Cause = spec.CauseCrashLoop
 		}
 	}
 	b.Streak++
@@ -266,7 +269,7 @@ func (w *Worker) takeHealth(b *box, h probe.Health) {
 	changed := b.Started != h.Started || b.Ready != h.Ready
 	b.Started, b.Ready, b.Cause, b.Message = h.Started, h.Ready, "", h.Message
 	if !h.Ready && h.Message != "" {
-		b.Cause = causeNotReady
+		b.Cause = spec.CauseNotReady
 	}
 	if changed {
 		w.saveState()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
@@ -90,7 +89,7 @@ func (w *Worker) perform(ctx context.Context, op step.Op) error {
 	case step.OpenToken:
 		return w.openToken()
 	case step.Refuse:
-		return w.c.Ledger.CloseToken(w.id, w.token, ledger.CauseRefused)
+		return w.c.Ledger.CloseToken(w.id, w.token, spec.CauseRefused)
 	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer:
 		return w.performOn(ctx, op, w.box(op.Container))
 	case step.EnsureVolumes:
@@ -116,7 +115,7 @@ func (w *Worker) perform(ctx context.Context, op step.Op) error {
 	case step.Expire:
 		return w.c.Guard.Expire(w.id, w.token)
 	case step.CloseToken:
-		return w.c.Ledger.CloseToken(w.id, w.token, ledger.CauseStopped)
+		return w.c.Ledger.CloseToken(w.id, w.token, spec.CauseStopped)
 	case step.ReportOver:
 		return w.reportOver()
 	}

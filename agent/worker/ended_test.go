@@ -10,7 +10,6 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -21,11 +20,12 @@ func TestEveryEndOfAContainerIsNamed(t *testing.T) {
 	exit := func(e runtime.Exit) func(*node) { return func(n *node) { n.host.Exit(cid, e) } }
 	code := func(c int) *int { return &c }
 	cases := []struct {
-		name           string
-		life           func(*spec.Life)
-		end            func(*node)
-		cause, message string
-		code           *int // nil: none is told
+		name    string
+		life    func(*spec.Life)
+		end     func(*node)
+		cause   spec.Cause
+		message string
+		code    *int // nil: none is told
 	}{
 		{"with a code", nil, exit(runtime.Exit{Code: 3}), "CrashLoop", "exited with code 3", code(3)},
 		{"with a code that nobody saw", nil, exit(runtime.Exit{Unknown: true}), "CrashLoop", "exit code is not known", nil},
@@ -79,7 +79,7 @@ func TestAContainerThatCannotBeStartedHasNoExitCodeAndStartsLaterAndLater(t *tes
 		n.run()
 		n.w.Tell(life(5, spec.GoalRun))
 		time.Sleep(69 * time.Second) // at once, then after 10, 20 and 40 seconds
-		if r := n.wantCause(causeStart, "no such file"); r.Containers[0].ExitCode != nil {
+		if r := n.wantCause(spec.CauseStartError, "no such file"); r.Containers[0].ExitCode != nil {
 			t.Errorf("exit code %d", *r.Containers[0].ExitCode)
 		}
 		if got := calls.of("Start"); got != 4 {
@@ -194,7 +194,7 @@ func TestOnlyWhatNeverRanIsKilledWhenItIsLost(t *testing.T) {
 					n.wantStarts(tok(5), 2)
 					return
 				}
-				n.wantCause(step.CauseProcessLeft, "lost sight")
+				n.wantCause(spec.CauseProcessLeft, "lost sight")
 				n.wantStarts(tok(5), 1)
 				if len(n.host.RunningTokens(db0)) != 1 || calls.of("KillAll") != before {
 					t.Error("what runs was killed")

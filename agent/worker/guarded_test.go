@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -68,7 +66,7 @@ func (g *scripted) Begin(spec.Identity, spec.Token, time.Duration) error {
 func (g *scripted) Forget(spec.Identity, spec.Token) error { return g.note("Forget") }
 
 func (g *scripted) Expire(id spec.Identity, token spec.Token) error {
-	return g.n.ledger.CloseToken(id, token, ledger.CauseDeadline)
+	return g.n.ledger.CloseToken(id, token, spec.CauseDeadlinePassed)
 }
 
 func (g *scripted) Look(spec.Identity, spec.Token, time.Duration) Guarded {
@@ -87,12 +85,12 @@ func TestAGuardedLifeBeginsWhenItsNodeIsConfirmedAndWatched(t *testing.T) {
 	cases := []struct {
 		name  string
 		says  Guarded
-		cause string
+		cause spec.Cause
 		polls bool // it is told of a confirmation, and has to look for a watchdog
 	}{
-		{"no server has confirmed the node", Guarded{Passed: true, Watched: true}, step.CauseUnconfirmed, false},
-		{"nor is there a watchdog", Guarded{Passed: true}, step.CauseUnconfirmed, false},
-		{"there is no watchdog", Guarded{}, step.CauseUnwatched, true},
+		{"no server has confirmed the node", Guarded{Passed: true, Watched: true}, spec.CauseUnconfirmed, false},
+		{"nor is there a watchdog", Guarded{Passed: true}, spec.CauseUnconfirmed, false},
+		{"there is no watchdog", Guarded{}, spec.CauseUnwatched, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,7 +99,7 @@ func TestAGuardedLifeBeginsWhenItsNodeIsConfirmedAndWatched(t *testing.T) {
 				n.run()
 				n.w.Tell(with(life(5, spec.GoalRun), bounded))
 				time.Sleep(time.Minute)
-				n.wantLast(c.cause, func(r spec.Report) bool { return r.Cause == c.cause && r.Bound == time.Minute })
+				n.wantLast(string(c.cause), func(r spec.Report) bool { return r.Cause == c.cause && r.Bound == time.Minute })
 				if open := n.ledger.Look(db0).Open; !open.IsZero() {
 					t.Error("its token is open")
 				}
@@ -132,7 +130,7 @@ func TestANodeWithoutAGuardBeginsNoGuardedLife(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, spec.GoalRun), bounded))
 		time.Sleep(time.Minute)
-		n.wantLast("unwatched", func(r spec.Report) bool { return r.Cause == step.CauseUnwatched && r.Bound == 0 })
+		n.wantLast("unwatched", func(r spec.Report) bool { return r.Cause == spec.CauseUnwatched && r.Bound == 0 })
 		n.wantStarts(tok(5), 0)
 	})
 }
@@ -153,7 +151,7 @@ func TestNoTokenIsOpenedBeforeItsRecordIsAsItShouldBe(t *testing.T) {
 			n.run()
 			n.w.Tell(with(life(5, spec.GoalRun), c.life))
 			time.Sleep(10 * time.Second)
-			n.wantCause(causeLedger, "read-only")
+			n.wantCause(spec.CauseLedgerError, "read-only")
 			if open := n.ledger.Look(db0).Open; !open.IsZero() || g.calls[0] != call {
 				t.Errorf("open is %s; the guard was asked to %v", open, g.calls)
 			}
@@ -198,7 +196,7 @@ func TestAnOpenLifeIsOverWhenItsDeadlineHasPassedOrNobodyKeepsIt(t *testing.T) {
 				time.Sleep(time.Minute)
 				if c.over {
 					n.wantLast("its end", func(r spec.Report) bool {
-						return r.Phase == spec.PhaseStopped && r.Token == tok(5) && r.Cause == causeDeadline
+						return r.Phase == spec.PhaseStopped && r.Token == tok(5) && r.Cause == spec.CauseDeadlinePassed
 					})
 					return
 				}
@@ -235,7 +233,7 @@ func TestAGuardedContainerIsNotStartedUnlessItIsGuardedStill(t *testing.T) {
 				n.run()
 				n.w.Tell(with(life(5, spec.GoalRun), bounded))
 				time.Sleep(10 * time.Second)
-				n.wantCause(causeStart, "the life is not guarded, or its deadline has passed")
+				n.wantCause(spec.CauseStartError, "the life is not guarded, or its deadline has passed")
 				n.wantStarts(tok(5), 0)
 				if looks == 0 {
 					t.Error("nobody asked")

@@ -7,11 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -53,7 +51,7 @@ func TestAContainerThatWasGivenUpStaysGivenUp(t *testing.T) {
 		n.wantReady()
 		p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
 		p.say(probe.Health{Started: true, Ready: true})
-		n.wantCause(step.CauseUnhealthy, "container db: liveness: exit 1")
+		n.wantCause(spec.CauseUnhealthy, "container db: liveness: exit 1")
 		time.Sleep(31 * time.Second)
 		n.wantStarts(tok(5), 2)
 		n.wantReady()
@@ -145,7 +143,7 @@ func TestALifeThatIsOverIsNotProbed(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, spec.GoalRun), probed))
 		n.wantReady()
-		must(t, n.ledger.CloseToken(db0, tok(5), ledger.CauseDeadline))
+		must(t, n.ledger.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
 		n.kill()
 		p := &silentProber{}
 		n.prober = p

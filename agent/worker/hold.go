@@ -11,22 +11,6 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// The causes of this package, beside those of step and of how a container ended.
-const (
-	causeImageMissing = "ImageMissing"
-	causeImagePull    = "ImagePull"
-	causeStart        = "StartError"
-	causeSandbox      = "SandboxError"
-	causeNetwork      = "NetworkError"
-	causeFiles        = "FilesError"
-	causeLedger       = "LedgerError"
-	causeStop         = "StopError"
-	causeNotReady     = "NotReady"
-	causeProcesses    = "ProcessLimit"
-	// causeDeadline: a guarded life is over, for its node was not confirmed in time.
-	causeDeadline = "DeadlinePassed"
-)
-
 type holdKey struct {
 	op        step.Kind
 	container string
@@ -34,9 +18,10 @@ type holdKey struct {
 
 // hold is an operation that failed: how often in a row, and when it is tried again.
 type hold struct {
-	count          int
-	until          time.Time
-	cause, message string
+	count   int
+	until   time.Time
+	cause   spec.Cause
+	message string
 }
 
 // settle takes in how an operation ended.
@@ -83,34 +68,34 @@ func (w *Worker) seenHeld() []step.Held {
 }
 
 // causeOf is the one word for a failed operation.
-func causeOf(kind step.Kind, err error) string {
+func causeOf(kind step.Kind, err error) spec.Cause {
 	if missing := (*files.MissingError)(nil); errors.As(err, &missing) {
-		return step.CauseConfigMissing
+		return spec.CauseConfigMissing
 	}
 	if errors.Is(err, runtime.ErrUnavailable) {
-		return step.CauseRuntimeUnavailable
+		return spec.CauseRuntimeUnavailable
 	}
 	if errors.Is(err, runtime.ErrImageMissing) {
-		return causeImageMissing // also of a container that is made anew
+		return spec.CauseImageMissing // also of a container that is made anew
 	}
 	if errors.Is(err, runtime.ErrPortTaken) {
 		return spec.CauseHostPortTaken
 	}
 	switch kind {
 	case step.EnsureImage:
-		return causeImagePull
+		return spec.CauseImagePull
 	case step.EnsureVolumes:
 		return runtime.VolumeCause(err)
 	case step.EnsureSandbox:
-		return causeSandbox
+		return spec.CauseSandboxError
 	case step.AttachNetwork:
-		return causeNetwork
+		return spec.CauseNetworkError
 	case step.WriteFiles:
-		return causeFiles
+		return spec.CauseFilesError
 	case step.OpenToken, step.Refuse, step.CloseToken, step.Expire:
-		return causeLedger
+		return spec.CauseLedgerError
 	case step.CreateContainer, step.StartContainer, step.RemoveContainer:
-		return causeStart
+		return spec.CauseStartError
 	}
-	return causeStop
+	return spec.CauseStopError
 }

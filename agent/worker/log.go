@@ -10,11 +10,10 @@ import (
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
 )
 
 const (
-	// causeLogLost: nobody reads what a container writes.
-	causeLogLost = "LogLost"
 	// muteAfter is how long a logger may be dead before that is told: one of its two
 	// processes that was killed is soon started anew by the other.
 	muteAfter = 5 * time.Second
@@ -46,7 +45,7 @@ const (
 // say there what they lack.
 func (w *Worker) endOf(ctx context.Context, b *box, st runtime.Status) ending {
 	e := w.ending(b, st)
-	if e.cause != "Exited" || w.order == step.OrderStop {
+	if e.cause != spec.CauseExited || w.order == step.OrderStop {
 		return e
 	}
 	run := logs.RunName(st.Token.Epoch, st.Token.Number, st.Attempt)

@@ -70,7 +70,7 @@ func TestALoggerMayBeAwayForAMoment(t *testing.T) {
 		time.Sleep(muteAfter) // the first look after its death
 		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
 		time.Sleep(muteAfter)
-		n.wantLast("what is lost", func(r spec.Report) bool { return r.Ready && r.Cause == causeLogLost })
+		n.wantLast("what is lost", func(r spec.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
@@ -268,11 +267,11 @@ func (w *Worker) grace() time.Duration {
 const unknownGrace = 30 * time.Second
 
 // endCause is the ledger's word on how the token ended.
-func (w *Worker) endCause() string {
+func (w *Worker) endCause() spec.Cause {
 	for _, e := range w.c.Ledger.Look(w.id).Ends {
 		if e.Token == w.token {
 			return e.Cause
 		}
 	}
-	return ledger.CauseStopped
+	return spec.CauseStopped
 }

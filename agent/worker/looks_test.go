@@ -11,7 +11,6 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,7 +31,7 @@ func TestALifeBeginsWhenAStrangerHasGone(t *testing.T) {
 		n.run()
 		n.w.Tell(life(10, spec.GoalRun))
 		time.Sleep(10 * time.Minute)
-		n.wantCause(step.CauseStray, "container db of token 1.9 stands here")
+		n.wantCause(spec.CauseStray, "container db of token 1.9 stands here")
 		n.host.Exit(cid, runtime.Exit{})
 		must(t, n.host.Remove(t.Context(), cid))
 		time.Sleep(31 * time.Second)
@@ -181,7 +180,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 				n.run()
 				n.w.Tell(life(5, spec.GoalRun))
 				time.Sleep(time.Minute)
-				n.wantCause(causeStop, errNoEffect.Error())
+				n.wantCause(spec.CauseStopError, errNoEffect.Error())
 				if open := n.ledger.Look(db0).Open; !open.IsZero() {
 					t.Fatal("its token is open")
 				}
@@ -194,7 +193,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 				if open := n.ledger.Look(db0).Open; open != tok(5) {
 					t.Fatal("its token is closed")
 				}
-				n.wantCause(causeStop, errNoEffect.Error())
+				n.wantCause(spec.CauseStopError, errNoEffect.Error())
 				b.say(answers{})
 				time.Sleep(2 * time.Minute)
 				n.wantStopped(tok(5))

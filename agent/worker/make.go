@@ -75,8 +75,8 @@ func (w *Worker) start(ctx context.Context, id runtime.ContainerID, b *box) erro
 		return err // what became of it will be seen
 	}
 	b.broken = true
-	w.countEnd(b, ending{causeStart, err.Error()}, runtime.Exit{})
-	b.Cause = causeStart
+	w.countEnd(b, ending{spec.CauseStartError, err.Error()}, runtime.Exit{})
+	b.Cause = spec.CauseStartError
 	return nil
 }
 

@@ -86,7 +86,7 @@ func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *tes
 		n.run()
 		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.FreshVolumes = nil }))
 		time.Sleep(time.Minute)
-		n.wantLast("it is missing", func(r spec.Report) bool { return r.Cause == runtime.CauseVolumeMissing })
+		n.wantLast("it is missing", func(r spec.Report) bool { return r.Cause == spec.CauseVolumeMissing })
 		if got := n.host.Volumes(); len(got) != 0 {
 			t.Errorf("made %v", got)
 		}
@@ -232,9 +232,9 @@ func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
 
 // What the member cannot be told keeps it from starting.
 func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
-	for name, cause := range map[string]string{
-		files.MemberFile: causeFiles, files.EventsFile: causeFiles, files.SetFile: causeFiles, files.ConfirmedFile: causeFiles,
-		files.VolumeNewFile: causeStart, // written at each start
+	for name, cause := range map[string]spec.Cause{
+		files.MemberFile: spec.CauseFilesError, files.EventsFile: spec.CauseFilesError, files.SetFile: spec.CauseFilesError, files.ConfirmedFile: spec.CauseFilesError,
+		files.VolumeNewFile: spec.CauseStartError, // written at each start
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {

@@ -25,7 +25,7 @@ func TestNoOldTokenIsToldOverWhileAProcessIsLeft(t *testing.T) {
 		n.kill()
 		l, err := ledger.Open(filepath.Join(n.dir, "ledger"), n.boot)
 		must(t, err)
-		must(t, l.CloseToken(db0, tok(5), ledger.CauseDeadline))
+		must(t, l.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
 		must(t, l.Close())
 		n.run()
 		over := func() (tokens []spec.Token) {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/spec"
@@ -38,7 +37,7 @@ func TestAnIdentityWithoutALifeCostsItsHostNothing(t *testing.T) {
 		}},
 		{"an old token was asked for", func(n *node) {
 			n.run()
-			must(n.t, n.ledger.CloseToken(db0, tok(9), ledger.CauseStopped))
+			must(n.t, n.ledger.CloseToken(db0, tok(9), spec.CauseStopped))
 			must(n.t, n.ledger.Stored(db0, tok(9)))
 			n.w.Tell(life(4, spec.GoalRun))
 			n.wantStopped(tok(4))
@@ -154,7 +153,7 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 					}
 				}
 				if c.message != "" {
-					n.wantCause(causeStop, c.message)
+					n.wantCause(spec.CauseStopError, c.message)
 				}
 				if tries != nil && (tries() < 5 || tries() > 30) {
 					t.Errorf("tried %d times in ten minutes", tries())

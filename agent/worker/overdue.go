@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/spec"
 )
 
 // lend ends when an operation has had one of the node's places for Tuning.Place: the
@@ -42,7 +43,7 @@ func (w *Worker) tellOverdue(op step.Op) {
 		verb = "started"
 	}
 	r := *w.last
-	r.Cause, r.Message = causeStart, fmt.Sprintf("container %s: it has been %s for %s without an end; the host's runtime or disk does not answer. "+
+	r.Cause, r.Message = spec.CauseStartError, fmt.Sprintf("container %s: it has been %s for %s without an end; the host's runtime or disk does not answer. "+
 		"Other members go on; this one goes on by itself when it does", op.Container, verb, w.c.Tuning.Place)
 	r.Seq, r.At = w.c.Seq(), time.Now()
 	w.last = &r

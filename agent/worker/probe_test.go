@@ -10,7 +10,6 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -44,7 +43,7 @@ func TestReadinessGatesReady(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, spec.GoalRun), probed))
 		n.wantLast("running and not ready", func(r spec.Report) bool {
-			return r.Phase == spec.PhaseRunning && !r.Ready && r.Cause == causeNotReady && strings.Contains(r.Message, "connection refused")
+			return r.Phase == spec.PhaseRunning && !r.Ready && r.Cause == spec.CauseNotReady && strings.Contains(r.Message, "connection refused")
 		})
 		if p.target.Address != life(5, spec.GoalRun).Member.Address || p.target.Adopted {
 			t.Fatalf("target: got %+v", p.target)
@@ -70,7 +69,7 @@ func TestLivenessRestartsInPlace(t *testing.T) {
 			n.wantReady()
 			p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
 			if stubborn {
-				n.wantLast("unhealthy", func(r spec.Report) bool { return r.Cause == step.CauseUnhealthy && !r.Ready })
+				n.wantLast("unhealthy", func(r spec.Report) bool { return r.Cause == spec.CauseUnhealthy && !r.Ready })
 				n.wantStarts(tok(5), 1)
 				time.Sleep(31 * time.Second)
 			}

@@ -48,13 +48,13 @@ func TestAnOperationThatHangsGivesItsPlaceBack(t *testing.T) {
 			t.Fatal("it has no place")
 		}
 		time.Sleep(2 * time.Second)
-		n.wantLast("what is wrong", func(r spec.Report) bool { return r.Cause == causeStart && !r.Ready })
+		n.wantLast("what is wrong", func(r spec.Report) bool { return r.Cause == spec.CauseStartError && !r.Ready })
 		if len(n.starts) != 0 {
 			t.Fatal("it keeps others waiting")
 		}
 		n.w.Tell(life(5, spec.GoalStop)) // is not answered before it is certain what became of it
 		time.Sleep(time.Hour)
-		n.wantLast("no end", func(r spec.Report) bool { return r.Cause == causeStart && r.Phase == spec.PhasePreparing })
+		n.wantLast("no end", func(r spec.Report) bool { return r.Cause == spec.CauseStartError && r.Phase == spec.PhasePreparing })
 		close(goOn)
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 0)
@@ -74,7 +74,7 @@ func TestAContainerThatWasRefusedProcessesIsToldAndRunsOn(t *testing.T) {
 		n.wantReady()
 		n.host.Refuse(cid, 3)
 		time.Sleep(31 * time.Second) // until it is looked at again
-		n.wantLast("the limit", func(r spec.Report) bool { return r.Cause == causeProcesses && r.Ready })
+		n.wantLast("the limit", func(r spec.Report) bool { return r.Cause == spec.CauseProcessLimit && r.Ready })
 		time.Sleep(6 * time.Minute)
 		n.wantLast("nothing any more", func(r spec.Report) bool { return r.Cause == "" && r.Ready })
 		n.wantStarts(tok(5), 1)

@@ -27,7 +27,7 @@ func TestAContainerThatWasTakenAwayIsReadyWhenItsNextIs(t *testing.T) {
 			return nil
 		})
 		must(t, n.host.Remove(t.Context(), cid))
-		n.wantLast("nothing is there", func(r spec.Report) bool { return !r.Ready && r.Cause == causeStart })
+		n.wantLast("nothing is there", func(r spec.Report) bool { return !r.Ready && r.Cause == spec.CauseStartError })
 		n.host.OnCall(nil)
 		before := len(n.all())
 		time.Sleep(time.Minute)

@@ -129,19 +129,19 @@ func (w *Worker) enough() time.Duration {
 
 // trouble is what keeps the member from being ready: what the operation waits for,
 // else what a container last said.
-func (w *Worker) trouble(op step.Op) (cause, message string) {
-	if op.Kind == step.Wait && op.Cause != step.CauseGrace {
+func (w *Worker) trouble(op step.Op) (cause spec.Cause, message string) {
+	if op.Kind == step.Wait && op.Cause != spec.CauseGrace {
 		return op.Cause, op.Message
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
 		if w.boxes[name].isMute() {
-			return causeLogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
+			return spec.CauseLogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
 				"and is lost until it is restarted", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
 		if b := w.boxes[name]; b.seen == step.Running && time.Since(b.crowded) < crowdedTime {
-			return causeProcesses, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
+			return spec.CauseProcessLimit, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
 				"the host together have, and was refused more; see --max-processes of the agent", name)
 		}
 	}
@@ -154,7 +154,7 @@ func (w *Worker) trouble(op step.Op) (cause, message string) {
 		}
 	}
 	if w.gone != "" {
-		return causeConfigGone, w.gone
+		return spec.CauseConfigGone, w.gone
 	}
 	return "", ""
 }
@@ -246,17 +246,17 @@ func (w *Worker) reportEnd() {
 	switch {
 	case w.standing == step.Spent:
 		r.Message = messageSpent
-	case cause == ledger.CauseRefused:
-		r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
+	case cause == spec.CauseRefused:
+		r.Phase, r.Cause = spec.PhaseFailed, spec.CauseOtherBoot
 		if w.token.Epoch < w.c.Epoch() {
-			r.Cause, r.Message = "Restored", "the store was restored since the member was assigned to this node; nothing was started"
+			r.Cause, r.Message = spec.CauseRestored, "the store was restored since the member was assigned to this node; nothing was started"
 			break
 		}
 		r.Message = "the node was booted since the member was assigned to it; nothing was started"
-	case cause == ledger.CauseReboot:
-		r.Cause, r.Message = "Reboot", "the node was booted; nothing of the member is left"
-	case cause == ledger.CauseDeadline:
-		r.Cause = causeDeadline
+	case cause == spec.CauseReboot:
+		r.Cause, r.Message = spec.CauseReboot, "the node was booted; nothing of the member is left"
+	case cause == spec.CauseDeadlinePassed:
+		r.Cause = spec.CauseDeadlinePassed
 		r.Message = "no server confirmed the node within the member's bound (nodeLoss.after); it was ended here"
 	}
 	w.mu.Lock()

@@ -60,7 +60,7 @@ func TestAnAgentThatLostWhatWasKeptTellsWhatItSees(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, spec.GoalRun), withSide))
 		starting := func(r spec.Report) bool {
-			return r.Phase == spec.PhaseStarting && r.Cause == causeImageMissing && !r.Ready
+			return r.Phase == spec.PhaseStarting && r.Cause == spec.CauseImageMissing && !r.Ready
 		}
 		n.wantLast("one container waits", starting)
 		n.kill()
@@ -119,13 +119,13 @@ func TestEachContainerIsToldOf(t *testing.T) {
 // What was wrong with a container while it ran says nothing of why it ended.
 func TestWhatEndedIsToldAsEnded(t *testing.T) {
 	for name, wrong := range map[string]struct {
-		cause string
+		cause spec.Cause
 		begin func(*node)
 	}{
-		"its logger was killed": {causeLogLost, func(n *node) {
+		"its logger was killed": {spec.CauseLogLost, func(n *node) {
 			n.logger(0).Close()
 		}},
-		"it was refused processes": {causeProcesses, func(n *node) { n.host.Refuse(cid, 1) }},
+		"it was refused processes": {spec.CauseProcessLimit, func(n *node) { n.host.Refuse(cid, 1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
@@ -159,7 +159,7 @@ func (n *node) logger(attempt int) *logs.Writer {
 }
 
 func TestAnEndSaysWhy(t *testing.T) {
-	closed := func(cause string) func(*node) {
+	closed := func(cause spec.Cause) func(*node) {
 		return func(n *node) {
 			n.w.Tell(life(5, spec.GoalRun))
 			n.wantReady()
@@ -170,9 +170,10 @@ func TestAnEndSaysWhy(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		end            func(*node)
-		phase          spec.Phase
-		cause, message string
+		end     func(*node)
+		phase   spec.Phase
+		cause   spec.Cause
+		message string
 	}{
 		"it was told to stop": {func(n *node) {
 			n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
@@ -193,10 +194,10 @@ func TestAnEndSaysWhy(t *testing.T) {
 			n.run()
 		}, spec.PhaseStopped, "Reboot", "the node was booted; nothing of the member is left"},
 		"it missed its deadline": {
-			closed(ledger.CauseDeadline), spec.PhaseStopped, causeDeadline,
+			closed(spec.CauseDeadlinePassed), spec.PhaseStopped, spec.CauseDeadlinePassed,
 			"no server confirmed the node within the member's bound (nodeLoss.after); it was ended here",
 		},
-		"it was closed by an agent before": {closed(ledger.CauseStopped), spec.PhaseStopped, "", ""},
+		"it was closed by an agent before": {closed(spec.CauseStopped), spec.PhaseStopped, "", ""},
 		"it was meant for the boot before": {func(n *node) {
 			n.epoch.Store(tok(5).Epoch)
 			n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.Boot = "b0" }))
@@ -227,7 +228,7 @@ func (n *node) record(write func(*ledger.Ledger) error) {
 func TestOfASpentTokenOnlyItsEndIsTold(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.record(func(l *ledger.Ledger) error {
-			return errors.Join(l.CloseToken(db0, tok(9), ledger.CauseStopped), l.Stored(db0, tok(9)))
+			return errors.Join(l.CloseToken(db0, tok(9), spec.CauseStopped), l.Stored(db0, tok(9)))
 		})
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true} })
 		stranger(t, n.host, tok(9)) // its process is left

@@ -79,7 +79,7 @@ func TestAConfirmationReachesTheFilesThatThisAgentWrote(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o755))
 		n.run()
 		confirm(180, "120.00")
-		n.wantCause(causeFiles, files.MemberFile)
+		n.wantCause(spec.CauseFilesError, files.MemberFile)
 		must(t, os.RemoveAll(inTheWay))
 		time.Sleep(time.Minute)
 		confirm(180, "180.00")
@@ -95,7 +95,7 @@ func TestNothingBeginsOfWhichNothingCanBeKept(t *testing.T) {
 			n.run()
 			n.w.Tell(life(5, spec.GoalRun))
 			time.Sleep(10 * time.Second)
-			n.wantCause(causeLedger, "keep db-0.json")
+			n.wantCause(spec.CauseLedgerError, "keep db-0.json")
 			if open := n.ledger.Look(db0).Open; !open.IsZero() {
 				t.Error("its token is open")
 			}
@@ -111,7 +111,7 @@ func TestNothingBeginsOfWhichNothingCanBeKept(t *testing.T) {
 			n.w.Tell(life(5, spec.GoalRun))
 			time.Sleep(time.Minute)
 			n.wantLast("the ledger", func(r spec.Report) bool {
-				return r.Cause == causeLedger && strings.Contains(r.Message, ledger.ErrBroken.Error())
+				return r.Cause == spec.CauseLedgerError && strings.Contains(r.Message, ledger.ErrBroken.Error())
 			})
 			n.wantStarts(tok(5), 0)
 		})

@@ -8,10 +8,6 @@ import (
 	"github.com/stead-project/stead/agent/files"
 )
 
-// causeConfigGone: a ConfigMap, Secret or key was deleted of which the member has the
-// files. Nothing waits for it.
-const causeConfigGone = "ConfigGone"
-
 // missing is the sentence about what containers need and the server has not told. Files
 // that this life has got already are not needed again: a container that is restarted in
 // place after its ConfigMap was deleted goes on with them, as in Kubernetes. Variables

@@ -32,10 +32,10 @@ type state struct {
 type containerState struct {
 	Attempt int `json:"attempt"` // of the present or next creation
 	// Streak counts ends in a row; Exit, Cause and Message tell of the last one.
-	Streak  int    `json:"streak,omitempty"`
-	Exit    *int   `json:"exit,omitempty"`
-	Cause   string `json:"cause,omitempty"`
-	Message string `json:"message,omitempty"`
+	Streak  int        `json:"streak,omitempty"`
+	Exit    *int       `json:"exit,omitempty"`
+	Cause   spec.Cause `json:"cause,omitempty"`
+	Message string     `json:"message,omitempty"`
 	// Started and Ready is what the probes last said of this attempt.
 	Started bool `json:"started,omitempty"`
 	Ready   bool `json:"ready,omitempty"`

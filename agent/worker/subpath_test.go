@@ -67,7 +67,7 @@ func TestASubPathThatIsRefusedStartsNothingAndIsTold(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, spec.GoalRun), inPart))
 		n.wantLast("the refusal", func(r spec.Report) bool {
-			return r.Cause == causeStart && strings.Contains(r.Message, "it leads out of the volume")
+			return r.Cause == spec.CauseStartError && strings.Contains(r.Message, "it leads out of the volume")
 		})
 		n.wantStarts(tok(5), 0)
 	})

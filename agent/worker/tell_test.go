@@ -71,7 +71,7 @@ func TestADeadlineEndsALifeAtOnce(t *testing.T) {
 				n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.Bound = time.Minute }))
 				n.wantLast("a life", func(r spec.Report) bool { return r.Ready != pulls && r.Phase != spec.PhaseAssigned })
 				guard.passed.Store(true)
-				must(t, n.ledger.CloseToken(db0, tok(5), ledger.CauseDeadline))
+				must(t, n.ledger.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
 				n.w.Expired()
 				n.wantStopped(tok(5)) // at once, on the bubble's clock
 			})

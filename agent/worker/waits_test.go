@@ -164,7 +164,7 @@ func TestWhatIsDoneWithoutEffectIsToldAndTriedLater(t *testing.T) {
 		removals := 0
 		b.say(answers{remove: func() error { removals++; return nil }}) // and it stands there still
 		n.host.Exit(cid, runtime.Exit{Code: 1})
-		n.wantCause(causeStart, errNoEffect.Error())
+		n.wantCause(spec.CauseStartError, errNoEffect.Error())
 		if removals != mostRepeats+1 {
 			t.Errorf("removed %d times before it was told, want %d", removals, mostRepeats+1)
 		}
@@ -207,7 +207,7 @@ func TestWhatTakesTooLongIsNamed(t *testing.T) {
 			n.run()
 			n.w.Tell(life(5, spec.GoalRun))
 			time.Sleep(61 * time.Second)
-			n.wantCause(causeStart, "container db: it has been "+verb+" for 1m0s without an end")
+			n.wantCause(spec.CauseStartError, "container db: it has been "+verb+" for 1m0s without an end")
 			close(goOn)
 			n.wantReady()
 		})
@@ -219,22 +219,22 @@ func TestEveryFailureHasACause(t *testing.T) {
 	cases := []struct {
 		kind step.Kind
 		err  error
-		want string
+		want spec.Cause
 	}{
-		{step.CreateContainer, &files.MissingError{}, step.CauseConfigMissing},
-		{step.WriteFiles, &files.MissingError{}, step.CauseConfigMissing},
-		{step.StartContainer, runtime.ErrUnavailable, step.CauseRuntimeUnavailable},
-		{step.CreateContainer, runtime.ErrImageMissing, causeImageMissing},
+		{step.CreateContainer, &files.MissingError{}, spec.CauseConfigMissing},
+		{step.WriteFiles, &files.MissingError{}, spec.CauseConfigMissing},
+		{step.StartContainer, runtime.ErrUnavailable, spec.CauseRuntimeUnavailable},
+		{step.CreateContainer, runtime.ErrImageMissing, spec.CauseImageMissing},
 		{step.AttachNetwork, runtime.ErrPortTaken, spec.CauseHostPortTaken},
-		{step.EnsureImage, other, causeImagePull},
-		{step.EnsureVolumes, runtime.ErrForeign, runtime.CauseVolumeForeign},
-		{step.EnsureSandbox, other, causeSandbox},
-		{step.AttachNetwork, other, causeNetwork},
-		{step.WriteFiles, other, causeFiles},
-		{step.OpenToken, other, causeLedger},
-		{step.CloseToken, other, causeLedger},
-		{step.CreateContainer, other, causeStart},
-		{step.Detach, other, causeStop},
+		{step.EnsureImage, other, spec.CauseImagePull},
+		{step.EnsureVolumes, runtime.ErrForeign, spec.CauseVolumeForeign},
+		{step.EnsureSandbox, other, spec.CauseSandboxError},
+		{step.AttachNetwork, other, spec.CauseNetworkError},
+		{step.WriteFiles, other, spec.CauseFilesError},
+		{step.OpenToken, other, spec.CauseLedgerError},
+		{step.CloseToken, other, spec.CauseLedgerError},
+		{step.CreateContainer, other, spec.CauseStartError},
+		{step.Detach, other, spec.CauseStopError},
 	}
 	for _, c := range cases {
 		if got := causeOf(c.kind, c.err); got != c.want {

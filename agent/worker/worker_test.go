@@ -156,9 +156,9 @@ func (n *node) wantReady() spec.Report {
 }
 
 // wantCause wants the last report to name this trouble.
-func (n *node) wantCause(cause, message string) spec.Report {
+func (n *node) wantCause(cause spec.Cause, message string) spec.Report {
 	n.t.Helper()
-	return n.wantLast(cause+": "+message, func(r spec.Report) bool { return r.Cause == cause && strings.Contains(r.Message, message) })
+	return n.wantLast(string(cause)+": "+message, func(r spec.Report) bool { return r.Cause == cause && strings.Contains(r.Message, message) })
 }
 
 func (n *node) wantStopped(token spec.Token) {
@@ -312,7 +312,7 @@ func TestStoppedIsNeverToldOfAProcessThatDoesNotDie(t *testing.T) {
 		n.wantReady()
 		n.w.Tell(life(5, spec.GoalStop))
 		time.Sleep(10 * time.Minute)
-		n.wantLast("a cause", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause == causeStop })
+		n.wantLast("a cause", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause == spec.CauseStopError })
 		n.host.Exit(cid, runtime.Exit{Code: 137})
 		time.Sleep(2 * time.Minute)
 		n.wantStopped(tok(5))

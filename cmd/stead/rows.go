@@ -94,7 +94,7 @@ func addressText(m spec.MemberStatus) string {
 // blockedText says what a member waits for, or what is wrong with it.
 func blockedText(m spec.MemberStatus) string {
 	if m.Blocked == "" && m.Cause != "" {
-		return m.Cause + ": " + m.Message
+		return string(m.Cause) + ": " + m.Message
 	}
 	return m.Blocked
 }

@@ -24,7 +24,7 @@ func volumeNote(st volumeStatus) string {
 		}
 		return note
 	case said != nil && said.Cause != "":
-		return said.Cause + ": " + said.Message
+		return string(said.Cause) + ": " + said.Message
 	case st.Asked != "":
 		return "asked for by hand: " + string(st.Asked)
 	case said != nil:

@@ -42,7 +42,6 @@ const (
 // bounded is the report with what is too long cut, and without what could control the
 // terminal of who reads it: a member's program has a say in messages.
 func bounded(r spec.Report) spec.Report {
-	plain := func(text *string, most int) { *text = cut(spec.Plain(*text), most) }
 	plain(&r.Cause, causeBytes)
 	plain(&r.Message, messageBytes)
 	r.Containers = slices.Clone(r.Containers[:min(len(r.Containers), maxContainers)])
@@ -55,6 +54,9 @@ func bounded(r spec.Report) spec.Report {
 	}
 	return r
 }
+
+// plain leaves of text what may be shown, and at most so many bytes.
+func plain[T ~string](text *T, most int) { *text = cut(T(spec.Plain(string(*text))), most) }
 
 // whose is true for the identity of a member, which can be a key.
 func whose(id spec.Identity) bool {

@@ -237,7 +237,7 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 		for i := range maxSaid {
 			report := spec.VolumeReport{ID: ident(0), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%d-%d", part, i)), State: spec.VolumeTrashed}
 			if i%100 == 0 {
-				report.Cause, report.Message = strings.Repeat("c", 10*causeBytes), strings.Repeat("m", 10*volumeTextBytes)
+				report.Cause, report.Message = spec.Cause(strings.Repeat("c", 10*causeBytes)), strings.Repeat("m", 10*volumeTextBytes)
 			}
 			docs, err := wire.Documents([]spec.VolumeReport{report})
 			if err != nil {
@@ -267,9 +267,9 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 
 func TestAReportIsStoredWithinItsBounds(t *testing.T) {
 	long := strings.Repeat("é", 1<<14)
-	r := spec.Report{ID: ident(0), Cause: long, Message: long}
+	r := spec.Report{ID: ident(0), Cause: spec.Cause(long), Message: long}
 	for range 3 * maxContainers {
-		r.Containers = append(r.Containers, spec.ContainerReport{Name: long, State: long, Cause: long, Image: long})
+		r.Containers = append(r.Containers, spec.ContainerReport{Name: long, State: long, Cause: spec.Cause(long), Image: long})
 	}
 	if got := len(store.Encode(bounded(r))); got > 80<<10 {
 		t.Errorf("it has %d bytes", got)

@@ -89,6 +89,6 @@ func (o *owner) refuse(r spec.VolumeReport) string {
 }
 
 // cut is text of at most n bytes, whole characters only.
-func cut(text string, n int) string {
-	return strings.ToValidUTF8(text[:min(len(text), n)], "")
+func cut[T ~string](text T, n int) T {
+	return T(strings.ToValidUTF8(string(text[:min(len(text), n)]), ""))
 }

@@ -61,7 +61,8 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 type gist struct {
 	phase               spec.Phase
 	ready, once, enough bool
-	cause, message      string
+	cause               spec.Cause
+	message             string
 }
 
 func gistOf(r spec.Report, minReady time.Duration) gist {

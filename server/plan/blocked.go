@@ -6,7 +6,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// The reasons for which a member waits; beside them any cause of a report.
+// The reasons for which a member waits; beside them any cause of a report (spec.Cause). Those
+// made from a cause are one word to people, in whichever of the two ways it is said.
 const (
 	BlockedPredecessor = "WaitingForPredecessor" // OrderedReady: one before it is not available
 	BlockedSuccessor   = "WaitingForSuccessor"   // it stops after the one above it is gone
@@ -19,16 +20,16 @@ const (
 	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
 	BlockedReconnected = "NodeReconnected"       // its node has a new session, and has not told in it how it is
 	BlockedNoNode      = "NoNode"
-	BlockedNoRoom      = "NoRoom"                // the nodes that might take it have too little left of what it asks for
-	BlockedHostPort    = spec.CauseHostPortTaken // the nodes that might take it have one of its host ports taken
-	BlockedNoClass     = "NoStorageClass"        // no node that could take it has the storage class
-	BlockedNoGuard     = "NoGuard"               // its lives are to be guarded, and no node that could take it does that
+	BlockedNoRoom      = "NoRoom"                        // the nodes that might take it have too little left of what it asks for
+	BlockedHostPort    = string(spec.CauseHostPortTaken) // the nodes that might take it have one of its host ports taken
+	BlockedNoClass     = "NoStorageClass"                // no node that could take it has the storage class
+	BlockedNoGuard     = "NoGuard"                       // its lives are to be guarded, and no node that could take it does that
 	BlockedCordoned    = "Cordoned"
 	BlockedAddress     = "NoAddress"
-	BlockedStray       = "Stray"
-	BlockedHeld        = "Held"            // the store went back, and nobody has declared its restore
-	BlockedAwaiting    = "WaitingForNodes" // the server has just started, and a node may know what the store does not
-	BlockedRestored    = "Restored"        // a node has not said what it runs since the store was restored
+	BlockedStray       = string(spec.CauseStray)
+	BlockedHeld        = "Held"                     // the store went back, and nobody has declared its restore
+	BlockedAwaiting    = "WaitingForNodes"          // the server has just started, and a node may know what the store does not
+	BlockedRestored    = string(spec.CauseRestored) // a node has not said what it runs since the store was restored
 	BlockedVolume      = "VolumeMismatch"
 	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up, or is lost; a new one follows
 	BlockedRestoring   = "VolumeRestoring"  // its volume is being brought back from the trash
@@ -36,7 +37,7 @@ const (
 	BlockedUnreadable  = "Unreadable"
 	BlockedOrphaned    = "Orphaned" // nobody owns the set: see abandon
 	BlockedStarting    = "Starting"
-	BlockedNotReady    = "NotReady"
+	BlockedNotReady    = string(spec.CauseNotReady)
 	BlockedNotYet      = "NotAvailableYet" // ready, but for less than minReadySeconds
 	BlockedStopping    = "Stopping"
 )
@@ -79,7 +80,7 @@ func (s *step) waiting(t *seat) string {
 	case t.stale:
 		return BlockedReconnected
 	case t.report != nil && t.report.Cause != "":
-		return t.report.Cause
+		return string(t.report.Cause)
 	case t.ready:
 		return BlockedNotYet
 	case t.report != nil && t.report.Phase == spec.PhaseRunning:
@@ -122,9 +123,9 @@ func (s *step) cause(t *seat) string {
 	case t.expired():
 		return t.silence.Text
 	case t.report.Message != "":
-		return t.report.Cause + ": " + t.report.Message
+		return string(t.report.Cause) + ": " + t.report.Message
 	case t.report.Cause != "":
-		return t.report.Cause
+		return string(t.report.Cause)
 	}
 	return string(t.report.Phase)
 }

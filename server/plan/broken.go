@@ -73,7 +73,7 @@ func (s *step) broken(t *seat) string {
 // unseen: nothing is known of how the life is now. Its node is silent, has not told of it in
 // this session, or cannot see it, for its container runtime does not answer.
 func (t *seat) unseen() bool {
-	return !t.live || t.stale || t.report != nil && t.report.Cause == "RuntimeUnavailable"
+	return !t.live || t.stale || t.report != nil && t.report.Cause == spec.CauseRuntimeUnavailable
 }
 
 // wasReady: in this life, as is marked, or as its report says before it is.
@@ -90,9 +90,9 @@ func (s *step) neverWorked(t *seat) bool {
 // revision may help. What its node or its volume lacks is not of this kind.
 func (s *step) ownCause(r *spec.Report) bool {
 	switch r.Cause {
-	case "ImageMissing", "ImagePull", "StartError", "ConfigMissing", "FilesError", "CrashLoop":
+	case spec.CauseImageMissing, spec.CauseImagePull, spec.CauseStartError, spec.CauseConfigMissing, spec.CauseFilesError, spec.CauseCrashLoop:
 		return true
-	case "OOMKilled", "Unhealthy": // also of a failed startup probe
+	case spec.CauseOOMKilled, spec.CauseUnhealthy: // also of a failed startup probe
 		for _, c := range r.Containers {
 			if c.Restarts >= restartsOfALoop {
 				return true

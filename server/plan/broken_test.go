@@ -23,7 +23,7 @@ func out(since time.Duration, ordinals ...int) func(*World) {
 }
 
 // restarts has the first member report this cause, and its containers so many restarts.
-func restarts(cause string, counts ...int) func(*World) {
+func restarts(cause spec.Cause, counts ...int) func(*World) {
 	return func(w *World) {
 		r := w.Slots[0].Report
 		r.Cause, r.Message = cause, "again"

@@ -130,7 +130,7 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 }
 
 // tells is what the node of the volume of a slot says of it now.
-func tells(state spec.VolumeState, cause string) func(*World, *Slot, *spec.VolumeRequest) {
+func tells(state spec.VolumeState, cause spec.Cause) func(*World, *Slot, *spec.VolumeRequest) {
 	return func(_ *World, slot *Slot, q *spec.VolumeRequest) {
 		r := &spec.VolumeReport{ID: slot.ID, Claim: "data", Volume: q.Volume, Number: 3, Class: "ssd", Node: "n1", State: state, Cause: cause, SizeBytes: 7}
 		if v := slot.Volumes["data"]; v != nil {
@@ -141,7 +141,7 @@ func tells(state spec.VolumeState, cause string) func(*World, *Slot, *spec.Volum
 }
 
 // reports has the life of the slot say this.
-func reports(phase spec.Phase, cause string) func(*World, *Slot, *spec.VolumeRequest) {
+func reports(phase spec.Phase, cause spec.Cause) func(*World, *Slot, *spec.VolumeRequest) {
 	return func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
 		slot.Report = &spec.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Session: 5, Phase: phase, Cause: cause, Message: "not there"}
 	}
@@ -234,7 +234,7 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 
 // A life that ran on a volume never says before its start that it is missing.
 func TestARefusedLossSaysWhatToDoWhenTheDiskDied(t *testing.T) {
-	for cause, want := range map[string]string{
+	for cause, want := range map[spec.Cause]string{
 		spec.CauseVolumeMissing: "ran with it, so that its processes may have it still; if its disk died under that life: stead restart db-0",
 		"CrashLoop":             "does not say that it is missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
 	} {

@@ -246,7 +246,7 @@ func (s *step) givenUp(t *seat, v *spec.Volume) (reason, text string) {
 	case n == nil || n.Session == nil || n.Session.UID != n.Node.UID:
 		return BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)
 	case said != nil && said.Volume == v.UID && said.State == spec.VolumeRefused:
-		return cmp.Or(said.Cause, BlockedReclaiming), fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
+		return cmp.Or(string(said.Cause), BlockedReclaiming), fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
 	case v.Fate == spec.FateRestoring:
 		return BlockedRestoring, fmt.Sprintf("%s of node %s", what, v.Node)
 	}

@@ -195,7 +195,7 @@ func (t *teller) unready(s *Slot) string {
 	case s.Member.Goal == spec.GoalStop:
 		return string(s.Member.StopReason)
 	case s.Report != nil && !s.Report.Ready:
-		return cmp.Or(s.Report.Cause, BlockedNotReady)
+		return cmp.Or(string(s.Report.Cause), BlockedNotReady)
 	}
 	return BlockedNodeSilent
 }

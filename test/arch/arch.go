@@ -25,8 +25,22 @@ const MaxLines = 400
 // "path[:line]: what is wrong", sorted, and how many files it judged. Folders
 // that .gitignore names at the root, testdata and hidden folders are left out.
 func Check(root string) (found []string, files int, err error) {
-	c := &checker{root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}, ours: map[string][]edge{}}
-	err = walkGo(root, func(rel string) error {
+	c := newChecker(root)
+	return c.check()
+}
+
+func newChecker(root string) *checker {
+	return &checker{
+		root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}, ours: map[string][]edge{},
+		cause: map[string]string{}, used: map[string]bool{},
+	}
+}
+
+func (c *checker) check() (found []string, files int, err error) {
+	if err := c.causes(); err != nil {
+		return nil, 0, err
+	}
+	err = walkGo(c.root, func(rel string) error {
 		files++
 		return c.file(rel)
 	})
@@ -77,6 +91,8 @@ type checker struct {
 	pkg   map[string]string // package names by folder, tests aside
 	clock clock
 	ours  map[string][]edge // imports of our packages, by importing folder
+	cause map[string]string // names of the constants of spec/cause.go, by value
+	used  map[string]bool   // names that agents and servers take from packages, and entries of causeAllowed that a file needs
 }
 
 func (c *checker) add(rel string, line int, format string, args ...any) {
@@ -144,6 +160,7 @@ func (c *checker) file(rel string) error {
 	c.calls(rel, folder, test, fset, f)
 	if !test {
 		c.clock.read(rel, folder, fset, f)
+		c.causeWords(rel, folder, fset, f)
 	}
 	return nil
 }

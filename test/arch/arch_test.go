@@ -69,6 +69,12 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"a wall clock that decides", "server/a.go", doc + "import \"time\"\ntype r struct {\n\tAt *time.Time `json:\"at\"`\n}\nfunc f(a r) bool { return time.Since(*a.At) > 0 }\n", "wall clock"},
 		{"a wall clock that is compared", "agent/a.go", doc + "import \"time\"\ntype r struct {\n\tAt time.Time `json:\"at\"`\n}\nfunc f(a r, b time.Time) bool { return b.Before(a.At) }\n", "wall clock"},
 		{"an init", "server/a.go", doc + "func init() {}\n", "func init"},
+		{"a cause by hand", "server/plan/a.go", doc + "func f(s string) bool {\n\tswitch s {\n\tcase \"CrashLoop\":\n\t\treturn true\n\t}\n\treturn false\n}\n", "write spec.CauseCrashLoop"},
+		{"a cause under a name of its own", "agent/worker/a.go", doc + "const causeLoop = `CrashLoop`\n", "write spec.CauseCrashLoop"},
+		{"a word of another kind elsewhere", "agent/worker/a.go", doc + "const over = \"Stopped\"\n", "write spec.CauseStopped"},
+		{"a cause with two names", "spec/cause.go", causeList + "const CauseLoop Cause = \"CrashLoops\" // x\n", "CauseLoop is no Cause that is named by its value"},
+		{"a cause without its type", "spec/cause.go", causeList + "const CauseLoop = \"Loop\" // x\n", "CauseLoop is no Cause that is named by its value"},
+		{"a cause that nobody explains", "spec/cause.go", causeList + "const CauseLoop Cause = \"Loop\"\n", "CauseLoop has no comment of one line"},
 		{"unfinished work", "server/a.go", doc + "// TO" + "DO: later\n", "unfinished"},
 		{"a machine's path", "server/a.go", doc + "const p = \"/home/me/x\"\n", "path of one machine"},
 	}
@@ -104,12 +110,48 @@ func TestALawfulTreeIsLeftAlone(t *testing.T) {
 	write(t, root, "bin/a.go", "package util\n")
 	write(t, root, ".cache/a.go", "package util\n")
 	write(t, root, "spec/testdata/a.go", "package util\n")
+	write(t, root, "spec/record.go", "package x\nconst PhaseStopped = \"Stopped\"\n")
+	write(t, root, "server/control/tag.go", "package x\ntype r struct{ A int `CrashLoop` }\n")
+	write(t, root, "server/ok_test.go", "package x\nconst cause = \"CrashLoop\"\n")
 	write(t, root, "scripts/gotest/a.go", "// Package gotest is the runner.\npackage gotest\nimport _ \""+module+"/test/judge\"\n")
 	found, _, err := Check(root)
 	if err != nil || len(found) != 0 {
 		t.Fatalf("found %q, err %v", found, err)
 	}
 }
+
+// What the lists of causes and of words spelled alike hold is used, so that they do not
+// outlive their reasons.
+func TestTheListsOfCausesHoldNothingThatIsGone(t *testing.T) {
+	c := newChecker(filepath.Join("..", ".."))
+	if _, _, err := c.check(); err != nil {
+		t.Fatal(err)
+	}
+	for word, name := range c.cause {
+		if !c.used[name] {
+			t.Errorf("no agent and no server says %q or decides by it", word)
+		}
+	}
+	if len(c.cause) < 35 {
+		t.Errorf("only %d causes were found: does this test still find them?", len(c.cause))
+	}
+	for file, words := range causeAllowed {
+		for word, why := range words {
+			if !c.used[file+" "+word] {
+				t.Errorf("%s does not say %q any more (%s)", file, word, why)
+			}
+		}
+	}
+}
+
+// causeList is a small spec/cause.go.
+const causeList = `package x
+type Cause string
+const (
+	CauseCrashLoop Cause = "CrashLoop" // it ends
+	CauseStopped   Cause = "Stopped"   // it ended
+)
+`
 
 // lawful lays a small tree that uses what each folder may use.
 func lawful(t *testing.T) string {
@@ -138,6 +180,7 @@ func lawful(t *testing.T) string {
 		}
 		write(t, root, file, text)
 	}
+	write(t, root, causeFile, causeList)
 	return root
 }
 

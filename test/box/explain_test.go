@@ -62,7 +62,7 @@ func TestAnImageThatCannotBePulledIsHealedByThePullThatCan(t *testing.T) {
 	c := newCluster(t, inMemory(t), "a")
 	c.nodes["a"].host.OnPull(func(string, string) error { return runtime.ErrImagePull })
 	c.apply(shape{name: "db", replicas: 1})
-	c.until("db-0 says so", func() bool { return strings.HasPrefix(c.find("db-0").Cause, "Image") })
+	c.until("db-0 says so", func() bool { return strings.HasPrefix(string(c.find("db-0").Cause), "Image") })
 	c.everyoneExplained("db", 1)
 	c.nodes["a"].host.OnPull(nil)
 	c.ready("db", 1)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
@@ -108,7 +107,7 @@ func (n *node) miss() bool {
 			continue
 		}
 		// Also one that was never opened, for the disk failed: it is told to be over.
-		if n.agent.led.CloseToken(id, r.token, ledger.CauseDeadline) != nil {
+		if n.agent.led.CloseToken(id, r.token, spec.CauseDeadlinePassed) != nil {
 			return false
 		}
 		n.w.note("%s closes %s %s: it missed its deadline", n.name, id.MemberName(), r.token)
@@ -180,7 +179,7 @@ func (x *worker) seeGuard(s *step.Seen) {
 
 // expire closes the token of a life that missed its deadline; its killers go on.
 func (x *worker) expire() error {
-	if err := x.n.agent.led.CloseToken(x.id, x.token, ledger.CauseDeadline); err != nil {
+	if err := x.n.agent.led.CloseToken(x.id, x.token, spec.CauseDeadlinePassed); err != nil {
 		return err
 	}
 	if r := x.n.guard.records[x.id]; r != nil && r.token == x.token {

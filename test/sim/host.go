@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 )
@@ -78,20 +77,20 @@ func (p *place) begin(token spec.Token) {
 }
 
 // do performs an operation; it returns the cause of a failure.
-func (x *worker) do(kind step.Kind) string {
+func (x *worker) do(kind step.Kind) spec.Cause {
 	p := x.n.place(x.id)
 	switch kind {
 	case step.OpenToken:
-		return causeIf(x.open(), "LedgerError")
+		return causeIf(x.open(), spec.CauseLedgerError)
 	case step.Expire:
-		return causeIf(x.expire(), "LedgerError")
+		return causeIf(x.expire(), spec.CauseLedgerError)
 	case step.Refuse:
-		return causeIf(x.n.agent.led.CloseToken(x.id, x.token, ledger.CauseRefused), "LedgerError")
+		return causeIf(x.n.agent.led.CloseToken(x.id, x.token, spec.CauseRefused), spec.CauseLedgerError)
 	case step.CloseToken:
-		return causeIf(x.n.agent.led.CloseToken(x.id, x.token, ledger.CauseStopped), "LedgerError")
+		return causeIf(x.n.agent.led.CloseToken(x.id, x.token, spec.CauseStopped), spec.CauseLedgerError)
 	case step.EnsureImage:
 		if x.life == nil || strings.HasPrefix(x.life.Template.Spec.Containers[0].Image, "missing") {
-			return "ImageMissing"
+			return spec.CauseImageMissing
 		}
 		x.prepared.image = true
 	case step.EnsureVolumes:
@@ -117,7 +116,7 @@ func (x *worker) do(kind step.Kind) string {
 	return ""
 }
 
-func causeIf(err error, cause string) string {
+func causeIf(err error, cause spec.Cause) spec.Cause {
 	if err != nil {
 		return cause
 	}
@@ -135,14 +134,14 @@ func (x *worker) open() error {
 }
 
 // start begins the process now, or late: then the agent gave up on it meanwhile.
-func (x *worker) start(p *place) string {
+func (x *worker) start(p *place) spec.Cause {
 	if !x.mayStart() {
-		return "StartError"
+		return spec.CauseStartError
 	}
 	if p.landing == nil && x.n.w.chance(8) && !x.n.w.judge.settling {
 		p.landing = &landing{p.serial, x.token}
 		x.n.w.did("fault: start lands late")
-		return "StartError"
+		return spec.CauseStartError
 	}
 	p.landing = nil
 	p.begin(x.token)
@@ -177,7 +176,7 @@ func (w *World) land() bool {
 }
 
 // finish performs the operations that end something.
-func (x *worker) finish(p *place, kind step.Kind) string {
+func (x *worker) finish(p *place, kind step.Kind) spec.Cause {
 	switch kind {
 	case step.SignalStop:
 		x.asksToEnd(p)
@@ -193,14 +192,14 @@ func (x *worker) finish(p *place, kind step.Kind) string {
 		x.asksToEnd(p)
 		if p.hangs > 0 && !p.alive.IsZero() {
 			p.hangs--
-			return "StopError"
+			return spec.CauseStopError
 		}
 		if !p.alive.IsZero() {
 			p.end()
 		}
 	case step.RemoveContainer, step.RemoveContainers:
 		if !p.alive.IsZero() {
-			return "StopError"
+			return spec.CauseStopError
 		}
 		p.box, p.token, p.serial = step.Absent, spec.Token{}, p.serial+1
 		if !x.n.w.plant.LateStartLands {
@@ -237,11 +236,11 @@ func (x *worker) reportOver() {
 	x.free()
 	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: spec.PhaseStopped}
 	for _, e := range x.n.agent.led.Look(x.id).Ends {
-		if e.Token == x.token && e.Cause == ledger.CauseRefused {
-			r.Phase, r.Cause = spec.PhaseFailed, "OtherBoot"
+		if e.Token == x.token && e.Cause == spec.CauseRefused {
+			r.Phase, r.Cause = spec.PhaseFailed, spec.CauseOtherBoot
 		}
-		if e.Token == x.token && e.Cause == ledger.CauseDeadline {
-			r.Cause = "DeadlinePassed"
+		if e.Token == x.token && e.Cause == spec.CauseDeadlinePassed {
+			r.Cause = spec.CauseDeadlinePassed
 		}
 	}
 	x.emit(r)

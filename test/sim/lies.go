@@ -83,7 +83,7 @@ func (w *World) lies(n *node) (lies []spec.VolumeReport) {
 	for range 1 + w.r.IntN(3) {
 		r := about[w.r.IntN(len(about))]
 		r.State, r.Node, r.Unproven = states[w.r.IntN(len(states))], n.name, false
-		r.Cause, r.Message = []string{"", spec.CauseVolumeMissing}[w.r.IntN(2)], "a lie"
+		r.Cause, r.Message = []spec.Cause{"", spec.CauseVolumeMissing}[w.r.IntN(2)], "a lie"
 		r.Turn = max(0, r.Turn+w.r.IntN(3)-1)
 		lies = append(lies, r)
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -76,10 +75,10 @@ func (c *class) away() bool { return c.shows != c.disk }
 
 // open is the directory of a class as the agent has it, if it lies on the disk that was
 // first used for it; else the cause is told.
-func (n *node) open(name string) (*fileSystem, string) {
+func (n *node) open(name string) (*fileSystem, spec.Cause) {
 	c := n.classes[name]
 	if c == nil || c.away() {
-		return nil, runtime.CauseDiskMissing
+		return nil, spec.CauseDiskMissing
 	}
 	return c.shows, ""
 }
@@ -127,9 +126,9 @@ func (n *node) there(v *spec.Volume) bool {
 }
 
 // volumes makes those that are new and mounts all, as agent/volume does.
-func (x *worker) volumes(p *place) string {
+func (x *worker) volumes(p *place) spec.Cause {
 	if x.life == nil {
-		return runtime.CauseVolumeRefused
+		return spec.CauseVolumeRefused
 	}
 	for _, v := range x.life.Member.Volumes {
 		if cause := x.ensure(v); cause != "" {
@@ -142,7 +141,7 @@ func (x *worker) volumes(p *place) string {
 }
 
 // ensure finds a volume, or makes it: once, which is noted before it is handed out.
-func (x *worker) ensure(v spec.MemberVolume) (cause string) {
+func (x *worker) ensure(v spec.MemberVolume) (cause spec.Cause) {
 	n := x.n
 	fs, cause := n.open(v.Class)
 	if n.w.plant.TakesAnyDisk {
@@ -159,18 +158,18 @@ func (x *worker) ensure(v spec.MemberVolume) (cause string) {
 	switch {
 	case there && have.id != v.ID:
 		n.w.judge.foreign(n, x.id, v, have)
-		return runtime.CauseVolumeForeign
+		return spec.CauseVolumeForeign
 	case there:
 	case !fresh:
 		n.w.judge.missing(n, x.id, v)
-		return runtime.CauseVolumeMissing
+		return spec.CauseVolumeMissing
 	default:
 		n.w.judge.makes(n, x.id, v)
 		fs.dirs[key] = dir{v.ID, v.Number, v.Class}
 		if v.Class != spec.LocalClass && n.w.chance(40) && !n.w.judge.settling {
 			n.stopAgent("it crashed before it noted a volume")
 			n.w.did("fault: agent dies before it notes a volume")
-			return runtime.CauseVolumeRefused
+			return spec.CauseVolumeRefused
 		}
 	}
 	n.made[v.ID] = true

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
@@ -146,7 +145,7 @@ func (n *node) obey(d *duty) {
 		entry, p := n.agent.led.Look(o.ID), n.place(o.ID)
 		p.pass()
 		if d.looked = entry.Open.IsZero() && p.alive.IsZero(); !d.looked {
-			n.refuse(d, runtime.CauseVolumeOccupied)
+			n.refuse(d, spec.CauseVolumeOccupied)
 			return
 		}
 		if n.w.chance(2) {
@@ -173,7 +172,7 @@ func (n *node) lookOnceMore(d *duty, fs *fileSystem) {
 	have, there := fs.dirs[volumeKey{o.ID, o.Claim}]
 	switch {
 	case there && (have.id != o.Volume || have.number != o.Number):
-		n.refuse(d, runtime.CauseVolumeForeign)
+		n.refuse(d, spec.CauseVolumeForeign)
 	case there && !n.w.plant.BelievesLost:
 		n.say(d, spec.VolumeFound)
 		n.w.did("volume found after all")
@@ -197,7 +196,7 @@ func (n *node) bringBack(d *duty, fs *fileSystem) {
 		n.say(d, spec.VolumeAbsent)
 		return
 	case there:
-		n.refuse(d, runtime.CauseVolumeForeign)
+		n.refuse(d, spec.CauseVolumeForeign)
 		return
 	default:
 		fs.dirs[key] = b.dir
@@ -215,10 +214,10 @@ func (n *node) giveUp(d *duty, fs *fileSystem) {
 	have, there := fs.dirs[key]
 	switch _, binned := n.bins(fs)[o.Volume]; {
 	case there && (have.id != o.Volume || have.number != o.Number):
-		n.refuse(d, runtime.CauseVolumeForeign)
+		n.refuse(d, spec.CauseVolumeForeign)
 		return
 	case there && binned:
-		n.refuse(d, runtime.CauseVolumeOccupied)
+		n.refuse(d, spec.CauseVolumeOccupied)
 		return
 	case there:
 		n.w.judge.moved(n, key, have)
@@ -235,7 +234,7 @@ func (n *node) giveUp(d *duty, fs *fileSystem) {
 		n.w.did("volume never made")
 		return
 	default:
-		n.refuse(d, runtime.CauseVolumeMissing)
+		n.refuse(d, spec.CauseVolumeMissing)
 		return
 	}
 	n.say(d, spec.VolumeTrashed)
@@ -258,13 +257,13 @@ func (n *node) say(d *duty, state spec.VolumeState) {
 }
 
 // refuse says why a volume stays, and tries again later.
-func (n *node) refuse(d *duty, cause string) {
+func (n *node) refuse(d *duty, cause spec.Cause) {
 	n.say(d, spec.VolumeRefused)
 	r := n.agent.said[d.order.Volume]
-	r.Cause, r.Message = cause, cause
+	r.Cause, r.Message = cause, string(cause)
 	n.agent.said[d.order.Volume] = r
 	d.done, d.due = false, n.w.clock.Add(time.Second)
-	n.w.did("volume refused: " + cause)
+	n.w.did("volume refused: " + string(cause))
 }
 
 // erase deletes for ever what is forgotten, when its time is over and its disk is there;

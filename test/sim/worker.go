@@ -32,7 +32,7 @@ type worker struct {
 	stopAt   time.Time
 	streak   int
 	due      time.Time
-	cause    string
+	cause    spec.Cause
 	prepared struct{ volumes, sandbox, network, files, image bool }
 	left     struct{ containers, link, scratch, sandbox bool }
 	held     map[step.Kind]hold
@@ -41,7 +41,7 @@ type worker struct {
 // hold is an operation that failed.
 type hold struct {
 	until time.Time
-	cause string
+	cause spec.Cause
 }
 
 func newWorker(n *node, id spec.Identity) *worker {
@@ -187,7 +187,7 @@ func (x *worker) look() (step.Wanted, step.Seen) {
 	s.Removed, s.Detached, s.Unmounted, s.Unpinned = !x.left.containers, !x.left.link, !x.left.scratch, !x.left.sandbox
 	for kind, h := range x.held {
 		if h.until.After(x.n.w.clock) {
-			held := step.Held{Op: kind, Cause: h.cause, Message: h.cause}
+			held := step.Held{Op: kind, Cause: h.cause, Message: string(h.cause)}
 			switch kind {
 			case step.EnsureImage, step.CreateContainer, step.StartContainer, step.RemoveContainer:
 				held.Container = containerName
@@ -202,7 +202,7 @@ const containerName = "c"
 
 // see looks at the container and at the host itself.
 func (x *worker) see(p *place, entry ledger.Entry, s *step.Seen) {
-	c := step.Container{Name: containerName, State: p.box, Image: x.prepared.image, Cause: x.cause, Message: x.cause}
+	c := step.Container{Name: containerName, State: p.box, Image: x.prepared.image, Cause: x.cause, Message: string(x.cause)}
 	if p.box != step.Absent {
 		x.left.containers = true
 		switch {
@@ -226,9 +226,9 @@ func (x *worker) countEnd(p *place) {
 		return
 	}
 	p.counted = true
-	x.cause = "Exited"
+	x.cause = spec.CauseExited
 	if x.streak > 0 {
-		x.cause = "CrashLoop"
+		x.cause = spec.CauseCrashLoop
 		x.due = x.n.w.clock.Add(min(time.Second<<min(x.streak, 6), time.Minute))
 	}
 	x.streak++
@@ -296,10 +296,10 @@ func (x *worker) report(op step.Op) {
 	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: x.state.phase, Ready: ready, ReadyOnce: x.state.readyOnce}
 	if ready {
 		r.ReadyFor = x.n.w.clock.Sub(x.state.since)
-	} else if op.Kind == step.Wait && op.Cause != step.CauseGrace {
+	} else if op.Kind == step.Wait && op.Cause != spec.CauseGrace {
 		r.Cause, r.Message = op.Cause, op.Message
 	} else if x.order != step.OrderStop && x.cause != "" {
-		r.Cause, r.Message = x.cause, "container c: "+x.cause
+		r.Cause, r.Message = x.cause, "container c: "+string(x.cause)
 	}
 	r.Containers = []spec.ContainerReport{{Name: containerName, State: string(p.box), Ready: ready, Restarts: x.state.restarts}}
 	if x.last != nil && !x.news(r) {
