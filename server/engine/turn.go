@@ -281,13 +281,13 @@ func (l *leader) done(ref spec.SetRef, mem *memory, u *unit, rev store.Rev) {
 		if a.Member.Reason == spec.ReasonReplace {
 			mem.trials.begun(a.Member.ID, now)
 		}
-		l.log.Info("member begun", "member", a.Member.ID.String(), "token", a.Member.Token.String(), "node", string(a.Member.Node), "reason", string(a.Member.Reason))
+		l.log.Info("member assigned", "member", a.Member.ID.String(), "token", a.Member.Token.String(), "node", string(a.Member.Node), "reason", string(a.Member.Reason))
 	}
 	switch a := u.action.(type) {
 	case plan.Stop:
-		l.log.Info("member stopped", "member", a.ID.String(), "token", a.Token.String(), "reason", string(a.Reason))
+		l.log.Info("stop requested", "member", a.ID.String(), "token", a.Token.String(), "reason", string(a.Reason))
 	case plan.Forget:
-		l.log.Info("member forgotten", "member", a.ID.String(), "token", a.Token.String())
+		l.log.Info("member record removed", "member", a.ID.String(), "token", a.Token.String())
 	case plan.RemoveSet:
 		l.log.Info("set removed", "set", ref.String())
 	}
