@@ -80,7 +80,8 @@ func (w *World) giveUpLost() {
 	}
 }
 
-// bereft are the lives of a set that ran on a volume which died with its disk.
+// bereft are the lives of a set that ran on a volume which died with its disk, and was not
+// made again since, as one is that its node had not noted yet.
 func (w *World) bereft(ref spec.SetRef) (list []*spec.Member) {
 	w.view(func(v world.View) {
 		for _, s := range v.World(ref).Slots {
@@ -89,7 +90,11 @@ func (w *World) bereft(ref spec.SetRef) (list []*spec.Member) {
 				continue
 			}
 			never := r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= spec.PhasePreparing.Rank()
-			if !never && slices.ContainsFunc(m.Volumes, func(x spec.MemberVolume) bool { return w.judge.destroyed[x.ID] }) {
+			n := w.machine(v, m.Node)
+			if !never && slices.ContainsFunc(m.Volumes, func(x spec.MemberVolume) bool {
+				vol := s.Volumes[x.Claim]
+				return w.judge.destroyed[x.ID] && (n == nil || vol == nil || !n.there(vol))
+			}) {
 				list = append(list, m)
 			}
 		}
