@@ -162,6 +162,12 @@ func (l *Lab) logs() string {
 		}
 		said[p.log] = true
 	}
+	return out.String()
+}
+
+// lastWords are the ends of what the members' containers wrote.
+func (l *Lab) lastWords() string {
+	var out strings.Builder
 	for _, file := range l.memberLogs() {
 		fmt.Fprintf(&out, "--- %s ---\n%s\n", file, tail(file, 25))
 	}

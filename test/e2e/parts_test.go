@@ -105,7 +105,7 @@ func (l *Lab) startAll(archives ...string) {
 // something cannot be removed.
 func (l *Lab) remove() {
 	if l.t.Failed() {
-		l.t.Log(l.logs())
+		l.t.Log(l.logs() + l.lastWords())
 	}
 	for _, p := range []*process{l.agent, l.server} {
 		if err := p.signal(syscall.SIGTERM); err != nil {
