@@ -78,7 +78,8 @@ func containers() []row {
 		{what: "sandbox, create and start", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: bare(1), goal: ratioAtMost(1.1)},
 		{what: "  beside `ctr run`, a program", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: cell{"Start", "ctr-ms", 1, "ms"}},
 		{what: "  beside `runc run`: no image, no shim", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: cell{"Start", "runc-ms", 1, "ms"}},
-		{what: "an exec probe, all processor time", ours: cell{"Probe/entered", "cpu-ms", 1, "ms"}, floor: cell{"Probe/runtime", "cpu-ms", 1, "ms"}, goal: atMost(5, "ms")},
+		// The goal is 5 ms where the runtime's own way cost 33 ms; that differs between machines.
+		{what: "an exec probe, all processor time", ours: cell{"Probe/entered", "cpu-ms", 1, "ms"}, floor: cell{"Probe/runtime", "cpu-ms", 1, "ms"}, goal: ratioAtMost(0.15)},
 		{what: "network of a member", ours: cell{"Attach", "ns/op", 1e-6, "ms"}},
 		{what: "apply to ready, 1 member", ours: set("OrderedReady", 1), floor: bare(1)},
 		{what: "apply to ready, 3 OrderedReady", ours: set("OrderedReady", 3), floor: bare(3)},
