@@ -29,6 +29,11 @@ func (s *Server) freshen(ctx context.Context, q query) {
 // any other. It fails with Unavailable when that takes longer than limit. Of queries about
 // many sets nothing is promised, nor while the store is held, as nobody changes anything then.
 func (s *Server) fresh(ctx context.Context, q query, limit time.Duration) error {
+	switch q.kind {
+	case kindSet, kindMember, kindVolume:
+	default: // not read from the world
+		return nil
+	}
 	ref, ok := q.ref()
 	if !ok {
 		return nil
@@ -55,12 +60,8 @@ func (s *Server) fresh(ctx context.Context, q query, limit time.Duration) error 
 // ref is the one set that q is about; false: it is about many, or none.
 func (q query) ref() (spec.SetRef, bool) {
 	ref := spec.SetRef{Namespace: q.ns, Name: q.set}
-	switch {
-	case ref.Name != "" || q.name == "":
-	case q.kind == kindSet:
-		ref.Name = spec.SetName(q.name)
-	case q.kind == kindMember:
-		ref.Name, _, _ = spec.ParseMemberName(q.name) // "": no member has this name
+	if ref.Name == "" && (q.kind == kindSet || q.kind == kindMember) {
+		ref.Name = q.named()
 	}
 	return ref, ref.Namespace != "" && ref.Name != ""
 }

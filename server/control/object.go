@@ -82,14 +82,19 @@ func (q query) mayHold(ref spec.SetRef) bool {
 	if q.ns != "" && ref.Namespace != q.ns || q.set != "" && ref.Name != q.set {
 		return false
 	}
-	switch {
-	case q.name == "":
-		return true
-	case q.kind == kindSet:
-		return q.name == string(ref.Name)
+	return q.name == "" || q.named() == ref.Name
+}
+
+// named is the set that the name of q is, or is of a member of; "": none.
+func (q query) named() spec.SetName {
+	if q.kind == kindSet {
+		return spec.SetName(q.name)
 	}
 	set, _, err := spec.ParseMemberName(q.name)
-	return err == nil && set == ref.Name
+	if err != nil {
+		return ""
+	}
+	return set
 }
 
 // choose keeps what q asks for, sorted by namespace and name.

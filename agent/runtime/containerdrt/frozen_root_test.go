@@ -9,22 +9,30 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
 )
+
+// freezable is a container that runs, and the file by which it is frozen.
+func freezable(t *testing.T) (h *host, rt *containerdrt.Runtime, c runtime.Container, state string) {
+	t.Helper()
+	h = newHost(t)
+	rt = h.open()
+	t.Cleanup(func() { rt.Close() })
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	c = h.container("run")
+	h.start(rt, c)
+	state = filepath.Join("/sys/fs/cgroup/freezer", rt.Cgroup(c.ID.ID), c.ID.Name, "freezer.state")
+	if _, err := os.Stat(state); err != nil {
+		t.Skip("no freezer of cgroup v1; v2 kills what is frozen")
+	}
+	return h, rt, c, state
+}
 
 // On cgroup v1 a process that somebody froze, as `ctr task pause` does, does not die of
 // SIGKILL before it is thawed, and to thaw the member's cgroup leaves the container's frozen.
 func TestAFrozenContainerIsKilled(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
-	state := filepath.Join("/sys/fs/cgroup/freezer", rt.Cgroup(c.ID.ID), c.ID.Name, "freezer.state")
-	if _, err := os.Stat(state); err != nil {
-		t.Skip("no freezer of cgroup v1; v2 kills what is frozen")
-	}
+	_, rt, c, state := freezable(t)
 	if err := os.WriteFile(state, []byte("FROZEN"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -36,16 +44,7 @@ func TestAFrozenContainerIsKilled(t *testing.T) {
 
 // TestNoCommandBeginsBesideOneThatIsStuck: of the one before, the sweep has failed.
 func TestNoCommandBeginsBesideOneThatIsStuck(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
-	state := filepath.Join("/sys/fs/cgroup/freezer", rt.Cgroup(c.ID.ID), c.ID.Name, "freezer.state")
-	if _, err := os.Stat(state); err != nil {
-		t.Skip("no freezer of cgroup v1; v2 kills what is frozen")
-	}
+	h, rt, c, state := freezable(t)
 	probe := func(ctx context.Context, words ...string) error {
 		_, err := rt.Exec(ctx, c.ID, runtime.Exec{Command: append([]string{"/box"}, words...), Bounded: true})
 		return err
