@@ -157,7 +157,7 @@ func (s *step) look(slot *Slot) seat {
 		t.ready = t.live && !t.stale && t.member.Goal == spec.GoalRun && r.Phase == spec.PhaseRunning && r.Ready
 		t.available = t.ready && r.ReadyFor >= time.Duration(s.w.Set.Spec.MinReadySeconds)*time.Second
 	}
-	if !t.over {
+	if !t.live && !t.over {
 		t.silence = s.silent(t.member, t.report)
 		t.over = t.silence.Over
 	}
