@@ -64,15 +64,15 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(a.c.RunDir, 0o755); err != nil {
 		return fmt.Errorf("make the run directory: %w", err)
 	}
-	a.ledger, err = ledger.Open(a.c.Home.ledgerPath(), a.c.Boot)
+	a.ledger, err = ledger.Open(a.c.Home.LedgerPath(), a.c.Boot)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.ledger.Close()) }()
 	// Reports grow over restarts of the agent: the count of starts stands above.
 	a.seq.Store(a.ledger.Starts() << 32)
-	a.newest = a.c.Home.newest()
-	a.memory = openMemory(a.c.Home.knownPath(), a.log)
+	a.newest = a.c.Home.Newest()
+	a.memory = openMemory(a.c.Home.KnownPath(), a.log)
 	a.gallery = newGallery(a.c.RunDir, a.log)
 	a.takeBook()
 	a.c.Pictures(a.gallery.all())

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/spec"
@@ -20,7 +21,7 @@ type Dial func(ctx context.Context) (*grpc.ClientConn, error)
 // Config is what an agent needs. All fields but those marked are needed.
 type Config struct {
 	// Home is open and has joined a cluster; the agent does not close it.
-	Home *Home
+	Home *home.Home
 	// RunDir is a directory on tmpfs: what is in it lasts until the next boot.
 	RunDir string
 	Dial   Dial
@@ -31,7 +32,7 @@ type Config struct {
 	// Prober runs probes (agent/probe); nil: they count as passed.
 	Prober worker.Prober
 
-	// Boot is the kernel's boot id (BootID reads it).
+	// Boot is the kernel's boot id (home.BootID reads it).
 	Boot spec.BootID
 	// Facts are what the node says of itself; name, uid and boot are filled in.
 	Facts spec.NodeFacts
@@ -96,7 +97,7 @@ func (c Config) filled() (Config, error) {
 		c.Gateway = "169.254.1.1"
 	}
 	if c.Clock == nil {
-		c.Clock = SinceBoot
+		c.Clock = home.SinceBoot
 	}
 	if c.Pictures == nil {
 		c.Pictures = func([]spec.Picture) {}

@@ -3,8 +3,8 @@
 // server everything goes on as it was last told; an agent that ends, cleanly or
 // not, leaves members running, and the next one on the same root adopts them.
 //
-//	home, err := agent.Open(root, node)           // one agent a root
-//	err = home.Join(ctx, dial, boot, facts)       // learns the cluster's id, once
-//	a, err := agent.New(agent.Config{Home: home, …})
+//	h, err := home.Open(root, node)               // one agent a root
+//	err = agent.Join(ctx, h, dial, boot, facts)   // learns the cluster's id, once
+//	a, err := agent.New(agent.Config{Home: h, …})
 //	err = a.Run(ctx)
 package agent

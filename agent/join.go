@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
@@ -22,11 +23,11 @@ const (
 // everything on the host carry the cluster's id. It returns at once when that is
 // known; otherwise it tries until a server welcomes the node or ctx ends, and says
 // in the log what it waits for.
-func (h *Home) Join(ctx context.Context, dial Dial, boot spec.BootID, facts spec.NodeFacts, log *slog.Logger) error {
+func Join(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts spec.NodeFacts, log *slog.Logger) error {
 	facts.Name, facts.UID, facts.Boot = h.Name(), h.UID(), boot
 	told, wait := "", joinFirst
 	for h.Cluster() == "" {
-		err := h.ask(ctx, dial, boot, facts)
+		err := askToJoin(ctx, h, dial, boot, facts)
 		if err == nil {
 			return nil
 		}
@@ -46,8 +47,8 @@ func (h *Home) Join(ctx context.Context, dial Dial, boot spec.BootID, facts spec
 	return nil
 }
 
-// ask asks one server, once.
-func (h *Home) ask(ctx context.Context, dial Dial, boot spec.BootID, facts spec.NodeFacts) error {
+// askToJoin asks one server, once.
+func askToJoin(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts spec.NodeFacts) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	conn, err := dial(ctx)

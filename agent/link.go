@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/trust"
 )
@@ -31,7 +31,7 @@ const (
 // Link is a node's way to its servers over the network: their addresses and its own
 // certificate, which it keeps in its home and renews.
 type Link struct {
-	home  *Home
+	home  *home.Home
 	log   *slog.Logger
 	clock func() time.Duration        // time since boot
 	again func(context.Context) error // renew
@@ -42,18 +42,16 @@ type Link struct {
 	due  time.Duration     // when to renew, on clock; 0: now
 }
 
-func (h *Home) credentialPath() string { return filepath.Join(h.root, "credential.json") }
-
 // Enroll returns the node's link. At first it makes a key, and has a server sign it for a
 // join token; it tries until one answers or ctx ends, and fails when one refuses. A node
 // that has a certificate needs no token and no server, and a new token is tried once.
 // servers are host:port; none: those of before.
-func (h *Home) Enroll(ctx context.Context, servers []string, token string, log *slog.Logger) (*Link, error) {
-	mine, err := h.credential(servers)
+func Enroll(ctx context.Context, h *home.Home, servers []string, token string, log *slog.Logger) (*Link, error) {
+	mine, err := credential(h, servers)
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{home: h, log: log, clock: SinceBoot, mine: mine}
+	l := &Link{home: h, log: log, clock: home.SinceBoot, mine: mine}
 	l.again = l.renew
 	var t trust.JoinToken
 	if token != "" {
@@ -78,8 +76,8 @@ func (h *Home) Enroll(ctx context.Context, servers []string, token string, log *
 // credential reads what is kept, or makes a key and keeps it: were the answer to the
 // first request lost, the same key must ask again. A disk that is full stops no node
 // that has one.
-func (h *Home) credential(servers []string) (*trust.Credential, error) {
-	c, err := trust.Load(h.credentialPath())
+func credential(h *home.Home, servers []string) (*trust.Credential, error) {
+	c, err := trust.Load(h.CredentialPath())
 	fresh := errors.Is(err, fs.ErrNotExist)
 	if fresh {
 		c, err = trust.NewCredential(servers)
@@ -94,7 +92,7 @@ func (h *Home) credential(servers []string) (*trust.Credential, error) {
 		return nil, errors.New("no server is known; name one or more with --join HOST:PORT")
 	}
 	if fresh {
-		err = c.Save(h.credentialPath())
+		err = c.Save(h.CredentialPath())
 	}
 	return c, err
 }
@@ -199,7 +197,7 @@ func (l *Link) take(fresh *trust.Credential, given *proto.Certificate) error {
 			fresh.Servers = append(fresh.Servers, address)
 		}
 	}
-	if err := fresh.Save(l.home.credentialPath()); err != nil {
+	if err := fresh.Save(l.home.CredentialPath()); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/trust"
 )
@@ -81,9 +82,9 @@ func newImpostor(t *testing.T) *impostor {
 	return i
 }
 
-func newHome(t *testing.T) *Home {
+func newHome(t *testing.T) *home.Home {
 	t.Helper()
-	h, err := Open(t.TempDir(), "n1")
+	h, err := home.Open(t.TempDir(), "n1")
 	must(t, err)
 	t.Cleanup(func() { _ = h.Close() })
 	return h
@@ -108,7 +109,7 @@ func TestAServerThatTheTokenDoesNotNameIsToldNothing(t *testing.T) {
 			cancel()
 		}
 	}), nil))
-	_, err = newHome(t).Enroll(ctx, []string{i.address}, token.Text(), log)
+	_, err = Enroll(ctx, newHome(t), []string{i.address}, token.Text(), log)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
@@ -135,29 +136,29 @@ func (w writer) Write(p []byte) (int, error) { w(string(p)); return len(p), nil 
 // A node that has a certificate starts without any server, whatever token it is given.
 func TestAnEnrolledNodeStartsWithoutAServer(t *testing.T) {
 	h := newHome(t)
-	if _, err := h.Enroll(t.Context(), []string{"127.0.0.1:1"}, "", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "give it a join token") {
+	if _, err := Enroll(t.Context(), h, []string{"127.0.0.1:1"}, "", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "give it a join token") {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := h.Enroll(t.Context(), nil, "nonsense", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no join token") {
+	if _, err := Enroll(t.Context(), h, nil, "nonsense", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no join token") {
 		t.Fatalf("got %v", err)
 	}
-	before, err := trust.Load(h.credentialPath())
+	before, err := trust.Load(h.CredentialPath())
 	must(t, err)
 	enrolled := *before
 	enrolled.Certificate, enrolled.CA, enrolled.JoinedBy = []byte{1}, []byte{2}, "000000000000"
-	must(t, enrolled.Save(h.credentialPath()))
+	must(t, enrolled.Save(h.CredentialPath()))
 	other, err := trust.NewJoinToken(trust.Pin{})
 	must(t, err)
-	kept, err := os.Stat(h.credentialPath())
+	kept, err := os.Stat(h.CredentialPath())
 	must(t, err)
 	for _, token := range []string{"", other.Text()} {
-		l, err := h.Enroll(t.Context(), nil, token, slog.New(slog.DiscardHandler))
+		l, err := Enroll(t.Context(), h, nil, token, slog.New(slog.DiscardHandler))
 		must(t, err)
 		if mine, _ := l.now(); mine.Servers[0] != "127.0.0.1:1" || !bytes.Equal(mine.Key, before.Key) {
 			t.Errorf("it became %v", mine.Servers)
 		}
 	}
-	if now, err := os.Stat(h.credentialPath()); err != nil || !os.SameFile(kept, now) {
+	if now, err := os.Stat(h.CredentialPath()); err != nil || !os.SameFile(kept, now) {
 		t.Error("a start writes to the disk, which may be full")
 	}
 }
@@ -177,7 +178,7 @@ func TestWhatIsGivenIsKeptAndDueInTime(t *testing.T) {
 	l := &Link{home: h, clock: func() time.Duration { return time.Minute }}
 	given := &proto.Certificate{Certificate: der, Ca: der, Servers: []string{"a:1", "b:1"}, LifeMillis: (3 * time.Hour).Milliseconds()}
 	must(t, l.take(mine, given))
-	kept, err := trust.Load(h.credentialPath())
+	kept, err := trust.Load(h.CredentialPath())
 	must(t, err)
 	if l.due != 2*time.Hour+time.Minute || strings.Join(kept.Servers, " ") != "a:1 b:1" || !bytes.Equal(kept.Certificate, der) {
 		t.Errorf("due at %s, kept %v", l.due, kept.Servers)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/spec"
 )
@@ -31,7 +32,7 @@ type node struct {
 	unwatch   func() // ends the watchdog
 	watchdogs int    // that were started
 
-	home   *Home
+	home   *home.Home
 	agent  *Agent
 	cancel context.CancelFunc
 	done   chan error
@@ -45,23 +46,23 @@ func newNode(t *testing.T) *node {
 
 func (n *node) run() {
 	n.t.Helper()
-	home, err := Open(n.root, "n1")
+	home, err := home.Open(n.root, "n1")
 	must(n.t, err)
-	must(n.t, home.Join(n.t.Context(), n.script.dial, n.boot, spec.NodeFacts{}, slog.New(slog.DiscardHandler)))
+	must(n.t, Join(n.t.Context(), home, n.script.dial, n.boot, spec.NodeFacts{}, slog.New(slog.DiscardHandler)))
 	n.start(home)
 }
 
 // run0 is run while no server needs to be there: the node has joined.
 func (n *node) run0() {
 	n.t.Helper()
-	home, err := Open(n.root, "n1")
+	home, err := home.Open(n.root, "n1")
 	must(n.t, err)
 	n.start(home)
 }
 
 func (n *node) clock() time.Duration { return time.Since(n.begun) }
 
-func (n *node) start(home *Home) {
+func (n *node) start(home *home.Home) {
 	n.t.Helper()
 	c := Config{
 		Home: home, RunDir: filepath.Join(n.root, "run", string(n.boot)), Dial: n.script.dial,

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
@@ -27,7 +25,7 @@ func (a *Agent) takeWanted(w *proto.Wanted) error {
 	}
 	if seq != a.newest {
 		a.newest = seq
-		if err := a.keepNewest(seq); err != nil {
+		if err := a.c.Home.KeepNewest(seq); err != nil {
 			a.log.Warn("sequence not kept", "err", err)
 		}
 	}
@@ -66,15 +64,6 @@ func (a *Agent) notOurs(m *spec.Member) string {
 		return "it is for another machine of this name"
 	}
 	return ""
-}
-
-func (a *Agent) keepNewest(seq spec.Sequence) error {
-	b, err := json.Marshal(seq)
-	if err != nil {
-		return err
-	}
-	path := a.c.Home.newestPath()
-	return files.Put(filepath.Dir(path), filepath.Base(path), b, 0o600)
 }
 
 func (a *Agent) takePictures(p *proto.Pictures) error {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/server"
@@ -90,32 +91,32 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := agent.PrepareRunDir(o.RunDir, os.Getenv(onDiskEnv) != ""); err != nil {
+	if err := home.PrepareRunDir(o.RunDir, os.Getenv(onDiskEnv) != ""); err != nil {
 		return err
 	}
 	about, err := facts(o)
 	if err != nil {
 		return err
 	}
-	home, err := agent.Open(o.Root, spec.NodeName(o.Node))
+	at, err := home.Open(o.Root, spec.NodeName(o.Node))
 	if err != nil {
 		return err
 	}
-	defer home.Close()
-	dial, renew, err := reach(ctx, o, home, dial, log)
+	defer at.Close()
+	dial, renew, err := reach(ctx, o, at, dial, log)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	if err := home.Join(ctx, dial, about.Boot, about, log); err != nil {
+	if err := agent.Join(ctx, at, dial, about.Boot, about, log); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	h, err := newHost(o, home, log)
+	h, err := newHost(o, at, log)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		return err
 	}
 	a, err := agent.New(agent.Config{
-		Home: home, RunDir: o.RunDir, Dial: dial,
+		Home: at, RunDir: o.RunDir, Dial: dial,
 		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
 		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
 		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Hosts: h.reach.admit, Logger: log,
@@ -153,11 +154,11 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 
 // reach is the node's way to a server, and what keeps it open until its context ends: a
 // socket, or where --join names servers a link, for which the node is let in first.
-func reach(ctx context.Context, o hostOptions, home *agent.Home, socket agent.Dial, log *slog.Logger) (agent.Dial, func(context.Context), error) {
+func reach(ctx context.Context, o hostOptions, at *home.Home, socket agent.Dial, log *slog.Logger) (agent.Dial, func(context.Context), error) {
 	if len(o.Join) == 0 {
 		return socket, func(ctx context.Context) { <-ctx.Done() }, nil
 	}
-	link, err := home.Enroll(ctx, o.Join, o.Token, log)
+	link, err := agent.Enroll(ctx, at, o.Join, o.Token, log)
 	if err != nil {
 		return nil, nil, err
 	}

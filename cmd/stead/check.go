@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/spec"
 )
@@ -41,7 +42,7 @@ func check(ctx context.Context, o hostOptions, out io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	name, cluster, text, err := agent.Peek(o.Root)
+	name, cluster, text, err := home.Peek(o.Root)
 	if err != nil {
 		return fmt.Errorf("%w; give the --root of an agent that ran", err)
 	}

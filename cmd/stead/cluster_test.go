@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/cmd/stead/script"
 	"github.com/stead-project/stead/server"
@@ -77,7 +78,7 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 	}
 	part("the server", srv.Run)
 	part("the agent", func(ctx context.Context) error {
-		return c.node(ctx, "host-a", c.host, func(context.Context, *agent.Home) (agent.Dial, func(context.Context), error) {
+		return c.node(ctx, "host-a", c.host, func(context.Context, *home.Home) (agent.Dial, func(context.Context), error) {
 			return func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }, func(context.Context) {}, nil
 		})
 	})
@@ -96,13 +97,13 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 
 // node is the agent of a host until ctx ends; to is its way to a server.
 func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Host,
-	to func(context.Context, *agent.Home) (agent.Dial, func(context.Context), error)) (err error) {
-	home, err := agent.Open(filepath.Join(c.dir, string(name)), name)
+	to func(context.Context, *home.Home) (agent.Dial, func(context.Context), error)) (err error) {
+	at, err := home.Open(filepath.Join(c.dir, string(name)), name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, home.Close()) }()
-	dial, keep, err := to(ctx, home)
+	defer func() { err = errors.Join(err, at.Close()) }()
+	dial, keep, err := to(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -112,11 +113,11 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Hos
 	defer cancel()
 	keeping.Go(func() { keep(ctx) })
 	facts := spec.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
-	if err := home.Join(ctx, dial, "boot-1", facts, c.log); err != nil {
+	if err := agent.Join(ctx, at, dial, "boot-1", facts, c.log); err != nil {
 		return err
 	}
 	a, err := agent.New(agent.Config{
-		Home: home, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: dial, Runtime: host, Network: host, Volumes: host,
+		Home: at, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: dial, Runtime: host, Network: host, Volumes: host,
 		Boot: "boot-1", Facts: facts, Logger: c.log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
 	})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/cgroup"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/volume"
@@ -53,7 +53,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Node, "node", "", "name of this node (default: the host's name)")
 	f.StringVar(&o.Containerd, "containerd", "/run/containerd/containerd.sock", "containerd's socket; it is used as it is")
 	f.StringVar(&o.Gateway, "gateway", network.DefaultGateway, "address of gateway and DNS for members, put on lo")
-	f.StringVar(&o.BootID, "boot-id", agent.BootIDFile, "file that holds the boot id of this host")
+	f.StringVar(&o.BootID, "boot-id", home.BootIDFile, "file that holds the boot id of this host")
 	f.StringToStringVar(&o.Classes, "storage-class", nil,
 		"a storage class and its directory on this host: ssd=/mnt/ssd (repeatable; local is in --root unless named)")
 	f.StringSliceVar(&o.Shared, "shared-class", nil,
@@ -136,12 +136,12 @@ type host struct {
 }
 
 // newHost makes the parts of a host for a cluster; nothing is changed on it yet.
-func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
-	cidr, err := netip.ParsePrefix(home.CIDR())
+func newHost(o hostOptions, at *home.Home, log *slog.Logger) (*host, error) {
+	cidr, err := netip.ParsePrefix(at.CIDR())
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's range of addresses: %w", err)
 	}
-	id := home.Cluster()
+	id := at.Cluster()
 	gateway, err := netip.ParseAddr(o.Gateway)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--gateway: %w", err)}
@@ -155,7 +155,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	boot, err := agent.BootID(o.BootID)
+	boot, err := home.BootID(o.BootID)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{node: logger, log: log, bounds: bounds, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: home.Domain(), Gateway: gateway, Members: cidr}}
+	h := &host{node: logger, log: log, bounds: bounds, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: at.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, Log: log,
@@ -179,7 +179,7 @@ func newHost(o hostOptions, home *agent.Home, log *slog.Logger) (*host, error) {
 		return nil, errors.Join(err, h.runtime.Close())
 	}
 	h.reach = newReacher(spec.NodeName(o.Node), h.network, log)
-	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: agent.SinceBoot})
+	h.volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: home.SinceBoot})
 	if err != nil {
 		return nil, errors.Join(err, h.runtime.Close())
 	}
@@ -257,7 +257,7 @@ func (h *host) see(pictures []spec.Picture) {
 
 // facts are what this node says of itself.
 func facts(o hostOptions) (spec.NodeFacts, error) {
-	boot, err := agent.BootID(o.BootID)
+	boot, err := home.BootID(o.BootID)
 	if err != nil {
 		return spec.NodeFacts{}, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -37,16 +37,16 @@ func purge(ctx context.Context, o hostOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	home, err := agent.Open(o.Root, spec.NodeName(o.Node))
+	at, err := home.Open(o.Root, spec.NodeName(o.Node))
 	if err != nil {
 		return err
 	}
-	defer home.Close()
-	if home.Cluster() == "" {
+	defer at.Close()
+	if at.Cluster() == "" {
 		fmt.Fprintln(out, "the node never joined a cluster; nothing was made")
 		return nil
 	}
-	h, err := newHost(o, home, log)
+	h, err := newHost(o, at, log)
 	if err != nil {
 		return err
 	}

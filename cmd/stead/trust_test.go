@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/server"
@@ -48,8 +49,8 @@ func (c *cluster) elsewhere(name spec.NodeName, o hostOptions) (stop func() erro
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	end := make(chan error, 1)
 	go func() {
-		end <- c.node(ctx, name, fakert.New(), func(ctx context.Context, home *agent.Home) (agent.Dial, func(context.Context), error) {
-			return reach(ctx, o, home, nil, c.log)
+		end <- c.node(ctx, name, fakert.New(), func(ctx context.Context, at *home.Home) (agent.Dial, func(context.Context), error) {
+			return reach(ctx, o, at, nil, c.log)
 		})
 	}()
 	stopped := false
@@ -70,12 +71,12 @@ func (c *cluster) barred(words string, name spec.NodeName, o hostOptions) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
-	home, err := agent.Open(c.t.TempDir(), name)
+	at, err := home.Open(c.t.TempDir(), name)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer home.Close()
-	if _, _, err := reach(ctx, o, home, nil, c.log); err == nil || !strings.Contains(err.Error(), words) {
+	defer at.Close()
+	if _, _, err := reach(ctx, o, at, nil, c.log); err == nil || !strings.Contains(err.Error(), words) {
 		c.t.Errorf("%s: got %v, want %q", name, err, words)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server"
@@ -85,15 +86,15 @@ func openStore(b *testing.B, dir string) store.Store {
 
 func (c *cluster) startAgent(dir, socket string) {
 	c.b.Helper()
-	home, err := agent.Open(filepath.Join(dir, "agent"), "n1")
+	at, err := home.Open(filepath.Join(dir, "agent"), "n1")
 	must(c.b, err)
-	c.b.Cleanup(func() { must(c.b, home.Close()) })
+	c.b.Cleanup(func() { must(c.b, at.Close()) })
 	dial := func(context.Context) (*grpc.ClientConn, error) { return server.Dial(socket) }
 	facts := spec.NodeFacts{Name: "n1", Boot: "b1", CPUMillis: 1 << 40, MemoryBytes: 1 << 50}
-	must(c.b, home.Join(c.ctx, dial, facts.Boot, facts, slog.New(slog.DiscardHandler)))
+	must(c.b, agent.Join(c.ctx, at, dial, facts.Boot, facts, slog.New(slog.DiscardHandler)))
 	host := fakert.New()
 	a, err := agent.New(agent.Config{
-		Home: home, RunDir: c.runDir(), Dial: dial, Boot: facts.Boot, Facts: facts,
+		Home: at, RunDir: c.runDir(), Dial: dial, Boot: facts.Boot, Facts: facts,
 		Runtime: host, Network: host, Volumes: host, Pictures: c.see, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(c.b, err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server"
@@ -78,7 +79,7 @@ func (h *hollow) startServer() {
 func (h *hollow) startAgent(i int) {
 	h.b.Helper()
 	name := spec.NodeName(fmt.Sprintf("n%03d", i))
-	home, err := agent.Open(filepath.Join(h.dir, string(name)), name)
+	at, err := home.Open(filepath.Join(h.dir, string(name)), name)
 	must(h.b, err)
 	dial := func(context.Context) (*grpc.ClientConn, error) { return server.Dial(h.socket) }
 	facts := spec.NodeFacts{Name: name, Boot: "b1", CPUMillis: 1 << 40, MemoryBytes: 1 << 50}
@@ -87,11 +88,11 @@ func (h *hollow) startAgent(i int) {
 	end := make(chan error, 1)
 	go func() {
 		log := slog.New(slog.DiscardHandler)
-		err := home.Join(ctx, dial, facts.Boot, facts, log)
+		err := agent.Join(ctx, at, dial, facts.Boot, facts, log)
 		if err == nil {
 			var a *agent.Agent
 			if a, err = agent.New(agent.Config{
-				Home: home, RunDir: filepath.Join(h.dir, "run", string(name)), Dial: dial, Boot: facts.Boot, Facts: facts,
+				Home: at, RunDir: filepath.Join(h.dir, "run", string(name)), Dial: dial, Boot: facts.Boot, Facts: facts,
 				Runtime: host, Network: host, Volumes: host, Logger: log,
 			}); err == nil {
 				err = a.Run(ctx)
@@ -104,7 +105,7 @@ func (h *hollow) startAgent(i int) {
 		if !stopped.Swap(true) {
 			cancel()
 			<-end
-			must(h.b, home.Close())
+			must(h.b, at.Close())
 		}
 	}
 	h.agents = append(h.agents, stop)

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 )
 
 var errAway = errors.New("no server is reached from here")
@@ -19,7 +19,7 @@ var errAway = errors.New("no server is reached from here")
 func (n *node) watchdog(dir string) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(n.c.t.Context()))
 	done := make(chan struct{})
-	w := n.host.Watchdog(dir, agent.SinceBoot)
+	w := n.host.Watchdog(dir, home.SinceBoot)
 	go func() {
 		defer close(done)
 		_ = w.Run(ctx, nil) // another one runs, then

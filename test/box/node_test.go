@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/agent"
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/worker"
@@ -105,18 +106,18 @@ func (n *node) startLocked() {
 
 func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 	log := n.c.log.With("on", string(n.name))
-	home, err := n.open(ctx)
+	at, err := n.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, home.Close()) }()
+	defer func() { err = errors.Join(err, at.Close()) }()
 	facts := spec.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "box"}
-	if err := home.Join(ctx, n.dial, boot, facts, log); err != nil {
+	if err := agent.Join(ctx, at, n.dial, boot, facts, log); err != nil {
 		return err
 	}
 	host := machine{n.host, n.name, n.c.audit}
 	a, err := agent.New(agent.Config{
-		Home: home, RunDir: filepath.Join(n.root, "run", string(boot)), Dial: n.dial,
+		Home: at, RunDir: filepath.Join(n.root, "run", string(boot)), Dial: n.dial,
 		Watchdog: n.watchdog, Cgroup: fakert.Cgroup,
 		Runtime: host, Network: host, Volumes: host, Prober: probe.New(probe.Config{Exec: host.Exec}),
 		Boot: boot, Facts: facts, Pictures: n.see, Tuning: tuning, Logger: log,
@@ -129,11 +130,11 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 
 // open opens the agent's root. That of the agent before is closed; but a program that
 // another test starts just then has its lock, too, until it is that program.
-func (n *node) open(ctx context.Context) (*agent.Home, error) {
+func (n *node) open(ctx context.Context) (*home.Home, error) {
 	for deadline := time.Now().Add(patience); ; {
-		home, err := agent.Open(n.root, n.name)
-		if !errors.Is(err, agent.ErrTaken) || ctx.Err() != nil || time.Now().After(deadline) {
-			return home, err
+		at, err := home.Open(n.root, n.name)
+		if !errors.Is(err, home.ErrTaken) || ctx.Err() != nil || time.Now().After(deadline) {
+			return at, err
 		}
 		time.Sleep(time.Millisecond)
 	}

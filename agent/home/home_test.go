@@ -1,4 +1,4 @@
-package agent
+package home
 
 import (
 	"errors"
@@ -31,5 +31,12 @@ func TestOneAgentARoot(t *testing.T) {
 	must(t, os.Remove(filepath.Join(root, "ledger")))
 	if _, err := Open(root, "n1"); !errors.Is(err, ledger.ErrLost) {
 		t.Fatalf("without its ledger: got %v, want ErrLost", err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,4 +1,7 @@
-package agent
+// Package home is where a node lives on its machine: the root directory on disk, which says
+// who the node is and lets one agent use it, the run directory on tmpfs, and the boot that
+// both clocks count from.
+package home
 
 import (
 	"crypto/rand"
@@ -13,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
@@ -83,8 +87,8 @@ func takeHost(node nodeDoc) (net.Listener, error) {
 	return l, nil
 }
 
-// Peek tells who the node at root is and to which cluster it belongs ("": to none
-// yet), also while an agent uses the root. It changes nothing.
+// Peek returns the name of the node at root, its cluster ("": none yet) and the cluster's
+// range of addresses, also while an agent uses the root. It changes nothing.
 func Peek(root string) (name spec.NodeName, cluster, cidr string, err error) {
 	var doc nodeDoc
 	b, err := os.ReadFile((&Home{root: root}).nodePath())
@@ -126,18 +130,18 @@ func (h *Home) load(name spec.NodeName) error {
 		if h.node.Name != name {
 			return fmt.Errorf("%s belongs to node %s, not %s; give --node %s, or another --root", h.root, h.node.Name, name, h.node.Name)
 		}
-		if _, err := os.Stat(h.ledgerPath()); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%w: %s", ledger.ErrLost, h.ledgerPath())
+		if _, err := os.Stat(h.LedgerPath()); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%w: %s", ledger.ErrLost, h.LedgerPath())
 		}
 		return nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", h.nodePath(), err)
 	}
-	if at, err := os.Stat(h.ledgerPath()); err == nil && at.Size() > 0 {
+	if at, err := os.Stat(h.LedgerPath()); err == nil && at.Size() > 0 {
 		return fmt.Errorf("%s is missing beside a ledger that was used; restore it, or let this machine join as a new node with an empty root", h.nodePath())
 	}
-	if err := ledger.Create(h.ledgerPath()); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := ledger.Create(h.LedgerPath()); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	uid := make([]byte, 16)
@@ -199,20 +203,35 @@ func (h *Home) Belong(w *proto.Welcome) error {
 }
 
 func (h *Home) nodePath() string   { return filepath.Join(h.root, "node.json") }
-func (h *Home) ledgerPath() string { return filepath.Join(h.root, "ledger") }
 func (h *Home) newestPath() string { return filepath.Join(h.root, "newest.json") }
-func (h *Home) knownPath() string  { return filepath.Join(h.root, "known.json") }
+
+// LedgerPath is the file of the ledger (agent/ledger).
+func (h *Home) LedgerPath() string { return filepath.Join(h.root, "ledger") }
+
+// KnownPath is the file of what is known of the store (SAFETY S8).
+func (h *Home) KnownPath() string { return filepath.Join(h.root, "known.json") }
+
+// CredentialPath is the file of the node's key and certificate.
+func (h *Home) CredentialPath() string { return filepath.Join(h.root, "credential.json") }
 
 // save replaces node.json and waits for the disk.
 func (h *Home) save(doc nodeDoc) error { return durable.PutJSON(h.nodePath(), doc) }
 
-// newest reads the highest sequence of a wanted list that was accepted; what
+// Newest reads the highest sequence of a wanted list that was accepted; what
 // cannot be read is zero, for the ledger protects without it.
-func (h *Home) newest() spec.Sequence {
+func (h *Home) Newest() spec.Sequence {
 	var s spec.Sequence
-	b, err := os.ReadFile(h.newestPath())
-	if err != nil || json.Unmarshal(b, &s) != nil {
+	if durable.GetJSON(h.newestPath(), &s) != nil {
 		return spec.Sequence{}
 	}
 	return s
+}
+
+// KeepNewest replaces what Newest reads. It does not wait for the disk.
+func (h *Home) KeepNewest(s spec.Sequence) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return files.Put(h.root, filepath.Base(h.newestPath()), b, 0o600)
 }
