@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stead-project/stead/agent/deadline"
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/spec"
 )
@@ -26,7 +28,7 @@ type Agent struct {
 	gallery   *gallery
 	outbox    *outbox
 	reclaimer *reclaimer
-	guard     *guard // nil: this node guards no lives
+	deadlines *deadline.Keeper // nil: this node guards no lives
 	contact   contact
 	// confirmed is the moment, on Clock, until which pictures and histories are.
 	confirmed atomic.Int64
@@ -80,10 +82,10 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		a.c.Hosts(hosts)
 	}
 
-	if err := a.beginGuard(ctx); err != nil {
+	if err := a.keepDeadlines(ctx); err != nil {
 		return err
 	}
-	defer a.guard.end()
+	defer a.deadlines.Close()
 	var group sync.WaitGroup
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -95,9 +97,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	group.Go(func() { a.memory.keep(ctx, keepKnown) })
 	group.Go(func() { a.repair(ctx) })
 	group.Go(func() { a.reclaimer.run(ctx) })
-	if a.guard != nil {
-		group.Go(func() { a.guard.run(ctx) })
-	}
+	group.Go(func() { a.deadlines.Run(ctx) })
 	a.sessions(ctx)
 	return nil
 }
@@ -114,8 +114,34 @@ func (a *Agent) share() {
 		Boot: a.c.Boot, Epoch: func() int64 { return a.memory.now().At.Epoch },
 		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker.Filled(), Logger: a.log,
 	}
-	if a.guard != nil {
-		a.shared.Guard = a.guard
+	if a.deadlines != nil {
+		a.shared.Guard = a.deadlines
+	}
+}
+
+// keepDeadlines takes up the node's guarded lives, before anything is done for any life.
+func (a *Agent) keepDeadlines(ctx context.Context) (err error) {
+	if a.c.Watchdog == nil {
+		return nil
+	}
+	dir := watchdog.Below(a.c.RunDir)
+	a.deadlines, err = deadline.New(deadline.Config{
+		Records: dir, Ledger: a.ledger, Clock: a.c.Clock, Cgroup: a.c.Cgroup,
+		StartWatchdog: func() error { return a.c.Watchdog(string(dir)) }, Missed: a.expired, Logger: a.log,
+	})
+	if err == nil {
+		a.deadlines.AwaitWatchdog(ctx)
+	}
+	return err
+}
+
+// expired has a life cleared away that missed its deadline. Before there are workers, the
+// first look at the host begins one for what the ledger closed.
+func (a *Agent) expired(id spec.Identity) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.shared != nil {
+		a.worker(id).Expired()
 	}
 }
 

@@ -48,7 +48,9 @@ func (n *node) watch(dir string) error {
 	return nil
 }
 
-func (n *node) dir() watchdog.Dir { return guardDir(filepath.Join(n.root, "run", string(n.boot))) }
+func (n *node) dir() watchdog.Dir {
+	return watchdog.Below(filepath.Join(n.root, "run", string(n.boot)))
+}
 
 // bounded is a life of the test's member, guarded with a bound of ten seconds.
 func (n *node) bounded(number int64, goal spec.Goal) spec.Life {

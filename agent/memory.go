@@ -68,9 +68,7 @@ func (m *memory) hear(said spec.Known) {
 func (a *Agent) welcomed(w *proto.Welcome) {
 	if w.GetHeld() {
 		a.log.Warn("store held", "server", w.GetServer())
-		if a.guard != nil {
-			a.guard.Hold(true)
-		}
+		a.deadlines.Hold(true)
 		return
 	}
 	a.memory.hear(wire.ToKnown(w.GetKnown()))

@@ -34,15 +34,11 @@ func (s *session) answered(p *proto.Pong) {
 	if !p.GetHeld() {
 		s.a.memory.hear(wire.ToKnown(p.GetKnown()))
 	}
-	if s.a.guard != nil {
-		s.a.guard.Hold(p.GetHeld())
-	}
+	s.a.deadlines.Hold(p.GetHeld())
 	if !known {
 		return
 	}
-	if s.a.guard != nil {
-		s.a.guard.warn(s.a.guard.Confirm(sent))
-	}
+	_ = s.a.deadlines.Confirm(sent) // it logs why it cannot
 	if p.GetCurrent() {
 		s.a.confirm(sent + s.ttl)
 	}
@@ -54,7 +50,7 @@ func (s *session) stale() error {
 	if s.silent() {
 		return errSilent
 	}
-	if !s.guards && s.a.guard != nil && s.a.guard.dir.Alive() {
+	if !s.guards && s.a.deadlines.Watched() {
 		return errGuards
 	}
 	return nil

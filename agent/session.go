@@ -131,7 +131,7 @@ func receiveError(stream grpc.BidiStreamingClient[proto.FromNode, proto.ToNode],
 }
 
 func (a *Agent) helloMessage() (*proto.FromNode, error) {
-	a.c.Facts.Guards = a.guard != nil && a.guard.dir.Alive()
+	a.c.Facts.Guards = a.deadlines.Watched()
 	facts, err := json.Marshal(a.c.Facts)
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)

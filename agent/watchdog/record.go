@@ -53,6 +53,19 @@ func BootTime() time.Duration {
 // at a time; a file is there whole or not at all.
 type Dir string
 
+// Below is the directory of a node's guarded lives below its run directory.
+func Below(runDir string) Dir { return Dir(filepath.Join(runDir, "guard")) }
+
+// Count returns how many lives are guarded, none where no directory is, and whether a
+// watchdog runs.
+func (d Dir) Count() (lives int, watched bool, err error) {
+	found, err := d.Records()
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	return len(found), d.Alive(), err
+}
+
 // Make makes the directory.
 func (d Dir) Make() error {
 	for _, sub := range []string{"lives", "loggers"} {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -78,7 +78,7 @@ func check(ctx context.Context, o hostOptions, out io.Writer) error {
 		}
 		t.row(s.Kind, s.What, set)
 	}
-	if lives, alive, err := agent.Watched(o.RunDir); err != nil {
+	if lives, alive, err := watchdog.Below(o.RunDir).Count(); err != nil {
 		return err
 	} else if lives > 0 || alive {
 		set := "yes"

@@ -1,4 +1,4 @@
-package agent
+package deadline
 
 import (
 	"log/slog"
@@ -12,6 +12,17 @@ import (
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
 )
+
+var db0 = spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
+
+func tok(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // spy is a ledger's disk, in memory, that looks at the files when a token is closed.
 type spy struct {
@@ -55,55 +66,55 @@ func TestWhatMissedItsDeadlineIsClosedBeforeTheMomentMoves(t *testing.T) {
 	book, err := ledger.OpenDisk(disk, "b1")
 	must(t, err)
 	now, over := 100*time.Second, 0
-	g := &guard{
-		dir: disk.dir, ledger: book, clock: func() time.Duration { return now }, cgroup: fakert.Cgroup,
-		over: func(spec.Identity) { over++ }, log: slog.New(slog.DiscardHandler),
-	}
-	must(t, newGuard(g))
-	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {
+	k, err := New(Config{
+		Records: disk.dir, Ledger: book, Clock: func() time.Duration { return now }, Cgroup: fakert.Cgroup,
+		Missed: func(spec.Identity) { over++ }, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	if err := k.Begin(db0, tok(5), 10*time.Second); err == nil {
 		t.Error("a life began on a node that was never confirmed")
 	}
-	must(t, g.Confirm(95*time.Second))
-	must(t, g.Begin(db0, tok(5), 10*time.Second))
+	must(t, k.Confirm(95*time.Second))
+	must(t, k.Begin(db0, tok(5), 10*time.Second))
 	must(t, book.OpenToken(db0, tok(5)))
 	now = 104 * time.Second
-	must(t, g.Confirm(96*time.Second))
+	must(t, k.Confirm(96*time.Second))
 	if disk.closed != 0 {
 		t.Fatal("closed before its deadline")
 	}
 
 	now, disk.broken = 106*time.Second, true
-	if err := g.Confirm(105 * time.Second); err == nil {
+	if err := k.Confirm(105 * time.Second); err == nil {
 		t.Error("confirmed although the ledger cannot be written")
 	}
-	if at, err := g.dir.Confirmed(); err != nil || at != 96*time.Second || book.Look(db0).Open != tok(5) {
+	if at, err := disk.dir.Confirmed(); err != nil || at != 96*time.Second || book.Look(db0).Open != tok(5) {
 		t.Errorf("the moment is %v, %v; want the old one while the token is open", at, err)
 	}
 	disk.broken = false
-	must(t, g.Confirm(105*time.Second))
+	must(t, k.Confirm(105*time.Second))
 	if disk.closed != 1 || disk.confirmed != 96*time.Second || disk.ended || over != 1 {
 		t.Errorf("closed %d times, when the moment was %v and ended %v; told %d times", disk.closed, disk.confirmed, disk.ended, over)
 	}
-	if r := g.lives[db0]; !r.Ended || !g.Look(db0, tok(5), 0).Passed || !book.Look(db0).Spent(tok(5)) {
+	if r := k.lives[db0]; !r.Ended || !k.Look(db0, tok(5), 0).Passed || !book.Look(db0).Spent(tok(5)) {
 		t.Errorf("after that: %+v, %+v", r, book.Look(db0))
 	}
-	found, err := g.dir.Records()
+	found, err := disk.dir.Records()
 	must(t, err)
-	if at, err := g.dir.Confirmed(); err != nil || at != 105*time.Second || !found["default.db-0"].Ended {
+	if at, err := disk.dir.Confirmed(); err != nil || at != 105*time.Second || !found["default.db-0"].Ended {
 		t.Errorf("the moment is %v, %v; record %+v", at, err, found)
 	}
 	if got := book.Look(db0).Ends; len(got) != 1 || got[0].Cause != spec.CauseDeadlinePassed {
 		t.Errorf("its end: %+v", got)
 	}
-	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {
+	if err := k.Begin(db0, tok(5), 10*time.Second); err == nil {
 		t.Error("it begins again")
 	}
-	must(t, g.Forget(db0, tok(5)))
-	if got, err := g.dir.Records(); err != nil || len(got) != 0 {
+	must(t, k.Forget(db0, tok(5)))
+	if got, err := disk.dir.Records(); err != nil || len(got) != 0 {
 		t.Errorf("left of a life that is forgotten: %+v, %v", got, err)
 	}
-	must(t, g.Begin(db0, tok(6), 10*time.Second))
-	if err := g.Begin(db0, tok(5), 10*time.Second); err == nil {
+	must(t, k.Begin(db0, tok(6), 10*time.Second))
+	if err := k.Begin(db0, tok(5), 10*time.Second); err == nil {
 		t.Error("an older life takes the place of a newer one")
 	}
 }
@@ -111,21 +122,21 @@ func TestWhatMissedItsDeadlineIsClosedBeforeTheMomentMoves(t *testing.T) {
 // A deadline that passes while the moment is being moved was missed, too: killers may have
 // begun. And an agent that comes late ends what was missed before anything else.
 func TestWhatMissesItsDeadlineMeanwhileIsOverAsWell(t *testing.T) {
-	for name, late := range map[string]func(g *guard, now *time.Duration){
-		"while the moment moves": func(g *guard, now *time.Duration) {
+	for name, late := range map[string]func(k *Keeper, now *time.Duration){
+		"while the moment moves": func(k *Keeper, now *time.Duration) {
 			looks := 0
-			g.clock = func() time.Duration {
+			k.c.Clock = func() time.Duration {
 				if looks++; looks > 1 {
 					*now = 106 * time.Second
 				}
 				return *now
 			}
-			must(t, g.Confirm(103*time.Second))
+			must(t, k.Confirm(103*time.Second))
 		},
-		"while there is no agent": func(g *guard, now *time.Duration) {
+		"while there is no agent": func(k *Keeper, now *time.Duration) {
 			*now = 106 * time.Second
-			next := &guard{dir: g.dir, ledger: g.ledger, clock: g.clock, over: g.over, log: g.log}
-			must(t, newGuard(next))
+			_, err := New(k.c)
+			must(t, err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,16 +144,16 @@ func TestWhatMissesItsDeadlineMeanwhileIsOverAsWell(t *testing.T) {
 			book, err := ledger.OpenDisk(disk, "b1")
 			must(t, err)
 			now := 100 * time.Second
-			g := &guard{
-				dir: disk.dir, ledger: book, clock: func() time.Duration { return now }, cgroup: fakert.Cgroup,
-				over: func(spec.Identity) {}, log: slog.New(slog.DiscardHandler),
-			}
-			must(t, newGuard(g))
-			must(t, g.Confirm(95*time.Second))
-			must(t, g.Begin(db0, tok(5), 10*time.Second))
+			k, err := New(Config{
+				Records: disk.dir, Ledger: book, Clock: func() time.Duration { return now }, Cgroup: fakert.Cgroup,
+				Missed: func(spec.Identity) {}, Logger: slog.New(slog.DiscardHandler),
+			})
+			must(t, err)
+			must(t, k.Confirm(95*time.Second))
+			must(t, k.Begin(db0, tok(5), 10*time.Second))
 			must(t, book.OpenToken(db0, tok(5)))
-			late(g, &now)
-			found, err := g.dir.Records()
+			late(k, &now)
+			found, err := disk.dir.Records()
 			if must(t, err); !found["default.db-0"].Ended || !book.Look(db0).Spent(tok(5)) {
 				t.Errorf("record %+v, ledger %+v; want it over", found, book.Look(db0))
 			}
@@ -158,15 +169,15 @@ func TestWhatAnEarlierBootConfirmedIsVoid(t *testing.T) {
 	must(t, dir.Confirm(90*time.Hour))
 	book, err := ledger.OpenDisk(&spy{t: t, dir: dir}, "b2")
 	must(t, err)
-	g := &guard{
-		dir: dir, ledger: book, clock: func() time.Duration { return time.Minute }, cgroup: fakert.Cgroup,
-		over: func(spec.Identity) {}, log: slog.New(slog.DiscardHandler),
-	}
-	must(t, newGuard(g))
+	k, err := New(Config{
+		Records: dir, Ledger: book, Clock: func() time.Duration { return time.Minute }, Cgroup: fakert.Cgroup,
+		Missed: func(spec.Identity) {}, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
 	if at, err := dir.Confirmed(); at != 0 || err != nil {
 		t.Errorf("confirmed at %s, %v; want nothing", at, err)
 	}
-	must(t, g.Confirm(50*time.Second))
+	must(t, k.Confirm(50*time.Second))
 	if at, _ := dir.Confirmed(); at != 50*time.Second {
 		t.Errorf("the next confirmation: %s, want 50s", at)
 	}

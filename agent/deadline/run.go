@@ -1,0 +1,95 @@
+package deadline
+
+import (
+	"context"
+	"time"
+)
+
+// tickTime is how often the watchdog and the deadlines are looked after at least.
+const tickTime = time.Second
+
+// Run ends lives at their deadlines, and keeps a watchdog alive, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	if k == nil {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(k.Tick()):
+		}
+	}
+}
+
+// Tick is one turn of Run: it starts a watchdog if none runs, ends the lives whose deadline
+// has passed, and returns how long until the next deadline, at most a second.
+func (k *Keeper) Tick() time.Duration {
+	k.keepWatchdog()
+	k.warn(k.EndMissed())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	wait, now := tickTime, k.c.Clock()
+	for _, r := range k.lives {
+		if left := k.confirmed + r.Bound - now; !r.Ended && left > 0 {
+			wait = min(wait, left)
+		}
+	}
+	return wait
+}
+
+func (k *Keeper) keepWatchdog() {
+	if k.c.Records.Alive() {
+		return
+	}
+	err := k.c.StartWatchdog()
+	if err == nil {
+		k.log.Info("watchdog started")
+	}
+	k.warn(err)
+}
+
+// Watched reports whether a watchdog runs.
+func (k *Keeper) Watched() bool { return k != nil && k.c.Records.Alive() }
+
+// warn logs trouble once, not each time.
+func (k *Keeper) warn(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	k.mu.Lock()
+	news := text != "" && text != k.trouble
+	if news {
+		k.trouble = text
+	}
+	k.mu.Unlock()
+	if news {
+		k.log.Error("guarded lives not kept", "err", err)
+	}
+}
+
+// watchdogTime is how long a first watchdog may take to begin.
+const watchdogTime = 5 * time.Second
+
+// AwaitWatchdog starts the watchdog and waits for it, not for ever: without one the node says
+// that it guards no lives.
+func (k *Keeper) AwaitWatchdog(ctx context.Context) {
+	k.keepWatchdog()
+	for waited := time.Duration(0); !k.Watched() && waited < watchdogTime && ctx.Err() == nil; waited += watchdogTime / 200 {
+		time.Sleep(watchdogTime / 200)
+	}
+}
+
+// Close lets the watchdog go when there is nothing that it guards.
+func (k *Keeper) Close() {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	none := len(k.lives) == 0
+	k.mu.Unlock()
+	if none {
+		k.c.Records.Dismiss()
+	}
+}
