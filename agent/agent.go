@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/deadline"
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/reclaim"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/spec"
@@ -27,7 +28,7 @@ type Agent struct {
 	book      files.Book
 	gallery   *gallery
 	outbox    *outbox
-	reclaimer *reclaimer
+	reclaimer *reclaim.Reclaimer
 	deadlines *deadline.Keeper // nil: this node guards no lives
 	contact   contact
 	// confirmed is the moment, on Clock, until which pictures and histories are.
@@ -50,13 +51,11 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{
+	return &Agent{
 		c: c, log: c.Logger.With("node", string(c.Home.Name())),
 		outbox:  newOutbox(c.Tuning.Soon, c.Tuning.Later),
 		workers: map[spec.Identity]*worker.Worker{},
-	}
-	a.reclaimer = newReclaimer(a)
-	return a, nil
+	}, nil
 }
 
 // Run takes up what stands on this host and serves until ctx ends; it returns nil
@@ -82,6 +81,11 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		a.c.Hosts(hosts)
 	}
 
+	a.reclaimer = reclaim.New(reclaim.Config{
+		Volumes: a.c.Volumes, Open: func(id spec.Identity) spec.Token { return a.ledger.Look(id).Open }, Empty: a.c.Runtime.Empty,
+		RetryFirst: a.c.Tuning.Worker.RetryFirst, RetryMost: a.c.Tuning.Worker.RetryMost,
+		Now: time.Now, Reported: a.outbox.ring, Logger: a.log,
+	})
 	if err := a.keepDeadlines(ctx); err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	group.Go(func() { a.gallery.keep(ctx, a.c.Tuning.Keep) })
 	group.Go(func() { a.memory.keep(ctx, keepKnown) })
 	group.Go(func() { a.repair(ctx) })
-	group.Go(func() { a.reclaimer.run(ctx) })
+	group.Go(func() { a.reclaimer.Run(ctx) })
 	group.Go(func() { a.deadlines.Run(ctx) })
 	a.sessions(ctx)
 	return nil
@@ -112,7 +116,7 @@ func (a *Agent) share() {
 		Report:    a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
 		Boot: a.c.Boot, Epoch: func() int64 { return a.memory.now().At.Epoch },
-		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker.Filled(), Logger: a.log,
+		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker, Logger: a.log,
 	}
 	if a.deadlines != nil {
 		a.shared.Guard = a.deadlines

@@ -111,6 +111,7 @@ func (c Config) filled() (Config, error) {
 }
 
 func (t Tuning) filled() Tuning {
+	t.Worker = t.Worker.Filled()
 	for _, d := range []struct {
 		at *time.Duration
 		to time.Duration

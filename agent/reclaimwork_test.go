@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/agent/reclaim"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto/wire"
@@ -81,7 +82,7 @@ func TestATrashThatIsNotKnownWholeIsNotToldAsWhole(t *testing.T) {
 // done meanwhile, and each of them has its turn.
 func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		const slow = erasuresAtOnce + 1
+		const slow = reclaim.ErasuresAtOnce + 1
 		id := func(i int) spec.Identity { return spec.Identity{Namespace: "default", Set: "db", Ordinal: i} }
 		uid := func(i int) spec.VolumeID { return spec.VolumeID(fmt.Sprintf("%032d", i)) }
 		order := func(i int, fate spec.VolumeFate) spec.VolumeOrder {
@@ -133,7 +134,7 @@ func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
 			t.Errorf("another volume is brought back: it is %q", got)
 		}
 		n.script.say(ordered(t, 14, gones[slow]))
-		time.Sleep(10 * eraseTime)
+		time.Sleep(10 * reclaim.EraseTime)
 		if got := n.lastOf(uid(slow)); got != spec.VolumeErased {
 			t.Errorf("another volume is erased: it is %q", got)
 		}
@@ -143,12 +144,12 @@ func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
 				t.Errorf("volume %d had no turn: %v", i, tried)
 			}
 		}
-		if most != erasuresAtOnce {
-			t.Errorf("%d were erased at once, want %d", most, erasuresAtOnce)
+		if most != reclaim.ErasuresAtOnce {
+			t.Errorf("%d were erased at once, want %d", most, reclaim.ErasuresAtOnce)
 		}
 		healed = true
 		mu.Unlock()
-		time.Sleep(10 * eraseTime)
+		time.Sleep(10 * reclaim.EraseTime)
 		for i := range slow {
 			if got := n.lastOf(uid(i)); got != spec.VolumeErased {
 				t.Errorf("volume %d is not erased in the end: it is %q", i, got)

@@ -81,8 +81,8 @@ func (a *Agent) session(ctx context.Context) (welcomed bool, err error) {
 	defer group.Wait()
 	defer cancel(nil)
 	a.outbox.again(a.lastReports())
-	trash := a.reclaimer.begin(ctx)
-	group.Go(func() { cancel(s.send(ctx, trash)) })
+	trash, whole := a.reclaimer.NewSession(ctx)
+	group.Go(func() { cancel(s.send(ctx, trash, whole)) })
 	err = s.receive(ctx, &group)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -174,18 +174,22 @@ type session struct {
 // send sends what lies in the trash, then reports as they come due, and pings; it
 // returns when ctx ends, the stream is broken, or the server has not answered a ping
 // for a whole TTL.
-func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
-	if err := s.sendVolumes(trash); err != nil {
+func (s *session) send(ctx context.Context, trash []spec.VolumeReport, whole bool) error {
+	if err := s.sendVolumes(whole, trash); err != nil {
 		return err
 	}
 	ping := time.NewTicker(max(s.ttl/5, time.Millisecond))
 	defer ping.Stop()
 	for n := int64(1); ; {
 		due, next := s.a.outbox.take()
-		if err := s.sendReports(due); err != nil {
+		err := s.sendReports(due)
+		if err != nil {
 			return err
 		}
-		if err := s.sendSaid(s.a.reclaimer.take()); err != nil {
+		if said := s.a.reclaimer.TakeReports(); len(said) > 0 {
+			err = s.sendVolumes(false, said)
+		}
+		if err != nil {
 			return err
 		}
 		var later <-chan time.Time
@@ -208,6 +212,14 @@ func (s *session) send(ctx context.Context, trash *proto.VolumeReports) error {
 			n++
 		}
 	}
+}
+
+func (s *session) sendVolumes(full bool, reports []spec.VolumeReport) error {
+	docs, err := wire.Documents(reports)
+	if err != nil {
+		return err
+	}
+	return s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: &proto.VolumeReports{Full: full, ReportsJson: docs}}})
 }
 
 func (s *session) sendReports(due []spec.Report) error {

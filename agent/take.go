@@ -52,6 +52,17 @@ func (a *Agent) takeWanted(w *proto.Wanted) error {
 	return nil
 }
 
+// takeVolumes hands over the orders of a wanted list.
+func (a *Agent) takeVolumes(w *proto.Wanted) {
+	orders, err := wire.ToDocuments[spec.VolumeOrder](w.GetVolumesJson())
+	if err != nil {
+		// Volumes that stay are no harm; members must not wait for them.
+		a.log.Error("orders on volumes not understood", "err", err)
+		return
+	}
+	a.reclaimer.Take(w.GetFull(), orders)
+}
+
 // notOurs says why a life is not for this node. Such a life is not even refused: a
 // refusal would be proof that it runs nowhere.
 func (a *Agent) notOurs(m *spec.Member) string {

@@ -249,7 +249,7 @@ var faults = []fault{
 		suite{"server/plan", "^TestALapsedMemberIsReplacedAlone$"}},
 	{"S20", "server/plan/lapsed.go", "s.neverWorked(t) && s.down() <= s.budget()", "s.neverWorked(t)",
 		suite{"server/plan", "^TestALapsedMemberIsReplacedAlone$"}},
-	{"S21", "agent/reclaim.go", "Full: whole,", "Full: whole || true,",
+	{"S21", "agent/reclaim/reclaim.go", "return trash, whole\n", "return trash, whole || true\n",
 		suite{"agent", "^TestATrashThatIsNotKnownWholeIsNotToldAsWhole$"}},
 	{"S21", "agent/volume/tree.go", "\tif found.IsDir() {\n\t\ttop, err :=", "\tif err := root.RemoveAll(path); err != nil {\n\t\treturn err\n\t}\n\tif false && found.IsDir() {\n\t\ttop, err :=",
 		suite{"agent/volume", "^TestScratchOfAnyDepthGoes$"}},
