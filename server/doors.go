@@ -129,6 +129,6 @@ func (s *Server) door(ctx context.Context, gate *gate, d *dispatch.Server, c *co
 	proto.RegisterPeersServer(g, d)
 	proto.RegisterControlServer(g, c)
 	proto.RegisterJoinServer(g, &joins{authority: gate.authority, log: s.cfg.Logger})
-	proto.RegisterTrustServer(g, &trusts{authority: gate.authority, world: s.world})
+	proto.RegisterTrustServer(g, &trusts{authority: gate.authority, cache: s.cache})
 	return g
 }

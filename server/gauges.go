@@ -6,10 +6,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -90,7 +90,7 @@ type counted struct {
 
 func (g *gauges) count() counted {
 	c := counted{phases: map[spec.Phase]int{}}
-	g.s.world.Look(func(v world.View) {
+	g.s.cache.Look(func(v cache.View) {
 		believe := plan.Believe(v.Nodes())
 		for _, ref := range v.Sets() {
 			c.sets++
@@ -101,13 +101,13 @@ func (g *gauges) count() counted {
 				}
 			}
 		}
-		for _, n := range world.NodeStates(v, g.s.engine.Nodes(v)) {
+		for _, n := range cache.NodeStates(v, g.s.engine.Nodes(v)) {
 			switch n.State {
-			case world.NodeReady:
+			case cache.NodeReady:
 				c.live++
-			case world.NodeLost:
+			case cache.NodeLost:
 				c.lost++
-			case world.NodeEnrolled:
+			case cache.NodeEnrolled:
 				c.enrolled++
 			default:
 				c.silent++

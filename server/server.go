@@ -19,13 +19,13 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/auth"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/fencer"
 	"github.com/stead-project/stead/server/memory"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -142,7 +142,7 @@ func (c *Config) Check() error {
 type Server struct {
 	cfg     Config // its store is judged by memory
 	memory  *memory.Memory
-	world   *world.Cache
+	cache   *cache.Cache
 	engine  *engine.Engine
 	reserve *store.Reserve // the store
 	serving chan struct{}  // closed when both APIs answer
@@ -163,9 +163,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	reserve := store.NewReserve(known.Judge(cfg.Store))
 	cfg.Store = reserve
-	s := &Server{cfg: cfg, memory: known, reserve: reserve, world: world.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
+	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
 	decide := engine.Config{
-		Store: cfg.Store, World: s.world, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
+		Store: cfg.Store, Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Logger: cfg.Logger,
 	}
 	if cfg.FenceCommand != "" {
@@ -181,7 +181,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) fence(ctx context.Context, term store.Leadership) {
 	fencer.New(fencer.Config{
 		Command: s.cfg.FenceCommand, After: s.cfg.FenceAfter, Timeout: s.cfg.FenceTimeout,
-		Store: s.cfg.Store, World: s.world, Nodes: s.engine.Nodes, Tell: s.engine.Fencing, Logger: s.cfg.Logger,
+		Store: s.cfg.Store, Cache: s.cache, Nodes: s.engine.Nodes, Tell: s.engine.Fencing, Logger: s.cfg.Logger,
 	}).Run(ctx, term)
 }
 
@@ -226,12 +226,12 @@ func (s *Server) Run(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	g := newGroup(ctx)
-	cacheEnd := g.start(func(ctx context.Context) error { return s.world.Run(ctx) })
+	cacheEnd := g.start(func(ctx context.Context) error { return s.cache.Run(ctx) })
 	defer cacheEnd()
-	if err := s.world.Wait(g.ctx, 1); err != nil {
+	if err := s.cache.Wait(g.ctx, 1); err != nil {
 		return s.over(ctx, g.cause(err))
 	}
-	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.world, s.cfg.Name) })
+	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.cache, s.cfg.Name) })
 	defer memoryEnd()
 	key, err := s.openKey(g.ctx)
 	if err != nil {
@@ -316,7 +316,7 @@ func (s *Server) meet(ctx context.Context) error {
 // apis makes the two APIs; neither runs yet.
 func (s *Server) apis(key *seal.Key, authority *auth.Authority) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
-		Store: s.cfg.Store, World: s.world, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
+		Store: s.cfg.Store, Cache: s.cache, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
 		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
 	})
@@ -324,7 +324,7 @@ func (s *Server) apis(key *seal.Key, authority *auth.Authority) (*dispatch.Serve
 		return nil, nil, err
 	}
 	c, err := control.New(control.Config{
-		Store: s.cfg.Store, World: s.world, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
+		Store: s.cfg.Store, Cache: s.cache, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
 		Classes: s.cfg.Classes, Backup: s.cfg.Backup,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/auth"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/trust"
 )
@@ -71,7 +71,7 @@ func certificate(a *auth.Authority, der []byte, life time.Duration) *proto.Certi
 type trusts struct {
 	proto.UnimplementedTrustServer
 	authority *auth.Authority // nil: as above
-	world     world.Reader
+	cache     cache.Reader
 }
 
 // CreateToken implements proto.TrustServer.
@@ -157,7 +157,7 @@ func (s *trusts) Revoke(ctx context.Context, r *proto.RevokeRequest) (*proto.Rev
 		return nil, status.Error(codes.InvalidArgument, "name a client's id or a node, and not both")
 	}
 	if r.GetNode() != "" {
-		s.world.Look(func(v world.View) {
+		s.cache.Look(func(v cache.View) {
 			for _, n := range v.Nodes() {
 				if n.Node != nil && string(n.Node.Name) == r.GetNode() {
 					uid = n.Node.UID

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/trust"
 )
@@ -54,7 +54,7 @@ func TestAMachineEntersByTokenAndTheRestOfItsLifeByCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It is seen before it has said anything, and can be revoked.
-	r.nodeIs("n1", world.NodeEnrolled)
+	r.nodeIs("n1", cache.NodeEnrolled)
 	conn := r.as(mine)
 	if w, err := proto.NewNodesClient(conn).Join(ctx, hello("n1", "u1").GetHello()); err != nil || w.GetCluster() != given.GetCluster() {
 		t.Fatalf("got %v, %v", w, err)
@@ -95,8 +95,8 @@ func (r *running) nodeIs(name spec.NodeName, state string) {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("node %s is %q; want %q", name, is, state)
 		}
-		r.srv.world.Look(func(v world.View) {
-			for _, n := range world.NodeStates(v, v.Nodes()) {
+		r.srv.cache.Look(func(v cache.View) {
+			for _, n := range cache.NodeStates(v, v.Nodes()) {
 				if n.Node.Node.Name == name {
 					is = n.State
 				}

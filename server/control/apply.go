@@ -15,9 +15,9 @@ import (
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -82,12 +82,12 @@ func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	misfits, err := d.sets(ctx, o, kvs, s.cfg.World, rename)
+	misfits, err := d.sets(ctx, o, kvs, s.cfg.Cache, rename)
 	if err != nil {
 		return nil, err
 	}
 	var problems []string
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		var warnings []string
 		problems, warnings = d.after.ports(v)
 		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.unserved(v))
@@ -179,7 +179,7 @@ func (d *draft) services(o *manifest.Objects, kvs map[string]store.KV) error {
 }
 
 // sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]store.KV, w world.Reader, rename bool) ([]string, error) {
+func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]store.KV, w cache.Reader, rename bool) ([]string, error) {
 	var problems []manifest.Problem
 	var misfits []string
 	for _, m := range o.Sets {
@@ -200,7 +200,7 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]st
 		case created:
 			var kept []*spec.Volume
 			var inherits bool
-			w.Look(func(v world.View) {
+			w.Look(func(v cache.View) {
 				then := v.World(ref)
 				then.Set = &now
 				kept, inherits = v.Volumes(ref), plan.Inherits(then)

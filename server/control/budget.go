@@ -5,7 +5,7 @@ import (
 	"maps"
 
 	"github.com/stead-project/stead/manifest"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -34,7 +34,7 @@ func budgetEdit(m spec.PodDisruptionBudget, kv store.KV) (edit, error) {
 // boundBy tells of the sets that a budget bounded.
 func (s *Server) boundBy(ns spec.Namespace, name string) []string {
 	var out []string
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.Sets() {
 			for _, b := range v.World(ref).Budgets {
 				if b.Namespace == ns && b.Name == name {

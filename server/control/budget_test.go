@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -22,7 +22,7 @@ func TestABudgetIsKeptForTheSetsItSelects(t *testing.T) {
 	r := newRig(t)
 	budgets := func() (names []string) {
 		ref := spec.SetRef{Namespace: "default", Name: "db"}
-		r.world.Look(func(v world.View) {
+		r.cache.Look(func(v cache.View) {
 			for _, b := range v.World(ref).Budgets {
 				names = append(names, b.Name+" "+b.Spec.MinAvailable.String())
 			}

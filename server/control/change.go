@@ -7,22 +7,22 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
 // become compares a set that changes with what is there, and says in e what comes of
 // it. For an adoption or a rename it looks at a world that shows the set as it was read:
 // no life began since it was orphaned, no name was complete since it was given.
-func become(ctx context.Context, w world.Reader, e *edit, now *spec.Set) (problems []manifest.Problem, misfits []string, err error) {
+func become(ctx context.Context, w cache.Reader, e *edit, now *spec.Set) (problems []manifest.Problem, misfits []string, err error) {
 	adopts := e.applied.GetOutcome() == adopted
 	if adopts || e.renames {
 		if err := w.Wait(ctx, e.seen); err != nil {
 			return nil, nil, err
 		}
 	}
-	w.Look(func(v world.View) {
+	w.Look(func(v cache.View) {
 		ahead := updated(v, now)
 		problems = addedProblems(e.was, ahead)
 		if adopts {
@@ -41,7 +41,7 @@ func become(ctx context.Context, w world.Reader, e *edit, now *spec.Set) (proble
 }
 
 // updated is the planner's world of a set as it would be with now.
-func updated(v world.View, now *spec.Set) plan.World {
+func updated(v cache.View, now *spec.Set) plan.World {
 	w := v.World(now.Ref)
 	w.Set, w.TemplateHash = now, now.RevisionHash(w.Revisions)
 	return w
@@ -88,7 +88,7 @@ func renameProblems(was *spec.Set, w plan.World) []manifest.Problem {
 
 // unserved warns of sets that get a governing service without an object, though the
 // former had one: what it said of ports and of members that are not ready is lost.
-func (d *draft) unserved(v world.View) (out []string) {
+func (d *draft) unserved(v cache.View) (out []string) {
 	for _, e := range d.edits {
 		if !e.renames {
 			continue

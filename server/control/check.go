@@ -3,8 +3,8 @@ package control
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -18,7 +18,7 @@ type after struct {
 
 // missing warns of ConfigMaps and Secrets that a set of this apply names and that
 // are nowhere: its members wait for them.
-func (a *after) missing(v world.View) []string {
+func (a *after) missing(v cache.View) []string {
 	var out []string
 	for _, ref := range sortedRefs(a.sets) {
 		set := a.sets[ref]
@@ -31,7 +31,7 @@ func (a *after) missing(v world.View) []string {
 	return out
 }
 
-func exists(v world.View, f dispatch.FileRef) bool {
+func exists(v cache.View, f dispatch.FileRef) bool {
 	if f.Kind == dispatch.KindSecret {
 		r, _ := v.Secret(f.Namespace, f.Name)
 		return r != nil
@@ -43,7 +43,7 @@ func exists(v world.View, f dispatch.FileRef) bool {
 // ports checks named targetPorts: there is no proxy, so the port that clients use
 // must be the one that the container has under that name. A name that no set
 // answers to yet is a warning.
-func (a *after) ports(v world.View) (problems, warnings []string) {
+func (a *after) ports(v cache.View) (problems, warnings []string) {
 	for _, s := range a.services {
 		for _, p := range s.Spec.Ports {
 			if p.TargetPort == nil || p.TargetPort.Name == "" {
@@ -69,7 +69,7 @@ func (a *after) ports(v world.View) (problems, warnings []string) {
 }
 
 // selected are the sets whose members s selects.
-func (a *after) selected(v world.View, s spec.ServiceRecord) []spec.Set {
+func (a *after) selected(v cache.View, s spec.ServiceRecord) []spec.Set {
 	var out []spec.Set
 	pick := func(set spec.Set) {
 		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {

@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -27,13 +27,13 @@ import (
 // long the nodes of a view have been silent.
 type Planner interface {
 	Explain(ref spec.SetRef) (plan.Plan, bool)
-	Nodes(v world.View) []plan.Node
+	Nodes(v cache.View) []plan.Node
 }
 
 // Config is what a Server needs.
 type Config struct {
 	Store   store.Store
-	World   world.Reader
+	Cache   cache.Reader
 	Planner Planner
 	// Nodes brings asks to nodes that have a session with this server.
 	Nodes *dispatch.Broker
@@ -56,7 +56,7 @@ type Server struct {
 
 // New checks cfg.
 func New(cfg Config) (*Server, error) {
-	if cfg.Store == nil || cfg.World == nil || cfg.Planner == nil || cfg.Nodes == nil || cfg.Key == nil ||
+	if cfg.Store == nil || cfg.Cache == nil || cfg.Planner == nil || cfg.Nodes == nil || cfg.Key == nil ||
 		cfg.About == nil || cfg.Logger == nil {
 		return nil, errors.New("make control: store, world, planner, nodes, key, about and logger are needed")
 	}
@@ -71,7 +71,7 @@ const waitTime = 5 * time.Second
 func (s *Server) seen(ctx context.Context, rev store.Rev) {
 	ctx, cancel := context.WithTimeout(ctx, waitTime)
 	defer cancel()
-	if err := s.cfg.World.Wait(ctx, rev); err != nil {
+	if err := s.cfg.Cache.Wait(ctx, rev); err != nil {
 		s.cfg.Logger.Warn("write not seen yet", "err", err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -60,12 +60,12 @@ func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 		return nil, err
 	}
 	out := &proto.DeleteResponse{}
-	s.cfg.World.Look(func(v world.View) { out.Effects = deleteEffects(&set, v) })
+	s.cfg.Cache.Look(func(v cache.View) { out.Effects = deleteEffects(&set, v) })
 	return out, nil
 }
 
 // deleteEffects says which members stop, in their order, and which volumes stay or go.
-func deleteEffects(set *spec.Set, v world.View) []string {
+func deleteEffects(set *spec.Set, v cache.View) []string {
 	var names, volumes, going []string
 	for _, slot := range v.World(set.Ref).Slots {
 		if slot.Member != nil {
@@ -145,7 +145,7 @@ func (s *Server) namedBy(ref dispatch.FileRef) []string {
 
 func (s *Server) warn(ns spec.Namespace, about func(*spec.Set, *spec.SetStatus) string) []string {
 	var out []string
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.Sets() {
 			set, _ := v.Set(ref)
 			st, _ := v.Status(ref)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -38,7 +38,7 @@ func (s *Server) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.Exp
 // member of that name.
 func (s *Server) target(ns spec.Namespace, name string) (ref spec.SetRef, member string, err error) {
 	exists := func(ref spec.SetRef) (ok bool) {
-		s.cfg.World.Look(func(v world.View) { set, _ := v.Set(ref); ok = set != nil })
+		s.cfg.Cache.Look(func(v cache.View) { set, _ := v.Set(ref); ok = set != nil })
 		return ok
 	}
 	ref = spec.SetRef{Namespace: ns, Name: spec.SetName(name)}

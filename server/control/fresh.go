@@ -49,7 +49,7 @@ func (s *Server) fresh(ctx context.Context, q query, limit time.Duration) error 
 		newest = max(newest, kv.Mod)
 	}
 	if err == nil {
-		err = s.cfg.World.Wait(ctx, newest)
+		err = s.cfg.Cache.Wait(ctx, newest)
 	}
 	if err != nil {
 		return status.Errorf(codes.Unavailable, "read set %s as it is stored now: %v", ref, err)

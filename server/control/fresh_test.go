@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -21,7 +21,7 @@ import (
 // behind is the world of a server that was cut off from its store: it follows only when
 // somebody waits for it.
 type behind struct {
-	*world.Cache
+	*cache.Cache
 	follow func()
 }
 
@@ -35,7 +35,7 @@ func newBehind(t *testing.T) (*Server, *memstore.Store) {
 	t.Helper()
 	r := newRig(t)
 	s := memstore.New()
-	b := behind{Cache: world.New(s, slog.New(slog.DiscardHandler))}
+	b := behind{Cache: cache.New(s, slog.New(slog.DiscardHandler))}
 	b.follow = func() {
 		rev, kvs, err := s.Snapshot(t.Context(), "")
 		if err == nil {
@@ -54,7 +54,7 @@ func newBehind(t *testing.T) (*Server, *memstore.Store) {
 			b.follow()
 		}
 	}
-	c, err := New(Config{Store: s, World: b, Planner: r, Nodes: new(dispatch.Broker), Key: r.key,
+	c, err := New(Config{Store: s, Cache: b, Planner: r, Nodes: new(dispatch.Broker), Key: r.key,
 		About: &proto.InfoResponse{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

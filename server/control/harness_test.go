@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -33,7 +33,7 @@ const patience = 3 * time.Minute
 type rig struct {
 	t     *testing.T
 	store *memstore.Store
-	world *world.Cache
+	cache *cache.Cache
 	key   *seal.Key
 	plan  plan.Plan // what the planner explains
 	api   proto.ControlClient
@@ -43,7 +43,7 @@ type rig struct {
 }
 
 // Nodes implements Planner: nobody was measured.
-func (r *rig) Nodes(v world.View) []plan.Node { return v.Nodes() }
+func (r *rig) Nodes(v cache.View) []plan.Node { return v.Nodes() }
 
 // Explain implements Planner for any set.
 func (r *rig) Explain(spec.SetRef) (plan.Plan, bool) { return r.plan, true }
@@ -80,13 +80,13 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 	log := slog.New(slog.NewTextHandler(r.logs, nil))
 	r.put(store.ClusterKey, []byte("c1"))
 	r.put(store.EpochKey, []byte("1"))
-	r.world = world.New(r.store, log)
-	d, err := dispatch.New(dispatch.Config{Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local",
+	r.cache = cache.New(r.store, log)
+	d, err := dispatch.New(dispatch.Config{Store: r.store, Cache: r.cache, Key: key, Name: "s1", Domain: "cluster.local",
 		TTL: 10 * patience, AnswerTime: answer, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Store: r.store, World: r.world, Planner: r, Nodes: d.Broker(), Key: key,
+	c, err := New(Config{Store: r.store, Cache: r.cache, Planner: r, Nodes: d.Broker(), Key: key,
 		Classes: map[string]string{"gp3": "ssd"},
 		About:   &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
 	if err != nil {
@@ -98,7 +98,7 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 	lis := bufconn.Listen(1 << 20)
 	var wg sync.WaitGroup
 	stop, cancelDispatch := context.WithCancel(t.Context())
-	wg.Go(func() { _ = r.world.Run(ctx) })
+	wg.Go(func() { _ = r.cache.Run(ctx) })
 	wg.Go(func() { _ = g.Serve(lis) })
 	wg.Go(func() { _ = d.Run(stop) })
 	conn, err := grpc.NewClient("passthrough:///rig", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -114,7 +114,7 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 		cancel()
 		wg.Wait()
 	})
-	if err := r.world.Wait(ctx, 1); err != nil {
+	if err := r.cache.Wait(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -123,8 +123,8 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 func (r *rig) put(key string, value []byte) {
 	r.t.Helper()
 	rev, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(key, value)}})
-	if err == nil && r.world != nil {
-		err = r.world.Wait(r.ctx, rev)
+	if err == nil && r.cache != nil {
+		err = r.cache.Wait(r.ctx, rev)
 	}
 	if err != nil {
 		r.t.Fatal(err)

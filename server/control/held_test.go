@@ -20,7 +20,7 @@ func TestWhileTheStoreIsHeldNothingIsAskedOfIt(t *testing.T) {
 	unused := spec.Identity{Namespace: "default", Set: "db", Ordinal: 9}
 	r.left(unused, "data", "v9")
 	r.record(store.HoldKey, spec.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "node n1", At: time.Now()})
-	if err := r.world.Wait(r.ctx, r.rev()); err != nil {
+	if err := r.cache.Wait(r.ctx, r.rev()); err != nil {
 		t.Fatal(err)
 	}
 	before := r.rev()

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -144,7 +144,7 @@ func (s *Server) oneNode(ctx context.Context, name string) (spec.NodeName, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Nodes.AnswerTime())
 	defer cancel()
-	sub := s.cfg.World.Subscribe()
+	sub := s.cfg.Cache.Subscribe()
 	defer sub.Close()
 	nodes := s.liveNodes()
 	for len(nodes) == 0 && ctx.Err() == nil {
@@ -171,7 +171,7 @@ func (s *Server) oneNode(ctx context.Context, name string) (spec.NodeName, error
 // liveNodes are the nodes with a session, in order.
 func (s *Server) liveNodes() []spec.NodeName {
 	var out []spec.NodeName
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		for _, n := range v.Nodes() {
 			if n.Node != nil && n.Session != nil {
 				out = append(out, n.Node.Name)

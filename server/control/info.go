@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/store"
 )
 
@@ -16,7 +16,7 @@ func (s *Server) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 		Version: about.GetVersion(), Domain: about.GetDomain(), Server: about.GetServer(),
 		Store: about.GetStore(), Cidr: about.GetCidr(),
 	}
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()
 		out.Leader, _ = v.Leader()
 		out.Servers = servers(out.Server, out.Leader, v)
@@ -32,7 +32,7 @@ func (s *Server) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 }
 
 // servers are those that the store tells of, and the one that answers.
-func servers(self, leader string, v world.View) []string {
+func servers(self, leader string, v cache.View) []string {
 	names := []string{self}
 	if leader != "" {
 		names = append(names, leader)

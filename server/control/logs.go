@@ -12,8 +12,8 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -76,7 +76,7 @@ func (s *Server) container(inNamespace, member, name string) (id spec.Identity, 
 	}
 	id = spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
 	var names []string
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		m, _ := v.Member(id)
 		if m == nil {
 			return

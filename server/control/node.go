@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -59,7 +59,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 	if err != nil {
 		return nil, err
 	}
-	s.cfg.World.Look(func(v world.View) { lives = len(v.MembersOn(name)) })
+	s.cfg.Cache.Look(func(v cache.View) { lives = len(v.MembersOn(name)) })
 	out := &proto.EditResponse{}
 	if (r.GetCordon() || len(taints) > 0) && lives > 0 {
 		out.Effects = []string{fmt.Sprintf("members that run on it go on (%d); those without a volume there begin elsewhere when they are replaced", lives)}
@@ -72,7 +72,7 @@ func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*pro
 	if !r.GetPoweredOff() {
 		return nil, status.Errorf(codes.InvalidArgument, "fence %s: nobody says that it was powered off", r.GetName())
 	}
-	f, err := dispatch.Fence(ctx, s.cfg.Store, s.cfg.World, spec.NodeName(r.GetName()), user(ctx))
+	f, err := dispatch.Fence(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName()), user(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*pro
 
 // RemoveNode implements proto.ControlServer.
 func (s *Server) RemoveNode(ctx context.Context, r *proto.RemoveNodeRequest) (*proto.EditResponse, error) {
-	if err := dispatch.Remove(ctx, s.cfg.Store, s.cfg.World, spec.NodeName(r.GetName())); err != nil {
+	if err := dispatch.Remove(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName())); err != nil {
 		return nil, err
 	}
 	s.cfg.Logger.Info("node removed", "node", r.GetName())

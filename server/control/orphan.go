@@ -11,8 +11,8 @@ import (
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -61,7 +61,7 @@ func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 		if now.Orphaned = true; !was {
 			edited(ctx, now, now, cascadeOrphan)
 		}
-		s.cfg.World.Look(func(v world.View) { out.Effects = orphanEffects(v.World(ref).Slots) })
+		s.cfg.Cache.Look(func(v cache.View) { out.Effects = orphanEffects(v.World(ref).Slots) })
 		return !was, nil
 	})
 	if err != nil {

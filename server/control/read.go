@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -74,7 +74,7 @@ func (s *Server) read(ctx context.Context, q query) ([]item, error) {
 	switch q.kind {
 	case kindSet, kindMember, kindNode:
 		rows := s.rows(q)
-		s.cfg.World.Look(func(v world.View) { items = s.fromWorld(v, q, rows) })
+		s.cfg.Cache.Look(func(v cache.View) { items = s.fromWorld(v, q, rows) })
 	case kindVolume:
 		var err error
 		if items, err = s.volumes(ctx, q); err != nil {
@@ -97,7 +97,7 @@ func (s *Server) rows(q query) map[spec.SetRef][]spec.MemberStatus {
 		return nil
 	}
 	var large []spec.SetRef
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.Sets() {
 			if st, _ := v.Status(ref); q.mayHold(ref) && (st == nil || len(st.Members) == 0) {
 				large = append(large, ref)
@@ -113,9 +113,9 @@ func (s *Server) rows(q query) map[spec.SetRef][]spec.MemberStatus {
 	return rows
 }
 
-func (s *Server) fromWorld(v world.View, q query, rows map[spec.SetRef][]spec.MemberStatus) (items []item) {
+func (s *Server) fromWorld(v cache.View, q query, rows map[spec.SetRef][]spec.MemberStatus) (items []item) {
 	if q.kind == kindNode {
-		for _, n := range world.NodeStates(v, s.cfg.Planner.Nodes(v)) {
+		for _, n := range cache.NodeStates(v, s.cfg.Planner.Nodes(v)) {
 			items = append(items, showNode(n))
 		}
 		return items

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -182,7 +182,7 @@ func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, said *spec.Volum
 	var why string
 	var guards []store.Guard
 	key := store.VolumeRequestKey(q.ID, q.Claim)
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		w := v.World(q.ID.Ref())
 		id, identity := v.Identity(q.ID)
 		if id != nil {

@@ -284,7 +284,7 @@ func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 		} {
 			r := newRig(t)
 			c.begin(r)
-			s := &Server{cfg: Config{World: r.world, Store: &between{Store: r.store, n: n, do: func() {
+			s := &Server{cfg: Config{Cache: r.cache, Store: &between{Store: r.store, n: n, do: func() {
 				c.end(r)
 				if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del(store.VolumeRequestKey(id, "data"))}}); err != nil {
 					t.Fatal(err)
@@ -320,7 +320,7 @@ func TestWhatIsAskedOfAVolumeComparesAllItWasJudgedBy(t *testing.T) {
 		store.VolumeKey(id, "data"), store.VolumeRequestKey(id, "data")} {
 		r := newRig(t)
 		r.left(id, "data", "v1")
-		s := &Server{cfg: Config{World: r.world, Store: &overtaken{r.store, func() {
+		s := &Server{cfg: Config{Cache: r.cache, Store: &overtaken{r.store, func() {
 			if key == "" {
 				return
 			}

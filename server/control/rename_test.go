@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -168,7 +168,7 @@ func TestAnOrphanedSetIsAdoptedUnderAnotherName(t *testing.T) {
 
 // late is a world that shows what was written up to rev only to who waits for it.
 type late struct {
-	world.Reader
+	cache.Reader
 	t      *testing.T
 	rev    store.Rev
 	waited store.Rev
@@ -179,7 +179,7 @@ func (l *late) Wait(ctx context.Context, rev store.Rev) error {
 	return l.Reader.Wait(ctx, rev)
 }
 
-func (l *late) Look(f func(world.View)) {
+func (l *late) Look(f func(cache.View)) {
 	if l.waited < l.rev {
 		l.t.Errorf("it is judged by a picture that may be older than revision %d", l.rev)
 	}
@@ -195,7 +195,7 @@ func TestAnAdoptionAndARenameAreJudgedByAPictureNotOlderThanTheSet(t *testing.T)
 		{applied: &proto.Applied{Outcome: adopted}}, {applied: &proto.Applied{Outcome: configured}, renames: true},
 	} {
 		e.was, e.seen = &s, r.rev()
-		if _, _, err := become(r.ctx, &late{Reader: r.world, t: t, rev: e.seen}, &e, &s); err != nil {
+		if _, _, err := become(r.ctx, &late{Reader: r.cache, t: t, rev: e.seen}, &e, &s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -53,7 +53,7 @@ func (s *Server) decideRestore(ctx context.Context, off []string, by string) (d 
 	if err := s.current(ctx); err != nil {
 		return d, err
 	}
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		if len(off) > 0 {
 			d, err = excuse(v, off, by)
 		} else {
@@ -79,7 +79,7 @@ func (s *Server) current(ctx context.Context) error {
 	for _, kv := range kvs {
 		newest = max(newest, kv.Mod)
 	}
-	return s.cfg.World.Wait(ctx, newest)
+	return s.cfg.Cache.Wait(ctx, newest)
 }
 
 // decision is what a person said of a restore, and what it means.
@@ -106,7 +106,7 @@ func randomEpochs() int64 {
 }
 
 // declare takes it as said that the store of v was restored.
-func declare(v world.View, by string, at time.Time, step int64) (d decision, err error) {
+func declare(v cache.View, by string, at time.Time, step int64) (d decision, err error) {
 	held, epoch := v.Hold(), v.Epoch()
 	old, count := v.Count()
 	if held == nil && old.Open(epoch) {
@@ -170,7 +170,7 @@ func countNames(nodes []spec.CountNode) string {
 }
 
 // expected are the nodes of which the store or a server knows.
-func expected(v world.View) []spec.CountNode {
+func expected(v cache.View) []spec.CountNode {
 	known := map[spec.NodeName]spec.UID{}
 	for _, n := range v.Nodes() {
 		known[n.Node.Name] = n.Node.UID
@@ -183,7 +183,7 @@ func expected(v world.View) []spec.CountNode {
 }
 
 // highestEpoch is the highest that the store, a server or a node has ever named.
-func highestEpoch(v world.View) int64 {
+func highestEpoch(v cache.View) int64 {
 	epoch := v.Epoch()
 	if c, _ := v.Count(); c != nil {
 		epoch = max(epoch, c.Epoch)
@@ -207,7 +207,7 @@ func highestEpoch(v world.View) int64 {
 }
 
 // excuse takes it as said that nodes are off: the count does not wait for them.
-func excuse(v world.View, off []string, by string) (d decision, err error) {
+func excuse(v cache.View, off []string, by string) (d decision, err error) {
 	count, rev := v.Count()
 	if v.Hold() != nil || !count.Open(v.Epoch()) {
 		return d, status.Error(codes.FailedPrecondition, "no restore is under way that waits for nodes: 'stead restore --status'")

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -156,7 +156,7 @@ func TestAnEpochIsHigherThanAllThatWereNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			prepare(r)
-			r.world.Look(func(v world.View) {
+			r.cache.Look(func(v cache.View) {
 				d, err := declare(v, "root", time.Time{}, 1)
 				if err != nil || string(d.Then[0].Value) != "10" {
 					t.Errorf("got epoch %s (%v), want 10", d.Then[0].Value, err)
@@ -182,7 +182,7 @@ func TestANodeThatSaysHelloMeanwhileIsInTheCount(t *testing.T) {
 	r := newRig(t)
 	r.host("a", 1, false)
 	var d decision
-	r.world.Look(func(v world.View) { d, _ = declare(v, "root", time.Time{}, 1) })
+	r.cache.Look(func(v cache.View) { d, _ = declare(v, "root", time.Time{}, 1) })
 	r.host("b", 1, false)
 	r.put(store.HellosKey, []byte("b"))
 	if _, err := r.store.Commit(r.ctx, d.Txn); err == nil {

@@ -1,13 +1,13 @@
 package control
 
 import (
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
 // restoreState tells how it stands with the store's going back and its restore.
-func restoreState(v world.View) spec.RestoreState {
+func restoreState(v cache.View) spec.RestoreState {
 	st := spec.RestoreState{State: spec.RestoreNever, Epoch: v.Epoch()}
 	count, _ := v.Count()
 	switch hold := v.Hold(); {
@@ -43,7 +43,7 @@ func restoreState(v world.View) spec.RestoreState {
 	return st
 }
 
-func restoreNodes(v world.View, nodes []spec.CountNode, missing map[spec.UID]spec.CountNode) []spec.RestoreNode {
+func restoreNodes(v cache.View, nodes []spec.CountNode, missing map[spec.UID]spec.CountNode) []spec.RestoreNode {
 	connected := map[spec.UID]bool{}
 	heard := map[spec.UID]bool{}
 	for _, n := range v.Nodes() {

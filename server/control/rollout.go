@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -57,7 +57,7 @@ func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditR
 			edited(ctx, set, set, map[bool]string{true: "pause", false: "resume"}[set.Paused])
 		}
 		if !set.Paused {
-			s.cfg.World.Look(func(v world.View) { out.Effects = updateEffects(updated(v, set)) })
+			s.cfg.Cache.Look(func(v cache.View) { out.Effects = updateEffects(updated(v, set)) })
 		}
 		return changed, nil
 	})
@@ -91,7 +91,7 @@ func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, c
 		}
 		before, old := spec.HashTemplate(set.Template()), spec.Clone(*set)
 		var err error
-		s.cfg.World.Look(func(v world.View) {
+		s.cfg.Cache.Look(func(v cache.View) {
 			if err = change(set, v.World(ref)); err == nil {
 				set.Generation++
 				edited(ctx, set, &old, verb)
@@ -118,7 +118,7 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 	var of *spec.Set
 	var life *spec.Member
 	var guards []store.Guard
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		var its, seen store.Rev
 		of, its = v.Set(id.Ref())
 		life, seen = v.Member(id)

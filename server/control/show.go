@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -48,7 +48,7 @@ type memberShown struct {
 }
 
 // showMembers shows every member that lives or is waited for; st has their rows.
-func showMembers(v world.View, ref spec.SetRef, st *spec.SetStatus) []item {
+func showMembers(v cache.View, ref spec.SetRef, st *spec.SetStatus) []item {
 	w := v.World(ref)
 	rows := map[int]spec.MemberStatus{}
 	if st != nil {
@@ -137,7 +137,7 @@ type nodeShown struct {
 	AskedMemoryBytes int64 `json:"askedMemoryBytes"`
 }
 
-func showNode(s world.NodeState) item {
+func showNode(s cache.NodeState) item {
 	n := s.Node
 	return item{kind: kindNode, body: object{
 		APIVersion: steadVersion, Kind: "Node", Spec: n.Node,

@@ -3,7 +3,7 @@ package control
 import (
 	"context"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -44,7 +44,7 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 	}
 	var items []item
 	trashed := map[spec.VolumeID]map[string]string{}
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		for _, r := range said {
 			trashed[r.Volume] = claimLabels(v, r.ID.Ref(), r.Claim)
 		}
@@ -70,7 +70,7 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 
 // claimLabels are the labels that a set gives to the volumes of a claim; nil: there is no
 // such set or claim.
-func claimLabels(v world.View, ref spec.SetRef, claim spec.ClaimName) map[string]string {
+func claimLabels(v cache.View, ref spec.SetRef, claim spec.ClaimName) map[string]string {
 	set, _ := v.Set(ref)
 	if set == nil {
 		return nil
@@ -100,7 +100,7 @@ func stored[T any](ctx context.Context, from store.Store, kind string, q query) 
 }
 
 // userOf is the life that uses a volume.
-func userOf(v world.View, vol spec.Volume) string {
+func userOf(v cache.View, vol spec.Volume) string {
 	m, _ := v.Member(vol.ID)
 	if m == nil {
 		return ""

@@ -23,7 +23,7 @@ func (s *Server) Watch(r *proto.ListRequest, stream proto.Control_WatchServer) e
 	if err := s.fresh(stream.Context(), q, waitTime); err != nil {
 		return err
 	}
-	sub := s.cfg.World.Subscribe() // before the first look, so that no change is missed
+	sub := s.cfg.Cache.Subscribe() // before the first look, so that no change is missed
 	defer sub.Close()
 	ctx := stream.Context()
 	sent := map[string][]byte{}

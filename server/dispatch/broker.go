@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -22,7 +22,7 @@ const DefaultAnswerTime = 10 * time.Second
 // node opens for it back to them.
 type Broker struct {
 	answer time.Duration
-	world  world.Reader
+	cache  cache.Reader
 	// far tells which other server holds a node's session; pass asks it.
 	far  func(spec.NodeName) *spec.Session
 	pass func(context.Context, *spec.Session, *proto.Ask) (*Tunnel, error)
@@ -39,8 +39,8 @@ type waiter struct {
 	answer chan *Tunnel
 }
 
-func newBroker(answer time.Duration, w world.Reader) *Broker {
-	return &Broker{answer: answer, world: w, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]waiter{}, came: make(chan struct{})}
+func newBroker(answer time.Duration, w cache.Reader) *Broker {
+	return &Broker{answer: answer, cache: w, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]waiter{}, came: make(chan struct{})}
 }
 
 // AnswerTime is how long a node is waited for.
@@ -87,7 +87,7 @@ func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, f
 // way is the outbox of node's session, or that session if it is another server's; it is
 // waited for until late receives. far nil: this server's sessions only.
 func (b *Broker) way(ctx context.Context, node spec.NodeName, far func(spec.NodeName) *spec.Session, late <-chan time.Time) (*outbox, *spec.Session, error) {
-	sub := b.world.Subscribe()
+	sub := b.cache.Subscribe()
 	defer sub.Close()
 	for {
 		b.mu.Lock()

@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -29,7 +29,7 @@ const (
 // busy one in batches. Only the newest report of a life waits.
 type committer struct {
 	store store.Store
-	world world.Reader
+	cache cache.Reader
 	log   *slog.Logger
 	wake  chan struct{}
 	// writes is what each node may have written, refusals who wants more.
@@ -51,9 +51,9 @@ type unit struct {
 
 func (u unit) life() life { return life{ID: u.report.ID, Token: u.report.Token} }
 
-func newCommitter(s store.Store, w world.Reader, writes *allowance, f *refusals, log *slog.Logger) *committer {
+func newCommitter(s store.Store, w cache.Reader, writes *allowance, f *refusals, log *slog.Logger) *committer {
 	return &committer{
-		store: s, world: w, log: log, wake: make(chan struct{}, 1), writes: writes, refusals: f,
+		store: s, cache: w, log: log, wake: make(chan struct{}, 1), writes: writes, refusals: f,
 		pending: map[*session]map[life]spec.Report{}, bytes: map[*session]int{},
 	}
 }
@@ -140,12 +140,12 @@ func (c *committer) round(ctx context.Context) (left []unit) {
 	c.pending, c.bytes = map[*session]map[life]spec.Report{}, map[*session]int{}
 	c.mu.Unlock()
 	c.hold(pending)
-	if err := c.world.Wait(ctx, c.rev); err != nil {
+	if err := c.cache.Wait(ctx, c.rev); err != nil {
 		return nil // ctx ended
 	}
 	var units []unit
 	held := false
-	c.world.Look(func(v world.View) {
+	c.cache.Look(func(v cache.View) {
 		held = v.Hold() != nil
 		for se, reports := range pending {
 			if held && se.ctx.Err() != nil {
@@ -202,7 +202,7 @@ func (c *committer) hold(pending map[*session]map[life]spec.Report) {
 	}
 }
 
-func minReady(v world.View, id spec.Identity) time.Duration {
+func minReady(v cache.View, id spec.Identity) time.Duration {
 	set, _ := v.Set(id.Ref())
 	if set == nil {
 		return 0
@@ -271,7 +271,7 @@ func (c *committer) wrote(u unit, rev store.Rev) {
 func (c *committer) settle(ctx context.Context, u unit) (left []unit) {
 	id := u.report.ID
 	var minimum time.Duration
-	c.world.Look(func(v world.View) { minimum = minReady(v, id) })
+	c.cache.Look(func(v cache.View) { minimum = minReady(v, id) })
 	for range attempts {
 		read, cancel := context.WithTimeout(ctx, storeTime)
 		_, kvs, err := c.store.Get(read, store.SessionKey(u.se.node), store.MemberKey(id), store.ReportKey(id))

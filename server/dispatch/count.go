@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -49,7 +49,7 @@ func heardOf(node spec.NodeName) store.Op { return store.Put(store.HellosKey, []
 
 // counting: a restore waits for nodes (SAFETY S8). Until it is complete a node is told of
 // the lives that it has, and of nothing that would begin, end or be given up.
-func counting(v world.View) bool {
+func counting(v cache.View) bool {
 	count, _ := v.Count()
 	return count.Open(v.Epoch())
 }
@@ -57,7 +57,7 @@ func counting(v world.View) bool {
 // mayLiveElsewhere: to order m, which its node has not begun, could begin a second life. A
 // store that went back may have a life that was ordered and never begun, and replaced since.
 // One that was begun, as a report says, is begun by no node twice: it is told, for an answer.
-func mayLiveElsewhere(v world.View, m *spec.Member) bool {
+func mayLiveElsewhere(v cache.View, m *spec.Member) bool {
 	if r, _ := v.Report(m.ID); r != nil && r.Token == m.Token && r.Phase.Rank() > spec.PhasePreparing.Rank() {
 		return false
 	}

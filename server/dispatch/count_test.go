@@ -107,7 +107,7 @@ func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
 		r.endLives()
 		r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 		r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
-		err := Remove(t.Context(), r.store, r.world, "n1")
+		err := Remove(t.Context(), r.store, r.cache, "n1")
 		if _, there := r.get(store.NodeKey("n1")); (err == nil) != done || there == done {
 			t.Errorf("count done %v: %v, and the node is there: %v", done, err, there)
 		}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Store store.Store
 	// World mirrors Store; it must be running.
-	World world.Reader
+	Cache cache.Reader
 	// Key opens the Secrets that lives name.
 	Key *seal.Key
 	// Name is this server, as shown to nodes and stored in sessions.
@@ -74,7 +74,7 @@ var errStopping = status.Error(codes.Unavailable, "the server stops")
 
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Server, error) {
-	if cfg.Store == nil || cfg.World == nil || cfg.Key == nil || cfg.Logger == nil || cfg.Name == "" || cfg.Domain == "" {
+	if cfg.Store == nil || cfg.Cache == nil || cfg.Key == nil || cfg.Logger == nil || cfg.Name == "" || cfg.Domain == "" {
 		return nil, errors.New("make dispatch: store, world, key, logger, name and domain are needed")
 	}
 	if cfg.TTL == 0 {
@@ -90,11 +90,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("make dispatch: a session of under 1s cannot be kept")
 	}
 	s := &Server{
-		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.World), pictures: newPublisher(cfg.World, cfg.Domain),
+		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.Cache), pictures: newPublisher(cfg.Cache, cfg.Domain),
 		pings: newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
-	s.reports = newCommitter(cfg.Store, cfg.World, s.writes, s.refusals, cfg.Logger)
+	s.reports = newCommitter(cfg.Store, cfg.Cache, s.writes, s.refusals, cfg.Logger)
 	s.broker.far, s.broker.pass = s.elsewhere, s.pass
 	return s, nil
 }

@@ -23,7 +23,7 @@ func TestAServerIsMadeOfAllItsPartsOnly(t *testing.T) {
 	}{
 		"all":                           {func(*Config) {}, true},
 		"no store":                      {func(c *Config) { c.Store = nil }, false},
-		"no world":                      {func(c *Config) { c.World = nil }, false},
+		"no world":                      {func(c *Config) { c.Cache = nil }, false},
 		"no key":                        {func(c *Config) { c.Key = nil }, false},
 		"no logger":                     {func(c *Config) { c.Logger = nil }, false},
 		"no name":                       {func(c *Config) { c.Name = "" }, false},
@@ -31,7 +31,7 @@ func TestAServerIsMadeOfAllItsPartsOnly(t *testing.T) {
 		"the shortest session":          {func(c *Config) { c.TTL = time.Second }, true},
 		"a session that cannot be kept": {func(c *Config) { c.TTL = time.Second - 1 }, false},
 	} {
-		cfg := Config{Store: r.store, World: r.world, Key: r.key, Logger: slog.New(slog.DiscardHandler), Name: "s1", Domain: "cluster.local"}
+		cfg := Config{Store: r.store, Cache: r.cache, Key: r.key, Logger: slog.New(slog.DiscardHandler), Name: "s1", Domain: "cluster.local"}
 		c.change(&cfg)
 		s, err := New(cfg)
 		if (err == nil) != c.ok {

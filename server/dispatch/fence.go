@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -21,7 +21,7 @@ import (
 //
 // It fails with NOT_FOUND without such a node, and with FAILED_PRECONDITION while it has
 // a session: then it is on.
-func Fence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName, by string) (*spec.Fence, error) {
+func Fence(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName, by string) (*spec.Fence, error) {
 	c, err := OpenFence(ctx, s, w, node)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ type FenceCase struct {
 }
 
 // OpenFence reads what there is to fence; it fails as Fence does.
-func OpenFence(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (*FenceCase, error) {
+func OpenFence(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) (*FenceCase, error) {
 	t, facts, err := readFenced(ctx, s, w, node)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func OpenFence(ctx context.Context, s store.Store, w world.Reader, node spec.Nod
 	if facts != nil {
 		c.Facts = *facts
 	}
-	w.Look(func(v world.View) {
+	w.Look(func(v cache.View) {
 		for _, id := range v.MembersOn(node) {
 			if m, _ := v.Member(id); m.NodeUID == c.UID && !overIn(v, m) {
 				c.Lives = append(c.Lives, spec.Fenced{ID: id, Token: m.Token})
@@ -61,7 +61,7 @@ func OpenFence(ctx context.Context, s store.Store, w world.Reader, node spec.Nod
 	return c, nil
 }
 
-func readFenced(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (threshold, *spec.NodeFacts, error) {
+func readFenced(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) (threshold, *spec.NodeFacts, error) {
 	t, err := readSilent(ctx, s, w, node)
 	if err != nil {
 		return t, nil, err
@@ -74,7 +74,7 @@ func readFenced(ctx context.Context, s store.Store, w world.Reader, node spec.No
 }
 
 // overIn reports whether the life is over by a report of its own token.
-func overIn(v world.View, m *spec.Member) bool {
+func overIn(v cache.View, m *spec.Member) bool {
 	r, _ := v.Report(m.ID)
 	return r != nil && r.Token == m.Token && r.Phase.Over()
 }
@@ -82,7 +82,7 @@ func overIn(v world.View, m *spec.Member) bool {
 // Close takes by's word that the node was off at some moment since the case was opened for
 // proof that the lives it found are over, and of no later ones; also is what must hold
 // besides. It reads again: ABORTED if the node said hello meanwhile, or is another.
-func (c *FenceCase) Close(ctx context.Context, s store.Store, w world.Reader, by string, also ...store.Guard) (*spec.Fence, error) {
+func (c *FenceCase) Close(ctx context.Context, s store.Store, w cache.Reader, by string, also ...store.Guard) (*spec.Fence, error) {
 	node := c.Node
 	t, facts, err := readFenced(ctx, s, w, node)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *FenceCase) Close(ctx context.Context, s store.Store, w world.Reader, by
 	}
 	f := &spec.Fence{Node: node, UID: c.UID, Boot: c.Facts.Boot, By: by, At: time.Now().UTC()}
 	var ends []store.Txn
-	w.Look(func(v world.View) {
+	w.Look(func(v cache.View) {
 		for _, l := range c.Lives {
 			if end, ok := fenced(v, l, f); ok {
 				ends = append(ends, end)
@@ -124,7 +124,7 @@ func (c *FenceCase) Close(ctx context.Context, s store.Store, w world.Reader, by
 }
 
 // fenced is the report that ends the life l, and names it in f; false: it is over.
-func fenced(v world.View, l spec.Fenced, f *spec.Fence) (store.Txn, bool) {
+func fenced(v cache.View, l spec.Fenced, f *spec.Fence) (store.Txn, bool) {
 	id := l.ID
 	m, member := v.Member(id)
 	last, report := v.Report(id)
@@ -147,7 +147,7 @@ func fenced(v world.View, l spec.Fenced, f *spec.Fence) (store.Txn, bool) {
 
 // Remove forgets a silent node of which nothing is left: no life, no volume, and nothing
 // that it has not said. FAILED_PRECONDITION names what stands against it.
-func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) error {
+func Remove(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) error {
 	t, err := readSilent(ctx, s, w, node)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 		word.Then = append(word.Then, store.Del(key))
 	}
 	var txns []store.Txn
-	w.Look(func(v world.View) {
+	w.Look(func(v cache.View) {
 		for _, r := range v.VolumeReportsOn(node) { // its trash goes with it
 			txns = append(txns, store.Txn{Then: []store.Op{store.Del(store.VolumeReportKey(r.ID, r.Claim, r.Volume))}})
 		}
@@ -189,9 +189,9 @@ func Remove(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 
 // leftOn tells what is on a node still. Volumes of sets that are gone count, too, and so does
 // what cannot be read.
-func leftOn(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (left, err error) {
+func leftOn(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) (left, err error) {
 	var on []spec.Identity
-	w.Look(func(v world.View) { on = v.MembersOn(node) })
+	w.Look(func(v cache.View) { on = v.MembersOn(node) })
 	if len(on) > 0 {
 		return status.Errorf(codes.FailedPrecondition,
 			"node %s has the lives of %d members, such as %s; if it is off: stead node fence %s --i-have-powered-off", node, len(on), on[0], node), nil
@@ -226,7 +226,7 @@ func leftOn(ctx context.Context, s store.Store, w world.Reader, node spec.NodeNa
 
 // readSilent is the threshold of a node that is known and has no session, with a world
 // that is as new.
-func readSilent(ctx context.Context, s store.Store, w world.Reader, node spec.NodeName) (threshold, error) {
+func readSilent(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) (threshold, error) {
 	t, err := readThreshold(ctx, s, node)
 	if err != nil {
 		return t, err
@@ -245,7 +245,7 @@ func readSilent(ctx context.Context, s store.Store, w world.Reader, node spec.No
 
 // write commits txns, each guarded by what readSilent has seen, too, and returns the revision
 // of the last, which w shows then.
-func (t *threshold) write(ctx context.Context, s store.Store, w world.Reader, txns ...store.Txn) (store.Rev, error) {
+func (t *threshold) write(ctx context.Context, s store.Store, w cache.Reader, txns ...store.Txn) (store.Rev, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	node := store.NodeKey(t.node.Name)

@@ -35,7 +35,7 @@ func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	r := newRig(t)
 	silentNode(r)
 	r.put(store.EpochKey, []byte("2"))
-	f, err := Fence(t.Context(), r.store, r.world, "n1", "ann")
+	f, err := Fence(t.Context(), r.store, r.cache, "n1", "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	if facts, err := store.Decode[spec.NodeFacts](kv); err != nil || facts.Epoch != 2 || len(facts.Strays) != 0 {
 		t.Errorf("facts are %+v, %v; want them heard in epoch 2, without strays", facts, err)
 	}
-	if again, err := Fence(t.Context(), r.store, r.world, "n1", "ann"); err != nil || len(again.Lives) != 0 {
+	if again, err := Fence(t.Context(), r.store, r.cache, "n1", "ann"); err != nil || len(again.Lives) != 0 {
 		t.Errorf("again it ends %+v, %v", again, err)
 	}
 }
@@ -94,7 +94,7 @@ func TestAFenceComparesWhatItReliedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			silentNode(r)
-			_, err := Fence(t.Context(), &racing{r.store, func() { meanwhile(r) }}, r.world, "n1", "ann")
+			_, err := Fence(t.Context(), &racing{r.store, func() { meanwhile(r) }}, r.cache, "n1", "ann")
 			if status.Code(err) != codes.Aborted {
 				t.Errorf("got %v; want it aborted", err)
 			}
@@ -142,7 +142,7 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 			r := newRig(t)
 			silentNode(r)
 			c.prepare(r)
-			err := Remove(t.Context(), r.store, r.world, "n1")
+			err := Remove(t.Context(), r.store, r.cache, "n1")
 			if c.want == "" {
 				if _, there := r.get(store.NodeKey("n1")); err != nil || there {
 					t.Errorf("%v, and the node is there: %v", err, there)
@@ -182,7 +182,7 @@ func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
 			s := &racing{Store: r.store}
 			s.before = func() { s.before = func() { s.before = func() { back(r) } } } // the word, some ends, and then
-			_, err := Fence(t.Context(), s, r.world, "n1", "ann")
+			_, err := Fence(t.Context(), s, r.cache, "n1", "ann")
 			if status.Code(err) != codes.Aborted {
 				t.Errorf("got %v; want it aborted", err)
 			}
@@ -204,7 +204,7 @@ func TestANodeWhoseFactsCannotBeReadIsFenced(t *testing.T) {
 	r := newRig(t)
 	silentNode(r)
 	r.put(store.FactsKey("n1"), []byte("{damaged"))
-	if _, err := Fence(t.Context(), r.store, r.world, "n1", "ann"); err != nil {
+	if _, err := Fence(t.Context(), r.store, r.cache, "n1", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	kv, _ := r.get(store.FactsKey("n1"))

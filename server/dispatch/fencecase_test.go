@@ -20,7 +20,7 @@ func TestACaseNamesTheLivesOfTheMachineThatAreNotOver(t *testing.T) {
 		Containers: []spec.ContainerReport{{Name: "of the life before"}}})
 	r.record(store.MemberKey(ident(4)), testMember(4, 14, "n1", "uid1"))
 	r.put(store.MemberKey(ident(4)), []byte("{damaged"))
-	c, err := OpenFence(t.Context(), r.store, r.world, "n1")
+	c, err := OpenFence(t.Context(), r.store, r.cache, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestACaseNamesTheLivesOfTheMachineThatAreNotOver(t *testing.T) {
 	if !slices.Equal(c.Lives, want) || c.UID != "uid1" || c.Facts.Boot != "b1" {
 		t.Errorf("the case is %+v; want the lives %v", c, want)
 	}
-	if _, err := c.Close(t.Context(), r.store, r.world, "ann"); err != nil {
+	if _, err := c.Close(t.Context(), r.store, r.cache, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	if got := saidOf(r, 3); got.Token != token(13) || got.Phase != spec.PhaseStopped || got.Seq != 0 || len(got.Containers) > 0 {
@@ -69,12 +69,12 @@ func TestACaseProvesNothingOfWhatBeganSinceItWasOpened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			silentNode(r)
-			opened, err := OpenFence(t.Context(), r.store, r.world, "n1")
+			opened, err := OpenFence(t.Context(), r.store, r.cache, "n1")
 			if err != nil || len(opened.Lives) != 1 {
 				t.Fatalf("got %+v, %v", opened, err)
 			}
 			c.meanwhile(r)
-			f, err := opened.Close(t.Context(), r.store, r.world, "ann")
+			f, err := opened.Close(t.Context(), r.store, r.cache, "ann")
 			if status.Code(err) != c.code || f != nil && len(f.Lives) > 0 {
 				t.Errorf("got %+v, %v; want %v", f, err, c.code)
 			}
@@ -96,7 +96,7 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 		"fence": {
 			silentNode,
 			func(r *rig, s store.Store) error {
-				_, err := Fence(t.Context(), s, r.world, "n1", "ann")
+				_, err := Fence(t.Context(), s, r.cache, "n1", "ann")
 				return err
 			},
 			func(r *rig) bool { return saidOf(r, 0).Cause == spec.CauseFenced },
@@ -106,7 +106,7 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 				r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
 				r.record(store.VolumeReportKey(ident(9), "data", "v1"), spec.VolumeReport{ID: ident(9), Claim: "data", Volume: "v1", Node: "n1", State: spec.VolumeTrashed})
 			},
-			func(r *rig, s store.Store) error { return Remove(t.Context(), s, r.world, "n1") },
+			func(r *rig, s store.Store) error { return Remove(t.Context(), s, r.cache, "n1") },
 			func(r *rig) bool {
 				_, node := r.get(store.NodeKey("n1"))
 				_, trash := r.get(store.VolumeReportKey(ident(9), "data", "v1"))

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -69,7 +69,7 @@ func envFiles(c *spec.Container, add func(kind, name string)) {
 }
 
 // fileRev is the mod-revision of what r names; 0: absent.
-func fileRev(v world.View, r FileRef) store.Rev {
+func fileRev(v cache.View, r FileRef) store.Rev {
 	if r.Kind == KindSecret {
 		_, rev := v.Secret(r.Namespace, r.Name)
 		return rev
@@ -79,7 +79,7 @@ func fileRev(v world.View, r FileRef) store.Rev {
 }
 
 // fileContent reads what r names, opened. Its errors hold nothing of the content.
-func fileContent(v world.View, key *seal.Key, r FileRef) (spec.Files, error) {
+func fileContent(v cache.View, key *seal.Key, r FileRef) (spec.Files, error) {
 	f := spec.Files{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Sequence: sequence(v)}
 	if r.Kind == KindSecret {
 		record, _ := v.Secret(r.Namespace, r.Name)
@@ -106,6 +106,6 @@ func fileContent(v world.View, key *seal.Key, r FileRef) (spec.Files, error) {
 	return f, nil
 }
 
-func sequence(v world.View) spec.Sequence {
+func sequence(v cache.View) spec.Sequence {
 	return spec.Sequence{Epoch: v.Epoch(), Rev: int64(v.Rev())}
 }

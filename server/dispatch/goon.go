@@ -30,7 +30,7 @@ func (s *Server) goOn(ctx context.Context, g guest, t threshold, cause error, fu
 		return nil, cause
 	}
 	// The first list is of a revision after the hello, as that of a new session.
-	if err := s.cfg.World.Wait(wait, t.rev); err != nil {
+	if err := s.cfg.Cache.Wait(wait, t.rev); err != nil {
 		return nil, storeError("go on with the session", err)
 	}
 	g.facts = *facts

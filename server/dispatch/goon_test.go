@@ -137,7 +137,7 @@ func TestNoSessionGoesOnThatTheWorldDoesNotShow(t *testing.T) {
 	r := newStill(t)
 	r.admit()
 	r.full()
-	r.server.cfg.World = deaf{r.world}
+	r.server.cfg.Cache = deaf{r.cache}
 	if _, _, err := r.server.join(t.Context(), helloOf()); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "it lags") {
 		t.Errorf("got %v", err)
 	}
@@ -158,7 +158,7 @@ func (r *rig) change(f func(*spec.Session)) {
 	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	if err := r.world.Wait(ctx, rev); err != nil {
+	if err := r.cache.Wait(ctx, rev); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -103,7 +103,7 @@ func (r *rig) catchUp() {
 	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	if err := r.world.Wait(ctx, rev); err != nil {
+	if err := r.cache.Wait(ctx, rev); err != nil {
 		r.t.Fatal(err)
 	}
 }

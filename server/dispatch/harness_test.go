@@ -17,8 +17,8 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -31,7 +31,7 @@ const patience = time.Minute
 type rig struct {
 	t      *testing.T
 	store  *memstore.Store
-	world  *world.Cache
+	cache  *cache.Cache
 	key    *seal.Key
 	server *Server
 	client proto.NodesClient
@@ -68,18 +68,18 @@ func newStill(t *testing.T) *rig {
 	log := slog.New(slog.NewTextHandler(r.logs, nil))
 	r.put(store.ClusterKey, []byte("c1"))
 	r.put(store.EpochKey, []byte("1"))
-	r.world = world.New(r.store, log)
+	r.cache = cache.New(r.store, log)
 	r.server, err = New(Config{
-		Store: r.store, World: r.world, Key: key, Name: "s1", Domain: "cluster.local",
+		Store: r.store, Cache: r.cache, Key: key, Name: "s1", Domain: "cluster.local",
 		CIDR: "10.88.0.0/16", TTL: 10 * patience, AnswerTime: patience, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = r.world.Run(t.Context()) })
+	wg.Go(func() { _ = r.cache.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
-	if err := r.world.Wait(t.Context(), 1); err != nil {
+	if err := r.cache.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -123,10 +123,10 @@ func (r *rig) commit(ops ...store.Op) store.Rev {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.world != nil {
+	if r.cache != nil {
 		ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 		defer cancel()
-		if err := r.world.Wait(ctx, rev); err != nil {
+		if err := r.cache.Wait(ctx, rev); err != nil {
 			r.t.Fatal(err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -122,7 +122,7 @@ func admit(g guest, t threshold) error {
 }
 
 // alias is the other name under which uid has joined; "": none.
-func alias(v world.View, g guest) spec.NodeName {
+func alias(v cache.View, g guest) spec.NodeName {
 	for _, n := range v.Nodes() {
 		if n.Node.UID == g.uid && n.Node.Name != g.node {
 			return n.Node.Name
@@ -151,7 +151,7 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 		g.facts.Known = &g.known
 	}
 	var other spec.NodeName
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		other, g.resumed = alias(v, g), t.session != nil || !plan.MostHeard(v.Nodes())
 		g.facts.Strays = strays(v, g.seat, g.holding)
 	})
@@ -253,7 +253,7 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 	}
 	rev, err := s.cfg.Store.Commit(wait, txn)
 	if err == nil {
-		err = s.cfg.World.Wait(wait, rev)
+		err = s.cfg.Cache.Wait(wait, rev)
 	}
 	if err != nil {
 		// The session, if it was written at all, is told to nobody: end it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -103,14 +103,14 @@ func TestAHelloThatFailsHalfwayLeavesNoSession(t *testing.T) {
 }
 
 // deaf is a world that never shows what was written.
-type deaf struct{ world.Reader }
+type deaf struct{ cache.Reader }
 
 func (deaf) Wait(context.Context, store.Rev) error { return errors.New("it lags") }
 
 // The first list has to be of a revision after the session (SAFETY S1).
 func TestASessionThatTheWorldDoesNotShowIsEnded(t *testing.T) {
 	r := newRig(t)
-	r.server.cfg.World = deaf{r.world}
+	r.server.cfg.Cache = deaf{r.cache}
 	if _, _, err := r.server.join(t.Context(), helloOf()); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "it lags") {
 		t.Errorf("got %v", err)
 	}

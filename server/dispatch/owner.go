@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -22,12 +22,12 @@ const (
 // owner decides which reports about volumes are a node's to make (SAFETY S21): those of
 // volumes that their records place on it, and of what lies in its trash and in nobody else's.
 type owner struct {
-	v        world.View
+	v        cache.View
 	node     spec.NodeName
 	unproven int // stored ones of this node
 }
 
-func newOwner(v world.View, node spec.NodeName) *owner {
+func newOwner(v cache.View, node spec.NodeName) *owner {
 	o := &owner{v: v, node: node}
 	for _, r := range v.VolumeReportsOn(node) {
 		if r.Unproven {

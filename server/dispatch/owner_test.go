@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -131,7 +131,7 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 				r.record(store.MemberKey(ident(1)), testMember(1, 20, "n1", "uid1"))
 			}
 			r.record(store.VolumeKey(ident(1), "wal"), spec.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: spec.FateKeep})
-			r.world.Look(func(v world.View) {
+			r.cache.Look(func(v cache.View) {
 				o := newOwner(v, "n1")
 				o.unproven = c.unproven
 				if got, verdict, why := o.judge(c.report); verdict != c.want || got.Unproven != (c.want == keep) {
@@ -149,7 +149,7 @@ func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
 	r.known(1)
 	var units []store.Txn
 	s := said{reports: map[spec.VolumeID]spec.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: spec.VolumeTrashed}}}
-	r.world.Look(func(v world.View) { units, _ = s.units(v, "n2") })
+	r.cache.Look(func(v cache.View) { units, _ = s.units(v, "n2") })
 	if len(units) != 1 {
 		t.Fatalf("%d writes; want one", len(units))
 	}

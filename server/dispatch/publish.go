@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -22,7 +22,7 @@ const pictureGap = 10 * time.Millisecond
 // publisher draws each set's picture once for all sessions. Versions count its
 // rounds; a session asks for what is newer than the version it has.
 type publisher struct {
-	world  world.Reader
+	cache  cache.Reader
 	domain string
 
 	mu      sync.Mutex
@@ -42,12 +42,12 @@ type published struct {
 	json    []byte
 }
 
-func newPublisher(w world.Reader, domain string) *publisher {
-	return &publisher{world: w, domain: domain, sets: map[spec.SetRef]*published{}, moved: make(chan struct{})}
+func newPublisher(w cache.Reader, domain string) *publisher {
+	return &publisher{cache: w, domain: domain, sets: map[spec.SetRef]*published{}, moved: make(chan struct{})}
 }
 
 func (p *publisher) run(ctx context.Context) {
-	sub := p.world.Subscribe()
+	sub := p.cache.Subscribe()
 	defer sub.Close()
 	for {
 		select {
@@ -66,12 +66,12 @@ func (p *publisher) run(ctx context.Context) {
 
 // round draws what may differ after ch. The picture of a set that is gone stays
 // as a short note, so that each session hears of it.
-func (p *publisher) round(ch world.Changes) {
+func (p *publisher) round(ch cache.Changes) {
 	var drawn []spec.Picture
 	var seq spec.Sequence
 	var hosts []string
 	known := p.known()
-	p.world.Look(func(v world.View) {
+	p.cache.Look(func(v cache.View) {
 		seq = sequence(v)
 		hosts = hostsOf(v.Nodes())
 		for ref := range p.dirty(v, ch, known) {
@@ -108,7 +108,7 @@ func (p *publisher) known() []spec.SetRef {
 
 // dirty is what to draw again. A node that moved touches every set: plan.Believe
 // counts all nodes.
-func (p *publisher) dirty(v world.View, ch world.Changes, known []spec.SetRef) map[spec.SetRef]bool {
+func (p *publisher) dirty(v cache.View, ch cache.Changes, known []spec.SetRef) map[spec.SetRef]bool {
 	refs := map[spec.SetRef]bool{}
 	for ref := range ch.Sets {
 		refs[ref] = true

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -83,24 +83,24 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 			store.Put(store.SessionKey(name), store.Encode(spec.Session{Node: name, UID: uid, Boot: "b1", ID: 6})))
 	}
 	api := spec.SetRef{Namespace: "default", Name: "api"}
-	sets := func(refs ...spec.SetRef) world.Changes {
-		ch := world.Changes{Sets: map[spec.SetRef]bool{}}
+	sets := func(refs ...spec.SetRef) cache.Changes {
+		ch := cache.Changes{Sets: map[spec.SetRef]bool{}}
 		for _, ref := range refs {
 			ch.Sets[ref] = true
 		}
 		return ch
 	}
-	p := newPublisher(r.world, "d")
+	p := newPublisher(r.cache, "d")
 	service := spec.ServiceRecord{Name: "zoo", Namespace: "default", Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}}}
 	last := uint64(0)
 	for _, step := range []struct {
 		name   string
 		change func()
-		ch     world.Changes
+		ch     cache.Changes
 		want   []string // since the step before
 		all    []string // since ever
 	}{
-		{"the world was loaded", func() {}, world.Changes{All: true}, []string{"default/db db-0"}, []string{"default/db db-0"}},
+		{"the world was loaded", func() {}, cache.Changes{All: true}, []string{"default/db db-0"}, []string{"default/db db-0"}},
 		{"a set moved, and its picture did not", func() {}, sets(refDB), nil, []string{"default/db db-0"}},
 		{"a set that never was is gone", func() {}, sets(api), nil, []string{"default/db db-0"}},
 		{"a set came", func() {
@@ -109,14 +109,14 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 			r.record(store.SetKey(api), s)
 		}, sets(api), []string{"default/api"}, []string{"default/api", "default/db db-0"}},
 		{"a service of the namespace came", func() { r.record(store.ServiceKey("default", "zoo"), service) },
-			world.Changes{Services: map[spec.Namespace]bool{"default": true}},
+			cache.Changes{Services: map[spec.Namespace]bool{"default": true}},
 			[]string{"default/api zoo", "default/db db-0 zoo"}, []string{"default/api zoo", "default/db db-0 zoo"}},
-		{"a node fell silent", func() { r.commit(store.Del(store.SessionKey("n1"))) }, world.Changes{Nodes: map[spec.NodeName]bool{"n1": true}},
+		{"a node fell silent", func() { r.commit(store.Del(store.SessionKey("n1"))) }, cache.Changes{Nodes: map[spec.NodeName]bool{"n1": true}},
 			[]string{"default/db zoo"}, []string{"default/api zoo", "default/db zoo"}},
 		{"something was told of a set", func() { r.tells(0, 1, 1) }, sets(refDB), []string{"default/db zoo told"}, []string{"default/api zoo", "default/db zoo told"}},
 		{"a set went", func() { r.commit(store.Del(store.SetKey(api))) }, sets(api), []string{"default/api gone"}, []string{"default/db zoo told"}},
 		{"another went while the world was loaded anew", func() { r.commit(store.Del(store.SetKey(refDB))) },
-			world.Changes{All: true}, []string{"default/db gone"}, nil},
+			cache.Changes{All: true}, []string{"default/db gone"}, nil},
 	} {
 		step.change()
 		p.round(step.ch)
@@ -138,7 +138,7 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 		r.record(store.NodeKey(name), spec.Node{Name: name, UID: spec.UID(name)})
 		r.record(store.FactsKey(name), spec.NodeFacts{Name: name, UID: spec.UID(name), HostIP: at})
 	}
-	p := newPublisher(r.world, "d")
+	p := newPublisher(r.cache, "d")
 	last := uint64(0)
 	for _, step := range []struct {
 		name, node, at string
@@ -151,7 +151,7 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 		{"one more", "e", "192.0.2.1", []string{"192.0.2.1", "192.0.2.9"}},
 	} {
 		host(spec.NodeName(step.node), step.at)
-		p.round(world.Changes{})
+		p.round(cache.Changes{})
 		news := p.since(last)
 		if !slices.Equal(news.hosts, step.want) {
 			t.Errorf("%s: got %q, want %q", step.name, news.hosts, step.want)
@@ -163,8 +163,8 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 // A session's first pictures are of a revision after its own key.
 func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 	r := newStill(t)
-	p := newPublisher(r.world, "d")
-	p.round(world.Changes{})
+	p := newPublisher(r.cache, "d")
+	p.round(cache.Changes{})
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(errElse)
 	now := store.Rev(p.since(0).seq.Rev)
@@ -177,7 +177,7 @@ func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 	came := make(chan error, 1)
 	rev := r.put("configs/x/y", []byte("{}"))
 	go func() { came <- p.reach(t.Context(), rev) }()
-	p.round(world.Changes{})
+	p.round(cache.Changes{})
 	if err := <-came; err != nil {
 		t.Error(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -34,7 +34,7 @@ func (p passed) Send(f *proto.Frame) error {
 
 // elsewhere is the session of a node that another server holds; nil: none does.
 func (s *Server) elsewhere(node spec.NodeName) (other *spec.Session) {
-	s.cfg.World.Look(func(v world.View) {
+	s.cfg.Cache.Look(func(v cache.View) {
 		if now, _ := v.Session(node); now != nil && now.Server != s.cfg.Name {
 			other = now
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -149,7 +149,7 @@ func (se *session) held() map[life]bool {
 // run tells the node all, then what changes, until the session is over; its
 // error is the status of the stream.
 func (se *session) run(stream proto.Nodes_SessionServer) error {
-	sub := se.server.cfg.World.Subscribe()
+	sub := se.server.cfg.Cache.Subscribe()
 	defer sub.Close()
 	sub.Take() // all is told below
 	pics := se.server.pictures
@@ -184,7 +184,7 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 
 // await sends small answers until there is more to tell; all asks to tell
 // everything. Its error ends the session.
-func (se *session) await(stream proto.Nodes_SessionServer, sub world.Subscription, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (all bool, err error) {
+func (se *session) await(stream proto.Nodes_SessionServer, sub cache.Subscription, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (all bool, err error) {
 	for {
 		select {
 		case <-pong: // it waited long enough

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -51,7 +51,7 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 					r := newStill(t)
 					r.begin()
 					h := r.hand(n1)
-					r.server.pictures.round(world.Changes{All: true})
+					r.server.pictures.round(cache.Changes{All: true})
 					h.se.told = 1 << 60 // pongs wait for nothing
 					said(h)
 					seen := 0
@@ -79,7 +79,7 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 						m := testMember(1, 11, "n1", "uid1")
 						m.Revision = "r2"
 						r.record(store.MemberKey(ident(1)), m)
-						r.server.pictures.round(world.Changes{All: true})
+						r.server.pictures.round(cache.Changes{All: true})
 						synctest.Wait()
 					}
 					if err := <-over; !errors.Is(err, errLost) {
@@ -98,7 +98,7 @@ func TestAPongThatWaitedIsSentOrEndsTheSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newStill(t)
 				h := r.hand(n1)
-				r.server.pictures.round(world.Changes{All: true})
+				r.server.pictures.round(cache.Changes{All: true})
 				var pongs []*proto.Pong
 				h.fail = func(m *proto.ToNode) error {
 					if m.GetPong() == nil {
@@ -139,7 +139,7 @@ func TestASessionTriesAgainWhatTheStoreRefused(t *testing.T) {
 				r := newStill(t)
 				r.known(1)
 				h := r.hand(n1)
-				r.server.pictures.round(world.Changes{All: true})
+				r.server.pictures.round(cache.Changes{All: true})
 				over := make(chan error, 1)
 				go func() { over <- h.se.run(handStream{h: h}) }()
 				synctest.Wait()

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -54,7 +54,7 @@ func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all boo
 		mine    bool
 		holding = se.held()
 	)
-	se.server.cfg.World.Look(func(v world.View) {
+	se.server.cfg.Cache.Look(func(v cache.View) {
 		seq = sequence(v)
 		_, rev := v.Session(se.node)
 		mine = rev == se.rev && seq.Epoch == se.epoch
@@ -129,7 +129,7 @@ func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all b
 	t.pictures = fresh.next
 	var histories []spec.History
 	var rev store.Rev
-	se.server.cfg.World.Look(func(v world.View) {
+	se.server.cfg.Cache.Look(func(v cache.View) {
 		rev = min(v.Rev(), store.Rev(fresh.seq.Rev))
 		histories = t.nextHistories(v, se.seat)
 	})
@@ -153,7 +153,7 @@ func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all b
 // open is left out, and said once: the life waits for it.
 func (se *session) tellFiles(stream proto.Nodes_SessionServer, t *told, all bool) error {
 	var files []spec.Files
-	se.server.cfg.World.Look(func(v world.View) {
+	se.server.cfg.Cache.Look(func(v cache.View) {
 		files = contents(v, se.server.cfg.Key, t.nextFiles(v), se.server.cfg.Logger)
 	})
 	if !all && len(files) == 0 {
@@ -166,7 +166,7 @@ func (se *session) tellFiles(stream proto.Nodes_SessionServer, t *told, all bool
 	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Files{Files: &proto.FilesUpdate{Full: all, FilesJson: docs}}})
 }
 
-func contents(v world.View, key *seal.Key, refs []FileRef, log *slog.Logger) []spec.Files {
+func contents(v cache.View, key *seal.Key, refs []FileRef, log *slog.Logger) []spec.Files {
 	var files []spec.Files
 	for _, r := range refs {
 		f, err := fileContent(v, key, r)

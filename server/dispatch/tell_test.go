@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -120,7 +120,7 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 	r.begin()
 	r.record(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.2"})
 	r.record(store.NodeKey("n2"), spec.Node{Name: "n2", UID: "uid2"})
-	r.server.pictures.round(world.Changes{All: true})
+	r.server.pictures.round(cache.Changes{All: true})
 	h := r.hand(n1)
 	first := h.tells()
 	if !first.wanted.GetFull() || len(first.pictures.GetPicturesJson()) != 1 || len(first.pictures.GetHosts()) != 1 || !first.files.GetFull() {
@@ -137,7 +137,7 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 		{"a history", func() { r.tells(0, 1, 1) }, "pictures"},
 		{"a host", func() {
 			r.record(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
-			r.server.pictures.round(world.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
+			r.server.pictures.round(cache.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
 		}, "pictures"},
 		{"a file", func() {
 			r.record(store.SecretKey("default", "pass"), spec.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})

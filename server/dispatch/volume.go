@@ -11,14 +11,14 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // orders is what a node shall do with volumes of its: as the fates of those say that are
 // being given up, lost or brought back, give up what it was left with, and forget those in its trash that no record names any more.
-func orders(v world.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder {
+func orders(v cache.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder {
 	out := map[spec.VolumeID]spec.VolumeOrder{}
 	for _, r := range v.VolumeReportsOn(node) {
 		now := v.Volume(r.ID, r.Claim)
@@ -46,7 +46,7 @@ func orders(v world.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder
 
 // nextOrders returns the orders that differ from what was told, by volume, and takes
 // them as told.
-func (t *told) nextOrders(v world.View, at seat) (out []spec.VolumeOrder) {
+func (t *told) nextOrders(v cache.View, at seat) (out []spec.VolumeOrder) {
 	now := orders(v, at.node)
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		if t.orders[id] != now[id] {
@@ -127,7 +127,7 @@ func (se *session) putVolumes() (again bool, err error) {
 	}
 	var units []store.Txn
 	var foreign []string
-	se.server.cfg.World.Look(func(v world.View) { units, foreign = heard.units(v, se.node) })
+	se.server.cfg.Cache.Look(func(v cache.View) { units, foreign = heard.units(v, se.node) })
 	if len(foreign) > 0 {
 		se.server.refusals.add(se.node, LimitOwner, len(foreign), foreign[0])
 	}
@@ -156,7 +156,7 @@ func (se *session) lives(ctx context.Context) bool {
 
 // units are the writes of what was heard, each guarded by what the store knows of the
 // volume; foreign says what was not the node's to say.
-func (s said) units(v world.View, node spec.NodeName) (units []store.Txn, foreign []string) {
+func (s said) units(v cache.View, node spec.NodeName) (units []store.Txn, foreign []string) {
 	own := newOwner(v, node)
 	write := func(r *spec.VolumeReport, op store.Op) {
 		units = append(units, store.Txn{If: []store.Guard{

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -60,7 +60,7 @@ func newTold() *told {
 
 // nextHistories returns what became of the sets that have a member at the seat since
 // that was told, and takes it as told.
-func (t *told) nextHistories(v world.View, at seat) []spec.History {
+func (t *told) nextHistories(v cache.View, at seat) []spec.History {
 	var out []spec.History
 	here := map[spec.SetRef]bool{}
 	for _, id := range v.MembersOn(at.node) { // sorted: a set's members stand together
@@ -84,7 +84,7 @@ func (t *told) nextHistories(v world.View, at seat) []spec.History {
 // nextLives returns the lives at the seat that differ from what was told, in order,
 // and takes them as told. A record that went away is forgotten and not told:
 // absence is no order (SAFETY S2).
-func (t *told) nextLives(v world.View, at seat, holds map[life]bool, domain string) []spec.Life {
+func (t *told) nextLives(v cache.View, at seat, holds map[life]bool, domain string) []spec.Life {
 	var out []spec.Life
 	present := map[spec.Identity]bool{}
 	for _, id := range v.MembersOn(at.node) {
@@ -129,7 +129,7 @@ func (t *told) nextLives(v world.View, at seat, holds map[life]bool, domain stri
 // freshVolumes names the claims of m whose volume no life of the identity was
 // ever ready on, by how the volume came to be: no member that has data for peers reads
 // that its own is the first (SAFETY S19).
-func freshVolumes(v world.View, m *spec.Member, booted bool) map[spec.ClaimName]string {
+func freshVolumes(v cache.View, m *spec.Member, booted bool) map[spec.ClaimName]string {
 	var fresh map[spec.ClaimName]string
 	id, _ := v.Identity(m.ID)
 	for _, vol := range m.Volumes {
@@ -148,7 +148,7 @@ func freshVolumes(v world.View, m *spec.Member, booted bool) map[spec.ClaimName]
 }
 
 // nextOver returns the holdings that are over and were not told so yet.
-func (t *told) nextOver(v world.View, at seat, holds map[life]bool) []life {
+func (t *told) nextOver(v cache.View, at seat, holds map[life]bool) []life {
 	var out []life
 	for l := range holds {
 		if !t.over[l] && superseded(v, at, l) {
@@ -162,20 +162,20 @@ func (t *told) nextOver(v world.View, at seat, holds map[life]bool) []life {
 }
 
 // superseded: the identity has had a newer token, so this one must end.
-func superseded(v world.View, at seat, l life) bool {
+func superseded(v cache.View, at seat, l life) bool {
 	id, _ := v.Identity(l.ID)
 	return !present(v, at, l) && id != nil && id.LastToken.Compare(l.Token) > 0
 }
 
 // present: it is what the store wants on this machine now.
-func present(v world.View, at seat, l life) bool {
+func present(v cache.View, at seat, l life) bool {
 	m, _ := v.Member(l.ID)
 	return m != nil && m.Token == l.Token && at.holds(m)
 }
 
 // strays are the holdings that the store neither wants nor knows to be over: they
 // run on, are shown, and block their identity (SAFETY S2).
-func strays(v world.View, at seat, holds map[life]bool) []spec.Stray {
+func strays(v cache.View, at seat, holds map[life]bool) []spec.Stray {
 	var out []spec.Stray
 	for l := range holds {
 		if !present(v, at, l) && !superseded(v, at, l) {
@@ -193,7 +193,7 @@ func compareLives(a, b life) int {
 
 // nextFiles returns what the lives told name and is new or changed, in order, and
 // takes it as told. What no life names any more is forgotten.
-func (t *told) nextFiles(v world.View) []FileRef {
+func (t *told) nextFiles(v cache.View) []FileRef {
 	named := map[FileRef]bool{}
 	var out []FileRef
 	for _, l := range t.lives {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -259,7 +259,7 @@ func TestHistoryIsToldOnceWhileANodeHasMembers(t *testing.T) {
 	r.live(1, 11, "n1", "uid1") // another member of the set
 	at, told := seat{"n1", "uid1"}, newTold()
 	next := func() (numbers []int64) {
-		r.world.Look(func(v world.View) {
+		r.cache.Look(func(v cache.View) {
 			for _, h := range told.nextHistories(v, at) {
 				numbers = append(numbers, 0) // a history begins
 				for _, c := range h.Changes {

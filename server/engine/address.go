@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -56,7 +56,7 @@ func missing(w plan.World) int {
 }
 
 // free lists up to n addresses in the order of preference.
-func (p *pool) free(v world.View, n int, now time.Time) []netip.Addr {
+func (p *pool) free(v cache.View, n int, now time.Time) []netip.Addr {
 	p.settle(v)
 	if n == 0 || strangersHold(v) {
 		return nil
@@ -86,7 +86,7 @@ func (p *pool) free(v world.View, n int, now time.Time) []netip.Addr {
 }
 
 // settle forgets given addresses that the cache shows by now.
-func (p *pool) settle(v world.View) {
+func (p *pool) settle(v cache.View) {
 	for a, rev := range p.given {
 		if rev <= v.Rev() {
 			delete(p.given, a)
@@ -177,7 +177,7 @@ func broadcast(p netip.Prefix) netip.Addr {
 
 // strangersHold reports whether a node runs lives of identities that the store has
 // no address of: theirs might be any, so none is given (SAFETY S8, S17).
-func strangersHold(v world.View) bool {
+func strangersHold(v cache.View) bool {
 	for _, n := range v.Nodes() {
 		if n.Unread {
 			return true

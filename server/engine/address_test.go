@@ -8,27 +8,27 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
 
 // addresses is a view with nothing but addresses and nodes.
-func addresses(t *testing.T, ops ...store.Op) (look func(func(world.View)), write func(...store.Op)) {
+func addresses(t *testing.T, ops ...store.Op) (look func(func(cache.View)), write func(...store.Op)) {
 	s := memstore.New()
-	cache := world.New(s, slog.New(slog.DiscardHandler))
+	cached := cache.New(s, slog.New(slog.DiscardHandler))
 	c := &cluster{t: t, store: s}
-	stop := c.run(cache.Run)
+	stop := c.run(cached.Run)
 	t.Cleanup(func() { stop(); _ = s.Close() })
 	write = func(ops ...store.Op) {
-		if err := cache.Wait(t.Context(), c.commit(ops...)); err != nil {
+		if err := cached.Wait(t.Context(), c.commit(ops...)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(append(ops, store.Put(store.EpochKey, epochAt(1)))...)
-	return cache.Look, write
+	return cached.Look, write
 }
 
 func used(a string) store.Op {
@@ -45,7 +45,7 @@ func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
 		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.5"})))
 	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.8/30")}, Quarantine: time.Minute})
 	free := func(n int) (s string) {
-		look(func(v world.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
+		look(func(v cache.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
 		return s
 	}
 	if got, want := free(99), "[10.88.0.1 10.88.0.3 10.88.0.6 10.88.0.7 10.88.0.12 10.88.0.13 10.88.0.14]"; got != want {
@@ -59,7 +59,7 @@ func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
 		t.Errorf("got %s; want the next after the one just given", got)
 	}
 	var now store.Rev
-	look(func(v world.View) { now = v.Rev() })
+	look(func(v cache.View) { now = v.Rev() })
 	p.given[netip.MustParseAddr("10.88.0.1")] = now
 	if got := free(1); got != "[10.88.0.1]" {
 		t.Errorf("got %s; want what the cache shows, which has the commit by now", got)
@@ -80,7 +80,7 @@ func TestAFreedAddressRestsOnTheLeadersOwnClock(t *testing.T) {
 		look, write := addresses(t, freed("10.88.0.1", longAgo.Add(time.Hour)), freed("10.88.0.2", longAgo), used("10.88.0.3"))
 		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/30"), Quarantine: 10 * time.Minute})
 		free := func() (s string) {
-			look(func(v world.View) { s = fmt.Sprint(p.free(v, 9, time.Now())) })
+			look(func(v cache.View) { s = fmt.Sprint(p.free(v, 9, time.Now())) })
 			return s
 		}
 		if got := free(); got != "[]" {
@@ -114,7 +114,7 @@ func TestARestedAddressIsGivenOnlyWhereItMayBe(t *testing.T) {
 		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/29"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.1/32")}, Quarantine: time.Minute})
 		p.given[netip.MustParseAddr("10.88.0.3")] = 1 << 40
 		free := func(n int) (s string) {
-			look(func(v world.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
+			look(func(v cache.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
 			return s
 		}
 		free(9)
@@ -191,7 +191,7 @@ func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
 	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})), facts(stray))
 	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Quarantine: time.Minute})
 	free := func() (n int) {
-		look(func(v world.View) { n = len(p.free(v, 1, time.Now())) })
+		look(func(v cache.View) { n = len(p.free(v, 1, time.Now())) })
 		return n
 	}
 	if free() != 0 {
@@ -221,17 +221,17 @@ func TestAMemberGetsAnAddressWhenOneHasRested(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(k *cluster) {
-				cache := world.New(k.store, slog.New(slog.DiscardHandler))
-				e, err := New(Config{Store: k.store, World: cache, ID: "a", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/30"), Now: clock()})
+				cached := cache.New(k.store, slog.New(slog.DiscardHandler))
+				e, err := New(Config{Store: k.store, Cache: cached, ID: "a", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/30"), Now: clock()})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer k.run(cache.Run)()
+				defer k.run(cached.Run)()
 				defer k.run(e.Run)()
 				k.set(2)
 				k.until("both have one", ready(2))
 				k.set(1)
-				k.until("one is freed", func(v world.View) bool { r := v.Addresses()["10.88.0.2"]; return r != nil && r.FreedAt != nil })
+				k.until("one is freed", func(v cache.View) bool { r := v.Addresses()["10.88.0.2"]; return r != nil && r.FreedAt != nil })
 				freed := time.Now()
 				time.Sleep(c.asks)
 				k.set(2)

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -14,7 +14,7 @@ import (
 func (c *cluster) giveUp(ordinals ...int) {
 	c.t.Helper()
 	for _, o := range ordinals {
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			rec, _ := v.Identity(member(o))
 			c.commit(store.Put(store.VolumeRequestKey(member(o), "data"), store.Encode(spec.VolumeRequest{
 				ID: member(o), Claim: "data", Volume: v.Volume(member(o), "data").UID, Verb: spec.VerbReclaim, Token: rec.LastToken,
@@ -22,14 +22,14 @@ func (c *cluster) giveUp(ordinals ...int) {
 		})
 	}
 	for _, o := range ordinals {
-		c.until("it is gone", func(v world.View) bool { return v.Volume(member(o), "data") == nil })
+		c.until("it is gone", func(v cache.View) bool { return v.Volume(member(o), "data") == nil })
 	}
 }
 
 func (c *cluster) remove() {
 	c.t.Helper()
 	c.set(3, deleting)
-	c.until("removed", func(v world.View) bool { set, _ := v.Set(db); return set == nil })
+	c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
 }
 
 func as(uid spec.UID) func(*spec.Set) { return func(s *spec.Set) { s.UID = uid } }
@@ -46,9 +46,9 @@ func TestBootstrappedOutlivesTheSetWithItsVolumes(t *testing.T) {
 				_, stop := c.engine("a", c.store)
 				defer stop()
 				c.set(3, volumes, parallel)
-				c.until("bootstrapped", func(v world.View) bool { return v.Bootstrapped("u1") })
+				c.until("bootstrapped", func(v cache.View) bool { return v.Bootstrapped("u1") })
 				c.remove()
-				c.cache.Look(func(v world.View) {
+				c.cache.Look(func(v cache.View) {
 					if v.Bootstrapped("u1") || v.WasBootstrapped(db) == 0 {
 						c.t.Error("what was bootstrapped is not remembered under the set's name")
 					}
@@ -80,7 +80,7 @@ func TestBootstrappedOutlivesTheSetWithItsVolumes(t *testing.T) {
 				if marked >= begun {
 					c.t.Errorf("the member with the new disk begins at %d, and the set is bootstrapped at %d only", begun, marked)
 				}
-				c.cache.Look(func(v world.View) {
+				c.cache.Look(func(v cache.View) {
 					if !v.Bootstrapped("u2") || v.WasBootstrapped(db) != 0 {
 						c.t.Error("the mark was not carried over to the new set")
 					}
@@ -105,25 +105,25 @@ func TestASetWithoutAnyKeptVolumeBeginsAnew(t *testing.T) {
 				_, stop := k.engine("a", k.store)
 				defer stop()
 				k.set(3, append([]func(*spec.Set){volumes, parallel}, c.change...)...)
-				k.until("bootstrapped", func(v world.View) bool { return v.Bootstrapped("u1") })
+				k.until("bootstrapped", func(v cache.View) bool { return v.Bootstrapped("u1") })
 				k.remove()
 				k.giveUp(c.giveUp...)
-				k.until("forgotten", func(v world.View) bool { return v.WasBootstrapped(db) == 0 && !v.Bootstrapped("u1") })
+				k.until("forgotten", func(v cache.View) bool { return v.WasBootstrapped(db) == 0 && !v.Bootstrapped("u1") })
 				k.node.behave(2, "hold")
 				k.set(3, volumes, parallel, as("u2"))
-				k.until("two are ready", func(v world.View) bool {
+				k.until("two are ready", func(v cache.View) bool {
 					zero, _ := v.Report(member(0))
 					one, _ := v.Report(member(1))
 					return zero != nil && zero.Ready && one != nil && one.Ready
 				})
-				k.until("that is marked", func(v world.View) bool { return v.Used(db) || name == "no volumes at all" })
-				k.cache.Look(func(v world.View) {
+				k.until("that is marked", func(v cache.View) bool { return v.Used(db) || name == "no volumes at all" })
+				k.cache.Look(func(v cache.View) {
 					if v.Bootstrapped("u2") {
 						k.t.Error("a new set is bootstrapped before its first members were ready")
 					}
 				})
 				k.node.behave(2, "")
-				k.until("bootstrapped anew", func(v world.View) bool { return v.Bootstrapped("u2") })
+				k.until("bootstrapped anew", func(v cache.View) bool { return v.Bootstrapped("u2") })
 			})
 		})
 	}
@@ -135,7 +135,7 @@ func TestWhatASetInheritsIsStoredBeforeAllElse(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.set(1)
 		time.Sleep(time.Second) // the cache has it
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			next := plan.PruneRevision{Hash: "h1"}
 			for _, x := range []struct {
 				first plan.Action

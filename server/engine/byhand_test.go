@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -12,7 +12,7 @@ import (
 // ask writes a person's request as control does, for the volume that stands.
 func (c *cluster) ask(id spec.Identity, verb spec.VolumeVerb) (q spec.VolumeRequest) {
 	c.t.Helper()
-	c.cache.Look(func(v world.View) {
+	c.cache.Look(func(v cache.View) {
 		rec, _ := v.Identity(id)
 		q = spec.VolumeRequest{ID: id, Claim: "data", Verb: verb, Token: rec.LastToken}
 		if vol := v.Volume(id, "data"); vol != nil {
@@ -29,7 +29,7 @@ func (c *cluster) ask(id spec.Identity, verb spec.VolumeVerb) (q spec.VolumeRequ
 }
 
 // noRequest: what was asked was done, or is void.
-func noRequest(v world.View, id spec.Identity) bool {
+func noRequest(v cache.View, id spec.Identity) bool {
 	_, rev := v.VolumeRequest(id, "data")
 	return rev == 0
 }
@@ -45,15 +45,15 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 		c.set(1, volumes)
 		c.until("scaled down", ready(1))
 	}
-	given := func(v world.View) bool { return v.Volume(member(2), "data") == nil && noRequest(v, member(2)) }
+	given := func(v cache.View) bool { return v.Volume(member(2), "data") == nil && noRequest(v, member(2)) }
 	for name, act := range map[string]struct {
 		before func(*cluster)
 		verb   spec.VolumeVerb
 		id     spec.Identity
-		done   func(v world.View, was spec.VolumeRequest) bool
+		done   func(v cache.View, was spec.VolumeRequest) bool
 		least  int // writes, or the test shows little
 	}{
-		"given up": {down, spec.VerbReclaim, member(2), func(v world.View, _ spec.VolumeRequest) bool { return given(v) }, 3},
+		"given up": {down, spec.VerbReclaim, member(2), func(v cache.View, _ spec.VolumeRequest) bool { return given(v) }, 3},
 		"brought back": {
 			func(c *cluster) {
 				down(c)
@@ -61,7 +61,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 				_, stop := c.engine("given up", c.store)
 				defer stop()
 				c.until("it lies in the trash", given)
-			}, spec.VerbRestore, member(2), func(v world.View, was spec.VolumeRequest) bool {
+			}, spec.VerbRestore, member(2), func(v cache.View, was spec.VolumeRequest) bool {
 				vol := v.Volume(member(2), "data")
 				return vol != nil && vol.UID == was.Volume && vol.Fate == spec.FateKeep && noRequest(v, member(2))
 			}, 3,
@@ -75,14 +75,14 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 				c.set(0, volumes)
 				c.until("scaled down", ready(0))
 				var id spec.VolumeID
-				c.cache.Look(func(v world.View) { id = v.Volume(member(0), "data").UID })
+				c.cache.Look(func(v cache.View) { id = v.Volume(member(0), "data").UID })
 				c.node.lose(id)
 				c.set(1, volumes)
-				c.until("its volume is missed", func(v world.View) bool {
+				c.until("its volume is missed", func(v cache.View) bool {
 					r, _ := v.Report(member(0))
 					return r != nil && r.Cause == spec.CauseVolumeMissing
 				})
-			}, spec.VerbLost, member(0), func(v world.View, was spec.VolumeRequest) bool {
+			}, spec.VerbLost, member(0), func(v cache.View, was spec.VolumeRequest) bool {
 				vol := v.Volume(member(0), "data")
 				return vol != nil && vol.UID != was.Volume && vol.Number == 2 && ready(1)(v) && noRequest(v, member(0))
 			}, 5,
@@ -95,7 +95,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 						act.before(c)
 						others := map[spec.VolumeID]bool{}
 						was := c.ask(act.id, act.verb)
-						c.cache.Look(func(v world.View) {
+						c.cache.Look(func(v cache.View) {
 							for _, vol := range v.Volumes(db) {
 								others[vol.UID] = vol.UID != was.Volume
 							}
@@ -103,12 +103,12 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 						dying := newCrash(c.store, n, after)
 						_, stopA := c.engine("a", dying)
 						defer stopA()
-						c.until("the first has done all, or died", func(v world.View) bool { return dying.isDead() || act.done(v, was) })
+						c.until("the first has done all, or died", func(v cache.View) bool { return dying.isDead() || act.done(v, was) })
 						died = dying.isDead()
 						_, stopB := c.engine("b", c.store)
 						defer stopB()
-						c.until("it is done", func(v world.View) bool { return act.done(v, was) })
-						c.cache.Look(func(v world.View) {
+						c.until("it is done", func(v cache.View) bool { return act.done(v, was) })
+						c.cache.Look(func(v cache.View) {
 							for _, vol := range v.Volumes(db) {
 								if vol.Fate != spec.FateKeep {
 									t.Errorf("left %+v", vol)
@@ -142,11 +142,11 @@ func TestAVolumeThatWasTakenBackIsNotGivenUp(t *testing.T) {
 		c.until("scaled down", ready(1))
 		c.set(2, volumes)
 		was := c.ask(member(1), spec.VerbReclaim)
-		c.until("it is void", func(v world.View) bool { return noRequest(v, member(1)) })
+		c.until("it is void", func(v cache.View) bool { return noRequest(v, member(1)) })
 		c.until("ready again", ready(2))
 		c.set(1, volumes)
 		c.until("scaled down again", ready(1))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if vol := v.Volume(member(1), "data"); vol == nil || vol.UID != was.Volume || vol.Fate != spec.FateKeep {
 				t.Errorf("it has %+v; want the volume it had", vol)
 			}
@@ -165,6 +165,6 @@ func TestANewLeaderFindsWhatWasAskedOfWhatASetLeftBehind(t *testing.T) {
 			store.Put(store.VolumeRequestKey(id, "data"), store.Encode(spec.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: spec.VerbReclaim, Token: life})))
 		_, stop := c.engine("a", c.store)
 		defer stop()
-		c.until("it is gone", func(v world.View) bool { return v.Volume(id, "data") == nil && noRequest(v, id) })
+		c.until("it is gone", func(v cache.View) bool { return v.Volume(id, "data") == nil && noRequest(v, id) })
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -44,7 +44,7 @@ func (l *leader) chain(ctx context.Context) {
 	last := l.linked
 	for sleep(ctx, chainEvery); ctx.Err() == nil; sleep(ctx, chainEvery) {
 		var now store.Rev
-		l.cfg.World.Look(func(v world.View) { now = v.Rev() })
+		l.cfg.Cache.Look(func(v cache.View) { now = v.Rev() })
 		if now <= last {
 			continue
 		}

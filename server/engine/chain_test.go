@@ -43,7 +43,7 @@ func (c *cluster) leads(s store.Store) (*leader, *bytes.Buffer) {
 	rev := c.commit(store.Put(store.LeaderKey, []byte("a")))
 	var log bytes.Buffer
 	e, err := New(Config{
-		Store: s, World: c.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Store: s, Cache: c.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err == nil {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -21,7 +21,7 @@ type cold struct {
 }
 
 // begin starts the wait.
-func (c *cold) begin(v world.View, now time.Time) {
+func (c *cold) begin(v cache.View, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begun, c.rev = now, v.Rev()
@@ -29,7 +29,7 @@ func (c *cold) begin(v world.View, now time.Time) {
 
 // awaited are the nodes that are waited for, and for how long still; none: it is over, for
 // as long as the process lives.
-func (c *cold) awaited(v world.View, now time.Time, limit time.Duration) (nodes []spec.NodeName, left time.Duration) {
+func (c *cold) awaited(v cache.View, now time.Time, limit time.Duration) (nodes []spec.NodeName, left time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	left = limit - now.Sub(c.begun)

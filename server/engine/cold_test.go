@@ -6,22 +6,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // coldEngine starts an engine that waits for nodes.
 func (c *cluster) coldEngine() (e *Engine, stop func()) {
-	cache := world.New(c.store, slog.New(slog.DiscardHandler))
+	cached := cache.New(c.store, slog.New(slog.DiscardHandler))
 	e, err := New(Config{
-		Store: c.store, World: cache, ID: "cold", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(), Cold: 15 * time.Second,
+		Store: c.store, Cache: cached, ID: "cold", LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(), Cold: 15 * time.Second,
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	stopCache, stopEngine := c.run(cache.Run), c.run(e.Run)
+	stopCache, stopEngine := c.run(cached.Run), c.run(e.Run)
 	return e, func() { stopEngine(); stopCache() }
 }
 
@@ -50,21 +50,21 @@ func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 				e, stop := cl.coldEngine()
 				defer stop()
 				if c.want > time.Second {
-					cl.until("db-0 says that nodes are waited for", func(world.View) bool {
+					cl.until("db-0 says that nodes are waited for", func(cache.View) bool {
 						p, ok := e.Explain(db)
 						return ok && len(p.Blocked) == 1 && p.Blocked[0].Reason == plan.BlockedAwaiting
 					})
 				}
 				c.after(cl)
-				cl.until("db-0 lives", func(v world.View) bool { m, _ := v.Member(member(0)); return m != nil })
+				cl.until("db-0 lives", func(v cache.View) bool { m, _ := v.Member(member(0)); return m != nil })
 				if took := time.Since(began); took < c.want || took > c.want+2*time.Second {
 					cl.t.Errorf("it began after %v, want %v", took, c.want)
 				}
 				rev := cl.commit(store.Del(store.SessionKey("n1"))) // the wait is over, whatever comes
-				if err := e.cfg.World.Wait(cl.t.Context(), rev); err != nil {
+				if err := e.cfg.Cache.Wait(cl.t.Context(), rev); err != nil {
 					cl.t.Fatal(err)
 				}
-				e.cfg.World.Look(func(v world.View) {
+				e.cfg.Cache.Look(func(v cache.View) {
 					if nodes, _ := e.cold.awaited(v, time.Now(), e.cfg.Cold); len(nodes) > 0 {
 						cl.t.Errorf("after the wait it waits for %v", nodes)
 					}
@@ -80,13 +80,13 @@ func TestASessionIsBelievedAfterAColdStartOnlyWhenItBeganSince(t *testing.T) {
 	var c cold
 	now := time.Now()
 	awaited := func() (n int) {
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			nodes, _ := c.awaited(v, now, time.Minute)
 			n = len(nodes)
 		})
 		return n
 	}
-	look(func(v world.View) { c.begin(v, now) })
+	look(func(v cache.View) { c.begin(v, now) })
 	if awaited() != 1 {
 		t.Error("a session that was the store's last write before the start is believed")
 	}

@@ -5,23 +5,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/store/memstore"
 )
 
 func TestNewRefusesWhatItCannotWorkWith(t *testing.T) {
 	s := memstore.New()
 	defer s.Close()
-	cache, cidr := world.New(s, nil), netip.MustParsePrefix("10.88.0.0/30")
+	cached, cidr := cache.New(s, nil), netip.MustParsePrefix("10.88.0.0/30")
 	for name, c := range map[string]Config{
-		"no store":                  {World: cache, CIDR: cidr},
+		"no store":                  {Cache: cached, CIDR: cidr},
 		"no cache":                  {Store: s, CIDR: cidr},
-		"no range":                  {Store: s, World: cache},
-		"a range that is none":      {Store: s, World: cache, CIDR: netip.PrefixFrom(cidr.Addr(), 33)},
-		"a range without addresses": {Store: s, World: cache, CIDR: netip.MustParsePrefix("10.88.0.0/31")},
-		"one address":               {Store: s, World: cache, CIDR: netip.MustParsePrefix("10.88.0.1/32")},
-		"IPv6":                      {Store: s, World: cache, CIDR: netip.MustParsePrefix("fd00::/64")},
-		"a short range of IPv6":     {Store: s, World: cache, CIDR: netip.MustParsePrefix("fd00::/16")},
+		"no range":                  {Store: s, Cache: cached},
+		"a range that is none":      {Store: s, Cache: cached, CIDR: netip.PrefixFrom(cidr.Addr(), 33)},
+		"a range without addresses": {Store: s, Cache: cached, CIDR: netip.MustParsePrefix("10.88.0.0/31")},
+		"one address":               {Store: s, Cache: cached, CIDR: netip.MustParsePrefix("10.88.0.1/32")},
+		"IPv6":                      {Store: s, Cache: cached, CIDR: netip.MustParsePrefix("fd00::/64")},
+		"a short range of IPv6":     {Store: s, Cache: cached, CIDR: netip.MustParsePrefix("fd00::/16")},
 	} {
 		if _, err := New(c); err == nil {
 			t.Errorf("%s is taken", name)
@@ -39,7 +39,7 @@ func TestWhatIsNotConfiguredHasItsDefault(t *testing.T) {
 			want = times{10 * time.Second, 10 * time.Minute, 100 * time.Millisecond}
 		}
 		e, err := New(Config{
-			Store: s, World: world.New(s, nil), CIDR: netip.MustParsePrefix("10.88.0.0/30"), // the smallest that holds some
+			Store: s, Cache: cache.New(s, nil), CIDR: netip.MustParsePrefix("10.88.0.0/30"), // the smallest that holds some
 			LeaseTTL: given.lease, Quarantine: given.quarantine, StatusDelay: given.status,
 		})
 		if err != nil {

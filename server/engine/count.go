@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -15,7 +15,7 @@ import (
 // tells which nodes it remembers writes the key of hellos: both are compared.
 func (l *leader) endCount(ctx context.Context) {
 	var t store.Txn
-	l.cfg.World.Look(func(v world.View) {
+	l.cfg.Cache.Look(func(v cache.View) {
 		c, rev := v.Count()
 		if !c.Open(v.Epoch()) || len(plan.Missing(v.Epoch(), c, v.Nodes())) > 0 {
 			return

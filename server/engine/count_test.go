@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -31,8 +31,8 @@ func hears(name spec.NodeName, strays ...spec.Stray) []store.Op {
 	}
 }
 
-func waits(reason string) func(world.View) bool {
-	return func(v world.View) bool {
+func waits(reason string) func(cache.View) bool {
+	return func(v cache.View) bool {
 		st, _ := v.Status(db)
 		if st == nil || len(st.Members) == 0 {
 			return false
@@ -55,13 +55,13 @@ func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 		_, stop := c.engine("a", c.store)
 		defer stop()
 		c.until("db-0 waits for the count", waits(plan.BlockedRestored))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if m, _ := v.Member(member(0)); m != nil {
 				t.Errorf("token %s began before node late was heard", m.Token)
 			}
 		})
 		c.commit(hears("late")...)
-		c.until("then it begins, in the new epoch", func(v world.View) bool {
+		c.until("then it begins, in the new epoch", func(v cache.View) bool {
 			m, _ := v.Member(member(0))
 			count, _ := v.Count()
 			return m != nil && m.Token.Epoch == 7 && count.Done && len(v.Memories()) == 0 &&
@@ -98,9 +98,9 @@ func TestACountIsNotEndedOverAServersWord(t *testing.T) {
 		c.set(1)
 		_, stop := c.engine("a", &wordy{Store: c.store, c: c})
 		defer stop()
-		c.until("a server told of node late", func(v world.View) bool { return len(v.Memories()) == 1 })
+		c.until("a server told of node late", func(v cache.View) bool { return len(v.Memories()) == 1 })
 		c.until("db-0 waits for the count", waits(plan.BlockedRestored))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if count, _ := v.Count(); count.Done {
 				t.Error("the count was ended before node late was heard")
 			}
@@ -121,7 +121,7 @@ func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
 		c.commit(hears("late", spec.Stray{ID: member(0), Token: spec.Token{Epoch: 1, Number: 99}})...)
 		close(slow.letGo)
 		c.until("the stray blocks db-0", waits(plan.BlockedStray))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if m, _ := v.Member(member(0)); m != nil {
 				t.Errorf("token %s began beside token 1.99, which node late runs", m.Token)
 			}
@@ -139,7 +139,7 @@ func TestAHeldStoreBeginsNothing(t *testing.T) {
 			p, ok := e.Explain(db)
 			return ok && len(p.Blocked) == 1 && p.Blocked[0].Reason == plan.BlockedHeld && len(p.Actions) == 0
 		}
-		c.until("db-0 is held", func(world.View) bool { return held() })
+		c.until("db-0 is held", func(cache.View) bool { return held() })
 		c.commit(store.Del(store.HoldKey))
 		c.until("and begins when the hold is gone", ready(1))
 	})

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -26,7 +26,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	d := &desk{mirror: newMirror(t)}
 	e, err := New(Config{
-		Store: d.mirror.mem, World: d.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Store: d.mirror.mem, Cache: d.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
 		Now: func() time.Time { return d.now }, Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Next: func(w plan.World) plan.Plan {
 			if d.next != nil {
@@ -39,7 +39,7 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	d.write(store.Put(store.EpochKey, epochAt(1)), store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true, CPUMillis: 1000})))
-	d.cache.Look(func(v world.View) {
+	d.cache.Look(func(v cache.View) {
 		value, created := v.Leader()
 		d.l = e.leader(store.Leadership{Value: value, Created: created})
 	})
@@ -66,7 +66,7 @@ func (d *desk) set(name spec.SetName, replicas int) store.Op {
 
 // look decides about the set db.
 func (d *desk) look() (t turn) {
-	d.cache.Look(func(v world.View) { t = d.l.look(v, db, d.mem, d.now) })
+	d.cache.Look(func(v cache.View) { t = d.l.look(v, db, d.mem, d.now) })
 	return t
 }
 

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -25,7 +25,7 @@ import (
 type Config struct {
 	Store store.Store
 	// World mirrors Store; its Run is the caller's.
-	World *world.Cache
+	Cache *cache.Cache
 	// ID says who leads, for people: the server's name.
 	ID string
 	// LeaseTTL is how long a leader that fell silent keeps the others out; whole
@@ -69,7 +69,7 @@ type Engine struct {
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Engine, error) {
 	switch {
-	case cfg.Store == nil || cfg.World == nil:
+	case cfg.Store == nil || cfg.Cache == nil:
 		return nil, errors.New("engine: a store and its cache are needed")
 	case !cfg.CIDR.IsValid() || !cfg.CIDR.Addr().Is4() || cfg.CIDR.Bits() > 30:
 		return nil, errors.New("engine: the range of members' addresses must be IPv4 and hold some, as 10.88.0.0/16 does")
@@ -105,10 +105,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := e.cfg.World.Wait(ctx, 1); err != nil {
+	if err := e.cfg.Cache.Wait(ctx, 1); err != nil {
 		return nil // ctx ended
 	}
-	e.cfg.World.Look(func(v world.View) { e.cold.begin(v, e.cfg.Now()) })
+	e.cfg.Cache.Look(func(v cache.View) { e.cold.begin(v, e.cfg.Now()) })
 	group.Go(func() { e.listen(ctx) })
 	return store.NewCandidate(e.cfg.Store, e.cfg.ID, e.cfg.LeaseTTL, e.log).Run(ctx, e.lead)
 }
@@ -120,7 +120,7 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
 	var p plan.Plan
 	found := false
-	e.cfg.World.Look(func(v world.View) {
+	e.cfg.Cache.Look(func(v cache.View) {
 		w := v.World(ref)
 		if found = w.Set != nil; !found {
 			return

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // lastReady is the revision of the newest report.
-func lastReady(v world.View, n int) (last store.Rev) {
+func lastReady(v cache.View, n int) (last store.Rev) {
 	for i := range n {
 		_, rev := v.Report(member(i))
 		last = max(last, rev)
@@ -29,13 +29,13 @@ func TestAMemberCostsTwoRevisionsFromWantedToReady(t *testing.T) {
 					time.Sleep(time.Second) // leads by now
 					wanted := c.set(n, policy, volumes)
 					c.until("all ready", ready(n))
-					c.cache.Look(func(v world.View) {
+					c.cache.Look(func(v cache.View) {
 						if got, most := float64(lastReady(v, n)-wanted), 2.1*float64(n); got > most {
 							t.Errorf("%d members took %v revisions; want at most %v", n, got, most)
 						}
 					})
-					c.until("bootstrapped", func(v world.View) bool { return v.Bootstrapped("u1") })
-					c.until("the status says so", func(v world.View) bool {
+					c.until("bootstrapped", func(v cache.View) bool { return v.Bootstrapped("u1") })
+					c.until("the status says so", func(v cache.View) bool {
 						st, _ := v.Status(db)
 						return st != nil && st.AvailableReplicas == n && st.Bootstrapped && len(st.Members) == n
 					})
@@ -59,15 +59,15 @@ func TestASetComesScalesAndGoes(t *testing.T) {
 					c.set(n, policy)
 					c.until(fmt.Sprint("scaled to ", n), ready(n))
 				}
-				c.cache.Look(func(v world.View) {
+				c.cache.Look(func(v cache.View) {
 					for i := range 4 {
 						rec, _ := v.Identity(member(i))
 						addresses = append(addresses, rec.Address.String())
 					}
 				})
 				c.set(4, policy, deleting)
-				c.until("removed", func(v world.View) bool { set, rev := v.Set(db); return set == nil && rev == 0 })
-				c.cache.Look(func(v world.View) {
+				c.until("removed", func(v cache.View) bool { set, rev := v.Set(db); return set == nil && rev == 0 })
+				c.cache.Look(func(v cache.View) {
 					w := v.World(db)
 					if len(w.Revisions) > 0 || w.Status != nil || v.Bootstrapped("u1") {
 						t.Errorf("left behind: %+v", w)
@@ -99,7 +99,7 @@ func TestADeletedSetsVolumesAndAddressesWaitForItsReturn(t *testing.T) {
 			volume  spec.VolumeID
 		}
 		look := func() (list []own) {
-			c.cache.Look(func(v world.View) {
+			c.cache.Look(func(v cache.View) {
 				for _, s := range v.World(db).Slots {
 					list = append(list, own{s.Identity.Address.String(), s.Volumes["data"].UID})
 				}
@@ -108,13 +108,13 @@ func TestADeletedSetsVolumesAndAddressesWaitForItsReturn(t *testing.T) {
 		}
 		before := look()
 		c.set(2, deleting)
-		c.until("removed", func(v world.View) bool { set, _ := v.Set(db); return set == nil })
+		c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
 		c.set(2, volumes, func(s *spec.Set) { s.UID = "u2" })
 		c.until("back", ready(2))
 		if got := look(); fmt.Sprint(got) != fmt.Sprint(before) {
 			t.Errorf("got %v; want addresses and volumes as before: %v", got, before)
 		}
-		c.until("bootstrapped anew", func(v world.View) bool { return v.Bootstrapped("u2") && !v.Bootstrapped("u1") })
+		c.until("bootstrapped anew", func(v cache.View) bool { return v.Bootstrapped("u2") && !v.Bootstrapped("u1") })
 	})
 }
 
@@ -129,7 +129,7 @@ func TestALifeThatIsRefusedAgainAndAgainRests(t *testing.T) {
 		if got := c.rev() - begin; got > 60 {
 			t.Errorf("%d revisions in five minutes; want the tries to become rare", got)
 		}
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if r, _ := v.Report(member(0)); r == nil || r.Phase != spec.PhaseFailed {
 				t.Errorf("report %+v; want the refusal", r)
 			}
@@ -143,7 +143,7 @@ func TestALifeThatIsRefusedAgainAndAgainRests(t *testing.T) {
 }
 
 func (c *cluster) rev() (rev store.Rev) {
-	c.cache.Look(func(v world.View) { rev = v.Rev() })
+	c.cache.Look(func(v cache.View) { rev = v.Rev() })
 	return rev
 }
 
@@ -171,7 +171,7 @@ func TestEventsAreToldOncePerCauseAndAreBounded(t *testing.T) {
 			c.set(i % 2)
 			c.until("scaled", ready(i%2))
 		}
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if n := len(v.Events(db)); n == 0 || n > maxEvents {
 				t.Errorf("%d events; want some, at most %d", n, maxEvents)
 			}
@@ -185,7 +185,7 @@ func TestEventsAreToldOncePerCauseAndAreBounded(t *testing.T) {
 			stop()
 		}
 		told := 0
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			for _, ev := range v.Events(db) {
 				if ev.Type == "Warning" && ev.Member == "db-0" && ev.Reason == "NodeSilent" {
 					told++
@@ -201,7 +201,7 @@ func TestEventsAreToldOncePerCauseAndAreBounded(t *testing.T) {
 func TestACauseThatComesBackIsCountedNotToldAnew(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		_, stop := c.engine("a", c.store)
-		refused := func(v world.View) (events, count int) {
+		refused := func(v cache.View) (events, count int) {
 			for _, ev := range v.Events(db) {
 				if ev.Reason == "BackOff" && ev.Member == "db-0" {
 					events, count = events+1, ev.Count
@@ -209,28 +209,28 @@ func TestACauseThatComesBackIsCountedNotToldAnew(t *testing.T) {
 			}
 			return events, count
 		}
-		counts := func(least int) func(world.View) bool {
-			return func(v world.View) bool { _, n := refused(v); return n >= least }
+		counts := func(least int) func(cache.View) bool {
+			return func(v cache.View) bool { _, n := refused(v); return n >= least }
 		}
 		c.node.behave(0, "refuse")
 		c.set(1)
 		c.until("refused four times", counts(4)) // in four lives
 		stop()
 		var before int
-		c.cache.Look(func(v world.View) { _, before = refused(v) })
+		c.cache.Look(func(v cache.View) { _, before = refused(v) })
 		c.node.behave(0, "hold")
 		time.Sleep(time.Hour)
 		_, stop = c.engine("b", c.store)
 		defer stop()
 		time.Sleep(time.Hour)
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if _, n := refused(v); n > before+1 { // the life that was refused last may be found so by the new leader
 				t.Errorf("the count went from %d to %d while nothing came back", before, n)
 			}
 		})
 		c.node.behave(0, "refuse")
 		c.until("refused again", counts(before+2))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if n, _ := refused(v); n != 1 {
 				t.Errorf("%d events of one cause", n)
 			}
@@ -244,7 +244,7 @@ func TestAnEngineDecidesNothingInAStoreWithoutEpoch(t *testing.T) {
 		defer stop()
 		c.set(1)
 		time.Sleep(time.Minute)
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if m, _ := v.Member(member(0)); m != nil {
 				t.Errorf("member %+v; want none", m)
 			}
@@ -261,7 +261,7 @@ func TestExplainTellsWhatTheLeaderWouldDo(t *testing.T) {
 		defer stop()
 		c.node.behave(1, "hold")
 		c.set(3)
-		c.until("db-1 begun", func(v world.View) bool { m, _ := v.Member(member(1)); return m != nil })
+		c.until("db-1 begun", func(v cache.View) bool { m, _ := v.Member(member(1)); return m != nil })
 		time.Sleep(time.Second)
 		p, ok := e.Explain(db)
 		if !ok || len(p.Actions) != 0 || len(p.Blocked) != 2 || len(p.Status.Members) != 3 {

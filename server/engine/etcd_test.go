@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/etcdembed"
@@ -34,13 +34,13 @@ func TestASetComesAndGoesOnRealEtcd(t *testing.T) {
 	defer stop()
 	_, stopEngine := c.engine("a", c.store)
 	defer stopEngine()
-	c.until("led", func(v world.View) bool { value, _ := v.Leader(); return value == "a" })
+	c.until("led", func(v cache.View) bool { value, _ := v.Leader(); return value == "a" })
 	c.set(3, volumes)
 	c.until("ready", ready(3))
 	c.set(1)
 	c.until("scaled down", ready(1))
 	c.set(1, deleting)
-	c.until("removed", func(v world.View) bool { set, _ := v.Set(db); return set == nil })
+	c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
 }
 
 // BenchmarkReady is the time from wanted to all ready, on embedded etcd with fsync
@@ -53,13 +53,13 @@ func BenchmarkReady(b *testing.B) {
 				defer stop()
 				_, stopEngine := c.engine("a", c.store)
 				defer stopEngine()
-				c.until("led", func(v world.View) bool { value, _ := v.Leader(); return value == "a" })
+				c.until("led", func(v cache.View) bool { value, _ := v.Leader(); return value == "a" })
 				floor := c.hop()
 				for b.Loop() {
 					begin, wanted := time.Now(), c.set(n, policy)
 					c.until("ready", ready(n))
 					took := time.Since(begin)
-					c.cache.Look(func(v world.View) {
+					c.cache.Look(func(v cache.View) {
 						b.ReportMetric(float64(lastReady(v, n)-wanted)/float64(n), "revisions/member")
 					})
 					b.ReportMetric(float64(took)/float64(n)/float64(floor), "hops/member")

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -146,7 +146,7 @@ type ledger struct {
 	told  int
 }
 
-func newLedger(v world.View, ref spec.SetRef, lease store.LeaseID) *ledger {
+func newLedger(v cache.View, ref spec.SetRef, lease store.LeaseID) *ledger {
 	l := &ledger{ref: ref, lease: lease, old: v.EventNames(ref), moved: map[string]bool{}}
 	l.room = maxEvents - len(l.old)
 	return l

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -111,7 +111,7 @@ func (st step) tell(t *testing.T) (added, raised, gone []string) {
 	}
 	var u unit
 	look, _ := addresses(t, ops...)
-	look(func(v world.View) {
+	look(func(v cache.View) {
 		l := newLedger(v, db, st.lease)
 		l.write(&u, notes("fresh", st.fresh))
 		l.raise(&u, append(back, note{name: "another"}), due)

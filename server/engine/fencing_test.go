@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -24,8 +24,8 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 		k.commit(store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
 			store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1})),
 			store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y"})), store.Del(store.SessionKey("n1")))
-		told := func(reason, text string) func(world.View) bool {
-			return func(v world.View) bool {
+		told := func(reason, text string) func(cache.View) bool {
+			return func(v cache.View) bool {
 				p, _ := e.Explain(db)
 				status, _ := v.Status(db)
 				return len(p.Blocked) == 1 && p.Blocked[0].Reason == reason && strings.Contains(p.Blocked[0].Text, text) &&
@@ -36,7 +36,7 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 		began := time.Now()
 		e.Fencing("n1", "the plug is stuck")
 		k.until("it is told", told(plan.BlockedFence, "; the plug is stuck"))
-		k.until("there is an event", func(v world.View) bool {
+		k.until("there is an event", func(v cache.View) bool {
 			for _, x := range v.Events(db) {
 				if x.Reason == plan.BlockedFence && strings.Contains(x.Message, "the plug is stuck") {
 					return true

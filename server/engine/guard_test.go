@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -176,14 +176,14 @@ func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cache := world.New(s, slog.New(slog.DiscardHandler))
+		cached := cache.New(s, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- cache.Run(ctx) }()
-		if err := cache.Wait(ctx, rev); err != nil {
+		go func() { done <- cached.Run(ctx) }()
+		if err := cached.Wait(ctx, rev); err != nil {
 			t.Fatal(err)
 		}
-		e, err := New(Config{Store: s, World: cache, CIDR: netip.MustParsePrefix("10.88.0.0/24")})
+		e, err := New(Config{Store: s, Cache: cached, CIDR: netip.MustParsePrefix("10.88.0.0/24")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,10 +191,10 @@ func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 		var turn turn
 		l.memory(db).statusDue = time.Now() // marks are not held back
 		if st.lost {
-			cache.Look(func(v world.View) { l.look(v, db, l.memory(db), time.Now()) })
+			cached.Look(func(v cache.View) { l.look(v, db, l.memory(db), time.Now()) })
 			time.Sleep(plan.Patience(lostBound))
 		}
-		cache.Look(func(v world.View) { turn = l.look(v, db, l.memory(db), time.Now()) })
+		cached.Look(func(v cache.View) { turn = l.look(v, db, l.memory(db), time.Now()) })
 		acts := slices.DeleteFunc(slices.Clone(turn.units), func(u unit) bool { return u.action == nil })
 		if turn.err != nil || len(acts) == 0 || reflect.TypeOf(acts[0].action) != reflect.TypeOf(st.action) {
 			t.Fatalf("error %v, actions %+v; want %T", turn.err, acts, st.action)

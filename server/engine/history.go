@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -28,7 +28,7 @@ func full(p *spec.HistoryPage, members int) bool {
 // last written; ok is false when nothing did, begins true when lives began and no
 // more. It stands before the actions of its
 // step: what takes a fact away is never written before the fact was told.
-func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit, begins, ok bool) {
+func telling(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (u unit, begins, ok bool) {
 	h := v.History(ref)
 	told, open, next := resume(h, w)
 	before := told
@@ -67,7 +67,7 @@ func telling(v world.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 }
 
 // leavers guards what is told of lives that are over by their deadline.
-func (u *unit) leavers(v world.View, w plan.World, changes []spec.Change) {
+func (u *unit) leavers(v cache.View, w plan.World, changes []spec.Change) {
 	for i := range w.Slots {
 		s := &w.Slots[i]
 		if s.Member == nil || s.Over() || !slices.ContainsFunc(changes, func(c spec.Change) bool {
@@ -82,7 +82,7 @@ func (u *unit) leavers(v world.View, w plan.World, changes []spec.Change) {
 // resume is what the stored history has told, its open page, and the next number.
 // The history of an earlier set of the name, or one that cannot be read, is begun
 // anew, with numbers higher than any it can have had.
-func resume(h world.History, w plan.World) (told spec.Told, open *spec.HistoryPage, next int64) {
+func resume(h cache.History, w plan.World) (told spec.Told, open *spec.HistoryPage, next int64) {
 	b := h.Base
 	switch {
 	case h.BaseRev == 0 && len(h.PageRevs) == 0:
@@ -112,7 +112,7 @@ func resume(h world.History, w plan.World) (told spec.Told, open *spec.HistoryPa
 	return told, open, next
 }
 
-func lastNumber(h world.History) (last int64) {
+func lastNumber(h cache.History) (last int64) {
 	for _, p := range h.Pages {
 		for _, c := range p.Changes {
 			last = max(last, c.Number)
@@ -122,7 +122,7 @@ func lastNumber(h world.History) (last int64) {
 }
 
 // freshPage is the number of a page that was not there before.
-func freshPage(h world.History) (page int64) {
+func freshPage(h cache.History) (page int64) {
 	if h.Base != nil {
 		page = h.Base.Open + 1
 	}
@@ -134,7 +134,7 @@ func freshPage(h world.History) (page int64) {
 
 // outOfWindow lists the pages of which nothing is among the newest changes any more
 // once page is written, and those that cannot be read or are of an earlier set.
-func outOfWindow(h world.History, page spec.HistoryPage) (old []int64) {
+func outOfWindow(h cache.History, page spec.HistoryPage) (old []int64) {
 	room := spec.HistoryWindow - len(page.Changes)
 	keep := map[int64]bool{page.Page: true}
 	for _, p := range slices.Backward(h.Pages) {
@@ -153,7 +153,7 @@ func outOfWindow(h world.History, page spec.HistoryPage) (old []int64) {
 }
 
 // closeHistory ends the history of a set that is removed: only its last number stays.
-func (u *unit) closeHistory(v world.View, ref spec.SetRef) {
+func (u *unit) closeHistory(v cache.View, ref spec.SetRef) {
 	h := v.History(ref)
 	if len(h.PageRevs) == 0 {
 		return // an earlier set's is closed already

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -31,7 +31,7 @@ type cluster struct {
 	store store.Store
 	mem   *memstore.Store // the same, when it is in memory
 	poll  time.Duration   // how often until looks
-	cache *world.Cache    // the test's own eyes and the node's
+	cache *cache.Cache    // the test's own eyes and the node's
 	node  *node
 	// garbled: the test wrote nonsense into a history.
 	garbled bool
@@ -69,7 +69,7 @@ func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) 
 
 // newCluster is a cluster on s with its node at work; stop ends the node.
 func newCluster(t testing.TB, s store.Store) (c *cluster, stop func()) {
-	c = &cluster{t: t, store: s, poll: 5 * time.Millisecond, cache: world.New(s, slog.New(slog.DiscardHandler))}
+	c = &cluster{t: t, store: s, poll: 5 * time.Millisecond, cache: cache.New(s, slog.New(slog.DiscardHandler))}
 	c.node = &node{c: c, name: "n1", act: map[int]string{}, gone: map[spec.VolumeID]bool{}}
 	stopCache := c.run(c.cache.Run)
 	c.node.join()
@@ -92,14 +92,14 @@ func (c *cluster) run(f func(context.Context) error) (stop func()) {
 
 // engine starts an engine with a cache of its own on s; stop ends both.
 func (c *cluster) engine(id string, s store.Store) (e *Engine, stop func()) {
-	cache := world.New(s, slog.New(slog.DiscardHandler))
+	cached := cache.New(s, slog.New(slog.DiscardHandler))
 	e, err := New(Config{
-		Store: s, World: cache, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(),
+		Store: s, Cache: cached, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(),
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	stopCache, stopEngine := c.run(cache.Run), c.run(e.Run)
+	stopCache, stopEngine := c.run(cached.Run), c.run(e.Run)
 	return e, func() { stopEngine(); stopCache() }
 }
 
@@ -180,25 +180,25 @@ func volumes(s *spec.Set) {
 }
 
 // until waits until cond holds of the cache, for up to an hour of the bubble.
-func (c *cluster) until(what string, cond func(v world.View) bool) {
+func (c *cluster) until(what string, cond func(v cache.View) bool) {
 	c.t.Helper()
 	for range int(time.Hour / (100 * time.Millisecond)) {
 		ok := false
-		c.cache.Look(func(v world.View) { ok = cond(v) })
+		c.cache.Look(func(v cache.View) { ok = cond(v) })
 		if ok {
 			return
 		}
 		time.Sleep(c.poll)
 	}
-	c.cache.Look(func(v world.View) {
+	c.cache.Look(func(v cache.View) {
 		st, _ := v.Status(db)
 		c.t.Fatalf("%s: did not come within an hour; history %q, status %s", what, told(v), store.Encode(st))
 	})
 }
 
 // ready: exactly the first n ordinals have a life, all ready.
-func ready(n int) func(world.View) bool {
-	return func(v world.View) bool {
+func ready(n int) func(cache.View) bool {
+	return func(v cache.View) bool {
 		lives := 0
 		for _, s := range v.World(db).Slots {
 			if s.Member == nil {
@@ -264,14 +264,14 @@ func (n *node) report() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var units []store.Txn
-	n.c.cache.Look(func(v world.View) {
+	n.c.cache.Look(func(v cache.View) {
 		for _, id := range v.MembersOn(n.name) {
 			if u, ok := n.news(v, id); ok {
 				units = append(units, u)
 			}
 		}
 	})
-	n.c.cache.Look(func(v world.View) { units = append(units, n.trash(v)...) })
+	n.c.cache.Look(func(v cache.View) { units = append(units, n.trash(v)...) })
 	for _, o := range store.CommitAll(n.c.t.Context(), n.c.store, nil, units) {
 		if o.Err != nil && !errors.Is(o.Err, store.ErrConflict) {
 			n.c.t.Errorf("report: %v", o.Err)
@@ -280,7 +280,7 @@ func (n *node) report() {
 }
 
 // trash does with volumes what it is told, and says how they are then.
-func (n *node) trash(v world.View) (units []store.Txn) {
+func (n *node) trash(v cache.View) (units []store.Txn) {
 	for _, vol := range v.VolumesOn(n.name) {
 		w := v.World(vol.ID.Ref())
 		r := spec.VolumeReport{
@@ -316,7 +316,7 @@ func (n *node) lose(id spec.VolumeID) {
 }
 
 // news is the report of a life that says more than the stored one.
-func (n *node) news(v world.View, id spec.Identity) (u store.Txn, ok bool) {
+func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
 	m, rev := v.Member(id)
 	r, last := v.Report(id)
 	if r != nil && r.Token != m.Token {

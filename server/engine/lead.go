@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -50,13 +50,13 @@ type eventLease struct {
 // lead works until ctx ends, which it does when the leadership is over.
 func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	l := e.leader(term)
-	if err := e.cfg.World.Wait(ctx, term.Created); err != nil {
+	if err := e.cfg.Cache.Wait(ctx, term.Created); err != nil {
 		return nil // the term ended before the cache had seen its begin
 	}
 	if !l.begun(ctx) {
 		return nil
 	}
-	sub := e.cfg.World.Subscribe()
+	sub := e.cfg.Cache.Subscribe()
 	defer sub.Close()
 	l.begin()
 	e.log.Info("leadership begun", "revision", int64(term.Created))
@@ -103,11 +103,11 @@ func (e *Engine) leader(term store.Leadership) *leader {
 
 // begin starts the waits of the term: addresses at rest rest anew.
 func (l *leader) begin() {
-	l.cfg.World.Look(func(v world.View) { l.pool.notice(v.Addresses(), l.cfg.Now()) })
+	l.cfg.Cache.Look(func(v cache.View) { l.pool.notice(v.Addresses(), l.cfg.Now()) })
 }
 
 // await blocks until there is something to do; false: ctx ended.
-func (l *leader) await(ctx context.Context, sub world.Subscription) bool {
+func (l *leader) await(ctx context.Context, sub cache.Subscription) bool {
 	if len(l.queue) > 0 {
 		return ctx.Err() == nil
 	}
@@ -123,16 +123,16 @@ func (l *leader) await(ctx context.Context, sub world.Subscription) bool {
 	case <-sub.C():
 	case <-due:
 	case <-l.fencing.news:
-		l.take(world.Changes{All: true})
+		l.take(cache.Changes{All: true})
 	}
 	return ctx.Err() == nil
 }
 
 // take queues the sets that changed. A change of any node may be what a waiting
 // member waited for: all sets are looked at.
-func (l *leader) take(ch world.Changes) {
+func (l *leader) take(ch cache.Changes) {
 	if ch.All || len(ch.Nodes) > 0 {
-		l.cfg.World.Look(func(v world.View) {
+		l.cfg.Cache.Look(func(v cache.View) {
 			for _, ref := range append(v.Sets(), v.Remains()...) {
 				l.push(ref)
 			}

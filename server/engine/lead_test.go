@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -68,9 +68,9 @@ func TestADeposedLeaderWritesNothing(t *testing.T) {
 		}
 		c.node.behave(0, "hold")
 		_, stopNew := c.engine("new", c.store)
-		c.until("the new leader began db-0", func(v world.View) bool { m, _ := v.Member(member(0)); return m != nil })
+		c.until("the new leader began db-0", func(v cache.View) bool { m, _ := v.Member(member(0)); return m != nil })
 		var begun spec.Token
-		c.cache.Look(func(v world.View) { m, _ := v.Member(member(0)); begun = m.Token })
+		c.cache.Look(func(v cache.View) { m, _ := v.Member(member(0)); begun = m.Token })
 		close(old.letGo)
 		synctest.Wait()
 		old.mu.Lock()
@@ -83,7 +83,7 @@ func TestADeposedLeaderWritesNothing(t *testing.T) {
 			}
 		}
 		old.mu.Unlock()
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if m, _ := v.Member(member(0)); m.Token != begun {
 				t.Errorf("token %s; want %s of the new leader", m.Token, begun)
 			}
@@ -182,21 +182,21 @@ func (c *cluster) life(died chan struct{}, policy spec.Retention) {
 		}
 	}
 	var set *spec.Set
-	c.cache.Look(func(v world.View) { set, _ = v.Set(db) })
+	c.cache.Look(func(v cache.View) { set, _ = v.Set(db) })
 	if set == nil || !set.Deleting {
 		for _, n := range []int{2, 3, 1} {
 			c.set(n, volumes, retention(policy, policy))
-			c.until(fmt.Sprint("scaled to ", n), func(v world.View) bool { return dead() || ready(n)(v) })
+			c.until(fmt.Sprint("scaled to ", n), func(v cache.View) bool { return dead() || ready(n)(v) })
 			if dead() {
 				return
 			}
 		}
 	}
-	c.cache.Look(func(v world.View) { set, _ = v.Set(db) })
+	c.cache.Look(func(v cache.View) { set, _ = v.Set(db) })
 	if set != nil {
 		c.set(1, deleting)
 	}
-	c.until("removed", func(v world.View) bool {
+	c.until("removed", func(v cache.View) bool {
 		s, _ := v.Set(db)
 		return dead() || s == nil && len(v.MembersOn("n1")) == 0
 	})
@@ -204,7 +204,7 @@ func (c *cluster) life(died chan struct{}, policy spec.Retention) {
 	if policy == spec.Retain {
 		left = 3
 	}
-	c.until("the volumes are as the policy says", func(v world.View) bool { return dead() || len(v.Volumes(db)) == left })
+	c.until("the volumes are as the policy says", func(v cache.View) bool { return dead() || len(v.Volumes(db)) == left })
 	time.Sleep(time.Second)
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/store"
 )
 
@@ -35,7 +35,7 @@ func TestEveryServerListensForSilence(t *testing.T) {
 					began = began.Add(-time.Minute)
 				}
 				time.Sleep(20 * time.Second)
-				k.cache.Look(func(v world.View) {
+				k.cache.Look(func(v cache.View) {
 					if got := l.Nodes(v)[0].Gone; got != time.Since(began) {
 						t.Errorf("it is silent for %s, want %s", got, time.Since(began))
 					}

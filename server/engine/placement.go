@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -45,7 +45,7 @@ func (p *placement) note(ref spec.SetRef, blocked []plan.Blocked) {
 }
 
 // wake pushes the sets for which the change may be what they waited for.
-func (p *placement) wake(ch world.Changes, push func(spec.SetRef)) {
+func (p *placement) wake(ch cache.Changes, push func(spec.SetRef)) {
 	for ref := range p.early {
 		push(ref)
 	}

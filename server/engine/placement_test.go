@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // claimed is how many lives the node has, and what they ask of it.
-func claimed(v world.View) (lives int, cpuMillis int64) {
+func claimed(v cache.View) (lives int, cpuMillis int64) {
 	if len(v.Nodes()) == 0 {
 		return 0, 0 // the cache has not seen it yet
 	}
@@ -54,7 +54,7 @@ func TestANodeIsPromisedOnce(t *testing.T) {
 			}
 			return refs
 		}
-		c.until("three have a place and five wait for room", func(v world.View) bool {
+		c.until("three have a place and five wait for room", func(v cache.View) bool {
 			lives, cpu := claimed(v)
 			if cpu > 1700 {
 				t.Errorf("%d lives ask for %d millicores of 1700", lives, cpu)
@@ -68,7 +68,7 @@ func TestANodeIsPromisedOnce(t *testing.T) {
 		for i := range 4 {
 			c.asking(fmt.Sprint("s", i), deleting)
 		}
-		c.until("others have taken the places", func(v world.View) bool {
+		c.until("others have taken the places", func(v cache.View) bool {
 			lives, _ := claimed(v)
 			left := 0
 			for i := range 4 {
@@ -113,14 +113,14 @@ func TestAHostPortIsPromisedOnce(t *testing.T) {
 			}
 			return holder, waiting
 		}
-		c.until("one has the port", func(v world.View) bool { lives, _ := claimed(v); return lives > 0 })
+		c.until("one has the port", func(v cache.View) bool { lives, _ := claimed(v); return lives > 0 })
 		first, waiting := holder()
 		if waiting != 2 {
 			t.Fatalf("%d wait for the port; want 2", waiting)
 		}
 		began := time.Now()
 		c.asking(first, port, deleting)
-		c.until("another has it", func(v world.View) bool {
+		c.until("another has it", func(v cache.View) bool {
 			lives, _ := claimed(v)
 			set, _ := v.Set(spec.SetRef{Namespace: "default", Name: spec.SetName(first)})
 			return lives == 1 && set == nil

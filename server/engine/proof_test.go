@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -118,7 +118,7 @@ func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
 		if len(c.ops) > 0 {
 			write(c.ops...)
 		}
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			u, err := translate(v, db, c.action, time.Now())
 			if (err == nil) != c.want {
 				t.Errorf("%s: %v, want that it is done: %v", c.name, err, c.want)
@@ -168,14 +168,14 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 		}
 		now := time.Unix(1000, 0)
 		var u unit
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			var err error
 			if u, err = translate(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: c.all}, now); err != nil {
 				t.Error(err)
 			}
 		})
 		write(u.Then...)
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			id, _ := v.Identity(member(0))
 			r := v.Addresses()[ip.String()]
 			if freed := r != nil && r.FreedAt != nil && r.FreedAt.Equal(now); freed != c.want || id.Address.IsValid() == c.want {
@@ -198,7 +198,7 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testi
 		look, write := addresses(t, base(stage{report: spec.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
 		numbers := map[spec.ClaimName]int{"data": 2}
 		var set spec.Set
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			there, _ := v.Set(db)
 			set = *there
 		})
@@ -212,14 +212,14 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testi
 				ID: member(0), LastToken: spec.Token{Epoch: 1, Number: 1}, Address: ip, VolumeNumbers: numbers, VolumeReady: numbers,
 			})))
 		var u unit
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			var err error
 			if u, err = translate(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: true}, time.Unix(1000, 0)); err != nil {
 				t.Error(err)
 			}
 		})
 		write(u.Then...)
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			id, _ := v.Identity(member(0))
 			if kept := id.VolumeNumbers["data"] == 2 && id.VolumeReady["data"] == 2; kept != want {
 				t.Errorf("the set is %s: the identity is %+v", now, id)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -27,8 +27,8 @@ func pages(uid spec.UID, changes ...int) (list []*spec.HistoryPage) {
 }
 
 // storedPages is a history of these pages, and of those that cannot be read.
-func storedPages(base *spec.HistoryBase, list []*spec.HistoryPage, unreadable ...int64) world.History {
-	h := world.History{Base: base, Pages: list, PageRevs: map[int64]store.Rev{}}
+func storedPages(base *spec.HistoryBase, list []*spec.HistoryPage, unreadable ...int64) cache.History {
+	h := cache.History{Base: base, Pages: list, PageRevs: map[int64]store.Rev{}}
 	if base != nil {
 		h.BaseRev = 7
 	}
@@ -52,7 +52,7 @@ func TestAHistoryGoesOnOrIsBegunWithHigherNumbers(t *testing.T) {
 	const far = 2 * spec.HistoryWindow
 	for _, c := range []struct {
 		name     string
-		h        world.History
+		h        cache.History
 		next     int64
 		open     int64 // -1: none
 		replicas int   // as told; 1: as the set has them, for it is begun anew
@@ -99,7 +99,7 @@ func TestPagesGoWhenNothingOnThemIsShown(t *testing.T) {
 	const w = spec.HistoryWindow
 	for _, c := range []struct {
 		name string
-		h    world.History
+		h    cache.History
 		page *spec.HistoryPage // that is written
 		want string
 	}{
@@ -129,7 +129,7 @@ func lives(token int64, nodes ...spec.NodeName) (ops []store.Op) {
 // tells has what became of the set written, and returns it.
 func (d *desk) tells() (u unit) {
 	d.t.Helper()
-	d.cache.Look(func(v world.View) {
+	d.cache.Look(func(v cache.View) {
 		w := v.World(db)
 		w.Nodes = d.l.nodes(v, w.Nodes, d.now)
 		u, _, _ = telling(v, db, w, d.now)
@@ -150,7 +150,7 @@ func TestChangesThatFillTheWindowBeginAPage(t *testing.T) {
 		}
 		d.write(store.Del(store.MemberKey(member(0)))) // it left, which is the change that makes them n
 		d.tells()
-		d.cache.Look(func(v world.View) {
+		d.cache.Look(func(v cache.View) {
 			h := v.History(db)
 			var got []int64
 			for _, p := range h.Pages {
@@ -204,7 +204,7 @@ func TestALifeThatEndedByItsDeadlineIsToldWithItsProof(t *testing.T) {
 			if got := fmt.Sprint(proof(d.tells())); got != c.want {
 				t.Errorf("it compares that %s have no session, want %s", got, c.want)
 			}
-			d.cache.Look(func(v world.View) {
+			d.cache.Look(func(v cache.View) {
 				if left := slices.ContainsFunc(told(v), func(s string) bool { return len(s) > 4 && s[:4] == "Left" }); left != (c.name != "nothing ended") {
 					t.Errorf("told %q", told(v))
 				}

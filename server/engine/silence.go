@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -24,7 +24,7 @@ type silences struct {
 	reign time.Time // when its term was first seen
 }
 
-// silence is one that goes on as long as bare is the same: see world.View.
+// silence is one that goes on as long as bare is the same: see cache.View.
 type silence struct {
 	bare  store.Rev
 	since time.Time
@@ -33,7 +33,7 @@ type silence struct {
 // measure returns the nodes with how long they were silent at now. What it sees for the
 // first time it stamps by clock, and not by now, which may be older than v: a process may
 // stand still between the two.
-func (s *silences) measure(v world.View, nodes []plan.Node, now time.Time, clock func() time.Time) []plan.Node {
+func (s *silences) measure(v cache.View, nodes []plan.Node, now time.Time, clock func() time.Time) []plan.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, term := v.Leader(); term != s.term {
@@ -83,18 +83,18 @@ func later(a, b time.Time) time.Time {
 }
 
 // nodes are those of v with how long they were silent at now.
-func (e *Engine) nodes(v world.View, nodes []plan.Node, now time.Time) []plan.Node {
+func (e *Engine) nodes(v cache.View, nodes []plan.Node, now time.Time) []plan.Node {
 	return e.fencing.told(e.silences.measure(v, nodes, now, e.cfg.Now))
 }
 
 // Nodes are those of v with how long each had no session, as this server measured it. It
 // does not block, and works on every server.
-func (e *Engine) Nodes(v world.View) []plan.Node { return e.nodes(v, v.Nodes(), e.cfg.Now()) }
+func (e *Engine) Nodes(v cache.View) []plan.Node { return e.nodes(v, v.Nodes(), e.cfg.Now()) }
 
 // listen looks whenever a node or the leader changed, so that every server knows since
 // when a node is silent, until ctx ends.
 func (e *Engine) listen(ctx context.Context) {
-	sub := e.cfg.World.Subscribe()
+	sub := e.cfg.Cache.Subscribe()
 	defer sub.Close()
 	for {
 		select {
@@ -103,7 +103,7 @@ func (e *Engine) listen(ctx context.Context) {
 		case <-sub.C():
 		}
 		if ch := sub.Take(); ch.All || ch.Leadership || len(ch.Nodes) > 0 {
-			e.cfg.World.Look(func(v world.View) { e.Nodes(v) })
+			e.cfg.Cache.Look(func(v cache.View) { e.Nodes(v) })
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -17,7 +17,7 @@ import (
 type mirror struct {
 	t     *testing.T
 	mem   *memstore.Store
-	cache *world.Cache
+	cache *cache.Cache
 	seen  store.Rev
 	s     silences
 	now   time.Time
@@ -25,7 +25,7 @@ type mirror struct {
 
 func newMirror(t *testing.T) *mirror {
 	m := &mirror{t: t, mem: memstore.New(), now: time.Unix(1000, 0)}
-	m.cache = world.New(m.mem, slog.New(slog.DiscardHandler))
+	m.cache = cache.New(m.mem, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = m.mem.Close() })
 	m.commit(store.Put(store.LeaderKey, []byte("a")), store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})), m.session())
 	m.load()
@@ -76,7 +76,7 @@ func (m *mirror) follow() {
 
 // gone is how long n1 has been silent, measured by a look that began after the last one.
 func (m *mirror) gone() (d time.Duration) {
-	m.cache.Look(func(v world.View) {
+	m.cache.Look(func(v cache.View) {
 		d = m.s.measure(v, v.Nodes(), m.now, func() time.Time { return m.now })[0].Gone
 	})
 	return d
@@ -146,7 +146,7 @@ func TestSilenceIsMeasuredFromWhenItWasSeen(t *testing.T) {
 func TestSilenceIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
 	m := &mirror{t: t, mem: memstore.New(), now: time.Unix(1000, 0)}
 	defer m.mem.Close()
-	m.cache = world.New(m.mem, slog.New(slog.DiscardHandler))
+	m.cache = cache.New(m.mem, slog.New(slog.DiscardHandler))
 	m.commit(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})))
 	m.follow()
 	if got := m.gone(); got != 0 {
@@ -169,7 +169,7 @@ func TestWhatIsMeasuredIsNotWrittenToTheView(t *testing.T) {
 	m.follow()
 	m.gone()
 	m.now = m.now.Add(time.Minute)
-	m.cache.Look(func(v world.View) {
+	m.cache.Look(func(v cache.View) {
 		for i, n := range m.s.measure(v, v.Nodes(), m.now, func() time.Time { return m.now }) {
 			if n.Gone != time.Minute || v.Nodes()[i].Gone != 0 {
 				t.Errorf("%s is silent for %s, and the view says %s", n.Node.Name, n.Gone, v.Nodes()[i].Gone)
@@ -193,7 +193,7 @@ func TestSilenceIsNotStampedByAnOldClock(t *testing.T) {
 	m.now = m.now.Add(time.Hour)
 	m.commit(store.Del(store.SessionKey("n1")))
 	m.follow()
-	m.cache.Look(func(v world.View) { m.s.measure(v, v.Nodes(), began, func() time.Time { return m.now }) })
+	m.cache.Look(func(v cache.View) { m.s.measure(v, v.Nodes(), began, func() time.Time { return m.now }) })
 	if m.now = m.now.Add(time.Second); m.gone() != time.Second {
 		t.Errorf("got %s a second after it was seen", m.gone())
 	}
@@ -224,7 +224,7 @@ func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
 				k.set(2, c.change...)
 				k.until("both run", ready(2))
 				var before *spec.Member
-				k.cache.Look(func(v world.View) { before, _ = v.Member(member(1)) })
+				k.cache.Look(func(v cache.View) { before, _ = v.Member(member(1)) })
 				began := time.Now()
 				k.commit(store.Del(store.SessionKey(before.Node)))
 				if c.handed {
@@ -232,7 +232,7 @@ func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
 					stop()
 					_, stop = k.engine("b", k.store)
 				}
-				again := func(v world.View) bool { m, _ := v.Member(member(1)); return m.Token != before.Token }
+				again := func(v cache.View) bool { m, _ := v.Member(member(1)); return m.Token != before.Token }
 				for time.Since(began) < 10*bound && !k.sees(again) {
 					time.Sleep(k.poll)
 				}
@@ -246,7 +246,7 @@ func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
 				if !k.sees(again) || took < c.want || took > c.want+10*time.Second {
 					t.Errorf("another life was begun: %v, after %s; want %s", k.sees(again), took, c.want)
 				}
-				k.until("it runs elsewhere", func(v world.View) bool {
+				k.until("it runs elsewhere", func(v cache.View) bool {
 					m, _ := v.Member(member(1))
 					return ready(2)(v) && m.Node != before.Node && m.Address == before.Address
 				})
@@ -255,8 +255,8 @@ func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
 	}
 }
 
-func (c *cluster) sees(cond func(world.View) bool) (ok bool) {
-	c.cache.Look(func(v world.View) { ok = cond(v) })
+func (c *cluster) sees(cond func(cache.View) bool) (ok bool) {
+	c.cache.Look(func(v cache.View) { ok = cond(v) })
 	return ok
 }
 
@@ -277,14 +277,14 @@ func TestExplainSaysHowLongStill(t *testing.T) {
 		if got := fmt.Sprint(p.Blocked[0].Reason, " ", p.Blocked[0].Left); got != "NodeSilent 42s" {
 			t.Errorf("got %s", got)
 		}
-		k.cache.Look(func(v world.View) {
-			if got := world.NodeStates(v, other.Nodes(v))[0]; got.State != world.NodeSilent || got.Node.Gone != 20*time.Second || got.Waits != "of the lives there: 1 will have ended by themselves in 42s" {
+		k.cache.Look(func(v cache.View) {
+			if got := cache.NodeStates(v, other.Nodes(v))[0]; got.State != cache.NodeSilent || got.Node.Gone != 20*time.Second || got.Waits != "of the lives there: 1 will have ended by themselves in 42s" {
 				t.Errorf("got %+v", got)
 			}
 		})
 		time.Sleep(time.Minute)
-		k.cache.Look(func(v world.View) {
-			if got := world.NodeStates(v, other.Nodes(v))[0]; got.State != world.NodeLost || got.Waits != "of the lives there: 1 ended" {
+		k.cache.Look(func(v cache.View) {
+			if got := cache.NodeStates(v, other.Nodes(v))[0]; got.State != cache.NodeLost || got.Waits != "of the lives there: 1 ended" {
 				t.Errorf("got %+v", got)
 			}
 		})

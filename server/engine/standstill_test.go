@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -37,7 +37,7 @@ func TestAStandstillIsCountedWhileThePlannerSaysSo(t *testing.T) {
 }
 
 // condition is the status of a condition of the set; "": none.
-func condition(v world.View, kind string) string {
+func condition(v cache.View, kind string) string {
 	st, _ := v.Status(db)
 	if st == nil {
 		return ""
@@ -50,7 +50,7 @@ func condition(v world.View, kind string) string {
 	return ""
 }
 
-func events(v world.View) map[string]string {
+func events(v cache.View) map[string]string {
 	list := map[string]string{}
 	for _, e := range v.Events(db) {
 		list[e.Reason] = e.Message
@@ -70,7 +70,7 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 		})
 		c.until("all ready", ready(2))
 		first := spec.RevisionHash("")
-		c.until("the first revision is complete", func(v world.View) bool {
+		c.until("the first revision is complete", func(v cache.View) bool {
 			st, _ := v.Status(db)
 			first = st.CurrentRevision
 			return st.CurrentCompleted
@@ -81,20 +81,20 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 			c.node.mu.Unlock()
 		})
 		began := time.Now()
-		c.until("given up", func(v world.View) bool {
+		c.until("given up", func(v cache.View) bool {
 			st, _ := v.Status(db)
 			return st.RolledBackFrom != ""
 		})
 		if waited := time.Since(began); waited < 2*time.Minute {
 			t.Errorf("given up after %s; the deadline is two minutes", waited)
 		}
-		c.until("back on the first revision", func(v world.View) bool {
+		c.until("back on the first revision", func(v cache.View) bool {
 			m, _ := v.Member(member(1))
 			return m.Revision == first && ready(2)(v)
 		})
 		time.Sleep(time.Hour)
-		c.until("not stalled any more", func(v world.View) bool { return condition(v, plan.ConditionStalled) == "False" })
-		c.cache.Look(func(v world.View) {
+		c.until("not stalled any more", func(v cache.View) bool { return condition(v, plan.ConditionStalled) == "False" })
+		c.cache.Look(func(v cache.View) {
 			told := events(v)
 			if told["ProgressDeadlineExceeded"] == "" || told["RolledBack"] == "" {
 				t.Errorf("told %q; want that it stalled and went back", told)
@@ -104,7 +104,7 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 			}
 		})
 		c.set(2, image("good"))
-		c.until("another template completes", func(v world.View) bool {
+		c.until("another template completes", func(v cache.View) bool {
 			st, _ := v.Status(db)
 			return st.CurrentRevision != first && st.RolledBackFrom == ""
 		})

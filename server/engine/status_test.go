@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/store"
 )
 
@@ -20,7 +20,7 @@ func TestAStatusDoesNotRideWithEveryStart(t *testing.T) {
 			c.t.Fatal(err)
 		}
 		defer w.Close()
-		c.until("ready and told", func(v world.View) bool {
+		c.until("ready and told", func(v cache.View) bool {
 			s, _ := v.Status(db)
 			return ready(30)(v) && s != nil && s.ReadyReplicas == 30
 		})

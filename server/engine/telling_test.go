@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -111,7 +111,7 @@ func (h *tale) member(rev store.Rev, identity string, ev store.Event) {
 }
 
 // told lists the set's stored changes as kind, ordinal and reason.
-func told(v world.View) (list []string) {
+func told(v cache.View) (list []string) {
 	for _, c := range spec.NewestChanges(v.History(db).Pages) {
 		word := fmt.Sprintf("%s %d", c.Kind, c.Ordinal)
 		if c.Ordinal == spec.NoOrdinal {
@@ -126,8 +126,8 @@ func told(v world.View) (list []string) {
 }
 
 // has: the history tells these, in this order, with others between them.
-func has(words ...string) func(world.View) bool {
-	return func(v world.View) bool {
+func has(words ...string) func(cache.View) bool {
+	return func(v cache.View) bool {
 		at := 0
 		for _, w := range told(v) {
 			if at < len(words) && w == words[at] {
@@ -156,7 +156,7 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 		c.set(2)
 		c.until("a later second member joins again", has("Left 1 ScaleDown", "ReplicasChanged 2", "Joined 1 Create", "Ready 1"))
 		var last int64
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			for i, ch := range spec.NewestChanges(v.History(db).Pages) {
 				if ch.Number != int64(i+1) || ch.Epoch != 1 {
 					t.Errorf("change %d has the number %d.%d", i+1, ch.Epoch, ch.Number)
@@ -165,13 +165,13 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 			}
 		})
 		c.set(2, deleting)
-		c.until("removed", func(v world.View) bool {
+		c.until("removed", func(v cache.View) bool {
 			h := v.History(db)
 			return h.Base != nil && h.Base.SetUID == "" && len(h.PageRevs) == 0
 		})
 		c.set(1, func(s *spec.Set) { s.UID, s.Deleting = "u2", false })
 		c.until("another set of the name", has("Joined 0 Create", "Ready 0"))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if first := spec.NewestChanges(v.History(db).Pages)[0]; first.Number <= last {
 				t.Errorf("the next set's first change has the number %d; the last set's went on after %d", first.Number, last)
 			}
@@ -187,8 +187,8 @@ func TestTheHistoryIsBoundedAndSmallToWrite(t *testing.T) {
 			c.set(n)
 			c.until(fmt.Sprint("scaled to ", n), ready(n))
 		}
-		c.until("told to the end", func(v world.View) bool { return slices.Contains(told(v)[200:], "Left 0 ScaleDown") })
-		c.cache.Look(func(v world.View) {
+		c.until("told to the end", func(v cache.View) bool { return slices.Contains(told(v)[200:], "Left 0 ScaleDown") })
+		c.cache.Look(func(v cache.View) {
 			h := v.History(db)
 			all := 0
 			for _, p := range h.Pages {
@@ -216,8 +216,8 @@ func TestATellingComparesWhatItsNumbersComeFrom(t *testing.T) {
 		c.until("told", has("Joined 0 Create", "Ready 0"))
 		stop()
 		c.set(2)
-		c.until("seen", func(v world.View) bool { return v.World(db).Set.Replicas() == 2 })
-		c.cache.Look(func(v world.View) {
+		c.until("seen", func(v cache.View) bool { return v.World(db).Set.Replicas() == 2 })
+		c.cache.Look(func(v cache.View) {
 			u, begins, ok := telling(v, db, v.World(db), time.Now())
 			h := v.History(db)
 			want := []store.Guard{
@@ -239,7 +239,7 @@ func TestMoreChangesAtOnceThanAreKeptLeaveAGap(t *testing.T) {
 		_, stop := c.engine("a", c.store)
 		defer stop()
 		c.set(n, parallel)
-		c.until("all told", func(v world.View) bool {
+		c.until("all told", func(v cache.View) bool {
 			h := v.History(db)
 			return h.Base != nil && spec.LastChange(spec.NewestChanges(h.Pages)).Number == n
 		})
@@ -247,11 +247,11 @@ func TestMoreChangesAtOnceThanAreKeptLeaveAGap(t *testing.T) {
 			c.node.behave(i, "")
 		}
 		c.until("all ready", ready(n))
-		c.until("all told once", func(v world.View) bool {
+		c.until("all told once", func(v cache.View) bool {
 			return spec.LastChange(spec.NewestChanges(v.History(db).Pages)).Number == 2*n
 		})
 		time.Sleep(time.Minute)
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if got := spec.LastChange(spec.NewestChanges(v.History(db).Pages)).Number; got != 2*n {
 				t.Errorf("the last number is %d, want %d", got, 2*n)
 			}
@@ -273,7 +273,7 @@ func TestAHistoryThatCannotBeReadIsBegunAnewWithHigherNumbers(t *testing.T) {
 				defer stop()
 				c.set(3)
 				c.until("told anew", has("Joined 0 Create", "Joined 1 Create", "Ready 1", "Joined 2 ScaleUp"))
-				c.cache.Look(func(v world.View) {
+				c.cache.Look(func(v cache.View) {
 					if first := spec.NewestChanges(v.History(db).Pages)[0]; first.Number <= 4 && broken == store.HistoryPageKey(db, 0) {
 						t.Errorf("it begins with number %d, which was given before", first.Number)
 					}

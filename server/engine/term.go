@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -15,7 +15,7 @@ type Term struct{ l *leader }
 // Start is the beginning of the server's process: see Config.Cold. The cache must show the
 // store.
 func (e *Engine) Start() {
-	e.cfg.World.Look(func(v world.View) { e.cold.begin(v, e.cfg.Now()) })
+	e.cfg.Cache.Look(func(v cache.View) { e.cold.begin(v, e.cfg.Now()) })
 }
 
 // Begin begins a term that was won. The cache must show the term's creation.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -39,7 +39,7 @@ func (l *leader) turn(ctx context.Context, ref spec.SetRef) {
 	began := time.Now()
 	mem, now := l.memory(ref), l.cfg.Now()
 	var t turn
-	l.cfg.World.Look(func(v world.View) { t = l.look(v, ref, mem, now) })
+	l.cfg.Cache.Look(func(v cache.View) { t = l.look(v, ref, mem, now) })
 	if !t.early && !t.gone {
 		l.meter.decided(ref, t.blocked, time.Since(began))
 		l.place.note(ref, t.blocked)
@@ -61,7 +61,7 @@ func (l *leader) turn(ctx context.Context, ref spec.SetRef) {
 }
 
 // look decides at one revision; nothing in it blocks.
-func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time) (t turn) {
+func (l *leader) look(v cache.View, ref spec.SetRef, mem *memory, now time.Time) (t turn) {
 	if v.Rev() < mem.notBefore {
 		return turn{early: true}
 	}
@@ -104,7 +104,7 @@ func (l *leader) look(v world.View, ref spec.SetRef, mem *memory, now time.Time)
 }
 
 // shared are the guards of every transaction about a set.
-func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
+func (l *leader) shared(v cache.View, ref spec.SetRef) []store.Guard {
 	_, set := v.Set(ref)
 	_, count := v.Count()
 	return []store.Guard{
@@ -113,7 +113,7 @@ func (l *leader) shared(v world.View, ref spec.SetRef) []store.Guard {
 }
 
 // lookAfter decides about what a set has left behind that is gone.
-func (l *leader) lookAfter(v world.View, w plan.World, now time.Time) (t turn) {
+func (l *leader) lookAfter(v cache.View, w plan.World, now time.Time) (t turn) {
 	if len(w.Slots) == 0 {
 		return turn{gone: true}
 	}
@@ -142,7 +142,7 @@ func removing(p plan.Plan) bool {
 // tell puts what became of the set before the actions. That lives began, and nothing
 // else, is told alone only after a while: with the next action, or that they are ready,
 // it costs no revision of its own.
-func (l *leader) tell(v world.View, w plan.World, mem *memory, t *turn, now time.Time) {
+func (l *leader) tell(v cache.View, w plan.World, mem *memory, t *turn, now time.Time) {
 	u, begins, ok := telling(v, w.Set.Ref, w, now)
 	alone := begins && len(t.units) == 0
 	switch {
@@ -164,7 +164,7 @@ func (l *leader) tell(v world.View, w plan.World, mem *memory, t *turn, now time
 // waited for StatusDelay: a thousand members that become ready in a second are not
 // a thousand writes. Nor does each of a hundred starts in a row carry the status,
 // which has a row for each member: one in StatusDelay does.
-func (l *leader) report(v world.View, w plan.World, p plan.Plan, mem *memory, events *ledger, t *turn, now time.Time) {
+func (l *leader) report(v cache.View, w plan.World, p plan.Plan, mem *memory, events *ledger, t *turn, now time.Time) {
 	ref := w.Set.Ref
 	var u unit
 	stored, rev := v.Status(ref)

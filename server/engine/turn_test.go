@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -134,7 +134,7 @@ func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
 		does = c.does
 		got := d.look()
 		d.put(got)
-		d.cache.Look(func(v world.View) {
+		d.cache.Look(func(v cache.View) {
 			if now := fmt.Sprint(told(v)); now != c.want || got.wake != c.wake {
 				t.Errorf("%s: told %s, again in %s; want %s and %s", c.name, now, got.wake, c.want, c.wake)
 			}
@@ -180,7 +180,7 @@ func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
 		}
 		got := d.look()
 		d.put(got)
-		d.cache.Look(func(v world.View) {
+		d.cache.Look(func(v cache.View) {
 			stored := 0
 			if st, _ := v.Status(db); st != nil {
 				stored = st.Replicas
@@ -259,12 +259,12 @@ func TestWhatWasBegunIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 	other := spec.SetRef{Namespace: "default", Name: "other"}
 	d.write(d.set("db", 1), d.set("other", 1))
 	free := func() (first netip.Addr) {
-		d.cache.Look(func(v world.View) { first = d.l.pool.free(v, 1, d.now)[0] })
+		d.cache.Look(func(v cache.View) { first = d.l.pool.free(v, 1, d.now)[0] })
 		return first
 	}
 	minds := plan.World{Set: &spec.Set{Ref: other}, Nodes: []plan.Node{{Residents: []plan.Resident{}}}}
 	held := func() (waits bool) {
-		d.cache.Look(func(v world.View) { waits = d.l.place.waits(other, v.Rev(), &minds) })
+		d.cache.Look(func(v cache.View) { waits = d.l.place.waits(other, v.Rev(), &minds) })
 		return waits
 	}
 	before := free()
@@ -277,7 +277,7 @@ func TestWhatWasBegunIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 		t.Error("the other set waits though the cache shows all lives")
 	}
 	var life spec.Token
-	d.cache.Look(func(v world.View) { m, _ := v.Member(member(0)); life = m.Token })
+	d.cache.Look(func(v cache.View) { m, _ := v.Member(member(0)); life = m.Token })
 	d.next = func(plan.World) plan.Plan {
 		return plan.Plan{Actions: []plan.Action{plan.Stop{ID: member(0), Token: life}}}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -34,7 +34,7 @@ const maxRevisions = 80
 // new revision comes one unit of it and as many starts as fit; the others follow
 // at the next look, when the revision stands. A raised revision goes alone, and so does
 // what a set knows of an earlier one of its name: no life begins before that is stored.
-func units(v world.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, error) {
+func units(v cache.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, error) {
 	var list []unit
 	for _, a := range p.Actions {
 		u, err := translate(v, ref, a, now)
@@ -77,7 +77,7 @@ func joinRevision(list []unit) []unit {
 	return []unit{head}
 }
 
-func translate(v world.View, ref spec.SetRef, a plan.Action, now time.Time) (u unit, err error) {
+func translate(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (u unit, err error) {
 	u.action = a
 	switch a := a.(type) {
 	case plan.AddRevision:
@@ -132,7 +132,7 @@ func translate(v world.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 
 // start guards what the new life takes the place of, its node, its revision, its
 // volumes and its address.
-func (u *unit) start(v world.View, a plan.Start) error {
+func (u *unit) start(v cache.View, a plan.Start) error {
 	m := a.Member
 	_, member := v.Member(m.ID)
 	_, report := v.Report(m.ID)
@@ -174,11 +174,11 @@ func (u *unit) start(v world.View, a plan.Start) error {
 
 // strays guards that no node has joined or told of lives that the store does not know since
 // v: what is begun, given up or freed must not be one of theirs.
-func (u *unit) strays(v world.View) { u.seen(store.HellosKey, v.HellosRev()) }
+func (u *unit) strays(v cache.View) { u.seen(store.HellosKey, v.HellosRev()) }
 
 // lost guards a proof by deadline: that the node has no session, and had none since, for
 // each begins by writing its facts. "": there is another proof.
-func (u *unit) lost(v world.View, node spec.NodeName) {
+func (u *unit) lost(v cache.View, node spec.NodeName) {
 	if node == "" {
 		return
 	}
@@ -188,7 +188,7 @@ func (u *unit) lost(v world.View, node spec.NodeName) {
 }
 
 // address claims a new address, or checks that a kept one is still the identity's.
-func (u *unit) address(v world.View, a plan.Start) error {
+func (u *unit) address(v cache.View, a plan.Start) error {
 	ip := a.Member.Address
 	held := v.Addresses()[ip.String()]
 	free := held == nil || held.FreedAt != nil
@@ -203,13 +203,13 @@ func (u *unit) address(v world.View, a plan.Start) error {
 }
 
 // answer removes the request that was made of the life that ends or ended.
-func (u *unit) answer(v world.View, id spec.Identity) {
+func (u *unit) answer(v cache.View, id spec.Identity) {
 	if rev := v.RequestRev(id); rev != 0 {
 		u.replace(store.RequestKey(id), rev)
 	}
 }
 
-func (u *unit) stop(v world.View, a plan.Stop) error {
+func (u *unit) stop(v cache.View, a plan.Stop) error {
 	m, rev := v.Member(a.ID)
 	if m == nil || m.Token != a.Token {
 		return fmt.Errorf("stop %s: token %s is not its life", a.ID, a.Token)
@@ -227,7 +227,7 @@ func (u *unit) stop(v world.View, a plan.Stop) error {
 
 // forget removes what is proven over. The proof is read once more: a report of
 // this very token that says so, or that its node has no session.
-func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
+func (u *unit) forget(v cache.View, a plan.Forget, now time.Time) error {
 	m, member := v.Member(a.ID)
 	r, report := v.Report(a.ID)
 	id, identity := v.Identity(a.ID)
@@ -259,7 +259,7 @@ func (u *unit) forget(v world.View, a plan.Forget, now time.Time) error {
 
 // free puts the identity's address into quarantine; false: it has none of its own, and
 // whoever has it keeps it.
-func (u *unit) free(v world.View, id *spec.IdentityRecord, now time.Time) bool {
+func (u *unit) free(v cache.View, id *spec.IdentityRecord, now time.Time) bool {
 	ip := id.Address
 	if held := v.Addresses()[ip.String()]; held == nil || held.ID != id.ID || held.FreedAt != nil {
 		return false
@@ -274,7 +274,7 @@ func (u *unit) free(v world.View, id *spec.IdentityRecord, now time.Time) bool {
 
 // removeSet removes a set's record with all that is of no use without it; a set
 // with very many revisions loses those first. Volumes and identities stay.
-func (u *unit) removeSet(v world.View, ref spec.SetRef) {
+func (u *unit) removeSet(v cache.View, ref spec.SetRef) {
 	revisions := v.World(ref).Revisions
 	for _, r := range revisions[:min(len(revisions), maxRevisions)] {
 		u.remove(store.RevisionKey(ref, r.Hash))

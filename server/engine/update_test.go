@@ -3,7 +3,7 @@ package engine
 import (
 	"testing"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -18,11 +18,11 @@ func keeping(limit int32) func(*spec.Set) {
 }
 
 // on: that many members are ready and run the image, which is the current revision's.
-func on(name string, n int) func(world.View) bool {
+func on(name string, n int) func(cache.View) bool {
 	set := spec.Set{}
 	image(name)(&set)
 	hash := spec.HashTemplate(set.Template())
-	return func(v world.View) bool {
+	return func(v cache.View) bool {
 		st, _ := v.Status(db)
 		for i := range n {
 			if m, _ := v.Member(member(i)); m == nil || m.Revision != hash || m.Goal != spec.GoalRun {
@@ -36,7 +36,7 @@ func on(name string, n int) func(world.View) bool {
 // numbers are the stored revisions' numbers by image.
 func numbers(c *cluster) map[string]int64 {
 	list := map[string]int64{}
-	c.cache.Look(func(v world.View) {
+	c.cache.Look(func(v cache.View) {
 		for _, r := range v.World(db).Revisions {
 			list[r.Template.Spec.Containers[0].Image] = r.Number
 		}
@@ -54,7 +54,7 @@ func TestAnUpdateRollsAndItsHistoryIsBounded(t *testing.T) {
 			c.set(2, image(name), keeping(1))
 			c.until(name, on(name, 2))
 		}
-		c.until("a is forgotten", func(v world.View) bool { return len(v.World(db).Revisions) == 2 })
+		c.until("a is forgotten", func(v cache.View) bool { return len(v.World(db).Revisions) == 2 })
 		if got := numbers(c); got["b"] != 2 || got["c"] != 3 {
 			t.Errorf("revisions %v; want b as number 2 and c as 3", got)
 		}
@@ -73,8 +73,8 @@ func TestAMemberThatWasRemovedForgetsWhatItRan(t *testing.T) {
 		c.set(2, image("a"), volumes)
 		c.until("a", on("a", 2))
 		c.set(1, image("a"), volumes)
-		c.until("one", func(v world.View) bool { m, _ := v.Member(member(1)); return m == nil })
-		c.cache.Look(func(v world.View) {
+		c.until("one", func(v cache.View) bool { m, _ := v.Member(member(1)); return m == nil })
+		c.cache.Look(func(v cache.View) {
 			if id, _ := v.Identity(member(1)); id == nil || id.Due != "" || !id.Address.IsValid() {
 				t.Errorf("identity %+v; want its address and no revision", id)
 			}
@@ -91,13 +91,13 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 		c.set(2, image("a"))
 		c.until("a", on("a", 2))
 		var old spec.Token
-		c.cache.Look(func(v world.View) { m, _ := v.Member(member(1)); old = m.Token })
+		c.cache.Look(func(v cache.View) { m, _ := v.Member(member(1)); old = m.Token })
 		c.commit(store.Put(store.RequestKey(member(1)), store.Encode(spec.Request{ID: member(1), Token: old})))
-		c.until("another life", func(v world.View) bool {
+		c.until("another life", func(v cache.View) bool {
 			m, _ := v.Member(member(1))
 			return m != nil && m.Token.Compare(old) > 0 && ready(2)(v)
 		})
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if rev := v.RequestRev(member(1)); rev != 0 {
 				t.Error("the request is still there")
 			}
@@ -117,7 +117,7 @@ func TestARequestForALifeThatIsOverIsVoid(t *testing.T) {
 		c.commit(store.Put(store.RequestKey(member(0)), store.Encode(spec.Request{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}})))
 		c.set(1, image("b"))
 		c.until("b", on("b", 1))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if rev := v.RequestRev(member(0)); rev != 0 {
 				t.Error("the request is still there after the next life began")
 			}
@@ -130,7 +130,7 @@ func TestAChangeOfLabelsRestartsNobody(t *testing.T) {
 		_, stop := c.engine("a", c.store)
 		c.set(2)
 		c.until("all ready", ready(2))
-		tokens := func(v world.View) (list [2]spec.Token) {
+		tokens := func(v cache.View) (list [2]spec.Token) {
 			for i := range list {
 				m, _ := v.Member(member(i))
 				list[i] = m.Token
@@ -138,27 +138,27 @@ func TestAChangeOfLabelsRestartsNobody(t *testing.T) {
 			return list
 		}
 		var before [2]spec.Token
-		c.cache.Look(func(v world.View) { before = tokens(v) })
-		observed := func(generation int64) func(world.View) bool {
-			return func(v world.View) bool {
+		c.cache.Look(func(v cache.View) { before = tokens(v) })
+		observed := func(generation int64) func(cache.View) bool {
+			return func(v cache.View) bool {
 				st, _ := v.Status(db)
 				return st.ObservedGeneration == generation && st.AvailableReplicas == 2 && ready(2)(v)
 			}
 		}
 		c.set(2, func(s *spec.Set) { s.Spec.Template.Metadata.Labels = map[string]string{"tier": "two"} })
 		c.until("the labels are seen", observed(2))
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			w := v.World(db)
 			if got := tokens(v); got != before || len(w.Revisions) != 1 || w.Status.UpdateRevision != w.Status.CurrentRevision {
 				t.Errorf("lives %v after %v, %d revisions; want nothing new", got, before, len(w.Revisions))
 			}
 		})
 		c.set(2, image("other"))
-		c.until("an image restarts them", func(v world.View) bool {
+		c.until("an image restarts them", func(v cache.View) bool {
 			st, _ := v.Status(db)
 			return st.ObservedGeneration == 3 && len(v.World(db).Revisions) == 2 && st.CurrentRevision == v.World(db).TemplateHash && ready(2)(v)
 		})
-		c.cache.Look(func(v world.View) {
+		c.cache.Look(func(v cache.View) {
 			if got := tokens(v); got[0] == before[0] || got[1] == before[1] {
 				t.Errorf("lives %v after %v; want new ones", got, before)
 			}

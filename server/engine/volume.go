@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // volume writes a volume's record, which must stand.
-func (u *unit) volume(v world.View, volume spec.Volume) {
+func (u *unit) volume(v cache.View, volume spec.Volume) {
 	key := store.VolumeKey(volume.ID, volume.Claim)
 	u.seen(key, v.VolumeRev(volume.ID, volume.Claim))
 	u.put(key, volume)
@@ -19,7 +19,7 @@ func (u *unit) volume(v world.View, volume spec.Volume) {
 
 // setVolumes guards that no life begins meanwhile: a volume that is reclaimed has no
 // user, and none whom the node knows and we do not.
-func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
+func (u *unit) setVolumes(v cache.View, a plan.SetVolumes) error {
 	w := v.World(a.Volumes[0].ID.Ref())
 	guarded := map[string]bool{}
 	once := func(key string, rev store.Rev) {
@@ -61,7 +61,7 @@ func (u *unit) setVolumes(v world.View, a plan.SetVolumes) error {
 }
 
 // answerVolume removes what a person asked of a volume, as it was seen.
-func (u *unit) answerVolume(v world.View, id spec.Identity, claim spec.ClaimName) {
+func (u *unit) answerVolume(v cache.View, id spec.Identity, claim spec.ClaimName) {
 	if _, asked := v.VolumeRequest(id, claim); asked != 0 {
 		u.replace(store.VolumeRequestKey(id, claim), asked)
 	}
@@ -69,7 +69,7 @@ func (u *unit) answerVolume(v world.View, id spec.Identity, claim spec.ClaimName
 
 // restoreVolume makes the record of a volume in the trash, where its claim has none, and
 // nobody lives who could get another meanwhile.
-func (u *unit) restoreVolume(v world.View, a plan.RestoreVolume) error {
+func (u *unit) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	id, claim := a.Volume.ID, a.Volume.Claim
 	w := v.World(id.Ref())
 	said := w.Said(id, claim)
@@ -93,21 +93,21 @@ func (u *unit) restoreVolume(v world.View, a plan.RestoreVolume) error {
 
 // unsay forgets what was said of a volume before it was given up: it may have been put
 // back into its place since, by hand or with an older store.
-func (u *unit) unsay(v world.View, volume spec.Volume) {
+func (u *unit) unsay(v cache.View, volume spec.Volume) {
 	if rev := v.VolumeReportRev(volume.ID, volume.Claim, volume.UID); rev != 0 {
 		u.replace(store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), rev)
 	}
 }
 
 // voidRequest removes a request as it was seen: one that was made since stands.
-func (u *unit) voidRequest(v world.View, a plan.VoidRequest) {
+func (u *unit) voidRequest(v cache.View, a plan.VoidRequest) {
 	_, rev := v.VolumeRequest(a.ID, a.Claim)
 	u.replace(store.VolumeRequestKey(a.ID, a.Claim), rev)
 }
 
 // leave notes that a volume was left on a host that is off, guarded by the word that it is
 // and by its silence.
-func (u *unit) leave(v world.View, volume *spec.Volume) {
+func (u *unit) leave(v cache.View, volume *spec.Volume) {
 	u.seen(store.FenceKey(volume.Node), v.FenceRev(volume.Node))
 	u.seen(store.SessionKey(volume.Node), 0)
 	key := store.VolumeReportKey(volume.ID, volume.Claim, volume.UID)
@@ -120,7 +120,7 @@ func (u *unit) leave(v world.View, volume *spec.Volume) {
 
 // dropVolume removes a record. The proof is read once more: the node's word, or that
 // of a person about the node, about this very volume.
-func (u *unit) dropVolume(v world.View, a plan.DropVolume, now time.Time) error {
+func (u *unit) dropVolume(v cache.View, a plan.DropVolume, now time.Time) error {
 	w := v.World(a.ID.Ref())
 	volume, said := v.Volume(a.ID, a.Claim), w.Said(a.ID, a.Claim)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -28,8 +28,8 @@ func TestANewLeaderGoesOnGivingUpWhatASetLeftBehind(t *testing.T) {
 		c.node.report()
 		_, stop := c.engine("a", c.store)
 		defer stop()
-		c.until("what was to go is gone", func(v world.View) bool { return len(v.Volumes(db)) == 1 })
-		c.cache.Look(func(v world.View) {
+		c.until("what was to go is gone", func(v cache.View) bool { return len(v.Volumes(db)) == 1 })
+		c.cache.Look(func(v cache.View) {
 			rec, _ := v.Identity(id)
 			if got := v.Volumes(db)[0]; got.Claim != "c" || rec.Address != ip || v.Addresses()[ip.String()].FreedAt != nil {
 				t.Errorf("left %+v and %+v; want the kept volume and the address", got, rec)
@@ -50,26 +50,26 @@ func TestScaledUpAgainBeforeTheVolumeIsGone(t *testing.T) {
 				c.set(2, volumes, scaled)
 				c.until("ready", ready(2))
 				var was *spec.Volume
-				c.cache.Look(func(v world.View) { was = v.Volume(member(1), "data") })
+				c.cache.Look(func(v cache.View) { was = v.Volume(member(1), "data") })
 				if !answered {
 					c.node.behave(1, "hold")
 				}
 				c.set(1, volumes, scaled)
-				c.until("its fate is recorded", func(v world.View) bool {
+				c.until("its fate is recorded", func(v cache.View) bool {
 					vol := v.Volume(member(1), "data")
 					return vol == nil || vol.Fate != spec.FateKeep
 				})
 				if answered {
-					c.until("it is gone", func(v world.View) bool { return v.Volume(member(1), "data") == nil })
+					c.until("it is gone", func(v cache.View) bool { return v.Volume(member(1), "data") == nil })
 				}
 				c.set(2, volumes, scaled)
-				c.until("it is decided again", func(v world.View) bool {
+				c.until("it is decided again", func(v cache.View) bool {
 					vol := v.Volume(member(1), "data")
 					return vol != nil && vol.Fate == spec.FateKeep
 				})
 				c.node.behave(1, "")
 				c.until("ready again", ready(2))
-				c.cache.Look(func(v world.View) {
+				c.cache.Look(func(v cache.View) {
 					now := v.Volume(member(1), "data")
 					if same := now.UID == was.UID; same == answered || now.Number != was.Number+one(answered) {
 						t.Errorf("it has %+v, had %+v", now, was)
@@ -117,14 +117,14 @@ func TestWithItsLastVolumeAnIdentityLosesItsAddress(t *testing.T) {
 			store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n1", State: spec.VolumeTrashed})))...)
 		c.action.ID, c.action.Claim, c.action.Volume = id, "data", "v"
 		var u unit
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			var err error
 			if u, err = translate(v, db, c.action, time.Now()); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		})
 		write(u.Then...)
-		look(func(v world.View) {
+		look(func(v cache.View) {
 			rec, _ := v.Identity(id)
 			r := v.Addresses()[ip.String()]
 			if freed, kept := r != nil && r.FreedAt != nil, rec == nil || rec.Due == "h"; freed != c.freed || kept != c.kept || v.Volume(id, "data") != nil {
@@ -147,7 +147,7 @@ func TestVolumesOfOneMemberAreGivenUpTogether(t *testing.T) {
 		a.Volumes = append(a.Volumes, vol)
 	}
 	look, _ := addresses(t, ops...)
-	look(func(v world.View) {
+	look(func(v cache.View) {
 		if u, err := translate(v, db, a, time.Now()); err != nil || len(u.Then) != 2 || twice(u) != "" {
 			t.Errorf("%v, %d writes, %q stands twice; want two volumes", err, len(u.Then), twice(u))
 		}

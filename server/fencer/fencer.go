@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -38,10 +38,10 @@ type Config struct {
 	// a moment more to be ended. Zero: the defaults.
 	After, Timeout time.Duration
 	Store          store.Store
-	World          world.Reader
+	Cache          cache.Reader
 	// Nodes are those of a view with how long they were silent; Tell is told what came of
 	// a try: a sentence without its subject, or "".
-	Nodes func(world.View) []plan.Node
+	Nodes func(cache.View) []plan.Node
 	Tell  func(node spec.NodeName, text string)
 	// Call asks the program; nil: Command. A simulation has its own.
 	Call   func(context.Context, *dispatch.FenceCase) error
@@ -86,7 +86,7 @@ type outcome struct {
 func (f *Fencer) Run(ctx context.Context, term store.Leadership) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	sub := f.cfg.World.Subscribe()
+	sub := f.cfg.Cache.Subscribe()
 	defer sub.Close()
 	nodes, done := map[spec.NodeName]*tries{}, make(chan outcome)
 	for {
@@ -162,7 +162,7 @@ func (f *Fencer) due(nodes map[spec.NodeName]*tries, now time.Time) (ask []spec.
 // fence ends; wait is the time until another one may be, 0: no time is known.
 func (f *Fencer) needed() (needed map[spec.NodeName]bool, wait time.Duration) {
 	needed = map[spec.NodeName]bool{}
-	f.cfg.World.Look(func(v world.View) {
+	f.cfg.Cache.Look(func(v cache.View) {
 		nodes := f.cfg.Nodes(v)
 		if !plan.MostHeard(nodes) {
 			return
@@ -209,7 +209,7 @@ func (t *tries) came(err error, now time.Time) {
 // try asks the program about one node, and writes down what it proved. The node must have
 // been silent all the while, and most others must not be.
 func (f *Fencer) try(ctx context.Context, term store.Leadership, node spec.NodeName) error {
-	c, err := dispatch.OpenFence(ctx, f.cfg.Store, f.cfg.World, node)
+	c, err := dispatch.OpenFence(ctx, f.cfg.Store, f.cfg.Cache, node)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (f *Fencer) try(ctx context.Context, term store.Leadership, node spec.NodeN
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	fence, err := c.Close(ctx, f.cfg.Store, f.cfg.World, "the fence command", term.Guard())
+	fence, err := c.Close(ctx, f.cfg.Store, f.cfg.Cache, "the fence command", term.Guard())
 	if err == nil {
 		f.cfg.Logger.Warn("node fenced by the fence command", "node", string(node), "lives", len(fence.Lives))
 	}

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -26,7 +26,7 @@ import (
 type stand struct {
 	t     *testing.T
 	store *memstore.Store
-	world *world.Cache
+	cache *cache.Cache
 	term  store.Leadership
 
 	mu    sync.Mutex
@@ -48,13 +48,13 @@ func in(t *testing.T, begin func(*stand), f func(*stand)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stand{t: t, store: memstore.New(), gone: map[spec.NodeName]time.Time{}, told: map[spec.NodeName]string{},
 			says: func(context.Context, *dispatch.FenceCase) error { return nil }}
-		s.world = world.New(s.store, slog.New(slog.DiscardHandler))
+		s.cache = cache.New(s.store, slog.New(slog.DiscardHandler))
 		s.fill()
 		begin(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		group.Go(func() { _ = s.world.Run(ctx) })
-		fencer := New(Config{Store: s.store, World: s.world, Nodes: s.nodes, Tell: s.tell, Call: s.call})
+		group.Go(func() { _ = s.cache.Run(ctx) })
+		fencer := New(Config{Store: s.store, Cache: s.cache, Nodes: s.nodes, Tell: s.tell, Call: s.call})
 		group.Go(func() { fencer.Run(ctx, s.term) })
 		f(s)
 		cancel()
@@ -116,7 +116,7 @@ func (s *stand) lose(nodes ...spec.NodeName) {
 }
 
 // nodes measures silence as an engine does.
-func (s *stand) nodes(v world.View) []plan.Node {
+func (s *stand) nodes(v cache.View) []plan.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := slices.Clone(v.Nodes())

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -142,7 +142,7 @@ func (m *Memory) take(v sight) {
 // Run looks at the store again and again, also when nothing else asks it, and keeps what is
 // known on disk, until ctx ends. It returns nil then, and an error that is ErrWentBack when
 // the store is not the one it was: the process must end. w mirrors the store.
-func (m *Memory) Run(ctx context.Context, s store.Store, w world.Reader, name string) error {
+func (m *Memory) Run(ctx context.Context, s store.Store, w cache.Reader, name string) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	told := m.holds()
@@ -174,7 +174,7 @@ func (m *Memory) holds() bool {
 }
 
 // again looks once more. A store that is away is no news.
-func (m *Memory) again(ctx context.Context, s store.Store, w world.Reader) error {
+func (m *Memory) again(ctx context.Context, s store.Store, w cache.Reader) error {
 	before := m.Known()
 	v, err := m.look(ctx, s)
 	switch {
@@ -199,9 +199,9 @@ func (m *Memory) again(ctx context.Context, s store.Store, w world.Reader) error
 
 // nodes takes over the nodes of the store. While a restore counts, those that only this
 // server knows stay.
-func (m *Memory) nodes(w world.Reader, counting bool) {
+func (m *Memory) nodes(w cache.Reader, counting bool) {
 	now := map[spec.NodeName]spec.UID{}
-	w.Look(func(v world.View) {
+	w.Look(func(v cache.View) {
 		for _, n := range v.Nodes() {
 			if n.Node != nil {
 				now[n.Node.Name] = n.Node.UID

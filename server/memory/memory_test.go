@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -83,25 +83,25 @@ func serve(t *testing.T, path string, s store.Store, act func()) error {
 	if err := m.Begin(t.Context(), judged, "s1", ""); err != nil {
 		t.Fatal(err)
 	}
-	cache := world.New(judged, quiet)
+	cached := cache.New(judged, quiet)
 	ctx, cancel := context.WithCancel(t.Context())
-	cached, done := make(chan error, 1), make(chan error, 1)
-	go func() { cached <- cache.Run(ctx) }()
-	if err := cache.Wait(ctx, 1); err != nil {
+	followed, done := make(chan error, 1), make(chan error, 1)
+	go func() { followed <- cached.Run(ctx) }()
+	if err := cached.Wait(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
-	go func() { done <- m.Run(ctx, judged, cache, "s1") }()
+	go func() { done <- m.Run(ctx, judged, cached, "s1") }()
 	time.Sleep(2 * lookEvery)
 	act()
 	select {
 	case err := <-done:
 		cancel()
-		<-cached
+		<-followed
 		return err
 	case <-time.After(3 * lookEvery):
 	}
 	cancel()
-	<-cached
+	<-followed
 	return <-done
 }
 

@@ -22,7 +22,7 @@ var causeAllowed = map[string]map[string]string{
 	"agent/step/step.go":            {"Exited": "the state of a container", "Lost": "the state of a container"},
 	"agent/worker/report.go":        {"Exited": "the state of a container"},
 	"scripts/mutants/faults.go":     {"Stray": "names tests"},
-	"server/world/nodestate.go":     {"Lost": "the state of a node"},
+	"server/cache/nodestate.go":     {"Lost": "the state of a node"},
 	"spec/history.go":               {"NotReady": "the kind of a change"},
 	"spec/record.go":                {"Stopped": "a phase"},
 	"spec/volume.go":                {"Lost": "the fate of a volume", "Refused": "the state of a volume"},

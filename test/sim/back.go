@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -97,7 +97,7 @@ func (w *World) reload() {
 	if err != nil {
 		panic(err)
 	}
-	w.eyes = world.New(w.mem, discard)
+	w.eyes = cache.New(w.mem, discard)
 	if err := w.eyes.Load(1, nil); err != nil {
 		panic(err)
 	}
@@ -128,7 +128,7 @@ func (w *World) declared() bool {
 		err  error
 	)
 	step := 1 + w.r.Int64N(1_000_000)
-	w.view(func(v world.View) { txns, err = control.Declare(v, "operator", w.clock, step) })
+	w.view(func(v cache.View) { txns, err = control.Declare(v, "operator", w.clock, step) })
 	if err != nil {
 		return false
 	}
@@ -167,7 +167,7 @@ func (w *World) excuse() bool {
 			err     error
 			missing bool
 		)
-		w.view(func(v world.View) {
+		w.view(func(v cache.View) {
 			count, _ := v.Count()
 			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(plan.Missing(v.Epoch(), count, v.Nodes()),
 				func(m spec.CountNode) bool { return m.UID == n.uid })
@@ -207,7 +207,7 @@ func (w *World) operate() {
 func (w *World) excuseRemoved() {
 	for _, n := range w.nodes {
 		var t store.Txn
-		w.view(func(v world.View) {
+		w.view(func(v cache.View) {
 			if owner := ownerOf(v, n.name); owner != "" && owner != n.uid {
 				t, _ = control.Excuse(v, []string{string(n.name)}, "operator") // an error: nobody waits for it
 			}
@@ -223,7 +223,7 @@ func (w *World) excuseRemoved() {
 }
 
 // ownerOf is the machine that has joined under a name; "": none.
-func ownerOf(v world.View, name spec.NodeName) spec.UID {
+func ownerOf(v cache.View, name spec.NodeName) spec.UID {
 	for _, n := range v.Nodes() {
 		if n.Node.Name == name {
 			return n.Node.UID

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -124,7 +124,7 @@ func (w *World) adopt() bool {
 func (w *World) bringBack() bool {
 	ref := w.someRef()
 	var asked *spec.VolumeRequest
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		x := v.World(ref)
 		for _, n := range w.nodes {
 			for _, r := range v.VolumeReportsOn(n.name) {
@@ -187,7 +187,7 @@ func someLoss(r *rand.Rand) *spec.NodeLoss {
 func (w *World) giveUp() bool {
 	ref := w.someRef()
 	var asked *spec.VolumeRequest
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		x := v.World(ref)
 		if orphaned(x.Set) {
 			return

@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -78,7 +78,7 @@ func (w *World) removeNode() bool {
 		return false
 	}
 	owner := spec.UID("")
-	w.view(func(v world.View) { owner = ownerOf(v, n.name) })
+	w.view(func(v cache.View) { owner = ownerOf(v, n.name) })
 	err := dispatch.Remove(w.ctx, s.door, reader{s.cache, s}, n.name)
 	s.buried()
 	w.look()
@@ -95,7 +95,7 @@ func (w *World) removeNode() bool {
 func (w *World) takeName() bool {
 	old := w.someNode()
 	taken := false
-	w.view(func(v world.View) { taken = ownerOf(v, old.name) != "" })
+	w.view(func(v cache.View) { taken = ownerOf(v, old.name) != "" })
 	if taken || old.session() != nil || len(w.nodes) >= mostNodes {
 		return false
 	}

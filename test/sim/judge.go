@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -72,7 +72,7 @@ func (j *judge) restored() {
 		j.former = nil
 	}
 	had := map[spec.VolumeID]spec.VolumeFate{}
-	j.w.view(func(v world.View) {
+	j.w.view(func(v cache.View) {
 		for _, ref := range j.w.refs {
 			for _, vol := range v.Volumes(ref) {
 				had[vol.UID] = vol.Fate
@@ -124,7 +124,7 @@ func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
 
 // before judges one commit against what was stored before it.
 func (j *judge) before(b store.Batch) {
-	j.w.view(func(v world.View) {
+	j.w.view(func(v cache.View) {
 		j.count(v, b)
 		for _, e := range b.Events {
 			switch kind, _ := store.Kind(e.Key); {
@@ -145,7 +145,7 @@ func (j *judge) before(b store.Batch) {
 }
 
 // ownerless: what is written is of an orphaned set, and wrong.
-func (j *judge) ownerless(v world.View, key string) bool {
+func (j *judge) ownerless(v cache.View, key string) bool {
 	ref, _ := store.RefOfKey(key)
 	set, _ := v.Set(ref)
 	if !orphaned(set) || j.w.restoring {
@@ -156,7 +156,7 @@ func (j *judge) ownerless(v world.View, key string) bool {
 }
 
 // member: tokens grow and are of this epoch, and Stop is final.
-func (j *judge) member(v world.View, b store.Batch, e store.Event) {
+func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 	if e.Delete {
 		j.forgotten(v, b, e.Key)
 		return
@@ -210,7 +210,7 @@ func (j *judge) member(v world.View, b store.Batch, e store.Event) {
 
 // forgotten: a life that is forgotten was proven over, and what becomes of its volumes
 // was decided.
-func (j *judge) forgotten(v world.View, b store.Batch, key string) {
+func (j *judge) forgotten(v cache.View, b store.Batch, key string) {
 	ref, _ := store.RefOfKey(key)
 	for _, s := range v.World(ref).Slots {
 		if store.MemberKey(s.ID) == key && s.Member != nil && !j.proven(v, s.Member) {
@@ -223,7 +223,7 @@ func (j *judge) forgotten(v world.View, b store.Batch, key string) {
 }
 
 // proven: the life runs nowhere, and never will.
-func (j *judge) proven(v world.View, m *spec.Member) bool {
+func (j *judge) proven(v cache.View, m *spec.Member) bool {
 	return j.alive[m.ID].token != m.Token && (j.over[life{m.ID, m.Token}] || j.lapsed(v, m))
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -26,7 +26,7 @@ func newCounted() counted {
 // count judges what is written while nothing is to be decided: the store is held, or a node
 // has to say first what it runs: one of the backup, or one that a server remembers. Then it
 // notes who was heard.
-func (j *judge) count(v world.View, b store.Batch) {
+func (j *judge) count(v cache.View, b store.Batch) {
 	if at := slices.IndexFunc(b.Events, func(e store.Event) bool { return decides(v, e) }); at >= 0 && !j.w.restoring {
 		key := b.Events[at].Key
 		switch hold := v.Hold(); {
@@ -67,7 +67,7 @@ func (j *judge) holds(who, lost string) {
 }
 
 // decides: the event begins, ends or forgets a life, or gives up, makes or frees something.
-func decides(v world.View, e store.Event) bool {
+func decides(v cache.View, e store.Event) bool {
 	switch kind, _ := store.Kind(e.Key); kind {
 	case store.KindMember:
 		m, err := store.Decode[spec.Member](e.KV)
@@ -87,7 +87,7 @@ func decides(v world.View, e store.Event) bool {
 }
 
 // awaited are the machines that have to be heard before anything is decided.
-func (j *judge) awaited(v world.View) []spec.UID {
+func (j *judge) awaited(v cache.View) []spec.UID {
 	all := maps.Clone(j.counted.told)
 	for _, n := range v.Nodes() {
 		all[n.Node.UID] = true
@@ -106,7 +106,7 @@ func (j *judge) remembered(nodes map[spec.NodeName]spec.UID) {
 }
 
 // unknown notes, of a life that is decided, of which machines nobody knows at that moment.
-func (j *judge) unknown(v world.View, l life) {
+func (j *judge) unknown(v cache.View, l life) {
 	for _, n := range j.w.nodes {
 		if j.counted.heard[n.uid] < v.Epoch() {
 			j.counted.unheard[l] = append(j.counted.unheard[l], n.uid)

@@ -1,13 +1,13 @@
 package sim
 
 import (
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // marked notes volumes on which a life was ready, and under which set first.
-func (j *judge) marked(v world.View, e store.Event) {
+func (j *judge) marked(v cache.View, e store.Event) {
 	rec, err := store.Decode[spec.IdentityRecord](e.KV)
 	if err != nil {
 		j.w.fail("records", "%v", err)
@@ -23,7 +23,7 @@ func (j *judge) marked(v world.View, e store.Event) {
 // firstStart judges that no life begins in a set that takes the start for its first while
 // a volume is kept that an earlier set of the name used (SAFETY S19). A store that was
 // restored may not know what a later one has marked.
-func (j *judge) firstStart(v world.View, m *spec.Member) {
+func (j *judge) firstStart(v cache.View, m *spec.Member) {
 	if j.w.restores > 0 {
 		return
 	}

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -56,7 +56,7 @@ type numberKey struct {
 
 // numbered judges that a new volume has a number above all that its claim had under the
 // set: the member tells by it that its data are lost (SAFETY S11, S19).
-func (j *judge) numbered(v world.View, now *spec.Volume) {
+func (j *judge) numbered(v cache.View, now *spec.Volume) {
 	set, _ := v.Set(now.ID.Ref())
 	if set == nil {
 		return
@@ -80,7 +80,7 @@ type telling struct {
 // notes keeps for each volume of a life that begins what its member may be told: not that one
 // is new on which a life was ready, nor that it is the first of its set when it is not
 // (SAFETY S19). A store that was restored may not know what a later one has marked.
-func (j *judge) notes(v world.View, m *spec.Member) {
+func (j *judge) notes(v cache.View, m *spec.Member) {
 	for _, mount := range m.Volumes {
 		at := telling{life{m.ID, m.Token}, mount.Claim}
 		switch {
@@ -95,7 +95,7 @@ func (j *judge) notes(v world.View, m *spec.Member) {
 }
 
 // dataOf: a volume of the set is kept on which a life was ready.
-func (j *judge) dataOf(v world.View, ref spec.SetRef) bool {
+func (j *judge) dataOf(v cache.View, ref spec.SetRef) bool {
 	return slices.ContainsFunc(v.Volumes(ref), func(vol *spec.Volume) bool {
 		return vol.Fate != spec.FateReclaiming && j.used[vol.UID] != ""
 	})
@@ -103,7 +103,7 @@ func (j *judge) dataOf(v world.View, ref spec.SetRef) bool {
 
 // given: volumes changed, and with the last of a set that held data its members are the
 // first again.
-func (j *judge) given(v world.View, b store.Batch) {
+func (j *judge) given(v cache.View, b store.Batch) {
 	for _, e := range b.Events {
 		if kind, _ := store.Kind(e.Key); kind != store.KindVolume {
 			continue
@@ -142,7 +142,7 @@ func (j *judge) told(l *spec.Life) {
 
 // lost judges that a volume is looked for once more because a person said that this very
 // one is lost, knowing all lives that it had, and that nobody can use it.
-func (j *judge) lost(v world.View, b store.Batch, old *spec.Volume, m *spec.Member) string {
+func (j *judge) lost(v cache.View, b store.Batch, old *spec.Volume, m *spec.Member) string {
 	if m != nil && j.proven(v, m) {
 		m = nil
 	}
@@ -153,7 +153,7 @@ func (j *judge) lost(v world.View, b store.Batch, old *spec.Volume, m *spec.Memb
 }
 
 // left: the host of a volume that is lost is off, as a person said; nobody looks for it.
-func left(v world.View, old *spec.Volume) bool {
+func left(v cache.View, old *spec.Volume) bool {
 	_, session := v.Session(old.Node)
 	return old.Fate == spec.FateLost && !old.Shared && session == 0 && v.FenceRev(old.Node) != 0
 }

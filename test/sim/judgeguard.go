@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -19,7 +19,7 @@ func drifted(d time.Duration) time.Duration { return d + d/100 }
 // life outlives its bound: it runs at most that long after the last moment at which the
 // store had a session of its node.
 func (j *judge) seeSessions() {
-	j.w.view(func(v world.View) {
+	j.w.view(func(v cache.View) {
 		for _, n := range j.w.nodes {
 			if s, rev := v.Session(n.name); rev != 0 && s.UID == n.uid {
 				j.had[n.uid] = j.w.clock
@@ -51,7 +51,7 @@ func (j *judge) expired(n *node, id spec.Identity, r *record) {
 
 // lapsed: a guarded life whose node has no session, for so long that its bound is past.
 // Nothing of it may run from then on.
-func (j *judge) lapsed(v world.View, m *spec.Member) bool {
+func (j *judge) lapsed(v cache.View, m *spec.Member) bool {
 	s, rev := v.Session(m.Node)
 	if m.Bound == 0 || late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
 		return false

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -27,7 +27,7 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.Memb
 	if j.w.back && j.formerly(v.ID, func(had bool, fate spec.VolumeFate) bool { return had && !fate.Ordered() }) {
 		return // its order may be of the store before, which had it (S2: absence is no order)
 	}
-	j.w.view(func(w world.View) {
+	j.w.view(func(w cache.View) {
 		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Node != n.name || r.Fate.Ordered() {
 			j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up, or has elsewhere", id, v.ID, n.name)
 		}
@@ -81,7 +81,7 @@ func (j *judge) erased(n *node, d *duty, b *bin) {
 	if j.w.back && j.formerly(b.id, func(had bool, fate spec.VolumeFate) bool { return !had || fate == spec.FateRestoring }) {
 		return // likewise: the node was told so before, and is told nothing by a store that went back
 	}
-	j.w.view(func(v world.View) {
+	j.w.view(func(v cache.View) {
 		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != spec.FateRestoring { // its node may not have heard that
 			j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
 		}

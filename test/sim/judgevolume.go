@@ -4,15 +4,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // volume judges what is written of one: it is made once, with a life; it stays what and
 // where it is; its fate goes the way of SAFETY S11; and its record goes last.
-func (j *judge) volume(v world.View, b store.Batch, e store.Event) {
+func (j *judge) volume(v cache.View, b store.Batch, e store.Event) {
 	old := volumeOf(v, e.Key)
 	if e.Delete {
 		j.dropped(v, old, e.Key)
@@ -48,7 +48,7 @@ func (j *judge) volume(v world.View, b store.Batch, e store.Event) {
 }
 
 // volumeOf is the record of a key; nil: there is none.
-func volumeOf(v world.View, key string) *spec.Volume {
+func volumeOf(v cache.View, key string) *spec.Volume {
 	ref, _ := store.RefOfKey(key)
 	for _, s := range v.World(ref).Slots {
 		for claim, r := range s.Volumes {
@@ -77,7 +77,7 @@ func written(b store.Batch, key string) store.KV {
 }
 
 // fate judges a new fate by the set as it is at this moment, and by who lives.
-func (j *judge) fate(v world.View, b store.Batch, old, now *spec.Volume) {
+func (j *judge) fate(v cache.View, b store.Batch, old, now *spec.Volume) {
 	set, _ := v.Set(old.ID.Ref())
 	m, _ := v.Member(old.ID)
 	wanted := set != nil && !set.Deleting && slices.Contains(ordinals(set), old.ID.Ordinal)
@@ -113,12 +113,12 @@ func (j *judge) fate(v world.View, b store.Batch, old, now *spec.Volume) {
 
 // byHand: a person asked to give up this very volume, knowing all lives it had; the
 // request goes with it.
-func byHand(v world.View, b store.Batch, old *spec.Volume) bool {
+func byHand(v cache.View, b store.Batch, old *spec.Volume) bool {
 	return asked(v, b, old, spec.VerbReclaim)
 }
 
 // asked: a person asked for this of the very volume.
-func asked(v world.View, b store.Batch, old *spec.Volume, verb spec.VolumeVerb) bool {
+func asked(v cache.View, b store.Batch, old *spec.Volume, verb spec.VolumeVerb) bool {
 	q, _ := v.VolumeRequest(old.ID, old.Claim)
 	id, _ := v.Identity(old.ID)
 	return q != nil && q.Verb == verb && q.Volume == old.UID && (id == nil || q.Token == id.LastToken) &&
@@ -127,7 +127,7 @@ func asked(v world.View, b store.Batch, old *spec.Volume, verb spec.VolumeVerb) 
 
 // restores judges a volume that gets its record again: a person asked for it, it lies in
 // the trash of its node, and nobody lives who could have another.
-func (j *judge) restores(v world.View, b store.Batch, now *spec.Volume) {
+func (j *judge) restores(v cache.View, b store.Batch, now *spec.Volume) {
 	q, _ := v.VolumeRequest(now.ID, now.Claim)
 	m, _ := v.Member(now.ID)
 	wrong := j.user(now.ID, m)
@@ -183,7 +183,7 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 
 // dropped judges that a record goes after its node said that nothing is in the volume's
 // place, and nothing is.
-func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
+func (j *judge) dropped(v cache.View, old *spec.Volume, key string) {
 	if old == nil || !old.Fate.Ordered() {
 		j.w.fail("volumes", "the record %s is gone, and it was not given up", key)
 		return
@@ -207,7 +207,7 @@ func (j *judge) dropped(v world.View, old *spec.Volume, key string) {
 // stops judges, when a life is told to end because the set does not want it any more,
 // that by then it is recorded what becomes of its volumes; with OrderedReady, of those of
 // all members that leave.
-func (j *judge) stops(v world.View, b store.Batch, m *spec.Member) {
+func (j *judge) stops(v cache.View, b store.Batch, m *spec.Member) {
 	if m.StopReason != spec.ReasonScaleDown && m.StopReason != spec.ReasonDelete {
 		return
 	}
@@ -228,7 +228,7 @@ func (j *judge) stops(v world.View, b store.Batch, m *spec.Member) {
 
 // undecided judges that what becomes of the volumes of one that leaves is recorded, as
 // the policy has it.
-func (j *judge) undecided(v world.View, b store.Batch, s *plan.Slot) {
+func (j *judge) undecided(v cache.View, b store.Batch, s *plan.Slot) {
 	set, _ := v.Set(s.ID.Ref())
 	for claim, old := range s.Volumes {
 		fate := old.Fate

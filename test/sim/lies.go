@@ -7,7 +7,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -49,7 +49,7 @@ func (n *node) lied(m *proto.VolumeReports) {
 	}
 	if m.GetFull() {
 		n.lies[""] = true // also of what it said and the server has not stored
-		n.w.view(func(v world.View) {
+		n.w.view(func(v cache.View) {
 			for _, r := range v.VolumeReportsOn(n.name) {
 				n.lies[r.Volume] = true
 			}
@@ -60,7 +60,7 @@ func (n *node) lied(m *proto.VolumeReports) {
 // lies are statements about some volumes, each of any kind.
 func (w *World) lies(n *node) (lies []spec.VolumeReport) {
 	var about []spec.VolumeReport
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		for _, ref := range w.refs {
 			for _, s := range v.World(ref).Slots {
 				for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
@@ -101,7 +101,7 @@ func (x *session) believe(m *proto.FromNode) {
 	}
 	for _, r := range reports {
 		others := false
-		x.n.w.view(func(v world.View) {
+		x.n.w.view(func(v cache.View) {
 			old := v.VolumeReport(r.ID, r.Claim, r.Volume)
 			others = old != nil && old.Node != x.n.name
 		})

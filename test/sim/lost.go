@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -25,7 +25,7 @@ func (w *World) sayLost() bool {
 // mayBeLost are the volumes of a set for which ok holds and of which control would take it
 // that they are lost.
 func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *spec.Volume) bool) (asked []spec.VolumeRequest) {
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		x := v.World(ref)
 		for _, s := range x.Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
@@ -49,7 +49,7 @@ func (w *World) saidLost(q spec.VolumeRequest) {
 }
 
 // machine is the one that the store knows by a name; nil: there is none.
-func (w *World) machine(v world.View, name spec.NodeName) *node {
+func (w *World) machine(v cache.View, name spec.NodeName) *node {
 	for _, known := range v.Nodes() {
 		for _, n := range w.nodes {
 			if n.uid == known.Node.UID && known.Node.Name == name {
@@ -83,7 +83,7 @@ func (w *World) giveUpLost() {
 // bereft are the lives of a set that ran on a volume which died with its disk, and was not
 // made again since, as one is that its node had not noted yet.
 func (w *World) bereft(ref spec.SetRef) (list []*spec.Member) {
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		for _, s := range v.World(ref).Slots {
 			m, r := s.Member, s.Report
 			if m == nil || r == nil || m.Goal != spec.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -91,7 +91,7 @@ func (s *server) remember(now spec.Known) {
 	if s.w.counting() {
 		maps.Copy(nodes, s.kept.Nodes)
 	}
-	s.w.view(func(v world.View) {
+	s.w.view(func(v cache.View) {
 		for _, n := range v.Nodes() {
 			nodes[n.Node.Name] = n.Node.UID
 		}
@@ -130,7 +130,7 @@ func (w *World) has(key string) bool {
 
 // counting: a restore waits for nodes.
 func (w *World) counting() (yes bool) {
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		count, _ := v.Count()
 		yes = count.Open(v.Epoch())
 	})

@@ -4,14 +4,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
 // putBack moves aside what stands in the place of a volume that the store knows, and has
 // that one stand there: from the trash, or after a restore from where the operator saved it.
-func (n *node) putBack(v world.View) {
+func (n *node) putBack(v cache.View) {
 	if ownerOf(v, n.name) != n.uid {
 		return // it was removed, and another has its name
 	}

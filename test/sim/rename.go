@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -18,7 +18,7 @@ func (w *World) rename() bool {
 		return false
 	}
 	busy := false
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		x := v.World(ref)
 		busy = x.Status == nil || x.Status.ServiceName == "" || plan.Former(old, x.Status, x.Slots) != ""
 	})

@@ -7,11 +7,11 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -30,7 +30,7 @@ type server struct {
 	pinged bool // since pings were answered
 
 	door  *door
-	cache *world.Cache
+	cache *cache.Cache
 	fed   store.Rev
 	eng   *engine.Engine
 	nodes *dispatch.Server
@@ -48,11 +48,11 @@ func newServer(w *World, name string) *server { return &server{w: w, name: name}
 
 // reader is the cache as dispatch sees it: waiting means being fed.
 type reader struct {
-	*world.Cache
+	*cache.Cache
 	s *server
 }
 
-// Wait implements world.Reader. What a store has said that went back since is never shown: who
+// Wait implements cache.Reader. What a store has said that went back since is never shown: who
 // waits for it does so until the process ends, which here is at once.
 func (r reader) Wait(ctx context.Context, rev store.Rev) error {
 	if r.s.feedTo(rev); r.s.stale && r.s.fed < rev {
@@ -66,7 +66,7 @@ func (s *server) start() {
 	s.up, s.hung, s.term, s.stale = true, false, nil, false
 	s.meet()
 	s.door = &door{Store: w.mem, w: w, s: s}
-	s.cache = world.New(s.door, discard)
+	s.cache = cache.New(s.door, discard)
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
 	if err == nil {
 		err = s.cache.Load(rev, kvs)
@@ -76,7 +76,7 @@ func (s *server) start() {
 	}
 	s.fed = rev
 	s.eng, err = engine.New(engine.Config{
-		Store: s.door, World: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Store: s.door, Cache: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
 		Quarantine: time.Minute, VolumeID: w.newVolume, Now: s.now, Next: s.next, Cold: cold,
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *server) start() {
 		panic(err)
 	}
 	s.nodes, err = dispatch.New(dispatch.Config{
-		Store: s.door, World: reader{s.cache, s}, Key: key, Name: s.name, Domain: "cluster.local",
+		Store: s.door, Cache: reader{s.cache, s}, Key: key, Name: s.name, Domain: "cluster.local",
 		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard, Known: s.knows,
 	})
 	if err != nil {
@@ -227,7 +227,7 @@ func (w *World) heed() bool {
 
 func (s *server) heed() bool {
 	gone := s.w.clock.Sub(s.asked) > leaderTTL
-	s.cache.Look(func(v world.View) {
+	s.cache.Look(func(v cache.View) {
 		_, created := v.Leader()
 		gone = gone || created != s.lead.Created
 	})

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/world"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -84,7 +84,7 @@ func (w *World) mend(ref spec.SetRef) {
 		r.Partition, r.OnFailure = nil, ""
 	}
 	set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
-	w.view(func(v world.View) { // what was given up is not tried again
+	w.view(func(v cache.View) { // what was given up is not tried again
 		if s, _ := v.Status(ref); s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) {
 			c := &set.Spec.Template.Spec.Containers[0]
 			c.Image = images[(slices.Index(images, c.Image)+1)%4]
@@ -164,7 +164,7 @@ func (w *World) exchange(n *node) {
 
 // known: the store has the life, or has had a newer one.
 func (w *World) known(id spec.Identity, token spec.Token) (yes bool) {
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		m, _ := v.Member(id)
 		rec, _ := v.Identity(id)
 		yes = m != nil && m.Token == token || rec != nil && rec.LastToken.Compare(token) > 0
@@ -174,7 +174,7 @@ func (w *World) known(id spec.Identity, token spec.Token) (yes bool) {
 
 // unfinished says what is not as it is asked; "": all is.
 func (w *World) unfinished() (why string) {
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		for _, ref := range w.refs {
 			if x := v.World(ref); why == "" {
 				why = lacking(x)

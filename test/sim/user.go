@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -104,7 +104,7 @@ func brief(s *spec.Set) string {
 
 // set is the stored one as the user reads it.
 func (w *World) set(ref spec.SetRef) (set *spec.Set, rev store.Rev) {
-	w.view(func(v world.View) { set, rev = v.Set(ref) })
+	w.view(func(v cache.View) { set, rev = v.Set(ref) })
 	return set, rev
 }
 
@@ -205,7 +205,7 @@ func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
 // askRestart asks for the restart of one life, as control does.
 func (w *World) askRestart(ref spec.SetRef) bool {
 	var m *spec.Member
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		if slots := v.World(ref).Slots; len(slots) > 0 {
 			m = slots[w.r.IntN(len(slots))].Member
 		}
@@ -226,7 +226,7 @@ func (w *World) cordon() bool {
 
 func (w *World) setCordon(n *node, to func(bool) bool) bool {
 	var record spec.Node
-	w.view(func(v world.View) {
+	w.view(func(v cache.View) {
 		for _, x := range v.Nodes() {
 			if x.Node.Name == n.name {
 				record = *x.Node

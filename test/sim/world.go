@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stead-project/stead/server/world"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -27,7 +27,7 @@ type World struct {
 	servers []*server
 	nodes   []*node
 	refs    []spec.SetRef
-	eyes    *world.Cache // shows the store as it is
+	eyes    *cache.Cache // shows the store as it is
 	seen    store.Rev    // of eyes
 	volumes int
 	uids    int
@@ -117,7 +117,7 @@ func New(seed uint64, plant Plant) *World {
 
 func (w *World) freshStore() {
 	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock }), memstore.WithHistory(2000))
-	w.eyes, w.seen = world.New(w.mem, discard), 0
+	w.eyes, w.seen = cache.New(w.mem, discard), 0
 	if err := w.eyes.Load(1, nil); err != nil {
 		panic(err)
 	}
@@ -214,12 +214,12 @@ func (w *World) look() {
 			panic(err)
 		}
 		w.seen = b.Rev
-		w.view(func(v world.View) { w.judge.given(v, b) })
+		w.view(func(v cache.View) { w.judge.given(v, b) })
 	}
 }
 
 // view calls f with the store as it is.
-func (w *World) view(f func(world.View)) { w.eyes.Look(f) }
+func (w *World) view(f func(cache.View)) { w.eyes.Look(f) }
 
 func (w *World) newVolume() spec.VolumeID {
 	if w.volumes++; w.plant.OneVolumeID {

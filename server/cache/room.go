@@ -1,4 +1,4 @@
-package world
+package cache
 
 import (
 	"github.com/stead-project/stead/server/plan"

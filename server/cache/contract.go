@@ -1,7 +1,7 @@
-// Package world mirrors the store in memory and cuts plan.World out of it. It
+// Package cache mirrors the store in memory and cuts plan.World out of it. It
 // moves only by delivered watch events (SAFETY S18); engine, dispatch and control
 // of one server share one Cache.
-package world
+package cache
 
 import (
 	"context"
