@@ -229,7 +229,7 @@ var faults = []fault{
 		suite{"server/plan", "^TestASetThatTakesBackDataIsBornBootstrapped$"}},
 	{"S19", "server/plan/born.go", "foreign && Used(v, slot.Identity)", "(foreign || true) && Used(v, slot.Identity)",
 		suite{"server/plan", "^TestASetThatTakesBackDataIsBornBootstrapped$"}},
-	{"S19", "server/engine/unit.go", "if a.Inherited {", "if a.Inherited && false {",
+	{"S19", "server/plan/apply.go", "if a.Inherited {", "if a.Inherited && false {",
 		suite{"server/engine", "^TestWhatASetInheritsIsStoredBeforeAllElse$"}},
 	{"S19", "server/engine/unit.go", "slices.ContainsFunc(v.Volumes(ref), plan.Kept)", "slices.ContainsFunc(v.Volumes(ref), plan.Kept) && false",
 		suite{"server/engine", "^TestBootstrappedOutlivesTheSetWithItsVolumes$"}},

@@ -30,13 +30,11 @@ func (u *unit) replace(key string, rev store.Rev) { u.seen(key, rev); u.remove(k
 // maxRevisions is how many revisions one transaction removes with their set.
 const maxRevisions = 80
 
-// units turns the actions of a plan made on v into units, in their order. With a
-// new revision comes one unit of it and as many starts as fit; the others follow
-// at the next look, when the revision stands. A raised revision goes alone, and so does
-// what a set knows of an earlier one of its name: no life begins before that is stored.
+// units turns what of a plan made on v is written now into units, in their order. With a
+// new revision comes one unit of it and as many starts as fit.
 func units(v cache.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, error) {
 	var list []unit
-	for _, a := range p.Actions {
+	for _, a := range p.Batch() {
 		u, err := translate(v, ref, a, now)
 		if err != nil {
 			return nil, err
@@ -44,15 +42,8 @@ func units(v cache.View, ref spec.SetRef, p plan.Plan, now time.Time) ([]unit, e
 		list = append(list, u)
 	}
 	if len(list) > 0 {
-		switch a := list[0].action.(type) {
-		case plan.AddRevision:
+		if _, is := list[0].action.(plan.AddRevision); is {
 			return joinRevision(list), nil
-		case plan.RaiseRevision, plan.ForgetBootstrapped:
-			return list[:1], nil
-		case plan.MarkBootstrapped:
-			if a.Inherited {
-				return list[:1], nil
-			}
 		}
 	}
 	return list, nil
@@ -214,13 +205,11 @@ func (u *unit) stop(v cache.View, a plan.Stop) error {
 	if m == nil || m.Token != a.Token {
 		return fmt.Errorf("stop %s: token %s is not its life", a.ID, a.Token)
 	}
-	stopped := *m
-	stopped.Goal, stopped.StopReason = spec.GoalStop, a.Reason
 	u.seen(store.MemberKey(a.ID), rev)
 	for _, volume := range a.Volumes {
 		u.volume(v, volume)
 	}
-	u.put(store.MemberKey(a.ID), stopped)
+	u.put(store.MemberKey(a.ID), a.Record(*m))
 	u.answer(v, a.ID)
 	return nil
 }
@@ -245,15 +234,9 @@ func (u *unit) forget(v cache.View, a plan.Forget, now time.Time) error {
 	if id == nil {
 		return nil
 	}
-	kept := *id
-	kept.Due = "" // what it ran last is of no matter when it returns
-	if a.FreeAddress && u.free(v, id, now) {
-		kept = spec.IdentityRecord{ID: a.ID, LastToken: id.LastToken}
-		if set, _ := v.Set(a.ID.Ref()); set != nil && !set.Deleting { // while it stands its volumes are counted on
-			kept.VolumeNumbers, kept.VolumeReady = id.VolumeNumbers, id.VolumeReady
-		}
-	}
-	u.put(store.IdentityKey(a.ID), kept)
+	set, _ := v.Set(a.ID.Ref())
+	a.FreeAddress = a.FreeAddress && u.free(v, id, now)
+	u.put(store.IdentityKey(a.ID), a.Record(*id, set))
 	return nil
 }
 

@@ -328,3 +328,30 @@ func (k *kit) slot(word string) {
 	slot.Member, slot.Report = member, report
 	k.w.Slots = append(k.w.Slots, slot)
 }
+
+// apply makes the world after all actions of p.
+func apply(w World, p Plan) World {
+	for _, a := range p.Actions {
+		w = applyOne(w, a)
+	}
+	w.Status = &p.Status
+	return w
+}
+
+// applyOne makes the world after one action.
+func applyOne(w World, a Action) World {
+	w.Slots = slices.Clone(w.Slots)
+	w.apply(a)
+	return w
+}
+
+// slotOf finds or makes the slot of an identity; w.Slots must be the caller's own.
+func slotOf(w *World, id spec.Identity) *Slot { return w.slotOf(id) }
+
+func encodeStatus(s spec.SetStatus) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,180 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Batch is what of a plan is written now; the rest is decided anew when that is stored. With a new
+// revision go only the starts that may need it. A raised revision is written alone, and so
+// is what a set knows of an earlier one of its name: no life starts before that is stored.
+func (p *Plan) Batch() []Action {
+	if len(p.Actions) == 0 {
+		return nil
+	}
+	switch a := p.Actions[0].(type) {
+	case AddRevision:
+		return slices.DeleteFunc(slices.Clone(p.Actions), func(a Action) bool {
+			switch a.(type) {
+			case AddRevision, Start:
+				return false
+			}
+			return true
+		})
+	case RaiseRevision, ForgetBootstrapped:
+		return p.Actions[:1]
+	case MarkBootstrapped:
+		if a.Inherited {
+			return p.Actions[:1]
+		}
+	}
+	return p.Actions
+}
+
+// Record is what a stop makes of the member's record.
+func (a *Stop) Record(m spec.Member) spec.Member {
+	m.Goal, m.StopReason = spec.GoalStop, a.Reason
+	return m
+}
+
+// Record is what remains of the identity's record. What it ran last does not matter when it
+// returns; while the set stands its volumes are counted on.
+func (a *Forget) Record(old spec.IdentityRecord, set *spec.Set) spec.IdentityRecord {
+	kept := old
+	kept.Due = ""
+	if a.FreeAddress {
+		kept = spec.IdentityRecord{ID: a.ID, LastToken: old.LastToken}
+		if set != nil && !set.Deleting {
+			kept.VolumeNumbers, kept.VolumeReady = old.VolumeNumbers, old.VolumeReady
+		}
+	}
+	return kept
+}
+
+// apply makes w the world after one action, at the next store revision, as the engine's
+// transactions do. The slots of w must be the caller's own; records and maps are replaced,
+// never changed.
+func (w *World) apply(a Action) {
+	w.Rev++
+	switch a := a.(type) {
+	case AddRevision:
+		w.Revisions = append(slices.Clone(w.Revisions), &a.Revision)
+	case RaiseRevision:
+		w.Revisions = append(w.revisionsWithout(a.Revision.Hash), &a.Revision)
+	case PruneRevision:
+		w.Revisions = w.revisionsWithout(a.Hash)
+	case Start:
+		w.applyStart(a)
+	case Stop:
+		slot := w.slotOf(a.ID)
+		m := a.Record(*slot.Member)
+		slot.Member, slot.Request = &m, nil
+		for i := range a.Volumes {
+			w.slotOf(a.Volumes[i].ID).put(&a.Volumes[i])
+		}
+	case Forget:
+		slot := w.slotOf(a.ID)
+		if a.FreeAddress && slot.Identity.Address.IsValid() {
+			w.Free = append(slices.Clone(w.Free), slot.Identity.Address)
+		}
+		kept := a.Record(*slot.Identity, w.Set)
+		slot.Member, slot.Report, slot.Request, slot.Identity = nil, nil, nil, &kept
+	case MarkReady:
+		w.slotOf(a.Identity.ID).Identity = &a.Identity
+	case SetVolumes:
+		for i := range a.Volumes {
+			v := &a.Volumes[i]
+			slot := w.slotOf(v.ID)
+			slot.put(v)
+			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost {
+				slot.Asked, slot.Said = without(slot.Asked, v.Claim), without(slot.Said, v.Claim)
+			}
+		}
+	case DropVolume:
+		w.applyDrop(a)
+	case RestoreVolume:
+		slot := w.slotOf(a.Volume.ID)
+		if slot.Volumes[a.Volume.Claim] != nil {
+			panic("a volume came back beside another")
+		}
+		slot.put(&a.Volume)
+		slot.Identity = &a.Identity
+		slot.Said, slot.Asked = without(slot.Said, a.Volume.Claim), without(slot.Asked, a.Volume.Claim)
+	case VoidRequest:
+		slot := w.slotOf(a.ID)
+		slot.Asked = without(slot.Asked, a.Claim)
+	case MarkBootstrapped:
+		w.Bootstrapped, w.WasBootstrapped = true, false
+	case ForgetBootstrapped:
+		w.WasBootstrapped = false
+	case RemoveSet:
+		w.WasBootstrapped = w.WasBootstrapped || w.Bootstrapped && keepsAny(w)
+		w.Set, w.Status, w.Revisions, w.Bootstrapped = nil, nil, nil, false
+	}
+}
+
+func (w *World) applyStart(a Start) {
+	slot := w.slotOf(a.Member.ID)
+	slot.Member, slot.Identity, slot.Report, slot.Request = &a.Member, &a.Identity, nil, nil
+	for i := range a.Volumes {
+		if slot.Volumes[a.Volumes[i].Claim] != nil {
+			panic("a volume was made a second time")
+		}
+		slot.put(&a.Volumes[i])
+	}
+	for i := range a.Moved {
+		slot.put(&a.Moved[i])
+	}
+	if a.NewAddress {
+		w.Free = slices.DeleteFunc(slices.Clone(w.Free), func(x netip.Addr) bool { return x == a.Member.Address })
+	}
+}
+
+func (w *World) applyDrop(a DropVolume) {
+	slot := w.slotOf(a.ID)
+	if a.Left {
+		slot.Left = append(slices.Clone(slot.Left), slot.Volumes[a.Claim].Node)
+	}
+	slot.Volumes, slot.Said = without(slot.Volumes, a.Claim), without(slot.Said, a.Claim)
+	if a.Identity != nil {
+		if a.FreeAddress && slot.Identity.Address.IsValid() {
+			w.Free = append(slices.Clone(w.Free), slot.Identity.Address)
+		}
+		slot.Identity = a.Identity
+	}
+}
+
+func (w *World) revisionsWithout(h spec.RevisionHash) []*spec.Revision {
+	return slices.DeleteFunc(slices.Clone(w.Revisions), func(r *spec.Revision) bool { return r.Hash == h })
+}
+
+// slotOf finds or makes the slot of an identity.
+func (w *World) slotOf(id spec.Identity) *Slot {
+	i, known := slices.BinarySearchFunc(w.Slots, id.Ordinal, func(s Slot, o int) int { return cmp.Compare(s.ID.Ordinal, o) })
+	if !known {
+		w.Slots = slices.Insert(w.Slots, i, Slot{ID: id})
+	}
+	return &w.Slots[i]
+}
+
+// put replaces or adds the record of a volume.
+func (slot *Slot) put(v *spec.Volume) {
+	slot.Volumes = maps.Clone(slot.Volumes)
+	if slot.Volumes == nil {
+		slot.Volumes = map[spec.ClaimName]*spec.Volume{}
+	}
+	slot.Volumes[v.Claim] = v
+}
+
+func without[V any](m map[spec.ClaimName]V, claim spec.ClaimName) map[spec.ClaimName]V {
+	if _, known := m[claim]; !known {
+		return m
+	}
+	m = maps.Clone(m)
+	delete(m, claim)
+	return m
+}
