@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -23,9 +24,9 @@ func box(t *testing.T, f func(t *testing.T, n *node)) {
 
 func TestFromWantedToStopped(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
-		n.script.say(wanted(11, n.life(5, spec.GoalStop)))
+		n.script.say(wanted(11, n.life(5, records.GoalStop)))
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 1)
 		n.script.with(func() {
@@ -34,7 +35,7 @@ func TestFromWantedToStopped(t *testing.T) {
 				t.Errorf("got %d reports: %+v", got, n.script.reports)
 			}
 		})
-		n.script.say(wanted(12, n.life(5, spec.GoalRun))) // e.g. by a server that forgot
+		n.script.say(wanted(12, n.life(5, records.GoalRun))) // e.g. by a server that forgot
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 1)
 	})
@@ -42,16 +43,16 @@ func TestFromWantedToStopped(t *testing.T) {
 
 func TestAClosedTokenIsNotStartedByTheNextAgent(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.script.with(func() { n.script.deaf = true })
-		n.script.say(wanted(11, n.life(5, spec.GoalStop)))
+		n.script.say(wanted(11, n.life(5, records.GoalStop)))
 		n.wantStopped(tok(5))
 		n.kill()
 		n.script.with(func() { clear(n.script.last) })
 		n.run()
 		n.wantStopped(tok(5)) // told again, for it was never stored
-		n.script.say(wanted(12, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(12, n.life(5, records.GoalRun)))
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 1)
 	})
@@ -59,7 +60,7 @@ func TestAClosedTokenIsNotStartedByTheNextAgent(t *testing.T) {
 
 func TestTheNextAgentAdoptsWhatRuns(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		before := n.report(tok(5)).Seq
 		n.kill()
@@ -85,7 +86,7 @@ func TestTheNextAgentAdoptsWhatRuns(t *testing.T) {
 
 func TestLivesGoOnWithoutServerAndAgent(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.script.down()
 		time.Sleep(10 * time.Minute)
@@ -111,7 +112,7 @@ func TestLivesGoOnWithoutServerAndAgent(t *testing.T) {
 
 func TestAnEmptyListStopsNothing(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.script.say(wanted(11))
 		n.wantReady(tok(5))
@@ -127,12 +128,12 @@ func TestAnEmptyListStopsNothing(t *testing.T) {
 
 func TestAListThatGoesBackIsRefused(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
-		n.script.say(wanted(9, n.life(5, spec.GoalStop)))
+		n.script.say(wanted(9, n.life(5, records.GoalStop)))
 		n.wantReady(tok(5))
 		n.kill()
-		n.script.always(wanted(9, n.life(5, spec.GoalStop)))
+		n.script.always(wanted(9, n.life(5, records.GoalStop)))
 		n.run()
 		n.wantReady(tok(5))
 		n.script.with(func() {
@@ -149,7 +150,7 @@ func TestAListThatGoesBackIsRefused(t *testing.T) {
 
 func TestALifeOfAnotherMachineIsNotEvenRefused(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		other, elsewhere := n.life(5, spec.GoalRun), n.life(6, spec.GoalRun)
+		other, elsewhere := n.life(5, records.GoalRun), n.life(6, records.GoalRun)
 		other.Member.NodeUID, elsewhere.Member.Node = "another", "n2"
 		n.script.say(wanted(10, other, elsewhere))
 		time.Sleep(time.Minute)
@@ -166,10 +167,10 @@ func TestALifeOfAnotherMachineIsNotEvenRefused(t *testing.T) {
 
 func TestALifeAssignedForAnotherBootIsRefused(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		l := n.life(5, spec.GoalRun)
+		l := n.life(5, records.GoalRun)
 		l.Member.Boot = "b0"
 		n.script.say(wanted(10, l))
-		n.want("failed", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseFailed && r.Cause == "OtherBoot" })
+		n.want("failed", tok(5), func(r records.Report) bool { return r.Phase == records.PhaseFailed && r.Cause == "OtherBoot" })
 		l.Member.Boot = "b1"
 		n.script.say(wanted(11, l))
 		time.Sleep(time.Minute)
@@ -179,7 +180,7 @@ func TestALifeAssignedForAnotherBootIsRefused(t *testing.T) {
 
 func TestARebootEndsEveryLife(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.kill()
 		n.host.Reboot()
@@ -190,9 +191,9 @@ func TestARebootEndsEveryLife(t *testing.T) {
 		n.wantStarts(tok(5), 1) // a rebooted agent without a server starts nothing
 		n.script.up()
 		time.Sleep(10 * time.Second)
-		n.want("ended by reboot", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseStopped && r.Cause == "Reboot" })
+		n.want("ended by reboot", tok(5), func(r records.Report) bool { return r.Phase == records.PhaseStopped && r.Cause == "Reboot" })
 		n.script.say(pictures(20, true, picture(20, 1)))
-		n.script.say(wanted(20, n.life(6, spec.GoalRun)))
+		n.script.say(wanted(20, n.life(6, records.GoalRun)))
 		n.wantReady(tok(6))
 		n.wantStarts(tok(5), 1)
 	})
@@ -200,11 +201,11 @@ func TestARebootEndsEveryLife(t *testing.T) {
 
 func TestANewerLifeEndsTheOlderFirst(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
-		n.script.say(wanted(11, n.life(6, spec.GoalRun)))
+		n.script.say(wanted(11, n.life(6, records.GoalRun)))
 		n.wantReady(tok(6))
-		if r := n.report(tok(5)); r.Phase != spec.PhaseStopped {
+		if r := n.report(tok(5)); r.Phase != records.PhaseStopped {
 			t.Errorf("the older life: got %+v", r)
 		}
 		if got := n.host.RunningTokens(db0); len(got) != 1 || got[0] != tok(6) {
@@ -215,7 +216,7 @@ func TestANewerLifeEndsTheOlderFirst(t *testing.T) {
 
 func TestALifeSaidToBeOverEnds(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		m := wanted(11)
 		m.GetWanted().Over = []*proto.Holding{{Id: wire.Identity(db0), Token: wire.Token(tok(5))}}
@@ -238,11 +239,11 @@ func TestAServerThatAnswersNoPingIsLeft(t *testing.T) {
 
 func TestAnotherClusterIsRefused(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.kill()
 		n.script.with(func() { n.script.cluster = "fedcba98" })
-		n.script.always(wanted(11, n.life(5, spec.GoalStop)))
+		n.script.always(wanted(11, n.life(5, records.GoalStop)))
 		n.run()
 		time.Sleep(time.Minute)
 		if got := n.host.RunningTokens(db0); len(got) != 1 {
@@ -257,16 +258,16 @@ func TestAnotherClusterIsRefused(t *testing.T) {
 func TestUnkillableIsNeverStopped(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true, IgnoreTerm: true} })
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
-		n.script.say(wanted(11, n.life(6, spec.GoalRun)))
+		n.script.say(wanted(11, n.life(6, records.GoalRun)))
 		time.Sleep(10 * time.Minute)
-		n.want("still stopping", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause != "" })
+		n.want("still stopping", tok(5), func(r records.Report) bool { return r.Phase == records.PhaseStopping && r.Cause != "" })
 		n.wantStarts(tok(6), 0)
 		n.kill()
 		n.run()
 		time.Sleep(10 * time.Minute)
-		n.want("still stopping", tok(5), func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+		n.want("still stopping", tok(5), func(r records.Report) bool { return r.Phase == records.PhaseStopping })
 		n.wantStarts(tok(6), 0)
 	})
 }
@@ -276,9 +277,9 @@ func TestUnkillableIsNeverStopped(t *testing.T) {
 func TestAHelloNamesWhatIsPending(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true, IgnoreTerm: true} })
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
-		n.script.say(wanted(11, n.life(6, spec.GoalRun)))
+		n.script.say(wanted(11, n.life(6, records.GoalRun)))
 		time.Sleep(time.Minute)
 		n.wantStarts(tok(6), 0)
 		n.script.down()

@@ -8,14 +8,14 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestAnImageLoadedLaterHealsAMember(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		n.host.OnPull(func(string, string) error { return runtime.ErrImageMissing })
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
-		n.want("image missing", tok(5), func(r spec.Report) bool { return r.Cause == "ImageMissing" })
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
+		n.want("image missing", tok(5), func(r records.Report) bool { return r.Cause == "ImageMissing" })
 		n.script.say(&proto.ToNode{Kind: &proto.ToNode_Ask{Ask: &proto.Ask{Id: "a1", Kind: &proto.Ask_ImageLoad{ImageLoad: &proto.ImageLoadAsk{}}}}})
 		tunnel := <-n.script.tunnels
 		if f, err := tunnel.Recv(); err != nil || f.GetAsk() != "a1" {

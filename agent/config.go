@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -35,12 +36,12 @@ type Config struct {
 	// Boot is the kernel's boot id (home.BootID reads it).
 	Boot spec.BootID
 	// Facts are what the node says of itself; name, uid and boot are filled in.
-	Facts spec.NodeFacts
+	Facts records.NodeFacts
 	// Gateway is the members' gateway and name server; default 169.254.1.1.
 	Gateway string
 	// Pictures takes all sets as last told, at start and after each change, from one
 	// goroutine at a time; it must not block nor change them. Optional.
-	Pictures func([]spec.Picture)
+	Pictures func([]records.Snapshot)
 	// Hosts takes the addresses of all nodes, in the same way, once a server told them; they
 	// must not be changed. Optional.
 	Hosts func([]netip.Addr)
@@ -100,7 +101,7 @@ func (c Config) filled() (Config, error) {
 		c.Clock = home.SinceBoot
 	}
 	if c.Pictures == nil {
-		c.Pictures = func([]spec.Picture) {}
+		c.Pictures = func([]records.Snapshot) {}
 	}
 	if c.Hosts == nil {
 		c.Hosts = func([]netip.Addr) {}

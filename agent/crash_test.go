@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 var errCrash = errors.New("the agent is gone")
@@ -43,7 +43,7 @@ func (n *node) crashAt(call int, before bool) (crashed func() bool) {
 // starts the next one, it is killed; the next agent brings it to the same end.
 func TestACrashAtAnyPointLosesNothingAndDoublesNothing(t *testing.T) {
 	tell := func(n *node, rev int64) {
-		n.script.always(pictures(rev, true, picture(rev, 1)), wanted(rev, n.life(5, spec.GoalRun)))
+		n.script.always(pictures(rev, true, picture(rev, 1)), wanted(rev, n.life(5, records.GoalRun)))
 	}
 	for _, before := range []bool{true, false} {
 		for call, more := 1, true; more; call++ {
@@ -57,12 +57,12 @@ func TestACrashAtAnyPointLosesNothingAndDoublesNothing(t *testing.T) {
 					crashed := n.crashAt(call, before)
 					tell(n, 10)
 					n.script.say(pictures(10, true, picture(10, 1)))
-					n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+					n.script.say(wanted(10, n.life(5, records.GoalRun)))
 					time.Sleep(3 * time.Second)
 					for _, next := range []struct {
 						rev  int64
-						life spec.Life
-					}{{11, n.life(5, spec.GoalStop)}, {12, n.life(6, spec.GoalRun)}} {
+						life records.Life
+					}{{11, n.life(5, records.GoalStop)}, {12, n.life(6, records.GoalRun)}} {
 						n.script.always(pictures(next.rev, true, picture(next.rev, 1)), wanted(next.rev, next.life))
 						if !crashed() {
 							n.script.say(wanted(next.rev, next.life))
@@ -76,7 +76,7 @@ func TestACrashAtAnyPointLosesNothingAndDoublesNothing(t *testing.T) {
 						n.restart()
 					}
 					n.wantReady(tok(6))
-					if r := n.report(tok(5)); r.Phase != spec.PhaseStopped && n.host.StartsOf(cid, tok(5)) > 0 {
+					if r := n.report(tok(5)); r.Phase != records.PhaseStopped && n.host.StartsOf(cid, tok(5)) > 0 {
 						t.Errorf("the first life: got %+v", r)
 					}
 					if got := n.host.StartsOf(cid, tok(5)); got > 1 {

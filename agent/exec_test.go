@@ -13,7 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // ask has the node run a command, and returns the server's end of its tunnel.
@@ -30,7 +30,7 @@ func (n *node) ask(e *proto.ExecAsk) proto.Nodes_TunnelServer {
 
 func TestACommandGetsInputAndSizesAndItsCodeIsTold(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.host.OnExec(func(_ context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
 			fmt.Fprintln(e.Stdout, e.Command, e.Terminal.Size, <-e.Terminal.Resize)
@@ -84,7 +84,7 @@ func TestACommandThatReadsNothingEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			box(t, func(t *testing.T, n *node) {
-				n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+				n.script.say(wanted(10, n.life(5, records.GoalRun)))
 				n.wantReady(tok(5))
 				ended := make(chan error, 1)
 				n.host.OnExec(func(ctx context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
@@ -118,7 +118,7 @@ func TestACommandInWhatDoesNotRunIsRefused(t *testing.T) {
 
 func TestNothingIsSentAfterTheLastFrame(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		late := make(chan io.Reader, 1)
 		n.host.OnExec(func(_ context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -25,20 +26,20 @@ type gallery struct {
 	log  *slog.Logger
 
 	mu       sync.Mutex
-	pictures map[spec.SetRef]spec.Picture
-	changes  map[spec.SetRef][]spec.Change // ascending; replaced whole
-	hosts    []netip.Addr                  // of all nodes, ascending; nil: never told; replaced whole
-	newest   spec.Sequence                 // of a full telling
+	pictures map[spec.SetRef]records.Snapshot
+	changes  map[spec.SetRef][]records.Change // ascending; replaced whole
+	hosts    []netip.Addr                     // of all nodes, ascending; nil: never told; replaced whole
+	newest   spec.Sequence                    // of a full telling
 	moved    chan struct{}
 }
 
 // newGallery reads what an agent before this one kept.
 func newGallery(runDir string, log *slog.Logger) *gallery {
 	g := &gallery{
-		path: filepath.Join(runDir, "pictures.json"), log: log, changes: map[spec.SetRef][]spec.Change{},
-		pictures: map[spec.SetRef]spec.Picture{}, moved: make(chan struct{}, 1),
+		path: filepath.Join(runDir, "pictures.json"), log: log, changes: map[spec.SetRef][]records.Change{},
+		pictures: map[spec.SetRef]records.Snapshot{}, moved: make(chan struct{}, 1),
 	}
-	var histories []spec.History
+	var histories []records.History
 	if err := readJSON(g.historiesPath(), &histories); err == nil {
 		for _, h := range histories {
 			g.changes[h.Ref] = h.Changes
@@ -51,7 +52,7 @@ func newGallery(runDir string, log *slog.Logger) *gallery {
 	if err != nil {
 		return g
 	}
-	var kept []spec.Picture
+	var kept []records.Snapshot
 	if err := json.Unmarshal(b, &kept); err != nil {
 		log.Warn("kept pictures not read", "err", err)
 		return g
@@ -64,7 +65,7 @@ func newGallery(runDir string, log *slog.Logger) *gallery {
 
 // put takes pictures told at seq; full replaces all. It never goes back: neither
 // with a picture nor with a full telling. It returns the sets that changed.
-func (g *gallery) put(seq spec.Sequence, full bool, told []spec.Picture) []spec.SetRef {
+func (g *gallery) put(seq spec.Sequence, full bool, told []records.Snapshot) []spec.SetRef {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if seq.Compare(g.newest) < 0 {
@@ -105,18 +106,18 @@ func (g *gallery) put(seq spec.Sequence, full bool, told []spec.Picture) []spec.
 
 // add takes what was told of histories and returns the sets of which something was
 // new. Numbers only grow; what was told before is left out.
-func (g *gallery) add(told []spec.History) []spec.SetRef {
+func (g *gallery) add(told []records.History) []spec.SetRef {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var changed []spec.SetRef
 	for _, h := range told {
 		had := g.changes[h.Ref]
-		fresh := spec.ChangesAfter(h.Changes, spec.LastChange(had))
+		fresh := records.ChangesAfter(h.Changes, records.LastChange(had))
 		if len(fresh) == 0 {
 			continue
 		}
 		all := append(slices.Clip(had), fresh...)
-		g.changes[h.Ref] = slices.Clone(all[max(0, len(all)-spec.HistoryWindow):])
+		g.changes[h.Ref] = slices.Clone(all[max(0, len(all)-records.HistoryWindow):])
 		changed = append(changed, h.Ref)
 	}
 	return changed
@@ -149,27 +150,27 @@ func (g *gallery) nodes() []netip.Addr {
 	return g.hosts
 }
 
-func (g *gallery) history(ref spec.SetRef) []spec.Change {
+func (g *gallery) history(ref spec.SetRef) []records.Change {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.changes[ref]
 }
 
-func (g *gallery) find(ref spec.SetRef) (spec.Picture, bool) {
+func (g *gallery) find(ref spec.SetRef) (records.Snapshot, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p, ok := g.pictures[ref]
 	return p, ok
 }
 
-func (g *gallery) all() []spec.Picture {
+func (g *gallery) all() []records.Snapshot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := make([]spec.Picture, 0, len(g.pictures))
+	out := make([]records.Snapshot, 0, len(g.pictures))
 	for _, p := range g.pictures {
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b spec.Picture) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	slices.SortFunc(out, func(a, b records.Snapshot) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 	return out
 }
 
@@ -201,9 +202,9 @@ func (g *gallery) hostsPath() string { return filepath.Join(filepath.Dir(g.path)
 func (g *gallery) save() error {
 	pictures := g.all()
 	g.mu.Lock()
-	histories := make([]spec.History, 0, len(g.changes))
+	histories := make([]records.History, 0, len(g.changes))
 	for ref, changes := range g.changes {
-		histories = append(histories, spec.History{Ref: ref, Changes: changes})
+		histories = append(histories, records.History{Ref: ref, Changes: changes})
 	}
 	hosts := g.hosts
 	g.mu.Unlock()

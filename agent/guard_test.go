@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/watchdog"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -53,7 +54,7 @@ func (n *node) dir() watchdog.Dir {
 }
 
 // bounded is a life of the test's member, guarded with a bound of ten seconds.
-func (n *node) bounded(number int64, goal spec.Goal) spec.Life {
+func (n *node) bounded(number int64, goal records.Goal) records.Life {
 	l := n.life(number, goal)
 	l.Member.Bound = 10 * time.Second
 	return l
@@ -66,15 +67,15 @@ func (n *node) running() []spec.Token {
 
 func TestAGuardedLifeEndsAtItsBoundAndIsNeverStartedAgain(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		hold := n.life(6, spec.GoalRun)
+		hold := n.life(6, records.GoalRun)
 		hold.Member.ID.Ordinal, hold.Member.Address = 1, netip.MustParseAddr("10.88.0.3")
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun), hold))
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun), hold))
 		n.wantReady(tok(5))
 		if r := n.report(tok(5)); r.Bound != 10*time.Second {
 			t.Errorf("reported with a bound of %v", r.Bound)
 		}
 		n.script.with(func() {
-			if facts := decode[spec.NodeFacts](t, n.script.hellos[len(n.script.hellos)-1].GetFactsJson()); !facts.Guards {
+			if facts := decode[records.NodeFacts](t, n.script.hellos[len(n.script.hellos)-1].GetFactsJson()); !facts.Guards {
 				t.Error("the node does not say that it guards lives")
 			}
 		})
@@ -96,16 +97,16 @@ func TestAGuardedLifeEndsAtItsBoundAndIsNeverStartedAgain(t *testing.T) {
 		}
 		n.script.up()
 		time.Sleep(20 * time.Second) // it is tried again
-		n.want("over", tok(5), func(r spec.Report) bool {
-			return r.Phase == spec.PhaseStopped && r.Cause == "DeadlinePassed" && r.Bound == 10*time.Second
+		n.want("over", tok(5), func(r records.Report) bool {
+			return r.Phase == records.PhaseStopped && r.Cause == "DeadlinePassed" && r.Bound == 10*time.Second
 		})
-		n.script.say(wanted(12, n.bounded(5, spec.GoalRun), hold)) // by a server that does not know yet
+		n.script.say(wanted(12, n.bounded(5, records.GoalRun), hold)) // by a server that does not know yet
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 1)
 		if got, err := n.dir().Records(); err != nil || len(got) != 0 {
 			t.Errorf("left when the life is over: %+v, %v", got, err)
 		}
-		n.script.say(wanted(13, n.bounded(7, spec.GoalRun), hold))
+		n.script.say(wanted(13, n.bounded(7, records.GoalRun), hold))
 		n.wantReady(tok(7))
 		if got, err := n.dir().Records(); err != nil || len(got) != 1 || got["default.db-0"].Token != "1.7" || got["default.db-0"].Ended {
 			t.Errorf("records %+v, %v", got, err)
@@ -120,7 +121,7 @@ func TestAGuardedLifeEndsAtItsBoundAndIsNeverStartedAgain(t *testing.T) {
 // yet read that the session stands.
 func TestAGuardedLifeNeedsNoPictures(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.script.with(func() { n.script.behind = true })
 		time.Sleep(time.Minute)
@@ -135,7 +136,7 @@ func TestAGuardedLifeNeedsNoPictures(t *testing.T) {
 // not when the answer arrived (SAFETY S5).
 func TestAGuardedLifeCountsFromThePing(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.script.with(func() { n.script.lag = 700 * time.Millisecond })
 		time.Sleep(time.Minute)
@@ -152,7 +153,7 @@ func TestAGuardedLifeCountsFromThePing(t *testing.T) {
 
 func TestAGuardedLifeEndsWithoutItsAgent(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.kill()
 		time.Sleep(8 * time.Second)
@@ -168,12 +169,12 @@ func TestAGuardedLifeEndsWithoutItsAgent(t *testing.T) {
 			t.Fatalf("past its deadline %v runs", got)
 		}
 		// An agent that comes late closes it before anything is confirmed.
-		n.script.always(pictures(20, true, picture(20, 1)), wanted(20, n.bounded(5, spec.GoalRun)))
+		n.script.always(pictures(20, true, picture(20, 1)), wanted(20, n.bounded(5, records.GoalRun)))
 		n.script.up()
 		n.run0()
 		n.wantStopped(tok(5))
 		n.script.with(func() { // asked again after it was stored, the cause is no longer known
-			if !slices.ContainsFunc(n.script.reports, func(r spec.Report) bool { return r.Cause == "DeadlinePassed" }) {
+			if !slices.ContainsFunc(n.script.reports, func(r records.Report) bool { return r.Cause == "DeadlinePassed" }) {
 				t.Errorf("reports do not say why: %+v", n.script.reports)
 			}
 		})
@@ -187,8 +188,8 @@ func TestNoGuardedLifeBeginsBeforeItsWatchdogKnows(t *testing.T) {
 		n.blind = true // no watchdog comes up any more
 		n.unwatch()
 		n.mu.Unlock()
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
-		n.want("waiting", tok(5), func(r spec.Report) bool { return r.Cause == "Unwatched" && r.Phase == spec.PhaseAssigned })
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
+		n.want("waiting", tok(5), func(r records.Report) bool { return r.Cause == "Unwatched" && r.Phase == records.PhaseAssigned })
 		n.wantStarts(tok(5), 0)
 		n.mu.Lock()
 		n.blind = false
@@ -200,7 +201,7 @@ func TestNoGuardedLifeBeginsBeforeItsWatchdogKnows(t *testing.T) {
 		n.unwatch()
 		n.mu.Unlock()
 		n.host.Exit(cid, runtime.Exit{Code: 1})
-		n.want("waiting", tok(5), func(r spec.Report) bool { return r.Cause == "Unwatched" })
+		n.want("waiting", tok(5), func(r records.Report) bool { return r.Cause == "Unwatched" })
 		n.wantStarts(tok(5), 1)
 		n.mu.Lock()
 		n.blind = false
@@ -217,8 +218,8 @@ func TestNoGuardedLifeBeginsUnconfirmed(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
 		n.script.with(func() { n.script.strange = true }) // its pongs confirm nothing
 		time.Sleep(20 * time.Second)
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
-		n.want("waiting", tok(5), func(r spec.Report) bool { return r.Cause == "Unconfirmed" })
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
+		n.want("waiting", tok(5), func(r records.Report) bool { return r.Cause == "Unconfirmed" })
 		n.wantStarts(tok(5), 0)
 		n.script.with(func() { n.script.strange = false })
 		n.wantReady(tok(5))
@@ -234,7 +235,7 @@ func TestTheRecordOfALifeThatNeverBeganEndsNoOther(t *testing.T) {
 		n.run()
 		time.Sleep(time.Second)
 		n.script.say(pictures(2, true, picture(2, 1)))
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.script.down()
 		time.Sleep(time.Minute)
@@ -249,14 +250,14 @@ func TestWhatIsDamagedEndsGuardedLivesAndNoAgent(t *testing.T) {
 	for _, file := range []string{"confirmed", "lives/default.db-0.json"} {
 		t.Run(file, func(t *testing.T) {
 			guarded(t, func(t *testing.T, n *node) {
-				n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+				n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
 				n.wantReady(tok(5))
 				n.kill()
 				must(t, os.WriteFile(filepath.Join(string(n.dir()), file), []byte("{"), 0o600))
 				n.run()
 				n.wantStopped(tok(5))
 				n.wantStarts(tok(5), 1)
-				n.script.say(wanted(12, n.bounded(6, spec.GoalRun)))
+				n.script.say(wanted(12, n.bounded(6, records.GoalRun)))
 				n.wantReady(tok(6))
 			})
 		})
@@ -272,7 +273,7 @@ func TestANodeThatComesToHaveAWatchdogSaysSo(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			n.script.with(func() {
 				for _, h := range n.script.hellos {
-					all = append(all, decode[spec.NodeFacts](t, h.GetFactsJson()).Guards)
+					all = append(all, decode[records.NodeFacts](t, h.GetFactsJson()).Guards)
 				}
 			})
 			return all
@@ -291,15 +292,15 @@ func TestANodeThatComesToHaveAWatchdogSaysSo(t *testing.T) {
 
 func TestANodeWithoutAWatchdogBeginsNoGuardedLife(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
-		n.want("waiting", tok(5), func(r spec.Report) bool { return r.Cause == "Unwatched" && r.Bound == 0 })
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
+		n.want("waiting", tok(5), func(r records.Report) bool { return r.Cause == "Unwatched" && r.Bound == 0 })
 		n.wantStarts(tok(5), 0)
 	})
 }
 
 func TestAnOpenGuardedLifeWhoseRecordIsGoneIsOver(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.kill()
 		must(t, n.dir().Remove("default.db-0"))

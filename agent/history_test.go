@@ -12,20 +12,20 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // changes are those of the set with the numbers from..to.
-func changes(from, to int64) spec.History {
-	h := spec.History{Ref: ref}
+func changes(from, to int64) records.History {
+	h := records.History{Ref: ref}
 	for n := from; n <= to; n++ {
-		h.Changes = append(h.Changes, spec.Change{Epoch: 1, Number: n, Kind: spec.ChangeReady, Member: fmt.Sprint("db-", n), Ordinal: int(n)})
+		h.Changes = append(h.Changes, records.Change{Epoch: 1, Number: n, Kind: records.ChangeReady, Member: fmt.Sprint("db-", n), Ordinal: int(n)})
 	}
 	return h
 }
 
 // withHistory adds histories to pictures.
-func withHistory(m *proto.ToNode, told ...spec.History) *proto.ToNode {
+func withHistory(m *proto.ToNode, told ...records.History) *proto.ToNode {
 	docs, err := wire.Documents(told)
 	if err != nil {
 		panic(err)
@@ -49,25 +49,25 @@ func (n *node) file(name string) string {
 func (n *node) wantEvents(from, to, included int64) {
 	n.t.Helper()
 	lines := strings.Split(strings.TrimSuffix(n.file(files.EventsFile), "\n"), "\n")
-	first, last := decode[spec.Change](n.t, []byte(lines[0])), decode[spec.Change](n.t, []byte(lines[len(lines)-1]))
+	first, last := decode[records.Change](n.t, []byte(lines[0])), decode[records.Change](n.t, []byte(lines[len(lines)-1]))
 	if first.Number != from || last.Number != to || int64(len(lines)) != to-from+1 {
 		n.t.Fatalf("events are %d to %d in %d lines, want %d to %d", first.Number, last.Number, len(lines), from, to)
 	}
-	set := decode[struct{ Event spec.ChangeID }](n.t, []byte(n.file(files.SetFile)))
+	set := decode[struct{ Event records.ChangeID }](n.t, []byte(n.file(files.SetFile)))
 	if set.Event.Number != included {
 		n.t.Fatalf("set.json includes event %d, want %d", set.Event.Number, included)
 	}
 }
 
-func told(p spec.Picture, number int64) spec.Picture {
-	p.Told = spec.ChangeID{Epoch: 1, Number: number}
+func told(p records.Snapshot, number int64) records.Snapshot {
+	p.Told = records.ChangeID{Epoch: 1, Number: number}
 	return p
 }
 
 func TestMembersFollowTheHistoryOfTheirSet(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		n.script.say(withHistory(pictures(10, true, told(picture(10, 1), 2)), changes(1, 2)))
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.wantEvents(1, 2, 2)
 		n.script.say(withHistory(pictures(11, false), changes(3, 3))) // the picture that includes it comes later
@@ -84,10 +84,10 @@ func TestMembersFollowTheHistoryOfTheirSet(t *testing.T) {
 		n.run()
 		n.wantEvents(1, 5, 5)
 		n.script.say(withHistory(pictures(20, true, told(picture(20, 1), 300)), changes(2, 300)))
-		n.wantEvents(300-spec.HistoryWindow+1, 300, 300)
+		n.wantEvents(300-records.HistoryWindow+1, 300, 300)
 		n.script.say(withHistory(pictures(21, false, told(picture(21, 1), 400)), changes(400, 400))) // this node was away
 		lines := strings.Split(strings.TrimSuffix(n.file(files.EventsFile), "\n"), "\n")
-		if len(lines) != spec.HistoryWindow || !strings.Contains(lines[len(lines)-2], `"number":300,`) || !strings.Contains(lines[len(lines)-1], `"number":400,`) {
+		if len(lines) != records.HistoryWindow || !strings.Contains(lines[len(lines)-2], `"number":300,`) || !strings.Contains(lines[len(lines)-1], `"number":400,`) {
 			t.Errorf("the gap is not to be seen: %d lines, the last two are\n%s", len(lines), strings.Join(lines[len(lines)-2:], "\n"))
 		}
 	})
@@ -95,7 +95,7 @@ func TestMembersFollowTheHistoryOfTheirSet(t *testing.T) {
 
 func TestWhatMembersSeeIsConfirmedFromTheMomentOfThePing(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		confirmed := func() time.Duration {
 			var u files.Uptime

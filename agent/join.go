@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -23,7 +24,7 @@ const (
 // everything on the host carry the cluster's id. It returns at once when that is
 // known; otherwise it tries until a server welcomes the node or ctx ends, and says
 // in the log what it waits for.
-func Join(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts spec.NodeFacts, log *slog.Logger) error {
+func Join(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts records.NodeFacts, log *slog.Logger) error {
 	facts.Name, facts.UID, facts.Boot = h.Name(), h.UID(), boot
 	told, wait := "", joinFirst
 	for h.Cluster() == "" {
@@ -48,7 +49,7 @@ func Join(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts 
 }
 
 // askToJoin asks one server, once.
-func askToJoin(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts spec.NodeFacts) error {
+func askToJoin(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts records.NodeFacts) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	conn, err := dial(ctx)

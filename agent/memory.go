@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // keepKnown is how long after it moved what is known is on disk at the latest.
@@ -26,8 +26,8 @@ type memory struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	known spec.Known
-	saved spec.Known    // as it is on disk
+	known records.Known
+	saved records.Known // as it is on disk
 	moved chan struct{} // holds one when known is not on disk
 }
 
@@ -37,20 +37,20 @@ func openMemory(path string, log *slog.Logger) *memory {
 	m := &memory{path: path, log: log, moved: make(chan struct{}, 1)}
 	if err := durable.GetJSON(path, &m.known); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Error("what is known of the store not read", "err", err)
-		m.known = spec.Known{}
+		m.known = records.Known{}
 	}
 	m.saved = m.known
 	return m
 }
 
-func (m *memory) now() spec.Known {
+func (m *memory) now() records.Known {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known
 }
 
 // hear takes over what a message says of the store. It does not block.
-func (m *memory) hear(said spec.Known) {
+func (m *memory) hear(said records.Known) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known = m.known.Add(said)

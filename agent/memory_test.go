@@ -11,19 +11,20 @@ import (
 
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // knows has the server say that it knows of a store at a revision.
 func (s *script) knows(rev int64, held bool) {
 	s.with(func() {
-		s.known = wire.Known(spec.Known{Origin: "e1", Term: 3, At: spec.Sequence{Epoch: 1, Rev: rev}, Link: spec.Link{Number: rev, Nonce: "x"}})
+		s.known = wire.Known(records.Known{Origin: "e1", Term: 3, At: spec.Sequence{Epoch: 1, Rev: rev}, Link: records.Link{Number: rev, Nonce: "x"}})
 		s.held = held
 	})
 }
 
 // said is what the node said in its last hello that it knows.
-func (s *script) said() (known spec.Known) {
+func (s *script) said() (known records.Known) {
 	s.with(func() { known = wire.ToKnown(s.hellos[len(s.hellos)-1].GetKnown()) })
 	return known
 }
@@ -34,7 +35,7 @@ func TestWhatAnyMessageSaysOfTheStoreIsKeptAndSaid(t *testing.T) {
 			t.Helper()
 			time.Sleep(2 * keepKnown)
 			synctest.Wait()
-			var disk spec.Known
+			var disk records.Known
 			must(t, durable.GetJSON(filepath.Join(n.root, "known.json"), &disk))
 			if disk.At != (spec.Sequence{Epoch: 1, Rev: rev}) {
 				t.Errorf("after %s %+v is on disk, want revision %d", what, disk, rev)
@@ -51,7 +52,7 @@ func TestWhatAnyMessageSaysOfTheStoreIsKeptAndSaid(t *testing.T) {
 		n.kill()
 		n.run()
 		synctest.Wait()
-		if got := n.script.said(); got.At.Rev != 30 || got.Origin != "e1" || got.Term != 3 || got.Link != (spec.Link{Number: 30, Nonce: "x"}) {
+		if got := n.script.said(); got.At.Rev != 30 || got.Origin != "e1" || got.Term != 3 || got.Link != (records.Link{Number: 30, Nonce: "x"}) {
 			t.Errorf("its hello says that it knows %+v", got)
 		}
 		n.kill()
@@ -89,7 +90,7 @@ func TestTheDiskIsWrittenOnlyWhenSomethingIsNewAndNotEachTime(t *testing.T) {
 		writes := 0
 		var last os.FileInfo
 		for i := range int64(100) { // ten seconds
-			m.hear(spec.Known{At: spec.Sequence{Epoch: 1, Rev: 1 + i}})
+			m.hear(records.Known{At: spec.Sequence{Epoch: 1, Rev: 1 + i}})
 			time.Sleep(100 * time.Millisecond)
 			if now, err := os.Stat(path); err == nil && (last == nil || !os.SameFile(last, now)) {
 				last, writes = now, writes+1
@@ -101,7 +102,7 @@ func TestTheDiskIsWrittenOnlyWhenSomethingIsNewAndNotEachTime(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		before, err := os.Stat(path)
 		must(t, err)
-		m.hear(spec.Known{At: spec.Sequence{Epoch: 1, Rev: 50}})
+		m.hear(records.Known{At: spec.Sequence{Epoch: 1, Rev: 50}})
 		time.Sleep(time.Minute)
 		if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) || after.Mode().Perm() != 0o600 {
 			t.Errorf("nothing was new, and it was written; %v, %v", after, err)
@@ -116,7 +117,7 @@ func TestADamagedMemoryStopsNoNode(t *testing.T) {
 	if got := m.now(); got.At != (spec.Sequence{}) {
 		t.Errorf("it knows %+v", got)
 	}
-	m.hear(spec.Known{At: spec.Sequence{Epoch: 1, Rev: 5}})
+	m.hear(records.Known{At: spec.Sequence{Epoch: 1, Rev: 5}})
 	must(t, m.save())
 	if got := openMemory(path, slog.New(slog.DiscardHandler)).now(); got.At.Rev != 5 {
 		t.Errorf("it knows %+v", got)
@@ -127,14 +128,14 @@ func TestADamagedMemoryStopsNoNode(t *testing.T) {
 // be over since.
 func TestWhileTheStoreIsHeldNoGuardedLifeBeginsAndOpenOnesGoOn(t *testing.T) {
 	guarded(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.bounded(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.bounded(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		n.script.with(func() { n.script.held = true })
 		time.Sleep(time.Minute)
 		if got := n.running(); len(got) != 1 || got[0] != tok(5) {
 			t.Fatalf("of the open life, whose pings are answered, %v runs", got)
 		}
-		other := n.bounded(6, spec.GoalRun)
+		other := n.bounded(6, records.GoalRun)
 		other.Member.ID.Ordinal, other.Member.Address = 1, netip.MustParseAddr("10.88.0.3")
 		n.script.say(wanted(11, other)) // as if told just before
 		time.Sleep(time.Minute)

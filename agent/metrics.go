@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 var (
@@ -67,7 +67,7 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	phases, ready, restarts := map[spec.Phase]float64{}, 0.0, 0.0
+	phases, ready, restarts := map[records.Phase]float64{}, 0.0, 0.0
 	for _, r := range a.lastReports() {
 		phases[r.Phase]++
 		if r.Ready {

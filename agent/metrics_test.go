@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // metrics is what a scrape sees, by name and the value of its label.
@@ -31,7 +31,7 @@ func (n *node) metrics() map[string]float64 {
 
 func TestMetricsTellMembersAndSession(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
-		n.script.say(wanted(10, n.life(5, spec.GoalRun)))
+		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		time.Sleep(time.Minute)
 		got := n.metrics()
@@ -51,7 +51,7 @@ func TestMetricsTellMembersAndSession(t *testing.T) {
 		if margin := got["stead_agent_confirmed_margin_seconds"]; margin <= 0 || margin > 1 {
 			t.Errorf("what members are told is confirmed for %vs, want some of the one second that a session lasts", margin)
 		}
-		n.script.say(wanted(11, n.life(5, spec.GoalStop)))
+		n.script.say(wanted(11, n.life(5, records.GoalStop)))
 		n.wantStopped(tok(5))
 		if got := n.metrics(); got["stead_agent_members_ready"] != 0 || got["stead_agent_members Running"] != 0 {
 			t.Errorf("a stopped member is counted: %v", got)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -24,7 +25,7 @@ type node struct {
 	root   string
 	boot   spec.BootID
 	begun  time.Time
-	dns    []spec.Picture // as last handed over
+	dns    []records.Snapshot // as last handed over
 	mu     sync.Mutex
 
 	guards    bool   // its agents guard lives
@@ -48,7 +49,7 @@ func (n *node) run() {
 	n.t.Helper()
 	home, err := home.Open(n.root, "n1")
 	must(n.t, err)
-	must(n.t, Join(n.t.Context(), home, n.script.dial, n.boot, spec.NodeFacts{}, slog.New(slog.DiscardHandler)))
+	must(n.t, Join(n.t.Context(), home, n.script.dial, n.boot, records.NodeFacts{}, slog.New(slog.DiscardHandler)))
 	n.start(home)
 }
 
@@ -68,7 +69,7 @@ func (n *node) start(home *home.Home) {
 		Home: home, RunDir: filepath.Join(n.root, "run", string(n.boot)), Dial: n.script.dial,
 		Runtime: n.host, Network: n.host, Volumes: n.host, Boot: n.boot, Logger: slog.New(slog.DiscardHandler),
 		Clock: n.clock,
-		Pictures: func(ps []spec.Picture) {
+		Pictures: func(ps []records.Snapshot) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.dns = ps
@@ -97,10 +98,10 @@ func (n *node) kill() {
 	n.cancel = nil
 }
 
-func (n *node) life(number int64, goal spec.Goal) spec.Life {
-	l := spec.Life{
-		Member: spec.Member{
-			ID: db0, Token: tok(number), Goal: goal, Reason: spec.ReasonCreate, Revision: "r1",
+func (n *node) life(number int64, goal records.Goal) records.Life {
+	l := records.Life{
+		Member: records.Member{
+			ID: db0, Token: tok(number), Goal: goal, Reason: records.ReasonCreate, Revision: "r1",
 			Node: "n1", NodeUID: n.home.UID(), Boot: n.boot, Address: netip.MustParseAddr("10.88.0.2"), GraceSeconds: 5,
 		},
 		Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{Name: "db", Image: "img:1"}}}},
@@ -110,14 +111,14 @@ func (n *node) life(number int64, goal spec.Goal) spec.Life {
 }
 
 // report is the last one that the server has of a life.
-func (n *node) report(token spec.Token) spec.Report {
+func (n *node) report(token spec.Token) records.Report {
 	synctest.Wait()
 	n.script.mu.Lock()
 	defer n.script.mu.Unlock()
 	return n.script.last[lifeKey{db0, token}]
 }
 
-func (n *node) want(what string, token spec.Token, ok func(spec.Report) bool) {
+func (n *node) want(what string, token spec.Token, ok func(records.Report) bool) {
 	n.t.Helper()
 	time.Sleep(2 * time.Second) // of the bubble: every delay of a report is over
 	if r := n.report(token); !ok(r) {
@@ -127,12 +128,12 @@ func (n *node) want(what string, token spec.Token, ok func(spec.Report) bool) {
 
 func (n *node) wantReady(token spec.Token) {
 	n.t.Helper()
-	n.want("ready", token, func(r spec.Report) bool { return r.Ready })
+	n.want("ready", token, func(r records.Report) bool { return r.Ready })
 }
 
 func (n *node) wantStopped(token spec.Token) {
 	n.t.Helper()
-	n.want("stopped", token, func(r spec.Report) bool { return r.Phase == spec.PhaseStopped })
+	n.want("stopped", token, func(r records.Report) bool { return r.Phase == records.PhaseStopped })
 }
 
 func (n *node) wantStarts(token spec.Token, want int) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -16,7 +17,7 @@ type lifeKey struct {
 
 // letter is the newest report of one life, kept until the server has stored it.
 type letter struct {
-	report spec.Report
+	report records.Report
 	due    time.Time // when it is to be sent; zero: it was sent
 }
 
@@ -39,7 +40,7 @@ func newOutbox(soon, later time.Duration) *outbox {
 }
 
 // put takes a report in place of an older one of the same life.
-func (o *outbox) put(r spec.Report) {
+func (o *outbox) put(r records.Report) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := lifeKey{r.ID, r.Token}
@@ -61,18 +62,18 @@ func (o *outbox) put(r spec.Report) {
 }
 
 // delay is zero for what somebody acts on.
-func (o *outbox) delay(r spec.Report, wasReady bool) time.Duration {
+func (o *outbox) delay(r records.Report, wasReady bool) time.Duration {
 	switch {
 	case r.Phase.Over(), r.Ready, wasReady:
 		return 0
-	case r.Cause != "", r.Phase.Rank() >= spec.PhaseRunning.Rank():
+	case r.Cause != "", r.Phase.Rank() >= records.PhaseRunning.Rank():
 		return o.soon
 	}
 	return o.later
 }
 
 // again marks everything as not sent: a new session begins.
-func (o *outbox) again(reports []spec.Report) {
+func (o *outbox) again(reports []records.Report) {
 	for _, r := range reports {
 		o.put(r)
 	}
@@ -87,7 +88,7 @@ func (o *outbox) again(reports []spec.Report) {
 
 // take returns the reports that are due, in the order in which they were made, and
 // how long until the next one is (0: none waits).
-func (o *outbox) take() (due []spec.Report, next time.Duration) {
+func (o *outbox) take() (due []records.Report, next time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -101,7 +102,7 @@ func (o *outbox) take() (due []spec.Report, next time.Duration) {
 			next = wait
 		}
 	}
-	slices.SortFunc(due, func(a, b spec.Report) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(due, func(a, b records.Report) int { return cmp.Compare(a.Seq, b.Seq) })
 	return due, next
 }
 

@@ -7,10 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
-func seqs(rs []spec.Report) (out []int64) {
+func seqs(rs []records.Report) (out []int64) {
 	for _, r := range rs {
 		out = append(out, r.Seq)
 	}
@@ -20,8 +21,8 @@ func seqs(rs []spec.Report) (out []int64) {
 func TestReportsAreGatheredUntilStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutbox(300*time.Millisecond, time.Second)
-		put := func(seq int64, change func(*spec.Report)) {
-			r := spec.Report{ID: db0, Token: tok(5), Seq: seq, Phase: spec.PhasePreparing}
+		put := func(seq int64, change func(*records.Report)) {
+			r := records.Report{ID: db0, Token: tok(5), Seq: seq, Phase: records.PhasePreparing}
 			if change != nil {
 				change(&r)
 			}
@@ -35,22 +36,22 @@ func TestReportsAreGatheredUntilStored(t *testing.T) {
 		}
 		put(1, nil)
 		want("progress waits")
-		put(2, func(r *spec.Report) { r.Cause = "ImageMissing" })
+		put(2, func(r *records.Report) { r.Cause = "ImageMissing" })
 		if _, next := o.take(); next != 300*time.Millisecond {
 			t.Fatalf("next: got %s", next)
 		}
-		put(3, func(r *spec.Report) { r.Phase, r.Ready = spec.PhaseRunning, true })
+		put(3, func(r *records.Report) { r.Phase, r.Ready = records.PhaseRunning, true })
 		want("ready goes at once, in place of what waited", 3)
 		want("and only once")
 		o.again(nil)
 		want("a new session is told again", 3)
-		put(4, func(r *spec.Report) { r.Phase = spec.PhaseRunning })
+		put(4, func(r *records.Report) { r.Phase = records.PhaseRunning })
 		put(2, nil)
 		if o.stored(db0, tok(5), 3) {
 			t.Fatal("a report that is not an end was taken for one")
 		}
 		want("no longer ready goes at once, also when the one before was stored late", 4)
-		put(5, func(r *spec.Report) { r.Phase = spec.PhaseStopped })
+		put(5, func(r *records.Report) { r.Phase = records.PhaseStopped })
 		if o.stored(db0, tok(5), 5) {
 			t.Fatal("an end that was not sent yet was taken for stored")
 		}
@@ -73,17 +74,17 @@ func TestPicturesNeverGoBack(t *testing.T) {
 		p, _ := g.find(ref)
 		return p.Replicas
 	}
-	g.put(seq(10), true, []spec.Picture{picture(10, 3)})
+	g.put(seq(10), true, []records.Snapshot{picture(10, 3)})
 	if got := g.put(seq(9), true, nil); got != nil || replicas() != 3 {
 		t.Fatalf("an older full list: changed %v, replicas %d", got, replicas())
 	}
-	if got := g.put(seq(11), false, []spec.Picture{picture(9, 5)}); got != nil || replicas() != 3 {
+	if got := g.put(seq(11), false, []records.Snapshot{picture(9, 5)}); got != nil || replicas() != 3 {
 		t.Fatalf("an older picture: changed %v, replicas %d", got, replicas())
 	}
-	if g.put(seq(12), false, []spec.Picture{picture(12, 5)}); replicas() != 5 {
+	if g.put(seq(12), false, []records.Snapshot{picture(12, 5)}); replicas() != 5 {
 		t.Fatalf("a newer picture: replicas %d", replicas())
 	}
-	if g.put(seq(13), false, []spec.Picture{{Ref: ref, Sequence: seq(13), Gone: true}}); len(g.all()) != 0 {
+	if g.put(seq(13), false, []records.Snapshot{{Ref: ref, Sequence: seq(13), Gone: true}}); len(g.all()) != 0 {
 		t.Fatalf("a set that is gone: %v", g.all())
 	}
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // last is the newest state that was told of each volume in any session.
-func (n *node) lastOf(volume spec.VolumeID) (state spec.VolumeState) {
+func (n *node) lastOf(volume records.VolumeID) (state records.VolumeState) {
 	n.t.Helper()
 	n.script.mu.Lock()
 	defer n.script.mu.Unlock()
 	for _, m := range n.script.trash {
-		reports, err := wire.ToDocuments[spec.VolumeReport](m.GetReportsJson())
+		reports, err := wire.ToDocuments[records.VolumeReport](m.GetReportsJson())
 		must(n.t, err)
 		for _, r := range reports {
 			if r.Volume == volume {
@@ -36,7 +37,7 @@ func TestWhatLiesOnADiskThatIsAwayIsNotErased(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		n.host.PutVolume(db0, "data", vol)
 		n.script.say(ordered(t, 10, giveUp))
-		n.wantSaid(spec.VolumeTrashed, "")
+		n.wantSaid(records.VolumeTrashed, "")
 		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
 			if c.Op == "Trash" || c.Op == "Erase" {
 				return fmt.Errorf("storage class local: %w", runtime.ErrNotFound)
@@ -44,12 +45,12 @@ func TestWhatLiesOnADiskThatIsAwayIsNotErased(t *testing.T) {
 			return nil
 		})
 		gone := giveUp
-		gone.Fate = spec.FateGone
+		gone.Fate = records.FateGone
 		n.script.say(ordered(t, 11, gone))
 		time.Sleep(2 * time.Hour)
-		n.wantSaid(spec.VolumeTrashed, "")
+		n.wantSaid(records.VolumeTrashed, "")
 		n.host.OnCall(nil) // it is mounted again
-		n.wantSaid(spec.VolumeErased, "")
+		n.wantSaid(records.VolumeErased, "")
 	})
 }
 
@@ -57,7 +58,7 @@ func TestATrashThatIsNotKnownWholeIsNotToldAsWhole(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		n.host.PutVolume(db0, "data", vol)
 		n.script.say(ordered(t, 10, giveUp))
-		n.wantSaid(spec.VolumeTrashed, "")
+		n.wantSaid(records.VolumeTrashed, "")
 		for _, whole := range []bool{false, true} {
 			n.host.OnCall(func(_ context.Context, c fakert.Call) error {
 				if c.Op == "Trash" && !whole {
@@ -67,7 +68,7 @@ func TestATrashThatIsNotKnownWholeIsNotToldAsWhole(t *testing.T) {
 			})
 			n.kill()
 			n.run()
-			n.wantSaid(spec.VolumeTrashed, "")
+			n.wantSaid(records.VolumeTrashed, "")
 			n.script.mu.Lock()
 			told := n.script.trash[len(n.script.trash)-1]
 			n.script.mu.Unlock()
@@ -84,9 +85,9 @@ func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		const slow = reclaim.ErasuresAtOnce + 1
 		id := func(i int) spec.Identity { return spec.Identity{Namespace: "default", Set: "db", Ordinal: i} }
-		uid := func(i int) spec.VolumeID { return spec.VolumeID(fmt.Sprintf("%032d", i)) }
-		order := func(i int, fate spec.VolumeFate) spec.VolumeOrder {
-			return spec.VolumeOrder{ID: id(i), Claim: "data", Volume: uid(i), Number: 1, Class: "local", Fate: fate}
+		uid := func(i int) records.VolumeID { return records.VolumeID(fmt.Sprintf("%032d", i)) }
+		order := func(i int, fate records.VolumeFate) records.VolumeOrder {
+			return records.VolumeOrder{ID: id(i), Claim: "data", Volume: uid(i), Number: 1, Class: "local", Fate: fate}
 		}
 		var mu sync.Mutex
 		tried := map[string]int{}
@@ -110,10 +111,10 @@ func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
 			mu.Unlock()
 			return ctx.Err()
 		})
-		var giveUps, gones []spec.VolumeOrder
+		var giveUps, gones []records.VolumeOrder
 		for i := range slow + 1 {
 			n.host.PutVolume(id(i), "data", uid(i))
-			giveUps, gones = append(giveUps, order(i, spec.FateReclaiming)), append(gones, order(i, spec.FateGone))
+			giveUps, gones = append(giveUps, order(i, records.FateReclaiming)), append(gones, order(i, records.FateGone))
 		}
 		n.script.say(ordered(t, 10, giveUps...))
 		time.Sleep(time.Second)
@@ -124,18 +125,18 @@ func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
 		wal.Claim = "wal"
 		n.script.say(ordered(t, 12, wal))
 		time.Sleep(time.Second)
-		if got := n.lastOf(vol); got != spec.VolumeTrashed {
+		if got := n.lastOf(vol); got != records.VolumeTrashed {
 			t.Errorf("another volume is given up: it is %q", got)
 		}
-		wal.Fate, wal.Turn = spec.FateRestoring, 1
+		wal.Fate, wal.Turn = records.FateRestoring, 1
 		n.script.say(ordered(t, 13, wal))
 		time.Sleep(time.Second)
-		if got := n.lastOf(vol); got != spec.VolumeFound || !slices.Contains(n.host.Volumes(), vol) {
+		if got := n.lastOf(vol); got != records.VolumeFound || !slices.Contains(n.host.Volumes(), vol) {
 			t.Errorf("another volume is brought back: it is %q", got)
 		}
 		n.script.say(ordered(t, 14, gones[slow]))
 		time.Sleep(10 * reclaim.EraseTime)
-		if got := n.lastOf(uid(slow)); got != spec.VolumeErased {
+		if got := n.lastOf(uid(slow)); got != records.VolumeErased {
 			t.Errorf("another volume is erased: it is %q", got)
 		}
 		mu.Lock()
@@ -151,7 +152,7 @@ func TestAVolumeThatTakesLongHoldsUpNoOther(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(10 * reclaim.EraseTime)
 		for i := range slow {
-			if got := n.lastOf(uid(i)); got != spec.VolumeErased {
+			if got := n.lastOf(uid(i)); got != records.VolumeErased {
 				t.Errorf("volume %d is not erased in the end: it is %q", i, got)
 			}
 		}

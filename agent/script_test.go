@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -43,8 +44,8 @@ type script struct {
 	held    bool          // says that its store is held
 	known   *proto.Known  // said in welcomes and pongs
 	hellos  []*proto.Hello
-	reports []spec.Report
-	last    map[lifeKey]spec.Report
+	reports []records.Report
+	last    map[lifeKey]records.Report
 	trash   []*proto.VolumeReports // all there were
 	first   []*proto.ToNode        // sent after welcome to each session
 	out     chan *proto.ToNode
@@ -56,7 +57,7 @@ type script struct {
 }
 
 func newScript(t *testing.T) *script {
-	s := &script{t: t, cluster: cluster, last: map[lifeKey]spec.Report{}, tunnels: make(chan proto.Nodes_TunnelServer), ends: make(chan struct{})}
+	s := &script{t: t, cluster: cluster, last: map[lifeKey]records.Report{}, tunnels: make(chan proto.Nodes_TunnelServer), ends: make(chan struct{})}
 	s.up()
 	t.Cleanup(s.down)
 	return s
@@ -142,7 +143,7 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	if msg.GetReports() == nil {
 		return
 	}
-	told, err := wire.ToDocuments[spec.Report](msg.GetReports().GetReportsJson())
+	told, err := wire.ToDocuments[records.Report](msg.GetReports().GetReportsJson())
 	if err != nil {
 		s.t.Errorf("reports: %v", err)
 	}
@@ -193,7 +194,7 @@ func (s *script) with(f func()) {
 	f()
 }
 
-func wanted(rev int64, lives ...spec.Life) *proto.ToNode {
+func wanted(rev int64, lives ...records.Life) *proto.ToNode {
 	docs, err := wire.Documents(lives)
 	if err != nil {
 		panic(err)
@@ -203,7 +204,7 @@ func wanted(rev int64, lives ...spec.Life) *proto.ToNode {
 	}}}
 }
 
-func pictures(rev int64, full bool, ps ...spec.Picture) *proto.ToNode {
+func pictures(rev int64, full bool, ps ...records.Snapshot) *proto.ToNode {
 	docs, err := wire.Documents(ps)
 	if err != nil {
 		panic(err)
@@ -213,6 +214,6 @@ func pictures(rev int64, full bool, ps ...spec.Picture) *proto.ToNode {
 	}}}
 }
 
-func picture(rev int64, replicas int) spec.Picture {
-	return spec.Picture{Sequence: spec.Sequence{Epoch: 1, Rev: rev}, Ref: ref, Replicas: replicas}
+func picture(rev int64, replicas int) records.Snapshot {
+	return records.Snapshot{Sequence: spec.Sequence{Epoch: 1, Rev: rev}, Ref: ref, Replicas: replicas}
 }

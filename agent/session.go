@@ -18,6 +18,7 @@ import (
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -174,7 +175,7 @@ type session struct {
 // send sends what lies in the trash, then reports as they come due, and pings; it
 // returns when ctx ends, the stream is broken, or the server has not answered a ping
 // for a whole TTL.
-func (s *session) send(ctx context.Context, trash []spec.VolumeReport, whole bool) error {
+func (s *session) send(ctx context.Context, trash []records.VolumeReport, whole bool) error {
 	if err := s.sendVolumes(whole, trash); err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (s *session) send(ctx context.Context, trash []spec.VolumeReport, whole boo
 	}
 }
 
-func (s *session) sendVolumes(full bool, reports []spec.VolumeReport) error {
+func (s *session) sendVolumes(full bool, reports []records.VolumeReport) error {
 	docs, err := wire.Documents(reports)
 	if err != nil {
 		return err
@@ -222,7 +223,7 @@ func (s *session) sendVolumes(full bool, reports []spec.VolumeReport) error {
 	return s.stream.Send(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: &proto.VolumeReports{Full: full, ReportsJson: docs}}})
 }
 
-func (s *session) sendReports(due []spec.Report) error {
+func (s *session) sendReports(due []records.Report) error {
 	if len(due) == 0 {
 		return nil
 	}
@@ -275,7 +276,7 @@ func (s *session) receive(ctx context.Context, group *sync.WaitGroup) error {
 // takeBook reads the ConfigMaps and Secrets that an agent before this one kept on
 // tmpfs, so that members can be restarted in place while no server is there.
 func (a *Agent) takeBook() {
-	var kept []spec.Files
+	var kept []records.Files
 	if err := readJSON(filepath.Join(a.c.RunDir, bookFile), &kept); err == nil {
 		a.book.Put(true, kept)
 	}

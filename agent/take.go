@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -29,7 +30,7 @@ func (a *Agent) takeWanted(w *proto.Wanted) error {
 			a.log.Warn("sequence not kept", "err", err)
 		}
 	}
-	a.memory.hear(spec.Known{At: seq})
+	a.memory.hear(records.Known{At: seq})
 	a.takeVolumes(w)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,7 +38,7 @@ func (a *Agent) takeWanted(w *proto.Wanted) error {
 		a.worker(wire.ToIdentity(h.GetId())).Over(wire.ToToken(h.GetToken()))
 	}
 	for _, doc := range w.GetLivesJson() {
-		var life spec.Life
+		var life records.Life
 		if err := json.Unmarshal(doc, &life); err != nil {
 			// One life that cannot be read must not hold up the others.
 			a.log.Error("life not understood", "err", err)
@@ -54,7 +55,7 @@ func (a *Agent) takeWanted(w *proto.Wanted) error {
 
 // takeVolumes hands over the orders of a wanted list.
 func (a *Agent) takeVolumes(w *proto.Wanted) {
-	orders, err := wire.ToDocuments[spec.VolumeOrder](w.GetVolumesJson())
+	orders, err := wire.ToDocuments[records.VolumeOrder](w.GetVolumesJson())
 	if err != nil {
 		// Volumes that stay are no harm; members must not wait for them.
 		a.log.Error("orders on volumes not understood", "err", err)
@@ -65,7 +66,7 @@ func (a *Agent) takeVolumes(w *proto.Wanted) {
 
 // notOurs says why a life is not for this node. Such a life is not even refused: a
 // refusal would be proof that it runs nowhere.
-func (a *Agent) notOurs(m *spec.Member) string {
+func (a *Agent) notOurs(m *records.Member) string {
 	switch {
 	case m.Token.IsZero() || m.ID.Set == "" || m.ID.Namespace == "":
 		return "it has no token or identity"
@@ -78,16 +79,16 @@ func (a *Agent) notOurs(m *spec.Member) string {
 }
 
 func (a *Agent) takePictures(p *proto.Pictures) error {
-	told, err := wire.ToDocuments[spec.Picture](p.GetPicturesJson())
+	told, err := wire.ToDocuments[records.Snapshot](p.GetPicturesJson())
 	if err != nil {
 		return err
 	}
-	histories, err := wire.ToDocuments[spec.History](p.GetHistoriesJson())
+	histories, err := wire.ToDocuments[records.History](p.GetHistoriesJson())
 	if err != nil {
 		return err
 	}
 	seq := wire.ToSequence(p.GetSequence())
-	a.memory.hear(spec.Known{At: seq})
+	a.memory.hear(records.Known{At: seq})
 	changed := map[spec.SetRef]bool{}
 	for _, ref := range a.gallery.add(histories) { // first: they are never behind the pictures
 		changed[ref] = true
@@ -123,7 +124,7 @@ func (a *Agent) confirm(until time.Duration) {
 }
 
 func (a *Agent) takeFiles(f *proto.FilesUpdate) error {
-	told, err := wire.ToDocuments[spec.Files](f.GetFilesJson())
+	told, err := wire.ToDocuments[records.Files](f.GetFilesJson())
 	if err != nil {
 		// Its text could hold a piece of a Secret.
 		return errors.New("the server's files are not understood")
@@ -149,8 +150,8 @@ func (a *Agent) takeStored(s *proto.Stored) error {
 }
 
 // lastReports is what every worker last said.
-func (a *Agent) lastReports() []spec.Report {
-	var out []spec.Report
+func (a *Agent) lastReports() []records.Report {
+	var out []records.Report
 	a.each(func(_ spec.Identity, w *worker.Worker) {
 		if r, ok := w.Last(); ok && !r.Phase.Over() {
 			out = append(out, r)

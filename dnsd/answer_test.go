@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
-func peer(name string, ordinal int, addr string, ready bool) spec.Peer {
-	p := spec.Peer{Name: name, Ordinal: ordinal, Ready: ready}
+func peer(name string, ordinal int, addr string, ready bool) records.Peer {
+	p := records.Peer{Name: name, Ordinal: ordinal, Ready: ready}
 	if addr != "" {
 		p.Address = netip.MustParseAddr(addr)
 	}
@@ -25,25 +26,25 @@ func fixture() Snapshot {
 		Sequence: spec.Sequence{Epoch: 1, Rev: 42},
 		Gateway:  netip.MustParseAddr("169.254.1.1"),
 		Members:  netip.MustParsePrefix("10.88.0.0/16"),
-		Pictures: []spec.Picture{
+		Pictures: []records.Snapshot{
 			{
 				Ref: spec.SetRef{Namespace: "default", Name: "db"}, Service: "db",
-				Peers: []spec.Peer{
+				Peers: []records.Peer{
 					peer("db-0", 0, "10.88.0.2", true), peer("db-1", 1, "10.88.0.3", false), peer("db-2", 2, "", false),
 				},
-				Names: []spec.DNSName{
+				Names: []records.DNSName{
 					{Name: "db", Ports: ports}, {Name: "db-all", PublishNotReady: true},
 				},
 			},
 			{
 				Ref: spec.SetRef{Namespace: "default", Name: "aux"}, Service: "aux",
-				Peers: []spec.Peer{peer("aux-0", 0, "10.88.0.9", true), peer("aux-1", 1, "fd00::1", true)},
-				Names: []spec.DNSName{{Name: "aux"}, {Name: "db-all"}, {Name: "db-all"}}, // told twice, there once
+				Peers: []records.Peer{peer("aux-0", 0, "10.88.0.9", true), peer("aux-1", 1, "fd00::1", true)},
+				Names: []records.DNSName{{Name: "aux"}, {Name: "db-all"}, {Name: "db-all"}}, // told twice, there once
 			},
 			{
 				Ref: spec.SetRef{Namespace: "other", Name: "down"}, Service: "down",
-				Peers: []spec.Peer{peer("down-0", 0, "10.89.0.1", false)},
-				Names: []spec.DNSName{{Name: "down", Ports: ports}},
+				Peers: []records.Peer{peer("down-0", 0, "10.89.0.1", false)},
+				Names: []records.DNSName{{Name: "down", Ports: ports}},
 			},
 			{Ref: spec.SetRef{Namespace: "default", Name: "old"}, Service: "old", Gone: true},
 			{Ref: spec.SetRef{Namespace: "default", Name: "odd"}, Service: "Not.A.Label"},
@@ -204,14 +205,14 @@ func TestAnswerOfOddQuestions(t *testing.T) {
 // crowd is a set of n ready members, each of whose SRV answers needs some 100 bytes.
 func crowd(n int) Snapshot {
 	s := fixture()
-	p := spec.Picture{
+	p := records.Snapshot{
 		Ref: spec.SetRef{Namespace: "default", Name: "crowd"}, Service: "crowd",
-		Names: []spec.DNSName{{Name: "crowd", Ports: []spec.ServicePort{{Name: "client", Port: 2379}}}},
+		Names: []records.DNSName{{Name: "crowd", Ports: []spec.ServicePort{{Name: "client", Port: 2379}}}},
 	}
 	addr := netip.MustParseAddr("10.88.100.1")
 	for i := range n {
 		id := spec.Identity{Set: "crowd", Ordinal: i}
-		p.Peers = append(p.Peers, spec.Peer{Name: id.MemberName(), Ordinal: i, Address: addr, Ready: true})
+		p.Peers = append(p.Peers, records.Peer{Name: id.MemberName(), Ordinal: i, Address: addr, Ready: true})
 		addr = addr.Next()
 	}
 	s.Pictures = append(s.Pictures, p)
@@ -279,6 +280,6 @@ func TestAnswerIsCutToWhatFits(t *testing.T) {
 
 func specNamespace(s string) spec.Namespace { return spec.Namespace(s) }
 
-func dnsName(name, port, proto string) spec.DNSName {
-	return spec.DNSName{Name: name, Ports: []spec.ServicePort{{Name: port, Port: 1, Protocol: proto}}}
+func dnsName(name, port, proto string) records.DNSName {
+	return records.DNSName{Name: name, Ports: []spec.ServicePort{{Name: port, Port: 1, Protocol: proto}}}
 }

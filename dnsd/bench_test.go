@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -127,11 +128,11 @@ func BenchmarkRespond(b *testing.B) {
 func BenchmarkNext(b *testing.B) {
 	s, addr := fixture(), netip.MustParseAddr("10.88.100.1")
 	for i := range 10 {
-		p := spec.Picture{Ref: spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("crowd", i))}}
+		p := records.Snapshot{Ref: spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("crowd", i))}}
 		p.Service = string(p.Ref.Name)
-		p.Names = []spec.DNSName{{Name: p.Service, Ports: []spec.ServicePort{{Name: "client", Port: 2379}}}}
+		p.Names = []records.DNSName{{Name: p.Service, Ports: []spec.ServicePort{{Name: "client", Port: 2379}}}}
 		for j := range 100 {
-			p.Peers = append(p.Peers, spec.Peer{Name: fmt.Sprint(p.Service, "-", j), Ordinal: j, Address: addr, Ready: true})
+			p.Peers = append(p.Peers, records.Peer{Name: fmt.Sprint(p.Service, "-", j), Ordinal: j, Address: addr, Ready: true})
 			addr = addr.Next()
 		}
 		s.Pictures = append(s.Pictures, p)

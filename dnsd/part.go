@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // part is the names of one set, as far as they come from it alone.
@@ -16,20 +16,20 @@ type part struct {
 	// What the names were made from; nobody else holds these slices.
 	service string
 	former  string
-	peers   []spec.Peer
-	names   []spec.DNSName
+	peers   []records.Peer
+	names   []records.DNSName
 
 	nodes    map[string]*node // below the domain, by wire name
 	pointers map[string]*node // reverse names, by wire name
 }
 
 // of reports whether the part is what newPart would make of p, in the same domain.
-func (t *part) of(p spec.Picture) bool {
+func (t *part) of(p records.Snapshot) bool {
 	return t.service == p.Service && t.former == p.Former && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
 }
 
 // newPart makes the names of a set and packs their answers.
-func newPart(p spec.Picture, domain string) *part {
+func newPart(p records.Snapshot, domain string) *part {
 	t := &part{
 		service: p.Service, former: p.Former, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
 		nodes: map[string]*node{}, pointers: map[string]*node{},
@@ -95,7 +95,7 @@ func (t *part) members(service, base string) []member {
 
 // serve adds one service name with the members of the set: those that are ready,
 // or all that have an address.
-func (t *part) serve(service spec.DNSName, owner string, members []member) {
+func (t *part) serve(service records.DNSName, owner string, members []member) {
 	n := declare(t.nodes, owner)
 	if n == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -15,7 +16,7 @@ func TestARenamedServiceHasBothNames(t *testing.T) {
 	s := fixture()
 	p := &s.Pictures[0]
 	p.Service, p.Former = "dbs", "db"
-	p.Names = []spec.DNSName{{Name: "db", Ports: port(1), PublishNotReady: true}, {Name: "db-all"}, {Name: "dbs", Ports: port(2)}}
+	p.Names = []records.DNSName{{Name: "db", Ports: port(1), PublishNotReady: true}, {Name: "db-all"}, {Name: "dbs", Ports: port(2)}}
 	questions := []struct {
 		question      string
 		during, after []string

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/miekg/dns"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -26,7 +27,7 @@ type Snapshot struct {
 	// knows who exists. Zero: only the addresses in Pictures are known.
 	Members netip.Prefix
 	// Pictures are the sets; their order does not matter.
-	Pictures []spec.Picture
+	Pictures []records.Snapshot
 }
 
 // Zone is all records of one Snapshot. It never changes and may be shared, also

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -12,7 +13,7 @@ import (
 // is apps/v1, or stead/v1 when it has a field that Kubernetes does not have; then
 // the annotation that may have brought the field is left out. It shares s's maps and
 // slices: for showing, not for changing.
-func OfSet(s *spec.Set) spec.StatefulSet {
+func OfSet(s *records.Set) spec.StatefulSet {
 	m := spec.StatefulSet{APIVersion: "apps/v1", Kind: "StatefulSet", Spec: s.Spec, Metadata: spec.ObjectMeta{
 		Name: string(s.Ref.Name), Namespace: s.Ref.Namespace, Labels: s.Labels, Annotations: s.Annotations}}
 	_, annotated := m.Metadata.Annotations[SteadAnnotation]
@@ -25,14 +26,14 @@ func OfSet(s *spec.Set) spec.StatefulSet {
 }
 
 // OfService is the manifest of a stored service. It shares r's maps and slices.
-func OfService(r *spec.ServiceRecord) spec.Service {
+func OfService(r *records.ServiceRecord) spec.Service {
 	return spec.Service{APIVersion: "v1", Kind: "Service", Spec: r.Spec,
 		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 }
 
 // OfConfigMap is the manifest of stored files: what is text stands in data,
 // the rest in binaryData. It shares r's bytes.
-func OfConfigMap(r *spec.ConfigRecord) spec.ConfigMap {
+func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {
 	m := spec.ConfigMap{APIVersion: "v1", Kind: "ConfigMap",
 		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 	for name, content := range r.Files {
@@ -52,7 +53,7 @@ func OfConfigMap(r *spec.ConfigRecord) spec.ConfigMap {
 }
 
 // OfBudget is the manifest of a stored budget. It shares r's maps and slices.
-func OfBudget(r *spec.BudgetRecord) spec.PodDisruptionBudget {
+func OfBudget(r *records.BudgetRecord) spec.PodDisruptionBudget {
 	return spec.PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Spec: r.Spec,
 		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 }

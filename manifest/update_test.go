@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -87,11 +88,11 @@ func TestValidateUpdate(t *testing.T) {
 func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 	o := mustParse(t, read(t, "whole.yaml"))
 	s := o.Sets[0]
-	stored := &spec.Set{Ref: spec.SetRef{Namespace: "prod", Name: "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
+	stored := &records.Set{Ref: spec.SetRef{Namespace: "prod", Name: "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
 	var text []byte
 	for _, v := range []any{OfSet(stored),
-		OfConfigMap(&spec.ConfigRecord{Namespace: "default", Name: "f", Files: map[string]spec.Bytes{"t": spec.Bytes("text\n"), "b": {0xff, 0}}}),
-		OfService(&spec.ServiceRecord{Namespace: "default", Name: "db", Spec: o.Services[0].Spec})} {
+		OfConfigMap(&records.ConfigRecord{Namespace: "default", Name: "f", Files: map[string]spec.Bytes{"t": spec.Bytes("text\n"), "b": {0xff, 0}}}),
+		OfService(&records.ServiceRecord{Namespace: "default", Name: "db", Spec: o.Services[0].Spec})} {
 		doc, err := toYAML(v)
 		if err != nil {
 			t.Fatal(err)

@@ -321,7 +321,7 @@ type Hello struct {
 	Boot  string                 `protobuf:"bytes,3,opt,name=boot,proto3" json:"boot,omitempty"`
 	// cluster is the cluster id the node belongs to; empty on its first join.
 	Cluster   string     `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	FactsJson []byte     `protobuf:"bytes,5,opt,name=facts_json,json=factsJson,proto3" json:"facts_json,omitempty"` // spec.NodeFacts
+	FactsJson []byte     `protobuf:"bytes,5,opt,name=facts_json,json=factsJson,proto3" json:"facts_json,omitempty"` // records.NodeFacts
 	Inventory *Inventory `protobuf:"bytes,6,opt,name=inventory,proto3" json:"inventory,omitempty"`
 	// newest is the highest sequence of a wanted list this node has accepted.
 	Newest *Sequence `protobuf:"bytes,7,opt,name=newest,proto3" json:"newest,omitempty"`
@@ -418,7 +418,7 @@ func (x *Hello) GetKnown() *Known {
 }
 
 // Known is what a server or a node knows of the store: by it a store that went back is
-// noticed (spec.Known).
+// noticed (records.Known).
 type Known struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Origin        string                 `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"` // the store's own cluster id
@@ -710,11 +710,11 @@ type Wanted struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Sequence  *Sequence              `protobuf:"bytes,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Full      bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
-	LivesJson [][]byte               `protobuf:"bytes,3,rep,name=lives_json,json=livesJson,proto3" json:"lives_json,omitempty"` // spec.Life
+	LivesJson [][]byte               `protobuf:"bytes,3,rep,name=lives_json,json=livesJson,proto3" json:"lives_json,omitempty"` // records.Life
 	// over names lives that the node holds and whose identity has a newer token: end them.
 	Over []*Holding `protobuf:"bytes,4,rep,name=over,proto3" json:"over,omitempty"`
 	// volumes to be given up, and those in the trash that are forgotten.
-	VolumesJson   [][]byte `protobuf:"bytes,5,rep,name=volumes_json,json=volumesJson,proto3" json:"volumes_json,omitempty"` // spec.VolumeOrder
+	VolumesJson   [][]byte `protobuf:"bytes,5,rep,name=volumes_json,json=volumesJson,proto3" json:"volumes_json,omitempty"` // records.VolumeOrder
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -789,10 +789,10 @@ type Pictures struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Sequence     *Sequence              `protobuf:"bytes,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Full         bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
-	PicturesJson [][]byte               `protobuf:"bytes,3,rep,name=pictures_json,json=picturesJson,proto3" json:"pictures_json,omitempty"` // spec.Picture
+	PicturesJson [][]byte               `protobuf:"bytes,3,rep,name=pictures_json,json=picturesJson,proto3" json:"pictures_json,omitempty"` // records.Snapshot
 	// Changes of the sets that have members on the node, after those told before; they
 	// are never behind the pictures.
-	HistoriesJson [][]byte `protobuf:"bytes,4,rep,name=histories_json,json=historiesJson,proto3" json:"histories_json,omitempty"` // spec.History
+	HistoriesJson [][]byte `protobuf:"bytes,4,rep,name=histories_json,json=historiesJson,proto3" json:"histories_json,omitempty"` // records.History
 	// hosts are the addresses of all nodes, from which a tunnel between hosts may take
 	// packets; empty: as told before.
 	Hosts         []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
@@ -869,7 +869,7 @@ func (x *Pictures) GetHosts() []string {
 type FilesUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Full          bool                   `protobuf:"varint,1,opt,name=full,proto3" json:"full,omitempty"`
-	FilesJson     [][]byte               `protobuf:"bytes,2,rep,name=files_json,json=filesJson,proto3" json:"files_json,omitempty"` // spec.Files
+	FilesJson     [][]byte               `protobuf:"bytes,2,rep,name=files_json,json=filesJson,proto3" json:"files_json,omitempty"` // records.Files
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -921,7 +921,7 @@ func (x *FilesUpdate) GetFilesJson() [][]byte {
 // Reports are what the node saw, newest of each life.
 type Reports struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ReportsJson   [][]byte               `protobuf:"bytes,1,rep,name=reports_json,json=reportsJson,proto3" json:"reports_json,omitempty"` // spec.Report
+	ReportsJson   [][]byte               `protobuf:"bytes,1,rep,name=reports_json,json=reportsJson,proto3" json:"reports_json,omitempty"` // records.Report
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -968,7 +968,7 @@ func (x *Reports) GetReportsJson() [][]byte {
 type VolumeReports struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Full          bool                   `protobuf:"varint,1,opt,name=full,proto3" json:"full,omitempty"`
-	ReportsJson   [][]byte               `protobuf:"bytes,2,rep,name=reports_json,json=reportsJson,proto3" json:"reports_json,omitempty"` // spec.VolumeReport
+	ReportsJson   [][]byte               `protobuf:"bytes,2,rep,name=reports_json,json=reportsJson,proto3" json:"reports_json,omitempty"` // records.VolumeReport
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

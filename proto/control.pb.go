@@ -72,7 +72,7 @@ type InfoResponse struct {
 	StoreAlarm      string                 `protobuf:"bytes,11,opt,name=store_alarm,json=storeAlarm,proto3" json:"store_alarm,omitempty"`                   // as the store says it; holds NOSPACE while it is full
 	StoreVersion    string                 `protobuf:"bytes,12,opt,name=store_version,json=storeVersion,proto3" json:"store_version,omitempty"`
 	Servers         []string               `protobuf:"bytes,13,rep,name=servers,proto3" json:"servers,omitempty"`                            // this one, the leader, and those that hold nodes' sessions
-	RestoreJson     []byte                 `protobuf:"bytes,14,opt,name=restore_json,json=restoreJson,proto3" json:"restore_json,omitempty"` // spec.RestoreState
+	RestoreJson     []byte                 `protobuf:"bytes,14,opt,name=restore_json,json=restoreJson,proto3" json:"restore_json,omitempty"` // records.RestoreState
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }

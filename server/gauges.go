@@ -6,11 +6,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 )
 
 var (
@@ -85,11 +85,11 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 // counted is what a look at the world finds.
 type counted struct {
 	sets, ready, restarts, live, silent, lost, enrolled, leads int
-	phases                                                     map[spec.Phase]int
+	phases                                                     map[records.Phase]int
 }
 
 func (g *gauges) count() counted {
-	c := counted{phases: map[spec.Phase]int{}}
+	c := counted{phases: map[records.Phase]int{}}
 	g.s.cache.Look(func(v cache.View) {
 		believe := plan.Believe(v.Nodes())
 		for _, ref := range v.Sets() {
@@ -126,7 +126,7 @@ func (c *counted) member(slot *plan.Slot) {
 	case slot.Member == nil:
 		return
 	case slot.Report == nil:
-		c.phases[spec.PhaseAssigned]++
+		c.phases[records.PhaseAssigned]++
 		return
 	}
 	c.phases[slot.Report.Phase]++

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // openKey loads or makes the key of Secrets and of the authority. A key that does not
 // open what is stored is not the cluster's: going on with it would lose what is sealed.
 func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
-	records, err := s.secrets(ctx)
+	found, err := s.secrets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +21,7 @@ func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
 		return nil, err
 	}
 	load := seal.Ensure
-	if len(records)+len(authority) > 0 {
+	if len(found)+len(authority) > 0 {
 		load = seal.Load
 	}
 	key, err := load(s.cfg.KeyFile)
@@ -29,7 +29,7 @@ func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
 		return nil, err
 	}
 	if kv, ok := authority[store.AuthorityKey]; ok {
-		r, err := store.Decode[spec.Authority](kv)
+		r, err := store.Decode[records.Authority](kv)
 		if err != nil {
 			return nil, err
 		}
@@ -37,27 +37,27 @@ func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
 			return nil, fmt.Errorf("%s does not open the cluster's authority; put the cluster's own key there", s.cfg.KeyFile)
 		}
 	}
-	for _, r := range records {
+	for _, r := range found {
 		if _, err := key.Open(&r); err == nil {
 			return key, nil
 		}
 	}
-	if len(records) > 0 {
-		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", s.cfg.KeyFile, len(records))
+	if len(found) > 0 {
+		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", s.cfg.KeyFile, len(found))
 	}
 	return key, nil
 }
 
-func (s *Server) secrets(ctx context.Context) ([]spec.SecretRecord, error) {
+func (s *Server) secrets(ctx context.Context) ([]records.SecretRecord, error) {
 	_, kvs, err := s.cfg.Store.Snapshot(ctx, store.KindSecret+"/")
 	if err != nil {
 		return nil, err
 	}
-	var records []spec.SecretRecord
+	var found []records.SecretRecord
 	for _, kv := range kvs {
-		if r, err := store.Decode[spec.SecretRecord](kv); err == nil {
-			records = append(records, r)
+		if r, err := store.Decode[records.SecretRecord](kv); err == nil {
+			found = append(found, r)
 		}
 	}
-	return records, nil
+	return found, nil
 }

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -328,24 +329,24 @@ func TestMetricsAndHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
-		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Boot: "b"})),
-		store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x", Boot: "b", ID: 1})))
+	put(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
+		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Boot: "b"})),
+		store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x", Boot: "b", ID: 1})))
 	tells(`stead_members{phase="Assigned"} 1`, `stead_members_blocked{reason="Starting"} 1`, "stead_members_ready 0\n", `stead_nodes{state="live"} 1`)
 	_, kvs, err := cfg.Store.Get(t.Context(), store.MemberKey(id))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := store.Decode[spec.Member](kvs[store.MemberKey(id)])
+	m, err := store.Decode[records.Member](kvs[store.MemberKey(id)])
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: m.Token, Session: 1, Phase: spec.PhaseRunning, Ready: true,
-		Containers: []spec.ContainerReport{{Restarts: 2}, {Restarts: 1}}})))
+	put(store.Put(store.ReportKey(id), store.Encode(records.Report{ID: id, Token: m.Token, Session: 1, Phase: records.PhaseRunning, Ready: true,
+		Containers: []records.ContainerReport{{Restarts: 2}, {Restarts: 1}}})))
 	tells(`stead_members{phase="Running"} 1`, "stead_members_ready 1\n", "stead_member_restarts 3\n")
-	put(store.Del(store.SessionKey("n1")), store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
-		store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Boot: "b"})),
-		store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y", Boot: "b", ID: 2})))
+	put(store.Del(store.SessionKey("n1")), store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
+		store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Boot: "b"})),
+		store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y", Boot: "b", ID: 2})))
 	tells("stead_members_ready 0\n", `stead_nodes{state="silent"} 1`)
 	for _, bad := range []string{"0.0.0.0:9000", ":9000", "192.0.2.1:9000", "localhost", "unix://x"} {
 		if err := CheckMetrics(bad); err == nil {

@@ -21,23 +21,3 @@ type BudgetSpec struct {
 	// Broken members that are out of date are always replaced.
 	UnhealthyPodEvictionPolicy string `json:"unhealthyPodEvictionPolicy,omitempty" stead:"ignored"`
 }
-
-// BudgetRecord is budgets/<ns>/<name>. Only writer: control.
-type BudgetRecord struct {
-	Namespace  Namespace         `json:"namespace"`
-	Name       string            `json:"name"`
-	Generation int64             `json:"generation"`
-	Labels     map[string]string `json:"labels,omitempty"`
-	Spec       BudgetSpec        `json:"spec"`
-}
-
-// Selects reports whether the budget holds for set.
-func (r *BudgetRecord) Selects(set *Set) bool {
-	return r.Namespace == set.Ref.Namespace && r.Spec.Selector.Matches(set.Spec.Template.Metadata.Labels)
-}
-
-// Floor is how many of so many members must stay available.
-func (r *BudgetRecord) Floor(members int) int {
-	d := Disruption{MinAvailable: r.Spec.MinAvailable, MaxUnavailable: r.Spec.MaxUnavailable}
-	return d.Floor(members)
-}

@@ -30,6 +30,9 @@ func (s *SetSpec) ClaimLabels(c *ClaimTemplate) map[string]string {
 	return labels
 }
 
+// DefaultTrash is how long a volume that was given up stays in the trash of its node.
+const DefaultTrash = 24 * time.Hour
+
 // Reclaim says what becomes of a claim's volumes when they are given up.
 type Reclaim struct {
 	// After is how long a volume that was given up lies in the trash of its node, on

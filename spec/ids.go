@@ -38,6 +38,11 @@ type SetRef struct {
 // String is "namespace/name".
 func (r SetRef) String() string { return string(r.Namespace) + "/" + string(r.Name) }
 
+// Compare orders sets by namespace, then name.
+func (r SetRef) Compare(o SetRef) int {
+	return cmp.Or(cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
+}
+
 // Identity is (namespace, set, ordinal): a key that never moves. db-0 of the
 // namespace default is {default, db, 0}. Ordinal is 0..2147483647.
 type Identity struct {
@@ -54,6 +59,11 @@ func (i Identity) MemberName() string { return string(i.Set) + "-" + strconv.Ito
 
 // String is "namespace/set-ordinal".
 func (i Identity) String() string { return string(i.Namespace) + "/" + i.MemberName() }
+
+// Compare orders identities by set, then ordinal.
+func (i Identity) Compare(o Identity) int {
+	return cmp.Or(i.Ref().Compare(o.Ref()), cmp.Compare(i.Ordinal, o.Ordinal))
+}
 
 // ParseMemberName splits "db-0" strictly: no leading zeros, int32 range.
 func ParseMemberName(name string) (SetName, int, error) {
@@ -98,6 +108,12 @@ func ParseToken(s string) (Token, error) {
 		return Token{}, fmt.Errorf("%q is no token; want epoch.number", s)
 	}
 	return Token{epoch, number}, nil
+}
+
+// LifeID names one life: an identity and the token it runs under.
+type LifeID struct {
+	ID    Identity `json:"id"`
+	Token Token    `json:"token"`
 }
 
 // Sequence orders what is told to nodes and members: (epoch, store revision).

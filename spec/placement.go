@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,14 +141,6 @@ const (
 
 // HostnameLabel is on every node: its name.
 const HostnameLabel = "kubernetes.io/hostname"
-
-// AllLabels are the node's labels and those that every node has.
-func (n *Node) AllLabels() map[string]string {
-	all := make(map[string]string, len(n.Labels)+2)
-	maps.Copy(all, n.Labels)
-	all[HostnameLabel], all["kubernetes.io/os"] = string(n.Name), "linux"
-	return all
-}
 
 // Matches reports whether a node of these labels (see Node.AllLabels) satisfies s.
 func (s *NodeSelector) Matches(labels map[string]string) bool {

@@ -129,6 +129,12 @@ const (
 	ReplaceBrokenNever  = "Never"
 )
 
+// The values of UpdateStrategy.Metadata.
+const (
+	MetadataRestart = "Restart"
+	MetadataLive    = "Live"
+)
+
 // RollingUpdate bounds a rolling update.
 type RollingUpdate struct {
 	// Partition is how many of the lowest ordinals keep the current revision; default 0.

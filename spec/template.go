@@ -1,5 +1,7 @@
 package spec
 
+import "regexp"
+
 // Template describes the members' lives: Kubernetes' PodTemplateSpec.
 type Template struct {
 	Metadata ObjectMeta `json:"metadata,omitempty"`
@@ -140,6 +142,17 @@ type EnvVarSource struct {
 type FieldRef struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	FieldPath  string `json:"fieldPath"`
+}
+
+var keyedFieldPath = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
+
+// Keyed splits the path of one label or annotation: metadata.labels['app'] is "labels"
+// and "app". Of every other path both are empty.
+func (f *FieldRef) Keyed() (of, key string) {
+	if m := keyedFieldPath.FindStringSubmatch(f.FieldPath); m != nil {
+		return m[1], m[2]
+	}
+	return "", ""
 }
 
 // KeyRef names a key of a ConfigMap or Secret in the set's namespace.

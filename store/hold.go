@@ -3,7 +3,7 @@ package store
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // NotHeld is what a transaction compares that begins, ends, places, frees or gives up
@@ -13,14 +13,14 @@ func NotHeld() Guard { return Absent(HoldKey) }
 
 // HoldIn is the hold among what was read; nil: there is none. One that cannot be read holds
 // as well.
-func HoldIn(kvs map[string]KV) *spec.Hold {
+func HoldIn(kvs map[string]KV) *records.Hold {
 	kv, ok := kvs[HoldKey]
 	if !ok {
 		return nil
 	}
-	hold, err := Decode[spec.Hold](kv)
+	hold, err := Decode[records.Hold](kv)
 	if err != nil {
-		return &spec.Hold{Cause: fmt.Sprintf("the store has a key %q, which cannot be read", HoldKey), By: "this server"}
+		return &records.Hold{Cause: fmt.Sprintf("the store has a key %q, which cannot be read", HoldKey), By: "this server"}
 	}
 	return &hold
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -55,13 +56,13 @@ const (
 
 	AuthorityKey = KindAuthority // written once
 
-	ContinuityKey = KindContinuity // spec.Chain; written by the leader
-	HoldKey       = KindHold       // spec.Hold; written by who finds that the store went back
-	CountKey      = KindCount      // spec.Count; of the newest restore
+	ContinuityKey = KindContinuity // records.Chain; written by the leader
+	HoldKey       = KindHold       // records.Hold; written by who finds that the store went back
+	CountKey      = KindCount      // records.Count; of the newest restore
 	HellosKey     = KindHellos     // written by each hello that adds a node or changes its strays, and with KnownKey
 )
 
-// KnownKey is known/<server>: the spec.Known of a server that found the store held or
+// KnownKey is known/<server>: the records.Known of a server that found the store held or
 // restored, from its own disk.
 func KnownKey(server string) string { return KindKnown + "/" + server }
 
@@ -102,7 +103,7 @@ func VolumeKey(id spec.Identity, c spec.ClaimName) string {
 }
 
 // VolumeReportKey is volumereports/<ns>/<set>/<claim>/<ordinal>/<volume id>.
-func VolumeReportKey(id spec.Identity, c spec.ClaimName, v spec.VolumeID) string {
+func VolumeReportKey(id spec.Identity, c spec.ClaimName, v records.VolumeID) string {
 	return refKey(KindVolumeReport, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal) + "/" + string(v)
 }
 

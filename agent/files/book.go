@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -15,7 +16,7 @@ const (
 
 // Lookup finds a ConfigMap or Secret; false: nothing was told of it yet. The
 // result is shared and must not be changed.
-type Lookup func(kind string, ns spec.Namespace, name string) (spec.Files, bool)
+type Lookup func(kind string, ns spec.Namespace, name string) (records.Files, bool)
 
 type bookKey struct {
 	kind string
@@ -27,15 +28,15 @@ type bookKey struct {
 // lives name. Its methods are safe for concurrent use.
 type Book struct {
 	mu    sync.Mutex
-	files map[bookKey]spec.Files
+	files map[bookKey]records.Files
 }
 
 // Put takes what the server told: full replaces all. It never goes back: of each
 // object an older content than the one known is ignored.
-func (b *Book) Put(full bool, told []spec.Files) {
+func (b *Book) Put(full bool, told []records.Files) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next := map[bookKey]spec.Files{}
+	next := map[bookKey]records.Files{}
 	if !full {
 		next = b.files
 	}
@@ -45,7 +46,7 @@ func (b *Book) Put(full bool, told []spec.Files) {
 			f = had
 		}
 		if next == nil {
-			next = map[bookKey]spec.Files{}
+			next = map[bookKey]records.Files{}
 		}
 		next[key] = f
 	}
@@ -53,10 +54,10 @@ func (b *Book) Put(full bool, told []spec.Files) {
 }
 
 // All returns everything the book holds; the content is shared and must not be changed.
-func (b *Book) All() []spec.Files {
+func (b *Book) All() []records.Files {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := make([]spec.Files, 0, len(b.files))
+	out := make([]records.Files, 0, len(b.files))
 	for _, f := range b.files {
 		out = append(out, f)
 	}
@@ -64,7 +65,7 @@ func (b *Book) All() []spec.Files {
 }
 
 // Find is the book as a Lookup.
-func (b *Book) Find(kind string, ns spec.Namespace, name string) (spec.Files, bool) {
+func (b *Book) Find(kind string, ns spec.Namespace, name string) (records.Files, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f, ok := b.files[bookKey{kind, ns, name}]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -22,7 +23,7 @@ type Parts struct {
 
 // Build describes a container of a life for the runtime. Errors: *MissingError.
 // The result is the caller's.
-func Build(l *spec.Life, c *spec.Container, n Node, find Lookup, parts Parts) (runtime.Container, error) {
+func Build(l *records.Life, c *spec.Container, n Node, find Lookup, parts Parts) (runtime.Container, error) {
 	v, err := environment(l, c, n, find)
 	if err != nil {
 		return runtime.Container{}, err
@@ -56,7 +57,7 @@ func expandAll(in []string, v *variables) []string {
 }
 
 // mounts lists parents before what is mounted below them.
-func mounts(l *spec.Life, c *spec.Container, parts Parts) []runtime.Mount {
+func mounts(l *records.Life, c *spec.Container, parts Parts) []runtime.Mount {
 	media := map[string]bool{}
 	for _, v := range l.Template.Spec.Volumes {
 		media[v.Name] = v.ConfigMap != nil || v.Secret != nil

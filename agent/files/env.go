@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -30,7 +31,7 @@ func (v *variables) get(name string) (string, bool) {
 
 // Env is the environment of a container: the STEAD_* constants, then envFrom, then
 // env, each able to replace what came before it. Errors: *MissingError.
-func Env(l *spec.Life, c *spec.Container, n Node, find Lookup) ([]string, error) {
+func Env(l *records.Life, c *spec.Container, n Node, find Lookup) ([]string, error) {
 	v, err := environment(l, c, n, find)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func Env(l *spec.Life, c *spec.Container, n Node, find Lookup) ([]string, error)
 	return out, nil
 }
 
-func environment(l *spec.Life, c *spec.Container, n Node, find Lookup) (*variables, error) {
+func environment(l *records.Life, c *spec.Container, n Node, find Lookup) (*variables, error) {
 	v := &variables{values: map[string]string{}}
 	constants(l, v)
 	ns := l.Member.ID.Namespace
@@ -76,7 +77,7 @@ func environment(l *spec.Life, c *spec.Container, n Node, find Lookup) (*variabl
 }
 
 // constants are the STEAD_* variables: what cannot change during a life.
-func constants(l *spec.Life, v *variables) {
+func constants(l *records.Life, v *variables) {
 	id := l.Member.ID
 	v.set("STEAD_MEMBER", id.MemberName())
 	v.set("STEAD_SET", string(id.Set))
@@ -102,7 +103,7 @@ func fromSources(from spec.EnvFromSource) []source {
 	return out
 }
 
-func valueFrom(l *spec.Life, from *spec.EnvVarSource, n Node, find Lookup) (string, bool, error) {
+func valueFrom(l *records.Life, from *spec.EnvVarSource, n Node, find Lookup) (string, bool, error) {
 	kind, ref := KindConfigMap, from.ConfigMapKeyRef
 	if from.SecretKeyRef != nil {
 		kind, ref = KindSecret, from.SecretKeyRef
@@ -120,7 +121,7 @@ func valueFrom(l *spec.Life, from *spec.EnvVarSource, n Node, find Lookup) (stri
 }
 
 // field is the value of a fieldRef.
-func field(l *spec.Life, path string, n Node) (string, error) {
+func field(l *records.Life, path string, n Node) (string, error) {
 	if name, key, ok := strings.Cut(path, "['"); ok && strings.HasSuffix(key, "']") {
 		key = strings.TrimSuffix(key, "']")
 		switch name {

@@ -11,20 +11,21 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 var host = Node{Name: "n1", HostIP: "192.0.2.1", Gateway: "169.254.1.1"}
 
-func life() *spec.Life {
-	return &spec.Life{
-		Member: spec.Member{
+func life() *records.Life {
+	return &records.Life{
+		Member: records.Member{
 			ID: spec.Identity{Namespace: "prod", Set: "db", Ordinal: 2}, SetUID: "u1",
 			Token: spec.Token{Epoch: 1, Number: 42}, Revision: "r1", Node: "n1",
-			Reason: spec.ReasonCreate, Address: netip.MustParseAddr("10.88.0.7"),
+			Reason: records.ReasonCreate, Address: netip.MustParseAddr("10.88.0.7"),
 		},
 		Service: "db-svc", Domain: "cluster.local",
-		FreshVolumes: map[spec.ClaimName]string{"wal": spec.VolumeReplaced, "data": spec.VolumeFirst},
+		FreshVolumes: map[spec.ClaimName]string{"wal": records.VolumeReplaced, "data": records.VolumeFirst},
 		Template: spec.Template{
 			Metadata: spec.ObjectMeta{Labels: map[string]string{"app": "db"}, Annotations: map[string]string{"note": "hi"}},
 			Spec:     spec.MemberSpec{Containers: []spec.Container{{Name: "db", Image: "img:1"}}},
@@ -32,14 +33,14 @@ func life() *spec.Life {
 	}
 }
 
-func book(files ...spec.Files) Lookup {
+func book(files ...records.Files) Lookup {
 	b := &Book{}
 	b.Put(true, files)
 	return b.Find
 }
 
-func config(name string, rev int64, content map[string]spec.Bytes) spec.Files {
-	return spec.Files{Kind: KindConfigMap, Namespace: "prod", Name: name, Sequence: spec.Sequence{Epoch: 1, Rev: rev}, Content: content}
+func config(name string, rev int64, content map[string]spec.Bytes) records.Files {
+	return records.Files{Kind: KindConfigMap, Namespace: "prod", Name: name, Sequence: spec.Sequence{Epoch: 1, Rev: rev}, Content: content}
 }
 
 func must(t *testing.T, err error) {
@@ -84,7 +85,7 @@ func TestMemberFilesSayWhoTheMemberIs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.Stead, VolumeNewFile)); !os.IsNotExist(err) {
 		t.Errorf("volume-new without new volumes: got %v, want it absent", err)
 	}
-	must(t, WriteTermination(p, spec.ReasonScaleDown))
+	must(t, WriteTermination(p, records.ReasonScaleDown))
 	equal(t, "termination-reason", read(t, p.Stead, TerminationFile), "ScaleDown\n")
 }
 
@@ -98,12 +99,12 @@ func TestUIDDiffersFromLifeToLife(t *testing.T) {
 
 func TestSetNeverGoesBack(t *testing.T) {
 	p := At(t.TempDir(), life().Member.ID)
-	picture := func(epoch, rev int64, replicas int, bootstrapped bool) *spec.Picture {
-		return &spec.Picture{
-			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Told: spec.ChangeID{Epoch: 1, Number: 7}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
+	picture := func(epoch, rev int64, replicas int, bootstrapped bool) *records.Snapshot {
+		return &records.Snapshot{
+			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Told: records.ChangeID{Epoch: 1, Number: 7}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
 			Generation: 3, Replicas: replicas, InitialReplicas: 2, InitialOrdinals: []int{0, 2}, Bootstrapped: bootstrapped,
-			Expected: []spec.Peer{{Name: "db-1", Ordinal: 1, Volumes: spec.VolumesUsed}},
-			Peers:    []spec.Peer{{Name: "db-2", Ordinal: 2, Volumes: spec.VolumesNew}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
+			Expected: []records.Peer{{Name: "db-1", Ordinal: 1, Volumes: records.VolumesUsed}},
+			Peers:    []records.Peer{{Name: "db-2", Ordinal: 2, Volumes: records.VolumesNew}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
 		}
 	}
 	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(90*time.Second+129*time.Millisecond)))
@@ -137,18 +138,18 @@ func TestEventsNeverGoBack(t *testing.T) {
 	}
 	absent(EventsFile)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ready := func(epoch, number int64) spec.Change {
-		return spec.Change{Epoch: epoch, Number: number, Kind: spec.ChangeReady, Member: "db-0", Token: "1.42", Revision: "r1", Replicas: 3, At: at}
+	ready := func(epoch, number int64) records.Change {
+		return records.Change{Epoch: epoch, Number: number, Kind: records.ChangeReady, Member: "db-0", Token: "1.42", Revision: "r1", Replicas: 3, At: at}
 	}
-	wanted := spec.Change{Epoch: 1, Number: 3, Kind: spec.ChangeReplicas, Ordinal: spec.NoOrdinal, Replicas: 3, At: at}
-	must(t, WriteEvents(p, []spec.Change{ready(1, 2), wanted}))
+	wanted := records.Change{Epoch: 1, Number: 3, Kind: records.ChangeReplicas, Ordinal: records.NoOrdinal, Replicas: 3, At: at}
+	must(t, WriteEvents(p, []records.Change{ready(1, 2), wanted}))
 	first := `{"epoch":1,"number":2,"kind":"Ready","member":"db-0","ordinal":0,"token":"1.42","revision":"r1","replicas":3,"at":"2026-01-02T03:04:05Z"}` + "\n" +
 		`{"epoch":1,"number":3,"kind":"ReplicasChanged","ordinal":-1,"replicas":3,"at":"2026-01-02T03:04:05Z"}` + "\n"
 	equal(t, "events", read(t, p.Stead, EventsFile), first)
-	must(t, WriteEvents(p, []spec.Change{ready(1, 2)}))
+	must(t, WriteEvents(p, []records.Change{ready(1, 2)}))
 	must(t, WriteEvents(p, nil))
 	equal(t, "events after an older history", read(t, p.Stead, EventsFile), first)
-	must(t, WriteEvents(p, []spec.Change{ready(2, 1)}))
+	must(t, WriteEvents(p, []records.Change{ready(2, 1)}))
 	if got := read(t, p.Stead, EventsFile); !strings.HasPrefix(got, `{"epoch":2,"number":1,`) {
 		t.Errorf("a later epoch was ignored: %s", got)
 	}
@@ -168,8 +169,8 @@ func TestEventsNeverGoBack(t *testing.T) {
 func TestEnv(t *testing.T) {
 	find := book(
 		config("etc", 1, map[string]spec.Bytes{"a": spec.Bytes("1"), "b": spec.Bytes("2"), "no=name": spec.Bytes("x")}),
-		spec.Files{Kind: KindSecret, Namespace: "prod", Name: "key", Content: map[string]spec.Bytes{"pw": spec.Bytes("geheim")}},
-		spec.Files{Kind: KindConfigMap, Namespace: "prod", Name: "gone", Absent: true})
+		records.Files{Kind: KindSecret, Namespace: "prod", Name: "key", Content: map[string]spec.Bytes{"pw": spec.Bytes("geheim")}},
+		records.Files{Kind: KindConfigMap, Namespace: "prod", Name: "gone", Absent: true})
 	field := func(path string) *spec.EnvVarSource {
 		return &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}}
 	}
@@ -207,7 +208,7 @@ func TestEnv(t *testing.T) {
 }
 
 func TestMissingNamesWhatIsMissing(t *testing.T) {
-	find := book(config("etc", 1, map[string]spec.Bytes{"a": nil}), spec.Files{Kind: KindSecret, Namespace: "prod", Name: "gone", Absent: true})
+	find := book(config("etc", 1, map[string]spec.Bytes{"a": nil}), records.Files{Kind: KindSecret, Namespace: "prod", Name: "gone", Absent: true})
 	from := func(kind, name, key string, optional bool) []spec.EnvVar {
 		ref, src := &spec.KeyRef{Name: name, Key: key, Optional: optional}, &spec.EnvVarSource{}
 		if src.ConfigMapKeyRef = ref; kind == KindSecret {
@@ -243,9 +244,9 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 
 func TestBookNeverGoesBack(t *testing.T) {
 	b := &Book{}
-	b.Put(true, []spec.Files{config("a", 5, map[string]spec.Bytes{"k": spec.Bytes("new")}), config("b", 5, nil)})
-	b.Put(false, []spec.Files{config("a", 4, map[string]spec.Bytes{"k": spec.Bytes("old")})})
-	b.Put(true, []spec.Files{config("a", 4, nil)})
+	b.Put(true, []records.Files{config("a", 5, map[string]spec.Bytes{"k": spec.Bytes("new")}), config("b", 5, nil)})
+	b.Put(false, []records.Files{config("a", 4, map[string]spec.Bytes{"k": spec.Bytes("old")})})
+	b.Put(true, []records.Files{config("a", 4, nil)})
 	if f, _ := b.Find(KindConfigMap, "prod", "a"); string(f.Content["k"]) != "new" {
 		t.Errorf("got %q, want the newer content", f.Content["k"])
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -26,7 +27,7 @@ const defaultMode = 0o644
 // MediaOf builds the content of all ConfigMap and Secret volumes of a life, in the
 // template's order. Those of which something is missing are left out, and the first of
 // them is the error. Errors: *MissingError.
-func MediaOf(l *spec.Life, find Lookup) ([]Media, error) {
+func MediaOf(l *records.Life, find Lookup) ([]Media, error) {
 	var out []Media
 	var first error
 	for _, v := range l.Template.Spec.Volumes {
@@ -89,13 +90,13 @@ func bits(volume, item *int32) uint32 {
 
 // MissingMedia is the sentence about the first ConfigMap, Secret or key that a volume of
 // the life needs and that is not there; empty when nothing is missing.
-func MissingMedia(l *spec.Life, find Lookup) string {
+func MissingMedia(l *records.Life, find Lookup) string {
 	_, err := MediaOf(l, find)
 	return missingText(err)
 }
 
 // MissingEnv is the same of the containers' variables.
-func MissingEnv(l *spec.Life, n Node, find Lookup) string {
+func MissingEnv(l *records.Life, n Node, find Lookup) string {
 	for i := range l.Template.Spec.Containers {
 		if _, err := Env(l, &l.Template.Spec.Containers[i], n, find); err != nil {
 			return missingText(err)
@@ -113,7 +114,7 @@ func missingText(err error) string {
 
 // Fingerprint is a hash of all that a life takes from ConfigMaps and Secrets, as files
 // and as variables; empty while something of it is missing.
-func Fingerprint(l *spec.Life, n Node, find Lookup) string {
+func Fingerprint(l *records.Life, n Node, find Lookup) string {
 	h := sha256.New()
 	media, err := MediaOf(l, find)
 	for _, m := range media {

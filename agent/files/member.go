@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -28,12 +29,12 @@ type memberDoc struct {
 	Service   string            `json:"service"`
 	Domain    string            `json:"domain"`
 	Revision  spec.RevisionHash `json:"revision"`
-	Reason    spec.Reason       `json:"reason"`
+	Reason    records.Reason    `json:"reason"`
 	Labels    map[string]string `json:"labels"`
 }
 
 // Member is the content of member.json: one line.
-func Member(l *spec.Life) ([]byte, error) {
+func Member(l *records.Life) ([]byte, error) {
 	id := l.Member.ID
 	doc := memberDoc{
 		Name: id.MemberName(), Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
@@ -49,14 +50,14 @@ func Member(l *spec.Life) ([]byte, error) {
 }
 
 // UID names one life for ever in the form of a UUID, as metadata.uid of a pod does.
-func UID(l *spec.Life) string {
+func UID(l *records.Life) string {
 	sum := sha256.Sum256([]byte(string(l.Member.SetUID) + " " + l.Member.ID.String() + " " + l.Member.Token.String()))
 	h := fmt.Sprintf("%x", sum[:16])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
 // Labels are the template's labels and those that Kubernetes gives each member.
-func Labels(l *spec.Life) map[string]string {
+func Labels(l *records.Life) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, l.Template.Metadata.Labels)
 	out["statefulset.kubernetes.io/pod-name"] = l.Member.ID.MemberName()
@@ -66,7 +67,7 @@ func Labels(l *spec.Life) map[string]string {
 }
 
 // VolumeNew is the content of volume-new; nil: the file must not be there.
-func VolumeNew(l *spec.Life) []byte {
+func VolumeNew(l *records.Life) []byte {
 	var b strings.Builder
 	for _, claim := range slices.Sorted(maps.Keys(l.FreshVolumes)) {
 		b.WriteString(string(claim) + " " + l.FreshVolumes[claim] + "\n")
@@ -78,7 +79,7 @@ func VolumeNew(l *spec.Life) []byte {
 }
 
 // Hosts is the content of /etc/hosts.
-func Hosts(l *spec.Life) []byte {
+func Hosts(l *records.Life) []byte {
 	own := ""
 	if l.Member.Address.IsValid() {
 		own = address(l) + "\t" + l.FQDN() + "\t" + l.Member.ID.MemberName() + "\n"
@@ -87,16 +88,16 @@ func Hosts(l *spec.Life) []byte {
 }
 
 // Resolv is the content of /etc/resolv.conf: as Kubernetes writes it for ClusterFirst.
-func Resolv(l *spec.Life, n Node) []byte {
+func Resolv(l *records.Life, n Node) []byte {
 	svc := "svc." + l.Domain
 	return fmt.Appendf(nil, "nameserver %s\nsearch %s.%s %s %s\noptions ndots:5\n",
 		n.Gateway, l.Member.ID.Namespace, svc, svc, l.Domain)
 }
 
 // Hostname is the content of /etc/hostname.
-func Hostname(l *spec.Life) []byte { return []byte(l.Member.ID.MemberName() + "\n") }
+func Hostname(l *records.Life) []byte { return []byte(l.Member.ID.MemberName() + "\n") }
 
-func address(l *spec.Life) string {
+func address(l *records.Life) string {
 	if !l.Member.Address.IsValid() {
 		return ""
 	}
@@ -113,10 +114,10 @@ type setDoc struct {
 	Bootstrapped bool          `json:"bootstrapped"`
 	Sequence     spec.Sequence `json:"sequence"`
 	// Event is the last event that is included.
-	Event          spec.ChangeID  `json:"event"`
-	ConfirmedUntil Uptime         `json:"confirmedUntil"`
-	Namespace      spec.Namespace `json:"namespace"`
-	Peers          []spec.Peer    `json:"peers"`
+	Event          records.ChangeID `json:"event"`
+	ConfirmedUntil Uptime           `json:"confirmedUntil"`
+	Namespace      spec.Namespace   `json:"namespace"`
+	Peers          []records.Peer   `json:"peers"`
 }
 
 // Uptime is a moment on the boot-time clock, as the first number in /proc/uptime: in
@@ -148,7 +149,7 @@ func (u *Uptime) UnmarshalJSON(b []byte) error {
 }
 
 // Events is the content of the file events: one change a line, oldest first.
-func Events(changes []spec.Change) ([]byte, error) {
+func Events(changes []records.Change) ([]byte, error) {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
 	for i := range changes {
@@ -160,12 +161,12 @@ func Events(changes []spec.Change) ([]byte, error) {
 }
 
 // Set is the content of set.json: one line.
-func Set(p *spec.Picture, confirmed Uptime) ([]byte, error) {
+func Set(p *records.Snapshot, confirmed Uptime) ([]byte, error) {
 	peers := slices.Concat(p.Peers, p.Expected)
-	slices.SortFunc(peers, func(a, b spec.Peer) int { return a.Ordinal - b.Ordinal })
+	slices.SortFunc(peers, func(a, b records.Peer) int { return a.Ordinal - b.Ordinal })
 	b, err := json.Marshal(setDoc{
 		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas, Ordinals: append([]int{}, p.InitialOrdinals...), Generation: p.Generation,
-		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]spec.Peer{}, peers...),
+		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]records.Peer{}, peers...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", SetFile, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // output is what a process wrote so far.
@@ -54,16 +54,16 @@ func TestTheReaderInTheDocsSeesEachEventOnce(t *testing.T) {
 			}
 		}
 	}
-	change := func(n int64, kind spec.ChangeKind, member, reason string) spec.Change {
-		return spec.Change{Epoch: 1, Number: n, Kind: kind, Member: member, Reason: reason}
+	change := func(n int64, kind records.ChangeKind, member, reason string) records.Change {
+		return records.Change{Epoch: 1, Number: n, Kind: kind, Member: member, Reason: reason}
 	}
-	all := []spec.Change{change(3, spec.ChangeJoined, "db-0", "Create"), change(4, spec.ChangeReady, "db-0", "")}
+	all := []records.Change{change(3, records.ChangeJoined, "db-0", "Create"), change(4, records.ChangeReady, "db-0", "")}
 	must(t, WriteEvents(p, all))
 	want := "Joined db-0 Create\nReady db-0 \n"
 	wait(want)
-	all = append(all, change(5, spec.ChangeReplicas, "", ""))
+	all = append(all, change(5, records.ChangeReplicas, "", ""))
 	must(t, WriteEvents(p, all))
 	wait(want + "ReplicasChanged  \n")
-	must(t, WriteEvents(p, append(all[2:], change(7, spec.ChangeLeft, "db-1", "ScaleDown"))))
+	must(t, WriteEvents(p, append(all[2:], change(7, records.ChangeLeft, "db-1", "ScaleDown"))))
 	wait(want + "ReplicasChanged  \nevents are missing: look at set.json\nLeft db-1 ScaleDown\n")
 }

@@ -4,13 +4,14 @@ import (
 	"path/filepath"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // SubPaths are the parts of claims and emptyDirs that a container of a life mounts by
 // subPath; volumes holds their directories. Members write in these, so the host must
 // resolve each for itself before it is mounted (runtime.Volumes.SubPath).
-func SubPaths(l *spec.Life, c *spec.Container, volumes map[string]string) []runtime.SubPath {
+func SubPaths(l *records.Life, c *spec.Container, volumes map[string]string) []runtime.SubPath {
 	var group *int64
 	if sc := l.Template.Spec.SecurityContext; sc != nil {
 		group = sc.FSGroup

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -41,7 +42,7 @@ func Put(dir, name string, content []byte, mode os.FileMode) error {
 
 // WriteMember writes what is constant for the life: member.json, hosts, resolv.conf,
 // hostname.
-func WriteMember(p Place, l *spec.Life, n Node) error {
+func WriteMember(p Place, l *records.Life, n Node) error {
 	member, err := Member(l)
 	if err != nil {
 		return err
@@ -70,10 +71,10 @@ func WriteVolumeNew(p Place, content []byte) error {
 // lower sequence than the one written is ignored; bootstrapped is never removed, and
 // neither confirmed nor the event named ever goes back. Of a picture that was written
 // the file is left alone, however much confirmed moved.
-func WriteSet(p Place, picture *spec.Picture, confirmed Uptime) error {
+func WriteSet(p Place, picture *records.Snapshot, confirmed Uptime) error {
 	var old struct { // setDoc without the peers, who are many
 		Sequence       spec.Sequence
-		Event          spec.ChangeID
+		Event          records.ChangeID
 		ConfirmedUntil Uptime
 	}
 	var known bool
@@ -104,12 +105,12 @@ func WriteSet(p Place, picture *spec.Picture, confirmed Uptime) error {
 
 // WriteEvents writes what became of the set, unless the file is newer. It is written
 // before set.json, which names an event in it.
-func WriteEvents(p Place, changes []spec.Change) error {
+func WriteEvents(p Place, changes []records.Change) error {
 	if old, err := os.ReadFile(filepath.Join(p.Stead, EventsFile)); err == nil {
 		lines := bytes.Split(bytes.TrimSuffix(old, []byte("\n")), []byte("\n"))
-		var last spec.Change
+		var last records.Change
 		err := json.Unmarshal(lines[len(lines)-1], &last)
-		if err == nil && last.ID().Compare(spec.LastChange(changes)) > 0 {
+		if err == nil && last.ID().Compare(records.LastChange(changes)) > 0 {
 			return nil
 		}
 	}
@@ -140,7 +141,7 @@ func WriteConfirmed(p Place, until Uptime) error {
 }
 
 // WriteTermination tells the member why it is about to be asked to stop.
-func WriteTermination(p Place, reason spec.Reason) error {
+func WriteTermination(p Place, reason records.Reason) error {
 	return Put(p.Stead, TerminationFile, []byte(string(reason)+"\n"), 0o444)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -40,16 +41,16 @@ type Reclaimer struct {
 	wakeup *notify.Signal
 
 	mu      sync.Mutex
-	orders  map[spec.VolumeID]*pendingOrder
-	reports map[spec.VolumeID]spec.VolumeReport // not sent yet
-	busy    map[spec.VolumeID]bool              // one order of a volume at a time
+	orders  map[records.VolumeID]*pendingOrder
+	reports map[records.VolumeID]records.VolumeReport // not sent yet
+	busy    map[records.VolumeID]bool                 // one order of a volume at a time
 	running map[lane]int
 	unread  string // what was last logged of a trash that is not known
 }
 
 // pendingOrder is an order, and when it is tried (again).
 type pendingOrder struct {
-	order spec.VolumeOrder
+	order records.VolumeOrder
 	due   time.Time
 	tries int
 	done  bool
@@ -78,24 +79,24 @@ const noteTrash = 10 * time.Minute
 func New(c Config) *Reclaimer {
 	return &Reclaimer{
 		c: c, wakeup: notify.New(),
-		orders: map[spec.VolumeID]*pendingOrder{}, reports: map[spec.VolumeID]spec.VolumeReport{},
-		busy: map[spec.VolumeID]bool{}, running: map[lane]int{},
+		orders: map[records.VolumeID]*pendingOrder{}, reports: map[records.VolumeID]records.VolumeReport{},
+		busy: map[records.VolumeID]bool{}, running: map[lane]int{},
 	}
 }
 
 // NewSession forgets the orders and reports of the session before, and returns the trash's
 // content for the next. It is whole only if all of it is known: what lies on a disk that is
 // away must not be forgotten.
-func (r *Reclaimer) NewSession(ctx context.Context) (trash []spec.VolumeReport, whole bool) {
+func (r *Reclaimer) NewSession(ctx context.Context) (trash []records.VolumeReport, whole bool) {
 	r.mu.Lock()
 	clear(r.orders)
 	clear(r.reports)
 	r.mu.Unlock()
 	found, whole := r.readTrash(ctx)
 	for _, t := range found {
-		trash = append(trash, spec.VolumeReport{
+		trash = append(trash, records.VolumeReport{
 			ID: t.ID, Claim: t.Claim, Volume: t.Volume, Number: t.Number, Class: t.Class,
-			State: spec.VolumeTrashed, Left: spec.Duration{Duration: t.Left}, At: r.c.Now().UTC(),
+			State: records.VolumeTrashed, Left: spec.Duration{Duration: t.Left}, At: r.c.Now().UTC(),
 			Turn: t.Turn, SizeBytes: t.SizeBytes,
 		})
 	}
@@ -120,7 +121,7 @@ func (r *Reclaimer) readTrash(ctx context.Context) ([]runtime.Trashed, bool) {
 }
 
 // Take takes orders; a full list replaces all.
-func (r *Reclaimer) Take(full bool, orders []spec.VolumeOrder) {
+func (r *Reclaimer) Take(full bool, orders []records.VolumeOrder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if full {
@@ -135,7 +136,7 @@ func (r *Reclaimer) Take(full bool, orders []spec.VolumeOrder) {
 }
 
 // TakeReports returns what is to be sent, by volume, and forgets it.
-func (r *Reclaimer) TakeReports() (reports []spec.VolumeReport) {
+func (r *Reclaimer) TakeReports() (reports []records.VolumeReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(r.reports)) {
@@ -145,7 +146,7 @@ func (r *Reclaimer) TakeReports() (reports []spec.VolumeReport) {
 	return reports
 }
 
-func (r *Reclaimer) report(v spec.VolumeReport) {
+func (r *Reclaimer) report(v records.VolumeReport) {
 	v.At = r.c.Now().UTC()
 	r.mu.Lock()
 	r.reports[v.Volume] = v

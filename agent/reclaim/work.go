@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -56,7 +57,7 @@ func (r *Reclaimer) due(ctx context.Context, erase bool) (due []*pendingOrder, w
 		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.order.Volume, b.order.Volume))
 	})
 	for _, d := range orders {
-		if !d.order.Fate.Ordered() && d.order.Fate != spec.FateGone {
+		if !d.order.Fate.Ordered() && d.order.Fate != records.FateGone {
 			d.done = true // an order that only a newer agent understands
 		}
 		if d.done || ctx.Err() != nil || erase != d.erases() {
@@ -80,7 +81,7 @@ func (r *Reclaimer) due(ctx context.Context, erase bool) (due []*pendingOrder, w
 	return due, wait
 }
 
-func (d *pendingOrder) erases() bool { return d.order.Fate == spec.FateGone }
+func (d *pendingOrder) erases() bool { return d.order.Fate == records.FateGone }
 
 func (d *pendingOrder) lane() lane { return lane{d.order.Class, d.erases()} }
 
@@ -111,7 +112,7 @@ func (r *Reclaimer) settle(d *pendingOrder, err error) (first bool) {
 // whatever the server believes, the agent looks for itself.
 func (r *Reclaimer) execute(ctx context.Context, d *pendingOrder) {
 	o := d.order
-	report := spec.VolumeReport{
+	report := records.VolumeReport{
 		ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
 		Turn: o.Turn, SizeBytes: o.SizeBytes,
 	}
@@ -124,12 +125,12 @@ func (r *Reclaimer) execute(ctx context.Context, d *pendingOrder) {
 	}
 	first := r.settle(d, err)
 	if err == nil {
-		if report.State == spec.VolumeTrashed {
+		if report.State == records.VolumeTrashed {
 			report.Left = o.Trash
 		}
 		r.c.Logger.Info("volume moved", "member", o.ID.String(), "reason", string(report.State))
 	} else {
-		report.State, report.Cause, report.Message = spec.VolumeRefused, runtime.VolumeCause(err), err.Error()
+		report.State, report.Cause, report.Message = records.VolumeRefused, runtime.VolumeCause(err), err.Error()
 		if first {
 			r.c.Logger.Warn("volume not moved", "member", o.ID.String(), "reason", report.Cause, "err", err)
 		}
@@ -138,23 +139,23 @@ func (r *Reclaimer) execute(ctx context.Context, d *pendingOrder) {
 }
 
 // move does what an order says, and returns how the volume is then.
-func (r *Reclaimer) move(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error) {
+func (r *Reclaimer) move(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
 	volumes := r.c.Volumes
 	switch o.Fate {
-	case spec.FateLost:
+	case records.FateLost:
 		return volumes.Lost(ctx, o)
-	case spec.FateRestoring:
+	case records.FateRestoring:
 		err := volumes.Restore(ctx, o)
 		if errors.Is(err, runtime.ErrAbsent) {
-			return spec.VolumeAbsent, nil
+			return records.VolumeAbsent, nil
 		}
-		return spec.VolumeFound, err
+		return records.VolumeFound, err
 	}
 	err := volumes.Reclaim(ctx, o)
 	if errors.Is(err, runtime.ErrAbsent) && o.Unused {
-		return spec.VolumeAbsent, nil
+		return records.VolumeAbsent, nil
 	}
-	return spec.VolumeTrashed, err
+	return records.VolumeTrashed, err
 }
 
 var errInUse = fmt.Errorf("%w: a life that may use it", runtime.ErrExists)
@@ -201,5 +202,5 @@ func (r *Reclaimer) erase(ctx context.Context, d *pendingOrder, trash []runtime.
 	if at >= 0 {
 		r.c.Logger.Info("volume erased", "member", o.ID.String())
 	}
-	r.report(spec.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class, State: spec.VolumeErased})
+	r.report(records.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class, State: records.VolumeErased})
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -43,7 +44,7 @@ type SubPath struct {
 type Trashed struct {
 	ID     spec.Identity
 	Claim  spec.ClaimName
-	Volume spec.VolumeID
+	Volume records.VolumeID
 	Number int
 	Class  string
 	// Left is how long it is to lie there still; 0: its time is over.
@@ -77,22 +78,22 @@ type Volumes interface {
 	// made before, and of one that is not fresh, it must be there: ErrAbsent, for an empty
 	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
 	// directory of that, is not there, or is on another disk than it was at first.
-	Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, fsGroup *int64) (string, error)
+	Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, fsGroup *int64) (string, error)
 	// Reclaim moves a volume that nobody uses into the trash, and returns when that is
 	// durable; once it lies there, it has no effect. ErrAbsent: it is neither in its
 	// place nor in the trash. ErrNotFound: its storage class, or the directory of that,
 	// is not there. ErrForeign, ErrExists: as Ensure; nothing was touched.
-	Reclaim(ctx context.Context, o spec.VolumeOrder) error
+	Reclaim(ctx context.Context, o records.VolumeOrder) error
 	// Restore moves a volume from the trash back into its place, and returns when that is
 	// durable; once it stands there, it has no effect. ErrAbsent: it is neither in its
 	// place nor in the trash, or is being erased. ErrForeign, ErrExists: something else
 	// stands in its place; nothing was touched.
-	Restore(ctx context.Context, o spec.VolumeOrder) error
+	Restore(ctx context.Context, o records.VolumeOrder) error
 	// Lost looks for a volume that is said to be lost: VolumeFound (it stands in its
 	// place, untouched), VolumeTrashed, or VolumeAbsent. What is left of one whose data are
 	// not there is moved to the trash. ErrNotFound, ErrForeign, ErrExists: as Ensure; they
 	// prove nothing.
-	Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error)
+	Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error)
 	// Trash lists what lies in the trash, by volume id. An entry that cannot be read is
 	// left out, and stays; an error says that the list is not whole, and names what is
 	// not known: a storage class that is not there, an entry that cannot be read.
@@ -101,7 +102,7 @@ type Volumes interface {
 	// off; absent is no error. ErrExists: its time is not over; ErrNotFound: its storage
 	// class is not there, so that nothing is known of it; ErrForeign: its owner file
 	// cannot be read or is another's. Nothing was touched then.
-	Erase(ctx context.Context, class string, id spec.VolumeID) error
+	Erase(ctx context.Context, class string, id records.VolumeID) error
 	// Scratch makes an empty directory for one life (emptyDir; memory: tmpfs of at
 	// most sizeBytes, 0: half of the machine's memory), or returns that of the same token.
 	Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error)

@@ -1,6 +1,9 @@
 package step
 
-import "github.com/stead-project/stead/spec"
+import (
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
 
 // Memory is what the ledger knows of the identity.
 type Memory struct {
@@ -14,7 +17,7 @@ type Memory struct {
 type Orders struct {
 	// Token is the life last told of; zero: none. Goal is what is wanted of it.
 	Token spec.Token
-	Goal  spec.Goal
+	Goal  records.Goal
 	// Over is the highest token that was said to be superseded; zero: none.
 	Over spec.Token
 }
@@ -47,9 +50,9 @@ func (o Orders) of(t spec.Token) Order {
 		return OrderStop
 	case o.Token != t:
 		return OrderNone
-	case o.Goal == spec.GoalStop:
+	case o.Goal == records.GoalStop:
 		return OrderStop
-	case o.Goal == spec.GoalRun:
+	case o.Goal == records.GoalRun:
 		return OrderRun
 	}
 	return OrderNone

@@ -3,6 +3,7 @@ package step
 import (
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -19,8 +20,8 @@ func TestChoose(t *testing.T) {
 		standing Standing
 		order    Order
 	}
-	run := func(n int64) Orders { return Orders{Token: tok(n), Goal: spec.GoalRun} }
-	stop := func(n int64) Orders { return Orders{Token: tok(n), Goal: spec.GoalStop} }
+	run := func(n int64) Orders { return Orders{Token: tok(n), Goal: records.GoalRun} }
+	stop := func(n int64) Orders { return Orders{Token: tok(n), Goal: records.GoalStop} }
 	cases := []struct {
 		name string
 		m    Memory
@@ -43,7 +44,7 @@ func TestChoose(t *testing.T) {
 		{"a closed token wanted again is closed", Memory{Newest: tok(5)}, run(5), 0, answer{5, Closed, OrderNone}},
 		{"a closed token after which nothing is wanted is closed", Memory{Newest: tok(5)}, Orders{}, 0, answer{5, Closed, OrderNone}},
 		{"a token older than the newest is spent", Memory{Newest: tok(5)}, run(4), 0, answer{4, Spent, OrderNone}},
-		{"a higher epoch is newer than any number", Memory{Newest: tok(5)}, Orders{Token: spec.Token{Epoch: 0, Number: 9}, Goal: spec.GoalRun}, 0, answer{-9, Spent, OrderNone}},
+		{"a higher epoch is newer than any number", Memory{Newest: tok(5)}, Orders{Token: spec.Token{Epoch: 0, Number: 9}, Goal: records.GoalRun}, 0, answer{-9, Spent, OrderNone}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -65,21 +66,21 @@ func (m *model) killers() {
 func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
 
 // tell is an order of the server, possibly of a stale one.
-func (m *model) tell(t spec.Token, goal spec.Goal) {
+func (m *model) tell(t spec.Token, goal records.Goal) {
 	m.note("told %s %s", t, goal)
 	for old := range m.closedAndOpen() {
 		if old.Compare(t) < 0 {
 			m.stopped[old] = true
 		}
 	}
-	if goal == spec.GoalStop {
+	if goal == records.GoalStop {
 		m.stopped[t] = true
 	}
 	switch c := t.Compare(m.orders.Token); {
 	case c < 0:
 		return
-	case c == 0 && m.orders.Goal == spec.GoalStop:
-		goal = spec.GoalStop
+	case c == 0 && m.orders.Goal == records.GoalStop:
+		goal = records.GoalStop
 	}
 	m.orders.Token, m.orders.Goal = t, goal
 	delete(m.told, t)
@@ -101,7 +102,7 @@ func (m *model) crash() {
 	m.note("agent crashed")
 	goal := m.orders.Goal
 	if m.orders.Token != m.memory.Open && m.stopped[m.memory.Open] {
-		goal = spec.GoalStop
+		goal = records.GoalStop
 	}
 	m.orders = Orders{}
 	if !m.memory.Open.IsZero() {

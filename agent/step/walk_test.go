@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -19,14 +20,14 @@ func (m *model) disturb() {
 	switch m.rng.Intn(17) {
 	case 0:
 		m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
-		m.tell(m.latest, spec.GoalRun)
+		m.tell(m.latest, records.GoalRun)
 	case 1:
 		if !m.latest.IsZero() {
-			m.tell(m.latest, spec.GoalStop)
+			m.tell(m.latest, records.GoalStop)
 		}
 	case 2:
 		if !m.latest.IsZero() {
-			m.tell(any, spec.GoalRun) // stale
+			m.tell(any, records.GoalRun) // stale
 		}
 	case 3:
 		m.crash()
@@ -96,7 +97,7 @@ func (m *model) settle() error {
 		m.alive = spec.Token{}
 	}
 	m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
-	m.tell(m.latest, spec.GoalRun)
+	m.tell(m.latest, records.GoalRun)
 	for range 60 {
 		m.grace, m.watched = m.signal, !m.record.IsZero()
 		m.killers()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -38,8 +39,8 @@ func onSSD(t *testing.T) (v *Volumes, away, back func()) {
 }
 
 var (
-	fast = spec.MemberVolume{Claim: "data", ID: "0123456789abcdef0123456789abcdef", Number: 1, Class: "ssd"}
-	next = spec.MemberVolume{Claim: "wal", ID: "fedcba9876543210fedcba9876543210", Number: 1, Class: "ssd"}
+	fast = records.MemberVolume{Claim: "data", ID: "0123456789abcdef0123456789abcdef", Number: 1, Class: "ssd"}
+	next = records.MemberVolume{Claim: "wal", ID: "fedcba9876543210fedcba9876543210", Number: 1, Class: "ssd"}
 )
 
 func TestAClassOnAnotherDiskIsRefusedWhateverIsAskedOfIt(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAClassOnAnotherDiskIsRefusedWhateverIsAskedOfIt(t *testing.T) {
 	}
 	write(t, filepath.Join(path, "file"))
 	away()
-	order := spec.VolumeOrder{ID: db0, Claim: fast.Claim, Volume: fast.ID, Number: fast.Number, Class: fast.Class}
+	order := records.VolumeOrder{ID: db0, Claim: fast.Claim, Volume: fast.ID, Number: fast.Number, Class: fast.Class}
 	for what, do := range map[string]func() error{
 		"use":           func() error { _, err := v.Ensure(t.Context(), db0, fast, false, nil); return err },
 		"use, if fresh": func() error { _, err := v.Ensure(t.Context(), db0, fast, true, nil); return err },
@@ -98,14 +99,14 @@ func TestTheTrashOfADiskThatIsAwayIsNotKnown(t *testing.T) {
 	if _, err := v.Ensure(t.Context(), db0, next, true, nil); err != nil {
 		t.Fatal(err)
 	}
-	local := spec.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
-	ssd := spec.VolumeOrder{ID: db0, Claim: next.Claim, Volume: next.ID, Number: next.Number, Class: next.Class}
+	local := records.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
+	ssd := records.VolumeOrder{ID: db0, Claim: next.Claim, Volume: next.ID, Number: next.Number, Class: next.Class}
 	if err := errors.Join(v.Reclaim(t.Context(), local), v.Reclaim(t.Context(), ssd)); err != nil {
 		t.Fatal(err)
 	}
-	want := func(complete bool, ids ...spec.VolumeID) {
+	want := func(complete bool, ids ...records.VolumeID) {
 		t.Helper()
-		var got []spec.VolumeID
+		var got []records.VolumeID
 		found, err := v.Trash(t.Context())
 		for _, f := range found {
 			got = append(got, f.Volume)
@@ -114,7 +115,7 @@ func TestTheTrashOfADiskThatIsAwayIsNotKnown(t *testing.T) {
 			t.Errorf("got %v, error %v; want %v, all of it: %v", got, err, ids, complete)
 		}
 	}
-	both := []spec.VolumeID{data.ID, next.ID}
+	both := []records.VolumeID{data.ID, next.ID}
 	slices.Sort(both)
 	want(true, both...)
 	away()

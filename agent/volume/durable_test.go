@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // watchDisk has a call of v tell which files and directories it put on disk, in order, as
@@ -30,7 +30,7 @@ func watchDisk(t *testing.T, v *Volumes, look func(path string)) *[]string {
 	return &done
 }
 
-var toTrash = spec.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
+var toTrash = records.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
 
 const dbDir = "volumes/default/db"
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -19,7 +20,7 @@ const dataDir = "data"
 // is not there, or that is not what its owner file should say, is never made anew. With fsGroup the
 // tree is given to that group, unless its root already is as it should be
 // (Kubernetes' OnRootMismatch). Without, the directory is root's, mode 0755.
-func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
+func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
 	path, err := v.ensure(ctx, id, vol, fresh, fsGroup)
 	if err != nil {
 		return "", fmt.Errorf("ensure volume %s of %s: %w", vol.Claim, id, err)
@@ -27,7 +28,7 @@ func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol spec.MemberV
 	return path, nil
 }
 
-func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol spec.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
+func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
 	if err := checkIdentity(id, string(vol.Claim)); err != nil {
 		return "", err
 	}
@@ -110,7 +111,7 @@ func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) err
 	}
 	if !fresh {
 		return fmt.Errorf("%w: %s was made before and is not there; is its filesystem mounted? An empty one is not made in its place; if it is lost for good, say so: stead volume reclaim %s -n %s --lost",
-			runtime.ErrAbsent, path, spec.VolumeName(spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}, want.Claim), want.Namespace)
+			runtime.ErrAbsent, path, records.VolumeName(spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}, want.Claim), want.Namespace)
 	}
 	if err := v.makeDirs(root, place); err != nil {
 		return err

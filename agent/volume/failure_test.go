@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 var errBadDisk = errors.New("the disk is bad")
@@ -108,7 +108,7 @@ func TestADiskThatFailsIsToldAndLosesNothing(t *testing.T) {
 		"erased":       {begin: func(l *lab) { l.trashed(); l.now += time.Hour }, do: func(v *Volumes) error { return v.Erase(t.Context(), "local", data.ID) }, least: 4},
 		"lost": {begin: dataGone, do: func(v *Volumes) error {
 			state, err := v.Lost(t.Context(), giveUp)
-			if err == nil && state != spec.VolumeTrashed {
+			if err == nil && state != records.VolumeTrashed {
 				t.Errorf("it is %s", state)
 			}
 			return err

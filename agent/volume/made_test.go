@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // absent fails unless Ensure refuses a volume that nobody was ready on, as missing.
@@ -94,7 +94,7 @@ func TestTheRecordOfAVolumeGoesWhenItIsErased(t *testing.T) {
 	v := begin(t)
 	ensure(t, v, true)
 	want := []string{string(data.ID)}
-	order := spec.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
+	order := records.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -130,7 +130,7 @@ func TestTheRecordOfAVolumeGoesWhenItIsErased(t *testing.T) {
 func TestWhatIsNotTheVolumeIsNotErased(t *testing.T) {
 	v := begin(t)
 	path := ensure(t, v, true)
-	order := spec.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
+	order := records.VolumeOrder{ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class}
 	if err := v.Reclaim(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -26,7 +27,7 @@ func TestNamesThatAreNoPathElementsAreRefused(t *testing.T) {
 			t.Errorf("scratch of %v was removed", id)
 		}
 	}
-	if _, err := v.Ensure(t.Context(), db0, spec.MemberVolume{Claim: "../x", ID: "1"}, true, nil); err == nil {
+	if _, err := v.Ensure(t.Context(), db0, records.MemberVolume{Claim: "../x", ID: "1"}, true, nil); err == nil {
 		t.Error("claim ../x was made")
 	}
 	id := spec.Identity{Namespace: "a-z", Set: spec.SetName("0-9" + strings.Repeat("a", 60))}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -16,13 +17,13 @@ const (
 
 // owner is the content of an owner file: which volume this is (SAFETY S11).
 type owner struct {
-	Cluster   string         `json:"cluster"`
-	Namespace spec.Namespace `json:"namespace"`
-	Set       spec.SetName   `json:"set"`
-	Ordinal   int            `json:"ordinal"`
-	Claim     spec.ClaimName `json:"claim"`
-	Volume    spec.VolumeID  `json:"volume"`
-	Number    int            `json:"number"`
+	Cluster   string           `json:"cluster"`
+	Namespace spec.Namespace   `json:"namespace"`
+	Set       spec.SetName     `json:"set"`
+	Ordinal   int              `json:"ordinal"`
+	Claim     spec.ClaimName   `json:"claim"`
+	Volume    records.VolumeID `json:"volume"`
+	Number    int              `json:"number"`
 }
 
 // String is for messages to people.

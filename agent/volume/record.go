@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
-// records are small files below the agent's root: what this node must know of volumes
+// recordDir holds records: small files below the agent's root: what this node must know of volumes
 // when their disks are away.
-type records struct {
+type recordDir struct {
 	durable
 	root string
 	// settled are the kinds whose names are on disk: not before this process saw to it, as
@@ -25,21 +25,21 @@ type records struct {
 }
 
 // openRecords makes the directories that hold them.
-func openRecords(agentRoot string, d durable) (records, error) {
+func openRecords(agentRoot string, d durable) (recordDir, error) {
 	root, err := os.OpenRoot(agentRoot)
 	if err != nil {
-		return records{}, err
+		return recordDir{}, err
 	}
 	defer root.Close()
 	return newRecords(agentRoot, d), errors.Join(d.makeDirs(root, disksDir), d.makeDirs(root, madeDir))
 }
 
-func newRecords(agentRoot string, d durable) records {
-	return records{durable: d, root: agentRoot, settled: &sync.Map{}}
+func newRecords(agentRoot string, d durable) recordDir {
+	return recordDir{durable: d, root: agentRoot, settled: &sync.Map{}}
 }
 
 // settle puts the names of a kind on disk, unless they are.
-func (r records) settle(kind string) error {
+func (r recordDir) settle(kind string) error {
 	if _, done := r.settled.Load(kind); done {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (r records) settle(kind string) error {
 }
 
 // read fills in a record, which is on disk; false: there is none.
-func (r records) read(kind, name string, into any) (bool, error) {
+func (r recordDir) read(kind, name string, into any) (bool, error) {
 	if err := r.settle(kind); err != nil {
 		return false, err
 	}
@@ -75,7 +75,7 @@ func (r records) read(kind, name string, into any) (bool, error) {
 }
 
 // write writes a record whole and durably, or not at all.
-func (r records) write(kind, name string, record any) error {
+func (r recordDir) write(kind, name string, record any) error {
 	content, err := json.Marshal(record)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r records) write(kind, name string, record any) error {
 }
 
 // remove removes a record, durably; absent is no error.
-func (r records) remove(kind, name string) error {
+func (r recordDir) remove(kind, name string) error {
 	root, err := os.OpenRoot(r.root)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r records) remove(kind, name string) error {
 }
 
 // names lists the records of a kind.
-func (r records) names(kind string) ([]string, error) {
+func (r recordDir) names(kind string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(r.root, kind))
 	var names []string
 	for _, e := range entries {
@@ -128,7 +128,7 @@ type made struct {
 }
 
 // wasMade reports whether this node made the volume, or had it before.
-func (v *Volumes) wasMade(id spec.VolumeID) (bool, error) {
+func (v *Volumes) wasMade(id records.VolumeID) (bool, error) {
 	var m made
 	known, err := v.records.read(madeDir, string(id), &m)
 	if err != nil {
@@ -139,7 +139,7 @@ func (v *Volumes) wasMade(id spec.VolumeID) (bool, error) {
 
 // inSomeTrash reports whether a volume of a shared class lies in the trash of any node: that
 // one made it, and a store that went back may know of it as of one that is new.
-func (v *Volumes) inSomeTrash(root *os.Root, class string, id spec.VolumeID) (bool, error) {
+func (v *Volumes) inSomeTrash(root *os.Root, class string, id records.VolumeID) (bool, error) {
 	if !slices.Contains(v.shared, class) {
 		return false, nil
 	}

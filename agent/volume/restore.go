@@ -9,25 +9,25 @@ import (
 	"path/filepath"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // ownerOf is what the owner file of an order's volume says.
-func (v *Volumes) ownerOf(o spec.VolumeOrder) owner {
+func (v *Volumes) ownerOf(o records.VolumeOrder) owner {
 	return owner{Cluster: v.cluster, Namespace: o.ID.Namespace, Set: o.ID.Set, Ordinal: o.ID.Ordinal,
 		Claim: o.Claim, Volume: o.Volume, Number: o.Number}
 }
 
 // Restore implements runtime.Volumes. It is one rename; the note of how long the volume
 // had to lie in the trash goes after it, so that none lies there without.
-func (v *Volumes) Restore(ctx context.Context, o spec.VolumeOrder) error {
+func (v *Volumes) Restore(ctx context.Context, o records.VolumeOrder) error {
 	if err := v.restore(o); err != nil {
 		return fmt.Errorf("restore volume %s of %s: %w", o.Claim, o.ID, err)
 	}
 	return ctx.Err()
 }
 
-func (v *Volumes) restore(o spec.VolumeOrder) error {
+func (v *Volumes) restore(o records.VolumeOrder) error {
 	root, err := v.openFor(o)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (v *Volumes) restore(o spec.VolumeOrder) error {
 }
 
 // openFor checks an order and opens the directory of its class.
-func (v *Volumes) openFor(o spec.VolumeOrder) (*os.Root, error) {
+func (v *Volumes) openFor(o records.VolumeOrder) (*os.Root, error) {
 	if err := checkIdentity(o.ID, string(o.Claim), string(o.Volume)); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (v *Volumes) makeRoom(root *os.Root, place string) error {
 }
 
 // Lost implements runtime.Volumes.
-func (v *Volumes) Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error) {
+func (v *Volumes) Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
 	state, err := v.lost(ctx, o)
 	if err != nil {
 		return "", fmt.Errorf("look for volume %s of %s: %w", o.Claim, o.ID, err)
@@ -140,7 +140,7 @@ func (v *Volumes) Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeStat
 	return state, nil
 }
 
-func (v *Volumes) lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error) {
+func (v *Volumes) lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
 	root, err := v.openFor(o)
 	if err != nil {
 		return "", err
@@ -153,7 +153,7 @@ func (v *Volumes) lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeStat
 	}
 	if stands {
 		if _, err := root.Lstat(filepath.Join(place, dataDir)); err == nil {
-			return spec.VolumeFound, nil
+			return records.VolumeFound, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
@@ -162,9 +162,9 @@ func (v *Volumes) lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeStat
 	err = v.Reclaim(ctx, o)
 	switch {
 	case errors.Is(err, runtime.ErrAbsent):
-		return spec.VolumeAbsent, nil
+		return records.VolumeAbsent, nil
 	case err != nil:
 		return "", err
 	}
-	return spec.VolumeTrashed, nil
+	return records.VolumeTrashed, nil
 }

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
-var bringBack = spec.VolumeOrder{
-	ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class, Fate: spec.FateRestoring, Turn: 1,
+var bringBack = records.VolumeOrder{
+	ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class, Fate: records.FateRestoring, Turn: 1,
 }
 
 // place is where the volume of db-0 stands; bin where it lies in the trash.
@@ -219,25 +220,25 @@ func TestACrashBetweenAnyTwoStepsOfBringingBack(t *testing.T) {
 
 func TestWhatIsSaidToBeLostIsLookedForAndLeft(t *testing.T) {
 	look := bringBack
-	look.Fate, look.Trash = spec.FateLost, spec.Duration{Duration: time.Hour}
+	look.Fate, look.Trash = records.FateLost, spec.Duration{Duration: time.Hour}
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, l *lab)
-		want  spec.VolumeState
+		want  records.VolumeState
 		err   error
 		lies  bool // something of it is in the trash then
 	}{
-		"it is there": {spoil: func(*testing.T, *lab) {}, want: spec.VolumeFound},
-		"its directory is not there": {want: spec.VolumeAbsent, spoil: func(t *testing.T, l *lab) {
+		"it is there": {spoil: func(*testing.T, *lab) {}, want: records.VolumeFound},
+		"its directory is not there": {want: records.VolumeAbsent, spoil: func(t *testing.T, l *lab) {
 			if err := os.RemoveAll(l.place()); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"its data are not there": {want: spec.VolumeTrashed, lies: true, spoil: func(t *testing.T, l *lab) {
+		"its data are not there": {want: records.VolumeTrashed, lies: true, spoil: func(t *testing.T, l *lab) {
 			if err := os.RemoveAll(filepath.Join(l.place(), dataDir)); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"it lies in the trash": {want: spec.VolumeTrashed, lies: true, spoil: func(t *testing.T, l *lab) {
+		"it lies in the trash": {want: records.VolumeTrashed, lies: true, spoil: func(t *testing.T, l *lab) {
 			if err := l.agent().Reclaim(t.Context(), giveUp); err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +270,7 @@ func TestWhatIsSaidToBeLostIsLookedForAndLeft(t *testing.T) {
 					t.Fatalf("said %q, error %v; want %q, %v", got, err, c.want, c.err)
 				}
 			}
-			if _, err := os.Stat(filepath.Join(path, "file")); c.want == spec.VolumeFound && err != nil {
+			if _, err := os.Stat(filepath.Join(path, "file")); c.want == records.VolumeFound && err != nil {
 				t.Errorf("it was touched: %v", err)
 			}
 			if l.vol != nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -41,14 +42,14 @@ func (v *Volumes) trashAt(class string) string {
 
 // Reclaim implements runtime.Volumes. The note of how long the volume is to lie in the
 // trash is written before it is moved there, so that none lies there without.
-func (v *Volumes) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
+func (v *Volumes) Reclaim(ctx context.Context, o records.VolumeOrder) error {
 	if err := v.reclaim(o); err != nil {
 		return fmt.Errorf("reclaim volume %s of %s: %w", o.Claim, o.ID, err)
 	}
 	return ctx.Err()
 }
 
-func (v *Volumes) reclaim(o spec.VolumeOrder) error {
+func (v *Volumes) reclaim(o records.VolumeOrder) error {
 	root, err := v.openFor(o)
 	if err != nil {
 		return err
@@ -181,14 +182,14 @@ func trashed(o owner, n note) runtime.Trashed {
 
 // Erase implements runtime.Volumes. What is being erased has another name, so that it
 // is never taken for what could come back.
-func (v *Volumes) Erase(ctx context.Context, class string, id spec.VolumeID) error {
+func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) error {
 	if err := v.erase(ctx, class, id); err != nil {
 		return fmt.Errorf("erase volume %s: %w", id, err)
 	}
 	return nil
 }
 
-func (v *Volumes) erase(ctx context.Context, class string, id spec.VolumeID) error {
+func (v *Volumes) erase(ctx context.Context, class string, id records.VolumeID) error {
 	if err := checkLabel(string(id)); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -49,9 +50,9 @@ func (l *lab) filled() string {
 	return path
 }
 
-var giveUp = spec.VolumeOrder{
+var giveUp = records.VolumeOrder{
 	ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class,
-	Fate: spec.FateReclaiming, Trash: spec.Duration{Duration: time.Hour},
+	Fate: records.FateReclaiming, Trash: spec.Duration{Duration: time.Hour},
 }
 
 // left is how long the only volume in the trash has.
@@ -140,16 +141,16 @@ func TestWhatIsNotTheVolumeIsNotTouched(t *testing.T) {
 	path := l.filled()
 	place := filepath.Dir(path)
 	for name, c := range map[string]struct {
-		change func(o *spec.VolumeOrder)
+		change func(o *records.VolumeOrder)
 		mend   func(t *testing.T)
 		spoil  func(t *testing.T)
 		want   error
 	}{
-		"another volume":  {change: func(o *spec.VolumeOrder) { o.Volume = "00000000000000000000000000000000" }, want: runtime.ErrForeign},
-		"another number":  {change: func(o *spec.VolumeOrder) { o.Number = 2 }, want: runtime.ErrForeign},
-		"another class":   {change: func(o *spec.VolumeOrder) { o.Class = "gold" }, want: runtime.ErrNotFound},
-		"another member":  {change: func(o *spec.VolumeOrder) { o.ID.Ordinal = 1 }, want: runtime.ErrAbsent},
-		"no path at all":  {change: func(o *spec.VolumeOrder) { o.Volume = "../../x" }},
+		"another volume":  {change: func(o *records.VolumeOrder) { o.Volume = "00000000000000000000000000000000" }, want: runtime.ErrForeign},
+		"another number":  {change: func(o *records.VolumeOrder) { o.Number = 2 }, want: runtime.ErrForeign},
+		"another class":   {change: func(o *records.VolumeOrder) { o.Class = "gold" }, want: runtime.ErrNotFound},
+		"another member":  {change: func(o *records.VolumeOrder) { o.ID.Ordinal = 1 }, want: runtime.ErrAbsent},
+		"no path at all":  {change: func(o *records.VolumeOrder) { o.Volume = "../../x" }},
 		"no owner file":   {spoil: rename(place+"/owner.json", place+"/o"), mend: rename(place+"/o", place+"/owner.json"), want: runtime.ErrExists},
 		"no place":        {spoil: rename(place, place+"x"), mend: rename(place+"x", place), want: runtime.ErrAbsent},
 		"no class's disk": {spoil: rename(l.agent().classes["local"], l.dir+"/x"), mend: rename(l.dir+"/x", l.agent().classes["local"]), want: runtime.ErrNotFound},

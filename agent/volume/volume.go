@@ -65,7 +65,7 @@ type Volumes struct {
 	scratch  string // <root>/scratch
 	memory   string // <run>/scratch
 	subpaths string // <run>/subpath
-	records  records
+	records  recordDir
 	notes    sync.Mutex // of the trash, while one is read and written, or leaves it
 	boot     spec.BootID
 	clock    func() time.Duration

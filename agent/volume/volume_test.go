@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 var (
 	db0  = spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	data = spec.MemberVolume{Claim: "data", ID: "0123456789abcdef0123456789abcdef", Number: 1, Class: "local"}
+	data = records.MemberVolume{Claim: "data", ID: "0123456789abcdef0123456789abcdef", Number: 1, Class: "local"}
 )
 
 func begin(t *testing.T) *Volumes {
@@ -144,7 +145,7 @@ func TestAVolumeOfAnotherOwnerIsRefusedAndUntouched(t *testing.T) {
 	other.ID = "ffffffffffffffffffffffffffffffff"
 	for name, c := range map[string]struct {
 		v   *Volumes
-		vol spec.MemberVolume
+		vol records.MemberVolume
 	}{
 		"another cluster": {at(t, dir, "cluster-2"), data},
 		"another volume":  {v, other},

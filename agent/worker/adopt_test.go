@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -24,7 +25,7 @@ func scenario(t *testing.T, f func(t *testing.T, n *node)) {
 func TestBeingAvailableIsReported(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.MinReadySeconds = 10 }))
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.MinReadySeconds = 10 }))
 		if r := n.wantReady(); r.ReadyFor != 0 {
 			t.Fatalf("got %+v", r)
 		}
@@ -43,7 +44,7 @@ func TestTheReportSaysThatTheMemberWasReadyInThisLife(t *testing.T) {
 		p := &tellProber{now: probe.Health{Started: true}}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		want := func(ready, once bool) {
 			t.Helper()
 			time.Sleep(time.Second)
@@ -60,7 +61,7 @@ func TestTheReportSaysThatTheMemberWasReadyInThisLife(t *testing.T) {
 		n.run()
 		p.say(probe.Health{Started: true, Message: "not yet"})
 		want(false, true)
-		n.w.Tell(with(life(6, spec.GoalRun), probed))
+		n.w.Tell(with(life(6, records.GoalRun), probed))
 		want(false, false)
 	})
 }
@@ -70,7 +71,7 @@ func TestAnAdoptedMemberStaysReadyAndKeepsItsCounts(t *testing.T) {
 		p := &tellProber{now: probe.Health{Started: true, Ready: true}}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantReady()
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		n.wantReady()
@@ -107,11 +108,11 @@ func (p *silentProber) Probe(ctx context.Context, t probe.Target, _ func(probe.H
 func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.host.Down(true)
 		time.Sleep(10 * time.Second)
-		n.wantLast("ready all the same", func(r spec.Report) bool { return r.Ready && r.Cause == spec.CauseRuntimeUnavailable })
+		n.wantLast("ready all the same", func(r records.Report) bool { return r.Ready && r.Cause == spec.CauseRuntimeUnavailable })
 		n.kill()
 		before := len(n.all())
 		n.run() // an agent that begins while the runtime is away
@@ -122,12 +123,12 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 			}
 		}
 		time.Sleep(blindTime - 10*time.Second)
-		n.wantLast("not ready, for nobody can see it", func(r spec.Report) bool {
-			return !r.Ready && r.ReadyOnce && r.Phase == spec.PhaseRunning && r.Cause == spec.CauseRuntimeUnavailable
+		n.wantLast("not ready, for nobody can see it", func(r records.Report) bool {
+			return !r.Ready && r.ReadyOnce && r.Phase == records.PhaseRunning && r.Cause == spec.CauseRuntimeUnavailable
 		})
 		n.host.Down(false)
 		time.Sleep(5 * time.Second)
-		n.wantLast("ready", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantLast("ready", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 		n.wantStarts(tok(5), 1)
 		n.host.Down(true)
 		n.host.Lose(cid)
@@ -142,13 +143,13 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 func TestAnOOMKillIsToldAsSuch(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		for range 2 {
 			n.host.Exit(cid, runtime.Exit{Code: 137, OOM: true})
 			synctest.Wait()
 		}
-		n.wantLast("OOMKilled", func(r spec.Report) bool { return r.Cause == "OOMKilled" && !r.Ready })
+		n.wantLast("OOMKilled", func(r records.Report) bool { return r.Cause == "OOMKilled" && !r.Ready })
 	})
 }
 
@@ -162,9 +163,9 @@ func TestAStopBreaksOffAPull(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		synctest.Wait()
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		n.wantStopped(tok(5))
 	})
 }
@@ -172,14 +173,14 @@ func TestAStopBreaksOffAPull(t *testing.T) {
 func TestALifeThatWasNeverOpenedIsNotBegunWithoutServer(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		dir := filepath.Join(n.dir, "run-b1", "lives", "default")
-		doc, err := json.Marshal(life(5, spec.GoalRun))
+		doc, err := json.Marshal(life(5, records.GoalRun))
 		must(t, err)
 		must(t, os.MkdirAll(dir, 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, "db-0.json"), doc, 0o600))
 		n.run()
 		time.Sleep(time.Minute)
 		n.wantStarts(tok(5), 0)
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 	})
 }
@@ -195,14 +196,14 @@ func TestAStopOutlastsTheAgent(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.w.Over(tok(5))
 		synctest.Wait()
 		n.kill()
 		n.run() // and no server says anything
 		time.Sleep(25 * time.Second)
-		n.wantLast("its grace", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+		n.wantLast("its grace", func(r records.Report) bool { return r.Phase == records.PhaseStopping })
 		if got := n.host.RunningTokens(db0); len(got) != 1 {
 			t.Fatal("it was killed before its grace was over")
 		}
@@ -218,9 +219,9 @@ func TestWhatTheLedgerDoesNotKnowIsLeftAlone(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		stranger(t, n.host, tok(9))
 		n.run()
-		n.w.Tell(life(10, spec.GoalRun))
+		n.w.Tell(life(10, records.GoalRun))
 		time.Sleep(time.Minute)
-		n.wantLast("stray", func(r spec.Report) bool { return r.Cause == spec.CauseStray })
+		n.wantLast("stray", func(r records.Report) bool { return r.Cause == spec.CauseStray })
 		if got := n.host.RunningTokens(db0); len(got) != 1 || got[0] != tok(9) {
 			t.Fatalf("running: %v", got)
 		}
@@ -246,7 +247,7 @@ func TestWhatIsLeftOfAClosedLifeIsClearedBeforeTheNext(t *testing.T) {
 		n.kill()
 		stranger(t, n.host, tok(9))
 		n.run()
-		n.w.Tell(life(10, spec.GoalRun))
+		n.w.Tell(life(10, records.GoalRun))
 		n.wantReady()
 		if got := n.host.RunningTokens(db0); len(got) != 1 || got[0] != tok(10) {
 			t.Fatalf("running: %v", got)
@@ -257,7 +258,7 @@ func TestWhatIsLeftOfAClosedLifeIsClearedBeforeTheNext(t *testing.T) {
 func TestStoppedIsNotToldWhileScratchIsMounted(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
 			l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "tmp", EmptyDir: &spec.EmptyDir{Medium: "Memory"}}}
 		}))
 		n.wantReady()
@@ -269,9 +270,9 @@ func TestStoppedIsNotToldWhileScratchIsMounted(t *testing.T) {
 			}
 			return nil
 		})
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		time.Sleep(time.Minute)
-		n.wantLast("stopping", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause != "" })
+		n.wantLast("stopping", func(r records.Report) bool { return r.Phase == records.PhaseStopping && r.Cause != "" })
 		stuck.Store(false)
 		time.Sleep(2 * time.Minute)
 		n.wantStopped(tok(5))
@@ -281,14 +282,14 @@ func TestStoppedIsNotToldWhileScratchIsMounted(t *testing.T) {
 func TestChangedConfigMapsReachARunningMember(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		put := func(rev int64, text string) {
-			n.book.Put(false, []spec.Files{{
+			n.book.Put(false, []records.Files{{
 				Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Sequence: spec.Sequence{Epoch: 1, Rev: rev},
 				Content: map[string]spec.Bytes{"conf": spec.Bytes(text)},
 			}})
 		}
 		put(1, "one")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
 			l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "etc", ConfigMap: &spec.ConfigMapVolume{Name: "etc"}}}
 		}))
 		n.wantReady()
@@ -310,12 +311,12 @@ func TestAnOlderTokenThanTheOneDealtWithIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
-		n.w.Tell(life(4, spec.GoalRun)) // a restored store knows no better
+		n.w.Tell(life(4, records.GoalRun)) // a restored store knows no better
 		n.wantStopped(tok(4))
-		n.w.Tell(life(5, spec.GoalStop))
-		n.wantLast("stopped", func(r spec.Report) bool { return r.Token == tok(5) && r.Phase.Over() })
+		n.w.Tell(life(5, records.GoalStop))
+		n.wantLast("stopped", func(r records.Report) bool { return r.Token == tok(5) && r.Phase.Over() })
 		n.wantStarts(tok(4), 0)
 	})
 }
@@ -324,15 +325,15 @@ func TestAvailabilityIsToldAnewWhenItsTimeWasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.kill()
 		time.Sleep(10 * time.Second)
 		n.run() // it reports ten seconds, which say nothing new while none are asked for
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		before := len(n.reports)
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.MinReadySeconds = 5 }))
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.MinReadySeconds = 5 }))
 		if r := n.wantReady(); len(n.reports) == before || r.ReadyFor < 5*time.Second {
 			t.Fatalf("nothing was told of %+v", r)
 		}

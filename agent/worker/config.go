@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -28,13 +29,13 @@ type Config struct {
 	// Find looks up ConfigMaps and Secrets.
 	Find files.Lookup
 	// Picture is the newest picture of a set; false: none was told yet.
-	Picture func(spec.SetRef) (spec.Picture, bool)
+	Picture func(spec.SetRef) (records.Snapshot, bool)
 	// History is the newest changes of a set, oldest first; it must not be changed.
-	History func(spec.SetRef) []spec.Change
+	History func(spec.SetRef) []records.Change
 	// Confirmed is until when, on Clock, pictures and histories are confirmed.
 	Confirmed func() time.Duration
 	// Report takes what was seen of a life; it must not block.
-	Report func(spec.Report)
+	Report func(records.Report)
 	// Seq gives the next sequence of a report; it grows also over a restart of the agent.
 	Seq func() int64
 	// Epoch is the newest epoch of which this node has heard.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -81,7 +82,7 @@ func (w *Worker) interruptible(cancel context.CancelFunc) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cancelOp = cancel
-	return w.orders.Token == w.token && w.orders.Goal == spec.GoalRun && w.orders.Over.Compare(w.token) < 0
+	return w.orders.Token == w.token && w.orders.Goal == records.GoalRun && w.orders.Over.Compare(w.token) < 0
 }
 
 func (w *Worker) perform(ctx context.Context, op step.Op) error {

@@ -9,12 +9,12 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // signalStop tells the member why, then asks all its containers to end.
 func (w *Worker) signalStop(ctx context.Context) error {
-	reason := spec.ReasonReplace
+	reason := records.ReasonReplace
 	if w.life != nil && w.life.Member.StopReason != "" {
 		reason = w.life.Member.StopReason
 	}

@@ -10,18 +10,19 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 func TestEveryEndOfAContainerIsNamed(t *testing.T) {
-	limited := func(l *spec.Life) {
+	limited := func(l *records.Life) {
 		l.Template.Spec.Containers[0].Resources.Limits = map[string]spec.Quantity{"memory": {}}
 	}
 	exit := func(e runtime.Exit) func(*node) { return func(n *node) { n.host.Exit(cid, e) } }
 	code := func(c int) *int { return &c }
 	cases := []struct {
 		name    string
-		life    func(*spec.Life)
+		life    func(*records.Life)
 		end     func(*node)
 		cause   spec.Cause
 		message string
@@ -43,7 +44,7 @@ func TestEveryEndOfAContainerIsNamed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				n.run()
-				l := life(5, spec.GoalRun)
+				l := life(5, records.GoalRun)
 				if c.life != nil {
 					c.life(&l)
 				}
@@ -77,7 +78,7 @@ func TestAContainerThatCannotBeStartedHasNoExitCodeAndStartsLaterAndLater(t *tes
 		})
 		calls := n.count(nil)
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(69 * time.Second) // at once, then after 10, 20 and 40 seconds
 		if r := n.wantCause(spec.CauseStartError, "no such file"); r.Containers[0].ExitCode != nil {
 			t.Errorf("exit code %d", *r.Containers[0].ExitCode)
@@ -92,7 +93,7 @@ func TestALongRunIsForgivenAndAShorterIsNot(t *testing.T) {
 	for ran, starts := range map[time.Duration]int{10*time.Minute - time.Second: 2, 10 * time.Minute: 3} {
 		scenario(t, func(t *testing.T, n *node) {
 			n.run()
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			n.wantReady()
 			n.host.Exit(cid, runtime.Exit{Code: 1})
 			n.wantStarts(tok(5), 2)
@@ -106,7 +107,7 @@ func TestALongRunIsForgivenAndAShorterIsNot(t *testing.T) {
 func TestAFirstRestartThatAnAgentDidNotLiveToSeeIsAtOnceInTheNext(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.host.OnCall(func(ctx context.Context, c fakert.Call) error {
 			if c.Op == "Remove" {
@@ -131,9 +132,9 @@ func TestAnEndByOrderIsNoCrash(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{TermCode: 143} })
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		n.wantStopped(tok(5))
 		last := n.last().Containers
 		if len(last) != 1 || last[0].Restarts != 0 || last[0].ExitCode == nil || *last[0].ExitCode != 143 {
@@ -181,7 +182,7 @@ func TestOnlyWhatNeverRanIsKilledWhenItIsLost(t *testing.T) {
 					return nil
 				})
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				for _, w := range c.says {
 					time.Sleep(w.after)
 					synctest.Wait()

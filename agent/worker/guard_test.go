@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -26,7 +27,7 @@ func TestALifeThatMissesItsDeadlineAfterTheLookIsNotStarted(t *testing.T) {
 		n := newNode(t)
 		n.guard = late{n.dir}
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.Bound = time.Minute }))
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Member.Bound = time.Minute }))
 		time.Sleep(10 * time.Second)
 		if r := n.last(); r.Cause != "StartError" || r.Bound != time.Minute {
 			t.Errorf("reported %+v", r)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -77,7 +78,7 @@ func (g *scripted) Look(spec.Identity, spec.Token, time.Duration) Guarded {
 }
 
 // bounded is a guarded life.
-func bounded(l *spec.Life) { l.Member.Bound = time.Minute }
+func bounded(l *records.Life) { l.Member.Bound = time.Minute }
 
 var wellGuarded = Guarded{Recorded: true, Watched: true}
 
@@ -97,9 +98,9 @@ func TestAGuardedLifeBeginsWhenItsNodeIsConfirmedAndWatched(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				g := n.guarded(c.says)
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), bounded))
+				n.w.Tell(with(life(5, records.GoalRun), bounded))
 				time.Sleep(time.Minute)
-				n.wantLast(string(c.cause), func(r spec.Report) bool { return r.Cause == c.cause && r.Bound == time.Minute })
+				n.wantLast(string(c.cause), func(r records.Report) bool { return r.Cause == c.cause && r.Bound == time.Minute })
 				if open := n.ledger.Look(db0).Open; !open.IsZero() {
 					t.Error("its token is open")
 				}
@@ -128,9 +129,9 @@ func TestAGuardedLifeBeginsWhenItsNodeIsConfirmedAndWatched(t *testing.T) {
 func TestANodeWithoutAGuardBeginsNoGuardedLife(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), bounded))
+		n.w.Tell(with(life(5, records.GoalRun), bounded))
 		time.Sleep(time.Minute)
-		n.wantLast("unwatched", func(r spec.Report) bool { return r.Cause == spec.CauseUnwatched && r.Bound == 0 })
+		n.wantLast("unwatched", func(r records.Report) bool { return r.Cause == spec.CauseUnwatched && r.Bound == 0 })
 		n.wantStarts(tok(5), 0)
 	})
 }
@@ -139,17 +140,17 @@ func TestANodeWithoutAGuardBeginsNoGuardedLife(t *testing.T) {
 // would end it.
 func TestNoTokenIsOpenedBeforeItsRecordIsAsItShouldBe(t *testing.T) {
 	for call, c := range map[string]struct {
-		life func(*spec.Life)
+		life func(*records.Life)
 		says Guarded
 	}{
 		"Begin":  {bounded, Guarded{Watched: true}},
-		"Forget": {func(*spec.Life) {}, Guarded{}},
+		"Forget": {func(*records.Life) {}, Guarded{}},
 	} {
 		scenario(t, func(t *testing.T, n *node) {
 			g := n.guarded(c.says)
 			g.fail(errors.New("read-only"))
 			n.run()
-			n.w.Tell(with(life(5, spec.GoalRun), c.life))
+			n.w.Tell(with(life(5, records.GoalRun), c.life))
 			time.Sleep(10 * time.Second)
 			n.wantCause(spec.CauseLedgerError, "read-only")
 			if open := n.ledger.Look(db0).Open; !open.IsZero() || g.calls[0] != call {
@@ -166,7 +167,7 @@ func TestNoTokenIsOpenedBeforeItsRecordIsAsItShouldBe(t *testing.T) {
 func TestAnOpenLifeIsOverWhenItsDeadlineHasPassedOrNobodyKeepsIt(t *testing.T) {
 	cases := []struct {
 		name string
-		life func(*spec.Life)
+		life func(*records.Life)
 		says Guarded
 		lost bool // the life's description
 		over bool
@@ -174,8 +175,8 @@ func TestAnOpenLifeIsOverWhenItsDeadlineHasPassedOrNobodyKeepsIt(t *testing.T) {
 		{"it is guarded", bounded, wellGuarded, false, false},
 		{"its deadline has passed", bounded, Guarded{Recorded: true, Passed: true, Watched: true}, false, true},
 		{"its record is gone", bounded, Guarded{Watched: true}, false, true},
-		{"it has no bound", func(*spec.Life) {}, Guarded{}, false, false},
-		{"nor a record; what it says then is of another", func(*spec.Life) {}, Guarded{Passed: true}, false, false},
+		{"it has no bound", func(*records.Life) {}, Guarded{}, false, false},
+		{"nor a record; what it says then is of another", func(*records.Life) {}, Guarded{Passed: true}, false, false},
 		{"its description is lost, and its deadline has not passed", bounded, wellGuarded, true, false},
 		{"its description is lost, and its deadline has passed", bounded, Guarded{Recorded: true, Passed: true}, true, true},
 		{"its description is lost, and it has no record", bounded, Guarded{}, true, false},
@@ -185,7 +186,7 @@ func TestAnOpenLifeIsOverWhenItsDeadlineHasPassedOrNobodyKeepsIt(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				g := n.guarded(wellGuarded)
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), c.life))
+				n.w.Tell(with(life(5, records.GoalRun), c.life))
 				n.wantReady()
 				n.kill()
 				if c.lost {
@@ -195,8 +196,8 @@ func TestAnOpenLifeIsOverWhenItsDeadlineHasPassedOrNobodyKeepsIt(t *testing.T) {
 				n.run()
 				time.Sleep(time.Minute)
 				if c.over {
-					n.wantLast("its end", func(r spec.Report) bool {
-						return r.Phase == spec.PhaseStopped && r.Token == tok(5) && r.Cause == spec.CauseDeadlinePassed
+					n.wantLast("its end", func(r records.Report) bool {
+						return r.Phase == records.PhaseStopped && r.Token == tok(5) && r.Cause == spec.CauseDeadlinePassed
 					})
 					return
 				}
@@ -231,7 +232,7 @@ func TestAGuardedContainerIsNotStartedUnlessItIsGuardedStill(t *testing.T) {
 					return wellGuarded
 				}}
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), bounded))
+				n.w.Tell(with(life(5, records.GoalRun), bounded))
 				time.Sleep(10 * time.Second)
 				n.wantCause(spec.CauseStartError, "the life is not guarded, or its deadline has passed")
 				n.wantStarts(tok(5), 0)
@@ -257,10 +258,10 @@ func TestAnEndIsNotToldBeforeItsRecordIsGone(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		g := n.guarded(wellGuarded)
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), bounded))
+		n.w.Tell(with(life(5, records.GoalRun), bounded))
 		n.wantReady()
 		g.fail(errors.New("read-only"))
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		time.Sleep(time.Minute)
 		for _, r := range n.all() {
 			if r.Phase.Over() {

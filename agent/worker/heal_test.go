@@ -12,11 +12,12 @@ import (
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 func TestTroubleIsNamedAndHeals(t *testing.T) {
-	withEnv := func(l *spec.Life) {
+	withEnv := func(l *records.Life) {
 		l.Template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "etc"}}}
 	}
 	fail := func(op string, err error) (func(*node), func(*node)) {
@@ -29,18 +30,18 @@ func TestTroubleIsNamedAndHeals(t *testing.T) {
 			})
 		}, func(n *node) { n.host.OnCall(nil) }
 	}
-	callCase := func(name, op string, err error, cause spec.Cause, heal time.Duration) (string, func(*node), func(*node), func(*spec.Life), spec.Cause, time.Duration) {
+	callCase := func(name, op string, err error, cause spec.Cause, heal time.Duration) (string, func(*node), func(*node), func(*records.Life), spec.Cause, time.Duration) {
 		breakIt, mend := fail(op, err)
 		return name, breakIt, mend, nil, cause, heal
 	}
 	type test struct {
 		name          string
 		breakIt, mend func(*node)
-		life          func(*spec.Life)
+		life          func(*records.Life)
 		cause         spec.Cause
 		heal          time.Duration
 	}
-	of := func(name string, b, m func(*node), l func(*spec.Life), cause spec.Cause, heal time.Duration) test {
+	of := func(name string, b, m func(*node), l func(*records.Life), cause spec.Cause, heal time.Duration) test {
 		return test{name, b, m, l, cause, heal}
 	}
 	tests := []test{
@@ -51,9 +52,9 @@ func TestTroubleIsNamedAndHeals(t *testing.T) {
 			n.host.OnPull(func(string, string) error { return runtime.ErrImagePull })
 		}, func(n *node) { n.host.OnPull(nil) }, nil, spec.CauseImagePull, 6 * time.Minute},
 		{"a ConfigMap is missing until it is applied", func(n *node) {
-			n.book.Put(true, []spec.Files{{Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Absent: true}})
+			n.book.Put(true, []records.Files{{Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Absent: true}})
 		}, func(n *node) {
-			n.book.Put(true, []spec.Files{{Kind: files.KindConfigMap, Namespace: "default", Name: "etc"}})
+			n.book.Put(true, []records.Files{{Kind: files.KindConfigMap, Namespace: "default", Name: "etc"}})
 			n.w.FilesChanged()
 		}, withEnv, "ConfigMissing", 0},
 		{"nothing starts before the set's picture is known", func(n *node) { n.setPicture(false) },
@@ -77,13 +78,13 @@ func TestTroubleIsNamedAndHeals(t *testing.T) {
 				n := newNode(t)
 				c.breakIt(n)
 				n.run()
-				l := life(5, spec.GoalRun)
+				l := life(5, records.GoalRun)
 				if c.life != nil {
 					c.life(&l)
 				}
 				n.w.Tell(l)
 				time.Sleep(time.Minute)
-				n.wantLast(string(c.cause), func(r spec.Report) bool { return r.Cause == c.cause && r.Message != "" && !r.Ready })
+				n.wantLast(string(c.cause), func(r records.Report) bool { return r.Cause == c.cause && r.Message != "" && !r.Ready })
 				n.wantStarts(tok(5), 0)
 				c.mend(n)
 				time.Sleep(c.heal)
@@ -103,19 +104,19 @@ func (n *node) setPicture(known bool) {
 func TestALoggerThatIsGoneIsTold(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		config := logs.Config{Dir: filepath.Join(n.dir, "logs", "default", "db-0", cid.Name), Run: logs.RunName(tok(5).Epoch, tok(5).Number, 0)}
 		logger := logs.NewWriter(config)
 		time.Sleep(2 * time.Minute)
-		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 		logger.Close() // as its death does, this lets go of the lock
 		time.Sleep(2 * time.Minute)
-		n.wantLast("ready, and what it writes is lost", func(r spec.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
+		n.wantLast("ready, and what it writes is lost", func(r records.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
 		logger = logs.NewWriter(config)
 		defer logger.Close()
 		time.Sleep(2 * time.Minute)
-		n.wantLast("no trouble any more", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantLast("no trouble any more", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 		n.wantStarts(tok(5), 1)
 	})
 }

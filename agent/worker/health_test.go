@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -31,7 +32,7 @@ func TestAContainerIsProbedWhenItHasAnyProbe(t *testing.T) {
 					n.prober = prober
 				}
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { c.probes(&l.Template.Spec.Containers[0]) }))
+				n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { c.probes(&l.Template.Spec.Containers[0]) }))
 				r := n.last()
 				if ready := !c.probed || prober == nil; r.Ready != ready || r.Cause != "" {
 					t.Errorf("%s, with a prober %v: ready %v, cause %q", c.name, prober != nil, r.Ready, r.Cause)
@@ -47,7 +48,7 @@ func TestAContainerThatWasGivenUpStaysGivenUp(t *testing.T) {
 		p := &tellProber{now: probe.Health{Started: true, Ready: true}}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantReady()
 		p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
 		p.say(probe.Health{Started: true, Ready: true})
@@ -64,7 +65,7 @@ func TestALateWordOfAProbeMakesNothingReady(t *testing.T) {
 		p := &tellProber{now: probe.Health{Started: true}}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantStarts(tok(5), 1)
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		n.wantStarts(tok(5), 2)
@@ -90,7 +91,7 @@ func TestAReadyContainerHasNoCauseWhateverItsProbeSays(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.prober = &tellProber{now: probe.Health{Started: true, Ready: true, Message: "took 900 ms"}}
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		if r := n.wantReady(); r.Containers[0].Cause != "" {
 			t.Errorf("got %+v", r.Containers[0])
 		}
@@ -108,7 +109,7 @@ func (p *sideProber) Probe(ctx context.Context, t probe.Target, tell func(probe.
 }
 
 // twoContainers is a life with a second container, named side, that is like the first.
-func twoContainers(l *spec.Life) {
+func twoContainers(l *records.Life) {
 	side := l.Template.Spec.Containers[0]
 	side.Name, side.VolumeMounts = "side", nil
 	l.Template.Spec.Containers = append(l.Template.Spec.Containers, side)
@@ -121,8 +122,8 @@ func TestTheNextAgentKnowsWhatProbesSaidLast(t *testing.T) {
 			p := &sideProber{}
 			n.prober = p
 			n.run()
-			n.w.Tell(with(with(life(5, spec.GoalRun), probed), twoContainers))
-			n.wantLast("running", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
+			n.w.Tell(with(with(life(5, records.GoalRun), probed), twoContainers))
+			n.wantLast("running", func(r records.Report) bool { return r.Phase == records.PhaseRunning && !r.Ready })
 			for _, h := range said {
 				p.say(h)
 				synctest.Wait()
@@ -141,14 +142,14 @@ func TestALifeThatIsOverIsNotProbed(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true, IgnoreTerm: true} })
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantReady()
 		must(t, n.ledger.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
 		n.kill()
 		p := &silentProber{}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		time.Sleep(time.Minute)
 		if p.target.ID == cid {
 			t.Error("it is probed")
@@ -166,7 +167,7 @@ func TestAWatchThatFailsBeginsAnewAndDoesNotSpin(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(10 * time.Second)
 		n.wantReady()
 		if got := calls.of("Wait"); got < 10 || got > 51 {

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -29,12 +30,12 @@ func TestTheLastLineIsToldOfAnExitAlone(t *testing.T) {
 					return fakert.Behaviour{}
 				})
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				for range 2 {
 					n.wantReady()
 					n.host.Exit(cid, c.exit)
 				}
-				r := n.wantLast("not ready", func(r spec.Report) bool { return !r.Ready })
+				r := n.wantLast("not ready", func(r records.Report) bool { return !r.Ready })
 				if strings.Contains(r.Message, `"listening"`) != c.quoted {
 					t.Errorf("got %q", r.Message)
 				}
@@ -52,10 +53,10 @@ func TestAStopDoesNotWaitForTheLogger(t *testing.T) {
 			return fakert.Behaviour{TermCode: 1}
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		defer logger.Close()
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		n.wantStopped(tok(5)) // at once, on the bubble's clock
 	})
 }
@@ -64,13 +65,13 @@ func TestALoggerMayBeAwayForAMoment(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.tuning.Look = muteAfter
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.logger(0).Close()
 		time.Sleep(muteAfter) // the first look after its death
-		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 		time.Sleep(muteAfter)
-		n.wantLast("what is lost", func(r spec.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
+		n.wantLast("what is lost", func(r records.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestAnAgentWithoutTroubleWarnsOfNothing(t *testing.T) {
@@ -24,14 +24,14 @@ func TestAnAgentWithoutTroubleWarnsOfNothing(t *testing.T) {
 			c.Confirmed = func() time.Duration { return time.Duration(confirmed.Load()) }
 		}
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		confirmed.Add(int64(time.Minute))
 		n.w.Confirmed()
 		time.Sleep(time.Hour)
-		n.w.Tell(life(6, spec.GoalRun))
+		n.w.Tell(life(6, records.GoalRun))
 		time.Sleep(time.Hour)
-		n.w.Tell(life(6, spec.GoalStop))
+		n.w.Tell(life(6, records.GoalStop))
 		n.wantStopped(tok(6))
 		if text := log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "runtime reached") {
 			t.Error(text)
@@ -44,7 +44,7 @@ func TestARuntimeThatIsAwayIsTriedEachSecondAndNamedOnce(t *testing.T) {
 		var log strings.Builder
 		n.change = func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		calls := n.count(nil)
 		n.host.Down(true)
@@ -54,7 +54,7 @@ func TestARuntimeThatIsAwayIsTriedEachSecondAndNamedOnce(t *testing.T) {
 		}
 		n.host.Down(false)
 		time.Sleep(2 * time.Second)
-		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 		if got := strings.Count(log.String(), "runtime reached"); got != 2 {
 			t.Errorf("logged %d times:\n%s", got, &log)
 		}
@@ -71,7 +71,7 @@ func TestARuntimeThatIsAwayIsTriedEachSecondAndNamedOnce(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(2 * time.Second)
-		n.wantLast("no trouble", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 	})
 }
 
@@ -87,7 +87,7 @@ func TestAFailureIsLoggedOnceUntilItChanges(t *testing.T) {
 				}
 				return nil
 			})
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			if got := strings.Count(log.String(), "operation failed"); got != i+1 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -109,10 +110,10 @@ func (w *Worker) keepStop() {
 	if w.life == nil {
 		return
 	}
-	if w.life.Member.Goal != spec.GoalStop {
+	if w.life.Member.Goal != records.GoalStop {
 		w.mu.Lock()
 		life := w.lives[w.token]
-		life.Member.Goal, life.Member.StopReason = spec.GoalStop, spec.ReasonReplace
+		life.Member.Goal, life.Member.StopReason = records.GoalStop, records.ReasonReplace
 		w.lives[w.token], w.life = life, &life
 		w.mu.Unlock()
 	}

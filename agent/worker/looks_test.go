@@ -11,15 +11,16 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 func TestALifeThatWasAssignedForAnotherBootIsRefused(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.Boot = "b0" }))
-		n.wantLast("refused", func(r spec.Report) bool {
-			return r.Token == tok(5) && r.Phase == spec.PhaseFailed && r.Cause == "OtherBoot"
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Member.Boot = "b0" }))
+		n.wantLast("refused", func(r records.Report) bool {
+			return r.Token == tok(5) && r.Phase == records.PhaseFailed && r.Cause == "OtherBoot"
 		})
 		n.wantStarts(tok(5), 0)
 	})
@@ -29,7 +30,7 @@ func TestALifeBeginsWhenAStrangerHasGone(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		stranger(t, n.host, tok(9))
 		n.run()
-		n.w.Tell(life(10, spec.GoalRun))
+		n.w.Tell(life(10, records.GoalRun))
 		time.Sleep(10 * time.Minute)
 		n.wantCause(spec.CauseStray, "container db of token 1.9 stands here")
 		n.host.Exit(cid, runtime.Exit{})
@@ -53,7 +54,7 @@ func TestALifeWhoseDescriptionIsLostRunsOnAndCanBeEnded(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantReady()
 		n.kill()
 		n.loseDescription()
@@ -66,7 +67,7 @@ func TestALifeWhoseDescriptionIsLostRunsOnAndCanBeEnded(t *testing.T) {
 		}
 		n.w.Over(tok(5))
 		time.Sleep(29 * time.Second)
-		n.wantLast("its grace", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+		n.wantLast("its grace", func(r records.Report) bool { return r.Phase == records.PhaseStopping })
 		time.Sleep(2 * time.Second)
 		n.wantStopped(tok(5))
 		if reason != "Replace\n" {
@@ -75,7 +76,7 @@ func TestALifeWhoseDescriptionIsLostRunsOnAndCanBeEnded(t *testing.T) {
 	})
 	scenario(t, func(t *testing.T, n *node) { // how it ends is told
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.kill()
 		n.loseDescription()
@@ -92,11 +93,11 @@ func TestALifeEndsWithItsOwnGraceWhenANewerIsWanted(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.GraceSeconds = 10 }))
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Member.GraceSeconds = 10 }))
 		n.wantReady()
-		n.w.Tell(life(6, spec.GoalRun))
+		n.w.Tell(life(6, records.GoalRun))
 		time.Sleep(9 * time.Second)
-		n.wantLast("its grace", func(r spec.Report) bool { return r.Token == tok(5) && r.Phase == spec.PhaseStopping })
+		n.wantLast("its grace", func(r records.Report) bool { return r.Token == tok(5) && r.Phase == records.PhaseStopping })
 		if got := n.steadFile(files.TerminationFile); got != "Replace\n" {
 			t.Errorf("termination-reason: %q", got)
 		}
@@ -109,9 +110,9 @@ func TestAStopWithoutAReasonIsAReplacement(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
-		n.w.Tell(with(life(5, spec.GoalStop), func(l *spec.Life) { l.Member.StopReason = "" }))
+		n.w.Tell(with(life(5, records.GoalStop), func(l *records.Life) { l.Member.StopReason = "" }))
 		synctest.Wait()
 		if got := n.steadFile(files.TerminationFile); got != "Replace\n" {
 			t.Errorf("termination-reason: %q", got)
@@ -126,7 +127,7 @@ func TestASignalToWhatHasGoneIsNoFailure(t *testing.T) {
 		scenario(t, func(t *testing.T, n *node) {
 			n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
 			n.run()
-			n.w.Tell(with(life(5, spec.GoalRun), twoContainers))
+			n.w.Tell(with(life(5, records.GoalRun), twoContainers))
 			n.wantReady()
 			n.count(func(c fakert.Call) error {
 				if c.Op == "Signal" && c.Name == cid.Name {
@@ -137,13 +138,13 @@ func TestASignalToWhatHasGoneIsNoFailure(t *testing.T) {
 				}
 				return nil
 			})
-			n.w.Tell(with(life(5, spec.GoalStop), twoContainers))
+			n.w.Tell(with(life(5, records.GoalStop), twoContainers))
 			time.Sleep(10 * time.Second)
-			n.wantLast("the grace of the other", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping })
+			n.wantLast("the grace of the other", func(r records.Report) bool { return r.Phase == records.PhaseStopping })
 			time.Sleep(21 * time.Second)
 			n.wantStopped(tok(5))
 			for _, r := range n.all() {
-				if r.Phase == spec.PhaseStopping && r.Cause != "" {
+				if r.Phase == records.PhaseStopping && r.Cause != "" {
 					t.Errorf("removed %v: told %s: %s", removed, r.Cause, r.Message)
 				}
 			}
@@ -161,10 +162,10 @@ func TestAStopBelievesTheHostThatAContainerIsGone(t *testing.T) {
 			return st
 		}})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.host.Exit(cid, runtime.Exit{})
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		n.wantStopped(tok(5))
 	})
 }
@@ -178,7 +179,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				b := n.bend(say)
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				time.Sleep(time.Minute)
 				n.wantCause(spec.CauseStopError, errNoEffect.Error())
 				if open := n.ledger.Look(db0).Open; !open.IsZero() {
@@ -188,7 +189,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				n.wantReady()
 				b.say(say)
-				n.w.Tell(life(5, spec.GoalStop))
+				n.w.Tell(life(5, records.GoalStop))
 				time.Sleep(time.Minute)
 				if open := n.ledger.Look(db0).Open; open != tok(5) {
 					t.Fatal("its token is closed")
@@ -203,7 +204,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 }
 
 func TestAStateThatIsDamagedOrOfAnotherLifeCountsForNothing(t *testing.T) {
-	another, err := json.Marshal(state{Token: tok(4), Phase: spec.PhaseStopping, ReadyOnce: true})
+	another, err := json.Marshal(state{Token: tok(4), Phase: records.PhaseStopping, ReadyOnce: true})
 	must(t, err)
 	for name, doc := range map[string]string{
 		"damaged":         `{"token":{"epoch":1,"number":5},"phase":"Stopping","readyOnce":true,"containers":7}`,
@@ -213,15 +214,15 @@ func TestAStateThatIsDamagedOrOfAnotherLifeCountsForNothing(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				p := &silentProber{}
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), probed))
+				n.w.Tell(with(life(5, records.GoalRun), probed))
 				n.wantReady()
 				n.kill()
 				n.prober = p // says nothing
 				path := filepath.Join(n.dir, "run-b1", "state", "default", "db-0.json")
 				must(t, os.WriteFile(path, []byte(doc), 0o600))
 				n.run()
-				n.wantLast("running, not ready", func(r spec.Report) bool {
-					return r.Phase == spec.PhaseRunning && !r.Ready && !r.ReadyOnce
+				n.wantLast("running, not ready", func(r records.Report) bool {
+					return r.Phase == records.PhaseRunning && !r.Ready && !r.ReadyOnce
 				})
 			})
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -165,9 +166,9 @@ func (w *Worker) writeVolumeNew() error {
 
 // writeSet shows the member its set. A node hears of a set's history once it has a
 // member of it, which may be after the picture.
-func (w *Worker) writeSet(picture *spec.Picture) error {
+func (w *Worker) writeSet(picture *records.Snapshot) error {
 	changes, confirmed := w.c.History(w.id.Ref()), files.Uptime(w.c.Confirmed())
-	if last := spec.LastChange(changes); last.Compare(picture.Told) < 0 {
+	if last := records.LastChange(changes); last.Compare(picture.Told) < 0 {
 		picture.Told = last
 	}
 	if err := files.WriteEvents(w.place, changes); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -39,7 +40,7 @@ func TestAStartOfWhichNothingIsKnownIsNoCrash(t *testing.T) {
 					return nil
 				})
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				time.Sleep(10 * time.Minute)
 				if r := n.wantReady(); r.Containers[0].Restarts != 0 || tries != 3 {
 					t.Errorf("after %d tries: %+v", tries, r.Containers[0])
@@ -56,7 +57,7 @@ type asked struct {
 	scratch []string
 }
 
-func (a *asked) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, group *int64) (string, error) {
+func (a *asked) Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, group *int64) (string, error) {
 	a.fresh = append(a.fresh, fresh)
 	return a.Host.Ensure(ctx, id, v, fresh, group)
 }
@@ -72,7 +73,7 @@ func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *tes
 		host := &asked{Host: n.host}
 		n.change = func(c *Config) { c.Volumes = host }
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.kill()
 		n.run() // with a description from before it was ready
@@ -84,9 +85,9 @@ func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *tes
 	})
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.FreshVolumes = nil }))
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.FreshVolumes = nil }))
 		time.Sleep(time.Minute)
-		n.wantLast("it is missing", func(r spec.Report) bool { return r.Cause == spec.CauseVolumeMissing })
+		n.wantLast("it is missing", func(r records.Report) bool { return r.Cause == spec.CauseVolumeMissing })
 		if got := n.host.Volumes(); len(got) != 0 {
 			t.Errorf("made %v", got)
 		}
@@ -101,7 +102,7 @@ func TestAnEmptyDirIsMadeAsItIsDescribedAndAClaimGoesBeforeIt(t *testing.T) {
 		limit, err := spec.ParseQuantity("1Mi")
 		must(t, err)
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
 			l.Template.Spec.Volumes = []spec.VolumeMedia{
 				{Name: "shm", EmptyDir: &spec.EmptyDir{Medium: "Memory", SizeLimit: &limit}},
 				{Name: "tmp", EmptyDir: &spec.EmptyDir{}},
@@ -125,14 +126,14 @@ func TestAContainerKeepsVolumeNewAsItFoundIt(t *testing.T) {
 		n.noSide()
 		n.prober = &tellProber{now: probe.Health{Started: true}}
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed, withSide))
+		n.w.Tell(with(life(5, records.GoalRun), probed, withSide))
 		n.wantStarts(tok(5), 1)
-		n.w.Tell(with(life(5, spec.GoalRun), probed, withSide, func(l *spec.Life) { l.FreshVolumes = nil }))
+		n.w.Tell(with(life(5, records.GoalRun), probed, withSide, func(l *records.Life) { l.FreshVolumes = nil }))
 		n.w.FilesChanged()
 		time.Sleep(time.Minute) // until all else was written again
 		n.host.AddImage("img:2")
 		n.w.ImagesChanged()
-		n.wantLast("both run", func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready })
+		n.wantLast("both run", func(r records.Report) bool { return r.Phase == records.PhaseRunning && !r.Ready })
 		if got := n.steadFile(files.VolumeNewFile); got != "data first\n" {
 			t.Errorf("got %q", got)
 		}
@@ -142,7 +143,7 @@ func TestAContainerKeepsVolumeNewAsItFoundIt(t *testing.T) {
 func TestVolumeNewIsGoneForWhatTheNextAgentStartsAfterReady(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.kill()
 		n.host.Exit(cid, runtime.Exit{Code: 1})
@@ -167,9 +168,9 @@ func TestTheMemberIsToldThatItsSetIsBootstrapped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
-				n.pictured(func(p *spec.Picture) { p.Bootstrapped = c.picture })
+				n.pictured(func(p *records.Snapshot) { p.Bootstrapped = c.picture })
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Bootstrapped = c.life }))
+				n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Bootstrapped = c.life }))
 				n.wantReady()
 				if got := n.steadFile(files.BootstrappedFile); got != c.want {
 					t.Errorf("got %q, want %q", got, c.want)
@@ -180,10 +181,10 @@ func TestTheMemberIsToldThatItsSetIsBootstrapped(t *testing.T) {
 }
 
 // pictured changes the pictures that the node is told.
-func (n *node) pictured(change func(*spec.Picture)) {
+func (n *node) pictured(change func(*records.Snapshot)) {
 	n.change = func(c *Config) {
 		told := c.Picture
-		c.Picture = func(ref spec.SetRef) (spec.Picture, bool) {
+		c.Picture = func(ref spec.SetRef) (records.Snapshot, bool) {
 			p, ok := told(ref)
 			change(&p)
 			return p, ok
@@ -194,7 +195,7 @@ func (n *node) pictured(change func(*spec.Picture)) {
 // Who reads set.json takes up the file events after the event that set.json names: it must
 // not be one that is not in that file.
 func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
-	event := func(number int64) spec.Change { return spec.Change{Epoch: 1, Number: number} }
+	event := func(number int64) records.Change { return records.Change{Epoch: 1, Number: number} }
 	for _, c := range []struct {
 		name        string
 		heard, told int64
@@ -207,17 +208,17 @@ func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				heard, told := event(c.heard), event(c.told)
-				n.pictured(func(p *spec.Picture) { p.Told = told.ID() })
+				n.pictured(func(p *records.Snapshot) { p.Told = told.ID() })
 				picture := n.change
 				n.change = func(w *Config) {
 					picture(w)
-					w.History = func(spec.SetRef) []spec.Change { return []spec.Change{event(1), heard} }
+					w.History = func(spec.SetRef) []records.Change { return []records.Change{event(1), heard} }
 					w.Confirmed = func() time.Duration { return 90 * time.Second }
 				}
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				n.wantReady()
-				var set struct{ Event spec.ChangeID }
+				var set struct{ Event records.ChangeID }
 				must(t, json.Unmarshal([]byte(n.steadFile(files.SetFile)), &set))
 				if set.Event.Number != c.want {
 					t.Errorf("got %+v, want %d", set.Event, c.want)
@@ -239,15 +240,15 @@ func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				n.change = func(c *Config) {
-					c.History = func(spec.SetRef) []spec.Change { return []spec.Change{{Epoch: 1, Number: 1}} }
+					c.History = func(spec.SetRef) []records.Change { return []records.Change{{Epoch: 1, Number: 1}} }
 					c.Confirmed = func() time.Duration { return time.Second }
 				}
 				inWay := filepath.Join(files.At(filepath.Join(n.dir, "run-b1"), db0).Stead, name)
 				must(t, os.MkdirAll(filepath.Join(inWay, "x"), 0o755))
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				time.Sleep(time.Minute)
-				n.wantLast("the cause", func(r spec.Report) bool { return r.Cause == cause && strings.Contains(r.Message, name) })
+				n.wantLast("the cause", func(r records.Report) bool { return r.Cause == cause && strings.Contains(r.Message, name) })
 				n.wantStarts(tok(5), 0)
 				must(t, os.RemoveAll(inWay))
 				time.Sleep(time.Minute)
@@ -270,10 +271,10 @@ func TestAContainerThatStartsAgainReadsWhatItsVolumeIsByThen(t *testing.T) {
 		})
 		n.prober = &tellProber{now: probe.Health{Started: true}}
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantStarts(tok(5), 1)
-		n.w.Tell(with(life(5, spec.GoalRun), probed, func(l *spec.Life) {
-			l.FreshVolumes = map[spec.ClaimName]string{"data": spec.VolumeReplaced}
+		n.w.Tell(with(life(5, records.GoalRun), probed, func(l *records.Life) {
+			l.FreshVolumes = map[spec.ClaimName]string{"data": records.VolumeReplaced}
 		}))
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		n.wantStarts(tok(5), 2)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -24,11 +25,11 @@ func TestNothingIsMadeForAMemberWhoseVariablesAreMissing(t *testing.T) {
 		})
 		n.apply("")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
 			l.Template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "etc"}}}
 		}))
 		time.Sleep(time.Minute)
-		n.wantLast("what is missing", func(r spec.Report) bool { return r.Cause == "ConfigMissing" })
+		n.wantLast("what is missing", func(r records.Report) bool { return r.Cause == "ConfigMissing" })
 		if len(made) > 0 {
 			t.Errorf("made: %q", made)
 		}
@@ -39,7 +40,7 @@ func TestAConfigMapThatGoesWhileItsMemberIsMadeIsWaitedFor(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		goes := true
 		n.change = func(c *Config) {
-			c.History = func(spec.SetRef) []spec.Change { // is asked for while the files are written
+			c.History = func(spec.SetRef) []records.Change { // is asked for while the files are written
 				if goes {
 					n.apply("")
 				}
@@ -48,9 +49,9 @@ func TestAConfigMapThatGoesWhileItsMemberIsMadeIsWaitedFor(t *testing.T) {
 		}
 		n.apply("nats-server")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), configured))
+		n.w.Tell(with(life(5, records.GoalRun), configured))
 		time.Sleep(time.Minute)
-		n.wantLast("what is missing", func(r spec.Report) bool { return r.Cause == "ConfigMissing" })
+		n.wantLast("what is missing", func(r records.Report) bool { return r.Cause == "ConfigMissing" })
 		n.wantStarts(tok(5), 0)
 		goes = false
 		n.apply("nats-server")
@@ -75,7 +76,7 @@ func TestTheFilesOfARunningMemberAreNotWrittenTooOften(t *testing.T) {
 		n.tuning.Renew = time.Minute
 		n.apply("one")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), configured))
+		n.w.Tell(with(life(5, records.GoalRun), configured))
 		n.wantReady()
 		n.apply("two")
 		time.Sleep(59 * time.Second)
@@ -104,7 +105,7 @@ func TestWhatEndsABackOff(t *testing.T) {
 				n.tuning.CrashFirst = time.Hour
 				n.apply("first")
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), configured))
+				n.w.Tell(with(life(5, records.GoalRun), configured))
 				n.wantReady()
 				n.apply(c.begin)
 				time.Sleep(time.Minute)
@@ -135,7 +136,7 @@ func TestARepairThatComesWhileAStartFailsEndsTheBackOff(t *testing.T) {
 		})
 		n.apply("one")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), configured))
+		n.w.Tell(with(life(5, records.GoalRun), configured))
 		time.Sleep(time.Minute)
 		n.wantReady()
 	})

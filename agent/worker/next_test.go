@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/step"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestAWorkerSleepsUntilTheNextThingThatIsDue(t *testing.T) {
 	const never = time.Duration(-1)
 	open := func(w *Worker) { w.standing = step.Open }
 	ahead := func(d time.Duration) time.Time { return time.Now().Add(d) }
-	ready := func(minReady int32, told spec.Report) func(*Worker) {
+	ready := func(minReady int32, told records.Report) func(*Worker) {
 		return func(w *Worker) {
-			w.life, w.last, w.state.ReadySince = &spec.Life{MinReadySeconds: minReady}, &told, w.c.Clock()-4*time.Second
+			w.life, w.last, w.state.ReadySince = &records.Life{MinReadySeconds: minReady}, &told, w.c.Clock()-4*time.Second
 		}
 	}
 	for _, c := range []struct {
@@ -44,12 +44,12 @@ func TestAWorkerSleepsUntilTheNextThingThatIsDue(t *testing.T) {
 		}}, 30 * time.Second},
 		{"files are written again", []func(*Worker){open, func(w *Worker) { w.renew = ahead(8 * time.Second) }}, 8 * time.Second},
 		{"the watchdog is asked soon", []func(*Worker){func(w *Worker) { w.guardWait = true }}, guardAgain},
-		{"a ready member becomes available", []func(*Worker){open, ready(10, spec.Report{Ready: true})}, 6 * time.Second},
-		{"one that is late to be told so is told now", []func(*Worker){open, ready(3, spec.Report{Ready: true})}, 0},
-		{"one that was told so is not told again", []func(*Worker){open, ready(3, spec.Report{Ready: true, ReadyFor: 3 * time.Second})}, 30 * time.Second},
-		{"one that is not ready does not", []func(*Worker){open, ready(10, spec.Report{})}, 30 * time.Second},
-		{"nor one of which nothing was told", []func(*Worker){open, ready(10, spec.Report{}), func(w *Worker) { w.last = nil }}, 30 * time.Second},
-		{"nor one of a life that is not known", []func(*Worker){open, ready(10, spec.Report{Ready: true}), func(w *Worker) { w.life = nil }}, 30 * time.Second},
+		{"a ready member becomes available", []func(*Worker){open, ready(10, records.Report{Ready: true})}, 6 * time.Second},
+		{"one that is late to be told so is told now", []func(*Worker){open, ready(3, records.Report{Ready: true})}, 0},
+		{"one that was told so is not told again", []func(*Worker){open, ready(3, records.Report{Ready: true, ReadyFor: 3 * time.Second})}, 30 * time.Second},
+		{"one that is not ready does not", []func(*Worker){open, ready(10, records.Report{})}, 30 * time.Second},
+		{"nor one of which nothing was told", []func(*Worker){open, ready(10, records.Report{}), func(w *Worker) { w.last = nil }}, 30 * time.Second},
+		{"nor one of a life that is not known", []func(*Worker){open, ready(10, records.Report{Ready: true}), func(w *Worker) { w.life = nil }}, 30 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -20,7 +21,7 @@ func TestNoOldTokenIsToldOverWhileAProcessIsLeft(t *testing.T) {
 			return fakert.Behaviour{IgnoreTerm: true, Unkillable: true}
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.kill()
 		l, err := ledger.Open(filepath.Join(n.dir, "ledger"), n.boot)
@@ -39,9 +40,9 @@ func TestNoOldTokenIsToldOverWhileAProcessIsLeft(t *testing.T) {
 			}
 			return tokens
 		}
-		n.w.Tell(life(6, spec.GoalRun))
-		n.w.Tell(life(5, spec.GoalStop))
-		n.w.Tell(life(4, spec.GoalRun))
+		n.w.Tell(life(6, records.GoalRun))
+		n.w.Tell(life(5, records.GoalStop))
+		n.w.Tell(life(4, records.GoalRun))
 		time.Sleep(10 * time.Minute)
 		if got := over(); len(got) > 0 {
 			t.Fatalf("told over while a process is left: %v", got)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -30,16 +31,16 @@ func TestAnIdentityWithoutALifeCostsItsHostNothing(t *testing.T) {
 		{"nothing was ever told of it", func(n *node) { n.run() }},
 		{"its life was ended", func(n *node) {
 			n.run()
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			n.wantReady()
-			n.w.Tell(life(5, spec.GoalStop))
+			n.w.Tell(life(5, records.GoalStop))
 			n.wantStopped(tok(5))
 		}},
 		{"an old token was asked for", func(n *node) {
 			n.run()
 			must(n.t, n.ledger.CloseToken(db0, tok(9), spec.CauseStopped))
 			must(n.t, n.ledger.Stored(db0, tok(9)))
-			n.w.Tell(life(4, spec.GoalRun))
+			n.w.Tell(life(4, records.GoalRun))
 			n.wantStopped(tok(4))
 		}},
 	}
@@ -142,10 +143,10 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 					c.before(n)
 				}
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				n.wantReady()
 				tries, mend := c.fails(n)
-				n.w.Tell(life(5, spec.GoalStop))
+				n.w.Tell(life(5, records.GoalStop))
 				time.Sleep(10 * time.Minute)
 				for _, r := range n.all() {
 					if r.Phase.Over() {

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -31,7 +32,7 @@ func (p *tellProber) say(h probe.Health) {
 	p.tell(h)
 }
 
-func probed(l *spec.Life) {
+func probed(l *records.Life) {
 	l.Template.Spec.Containers[0].ReadinessProbe = &spec.Probe{}
 	l.Template.Spec.Containers[0].LivenessProbe = &spec.Probe{}
 }
@@ -41,11 +42,11 @@ func TestReadinessGatesReady(t *testing.T) {
 		p := &tellProber{now: probe.Health{Started: true, Message: "connection refused"}}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
-		n.wantLast("running and not ready", func(r spec.Report) bool {
-			return r.Phase == spec.PhaseRunning && !r.Ready && r.Cause == spec.CauseNotReady && strings.Contains(r.Message, "connection refused")
+		n.w.Tell(with(life(5, records.GoalRun), probed))
+		n.wantLast("running and not ready", func(r records.Report) bool {
+			return r.Phase == records.PhaseRunning && !r.Ready && r.Cause == spec.CauseNotReady && strings.Contains(r.Message, "connection refused")
 		})
-		if p.target.Address != life(5, spec.GoalRun).Member.Address || p.target.Adopted {
+		if p.target.Address != life(5, records.GoalRun).Member.Address || p.target.Adopted {
 			t.Fatalf("target: got %+v", p.target)
 		}
 		p.say(probe.Health{Started: true, Ready: true})
@@ -53,7 +54,7 @@ func TestReadinessGatesReady(t *testing.T) {
 			t.Fatalf("got %+v", r)
 		}
 		p.say(probe.Health{Started: true, Message: "slow"})
-		n.wantLast("not ready", func(r spec.Report) bool { return !r.Ready && r.Phase == spec.PhaseRunning })
+		n.wantLast("not ready", func(r records.Report) bool { return !r.Ready && r.Phase == records.PhaseRunning })
 		n.wantStarts(tok(5), 1)
 	})
 }
@@ -65,11 +66,11 @@ func TestLivenessRestartsInPlace(t *testing.T) {
 			p := &tellProber{now: probe.Health{Started: true, Ready: true}}
 			n.prober = p
 			n.run()
-			n.w.Tell(with(life(5, spec.GoalRun), probed))
+			n.w.Tell(with(life(5, records.GoalRun), probed))
 			n.wantReady()
 			p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
 			if stubborn {
-				n.wantLast("unhealthy", func(r spec.Report) bool { return r.Cause == spec.CauseUnhealthy && !r.Ready })
+				n.wantLast("unhealthy", func(r records.Report) bool { return r.Cause == spec.CauseUnhealthy && !r.Ready })
 				n.wantStarts(tok(5), 1)
 				time.Sleep(31 * time.Second)
 			}

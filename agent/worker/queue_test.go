@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -14,12 +15,12 @@ func TestAContainerWaitsForAPlaceAndAStopDoesNot(t *testing.T) {
 		n.starts = make(chan struct{}, 1)
 		n.starts <- struct{}{} // another member starts, and takes its time
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantStarts(tok(5), 0)
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 0)
-		n.w.Tell(life(6, spec.GoalRun))
+		n.w.Tell(life(6, records.GoalRun))
 		n.wantStarts(tok(6), 0)
 		<-n.starts
 		n.wantReady()
@@ -42,19 +43,21 @@ func TestAnOperationThatHangsGivesItsPlaceBack(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(59 * time.Second)
 		if len(n.starts) != 1 {
 			t.Fatal("it has no place")
 		}
 		time.Sleep(2 * time.Second)
-		n.wantLast("what is wrong", func(r spec.Report) bool { return r.Cause == spec.CauseStartError && !r.Ready })
+		n.wantLast("what is wrong", func(r records.Report) bool { return r.Cause == spec.CauseStartError && !r.Ready })
 		if len(n.starts) != 0 {
 			t.Fatal("it keeps others waiting")
 		}
-		n.w.Tell(life(5, spec.GoalStop)) // is not answered before it is certain what became of it
+		n.w.Tell(life(5, records.GoalStop)) // is not answered before it is certain what became of it
 		time.Sleep(time.Hour)
-		n.wantLast("no end", func(r spec.Report) bool { return r.Cause == spec.CauseStartError && r.Phase == spec.PhasePreparing })
+		n.wantLast("no end", func(r records.Report) bool {
+			return r.Cause == spec.CauseStartError && r.Phase == records.PhasePreparing
+		})
 		close(goOn)
 		n.wantStopped(tok(5))
 		n.wantStarts(tok(5), 0)
@@ -70,13 +73,13 @@ func TestAnOperationThatHangsGivesItsPlaceBack(t *testing.T) {
 func TestAContainerThatWasRefusedProcessesIsToldAndRunsOn(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.host.Refuse(cid, 3)
 		time.Sleep(31 * time.Second) // until it is looked at again
-		n.wantLast("the limit", func(r spec.Report) bool { return r.Cause == spec.CauseProcessLimit && r.Ready })
+		n.wantLast("the limit", func(r records.Report) bool { return r.Cause == spec.CauseProcessLimit && r.Ready })
 		time.Sleep(6 * time.Minute)
-		n.wantLast("nothing any more", func(r spec.Report) bool { return r.Cause == "" && r.Ready })
+		n.wantLast("nothing any more", func(r records.Report) bool { return r.Cause == "" && r.Ready })
 		n.wantStarts(tok(5), 1)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -17,7 +18,7 @@ func TestAContainerThatWasTakenAwayIsReadyWhenItsNextIs(t *testing.T) {
 		p := &tellProber{now: probe.Health{Started: true, Ready: true}}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), probed))
+		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantReady()
 		p.now = probe.Health{Started: true}
 		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
@@ -27,7 +28,7 @@ func TestAContainerThatWasTakenAwayIsReadyWhenItsNextIs(t *testing.T) {
 			return nil
 		})
 		must(t, n.host.Remove(t.Context(), cid))
-		n.wantLast("nothing is there", func(r spec.Report) bool { return !r.Ready && r.Cause == spec.CauseStartError })
+		n.wantLast("nothing is there", func(r records.Report) bool { return !r.Ready && r.Cause == spec.CauseStartError })
 		n.host.OnCall(nil)
 		before := len(n.all())
 		time.Sleep(time.Minute)
@@ -45,7 +46,7 @@ func TestAContainerThatWasTakenAwayIsReadyWhenItsNextIs(t *testing.T) {
 func TestBeingAvailableIsToldOnce(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.MinReadySeconds = 10 }))
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.MinReadySeconds = 10 }))
 		n.wantReady()
 		before := len(n.all())
 		time.Sleep(5 * time.Second)

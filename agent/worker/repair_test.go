@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestARepairPutsBackLinkAndFilesOfWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(time.Minute)
 		n.wantReady()
 		must(t, n.host.Detach(t.Context(), db0))
@@ -42,7 +42,7 @@ func TestARepairPutsBackLinkAndFilesOfWhatRuns(t *testing.T) {
 		n.wantStarts(tok(5), 1)
 
 		// What was told to stop gets nothing back.
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		time.Sleep(time.Minute)
 		n.wantStopped(tok(5))
 		n.w.Repair()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -30,9 +31,9 @@ func (w *Worker) report(op step.Op) {
 		w.advance(op)
 		w.updateReady()
 	}
-	r := spec.Report{
+	r := records.Report{
 		ID: w.id, Token: w.token, Node: w.c.Node.Name,
-		Phase: cmp.Or(w.state.Phase, spec.PhaseAssigned), Bound: w.bound(), Ready: w.state.Ready, ReadyOnce: w.state.ReadyOnce, Containers: w.containerReports(),
+		Phase: cmp.Or(w.state.Phase, records.PhaseAssigned), Bound: w.bound(), Ready: w.state.Ready, ReadyOnce: w.state.ReadyOnce, Containers: w.containerReports(),
 	}
 	if blind {
 		r.Ready = false
@@ -46,17 +47,17 @@ func (w *Worker) report(op step.Op) {
 
 // advance moves the phase forward, never back.
 func (w *Worker) advance(op step.Op) {
-	phase := spec.PhaseAssigned
+	phase := records.PhaseAssigned
 	switch {
 	case w.standing != step.Open:
 	case w.order == step.OrderStop:
-		phase = spec.PhaseStopping
+		phase = records.PhaseStopping
 	case w.allStarted():
-		phase = spec.PhaseRunning
+		phase = records.PhaseRunning
 	case op.Kind == step.StartContainer || w.anyStarted():
-		phase = spec.PhaseStarting
+		phase = records.PhaseStarting
 	default:
-		phase = spec.PhasePreparing
+		phase = records.PhasePreparing
 	}
 	if phase.Rank() > w.state.Phase.Rank() {
 		w.state.Phase = phase
@@ -90,7 +91,7 @@ func (w *Worker) anyStarted() bool {
 // updateReady: a member is ready while all its containers run and are ready, until it
 // is to stop. While the runtime is away it stays as it was, for the probes go on.
 func (w *Worker) updateReady() {
-	ready := w.state.Phase == spec.PhaseRunning && w.allStarted()
+	ready := w.state.Phase == records.PhaseRunning && w.allStarted()
 	if ready {
 		for i := range w.life.Template.Spec.Containers {
 			b := w.boxes[w.life.Template.Spec.Containers[i].Name]
@@ -170,15 +171,15 @@ func inContainer(name, message string) string {
 // crowdedTime is how long it is told that a container was refused a process.
 const crowdedTime = 5 * time.Minute
 
-func (w *Worker) containerReports() []spec.ContainerReport {
+func (w *Worker) containerReports() []records.ContainerReport {
 	if w.life == nil {
 		return nil
 	}
-	var out []spec.ContainerReport
+	var out []records.ContainerReport
 	for i := range w.life.Template.Spec.Containers {
 		c := &w.life.Template.Spec.Containers[i]
 		b := w.box(c.Name)
-		r := spec.ContainerReport{
+		r := records.ContainerReport{
 			Name: c.Name, State: "Waiting", Restarts: b.Attempt, Image: c.Image, Cause: b.Cause, ExitCode: b.Exit,
 		}
 		switch {
@@ -194,7 +195,7 @@ func (w *Worker) containerReports() []spec.ContainerReport {
 
 // emit hands a report over, with the next sequence, unless it says nothing new. A
 // member that has become available is news.
-func (w *Worker) emit(r spec.Report) {
+func (w *Worker) emit(r records.Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last != nil && !w.news(r, *w.last) {
@@ -208,7 +209,7 @@ func (w *Worker) emit(r spec.Report) {
 // news: what is ready for long enough is told when it becomes so, and anew when what is
 // long enough was changed: the store may have dropped the report that told of it, for it
 // said nothing new then.
-func (w *Worker) news(r, last spec.Report) bool {
+func (w *Worker) news(r, last records.Report) bool {
 	if enough := w.enough(); r.ReadyFor >= enough && (last.ReadyFor < enough || w.lastEnough != enough) {
 		return true
 	}
@@ -230,8 +231,8 @@ func (w *Worker) answerOld(token spec.Token) {
 		w.asked[token] = true
 		return
 	}
-	w.c.Report(spec.Report{
-		ID: w.id, Token: token, Node: w.c.Node.Name, Phase: spec.PhaseStopped, Message: messageSpent, Seq: w.c.Seq(), At: time.Now(),
+	w.c.Report(records.Report{
+		ID: w.id, Token: token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Message: messageSpent, Seq: w.c.Seq(), At: time.Now(),
 	})
 }
 
@@ -241,13 +242,13 @@ const messageSpent = "a newer token of the identity is known on this node; this 
 // reportEnd tells that the token is over: proven gone, or refused before anything
 // was started.
 func (w *Worker) reportEnd() {
-	r := spec.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: spec.PhaseStopped, Bound: w.bound(), Seq: w.c.Seq(), At: time.Now()}
+	r := records.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Bound: w.bound(), Seq: w.c.Seq(), At: time.Now()}
 	cause := w.endCause()
 	switch {
 	case w.standing == step.Spent:
 		r.Message = messageSpent
 	case cause == spec.CauseRefused:
-		r.Phase, r.Cause = spec.PhaseFailed, spec.CauseOtherBoot
+		r.Phase, r.Cause = records.PhaseFailed, spec.CauseOtherBoot
 		if w.token.Epoch < w.c.Epoch() {
 			r.Cause, r.Message = spec.CauseRestored, "the store was restored since the member was assigned to this node; nothing was started"
 			break

@@ -14,13 +14,14 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // side is the second container of a life.
 var side = runtime.ContainerID{ID: db0, Name: "side"}
 
-func withSide(l *spec.Life) {
+func withSide(l *records.Life) {
 	l.Template.Spec.Containers = append(l.Template.Spec.Containers, spec.Container{Name: "side", Image: "img:2"})
 }
 
@@ -37,16 +38,16 @@ func (n *node) noSide() {
 func TestThePhasesOfALifeAreToldInTheirOrder(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		n.wantStopped(tok(5))
-		var got []spec.Phase
+		var got []records.Phase
 		for _, r := range n.all() {
 			got = append(got, r.Phase)
 		}
-		want := []spec.Phase{
-			spec.PhaseAssigned, spec.PhasePreparing, spec.PhaseStarting, spec.PhaseRunning, spec.PhaseStopping, spec.PhaseStopped,
+		want := []records.Phase{
+			records.PhaseAssigned, records.PhasePreparing, records.PhaseStarting, records.PhaseRunning, records.PhaseStopping, records.PhaseStopped,
 		}
 		if got = slices.Compact(got); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -58,9 +59,9 @@ func TestAnAgentThatLostWhatWasKeptTellsWhatItSees(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.noSide()
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), withSide))
-		starting := func(r spec.Report) bool {
-			return r.Phase == spec.PhaseStarting && r.Cause == spec.CauseImageMissing && !r.Ready
+		n.w.Tell(with(life(5, records.GoalRun), withSide))
+		starting := func(r records.Report) bool {
+			return r.Phase == records.PhaseStarting && r.Cause == spec.CauseImageMissing && !r.Ready
 		}
 		n.wantLast("one container waits", starting)
 		n.kill()
@@ -76,15 +77,15 @@ func TestEachContainerIsToldOf(t *testing.T) {
 		p := &tellProber{now: probe.Health{Started: true}}
 		n.prober = p
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), withSide, probed))
-		want := func(what string, ready bool, db, side spec.ContainerReport) {
+		n.w.Tell(with(life(5, records.GoalRun), withSide, probed))
+		want := func(what string, ready bool, db, side records.ContainerReport) {
 			t.Helper()
 			r := n.last()
 			if len(r.Containers) != 2 || r.Ready != ready {
 				t.Fatalf("%s: got %+v", what, r)
 			}
 			db.Name, db.Image, side.Name, side.Image = "db", "img:1", "side", "img:2"
-			for i, w := range []spec.ContainerReport{db, side} {
+			for i, w := range []records.ContainerReport{db, side} {
 				got := r.Containers[i]
 				if got.Started.IsZero() == (w.State == "Running") {
 					t.Errorf("%s: %s started at %s", what, got.Name, got.Started)
@@ -97,9 +98,9 @@ func TestEachContainerIsToldOf(t *testing.T) {
 				}
 			}
 		}
-		running := spec.ContainerReport{State: "Running"}
-		ready := spec.ContainerReport{State: "Running", Ready: true}
-		want("one waits", false, running, spec.ContainerReport{State: "Waiting"})
+		running := records.ContainerReport{State: "Running"}
+		ready := records.ContainerReport{State: "Running", Ready: true}
+		want("one waits", false, running, records.ContainerReport{State: "Waiting"})
 		n.host.AddImage("img:2")
 		n.w.ImagesChanged()
 		want("the first is not ready", false, running, ready)
@@ -109,8 +110,8 @@ func TestEachContainerIsToldOf(t *testing.T) {
 			n.host.Exit(side, runtime.Exit{Code: 2})
 			n.last()
 		}
-		want("the second ended", false, ready, spec.ContainerReport{State: "Exited", Restarts: 2, Cause: "CrashLoop"})
-		n.wantLast("why", func(r spec.Report) bool {
+		want("the second ended", false, ready, records.ContainerReport{State: "Exited", Restarts: 2, Cause: "CrashLoop"})
+		n.wantLast("why", func(r records.Report) bool {
 			return r.Cause == "CrashLoop" && strings.HasPrefix(r.Message, "container side: exited with code 2")
 		})
 	})
@@ -134,17 +135,17 @@ func TestWhatEndedIsToldAsEnded(t *testing.T) {
 					return fakert.Behaviour{Exits: c.Attempt > 0, Code: 1}
 				})
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				n.wantReady()
 				wrong.begin(n)
 				time.Sleep(2 * time.Minute)
-				n.wantLast("what is wrong", func(r spec.Report) bool { return r.Cause == wrong.cause })
+				n.wantLast("what is wrong", func(r records.Report) bool { return r.Cause == wrong.cause })
 				before := len(n.all())
 				n.host.Exit(cid, runtime.Exit{Code: 1})
 				if r := n.all()[before]; r.Ready || r.Cause != "Exited" {
 					t.Errorf("first told of its end: %+v", r)
 				}
-				n.wantLast("its ends", func(r spec.Report) bool { return r.Cause == "CrashLoop" && !r.Ready })
+				n.wantLast("its ends", func(r records.Report) bool { return r.Cause == "CrashLoop" && !r.Ready })
 			})
 		})
 	}
@@ -161,7 +162,7 @@ func (n *node) logger(attempt int) *logs.Writer {
 func TestAnEndSaysWhy(t *testing.T) {
 	closed := func(cause spec.Cause) func(*node) {
 		return func(n *node) {
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			n.wantReady()
 			n.kill()
 			n.host.Exit(cid, runtime.Exit{})
@@ -171,38 +172,38 @@ func TestAnEndSaysWhy(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		end     func(*node)
-		phase   spec.Phase
+		phase   records.Phase
 		cause   spec.Cause
 		message string
 	}{
 		"it was told to stop": {func(n *node) {
 			n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			n.wantReady()
-			n.w.Tell(life(5, spec.GoalStop))
-			n.wantLast("its grace, which is no trouble", func(r spec.Report) bool {
-				return r.Phase == spec.PhaseStopping && r.Cause == "" && r.Message == ""
+			n.w.Tell(life(5, records.GoalStop))
+			n.wantLast("its grace, which is no trouble", func(r records.Report) bool {
+				return r.Phase == records.PhaseStopping && r.Cause == "" && r.Message == ""
 			})
 			time.Sleep(time.Minute)
-		}, spec.PhaseStopped, "", ""},
+		}, records.PhaseStopped, "", ""},
 		"the machine was booted": {func(n *node) {
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			n.wantReady()
 			n.kill()
 			n.host.Reboot()
 			n.boot = "b2"
 			n.run()
-		}, spec.PhaseStopped, "Reboot", "the node was booted; nothing of the member is left"},
+		}, records.PhaseStopped, "Reboot", "the node was booted; nothing of the member is left"},
 		"it missed its deadline": {
-			closed(spec.CauseDeadlinePassed), spec.PhaseStopped, spec.CauseDeadlinePassed,
+			closed(spec.CauseDeadlinePassed), records.PhaseStopped, spec.CauseDeadlinePassed,
 			"no server confirmed the node within the member's bound (nodeLoss.after); it was ended here",
 		},
-		"it was closed by an agent before": {closed(spec.CauseStopped), spec.PhaseStopped, "", ""},
+		"it was closed by an agent before": {closed(spec.CauseStopped), records.PhaseStopped, "", ""},
 		"it was meant for the boot before": {func(n *node) {
 			n.epoch.Store(tok(5).Epoch)
-			n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.Boot = "b0" }))
+			n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Member.Boot = "b0" }))
 			n.wantStarts(tok(5), 0)
-		}, spec.PhaseFailed, "OtherBoot", "the node was booted since the member was assigned to it; nothing was started"},
+		}, records.PhaseFailed, "OtherBoot", "the node was booted since the member was assigned to it; nothing was started"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
@@ -233,7 +234,7 @@ func TestOfASpentTokenOnlyItsEndIsTold(t *testing.T) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true} })
 		stranger(t, n.host, tok(9)) // its process is left
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(time.Hour)
 		if all := n.all(); len(all) > 0 {
 			t.Fatalf("told while a process is left: %+v", all)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -21,15 +22,15 @@ func TestFilesOfARunningMemberAreWrittenAgainAfterAWhile(t *testing.T) {
 			n.tuning.Renew = 10 * time.Second
 			n.change = func(c *Config) {
 				picture := c.Picture
-				c.Picture = func(ref spec.SetRef) (spec.Picture, bool) {
+				c.Picture = func(ref spec.SetRef) (records.Snapshot, bool) {
 					p, ok := picture(ref)
-					p.Peers = make([]spec.Peer, peers)
+					p.Peers = make([]records.Peer, peers)
 					return p, ok
 				}
 			}
 			n.apply("one")
 			n.run()
-			n.w.Tell(with(life(5, spec.GoalRun), configured))
+			n.w.Tell(with(life(5, records.GoalRun), configured))
 			n.wantReady()
 			time.Sleep(time.Second)
 			want := func(text string) {
@@ -69,7 +70,7 @@ func TestAConfirmationReachesTheFilesThatThisAgentWrote(t *testing.T) {
 		}
 		until.Store(int64(time.Minute))
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		confirm(60, "60.00")
 		confirm(120, "120.00")
@@ -93,7 +94,7 @@ func TestNothingBeginsOfWhichNothingCanBeKept(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Dir(inTheWay), 0o755))
 			must(t, os.WriteFile(inTheWay, nil, 0o600))
 			n.run()
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(10 * time.Second)
 			n.wantCause(spec.CauseLedgerError, "keep db-0.json")
 			if open := n.ledger.Look(db0).Open; !open.IsZero() {
@@ -108,9 +109,9 @@ func TestNothingBeginsOfWhichNothingCanBeKept(t *testing.T) {
 		scenario(t, func(t *testing.T, n *node) {
 			n.run()
 			must(t, n.ledger.Close())
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(time.Minute)
-			n.wantLast("the ledger", func(r spec.Report) bool {
+			n.wantLast("the ledger", func(r records.Report) bool {
 				return r.Cause == spec.CauseLedgerError && strings.Contains(r.Message, ledger.ErrBroken.Error())
 			})
 			n.wantStarts(tok(5), 0)

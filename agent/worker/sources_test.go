@@ -11,22 +11,23 @@ import (
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // configured is a life with the ConfigMap etc as a volume.
-func configured(l *spec.Life) {
+func configured(l *records.Life) {
 	l.Template.Spec.Volumes = append(l.Template.Spec.Volumes,
 		spec.VolumeMedia{Name: "etc", ConfigMap: &spec.ConfigMapVolume{Name: "etc"}})
 }
 
 // apply gives the ConfigMap etc one key; an empty text deletes it.
 func (n *node) apply(text string) {
-	f := spec.Files{Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Absent: text == ""}
+	f := records.Files{Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Absent: text == ""}
 	if text != "" {
 		f.Content = map[string]spec.Bytes{"run.sh": spec.Bytes(text)}
 	}
-	n.book.Put(true, []spec.Files{f})
+	n.book.Put(true, []records.Files{f})
 	if n.w != nil {
 		n.w.FilesChanged()
 	}
@@ -37,9 +38,9 @@ func TestARepairedConfigMapEndsTheBackOff(t *testing.T) {
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Exits: true, Code: 127} })
 		n.apply("nast-server")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), configured))
+		n.w.Tell(with(life(5, records.GoalRun), configured))
 		time.Sleep(20 * time.Minute)
-		n.wantLast("crash loop", func(r spec.Report) bool { return r.Cause == "CrashLoop" })
+		n.wantLast("crash loop", func(r records.Report) bool { return r.Cause == "CrashLoop" })
 		n.w.FilesChanged() // of something else: the loop goes on as before
 		before := len(n.host.Starts(db0))
 		time.Sleep(time.Second)
@@ -63,11 +64,11 @@ func TestAContainerStartsAgainWithTheFilesItHasAfterItsConfigMapWasDeleted(t *te
 	scenario(t, func(t *testing.T, n *node) {
 		n.apply("nats-server")
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), configured))
+		n.w.Tell(with(life(5, records.GoalRun), configured))
 		n.wantReady()
 		n.apply("")
 		time.Sleep(time.Minute)
-		n.wantLast("ready, and what is gone is named", func(r spec.Report) bool {
+		n.wantLast("ready, and what is gone is named", func(r records.Report) bool {
 			return r.Ready && r.Cause == "ConfigGone" && strings.Contains(r.Message, "goes on with the files that it has")
 		})
 		n.host.Exit(cid, runtime.Exit{Code: 1})
@@ -84,14 +85,14 @@ func TestAContainerStartsAgainWithTheFilesItHasAfterItsConfigMapWasDeleted(t *te
 
 		n.apply("nats-server -js")
 		time.Sleep(time.Minute)
-		n.wantLast("no cause any more", func(r spec.Report) bool { return r.Ready && r.Cause == "" })
+		n.wantLast("no cause any more", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 
 		n.apply("")
-		n.w.Tell(with(life(5, spec.GoalStop), configured))
+		n.w.Tell(with(life(5, records.GoalStop), configured))
 		time.Sleep(time.Minute)
-		n.w.Tell(with(life(6, spec.GoalRun), configured))
+		n.w.Tell(with(life(6, records.GoalRun), configured))
 		time.Sleep(time.Minute)
-		n.wantLast("a new life waits", func(r spec.Report) bool { return r.Token == tok(6) && r.Cause == "ConfigMissing" })
+		n.wantLast("a new life waits", func(r records.Report) bool { return r.Token == tok(6) && r.Cause == "ConfigMissing" })
 		n.wantStarts(tok(6), 0)
 	})
 }
@@ -105,10 +106,10 @@ func TestACrashLoopNamesTheContainersLastLine(t *testing.T) {
 			return fakert.Behaviour{Exits: true, Code: 2}
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(10 * time.Minute)
 		want := `container db: exited with code 2; its last line: "config: no such key \"prot\" \x1b[31m", `
-		n.wantLast("the last line", func(r spec.Report) bool {
+		n.wantLast("the last line", func(r records.Report) bool {
 			return r.Cause == "CrashLoop" && strings.HasPrefix(r.Message, strings.Replace(want, "container db", "container "+cid.Name, 1))
 		})
 	})

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // state is what a worker keeps of a life for the agent that comes after it. It is
 // on tmpfs: a reboot ends the life anyway.
 type state struct {
-	Token spec.Token `json:"token"`
-	Phase spec.Phase `json:"phase,omitempty"`
+	Token spec.Token    `json:"token"`
+	Phase records.Phase `json:"phase,omitempty"`
 	// Ready since ReadySince on the boot clock. ReadyOnce: it was ready at least once.
 	Ready      bool          `json:"ready,omitempty"`
 	ReadySince time.Duration `json:"readySince,omitempty"`
@@ -51,8 +52,8 @@ func (w *Worker) statePath() (dir, name string) {
 	return filepath.Join(w.c.RunDir, "state", string(w.id.Namespace)), w.id.MemberName() + ".json"
 }
 
-func (w *Worker) loadLife() (spec.Life, bool) {
-	var life spec.Life
+func (w *Worker) loadLife() (records.Life, bool) {
+	var life records.Life
 	err := load(&life, w.livePath)
 	return life, err == nil
 }
@@ -67,7 +68,7 @@ func load(into any, path func() (string, string)) error {
 }
 
 // saveLife keeps the life's description before anything is done for it.
-func (w *Worker) saveLife(life *spec.Life) error { return save(life, w.livePath) }
+func (w *Worker) saveLife(life *records.Life) error { return save(life, w.livePath) }
 
 // saveState keeps the state; what a crash loses of it is counted anew.
 func (w *Worker) saveState() {

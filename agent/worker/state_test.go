@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -24,7 +25,7 @@ func TestAStateThatCannotBeKeptIsLoggedAndStopsNothing(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Join(n.dir, "run-b1"), 0o755))
 		must(t, os.WriteFile(filepath.Join(n.dir, "run-b1", "state"), nil, 0o600)) // where its directory should be
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		if r := n.wantReady(); r.Containers[0].Restarts != 1 {
@@ -40,9 +41,9 @@ func TestAStateThatCannotBeKeptIsLoggedAndStopsNothing(t *testing.T) {
 // A description is of one life, and whole, or there is none: what runs is left alone until
 // the server says what it is.
 func TestADescriptionThatIsNotOfTheOpenLifeIsNotUsed(t *testing.T) {
-	ofAnother, err := json.Marshal(life(4, spec.GoalRun))
+	ofAnother, err := json.Marshal(life(4, records.GoalRun))
 	must(t, err)
-	newer, err := json.Marshal(map[string]any{"member": life(5, spec.GoalRun).Member, "template": "of another form"})
+	newer, err := json.Marshal(map[string]any{"member": life(5, records.GoalRun).Member, "template": "of another form"})
 	must(t, err)
 	for name, doc := range map[string][]byte{
 		"of another life": ofAnother,
@@ -54,12 +55,12 @@ func TestADescriptionThatIsNotOfTheOpenLifeIsNotUsed(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				n.apply("one")
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), configured))
+				n.w.Tell(with(life(5, records.GoalRun), configured))
 				n.wantReady()
 				n.host.Exit(cid, runtime.Exit{Code: 1})
 				n.wantReady()
 				n.host.Exit(cid, runtime.Exit{Code: 1}) // the next start waits
-				n.wantLast("its back-off", func(r spec.Report) bool { return r.Cause == "CrashLoop" })
+				n.wantLast("its back-off", func(r records.Report) bool { return r.Cause == "CrashLoop" })
 				n.kill()
 				path := filepath.Join(n.dir, "run-b1", "lives", "default", "db-0.json")
 				must(t, os.Remove(path))
@@ -70,9 +71,9 @@ func TestADescriptionThatIsNotOfTheOpenLifeIsNotUsed(t *testing.T) {
 				n.run()
 				n.apply("two")
 				time.Sleep(time.Hour)
-				n.wantLast("not ready", func(r spec.Report) bool { return !r.Ready && len(r.Containers) == 0 })
+				n.wantLast("not ready", func(r records.Report) bool { return !r.Ready && len(r.Containers) == 0 })
 				n.wantStarts(tok(5), 2)
-				n.w.Tell(with(life(5, spec.GoalRun), configured))
+				n.w.Tell(with(life(5, records.GoalRun), configured))
 				time.Sleep(time.Minute)
 				n.wantReady()
 				n.wantStarts(tok(5), 3)
@@ -92,7 +93,7 @@ func TestWhatALifeLeftIsClearedAlthoughNothingWasFoundOfIt(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) {
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
 			l.Template.Spec.Volumes = []spec.VolumeMedia{{Name: "tmp", EmptyDir: &spec.EmptyDir{Medium: "Memory"}}}
 		}))
 		clean := func() bool {
@@ -112,7 +113,7 @@ func TestWhatALifeLeftIsClearedAlthoughNothingWasFoundOfIt(t *testing.T) {
 		})
 		n.found = Found{Clean: true} // what is half made is in no list
 		n.run()
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		n.wantStopped(tok(5))
 		if !clean() || !removed["Remove"] || !removed["Detach"] || !removed["RemoveSandbox"] {
 			t.Errorf("stopped is told; scratch is gone: %v; done: %v", clean(), removed)
@@ -125,7 +126,7 @@ func TestWhatStandsOfAnUnknownLifeIsClearedBeforeTheFirst(t *testing.T) {
 		_, err := n.host.EnsureSandbox(t.Context(), db0, tok(3), "db-0")
 		must(t, err)
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		boxes, err := n.host.Sandboxes(t.Context())
 		must(t, err)

@@ -11,10 +11,11 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
-func inPart(l *spec.Life) {
+func inPart(l *records.Life) {
 	l.Template.Spec.Containers[0].VolumeMounts[0].SubPath = "sub"
 }
 
@@ -29,13 +30,13 @@ func TestASubPathIsResolvedAnewAtEveryCreationAndUnmountedAtTheEnd(t *testing.T)
 			return nil
 		})
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), inPart))
+		n.w.Tell(with(life(5, records.GoalRun), inPart))
 		n.wantReady()
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		n.wantStarts(tok(5), 2)
 		n.kill() // the next agent knows nothing of what was mounted
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), inPart))
+		n.w.Tell(with(life(5, records.GoalRun), inPart))
 		n.wantReady()
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		time.Sleep(time.Minute) // more than the back-off, on the bubble's clock
@@ -47,7 +48,7 @@ func TestASubPathIsResolvedAnewAtEveryCreationAndUnmountedAtTheEnd(t *testing.T)
 		if i := slices.IndexFunc(made.Mounts, func(m runtime.Mount) bool { return m.Target == "/data" }); i < 0 || made.Mounts[i].Source != "/fake/default/db-0/subpath/db/0" {
 			t.Errorf("mounts %+v", made.Mounts)
 		}
-		n.w.Tell(with(life(5, spec.GoalStop), inPart))
+		n.w.Tell(with(life(5, records.GoalStop), inPart))
 		n.wantStopped(tok(5))
 		if clean, err := n.host.Clean(t.Context(), db0); err != nil || !clean {
 			t.Errorf("stopped is told while a sub-path is mounted: %v, %v", clean, err)
@@ -65,8 +66,8 @@ func TestASubPathThatIsRefusedStartsNothingAndIsTold(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), inPart))
-		n.wantLast("the refusal", func(r spec.Report) bool {
+		n.w.Tell(with(life(5, records.GoalRun), inPart))
+		n.wantLast("the refusal", func(r records.Report) bool {
 			return r.Cause == spec.CauseStartError && strings.Contains(r.Message, "it leads out of the volume")
 		})
 		n.wantStarts(tok(5), 0)
@@ -84,7 +85,7 @@ func TestWhatACrashLeftBetweenMountAndCreationIsUnmounted(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalRun), inPart))
+		n.w.Tell(with(life(5, records.GoalRun), inPart))
 		synctest.Wait()
 		if clean, err := n.host.Clean(t.Context(), db0); err != nil || clean {
 			t.Fatalf("nothing is mounted yet: %v, %v", clean, err)
@@ -92,7 +93,7 @@ func TestWhatACrashLeftBetweenMountAndCreationIsUnmounted(t *testing.T) {
 		n.kill()
 		n.host.OnCall(nil)
 		n.run()
-		n.w.Tell(with(life(5, spec.GoalStop), inPart))
+		n.w.Tell(with(life(5, records.GoalStop), inPart))
 		n.wantStopped(tok(5))
 		if clean, err := n.host.Clean(t.Context(), db0); err != nil || !clean {
 			t.Errorf("stopped is told while a sub-path is mounted: %v, %v", clean, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,15 +33,15 @@ func TestAPullGoesOnUntilItsLifeIsNotWanted(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		pulls := n.pulling()
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.last()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.MinReadySeconds = 10 })) // the list is told again
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.MinReadySeconds = 10 })) // the list is told again
 		time.Sleep(time.Minute)
 		if got := pulls.Load(); got != 1 {
 			t.Errorf("pulled %d times, want once: it goes on", got)
 		}
 		n.host.OnCall(nil)
-		n.w.Tell(life(6, spec.GoalRun))
+		n.w.Tell(life(6, records.GoalRun))
 		if r := n.wantReady(); r.Token != tok(6) {
 			t.Errorf("got %+v", r)
 		}
@@ -68,8 +69,8 @@ func TestADeadlineEndsALifeAtOnce(t *testing.T) {
 					n.pulling()
 				}
 				n.run()
-				n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.Member.Bound = time.Minute }))
-				n.wantLast("a life", func(r spec.Report) bool { return r.Ready != pulls && r.Phase != spec.PhaseAssigned })
+				n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Member.Bound = time.Minute }))
+				n.wantLast("a life", func(r records.Report) bool { return r.Ready != pulls && r.Phase != records.PhaseAssigned })
 				guard.passed.Store(true)
 				must(t, n.ledger.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
 				n.w.Expired()
@@ -81,8 +82,8 @@ func TestADeadlineEndsALifeAtOnce(t *testing.T) {
 
 func TestAMemberReadsTheReasonLastTold(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
-		stop := func(r spec.Reason) spec.Life {
-			return with(life(5, spec.GoalStop), func(l *spec.Life) { l.Member.StopReason = r })
+		stop := func(r records.Reason) records.Life {
+			return with(life(5, records.GoalStop), func(l *records.Life) { l.Member.StopReason = r })
 		}
 		reason, goOn := "", make(chan struct{})
 		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
@@ -95,10 +96,10 @@ func TestAMemberReadsTheReasonLastTold(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.last()
-		n.w.Tell(stop(spec.ReasonReplace))
-		n.w.Tell(stop(spec.ReasonScaleDown))
+		n.w.Tell(stop(records.ReasonReplace))
+		n.w.Tell(stop(records.ReasonScaleDown))
 		close(goOn)
 		n.wantStopped(tok(5))
 		if reason != "ScaleDown\n" {
@@ -111,7 +112,7 @@ func TestPendingIsWhatWasToldToRunAndIsNotOpened(t *testing.T) {
 	open := func(number int64) func(*testing.T, *Worker) {
 		return func(t *testing.T, w *Worker) { must(t, w.c.Ledger.OpenToken(db0, tok(number))) }
 	}
-	tell := func(number int64, goal spec.Goal) func(*testing.T, *Worker) {
+	tell := func(number int64, goal records.Goal) func(*testing.T, *Worker) {
 		return func(_ *testing.T, w *Worker) { w.Tell(life(number, goal)) }
 	}
 	over := func(number int64) func(*testing.T, *Worker) {
@@ -123,13 +124,13 @@ func TestPendingIsWhatWasToldToRunAndIsNotOpened(t *testing.T) {
 		want bool
 	}{
 		{"nothing is told", nil, false},
-		{"a life is", []func(*testing.T, *Worker){tell(5, spec.GoalRun)}, true},
-		{"it was opened", []func(*testing.T, *Worker){open(5), tell(5, spec.GoalRun)}, false},
-		{"an older one was", []func(*testing.T, *Worker){open(4), tell(5, spec.GoalRun)}, true},
-		{"a newer one was", []func(*testing.T, *Worker){open(6), tell(5, spec.GoalRun)}, false},
-		{"it is to stop", []func(*testing.T, *Worker){tell(5, spec.GoalRun), tell(5, spec.GoalStop)}, false},
-		{"it is over", []func(*testing.T, *Worker){tell(5, spec.GoalRun), over(5)}, false},
-		{"an older one is over", []func(*testing.T, *Worker){tell(5, spec.GoalRun), over(4)}, true},
+		{"a life is", []func(*testing.T, *Worker){tell(5, records.GoalRun)}, true},
+		{"it was opened", []func(*testing.T, *Worker){open(5), tell(5, records.GoalRun)}, false},
+		{"an older one was", []func(*testing.T, *Worker){open(4), tell(5, records.GoalRun)}, true},
+		{"a newer one was", []func(*testing.T, *Worker){open(6), tell(5, records.GoalRun)}, false},
+		{"it is to stop", []func(*testing.T, *Worker){tell(5, records.GoalRun), tell(5, records.GoalStop)}, false},
+		{"it is over", []func(*testing.T, *Worker){tell(5, records.GoalRun), over(5)}, false},
+		{"an older one is over", []func(*testing.T, *Worker){tell(5, records.GoalRun), over(4)}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger")
@@ -155,7 +156,7 @@ func TestLastIsTheNewestReport(t *testing.T) {
 		if r, ok := n.w.Last(); ok {
 			t.Errorf("before any: got %+v", r)
 		}
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		want := n.wantReady()
 		if r, ok := n.w.Last(); !ok || r.Seq != want.Seq || !r.Ready {
 			t.Errorf("got %+v, %v, want %+v", r, ok, want)

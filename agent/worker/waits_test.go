@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -46,7 +47,7 @@ func TestWhatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 					return c.err
 				})
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				time.Sleep(c.want[len(c.want)-1] + time.Millisecond)
 				synctest.Wait()
 				if !slices.Equal(got, c.want) {
@@ -77,7 +78,7 @@ func TestAWaitIsEndedByWhatItWaitsForAlone(t *testing.T) {
 					return nil
 				})
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
+				n.w.Tell(life(5, records.GoalRun))
 				time.Sleep(9500 * time.Millisecond) // between two tries of either
 				before := calls.of(c.op)
 				c.nudge(n.w)
@@ -107,9 +108,9 @@ func TestAPullMayTakeLongerThanAnyOtherOperation(t *testing.T) {
 		scenario(t, func(t *testing.T, n *node) {
 			took := hang(n, op)
 			n.run()
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(want + 100*time.Millisecond)
-			n.wantLast("the failure", func(r spec.Report) bool { return strings.Contains(r.Message, context.DeadlineExceeded.Error()) })
+			n.wantLast("the failure", func(r records.Report) bool { return strings.Contains(r.Message, context.DeadlineExceeded.Error()) })
 			if *took != want {
 				t.Errorf("%s was broken off after %s, want %s", op, *took, want)
 			}
@@ -119,8 +120,8 @@ func TestAPullMayTakeLongerThanAnyOtherOperation(t *testing.T) {
 
 func TestAnOrderBreaksOffAPullAlsoWhenItCameJustBefore(t *testing.T) {
 	orders := map[string]func(*Worker){
-		"the life is to stop":       func(w *Worker) { w.Tell(life(5, spec.GoalStop)) },
-		"a newer life is wanted":    func(w *Worker) { w.Tell(life(6, spec.GoalRun)) },
+		"the life is to stop":       func(w *Worker) { w.Tell(life(5, records.GoalStop)) },
+		"a newer life is wanted":    func(w *Worker) { w.Tell(life(6, records.GoalRun)) },
 		"a newer token is known":    func(w *Worker) { w.Over(tok(5)) },
 		"a much newer one is known": func(w *Worker) { w.Over(tok(7)) },
 	}
@@ -130,7 +131,7 @@ func TestAnOrderBreaksOffAPullAlsoWhenItCameJustBefore(t *testing.T) {
 				ordered := false
 				n.change = func(c *Config) {
 					picture := c.Picture
-					c.Picture = func(ref spec.SetRef) (spec.Picture, bool) { // the worker has chosen already
+					c.Picture = func(ref spec.SetRef) (records.Snapshot, bool) { // the worker has chosen already
 						if n.ledger.Look(db0).Open == tok(5) && !ordered {
 							ordered = true
 							order(n.w)
@@ -146,8 +147,8 @@ func TestAnOrderBreaksOffAPullAlsoWhenItCameJustBefore(t *testing.T) {
 					return nil
 				})
 				n.run()
-				n.w.Tell(life(5, spec.GoalRun))
-				if !slices.ContainsFunc(n.all(), func(r spec.Report) bool { return r.Token == tok(5) && r.Phase == spec.PhaseStopped }) {
+				n.w.Tell(life(5, records.GoalRun))
+				if !slices.ContainsFunc(n.all(), func(r records.Report) bool { return r.Token == tok(5) && r.Phase == records.PhaseStopped }) {
 					t.Errorf("it goes on: %+v", n.last())
 				}
 			})
@@ -159,7 +160,7 @@ func TestWhatIsDoneWithoutEffectIsToldAndTriedLater(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		b := n.bend(answers{})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		removals := 0
 		b.say(answers{remove: func() error { removals++; return nil }}) // and it stands there still
@@ -186,7 +187,7 @@ func TestAStartWaitsForAPlaceLikeACreation(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(10 * time.Second)
 		n.wantStarts(tok(5), 0)
 		<-n.starts
@@ -205,7 +206,7 @@ func TestWhatTakesTooLongIsNamed(t *testing.T) {
 				return nil
 			})
 			n.run()
-			n.w.Tell(life(5, spec.GoalRun))
+			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(61 * time.Second)
 			n.wantCause(spec.CauseStartError, "container db: it has been "+verb+" for 1m0s without an end")
 			close(goOn)
@@ -252,7 +253,7 @@ func TestAFullDiskSaysThatItHealsByItself(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.last()
 		if r := n.last(); !strings.Contains(r.Message, "free space there: it is tried again by itself") {
 			t.Errorf("got %q", r.Message)

@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -23,11 +24,11 @@ type Worker struct {
 
 	mu         sync.Mutex // guards what others tell the worker
 	orders     step.Orders
-	lives      map[spec.Token]spec.Life // told or kept, by token
-	told       map[spec.Token]bool      // ends that were reported
-	asked      map[spec.Token]bool      // old ones, to be answered when nothing is left here
+	lives      map[spec.Token]records.Life // told or kept, by token
+	told       map[spec.Token]bool         // ends that were reported
+	asked      map[spec.Token]bool         // old ones, to be answered when nothing is left here
 	kicks      kicks
-	last       *spec.Report
+	last       *records.Report
 	lastEnough time.Duration      // enough at that report
 	renewing   bool               // files will be written from what is known then
 	cancelOp   context.CancelFunc // of an operation that a Stop may break off
@@ -36,7 +37,7 @@ type Worker struct {
 	token    spec.Token // the life dealt with
 	standing step.Standing
 	order    step.Order
-	life     *spec.Life // nil: its template is not known
+	life     *records.Life // nil: its template is not known
 	state    state
 	left     left
 	names    []string // containers that may stand here
@@ -93,7 +94,7 @@ func New(c *Config, id spec.Identity, found Found) *Worker {
 	w := &Worker{
 		c: c, id: id, place: files.At(c.RunDir, id), wake: make(chan struct{}, 1),
 		log:   c.Logger.With("member", id.String()),
-		lives: map[spec.Token]spec.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{},
+		lives: map[spec.Token]records.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{},
 		names: found.Containers, boxes: map[string]*box{}, held: map[holdKey]*hold{}, dirty: true,
 	}
 	entry := c.Ledger.Look(id)
@@ -108,7 +109,7 @@ func New(c *Config, id spec.Identity, found Found) *Worker {
 }
 
 // Tell hands over what the server wants of a life. A Stop once told stays.
-func (w *Worker) Tell(life spec.Life) {
+func (w *Worker) Tell(life records.Life) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	token := life.Member.Token
@@ -116,14 +117,14 @@ func (w *Worker) Tell(life spec.Life) {
 	case c < 0:
 		w.answerOld(token)
 		return
-	case c == 0 && w.orders.Goal == spec.GoalStop && life.Member.Goal != spec.GoalStop:
-		life.Member.Goal = spec.GoalStop
+	case c == 0 && w.orders.Goal == records.GoalStop && life.Member.Goal != records.GoalStop:
+		life.Member.Goal = records.GoalStop
 		life.Member.StopReason = w.lives[token].Member.StopReason
 	}
 	w.orders.Token, w.orders.Goal = token, life.Member.Goal
 	w.lives[token] = life
 	delete(w.told, token)
-	if (life.Member.Goal == spec.GoalStop || token != w.token) && w.cancelOp != nil {
+	if (life.Member.Goal == records.GoalStop || token != w.token) && w.cancelOp != nil {
 		w.cancelOp()
 	}
 	w.nudge()
@@ -193,15 +194,15 @@ func (w *Worker) Pending() (spec.Token, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.orders.Token
-	return t, w.orders.Goal == spec.GoalRun && w.orders.Over.Compare(t) < 0 && t.Compare(w.c.Ledger.Look(w.id).Newest) > 0
+	return t, w.orders.Goal == records.GoalRun && w.orders.Over.Compare(t) < 0 && t.Compare(w.c.Ledger.Look(w.id).Newest) > 0
 }
 
 // Last is the newest report of the life dealt with; false: there was none.
-func (w *Worker) Last() (spec.Report, bool) {
+func (w *Worker) Last() (records.Report, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last == nil {
-		return spec.Report{}, false
+		return records.Report{}, false
 	}
 	return *w.last, true
 }

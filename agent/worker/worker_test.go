@@ -18,6 +18,7 @@ import (
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -48,7 +49,7 @@ type node struct {
 
 	mu      sync.Mutex
 	picture bool
-	reports []spec.Report
+	reports []records.Report
 
 	ledger *ledger.Ledger
 	w      *Worker
@@ -71,14 +72,14 @@ func (n *node) run() {
 	starts, seq := l.Starts(), int64(0)
 	c := &Config{
 		Runtime: n.host, Network: n.host, Volumes: n.host, Ledger: l, Prober: n.prober, Guard: n.guard, Find: n.book.Find, Starts: n.starts,
-		History:   func(spec.SetRef) []spec.Change { return nil },
+		History:   func(spec.SetRef) []records.Change { return nil },
 		Confirmed: func() time.Duration { return 0 },
-		Picture: func(ref spec.SetRef) (spec.Picture, bool) {
+		Picture: func(ref spec.SetRef) (records.Snapshot, bool) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			return spec.Picture{Ref: ref, Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Replicas: 1}, n.picture
+			return records.Snapshot{Ref: ref, Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Replicas: 1}, n.picture
 		},
-		Report: func(r spec.Report) {
+		Report: func(r records.Report) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.reports = append(n.reports, r)
@@ -122,26 +123,26 @@ func (n *node) kill() {
 	n.cancel = nil
 }
 
-func (n *node) last() spec.Report {
+func (n *node) last() records.Report {
 	n.t.Helper()
 	synctest.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.reports) == 0 {
-		return spec.Report{}
+		return records.Report{}
 	}
 	return n.reports[len(n.reports)-1]
 }
 
 // all are the reports so far.
-func (n *node) all() []spec.Report {
+func (n *node) all() []records.Report {
 	synctest.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.reports)
 }
 
-func (n *node) wantLast(what string, ok func(spec.Report) bool) spec.Report {
+func (n *node) wantLast(what string, ok func(records.Report) bool) records.Report {
 	n.t.Helper()
 	r := n.last()
 	if !ok(r) {
@@ -150,20 +151,20 @@ func (n *node) wantLast(what string, ok func(spec.Report) bool) spec.Report {
 	return r
 }
 
-func (n *node) wantReady() spec.Report {
+func (n *node) wantReady() records.Report {
 	n.t.Helper()
-	return n.wantLast("ready", func(r spec.Report) bool { return r.Ready && r.Phase == spec.PhaseRunning })
+	return n.wantLast("ready", func(r records.Report) bool { return r.Ready && r.Phase == records.PhaseRunning })
 }
 
 // wantCause wants the last report to name this trouble.
-func (n *node) wantCause(cause spec.Cause, message string) spec.Report {
+func (n *node) wantCause(cause spec.Cause, message string) records.Report {
 	n.t.Helper()
-	return n.wantLast(string(cause)+": "+message, func(r spec.Report) bool { return r.Cause == cause && strings.Contains(r.Message, message) })
+	return n.wantLast(string(cause)+": "+message, func(r records.Report) bool { return r.Cause == cause && strings.Contains(r.Message, message) })
 }
 
 func (n *node) wantStopped(token spec.Token) {
 	n.t.Helper()
-	n.wantLast("stopped", func(r spec.Report) bool { return r.Phase == spec.PhaseStopped && r.Token == token })
+	n.wantLast("stopped", func(r records.Report) bool { return r.Phase == records.PhaseStopped && r.Token == token })
 }
 
 func (n *node) wantStarts(token spec.Token, want int) {
@@ -174,26 +175,26 @@ func (n *node) wantStarts(token spec.Token, want int) {
 	}
 }
 
-func life(number int64, goal spec.Goal) spec.Life {
-	l := spec.Life{
-		Member: spec.Member{
-			ID: db0, Token: tok(number), Goal: goal, Reason: spec.ReasonCreate, Revision: "r1",
+func life(number int64, goal records.Goal) records.Life {
+	l := records.Life{
+		Member: records.Member{
+			ID: db0, Token: tok(number), Goal: goal, Reason: records.ReasonCreate, Revision: "r1",
 			Node: "n1", Boot: "b1", Address: netip.MustParseAddr("10.88.0.2"), GraceSeconds: 30,
-			Volumes: []spec.MemberVolume{{Claim: "data", ID: "v1", Number: 1}},
+			Volumes: []records.MemberVolume{{Claim: "data", ID: "v1", Number: 1}},
 		},
 		Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
 			Name: "db", Image: "img:1", VolumeMounts: []spec.VolumeMount{{Name: "data", MountPath: "/data"}},
 		}}}},
 		Service: "db", Domain: "cluster.local",
-		FreshVolumes: map[spec.ClaimName]string{"data": spec.VolumeFirst},
+		FreshVolumes: map[spec.ClaimName]string{"data": records.VolumeFirst},
 	}
-	if goal == spec.GoalStop {
-		l.Member.StopReason = spec.ReasonScaleDown
+	if goal == records.GoalStop {
+		l.Member.StopReason = records.ReasonScaleDown
 	}
 	return l
 }
 
-func with(l spec.Life, changes ...func(*spec.Life)) spec.Life {
+func with(l records.Life, changes ...func(*records.Life)) records.Life {
 	for _, change := range changes {
 		change(&l)
 	}
@@ -219,7 +220,7 @@ func TestALifeIsStartedAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		r := n.wantReady()
 		if r.Token != tok(5) || r.Cause != "" || len(r.Containers) != 1 || r.Containers[0].State != "Running" {
 			t.Fatalf("got %+v", r)
@@ -251,9 +252,9 @@ func TestVolumeNewStaysForTheContainersThatStartedWithIt(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
-		n.w.Tell(with(life(5, spec.GoalRun), func(l *spec.Life) { l.FreshVolumes = nil })) // the server knows it, too
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.FreshVolumes = nil })) // the server knows it, too
 		n.w.FilesChanged()
 		time.Sleep(time.Minute) // until it was written again
 		if got := n.steadFile(files.VolumeNewFile); got != "data first\n" {
@@ -280,15 +281,15 @@ func TestAStopIsGentleThenFinal(t *testing.T) {
 			return nil
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		time.Sleep(29 * time.Second)
-		n.wantLast("stopping", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && !r.Ready })
+		n.wantLast("stopping", func(r records.Report) bool { return r.Phase == records.PhaseStopping && !r.Ready })
 		if reason != "ScaleDown\n" {
 			t.Fatalf("termination-reason at the signal: got %q", reason)
 		}
-		n.w.Tell(life(5, spec.GoalRun)) // a stale list: Stop is final
+		n.w.Tell(life(5, records.GoalRun)) // a stale list: Stop is final
 		time.Sleep(2 * time.Second)
 		n.wantStopped(tok(5))
 		if got := n.host.RunningTokens(db0); len(got) != 0 {
@@ -308,11 +309,11 @@ func TestStoppedIsNeverToldOfAProcessThatDoesNotDie(t *testing.T) {
 			return fakert.Behaviour{IgnoreTerm: true, Unkillable: true}
 		})
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
-		n.w.Tell(life(5, spec.GoalStop))
+		n.w.Tell(life(5, records.GoalStop))
 		time.Sleep(10 * time.Minute)
-		n.wantLast("a cause", func(r spec.Report) bool { return r.Phase == spec.PhaseStopping && r.Cause == spec.CauseStopError })
+		n.wantLast("a cause", func(r records.Report) bool { return r.Phase == records.PhaseStopping && r.Cause == spec.CauseStopError })
 		n.host.Exit(cid, runtime.Exit{Code: 137})
 		time.Sleep(2 * time.Minute)
 		n.wantStopped(tok(5))
@@ -323,14 +324,16 @@ func TestCrashesBackOffInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.run()
-		n.w.Tell(life(5, spec.GoalRun))
+		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		begin := time.Now()
 		want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second}
 		for i, wait := range want {
 			n.host.Exit(cid, runtime.Exit{Code: 1})
 			if wait > 0 {
-				n.wantLast("a crash loop", func(r spec.Report) bool { return !r.Ready && r.Cause == "CrashLoop" && r.Phase == spec.PhaseRunning })
+				n.wantLast("a crash loop", func(r records.Report) bool {
+					return !r.Ready && r.Cause == "CrashLoop" && r.Phase == records.PhaseRunning
+				})
 				time.Sleep(wait - time.Second)
 				n.wantStarts(tok(5), i+1)
 				time.Sleep(2 * time.Second)

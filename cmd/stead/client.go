@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -147,11 +147,11 @@ func decode(o *proto.Object, spec, status any) (object, error) {
 
 // setStatus is what the server shows of a set beside its spec.
 type setStatus struct {
-	spec.SetStatus
-	Paused   bool        `json:"paused"`
-	Deleting bool        `json:"deleting"`
-	Orphaned bool        `json:"orphaned"`
-	Edits    []spec.Edit `json:"edits"`
+	records.SetStatus
+	Paused   bool           `json:"paused"`
+	Deleting bool           `json:"deleting"`
+	Orphaned bool           `json:"orphaned"`
+	Edits    []records.Edit `json:"edits"`
 }
 
 // userName is for whom this runs: whoever called sudo, else the user.

@@ -18,6 +18,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/cmd/stead/script"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -112,7 +113,7 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Hos
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	keeping.Go(func() { keep(ctx) })
-	facts := spec.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
+	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
 	if err := agent.Join(ctx, at, dial, "boot-1", facts, c.log); err != nil {
 		return err
 	}

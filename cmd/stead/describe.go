@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -135,10 +136,10 @@ func (d describer) edits(st *setStatus) error {
 }
 
 func (d describer) member(ctx context.Context, got *proto.Object) error {
-	var m spec.Member
+	var m records.Member
 	var st struct {
-		spec.MemberStatus
-		Report *spec.Report `json:"report"`
+		records.MemberStatus
+		Report *records.Report `json:"report"`
 	}
 	o, err := decode(got, &m, &st)
 	if err != nil {
@@ -183,13 +184,13 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		}
 	}
 	return d.list(ctx, "event", set, "Events", func(p *proto.Object) bool {
-		var e spec.Event
+		var e records.Event
 		_, err := decode(p, &e, nil)
 		return err == nil && e.Member == o.Metadata.Name
 	})
 }
 
-func lifeText(m *spec.Member, st *spec.MemberStatus) string {
+func lifeText(m *records.Member, st *records.MemberStatus) string {
 	if st.Token == "" {
 		return "none now"
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 )
@@ -243,7 +244,7 @@ func (h *host) warn() {
 }
 
 // see takes all sets as last told, and answers from them.
-func (h *host) see(pictures []spec.Picture) {
+func (h *host) see(pictures []records.Snapshot) {
 	h.told.Pictures = pictures
 	for _, p := range pictures {
 		if p.Sequence.Compare(h.told.Sequence) > 0 {
@@ -256,17 +257,17 @@ func (h *host) see(pictures []spec.Picture) {
 }
 
 // facts are what this node says of itself.
-func facts(o hostOptions) (spec.NodeFacts, error) {
+func facts(o hostOptions) (records.NodeFacts, error) {
 	boot, err := home.BootID(o.BootID)
 	if err != nil {
-		return spec.NodeFacts{}, err
+		return records.NodeFacts{}, err
 	}
 	address, err := o.address()
 	if err != nil {
-		return spec.NodeFacts{}, err
+		return records.NodeFacts{}, err
 	}
 	memory, err := memoryBytes()
-	return spec.NodeFacts{
+	return records.NodeFacts{
 		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address,
 		Classes:       volume.ClassNames(o.Classes),
 		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -187,7 +188,7 @@ func sayRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
 	any := false
 	for _, p := range nodes {
 		var st struct {
-			spec.NodeFacts
+			records.NodeFacts
 			State string `json:"state"`
 		}
 		o, err := decode(p, nil, &st)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -130,7 +131,7 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 // sortByAge puts the oldest events first; those that cannot be read stay where they are.
 func sortByAge(objects []*proto.Object) {
 	at := func(o *proto.Object) time.Time {
-		var e spec.Event
+		var e records.Event
 		if _, err := decode(o, &e, nil); err != nil {
 			return time.Time{}
 		}

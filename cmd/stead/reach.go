@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -30,7 +31,7 @@ func newReacher(node spec.NodeName, net *network.Network, log *slog.Logger) *rea
 }
 
 // see takes all sets as last told; it does not block.
-func (r *reacher) see(pictures []spec.Picture) {
+func (r *reacher) see(pictures []records.Snapshot) {
 	members := map[netip.Addr]netip.Addr{}
 	for i := range pictures {
 		for _, p := range pictures[i].Peers {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func restoreCommand(c *cli) *cobra.Command {
@@ -99,7 +99,7 @@ func restoreStatus(cmd *cobra.Command, control proto.ControlClient, output strin
 	return sayRestore(cmd.OutOrStdout(), st)
 }
 
-func readRestore(ctx context.Context, control proto.ControlClient) (st spec.RestoreState, raw []byte, err error) {
+func readRestore(ctx context.Context, control proto.ControlClient) (st records.RestoreState, raw []byte, err error) {
 	ctx, cancel := call(ctx)
 	defer cancel()
 	info, err := control.Info(ctx, &proto.InfoRequest{})
@@ -115,13 +115,13 @@ func readRestore(ctx context.Context, control proto.ControlClient) (st spec.Rest
 }
 
 // sayRestoreState says how it stands, and what does not happen for that.
-func sayRestoreState(out io.Writer, st spec.RestoreState) {
+func sayRestoreState(out io.Writer, st records.RestoreState) {
 	heard, excused := 0, 0
 	for _, n := range st.Nodes {
 		switch n.State {
-		case spec.NodeHeard:
+		case records.NodeHeard:
 			heard++
-		case spec.NodeExcused:
+		case records.NodeExcused:
 			excused++
 		}
 	}
@@ -131,13 +131,13 @@ func sayRestoreState(out io.Writer, st spec.RestoreState) {
 	}
 	declared := fmt.Sprintf("declared by %s at %s, epoch %d", st.By, st.At.Format(time.DateTime), st.Epoch)
 	switch st.State {
-	case spec.RestoreHeld:
+	case records.RestoreHeld:
 		fact(out, "restore", "the store went back, says %s: %s", st.By, st.Cause)
 		fact(out, "", "It is HELD since %s: nothing starts, stops or moves, and nothing can be changed", st.At.Format(time.DateTime))
-	case spec.RestoreCounting:
+	case records.RestoreCounting:
 		fact(out, "restore", "%s; %s", declared, counted)
 		fact(out, "", "Nothing starts, stops or moves before all were")
-	case spec.RestoreComplete:
+	case records.RestoreComplete:
 		fact(out, "restore", "complete (%s; %s)", declared, counted)
 	default:
 		fact(out, "restore", "the store was never restored (epoch %d)", st.Epoch)
@@ -145,7 +145,7 @@ func sayRestoreState(out io.Writer, st spec.RestoreState) {
 }
 
 // sayRestore is the whole screen.
-func sayRestore(out io.Writer, st spec.RestoreState) error {
+func sayRestore(out io.Writer, st records.RestoreState) error {
 	sayRestoreState(out, st)
 	if st.Next != "" {
 		fact(out, "next", "%s", st.Next)
@@ -158,9 +158,9 @@ func sayRestore(out io.Writer, st spec.RestoreState) error {
 	for _, n := range st.Nodes {
 		state, since := n.State, ""
 		switch n.State {
-		case spec.NodeExcused:
+		case records.NodeExcused:
 			state += ": off, says " + n.Off
-		case spec.NodeWaited:
+		case records.NodeWaited:
 			since = age(st.At)
 		}
 		t.row(n.Name, state, yesNo(n.Connected), n.From, since)
@@ -170,8 +170,8 @@ func sayRestore(out io.Writer, st spec.RestoreState) error {
 
 // sayRestoring tells in an overview what holds everything up; else nothing.
 func sayRestoring(out io.Writer, info *proto.InfoResponse) {
-	var st spec.RestoreState
-	if json.Unmarshal(info.GetRestoreJson(), &st) != nil || st.State != spec.RestoreHeld && st.State != spec.RestoreCounting {
+	var st records.RestoreState
+	if json.Unmarshal(info.GetRestoreJson(), &st) != nil || st.State != records.RestoreHeld && st.State != records.RestoreCounting {
 		return
 	}
 	sayRestoreState(out, st)

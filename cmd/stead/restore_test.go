@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -20,7 +21,7 @@ func (c *cluster) put(key string, record any) {
 	}
 }
 
-func (c *cluster) restore() (st spec.RestoreState) {
+func (c *cluster) restore() (st records.RestoreState) {
 	c.t.Helper()
 	code, out := c.stead("restore", "--status", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &st); err != nil || code != exitDone {
@@ -38,9 +39,9 @@ func TestARestoreIsDeclaredAndWaitsOnOneScreen(t *testing.T) {
 		t.Fatal(out)
 	}
 	before := c.tokens()
-	c.put(store.KnownKey("server-b"), spec.Known{At: spec.Sequence{Epoch: 1, Rev: 9}, Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}})
-	c.put(store.HoldKey, spec.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "server server-b", At: time.Now()})
-	c.until("the store is held", func() bool { return c.restore().State == spec.RestoreHeld })
+	c.put(store.KnownKey("server-b"), records.Known{At: spec.Sequence{Epoch: 1, Rev: 9}, Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}})
+	c.put(store.HoldKey, records.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "server server-b", At: time.Now()})
+	c.until("the store is held", func() bool { return c.restore().State == records.RestoreHeld })
 	c.play("restore.txt")
 	c.until("the host that is there is heard, and the other is waited for", func() bool {
 		_, out := c.stead("restore", "--status")
@@ -61,7 +62,7 @@ func TestARestoreIsDeclaredAndWaitsOnOneScreen(t *testing.T) {
 		t.Fatal(out)
 	}
 	st := c.restore()
-	if st.State != spec.RestoreComplete || len(st.Nodes) != 2 || st.Nodes[0].State != spec.NodeHeard || st.Nodes[1].State != spec.NodeExcused {
+	if st.State != records.RestoreComplete || len(st.Nodes) != 2 || st.Nodes[0].State != records.NodeHeard || st.Nodes[1].State != records.NodeExcused {
 		t.Errorf("got %+v", st)
 	}
 	after := c.tokens()
@@ -77,7 +78,7 @@ func (c *cluster) tokens() map[string]string {
 	c.t.Helper()
 	var list struct {
 		Items []struct {
-			Status spec.MemberStatus `json:"status"`
+			Status records.MemberStatus `json:"status"`
 		} `json:"items"`
 	}
 	code, out := c.stead("get", "members", "-o", "json")

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func rolloutHistory(c *cli) *cobra.Command {
@@ -42,7 +42,7 @@ of one, and how it differs from the one before it that is still kept.`,
 }
 
 // revisionsOf reads the revisions of a set, by number, and its status.
-func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, name string) ([]spec.Revision, *setStatus, error) {
+func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, name string) ([]records.Revision, *setStatus, error) {
 	set, err := control.Get(ctx, &proto.GetRequest{Kind: "set", Namespace: namespace, Name: name})
 	if err != nil {
 		return nil, nil, err
@@ -55,18 +55,18 @@ func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, na
 	if err != nil {
 		return nil, nil, err
 	}
-	revisions := make([]spec.Revision, len(list.GetObjects()))
+	revisions := make([]records.Revision, len(list.GetObjects()))
 	for i, o := range list.GetObjects() {
 		if _, err := decode(o, &revisions[i], nil); err != nil {
 			return nil, nil, err
 		}
 	}
-	slices.SortFunc(revisions, func(a, b spec.Revision) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(revisions, func(a, b records.Revision) int { return cmp.Compare(a.Number, b.Number) })
 	return revisions, &st, nil
 }
 
 // listRevisions marks the current revision and the update's.
-func listRevisions(out io.Writer, revisions []spec.Revision, st *setStatus) error {
+func listRevisions(out io.Writer, revisions []records.Revision, st *setStatus) error {
 	t := newTable(out, "REVISION", "NAME", "STATE", "CAUSE", "AGE")
 	for _, r := range revisions {
 		state := ""
@@ -83,8 +83,8 @@ func listRevisions(out io.Writer, revisions []spec.Revision, st *setStatus) erro
 
 // showRevision prints the template of the revision of a number, and its difference
 // from the one before.
-func showRevision(out io.Writer, revisions []spec.Revision, set string, number int64) error {
-	at := slices.IndexFunc(revisions, func(r spec.Revision) bool { return r.Number == number })
+func showRevision(out io.Writer, revisions []records.Revision, set string, number int64) error {
+	at := slices.IndexFunc(revisions, func(r records.Revision) bool { return r.Number == number })
 	if at < 0 {
 		return fmt.Errorf("set %s has no revision %d; see 'stead rollout history %s'", set, number, set)
 	}
@@ -111,7 +111,7 @@ func showRevision(out io.Writer, revisions []spec.Revision, set string, number i
 }
 
 // templateText is the template of a revision as YAML.
-func templateText(r *spec.Revision) (string, error) {
+func templateText(r *records.Revision) (string, error) {
 	doc, err := json.Marshal(r.Template)
 	if err != nil {
 		return "", err

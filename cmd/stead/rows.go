@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -49,10 +50,10 @@ func setState(st *setStatus) string {
 }
 
 func memberRow(p *proto.Object) (cells, wide []any, err error) {
-	var m spec.Member
+	var m records.Member
 	var st struct {
-		spec.MemberStatus
-		Report *spec.Report `json:"report"`
+		records.MemberStatus
+		Report *records.Report `json:"report"`
 	}
 	if _, err := decode(p, &m, &st); err != nil {
 		return nil, nil, err
@@ -77,14 +78,14 @@ func yesNo(yes bool) string {
 }
 
 // phaseText is the phase of a member's life; Waiting where it has none.
-func phaseText(m spec.MemberStatus) string {
-	if m.Goal == spec.GoalStop && !m.Phase.Over() {
-		return string(spec.PhaseStopping)
+func phaseText(m records.MemberStatus) string {
+	if m.Goal == records.GoalStop && !m.Phase.Over() {
+		return string(records.PhaseStopping)
 	}
 	return firstOf(string(m.Phase), "Waiting")
 }
 
-func addressText(m spec.MemberStatus) string {
+func addressText(m records.MemberStatus) string {
 	if !m.Address.IsValid() {
 		return ""
 	}
@@ -92,7 +93,7 @@ func addressText(m spec.MemberStatus) string {
 }
 
 // blockedText says what a member waits for, or what is wrong with it.
-func blockedText(m spec.MemberStatus) string {
+func blockedText(m records.MemberStatus) string {
 	if m.Blocked == "" && m.Cause != "" {
 		return string(m.Cause) + ": " + m.Message
 	}
@@ -100,7 +101,7 @@ func blockedText(m spec.MemberStatus) string {
 }
 
 func volumeRow(p *proto.Object) (cells, wide []any, err error) {
-	var v spec.Volume
+	var v records.Volume
 	var st volumeStatus
 	o, err := decode(p, &v, &st)
 	if err != nil {
@@ -111,9 +112,9 @@ func volumeRow(p *proto.Object) (cells, wide []any, err error) {
 }
 
 func nodeRow(p *proto.Object) (cells, wide []any, err error) {
-	var n spec.Node
+	var n records.Node
 	var st struct {
-		spec.NodeFacts
+		records.NodeFacts
 		nodeSilence
 		Lives            int   `json:"lives"`
 		AskedCPUMillis   int64 `json:"askedCPUMillis"`
@@ -205,7 +206,7 @@ func filesRow(p *proto.Object) (cells, wide []any, err error) {
 }
 
 func eventRow(p *proto.Object) (cells, wide []any, err error) {
-	var e spec.Event
+	var e records.Event
 	if _, err := decode(p, &e, nil); err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +214,7 @@ func eventRow(p *proto.Object) (cells, wide []any, err error) {
 }
 
 func revisionRow(p *proto.Object) (cells, wide []any, err error) {
-	var r spec.Revision
+	var r records.Revision
 	if _, err := decode(p, &r, nil); err != nil {
 		return nil, nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	gproto "google.golang.org/protobuf/proto"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // setLogs shows the logs of all members of the set that req names as its member:
@@ -64,7 +64,7 @@ func livingMembers(ctx context.Context, control proto.ControlClient, namespace, 
 		return nil, err
 	}
 	for _, o := range got.GetObjects() {
-		var m spec.MemberStatus
+		var m records.MemberStatus
 		if _, err := decode(o, nil, &m); err != nil {
 			return nil, err
 		}

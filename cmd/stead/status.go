@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -158,8 +159,8 @@ func saySet(out io.Writer, p *proto.Object) error {
 		return err
 	}
 	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), spec.Plain(conditionText(&st.SetStatus)))
-	waiting := slices.DeleteFunc(st.Members, func(m spec.MemberStatus) bool {
-		return m.Ready && m.Blocked == "" && m.Goal != spec.GoalStop
+	waiting := slices.DeleteFunc(st.Members, func(m records.MemberStatus) bool {
+		return m.Ready && m.Blocked == "" && m.Goal != records.GoalStop
 	})
 	for _, m := range waiting[:min(len(waiting), shownLines)] {
 		fmt.Fprintf(out, "  %-12s %s\n", m.Name, spec.Plain(memberState(m)))
@@ -179,7 +180,7 @@ func replicasOf(s *spec.SetSpec) int {
 }
 
 // conditionText are the conditions that say more than that members are missing.
-func conditionText(st *spec.SetStatus) string {
+func conditionText(st *records.SetStatus) string {
 	text := ""
 	for _, c := range st.Conditions {
 		trouble := c.Status == "True"

@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/auth"
 	"github.com/stead-project/stead/server/seal"
@@ -253,7 +254,7 @@ func (c *cluster) sessionAt(node spec.NodeName) string {
 	if _, ok := kvs[key]; !ok {
 		return ""
 	}
-	session, err := store.Decode[spec.Session](kvs[key])
+	session, err := store.Decode[records.Session](kvs[key])
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -54,7 +55,7 @@ func TestALostVolumeIsReplacedWhenAPersonSaysSo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, err := store.Decode[spec.IdentityRecord](kvs[store.IdentityKey(id)])
+		rec, err := store.Decode[records.IdentityRecord](kvs[store.IdentityKey(id)])
 		return err == nil && rec.VolumeReady["data"] > 0
 	})
 	c.host.DropVolumes(id, "data")
@@ -73,18 +74,18 @@ func TestALostVolumeIsReplacedWhenAPersonSaysSo(t *testing.T) {
 }
 
 func TestTheVerdictOnAVolumeThatIsGivenUp(t *testing.T) {
-	kept := &spec.Volume{Fate: spec.FateKeep}
+	kept := &records.Volume{Fate: records.FateKeep}
 	for _, c := range []struct {
 		name         string
-		volume       *spec.Volume
+		volume       *records.Volume
 		status       volumeStatus
 		over, failed bool
 	}{
 		{"it is not there", nil, volumeStatus{}, true, false},
-		{"it lies in the trash", &spec.Volume{Fate: spec.FateTrashed}, volumeStatus{Said: &spec.VolumeReport{State: spec.VolumeTrashed}}, true, false},
-		{"it is not begun", kept, volumeStatus{Asked: spec.VerbReclaim}, false, false},
+		{"it lies in the trash", &records.Volume{Fate: records.FateTrashed}, volumeStatus{Said: &records.VolumeReport{State: records.VolumeTrashed}}, true, false},
+		{"it is not begun", kept, volumeStatus{Asked: records.VerbReclaim}, false, false},
 		{"it was refused", kept, volumeStatus{}, false, true},
-		{"its node is asked", &spec.Volume{Fate: spec.FateReclaiming}, volumeStatus{}, false, false},
+		{"its node is asked", &records.Volume{Fate: records.FateReclaiming}, volumeStatus{}, false, false},
 	} {
 		end, err := reclaimed(c.volume, c.status)
 		if (end != "") != c.over || (err != nil) != c.failed {

@@ -3,20 +3,20 @@ package main
 import (
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // volumeStatus is what the server shows of a volume beside its record.
 type volumeStatus struct {
-	User  string             `json:"user"`
-	Said  *spec.VolumeReport `json:"said"`
-	Asked spec.VolumeVerb    `json:"asked"`
+	User  string                `json:"user"`
+	Said  *records.VolumeReport `json:"said"`
+	Asked records.VolumeVerb    `json:"asked"`
 }
 
 // volumeNote says what becomes of a volume that is given up, or why it does not go.
 func volumeNote(st volumeStatus) string {
 	switch said := st.Said; {
-	case said != nil && said.State == spec.VolumeTrashed:
+	case said != nil && said.State == records.VolumeTrashed:
 		left := max(0, said.Left.Duration-time.Since(said.At)).Round(time.Second)
 		note := "erased in about " + left.String()
 		if said.Unproven {

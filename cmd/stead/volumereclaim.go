@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -102,27 +103,27 @@ func confirm(cmd *cobra.Command, question string, yes bool) error {
 }
 
 // reclaimed is the verdict on a volume that is to be given up.
-func reclaimed(v *spec.Volume, st volumeStatus) (end string, err error) {
+func reclaimed(v *records.Volume, st volumeStatus) (end string, err error) {
 	switch {
 	case v == nil:
 		return "is gone", nil
-	case v.Fate == spec.FateTrashed:
+	case v.Fate == records.FateTrashed:
 		return fmt.Sprintf("lies in the trash of node %s, %s", v.Node, volumeNote(st)), nil
-	case v.Fate == spec.FateKeep && st.Asked == "":
+	case v.Fate == records.FateKeep && st.Asked == "":
 		return "", errors.New("it was not given up: its member is wanted again, or was; 'stead get events' says why")
 	}
 	return "", nil
 }
 
 // lostFor is the verdict on a volume that is said to be lost.
-func lostFor(name string) func(*spec.Volume, volumeStatus) (string, error) {
-	return func(v *spec.Volume, st volumeStatus) (string, error) {
+func lostFor(name string) func(*records.Volume, volumeStatus) (string, error) {
+	return func(v *records.Volume, st volumeStatus) (string, error) {
 		switch {
 		case v == nil:
 			return "is gone", nil
-		case v.Fate == spec.FateTrashed:
+		case v.Fate == records.FateTrashed:
 			return fmt.Sprintf("what was left of it lies in the trash of node %s, %s", v.Node, volumeNote(st)), nil
-		case v.Fate == spec.FateKeep && st.Asked == "":
+		case v.Fate == records.FateKeep && st.Asked == "":
 			return "", fmt.Errorf("%s is not lost: node %s found it, or a life began meanwhile; 'stead get events' says which", name, v.Node)
 		}
 		return "", nil

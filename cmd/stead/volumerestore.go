@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func volumeRestore(c *cli) *cobra.Command {
@@ -44,13 +44,13 @@ after a restore of the store from a backup, needs --node: name it only if you tr
 }
 
 // restored is the verdict on a volume that is to come back.
-func restored(v *spec.Volume, st volumeStatus) (end string, err error) {
+func restored(v *records.Volume, st volumeStatus) (end string, err error) {
 	switch {
 	case v == nil:
 		return "", errors.New("it was erased before it could be brought back")
-	case v.Fate == spec.FateKeep && st.Asked == "":
+	case v.Fate == records.FateKeep && st.Asked == "":
 		return fmt.Sprintf("is back in its place on node %s", v.Node), nil
-	case v.Fate == spec.FateTrashed && st.Asked == "":
+	case v.Fate == records.FateTrashed && st.Asked == "":
 		return "", errors.New("it was not brought back: its member has a life, or another volume; 'stead get events' says which")
 	}
 	return "", nil

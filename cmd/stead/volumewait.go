@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // volumeEvery is how often a volume is looked at while it is waited for.
@@ -20,7 +20,7 @@ const volumeEvery = 200 * time.Millisecond
 // volume waits, if that was asked, until judge says how it ended, and prints what the
 // volume waits for whenever that changes. judge is given nil when there is no such
 // volume any more.
-func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, id string, judge func(*spec.Volume, volumeStatus) (string, error)) error {
+func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, id string, judge func(*records.Volume, volumeStatus) (string, error)) error {
 	if !w.wait {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, 
 	}
 }
 
-func waitsFor(v *spec.Volume, st volumeStatus) string {
+func waitsFor(v *records.Volume, st volumeStatus) string {
 	if note := volumeNote(st); note != "" {
 		return string(v.Fate) + ": " + note
 	}
@@ -66,10 +66,10 @@ func waitsFor(v *spec.Volume, st volumeStatus) string {
 }
 
 // findVolume is the volume of this id, also in the trash; nil: there is none.
-func findVolume(ctx context.Context, control proto.ControlClient, ns, id string) (*spec.Volume, volumeStatus, error) {
+func findVolume(ctx context.Context, control proto.ControlClient, ns, id string) (*records.Volume, volumeStatus, error) {
 	got, err := control.List(ctx, &proto.ListRequest{Kind: "volume", Namespace: ns})
 	for _, o := range got.GetObjects() {
-		var v spec.Volume
+		var v records.Volume
 		var st volumeStatus
 		if _, err := decode(o, &v, &st); err != nil {
 			return nil, st, err

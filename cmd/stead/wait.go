@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -222,7 +223,7 @@ func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
 
 // paused reports whether the update is held back by a person.
 func paused(st *setStatus) bool {
-	return slices.ContainsFunc(st.Conditions, func(c spec.Condition) bool { return c.Type == "Progressing" && c.Reason == "Paused" })
+	return slices.ContainsFunc(st.Conditions, func(c records.Condition) bool { return c.Type == "Progressing" && c.Reason == "Paused" })
 }
 
 // updatable is how many members an update reaches by itself: those at or above the
@@ -247,9 +248,9 @@ func above(r spec.OrdinalRange, partition int) (n int) {
 }
 
 // memberState is one member in one line: what it is, or what it waits for.
-func memberState(m spec.MemberStatus) string {
+func memberState(m records.MemberStatus) string {
 	switch {
-	case m.Ready && m.Goal != spec.GoalStop:
+	case m.Ready && m.Goal != records.GoalStop:
 		return fmt.Sprintf("ready on %s at %s", m.Node, m.Address)
 	case m.Cause != "":
 		return fmt.Sprintf("%s: %s: %s", m.Phase, m.Cause, m.Message)
@@ -257,7 +258,7 @@ func memberState(m spec.MemberStatus) string {
 		return m.Blocked
 	case m.Blocked != "":
 		return "waits: " + m.Blocked
-	case m.Goal == spec.GoalStop:
+	case m.Goal == records.GoalStop:
 		return "stopping"
 	case m.Phase == "":
 		return "waits"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -65,8 +66,8 @@ func TestALongWaitSaysThatItGoesOn(t *testing.T) {
 	told := newTeller(&out)
 	told.every = time.Millisecond
 	three := int32(3)
-	told.members(&spec.SetSpec{Replicas: &three}, &setStatus{SetStatus: spec.SetStatus{
-		AvailableReplicas: 2, Members: []spec.MemberStatus{{Name: "db-2", Blocked: "it is starting"}},
+	told.members(&spec.SetSpec{Replicas: &three}, &setStatus{SetStatus: records.SetStatus{
+		AvailableReplicas: 2, Members: []records.MemberStatus{{Name: "db-2", Blocked: "it is starting"}},
 	}})
 	stop := told.beat()
 	for deadline := time.Now().Add(patience); !strings.Contains(out.String(), "still waiting:"); time.Sleep(time.Millisecond) {
@@ -87,17 +88,17 @@ func TestAWaitEndsWhenWhatItWaitsForWillNotComeByItself(t *testing.T) {
 
 func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 	two := int32(2)
-	half := spec.SetStatus{ObservedGeneration: 2, Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 1, UpdatedAvailableReplicas: 1}
-	with := func(kind, reason string, change func(*spec.SetStatus)) *setStatus {
+	half := records.SetStatus{ObservedGeneration: 2, Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 1, UpdatedAvailableReplicas: 1}
+	with := func(kind, reason string, change func(*records.SetStatus)) *setStatus {
 		st := half
-		st.Conditions = []spec.Condition{{Type: kind, Status: "True", Reason: reason}}
+		st.Conditions = []records.Condition{{Type: kind, Status: "True", Reason: reason}}
 		if change != nil {
 			change(&st)
 		}
 		return &setStatus{SetStatus: st}
 	}
-	older := func(st *spec.SetStatus) { st.ObservedGeneration = 1 }
-	down := func(st *spec.SetStatus) { st.AvailableReplicas = 1 }
+	older := func(st *records.SetStatus) { st.ObservedGeneration = 1 }
+	down := func(st *records.SetStatus) { st.AvailableReplicas = 1 }
 	for name, c := range map[string]struct {
 		st       *setStatus
 		goal     string
@@ -121,7 +122,7 @@ func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 
 func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 	three := int32(3)
-	done := spec.SetStatus{
+	done := records.SetStatus{
 		ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: 3, UpdatedAvailableReplicas: 3, UpdateRevision: "r2",
 	}
 	with := func(change func(*setStatus)) *setStatus {
@@ -138,16 +139,16 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		"one is missing":      {with(func(st *setStatus) { st.AvailableReplicas = 2 }), "", ""},
 		"being deleted":       {with(func(st *setStatus) { st.Deleting = true }), "", "set db is being deleted"},
 		"stalled": {with(func(st *setStatus) {
-			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
+			st.Conditions = []records.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
 		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply what is right, or go back"},
 		"stalled, and it says what helps": {with(func(st *setStatus) {
-			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-1: to replace it now: stead restart db-1"}}
+			st.Conditions = []records.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-1: to replace it now: stead restart db-1"}}
 		}), "", "stalled (ProgressDeadline): db-1: to replace it now: stead restart db-1$"},
 		"given up": {with(func(st *setStatus) { st.RolledBackFrom, st.CurrentRevision = "r2", "r1" }), "",
 			"given up: revision r2 did not become available in time, and the members go back to r1"},
 		"an older one was given up": {with(func(st *setStatus) { st.RolledBackFrom = "r1" }), "is updated and available on revision r2", ""},
 		"not stalled any more": {with(func(st *setStatus) {
-			st.Conditions = []spec.Condition{{Type: "Stalled", Status: "False"}}
+			st.Conditions = []records.Condition{{Type: "Stalled", Status: "False"}}
 		}), "is updated and available on revision r2", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -44,15 +45,15 @@ func ToSequence(p *proto.Sequence) spec.Sequence {
 }
 
 // Known converts to the wire; nodes and Stead's cluster id are left out.
-func Known(k spec.Known) *proto.Known {
+func Known(k records.Known) *proto.Known {
 	return &proto.Known{Origin: k.Origin, Term: k.Term, At: Sequence(k.At), Link: k.Link.Number, Nonce: k.Link.Nonce}
 }
 
 // ToKnown converts from the wire; nil knows nothing.
-func ToKnown(p *proto.Known) spec.Known {
-	return spec.Known{
+func ToKnown(p *proto.Known) records.Known {
+	return records.Known{
 		Origin: p.GetOrigin(), Term: p.GetTerm(), At: ToSequence(p.GetAt()),
-		Link: spec.Link{Number: p.GetLink(), Nonce: p.GetNonce()},
+		Link: records.Link{Number: p.GetLink(), Nonce: p.GetNonce()},
 	}
 }
 

@@ -183,7 +183,7 @@ var faults = []fault{
 		suite{"server/plan", "^TestAVolumeThatFollowsALostOneSaysSo$"}},
 	{"S11", "server/plan/place.go", "if slices.Contains(s.seatOf(a.id.Ordinal).leftOn, n.Node.Name) {", "if false {",
 		suite{"server/plan", "^TestNoLifeBeginsWhereAVolumeIsInItsWay$"}},
-	{"S11", "server/cache/volume.go", "e.record.State == spec.VolumeLeft {", "e.record.State == spec.VolumeErased {",
+	{"S11", "server/cache/volume.go", "e.record.State == records.VolumeLeft {", "e.record.State == records.VolumeErased {",
 		suite{"server/cache", "^TestWhereAVolumeWasLeftIsKnown$"}},
 	{"S13", "agent/step/next.go", "\tcase !s.Empty:\n\t\treturn s.hold(Op{Kind: KillAll}), true\n", "",
 		suite{"agent/step", "^TestNext$"}},

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -217,7 +218,7 @@ func TestOfTwoMachinesWithOneJoinTokenOneGetsIn(t *testing.T) {
 			must(t, b.Revoke(t.Context(), "u1"))
 		}, ErrRevoked},
 		{"another machine joins by this name", func(r *rig, b *Authority, _ trust.JoinToken) {
-			r.put(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "u2"})))
+			r.put(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "u2"})))
 		}, ErrTaken},
 	} {
 		r := newRig(t)
@@ -235,7 +236,7 @@ func TestOfTwoMachinesWithOneJoinTokenOneGetsIn(t *testing.T) {
 func TestWhoMayJoin(t *testing.T) {
 	r := newRig(t)
 	a := r.open()
-	r.put(store.Put(store.NodeKey("old"), store.Encode(spec.Node{Name: "old", UID: "u-old"})))
+	r.put(store.Put(store.NodeKey("old"), store.Encode(records.Node{Name: "old", UID: "u-old"})))
 	must(t, a.Revoke(t.Context(), "u-bad"))
 	for _, c := range []struct {
 		name     string

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -96,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Authority, error) {
 			return nil, errors.New("read the authority: the store has no cluster yet")
 		}
 		if kv, ok := kvs[store.AuthorityKey]; ok {
-			record, err := store.Decode[spec.Authority](kv)
+			record, err := store.Decode[records.Authority](kv)
 			if err != nil {
 				return nil, err
 			}
@@ -124,31 +125,31 @@ func Open(ctx context.Context, cfg Config) (*Authority, error) {
 }
 
 // create makes a new authority, sealed.
-func create(cluster string, seal *seal.Key) (spec.Authority, error) {
+func create(cluster string, seal *seal.Key) (records.Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return spec.Authority{}, err
+		return records.Authority{}, err
 	}
 	template, err := blank(authorityLife)
 	if err != nil {
-		return spec.Authority{}, err
+		return records.Authority{}, err
 	}
 	template.Subject = pkix.Name{CommonName: "Stead cluster " + cluster}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return spec.Authority{}, err
+		return records.Authority{}, err
 	}
 	plain, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return spec.Authority{}, err
+		return records.Authority{}, err
 	}
 	sealed, err := seal.SealAt(store.AuthorityKey, plain)
-	return spec.Authority{Certificate: der, Sealed: sealed}, err
+	return records.Authority{Certificate: der, Sealed: sealed}, err
 }
 
-func open(record spec.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+func open(record records.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	plain, err := seal.OpenAt(store.AuthorityKey, record.Sealed)
 	if err != nil {
 		return nil, nil, err
@@ -237,7 +238,7 @@ func (a *Authority) Renew(ctx context.Context, request []byte, s trust.Subject) 
 	if kvs[key].Mod == 0 {
 		return nil, ErrForgotten
 	}
-	node, err := store.Decode[spec.Node](kvs[key])
+	node, err := store.Decode[records.Node](kvs[key])
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +251,7 @@ func (a *Authority) Renew(ctx context.Context, request []byte, s trust.Subject) 
 // Revoke voids all certificates of uid, for ever.
 func (a *Authority) Revoke(ctx context.Context, uid spec.UID) error {
 	_, err := a.cfg.Store.Commit(ctx, store.Txn{
-		Then: []store.Op{store.Put(store.RevokedKey(uid), store.Encode(spec.Revoked{UID: uid, At: time.Now()}))},
+		Then: []store.Op{store.Put(store.RevokedKey(uid), store.Encode(records.Revoked{UID: uid, At: time.Now()}))},
 	})
 	if err != nil {
 		return fmt.Errorf("revoke: %w", err)
@@ -290,13 +291,13 @@ func (a *Authority) RevokeClient(ctx context.Context, client spec.UID) (tokens [
 }
 
 // nodes are the records of all nodes that can be read.
-func (a *Authority) nodes(ctx context.Context) (nodes []spec.Node, err error) {
+func (a *Authority) nodes(ctx context.Context) (nodes []records.Node, err error) {
 	_, kvs, err := a.cfg.Store.Snapshot(ctx, store.KindNode+"/")
 	if err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	for _, kv := range kvs {
-		if n, err := store.Decode[spec.Node](kv); err == nil {
+		if n, err := store.Decode[records.Node](kv); err == nil {
 			nodes = append(nodes, n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/trust"
@@ -26,7 +27,7 @@ func TestAMachineIsKnownWhenItIsLetIn(t *testing.T) {
 	must(t, enter("n1", "u1", "ann1"))
 	_, kvs, err := r.store.Get(t.Context(), store.NodeKey("n1"))
 	must(t, err)
-	node, err := store.Decode[spec.Node](kvs[store.NodeKey("n1")])
+	node, err := store.Decode[records.Node](kvs[store.NodeKey("n1")])
 	must(t, err)
 	if node.Name != "n1" || node.UID != "u1" || node.EnrolledBy != "ann1" {
 		t.Errorf("the record is %+v", node)

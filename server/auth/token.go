@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/trust"
@@ -45,7 +46,7 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
 	}
 	hash := sha256.Sum256(token.Secret)
-	record := spec.JoinToken{ID: token.ID, Hash: hash[:], Node: node, By: by, CreatedAt: time.Now(), TTL: spec.Duration{Duration: ttl}}
+	record := records.JoinToken{ID: token.ID, Hash: hash[:], Node: node, By: by, CreatedAt: time.Now(), TTL: spec.Duration{Duration: ttl}}
 	key := store.TokenKey(token.ID)
 	txn := store.Txn{If: []store.Guard{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
 	if by != "" {
@@ -61,14 +62,14 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 }
 
 // Tokens are the join tokens that have not ended, by id.
-func (a *Authority) Tokens(ctx context.Context) ([]spec.JoinToken, error) {
+func (a *Authority) Tokens(ctx context.Context) ([]records.JoinToken, error) {
 	_, kvs, err := a.cfg.Store.Snapshot(ctx, store.KindToken+"/")
 	if err != nil {
 		return nil, fmt.Errorf("read join tokens: %w", err)
 	}
-	var out []spec.JoinToken
+	var out []records.JoinToken
 	for _, kv := range kvs {
-		record, err := store.Decode[spec.JoinToken](kv)
+		record, err := store.Decode[records.JoinToken](kv)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +147,7 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 	if !ok {
 		return ErrToken
 	}
-	record, err := store.Decode[spec.JoinToken](kv)
+	record, err := store.Decode[records.JoinToken](kv)
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 		if err := a.newMachine(ctx, e.UID); err != nil {
 			return err
 		}
-		node := spec.Node{Name: e.Node, UID: e.UID, EnrolledBy: record.By}
+		node := records.Node{Name: e.Node, UID: e.UID, EnrolledBy: record.By}
 		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(node)))
 	}
 	_, err = a.cfg.Store.Commit(ctx, txn)
@@ -197,7 +198,7 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 // newMachine fails if a node has the uid: to revoke one would be to revoke both.
 func (a *Authority) newMachine(ctx context.Context, uid spec.UID) error {
 	nodes, err := a.nodes(ctx)
-	if err == nil && slices.ContainsFunc(nodes, func(n spec.Node) bool { return n.UID == uid }) {
+	if err == nil && slices.ContainsFunc(nodes, func(n records.Node) bool { return n.UID == uid }) {
 		err = ErrMachine
 	}
 	return err
@@ -209,7 +210,7 @@ func mayJoin(kv store.KV, e Enrollment, named bool) error {
 	if kv.Mod == 0 {
 		return nil
 	}
-	node, err := store.Decode[spec.Node](kv)
+	node, err := store.Decode[records.Node](kv)
 	switch {
 	case err != nil:
 		return err

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -20,16 +20,16 @@ func TestAStoreThatWentBackIsNoticedThoughItsRevisionIsHigher(t *testing.T) {
 	}{
 		"nothing was written since": {func(*memstore.Store) {}, false},
 		"a key was written since, which the backup does not have": {func(s *memstore.Store) {
-			commit(t, s, put(late, spec.Bootstrapped{SetUID: "u2"}))
+			commit(t, s, put(late, records.Bootstrapped{SetUID: "u2"}))
 		}, false}, // the chain and the memory on disk show this one
-		"a key was changed since": {func(s *memstore.Store) { commit(t, s, put(kept, spec.Set{Ref: db, UID: "again"})) }, true},
+		"a key was changed since": {func(s *memstore.Store) { commit(t, s, put(kept, records.Set{Ref: db, UID: "again"})) }, true},
 		"a key was deleted since": {func(s *memstore.Store) { commit(t, s, store.Del(gone)) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := memstore.New()
 			defer s.Close()
 			commit(t, s, store.Put(store.ClusterKey, []byte("c1")), store.Put(store.EpochKey, []byte("1")))
-			commit(t, s, put(kept, spec.Set{Ref: db, UID: "u"}), put(gone, spec.Bootstrapped{SetUID: "u1"}))
+			commit(t, s, put(kept, records.Set{Ref: db, UID: "u"}), put(gone, records.Bootstrapped{SetUID: "u1"}))
 			backup := s.Backup()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -39,7 +39,7 @@ func TestAStoreThatWentBackIsNoticedThoughItsRevisionIsHigher(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Restore(backup, memstore.Restored{Bump: 1000, SameCluster: true})
-			rev := commit(t, s, put(store.SetKey(db), spec.Set{Ref: db, UID: "of another leader"}))
+			rev := commit(t, s, put(store.SetKey(db), records.Set{Ref: db, UID: "of another leader"}))
 			if !c.back {
 				running, stop := context.WithCancel(ctx)
 				done := make(chan error, 1)

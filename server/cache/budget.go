@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -11,9 +12,9 @@ import (
 // applyBudget takes over one change of a disruption budget. It may concern any set of
 // its namespace.
 func (s *state) applyBudget(ns spec.Namespace, name string, ev store.Event, ch *Changes) error {
-	e, err := decode(s, ev, func(r *spec.BudgetRecord) string { return store.BudgetKey(r.Namespace, r.Name) })
+	e, err := decode(s, ev, func(r *records.BudgetRecord) string { return store.BudgetKey(r.Namespace, r.Name) })
 	if s.budgets[ns] == nil {
-		s.budgets[ns] = map[string]entry[spec.BudgetRecord]{}
+		s.budgets[ns] = map[string]entry[records.BudgetRecord]{}
 	}
 	if keep(s.budgets[ns], name, e); len(s.budgets[ns]) == 0 {
 		delete(s.budgets, ns)
@@ -27,7 +28,7 @@ func (s *state) applyBudget(ns spec.Namespace, name string, ev store.Event, ch *
 }
 
 // budgetsOf are the budgets that hold for set, by name.
-func (s *state) budgetsOf(set *spec.Set) (list []*spec.BudgetRecord) {
+func (s *state) budgetsOf(set *records.Set) (list []*records.BudgetRecord) {
 	of := s.budgets[set.Ref.Namespace]
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if r := of[name].record; r != nil && r.Selects(set) {

@@ -3,6 +3,7 @@ package cache
 import (
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -10,10 +11,10 @@ import (
 
 func TestABudgetComesToTheSetsItSelectsAndWakesThem(t *testing.T) {
 	s := memstore.New()
-	set := spec.Set{Ref: db, UID: "u1"}
+	set := records.Set{Ref: db, UID: "u1"}
 	set.Spec.Template.Metadata.Labels = map[string]string{"app": "db"}
 	key := store.BudgetKey("default", "pdb")
-	budget := spec.BudgetRecord{Namespace: "default", Name: "pdb"}
+	budget := records.BudgetRecord{Namespace: "default", Name: "pdb"}
 	budget.Spec.Selector = &spec.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
 	commit(t, s, put(store.SetKey(db), set), put(key, budget)) // there before the cache
 	c, _ := start(t, s)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -61,8 +62,8 @@ func token(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
 func TestAReportOfAnotherTokenIsAbsentInTheWorld(t *testing.T) {
 	s := memstore.New()
 	c, _ := start(t, s)
-	commit(t, s, put(store.MemberKey(db0), spec.Member{ID: db0, Token: token(7), Node: "n"}))
-	rev := commit(t, s, put(store.ReportKey(db0), spec.Report{ID: db0, Token: token(6), Phase: spec.PhaseStopped}))
+	commit(t, s, put(store.MemberKey(db0), records.Member{ID: db0, Token: token(7), Node: "n"}))
+	rev := commit(t, s, put(store.ReportKey(db0), records.Report{ID: db0, Token: token(6), Phase: records.PhaseStopped}))
 	wait(t, c, rev)
 	c.Look(func(v View) {
 		w := v.World(db)
@@ -73,7 +74,7 @@ func TestAReportOfAnotherTokenIsAbsentInTheWorld(t *testing.T) {
 			t.Errorf("stored report %+v; want the one of token 1.6", r)
 		}
 	})
-	rev = commit(t, s, put(store.ReportKey(db0), spec.Report{ID: db0, Token: token(7), Phase: spec.PhaseRunning}))
+	rev = commit(t, s, put(store.ReportKey(db0), records.Report{ID: db0, Token: token(7), Phase: records.PhaseRunning}))
 	wait(t, c, rev)
 	c.Look(func(v View) {
 		if r := v.World(db).Slots[0].Report; r == nil || r.Token != token(7) {
@@ -86,7 +87,7 @@ func TestAReportOfAnotherTokenIsAbsentInTheWorld(t *testing.T) {
 func TestABatchThatIsContainedAlreadyChangesNothing(t *testing.T) {
 	c := New(memstore.New(), slog.New(slog.DiscardHandler))
 	event := func(n int64, mod store.Rev) store.KV {
-		m := spec.Member{ID: db0, Token: token(n), Node: "n"}
+		m := records.Member{ID: db0, Token: token(n), Node: "n"}
 		return store.KV{Key: store.MemberKey(db0), Value: store.Encode(m), Create: 1, Mod: mod}
 	}
 	if err := c.Load(10, []store.KV{event(7, 10)}); err != nil {
@@ -109,7 +110,7 @@ func TestABatchThatIsContainedAlreadyChangesNothing(t *testing.T) {
 
 func TestABrokenRecordIsNamedAndHeals(t *testing.T) {
 	s := memstore.New()
-	commit(t, s, put(store.SetKey(db), spec.Set{Ref: db, UID: "u"}))
+	commit(t, s, put(store.SetKey(db), records.Set{Ref: db, UID: "u"}))
 	commit(t, s, store.Put(store.MemberKey(db0), []byte(`{"id":`)))
 	c, _ := start(t, s)
 	broken := func() (keys []string) {
@@ -121,11 +122,11 @@ func TestABrokenRecordIsNamedAndHeals(t *testing.T) {
 	}
 	other := db0
 	other.Ordinal = 1
-	wait(t, c, commit(t, s, put(store.MemberKey(db0), spec.Member{ID: other})))
+	wait(t, c, commit(t, s, put(store.MemberKey(db0), records.Member{ID: other})))
 	if got := broken(); len(got) != 1 {
 		t.Fatalf("broken %q; want the record that belongs to another key", got)
 	}
-	wait(t, c, commit(t, s, put(store.MemberKey(db0), spec.Member{ID: db0})))
+	wait(t, c, commit(t, s, put(store.MemberKey(db0), records.Member{ID: db0})))
 	if got := broken(); len(got) != 0 {
 		t.Fatalf("broken %q; want none after it was rewritten", got)
 	}
@@ -156,7 +157,7 @@ func TestAfterALostWatchTheCacheIsLoadedAnew(t *testing.T) {
 		t.Fatal("the first Take does not say All")
 	}
 	s.Break()
-	rev := commit(t, s, put(store.SetKey(db), spec.Set{Ref: db, UID: "u"}))
+	rev := commit(t, s, put(store.SetKey(db), records.Set{Ref: db, UID: "u"}))
 	wait(t, c, rev)
 	var seen Changes
 	for !seen.All {
@@ -197,7 +198,7 @@ func TestAStoreThatWentBackEndsTheCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old, restored := base(), base()
 			for range 5 {
-				commit(t, old, put(store.SetKey(db), spec.Set{Ref: db}))
+				commit(t, old, put(store.SetKey(db), records.Set{Ref: db}))
 			}
 			change(restored)
 			sw := &switched{old}
@@ -273,7 +274,7 @@ func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
 func TestACountThatCannotBeReadDecidesNothing(t *testing.T) {
 	s := memstore.New()
 	c, _ := start(t, s)
-	wait(t, c, commit(t, s, put(store.SetKey(db), spec.Set{Ref: db, UID: "u"}), store.Put(store.CountKey, []byte("junk"))))
+	wait(t, c, commit(t, s, put(store.SetKey(db), records.Set{Ref: db, UID: "u"}), store.Put(store.CountKey, []byte("junk"))))
 	c.Look(func(v View) {
 		if got := v.World(db).Broken; len(got) != 1 || got[0] != store.CountKey {
 			t.Errorf("broken: got %q, want %s", got, store.CountKey)

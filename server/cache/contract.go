@@ -6,6 +6,7 @@ package cache
 import (
 	"context"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -33,10 +34,10 @@ type View interface {
 	EpochRev() store.Rev
 	ClusterID() string
 	// Hold is the word that the store went back, while it stands; nil: nobody says so.
-	Hold() *spec.Hold
+	Hold() *records.Hold
 	// Count is that of the last restore, and its key's mod-revision; nil and 0: absent, nil
 	// and not 0: unreadable. While it is open it has the nodes of all Memories, too.
-	Count() (*spec.Count, store.Rev)
+	Count() (*records.Count, store.Rev)
 	// Memories are what servers remembered when they found the store held, or restored, by
 	// the names of servers. One that cannot be read has no nodes.
 	Memories() []Memory
@@ -46,32 +47,32 @@ type View interface {
 	// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
 	Leader() (value string, created store.Rev)
 	Sets() []spec.SetRef
-	Set(ref spec.SetRef) (*spec.Set, store.Rev)
+	Set(ref spec.SetRef) (*records.Set, store.Rev)
 	// World is the plan's world of one set (also when only its volumes or
 	// identities remain: Set is nil then); Free, VolumeID and Now are left to the caller.
 	World(ref spec.SetRef) plan.World
-	Member(id spec.Identity) (*spec.Member, store.Rev)
-	Report(id spec.Identity) (*spec.Report, store.Rev)
-	Identity(id spec.Identity) (*spec.IdentityRecord, store.Rev)
+	Member(id spec.Identity) (*records.Member, store.Rev)
+	Report(id spec.Identity) (*records.Report, store.Rev)
+	Identity(id spec.Identity) (*records.IdentityRecord, store.Rev)
 	// RequestRev is the mod-revision of requests/…; 0: absent.
 	RequestRev(id spec.Identity) store.Rev
-	Status(ref spec.SetRef) (*spec.SetStatus, store.Rev)
-	Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev)
-	Volumes(ref spec.SetRef) []*spec.Volume
+	Status(ref spec.SetRef) (*records.SetStatus, store.Rev)
+	Revision(ref spec.SetRef, h spec.RevisionHash) (*records.Revision, store.Rev)
+	Volumes(ref spec.SetRef) []*records.Volume
 	VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev
 	// VolumeReport is what a node said of a volume, whichever turn it was in; nil: nothing.
-	VolumeReport(id spec.Identity, c spec.ClaimName, v spec.VolumeID) *spec.VolumeReport
+	VolumeReport(id spec.Identity, c spec.ClaimName, v records.VolumeID) *records.VolumeReport
 	// VolumeReportRev is its mod-revision, also of an unreadable one; 0: absent.
-	VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev
+	VolumeReportRev(id spec.Identity, c spec.ClaimName, v records.VolumeID) store.Rev
 	// VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
 	// nil and 0: nothing.
-	VolumeRequest(id spec.Identity, c spec.ClaimName) (*spec.VolumeRequest, store.Rev)
+	VolumeRequest(id spec.Identity, c spec.ClaimName) (*records.VolumeRequest, store.Rev)
 	// VolumesOn lists the volumes about which node has an order, and VolumeReportsOn what
 	// it said of volumes; both in the order of their keys.
-	VolumesOn(node spec.NodeName) []*spec.Volume
-	VolumeReportsOn(node spec.NodeName) []*spec.VolumeReport
+	VolumesOn(node spec.NodeName) []*records.Volume
+	VolumeReportsOn(node spec.NodeName) []*records.VolumeReport
 	// Volume is the volume of a claim now; nil: none.
-	Volume(id spec.Identity, c spec.ClaimName) *spec.Volume
+	Volume(id spec.Identity, c spec.ClaimName) *records.Volume
 	// Remains lists the sets that are gone and leave something to do: volumes that
 	// are being given up or brought back, or of which a person asks something, or that the
 	// set was bootstrapped.
@@ -86,23 +87,23 @@ type View interface {
 	NodeRevs(node spec.NodeName) (record, facts, session store.Rev)
 	// FenceRev is the mod-revision of fences/<name>; 0: absent.
 	FenceRev(node spec.NodeName) store.Rev
-	Session(node spec.NodeName) (*spec.Session, store.Rev)
+	Session(node spec.NodeName) (*records.Session, store.Rev)
 	// Bare tells whether node has no session key, not even an unreadable one, and since when
 	// this cache has seen that: as long as since is the same there was none in between.
 	Bare(node spec.NodeName) (since store.Rev, bare bool)
-	Services(ns spec.Namespace) []*spec.ServiceRecord
-	Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev)
-	Secret(ns spec.Namespace, name string) (*spec.SecretRecord, store.Rev)
-	Events(ref spec.SetRef) []*spec.Event
+	Services(ns spec.Namespace) []*records.ServiceRecord
+	Config(ns spec.Namespace, name string) (*records.ConfigRecord, store.Rev)
+	Secret(ns spec.Namespace, name string) (*records.SecretRecord, store.Rev)
+	Events(ref spec.SetRef) []*records.Event
 	// EventNames holds the same by the last element of their keys.
-	EventNames(ref spec.SetRef) map[string]*spec.Event
+	EventNames(ref spec.SetRef) map[string]*records.Event
 	// History is what is stored of the set's history.
 	History(ref spec.SetRef) History
 	// LastChange names the newest change of the set's history; zero: there is none.
-	LastChange(ref spec.SetRef) spec.ChangeID
+	LastChange(ref spec.SetRef) records.ChangeID
 	// Addresses holds all address records by the address's text; an unreadable one
 	// stands there without identity: it is not free.
-	Addresses() map[string]*spec.AddressRecord
+	Addresses() map[string]*records.AddressRecord
 	// AddressRev is the mod-revision of addresses/<ip>; 0: absent.
 	AddressRev(ip string) store.Rev
 	Bootstrapped(uid spec.UID) bool
@@ -124,9 +125,9 @@ type Memory struct {
 // History is a set's history as it is stored: records are shared and must not be
 // changed. Pages are ascending; an unreadable base or page is left out.
 type History struct {
-	Base    *spec.HistoryBase // nil: none
-	BaseRev store.Rev         // also of an unreadable one
-	Pages   []*spec.HistoryPage
+	Base    *records.HistoryBase // nil: none
+	BaseRev store.Rev            // also of an unreadable one
+	Pages   []*records.HistoryPage
 	// PageRevs holds the mod-revision of every page there is, by its number.
 	PageRevs map[int64]store.Rev
 }

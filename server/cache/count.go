@@ -4,32 +4,32 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
 func (s *state) applyCount(ev store.Event, ch *Changes) (err error) {
 	ch.All = true
-	s.count, err = decode(s, ev, func(*spec.Count) string { return store.CountKey })
+	s.count, err = decode(s, ev, func(*records.Count) string { return store.CountKey })
 	return err
 }
 
 func (s *state) applyKnown(server string, ev store.Event, ch *Changes) error {
 	ch.All = true
-	e, err := decode(s, ev, func(*spec.Known) string { return ev.Key }) // it does not name its server
+	e, err := decode(s, ev, func(*records.Known) string { return ev.Key }) // it does not name its server
 	keep(s.known, server, e)
 	return err
 }
 
 // Count adds what servers remember to a count that is open: they may tell it later.
-func (s *state) Count() (*spec.Count, store.Rev) {
+func (s *state) Count() (*records.Count, store.Rev) {
 	c := s.count.record
 	if c == nil || !c.Open(s.epoch) || len(s.known) == 0 {
 		return c, s.count.mod
 	}
 	with := *c
 	for _, m := range s.Memories() {
-		with = with.With(spec.FromServer, m.Nodes)
+		with = with.With(records.FromServer, m.Nodes)
 	}
 	return &with, s.count.mod
 }

@@ -1,7 +1,7 @@
 package cache
 
 import (
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
@@ -14,4 +14,4 @@ func (s *state) applyHold(ev store.Event, ch *Changes) {
 	ch.All = true
 }
 
-func (s *state) Hold() *spec.Hold { return s.hold }
+func (s *state) Hold() *records.Hold { return s.hold }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -11,19 +12,19 @@ import (
 
 // nodeState is all that is known of one node.
 type nodeState struct {
-	node    entry[spec.Node]
-	facts   entry[spec.NodeFacts]
-	session entry[spec.Session]
+	node    entry[records.Node]
+	facts   entry[records.NodeFacts]
+	session entry[records.Session]
 	// bare is a revision that grows with every end of a session, and when its absence was
 	// learnt anew.
 	bare    store.Rev
-	fence   entry[spec.Fence]
+	fence   entry[records.Fence]
 	members map[spec.Identity]bool
 	// cpuMillis and memoryBytes are what the members ask for.
 	cpuMillis, memoryBytes int64
 
-	volumes map[string]*spec.Volume       // that it is to give up, by key
-	said    map[string]*spec.VolumeReport // by key
+	volumes map[string]*records.Volume       // that it is to give up, by key
+	said    map[string]*records.VolumeReport // by key
 }
 
 func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
@@ -32,17 +33,17 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 	n := s.node(name)
 	switch kind {
 	case store.KindNode:
-		n.node, err = decode(s, ev, func(r *spec.Node) string { return store.NodeKey(r.Name) })
+		n.node, err = decode(s, ev, func(r *records.Node) string { return store.NodeKey(r.Name) })
 	case store.KindSession:
-		n.session, err = decode(s, ev, func(r *spec.Session) string { return store.SessionKey(r.Node) })
+		n.session, err = decode(s, ev, func(r *records.Session) string { return store.SessionKey(r.Node) })
 		if ev.Delete {
 			n.bare, s.ended = ev.Mod, ev.Mod
 		}
 	case store.KindFence:
-		n.fence, err = decode(s, ev, func(r *spec.Fence) string { return store.FenceKey(r.Node) })
+		n.fence, err = decode(s, ev, func(r *records.Fence) string { return store.FenceKey(r.Node) })
 	case store.KindFacts:
 		old := n.facts.record
-		n.facts, err = decode(s, ev, func(r *spec.NodeFacts) string { return store.FactsKey(r.Name) })
+		n.facts, err = decode(s, ev, func(r *records.NodeFacts) string { return store.FactsKey(r.Name) })
 		s.moveStrays(name, old, n.facts.record, ch)
 	}
 	s.dropIdleNode(name)
@@ -50,7 +51,7 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 }
 
 // moveStrays replaces the strays of node by those it tells now.
-func (s *state) moveStrays(node spec.NodeName, old, now *spec.NodeFacts, ch *Changes) {
+func (s *state) moveStrays(node spec.NodeName, old, now *records.NodeFacts, ch *Changes) {
 	touched := map[spec.Identity]bool{}
 	if old != nil {
 		for _, stray := range old.Strays {
@@ -84,7 +85,7 @@ func (s *state) node(name spec.NodeName) *nodeState {
 	n := s.nodes[name]
 	if n == nil {
 		n = &nodeState{
-			bare: max(s.rev, s.ended), members: map[spec.Identity]bool{}, volumes: map[string]*spec.Volume{}, said: map[string]*spec.VolumeReport{},
+			bare: max(s.rev, s.ended), members: map[spec.Identity]bool{}, volumes: map[string]*records.Volume{}, said: map[string]*records.VolumeReport{},
 		}
 		s.nodes[name] = n
 	}

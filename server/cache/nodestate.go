@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -55,7 +56,7 @@ type standing struct {
 	last               time.Duration // until all of those that are ending are over
 }
 
-func (c *standing) count(v View, id spec.Identity, judge func(*spec.Member, *spec.Report) plan.Silence) {
+func (c *standing) count(v View, id spec.Identity, judge func(*records.Member, *records.Report) plan.Silence) {
 	m, _ := v.Member(id)
 	if m == nil { // it cannot be read
 		c.held++

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -11,32 +12,32 @@ import (
 
 func TestNodeStates(t *testing.T) {
 	const bound = time.Minute
-	facts := spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true}
+	facts := records.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true}
 	stray := facts
-	stray.Strays = []spec.Stray{{ID: db0, Token: token(3)}}
+	stray.Strays = []spec.LifeID{{ID: db0, Token: token(3)}}
 	older := facts
 	older.Epoch = 0
 	life := func(ordinal int, bound time.Duration) store.Op {
 		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
-		return put(store.MemberKey(id), spec.Member{ID: id, Token: token(1), Goal: spec.GoalRun, Node: "n1", NodeUID: "x", Bound: bound})
+		return put(store.MemberKey(id), records.Member{ID: id, Token: token(1), Goal: records.GoalRun, Node: "n1", NodeUID: "x", Bound: bound})
 	}
-	report := func(ordinal int, n int64, bound time.Duration, p spec.Phase) store.Op {
+	report := func(ordinal int, n int64, bound time.Duration, p records.Phase) store.Op {
 		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
-		return put(store.ReportKey(id), spec.Report{ID: id, Token: token(n), Node: "n1", Bound: bound, Phase: p})
+		return put(store.ReportKey(id), records.Report{ID: id, Token: token(n), Node: "n1", Bound: bound, Phase: p})
 	}
 	for _, c := range []struct {
 		name        string
-		facts       spec.NodeFacts
+		facts       records.NodeFacts
 		ops         []store.Op
 		state, says string
 		later       string // the state when the bound is over
 	}{
-		{"a session", facts, []store.Op{life(0, bound), put(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "x"})}, NodeReady, "", NodeReady},
+		{"a session", facts, []store.Op{life(0, bound), put(store.SessionKey("n1"), records.Session{Node: "n1", UID: "x"})}, NodeReady, "", NodeReady},
 		{"nothing on it", facts, nil, NodeLost, "", NodeLost},
 		{"a life that may run", facts, []store.Op{life(0, 0)}, NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise", NodeSilent},
-		{"a life that ended", facts, []store.Op{life(0, 0), report(0, 1, 0, spec.PhaseStopped)}, NodeLost, "of the lives there: 1 ended", NodeLost},
-		{"another life ended", facts, []store.Op{life(0, 0), report(0, 9, 0, spec.PhaseStopped)}, NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise", NodeSilent},
-		{"guarded lives", facts, []store.Op{life(0, bound), report(0, 1, bound, spec.PhaseRunning), life(1, 10*bound), life(2, 0), report(2, 1, 0, spec.PhaseStopped)},
+		{"a life that ended", facts, []store.Op{life(0, 0), report(0, 1, 0, records.PhaseStopped)}, NodeLost, "of the lives there: 1 ended", NodeLost},
+		{"another life ended", facts, []store.Op{life(0, 0), report(0, 9, 0, records.PhaseStopped)}, NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise", NodeSilent},
+		{"guarded lives", facts, []store.Op{life(0, bound), report(0, 1, bound, records.PhaseRunning), life(1, 10*bound), life(2, 0), report(2, 1, 0, records.PhaseStopped)},
 			NodeSilent, "of the lives there: 2 will have ended by themselves in 10m7s, 1 ended", NodeLost},
 		{"a guarded life and another", facts, []store.Op{life(0, bound), life(1, 0)},
 			NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise, 1 will have ended by themselves in 1m2s", NodeSilent},
@@ -47,9 +48,9 @@ func TestNodeStates(t *testing.T) {
 			s := memstore.New()
 			defer s.Close()
 			rev := commit(t, s, append(c.ops, store.Put(store.EpochKey, []byte("1")),
-				put(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "x"}), put(store.FactsKey("n1"), c.facts),
-				put(store.NodeKey("n2"), spec.Node{Name: "n2", UID: "y"}), put(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1}),
-				put(store.SessionKey("n2"), spec.Session{Node: "n2", UID: "y"}))...)
+				put(store.NodeKey("n1"), records.Node{Name: "n1", UID: "x"}), put(store.FactsKey("n1"), c.facts),
+				put(store.NodeKey("n2"), records.Node{Name: "n2", UID: "y"}), put(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "y", Epoch: 1}),
+				put(store.SessionKey("n2"), records.Session{Node: "n2", UID: "y"}))...)
 			cache, _ := start(t, s)
 			wait(t, cache, rev)
 			cache.Look(func(v View) {
@@ -79,11 +80,11 @@ func TestANodeOfWhichLittleIsKnown(t *testing.T) {
 	}{
 		{"it said nothing yet", nil, NodeEnrolled, false},
 		{"its facts cannot be read", []store.Op{store.Put(store.FactsKey("n1"), []byte("{damaged"))}, NodeSilent, true},
-		{"its facts are another machine's", []store.Op{put(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "before"})}, NodeEnrolled, false},
+		{"its facts are another machine's", []store.Op{put(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "before"})}, NodeEnrolled, false},
 	} {
 		s := memstore.New()
 		cache, _ := start(t, s)
-		wait(t, cache, commit(t, s, append(c.ops, put(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "x"}))...))
+		wait(t, cache, commit(t, s, append(c.ops, put(store.NodeKey("n1"), records.Node{Name: "n1", UID: "x"}))...))
 		cache.Look(func(v View) {
 			if got := NodeStates(v, v.Nodes())[0]; got.State != c.state || got.Node.Unread != c.unread {
 				t.Errorf("%s: got %s, unread %v", c.name, got.State, got.Node.Unread)

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -20,11 +21,11 @@ type picture struct {
 	Sets      []spec.SetRef
 	Worlds    []plan.World
 	On        [][]spec.Identity
-	Orders    [][]*spec.Volume
-	Said      [][]*spec.VolumeReport
+	Orders    [][]*records.Volume
+	Said      [][]*records.VolumeReport
 	Remains   []spec.SetRef
 	Nodes     []plan.Node
-	Addresses map[string]*spec.AddressRecord
+	Addresses map[string]*records.AddressRecord
 	Revs      [2]store.Rev // of count and hellos
 	Held      int          // sets and nodes of which anything is kept
 }
@@ -50,10 +51,10 @@ func refOf(i int) spec.SetRef {
 }
 func nodeOf(i int) spec.NodeName { return spec.NodeName(fmt.Sprint("n", i)) }
 
-func volumeOf(r *rand.Rand) spec.VolumeID { return spec.VolumeID(fmt.Sprint("v", r.IntN(2))) }
+func volumeOf(r *rand.Rand) records.VolumeID { return records.VolumeID(fmt.Sprint("v", r.IntN(2))) }
 
-func saidOf(id spec.Identity, node spec.NodeName, v spec.VolumeID) store.Op {
-	return put(store.VolumeReportKey(id, "data", v), spec.VolumeReport{ID: id, Claim: "data", Volume: v, Node: node})
+func saidOf(id spec.Identity, node spec.NodeName, v records.VolumeID) store.Op {
+	return put(store.VolumeReportKey(id, "data", v), records.VolumeReport{ID: id, Claim: "data", Volume: v, Node: node})
 }
 
 // asking is a template that asks for something, and perhaps avoids others.
@@ -72,23 +73,23 @@ func randomOp(r *rand.Rand) store.Op {
 	ref, node := refOf(r.IntN(2)), nodeOf(r.IntN(2))
 	id := spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: r.IntN(3)}
 	ops := []store.Op{
-		put(store.SetKey(ref), spec.Set{Ref: ref, UID: spec.UID(fmt.Sprint(r.IntN(3)))}),
-		put(store.StatusKey(ref), spec.SetStatus{Replicas: r.IntN(9)}),
-		put(store.RevisionKey(ref, "h"), spec.Revision{Ref: ref, Hash: "h", Number: r.Int64N(5), Template: asking(r)}),
-		put(store.MemberKey(id), spec.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Revision: []spec.RevisionHash{"h", "i"}[r.IntN(2)]}),
-		put(store.ReportKey(id), spec.Report{ID: id, Token: token(r.Int64N(3))}),
-		put(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
-		put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: volumeOf(r), Node: node,
-			Fate: []spec.VolumeFate{spec.FateKeep, spec.FateDelete, spec.FateReclaiming, spec.FateRestoring}[r.IntN(4)], Turn: r.IntN(2)}),
-		put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: volumeOf(r), Verb: []spec.VolumeVerb{spec.VerbReclaim, spec.VerbRestore}[r.IntN(2)]}),
+		put(store.SetKey(ref), records.Set{Ref: ref, UID: spec.UID(fmt.Sprint(r.IntN(3)))}),
+		put(store.StatusKey(ref), records.SetStatus{Replicas: r.IntN(9)}),
+		put(store.RevisionKey(ref, "h"), records.Revision{Ref: ref, Hash: "h", Number: r.Int64N(5), Template: asking(r)}),
+		put(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Revision: []spec.RevisionHash{"h", "i"}[r.IntN(2)]}),
+		put(store.ReportKey(id), records.Report{ID: id, Token: token(r.Int64N(3))}),
+		put(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
+		put(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: volumeOf(r), Node: node,
+			Fate: []records.VolumeFate{records.FateKeep, records.FateDelete, records.FateReclaiming, records.FateRestoring}[r.IntN(4)], Turn: r.IntN(2)}),
+		put(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: volumeOf(r), Verb: []records.VolumeVerb{records.VerbReclaim, records.VerbRestore}[r.IntN(2)]}),
 		saidOf(id, node, volumeOf(r)),
-		put(store.EventKey(ref, "e"), spec.Event{Ref: ref}),
-		put(store.NodeKey(node), spec.Node{Name: node, UID: "a"}),
-		put(store.SessionKey(node), spec.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),
-		put(store.FactsKey(node), spec.NodeFacts{Name: node, UID: "a", Strays: []spec.Stray{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
-		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), spec.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
-		put(store.HoldKey, spec.Hold{Cause: "seen"}), put(store.CountKey, spec.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
-		put(store.KnownKey("a"), spec.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
+		put(store.EventKey(ref, "e"), records.Event{Ref: ref}),
+		put(store.NodeKey(node), records.Node{Name: node, UID: "a"}),
+		put(store.SessionKey(node), records.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),
+		put(store.FactsKey(node), records.NodeFacts{Name: node, UID: "a", Strays: []spec.LifeID{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
+		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), records.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
+		put(store.HoldKey, records.Hold{Cause: "seen"}), put(store.CountKey, records.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
+		put(store.KnownKey("a"), records.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
 		store.Put(store.WasBootstrappedKey(ref), nil),
 	}

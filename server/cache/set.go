@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -16,28 +17,28 @@ import (
 // of the others.
 type setState struct {
 	ref       spec.SetRef
-	set       entry[spec.Set]
+	set       entry[records.Set]
 	hash      spec.RevisionHash // of set's template
-	status    entry[spec.SetStatus]
-	revisions map[spec.RevisionHash]entry[spec.Revision]
-	byNumber  []*spec.Revision // ascending; replaced whole
-	slots     []*slot          // ascending by ordinal
-	events    map[string]entry[spec.Event]
-	base      entry[spec.HistoryBase]
-	pages     map[int64]entry[spec.HistoryPage]
-	pageList  []*spec.HistoryPage // ascending; replaced whole
+	status    entry[records.SetStatus]
+	revisions map[spec.RevisionHash]entry[records.Revision]
+	byNumber  []*records.Revision // ascending; replaced whole
+	slots     []*slot             // ascending by ordinal
+	events    map[string]entry[records.Event]
+	base      entry[records.HistoryBase]
+	pages     map[int64]entry[records.HistoryPage]
+	pageList  []*records.HistoryPage // ascending; replaced whole
 }
 
 // slot is what is stored of one identity, and the planner's view of it.
 type slot struct {
 	view     plan.Slot
-	member   entry[spec.Member]
-	report   entry[spec.Report]
-	identity entry[spec.IdentityRecord]
-	request  entry[spec.Request]
-	volumes  map[spec.ClaimName]entry[spec.Volume]
-	asked    map[spec.ClaimName]entry[spec.VolumeRequest]
-	said     map[volumeKey]entry[spec.VolumeReport]
+	member   entry[records.Member]
+	report   entry[records.Report]
+	identity entry[records.IdentityRecord]
+	request  entry[records.Request]
+	volumes  map[spec.ClaimName]entry[records.Volume]
+	asked    map[spec.ClaimName]entry[records.VolumeRequest]
+	said     map[volumeKey]entry[records.VolumeReport]
 	weight   weight // as counted at its node
 }
 
@@ -47,9 +48,9 @@ func (s *state) set(ref spec.SetRef) *setState {
 	if t == nil {
 		t = &setState{
 			ref:       ref,
-			revisions: map[spec.RevisionHash]entry[spec.Revision]{},
-			events:    map[string]entry[spec.Event]{},
-			pages:     map[int64]entry[spec.HistoryPage]{},
+			revisions: map[spec.RevisionHash]entry[records.Revision]{},
+			events:    map[string]entry[records.Event]{},
+			pages:     map[int64]entry[records.HistoryPage]{},
 		}
 		s.sets[ref] = t
 	}
@@ -65,8 +66,8 @@ func (t *setState) slot(id spec.Identity) *slot {
 	i, ok := t.find(id.Ordinal)
 	if !ok {
 		l := &slot{
-			view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[spec.Volume]{},
-			asked: map[spec.ClaimName]entry[spec.VolumeRequest]{}, said: map[volumeKey]entry[spec.VolumeReport]{},
+			view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[records.Volume]{},
+			asked: map[spec.ClaimName]entry[records.VolumeRequest]{}, said: map[volumeKey]entry[records.VolumeReport]{},
 		}
 		t.slots = slices.Insert(t.slots, i, l)
 	}
@@ -114,7 +115,7 @@ func (l *slot) refresh(s *state) {
 		v.Request = r
 	}
 	if len(l.volumes) > 0 {
-		v.Volumes = make(map[spec.ClaimName]*spec.Volume, len(l.volumes))
+		v.Volumes = make(map[spec.ClaimName]*records.Volume, len(l.volumes))
 		for claim, e := range l.volumes {
 			if e.record != nil {
 				v.Volumes[claim] = e.record
@@ -140,20 +141,20 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 	defer t.dropIdleSet(s)
 	switch kind {
 	case store.KindSet:
-		t.set, err = decode(s, ev, func(r *spec.Set) string { return store.SetKey(r.Ref) })
+		t.set, err = decode(s, ev, func(r *records.Set) string { return store.SetKey(r.Ref) })
 		t.rehash()
 	case store.KindStatus: // the record does not name its set
-		t.status, err = decode(s, ev, func(*spec.SetStatus) string { return ev.Key })
+		t.status, err = decode(s, ev, func(*records.SetStatus) string { return ev.Key })
 	case store.KindRevision:
-		var e entry[spec.Revision]
-		e, err = decode(s, ev, func(r *spec.Revision) string { return store.RevisionKey(r.Ref, r.Hash) })
+		var e entry[records.Revision]
+		e, err = decode(s, ev, func(r *records.Revision) string { return store.RevisionKey(r.Ref, r.Hash) })
 		keep(t.revisions, spec.RevisionHash(strings.Join(parts, "/")), e)
 		t.byNumber = t.sortRevisions()
 		t.rehash()
 		s.reweigh(t)
 	case store.KindEvent: // the record does not name its key
-		var e entry[spec.Event]
-		e, err = decode(s, ev, func(*spec.Event) string { return ev.Key })
+		var e entry[records.Event]
+		e, err = decode(s, ev, func(*records.Event) string { return ev.Key })
 		keep(t.events, strings.Join(parts, "/"), e)
 	case store.KindHistory:
 		return s.applyHistory(t, strings.Join(parts, "/"), ev)
@@ -166,15 +167,15 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 // applyHistory takes over the base or a page of a set's history.
 func (s *state) applyHistory(t *setState, name string, ev store.Event) (err error) {
 	if name == store.HistoryBase {
-		t.base, err = decode(s, ev, func(r *spec.HistoryBase) string { return store.HistoryBaseKey(r.Ref) })
+		t.base, err = decode(s, ev, func(r *records.HistoryBase) string { return store.HistoryBaseKey(r.Ref) })
 		return err
 	}
 	page, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || strconv.FormatInt(page, 10) != name {
 		return fmt.Errorf("decode %s: %q is no page", ev.Key, name)
 	}
-	var e entry[spec.HistoryPage]
-	e, err = decode(s, ev, func(r *spec.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
+	var e entry[records.HistoryPage]
+	e, err = decode(s, ev, func(r *records.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
 	keep(t.pages, page, e)
 	t.pageList = t.sortPages()
 	return err
@@ -197,23 +198,23 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 	switch kind {
 	case store.KindMember:
 		old := l.member.record
-		l.member, err = decode(s, ev, func(r *spec.Member) string { return store.MemberKey(r.ID) })
+		l.member, err = decode(s, ev, func(r *records.Member) string { return store.MemberKey(r.ID) })
 		s.moveMember(id, old, l.member.record)
 		s.weigh(t, l)
 	case store.KindReport:
-		l.report, err = decode(s, ev, func(r *spec.Report) string { return store.ReportKey(r.ID) })
+		l.report, err = decode(s, ev, func(r *records.Report) string { return store.ReportKey(r.ID) })
 	case store.KindIdentity:
-		l.identity, err = decode(s, ev, func(r *spec.IdentityRecord) string { return store.IdentityKey(r.ID) })
+		l.identity, err = decode(s, ev, func(r *records.IdentityRecord) string { return store.IdentityKey(r.ID) })
 	case store.KindRequest:
-		l.request, err = decode(s, ev, func(r *spec.Request) string { return store.RequestKey(r.ID) })
+		l.request, err = decode(s, ev, func(r *records.Request) string { return store.RequestKey(r.ID) })
 	case store.KindVolume:
-		var e entry[spec.Volume]
-		e, err = decode(s, ev, func(r *spec.Volume) string { return store.VolumeKey(r.ID, r.Claim) })
+		var e entry[records.Volume]
+		e, err = decode(s, ev, func(r *records.Volume) string { return store.VolumeKey(r.ID, r.Claim) })
 		s.moveVolume(ev.Key, l.volumes[claim].record, e.record)
 		keep(l.volumes, claim, e)
 	case store.KindVolumeRequest:
-		var e entry[spec.VolumeRequest]
-		e, err = decode(s, ev, func(r *spec.VolumeRequest) string { return store.VolumeRequestKey(r.ID, r.Claim) })
+		var e entry[records.VolumeRequest]
+		e, err = decode(s, ev, func(r *records.VolumeRequest) string { return store.VolumeRequestKey(r.ID, r.Claim) })
 		keep(l.asked, claim, e)
 	}
 	l.refresh(s)
@@ -237,7 +238,7 @@ func identityOf(ref spec.SetRef, kind string, parts []string) (id spec.Identity,
 }
 
 // moveMember keeps the list of members of each node.
-func (s *state) moveMember(id spec.Identity, old, now *spec.Member) {
+func (s *state) moveMember(id spec.Identity, old, now *records.Member) {
 	if old != nil && (now == nil || now.Node != old.Node) {
 		delete(s.node(old.Node).members, id)
 		s.dropIdleNode(old.Node)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -29,7 +30,7 @@ type state struct {
 	cluster       string
 	leader        string
 	leaderCreated store.Rev
-	hold          *spec.Hold
+	hold          *records.Hold
 
 	sets      map[spec.SetRef]*setState
 	nodes     map[spec.NodeName]*nodeState
@@ -39,17 +40,17 @@ type state struct {
 	avoiders  int         // lives with required anti-affinity
 	ended     store.Rev   // when a session ended last
 	strays    map[spec.Identity][]plan.NodeStray
-	services  map[spec.Namespace]map[string]entry[spec.ServiceRecord]
-	budgets   map[spec.Namespace]map[string]entry[spec.BudgetRecord]
-	configs   map[string]entry[spec.ConfigRecord]
-	secrets   map[string]entry[spec.SecretRecord]
-	addresses map[string]*spec.AddressRecord
+	services  map[spec.Namespace]map[string]entry[records.ServiceRecord]
+	budgets   map[spec.Namespace]map[string]entry[records.BudgetRecord]
+	configs   map[string]entry[records.ConfigRecord]
+	secrets   map[string]entry[records.SecretRecord]
+	addresses map[string]*records.AddressRecord
 	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
-	wasBoot   map[spec.SetRef]store.Rev    // bootstrapped sets that are gone
-	broken    map[string]error             // by key
-	count     entry[spec.Count]            // of the last restore
-	known     map[string]entry[spec.Known] // by server
+	wasBoot   map[spec.SetRef]store.Rev       // bootstrapped sets that are gone
+	broken    map[string]error                // by key
+	count     entry[records.Count]            // of the last restore
+	known     map[string]entry[records.Known] // by server
 	hellos    store.Rev
 }
 
@@ -60,16 +61,16 @@ func newState(rev store.Rev) *state {
 		sets:      map[spec.SetRef]*setState{},
 		nodes:     map[spec.NodeName]*nodeState{},
 		strays:    map[spec.Identity][]plan.NodeStray{},
-		services:  map[spec.Namespace]map[string]entry[spec.ServiceRecord]{},
-		budgets:   map[spec.Namespace]map[string]entry[spec.BudgetRecord]{},
-		configs:   map[string]entry[spec.ConfigRecord]{},
-		secrets:   map[string]entry[spec.SecretRecord]{},
-		addresses: map[string]*spec.AddressRecord{},
+		services:  map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
+		budgets:   map[spec.Namespace]map[string]entry[records.BudgetRecord]{},
+		configs:   map[string]entry[records.ConfigRecord]{},
+		secrets:   map[string]entry[records.SecretRecord]{},
+		addresses: map[string]*records.AddressRecord{},
 		addrRevs:  map[string]store.Rev{},
 		boots:     map[spec.UID]bool{},
 		wasBoot:   map[spec.SetRef]store.Rev{},
 		broken:    map[string]error{},
-		known:     map[string]entry[spec.Known]{},
+		known:     map[string]entry[records.Known]{},
 	}
 }
 
@@ -198,23 +199,23 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) (err
 	switch kind {
 	case store.KindService:
 		ch.Services[spec.Namespace(ns)] = true
-		var e entry[spec.ServiceRecord]
-		e, err = decode(s, ev, func(r *spec.ServiceRecord) string { return store.ServiceKey(r.Namespace, r.Name) })
+		var e entry[records.ServiceRecord]
+		e, err = decode(s, ev, func(r *records.ServiceRecord) string { return store.ServiceKey(r.Namespace, r.Name) })
 		if s.services[spec.Namespace(ns)] == nil {
-			s.services[spec.Namespace(ns)] = map[string]entry[spec.ServiceRecord]{}
+			s.services[spec.Namespace(ns)] = map[string]entry[records.ServiceRecord]{}
 		}
 		keep(s.services[spec.Namespace(ns)], name, e)
 	case store.KindBudget:
 		return s.applyBudget(spec.Namespace(ns), name, ev, ch)
 	case store.KindConfig:
 		ch.Files[ev.Key] = true
-		var e entry[spec.ConfigRecord]
-		e, err = decode(s, ev, func(r *spec.ConfigRecord) string { return store.ConfigKey(r.Namespace, r.Name) })
+		var e entry[records.ConfigRecord]
+		e, err = decode(s, ev, func(r *records.ConfigRecord) string { return store.ConfigKey(r.Namespace, r.Name) })
 		keep(s.configs, ev.Key, e)
 	case store.KindSecret:
 		ch.Files[ev.Key] = true
-		var e entry[spec.SecretRecord]
-		e, err = decode(s, ev, func(r *spec.SecretRecord) string { return store.SecretKey(r.Namespace, r.Name) })
+		var e entry[records.SecretRecord]
+		e, err = decode(s, ev, func(r *records.SecretRecord) string { return store.SecretKey(r.Namespace, r.Name) })
 		keep(s.secrets, ev.Key, e)
 	}
 	return err
@@ -231,7 +232,7 @@ func keep[K comparable, T any](m map[K]entry[T], key K, e entry[T]) {
 
 // applyAddress keeps an unreadable record as one held by nobody: it is not free.
 func (s *state) applyAddress(text string, ev store.Event) error {
-	e, err := decode(s, ev, func(r *spec.AddressRecord) string { return store.AddressKey(r.Address) })
+	e, err := decode(s, ev, func(r *records.AddressRecord) string { return store.AddressKey(r.Address) })
 	switch {
 	case ev.Delete:
 		delete(s.addresses, text)
@@ -239,7 +240,7 @@ func (s *state) applyAddress(text string, ev store.Event) error {
 		return err
 	case e.record == nil:
 		addr, _ := netip.ParseAddr(text)
-		s.addresses[text] = &spec.AddressRecord{Address: addr}
+		s.addresses[text] = &records.AddressRecord{Address: addr}
 	default:
 		s.addresses[text] = e.record
 	}

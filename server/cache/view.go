@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -35,7 +36,7 @@ func compareRef(a, b spec.SetRef) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func (s *state) Set(ref spec.SetRef) (*spec.Set, store.Rev) {
+func (s *state) Set(ref spec.SetRef) (*records.Set, store.Rev) {
 	t := s.sets[ref]
 	if t == nil {
 		return nil, 0
@@ -82,37 +83,37 @@ func (s *state) brokenOf(ref spec.SetRef) []string {
 	return keys
 }
 
-func (t *setState) sortRevisions() []*spec.Revision {
-	var list []*spec.Revision
+func (t *setState) sortRevisions() []*records.Revision {
+	var list []*records.Revision
 	for _, e := range t.revisions {
 		if e.record != nil {
 			list = append(list, e.record)
 		}
 	}
-	slices.SortFunc(list, func(a, b *spec.Revision) int {
+	slices.SortFunc(list, func(a, b *records.Revision) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Hash, b.Hash))
 	})
 	return list
 }
 
-func (s *state) Member(id spec.Identity) (*spec.Member, store.Rev) {
+func (s *state) Member(id spec.Identity) (*records.Member, store.Rev) {
 	l := s.lookup(id)
 	return l.member.record, l.member.mod
 }
 
-func (s *state) Report(id spec.Identity) (*spec.Report, store.Rev) {
+func (s *state) Report(id spec.Identity) (*records.Report, store.Rev) {
 	l := s.lookup(id)
 	return l.report.record, l.report.mod
 }
 
-func (s *state) Identity(id spec.Identity) (*spec.IdentityRecord, store.Rev) {
+func (s *state) Identity(id spec.Identity) (*records.IdentityRecord, store.Rev) {
 	l := s.lookup(id)
 	return l.identity.record, l.identity.mod
 }
 
 func (s *state) RequestRev(id spec.Identity) store.Rev { return s.lookup(id).request.mod }
 
-func (s *state) Status(ref spec.SetRef) (*spec.SetStatus, store.Rev) {
+func (s *state) Status(ref spec.SetRef) (*records.SetStatus, store.Rev) {
 	t := s.sets[ref]
 	if t == nil {
 		return nil, 0
@@ -120,7 +121,7 @@ func (s *state) Status(ref spec.SetRef) (*spec.SetStatus, store.Rev) {
 	return t.status.record, t.status.mod
 }
 
-func (s *state) Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, store.Rev) {
+func (s *state) Revision(ref spec.SetRef, h spec.RevisionHash) (*records.Revision, store.Rev) {
 	t := s.sets[ref]
 	if t == nil {
 		return nil, 0
@@ -130,12 +131,12 @@ func (s *state) Revision(ref spec.SetRef, h spec.RevisionHash) (*spec.Revision, 
 }
 
 // Volumes lists the set's volumes by ordinal and claim.
-func (s *state) Volumes(ref spec.SetRef) []*spec.Volume {
+func (s *state) Volumes(ref spec.SetRef) []*records.Volume {
 	t := s.sets[ref]
 	if t == nil {
 		return nil
 	}
-	var list []*spec.Volume
+	var list []*records.Volume
 	for _, l := range t.slots {
 		for _, claim := range slices.Sorted(maps.Keys(l.view.Volumes)) {
 			list = append(list, l.view.Volumes[claim])
@@ -193,7 +194,7 @@ func (s *state) listNodes() []plan.Node {
 	return list
 }
 
-func (s *state) Session(node spec.NodeName) (*spec.Session, store.Rev) {
+func (s *state) Session(node spec.NodeName) (*records.Session, store.Rev) {
 	n := s.nodes[node]
 	if n == nil {
 		return nil, 0
@@ -218,8 +219,8 @@ func (s *state) FenceRev(node spec.NodeName) store.Rev {
 }
 
 // Services lists the services of a namespace by name.
-func (s *state) Services(ns spec.Namespace) []*spec.ServiceRecord {
-	var list []*spec.ServiceRecord
+func (s *state) Services(ns spec.Namespace) []*records.ServiceRecord {
+	var list []*records.ServiceRecord
 	for _, name := range slices.Sorted(maps.Keys(s.services[ns])) {
 		if r := s.services[ns][name].record; r != nil {
 			list = append(list, r)
@@ -228,23 +229,23 @@ func (s *state) Services(ns spec.Namespace) []*spec.ServiceRecord {
 	return list
 }
 
-func (s *state) Config(ns spec.Namespace, name string) (*spec.ConfigRecord, store.Rev) {
+func (s *state) Config(ns spec.Namespace, name string) (*records.ConfigRecord, store.Rev) {
 	e := s.configs[store.ConfigKey(ns, name)]
 	return e.record, e.mod
 }
 
-func (s *state) Secret(ns spec.Namespace, name string) (*spec.SecretRecord, store.Rev) {
+func (s *state) Secret(ns spec.Namespace, name string) (*records.SecretRecord, store.Rev) {
 	e := s.secrets[store.SecretKey(ns, name)]
 	return e.record, e.mod
 }
 
 // Events lists the events of a set by key.
-func (s *state) Events(ref spec.SetRef) []*spec.Event {
+func (s *state) Events(ref spec.SetRef) []*records.Event {
 	t := s.sets[ref]
 	if t == nil {
 		return nil
 	}
-	var list []*spec.Event
+	var list []*records.Event
 	for _, name := range slices.Sorted(maps.Keys(t.events)) {
 		if r := t.events[name].record; r != nil {
 			list = append(list, r)
@@ -253,8 +254,8 @@ func (s *state) Events(ref spec.SetRef) []*spec.Event {
 	return list
 }
 
-func (s *state) EventNames(ref spec.SetRef) map[string]*spec.Event {
-	names := map[string]*spec.Event{}
+func (s *state) EventNames(ref spec.SetRef) map[string]*records.Event {
+	names := map[string]*records.Event{}
 	if t := s.sets[ref]; t != nil {
 		for name, e := range t.events {
 			if e.record != nil {
@@ -278,8 +279,8 @@ func (s *state) History(ref spec.SetRef) History {
 	return h
 }
 
-func (t *setState) sortPages() []*spec.HistoryPage {
-	var list []*spec.HistoryPage
+func (t *setState) sortPages() []*records.HistoryPage {
+	var list []*records.HistoryPage
 	for _, page := range slices.Sorted(maps.Keys(t.pages)) {
 		if r := t.pages[page].record; r != nil {
 			list = append(list, r)
@@ -288,14 +289,14 @@ func (t *setState) sortPages() []*spec.HistoryPage {
 	return list
 }
 
-func (s *state) LastChange(ref spec.SetRef) (last spec.ChangeID) {
+func (s *state) LastChange(ref spec.SetRef) (last records.ChangeID) {
 	if t := s.sets[ref]; t != nil && len(t.pageList) > 0 {
-		last = spec.LastChange(t.pageList[len(t.pageList)-1].Changes)
+		last = records.LastChange(t.pageList[len(t.pageList)-1].Changes)
 	}
 	return last
 }
 
-func (s *state) Addresses() map[string]*spec.AddressRecord { return s.addresses }
+func (s *state) Addresses() map[string]*records.AddressRecord { return s.addresses }
 
 func (s *state) AddressRev(ip string) store.Rev { return s.addrRevs[ip] }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -13,21 +14,21 @@ import (
 // volumeKey names one volume of an identity.
 type volumeKey struct {
 	claim  spec.ClaimName
-	volume spec.VolumeID
+	volume records.VolumeID
 }
 
 // heard is what their nodes said of the present volumes in their present turn, and what the
 // node that a person named said of one that is wanted back; nil: nothing.
-func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
-	var out map[spec.ClaimName]*spec.VolumeReport
-	hear := func(claim spec.ClaimName, r *spec.VolumeReport) {
+func (l *slot) heard() map[spec.ClaimName]*records.VolumeReport {
+	var out map[spec.ClaimName]*records.VolumeReport
+	hear := func(claim spec.ClaimName, r *records.VolumeReport) {
 		if out == nil {
-			out = map[spec.ClaimName]*spec.VolumeReport{}
+			out = map[spec.ClaimName]*records.VolumeReport{}
 		}
 		out[claim] = r
 	}
 	for claim, q := range l.asked {
-		if q.record == nil || q.record.Verb != spec.VerbRestore || l.volumes[claim].mod != 0 {
+		if q.record == nil || q.record.Verb != records.VerbRestore || l.volumes[claim].mod != 0 {
 			continue
 		}
 		r := l.said[volumeKey{claim, q.record.Volume}].record
@@ -50,7 +51,7 @@ func (l *slot) heard() map[spec.ClaimName]*spec.VolumeReport {
 func (l *slot) left() []spec.NodeName {
 	var nodes []spec.NodeName
 	for _, e := range l.said {
-		if e.record != nil && e.record.State == spec.VolumeLeft {
+		if e.record != nil && e.record.State == records.VolumeLeft {
 			nodes = append(nodes, e.record.Node)
 		}
 	}
@@ -59,14 +60,14 @@ func (l *slot) left() []spec.NodeName {
 }
 
 // requests are those about volumes of the identity; nil: none.
-func (l *slot) requests() map[spec.ClaimName]*spec.VolumeRequest {
-	var out map[spec.ClaimName]*spec.VolumeRequest
+func (l *slot) requests() map[spec.ClaimName]*records.VolumeRequest {
+	var out map[spec.ClaimName]*records.VolumeRequest
 	for claim, e := range l.asked {
 		if e.record == nil {
 			continue
 		}
 		if out == nil {
-			out = map[spec.ClaimName]*spec.VolumeRequest{}
+			out = map[spec.ClaimName]*records.VolumeRequest{}
 		}
 		out[claim] = e.record
 	}
@@ -84,8 +85,8 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) e
 	if err != nil {
 		return fmt.Errorf("decode %s: %w", ev.Key, err)
 	}
-	l, key := t.slot(id), volumeKey{claim, spec.VolumeID(parts[2])}
-	e, err := decode(s, ev, func(r *spec.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
+	l, key := t.slot(id), volumeKey{claim, records.VolumeID(parts[2])}
+	e, err := decode(s, ev, func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
 	if old := l.said[key].record; old != nil {
 		delete(s.node(old.Node).said, ev.Key)
 		s.dropIdleNode(old.Node)
@@ -100,7 +101,7 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) e
 }
 
 // moveVolume keeps the list of volumes about which each node has an order.
-func (s *state) moveVolume(key string, old, now *spec.Volume) {
+func (s *state) moveVolume(key string, old, now *records.Volume) {
 	if old != nil && old.Fate.Ordered() {
 		delete(s.node(old.Node).volumes, key)
 		s.dropIdleNode(old.Node)
@@ -110,14 +111,14 @@ func (s *state) moveVolume(key string, old, now *spec.Volume) {
 	}
 }
 
-func (s *state) VolumesOn(node spec.NodeName) []*spec.Volume {
+func (s *state) VolumesOn(node spec.NodeName) []*records.Volume {
 	if n := s.nodes[node]; n != nil {
 		return byKey(n.volumes)
 	}
 	return nil
 }
 
-func (s *state) VolumeReportsOn(node spec.NodeName) []*spec.VolumeReport {
+func (s *state) VolumeReportsOn(node spec.NodeName) []*records.VolumeReport {
 	if n := s.nodes[node]; n != nil {
 		return byKey(n.said)
 	}
@@ -132,26 +133,26 @@ func byKey[T any](m map[string]*T) []*T {
 	return out
 }
 
-func (s *state) Volume(id spec.Identity, c spec.ClaimName) *spec.Volume {
+func (s *state) Volume(id spec.Identity, c spec.ClaimName) *records.Volume {
 	return s.lookup(id).volumes[c].record
 }
 
-func (s *state) VolumeReport(id spec.Identity, c spec.ClaimName, v spec.VolumeID) *spec.VolumeReport {
+func (s *state) VolumeReport(id spec.Identity, c spec.ClaimName, v records.VolumeID) *records.VolumeReport {
 	return s.lookup(id).said[volumeKey{c, v}].record
 }
 
-func (s *state) VolumeReportRev(id spec.Identity, c spec.ClaimName, v spec.VolumeID) store.Rev {
+func (s *state) VolumeReportRev(id spec.Identity, c spec.ClaimName, v records.VolumeID) store.Rev {
 	return s.lookup(id).said[volumeKey{c, v}].mod
 }
 
-func (s *state) VolumeRequest(id spec.Identity, c spec.ClaimName) (*spec.VolumeRequest, store.Rev) {
+func (s *state) VolumeRequest(id spec.Identity, c spec.ClaimName) (*records.VolumeRequest, store.Rev) {
 	e := s.lookup(id).asked[c]
 	return e.record, e.mod
 }
 
 func (s *state) Used(ref spec.SetRef) bool {
 	t := s.sets[ref]
-	return t != nil && slices.ContainsFunc(t.slots, func(l *slot) bool { return plan.VolumesState(&l.view) == spec.VolumesUsed })
+	return t != nil && slices.ContainsFunc(t.slots, func(l *slot) bool { return plan.VolumesState(&l.view) == records.VolumesUsed })
 }
 
 // Remains looks at each set that is gone: they are few.

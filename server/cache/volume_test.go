@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -15,20 +16,20 @@ func TestWhatASetLeftBehindRemainsUntilItIsDone(t *testing.T) {
 	s := memstore.New()
 	c, _ := start(t, s)
 	id := spec.Identity{Namespace: "default", Set: "s0"}
-	volume := func(fate spec.VolumeFate) store.Op {
-		return put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v", Node: "n0", Fate: fate})
+	volume := func(fate records.VolumeFate) store.Op {
+		return put(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v", Node: "n0", Fate: fate})
 	}
-	asked := put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: spec.VerbReclaim})
+	asked := put(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: records.VerbReclaim})
 	for _, step := range []struct {
 		what string
 		op   store.Op
 		want int
 	}{
-		{"a kept volume", volume(spec.FateKeep), 0},
+		{"a kept volume", volume(records.FateKeep), 0},
 		{"a request", asked, 1},
 		{"none any more", store.Del(asked.Key), 0},
-		{"a volume that is to go", volume(spec.FateDelete), 1},
-		{"one that goes", volume(spec.FateReclaiming), 1},
+		{"a volume that is to go", volume(records.FateDelete), 1},
+		{"one that goes", volume(records.FateReclaiming), 1},
 	} {
 		wait(t, c, commit(t, s, step.op))
 		c.Look(func(v View) {
@@ -46,11 +47,11 @@ func TestWhatWasSaidInAnEarlierTurnIsVoid(t *testing.T) {
 	c, _ := start(t, s)
 	id := spec.Identity{Namespace: "default", Set: "s0"}
 	said := func(turn int) store.Op {
-		return put(store.VolumeReportKey(id, "data", "v"), spec.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n0", State: spec.VolumeTrashed, Turn: turn})
+		return put(store.VolumeReportKey(id, "data", "v"), records.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n0", State: records.VolumeTrashed, Turn: turn})
 	}
-	volume := put(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v", Node: "n0", Fate: spec.FateReclaiming, Turn: 2})
-	ask := func(verb spec.VolumeVerb, v spec.VolumeID) store.Op {
-		return put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: v, Verb: verb})
+	volume := put(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v", Node: "n0", Fate: records.FateReclaiming, Turn: 2})
+	ask := func(verb records.VolumeVerb, v records.VolumeID) store.Op {
+		return put(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: v, Verb: verb})
 	}
 	for _, step := range []struct {
 		what string
@@ -58,9 +59,9 @@ func TestWhatWasSaidInAnEarlierTurnIsVoid(t *testing.T) {
 		want bool
 	}{
 		{"no record, and nobody asks", said(1), false},
-		{"a person gives it up", ask(spec.VerbReclaim, "v"), false},
-		{"a person wants another back", ask(spec.VerbRestore, "w"), false},
-		{"a person wants it back", ask(spec.VerbRestore, "v"), true},
+		{"a person gives it up", ask(records.VerbReclaim, "v"), false},
+		{"a person wants another back", ask(records.VerbRestore, "w"), false},
+		{"a person wants it back", ask(records.VerbRestore, "v"), true},
 		{"its record is of a later turn", volume, false},
 		{"and so is what is said", said(2), true},
 	} {
@@ -94,8 +95,8 @@ func TestAVolumeIsWantedBackFromTheNodeThatWasNamed(t *testing.T) {
 			s := memstore.New()
 			cache, _ := start(t, s)
 			wait(t, cache, commit(t, s,
-				put(store.VolumeReportKey(id, "data", "v"), spec.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: c.says, State: spec.VolumeTrashed, Unproven: c.unproven}),
-				put(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: spec.VerbRestore, Node: c.asked})))
+				put(store.VolumeReportKey(id, "data", "v"), records.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: c.says, State: records.VolumeTrashed, Unproven: c.unproven}),
+				put(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: records.VerbRestore, Node: c.asked})))
 			cache.Look(func(v View) {
 				w := v.World(id.Ref())
 				if got := w.Said(id, "data") != nil; got != c.want {
@@ -111,19 +112,19 @@ func TestWhereAVolumeWasLeftIsKnown(t *testing.T) {
 	s := memstore.New()
 	c, _ := start(t, s)
 	id := spec.Identity{Namespace: "default", Set: "s0"}
-	said := func(v spec.VolumeID, node spec.NodeName, state spec.VolumeState) store.Op {
-		return put(store.VolumeReportKey(id, "data", v), spec.VolumeReport{ID: id, Claim: "data", Volume: v, Node: node, State: state})
+	said := func(v records.VolumeID, node spec.NodeName, state records.VolumeState) store.Op {
+		return put(store.VolumeReportKey(id, "data", v), records.VolumeReport{ID: id, Claim: "data", Volume: v, Node: node, State: state})
 	}
 	for _, step := range []struct {
 		what string
 		op   store.Op
 		want []spec.NodeName
 	}{
-		{"one in the trash", said("v", "n0", spec.VolumeTrashed), nil},
-		{"one that was left", said("w", "n1", spec.VolumeLeft), []spec.NodeName{"n1"}},
-		{"another, on a node before", said("x", "n0", spec.VolumeLeft), []spec.NodeName{"n0", "n1"}},
-		{"a second one there", said("y", "n0", spec.VolumeLeft), []spec.NodeName{"n0", "n1"}},
-		{"one of them is out of the way", said("w", "n1", spec.VolumeTrashed), []spec.NodeName{"n0"}},
+		{"one in the trash", said("v", "n0", records.VolumeTrashed), nil},
+		{"one that was left", said("w", "n1", records.VolumeLeft), []spec.NodeName{"n1"}},
+		{"another, on a node before", said("x", "n0", records.VolumeLeft), []spec.NodeName{"n0", "n1"}},
+		{"a second one there", said("y", "n0", records.VolumeLeft), []spec.NodeName{"n0", "n1"}},
+		{"one of them is out of the way", said("w", "n1", records.VolumeTrashed), []spec.NodeName{"n0"}},
 	} {
 		wait(t, c, commit(t, s, step.op))
 		c.Look(func(v View) {

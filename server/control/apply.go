@@ -15,6 +15,7 @@ import (
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -71,7 +72,7 @@ func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{after: after{sets: map[spec.SetRef]spec.Set{}, files: map[dispatch.FileRef]bool{}}}
+	d := &draft{after: after{sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}}}
 	if err := d.files(o, kvs, s); err != nil {
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]st
 		located(wrong)
 		switch e.applied.GetOutcome() {
 		case created:
-			var kept []*spec.Volume
+			var kept []*records.Volume
 			var inherits bool
 			w.Look(func(v cache.View) {
 				then := v.World(ref)
@@ -263,7 +264,7 @@ func texts(problems []manifest.Problem) []string {
 	return out
 }
 
-func sortedRefs(sets map[spec.SetRef]spec.Set) []spec.SetRef {
+func sortedRefs(sets map[spec.SetRef]records.Set) []spec.SetRef {
 	return slices.SortedFunc(maps.Keys(sets), func(a, b spec.SetRef) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

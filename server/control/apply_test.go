@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -124,7 +125,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 		"  - metadata: {name: log}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n    reclaim: {after: 0s}\n"
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	volume := spec.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 10, Fate: spec.FateReclaiming}
+	volume := records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 10, Fate: records.FateReclaiming}
 	r.record(store.VolumeKey(id, "data"), volume)
 	out, err := r.apply(fmt.Sprintf(policy, 3))
 	want := "waits until the volumes data of db-0 are given up, then makes new ones"
@@ -145,7 +146,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
 		t.Fatalf("got %v, %v; want %q", out, err, want)
 	}
-	volume.Fate = spec.FateKeep
+	volume.Fate = records.FateKeep
 	r.record(store.VolumeKey(id, "data"), volume)
 	gone, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "set", Name: "db"})
 	want = "gives up the volumes data-db-0, and erases them (data after 24h, log at once)"
@@ -155,8 +156,8 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 }
 
 func TestAnEditOfTheRetentionPolicySaysWhatItWillCost(t *testing.T) {
-	with := func(scaled, deleted spec.Retention) *spec.Set {
-		return &spec.Set{Spec: spec.SetSpec{
+	with := func(scaled, deleted spec.Retention) *records.Set {
+		return &records.Set{Spec: spec.SetSpec{
 			Retention:            &spec.RetentionPolicy{WhenScaled: scaled, WhenDeleted: deleted},
 			VolumeClaimTemplates: []spec.ClaimTemplate{{Metadata: spec.ObjectMeta{Name: "data"}}},
 		}}
@@ -165,7 +166,7 @@ func TestAnEditOfTheRetentionPolicySaysWhatItWillCost(t *testing.T) {
 	kept, none := with(spec.Retain, spec.Retain), with(spec.Retain, spec.Retain)
 	none.Spec.Retention = nil
 	for name, c := range map[string]struct {
-		old, now *spec.Set
+		old, now *records.Set
 		want     []string
 	}{
 		"nothing changed":         {kept, none, nil},
@@ -179,7 +180,7 @@ func TestAnEditOfTheRetentionPolicySaysWhatItWillCost(t *testing.T) {
 	}
 	memberless := with(spec.Delete, spec.Delete)
 	memberless.Spec.VolumeClaimTemplates = nil
-	if got := changeEffects(&spec.Set{}, memberless); got != nil {
+	if got := changeEffects(&records.Set{}, memberless); got != nil {
 		t.Errorf("of a set without volumes: %q", got)
 	}
 }
@@ -188,11 +189,11 @@ func TestVolumesAreChosenByTheLabelsOfTheirClaim(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(strings.Replace(setYAML, "metadata: {name: data}", "metadata: {name: data, labels: {tier: disk, app: other}}", 1))
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v0", Node: "n1", Fate: spec.FateKeep})
+	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v0", Node: "n1", Fate: records.FateKeep})
 	id.Ordinal = 1 // its labels are its own, also when the set is gone
-	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: spec.FateKeep, Labels: map[string]string{"app": "db", "old": "yes"}})
+	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: records.FateKeep, Labels: map[string]string{"app": "db", "old": "yes"}})
 	id.Set = "gone"
-	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v2", Node: "n1", Fate: spec.FateKeep, Labels: map[string]string{"old": "yes"}})
+	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v2", Node: "n1", Fate: records.FateKeep, Labels: map[string]string{"old": "yes"}})
 	for selector, want := range map[string]string{
 		"app=db": "data-db-0 data-db-1", "tier=disk,app=db": "data-db-0", "old=yes": "data-db-1 data-gone-1", "app=other": "",
 	} {
@@ -329,7 +330,7 @@ func TestMissingReferencesAreWarnings(t *testing.T) {
 func TestKeptVolumesAreTakenBackOrTheSetIsRefused(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	volume := spec.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: spec.FateKeep}
+	volume := records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep}
 	r.record(store.VolumeKey(id, "data"), volume)
 	surplus := volume
 	surplus.ID.Ordinal, surplus.UID = 4, "v5"

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -12,11 +13,11 @@ import (
 
 // budgetEdit makes a disruption budget, or makes it equal to m.
 func budgetEdit(m spec.PodDisruptionBudget, kv store.KV) (edit, error) {
-	old, err := before[spec.BudgetRecord](kv)
+	old, err := before[records.BudgetRecord](kv)
 	if err != nil {
 		return edit{}, err
 	}
-	now := spec.BudgetRecord{
+	now := records.BudgetRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
 	}
 	same, docs := false, documents{after: manifest.OfBudget(&now)}
@@ -46,7 +47,7 @@ func (s *Server) boundBy(ns spec.Namespace, name string) []string {
 	return out
 }
 
-func showBudget(r spec.BudgetRecord) item {
+func showBudget(r records.BudgetRecord) item {
 	m := manifest.OfBudget(&r)
 	return item{kind: kindBudget, body: object{
 		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -15,7 +16,7 @@ import (
 // become compares a set that changes with what is there, and says in e what comes of
 // it. For an adoption or a rename it looks at a world that shows the set as it was read:
 // no life began since it was orphaned, no name was complete since it was given.
-func become(ctx context.Context, w cache.Reader, e *edit, now *spec.Set) (problems []manifest.Problem, misfits []string, err error) {
+func become(ctx context.Context, w cache.Reader, e *edit, now *records.Set) (problems []manifest.Problem, misfits []string, err error) {
 	adopts := e.applied.GetOutcome() == adopted
 	if adopts || e.renames {
 		if err := w.Wait(ctx, e.seen); err != nil {
@@ -41,7 +42,7 @@ func become(ctx context.Context, w cache.Reader, e *edit, now *spec.Set) (proble
 }
 
 // updated is the planner's world of a set as it would be with now.
-func updated(v cache.View, now *spec.Set) plan.World {
+func updated(v cache.View, now *records.Set) plan.World {
 	w := v.World(now.Ref)
 	w.Set, w.TemplateHash = now, now.RevisionHash(w.Revisions)
 	return w
@@ -62,7 +63,7 @@ func collision(w plan.World) []string {
 // fixed is the spec with which the new one is compared for what must not change. A
 // rename that is meant is taken out; it restarts the members as "rollout restart" does,
 // in the same write.
-func (b birth) fixed(was, now *spec.Set) *spec.SetSpec {
+func (b birth) fixed(was, now *records.Set) *spec.SetSpec {
 	old := was.Spec
 	if b.rename && was.Service() != now.Service() {
 		old.ServiceName, now.RestartedAt = now.Spec.ServiceName, b.now.Format(time.RFC3339Nano)
@@ -72,7 +73,7 @@ func (b birth) fixed(was, now *spec.Set) *spec.SetSpec {
 
 // renameProblems refuses a rename before the one before it is complete: there would be
 // lives with a third name.
-func renameProblems(was *spec.Set, w plan.World) []manifest.Problem {
+func renameProblems(was *records.Set, w plan.World) []manifest.Problem {
 	p := manifest.Problem{Path: "spec.serviceName"}
 	switch former := plan.Former(was, w.Status, w.Slots); {
 	case w.Status == nil || w.Status.ServiceName == "":
@@ -95,8 +96,8 @@ func (d *draft) unserved(v cache.View) (out []string) {
 		}
 		ns, from, to := e.was.Ref.Namespace, e.was.Service(), d.after.sets[e.was.Ref]
 		served := func(name string) bool {
-			return slices.ContainsFunc(d.after.services, func(s spec.ServiceRecord) bool { return s.Namespace == ns && s.Name == name }) ||
-				slices.ContainsFunc(v.Services(ns), func(s *spec.ServiceRecord) bool { return s.Name == name })
+			return slices.ContainsFunc(d.after.services, func(s records.ServiceRecord) bool { return s.Namespace == ns && s.Name == name }) ||
+				slices.ContainsFunc(v.Services(ns), func(s *records.ServiceRecord) bool { return s.Name == name })
 		}
 		if served(from) && !served(to.Service()) {
 			out = append(out, fmt.Sprintf("set %s: there is no Service %s; not-ready members and ports follow the defaults there, and not what Service %s says",

@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
@@ -11,8 +12,8 @@ import (
 // after is how the namespace will look once an apply is done: its own objects
 // before those of the world.
 type after struct {
-	sets     map[spec.SetRef]spec.Set
-	services []spec.ServiceRecord
+	sets     map[spec.SetRef]records.Set
+	services []records.ServiceRecord
 	files    map[dispatch.FileRef]bool // given in this apply
 }
 
@@ -69,9 +70,9 @@ func (a *after) ports(v cache.View) (problems, warnings []string) {
 }
 
 // selected are the sets whose members s selects.
-func (a *after) selected(v cache.View, s spec.ServiceRecord) []spec.Set {
-	var out []spec.Set
-	pick := func(set spec.Set) {
+func (a *after) selected(v cache.View, s records.ServiceRecord) []records.Set {
+	var out []records.Set
+	pick := func(set records.Set) {
 		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
 			out = append(out, set)
 		}
@@ -102,18 +103,18 @@ func portNamed(t *spec.Template, name string) int32 {
 
 // keptProblems tells which volumes of an earlier set of the same name a new set
 // cannot take back: another class, or smaller than asked for.
-func keptProblems(now *spec.Set, kept []*spec.Volume) []string {
+func keptProblems(now *records.Set, kept []*records.Volume) []string {
 	var out []string
 	for _, v := range kept {
 		for _, c := range now.Spec.VolumeClaimTemplates {
-			if c.Metadata.Name != string(v.Claim) || v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost {
+			if c.Metadata.Name != string(v.Claim) || v.Fate == records.FateReclaiming || v.Fate == records.FateLost {
 				continue
 			}
 			class, size := c.Spec.Class(), c.Spec.SizeBytes()
 			if v.Class != class || v.SizeBytes < size {
 				out = append(out, fmt.Sprintf(
 					"set %s: the kept volume %s of %s (class %s, %d bytes) does not fit the claim (class %s, %d bytes); use another set name, or give it up with 'stead volume reclaim %s'",
-					now.Ref, v.Claim, v.ID.MemberName(), v.Class, v.SizeBytes, class, size, spec.VolumeName(v.ID, v.Claim)))
+					now.Ref, v.Claim, v.ID.MemberName(), v.Class, v.SizeBytes, class, size, records.VolumeName(v.ID, v.Claim)))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -30,8 +31,8 @@ func mapClasses(sets []spec.StatefulSet, classes map[string]string) (warnings []
 
 // unknownClasses tells which storage classes of a new set no node has. Before any
 // node has connected nobody knows; the planner tells then what it waits for.
-func unknownClasses(set *spec.Set, nodes []plan.Node) []manifest.Problem {
-	var facts []*spec.NodeFacts
+func unknownClasses(set *records.Set, nodes []plan.Node) []manifest.Problem {
+	var facts []*records.NodeFacts
 	for _, n := range nodes {
 		if n.Facts != nil {
 			facts = append(facts, n.Facts)
@@ -50,7 +51,7 @@ func unknownClasses(set *spec.Set, nodes []plan.Node) []manifest.Problem {
 			out = append(out, manifest.Problem{
 				Path: fmt.Sprintf("spec.volumeClaimTemplates[%d].spec.storageClassName", i),
 				What: fmt.Sprintf("no node has a storage class %q", class),
-				Fix: "write one of " + spec.KnownClasses(facts) + ", leave it out, declare it with --storage-class on a node," +
+				Fix: "write one of " + records.KnownClasses(facts) + ", leave it out, declare it with --storage-class on a node," +
 					" or map it with --map-class on the server",
 			})
 		}

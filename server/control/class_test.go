@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -18,8 +19,8 @@ func classYAML(class string) string {
 
 func (r *rig) node(name spec.NodeName, classes ...string) {
 	r.t.Helper()
-	r.record(store.NodeKey(name), spec.Node{Name: name, UID: "u-" + spec.UID(name)})
-	r.record(store.FactsKey(name), spec.NodeFacts{Name: name, UID: "u-" + spec.UID(name), Classes: classes})
+	r.record(store.NodeKey(name), records.Node{Name: name, UID: "u-" + spec.UID(name)})
+	r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: "u-" + spec.UID(name), Classes: classes})
 }
 
 func TestAStorageClassThatNoNodeHasIsRefusedNamingThoseKnown(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -46,8 +47,8 @@ func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 }
 
 func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
-	var set spec.Set
-	err := s.editSet(ctx, ref, func(now *spec.Set) (bool, error) {
+	var set records.Set
+	err := s.editSet(ctx, ref, func(now *records.Set) (bool, error) {
 		was := now.Deleting
 		now.Deleting, now.Orphaned = true, false
 		if !was {
@@ -65,7 +66,7 @@ func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 }
 
 // deleteEffects says which members stop, in their order, and which volumes stay or go.
-func deleteEffects(set *spec.Set, v cache.View) []string {
+func deleteEffects(set *records.Set, v cache.View) []string {
 	var names, volumes, going []string
 	for _, slot := range v.World(set.Ref).Slots {
 		if slot.Member != nil {
@@ -74,7 +75,7 @@ func deleteEffects(set *spec.Set, v cache.View) []string {
 	}
 	slices.Reverse(names)
 	for _, vol := range v.Volumes(set.Ref) {
-		name := spec.VolumeName(vol.ID, vol.Claim)
+		name := records.VolumeName(vol.ID, vol.Claim)
 		if goes(set, vol) {
 			going = append(going, name)
 		} else {
@@ -100,7 +101,7 @@ func deleteEffects(set *spec.Set, v cache.View) []string {
 }
 
 // goes: the volume is given up when the set is deleted.
-func goes(set *spec.Set, vol *spec.Volume) bool {
+func goes(set *records.Set, vol *records.Volume) bool {
 	p := set.Spec.Retention
 	return vol.Fate.Going() || p != nil && p.WhenDeleted == spec.Delete &&
 		slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool { return c.Metadata.Name == string(vol.Claim) })
@@ -125,7 +126,7 @@ func (s *Server) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 
 // servedBy warns of the sets that are found under the service's name.
 func (s *Server) servedBy(ns spec.Namespace, name string) []string {
-	return s.warn(ns, func(set *spec.Set, st *spec.SetStatus) string {
+	return s.warn(ns, func(set *records.Set, st *records.SetStatus) string {
 		if set.Service() == name || plan.Former(set, st, nil) == name {
 			return fmt.Sprintf("set %s is still found under this name; not-ready members and ports follow the defaults now", set.Ref)
 		}
@@ -135,7 +136,7 @@ func (s *Server) servedBy(ns spec.Namespace, name string) []string {
 
 // namedBy warns of the sets whose template names ref.
 func (s *Server) namedBy(ref dispatch.FileRef) []string {
-	return s.warn(ref.Namespace, func(set *spec.Set, _ *spec.SetStatus) string {
+	return s.warn(ref.Namespace, func(set *records.Set, _ *records.SetStatus) string {
 		if slices.Contains(dispatch.FilesOf(ref.Namespace, &set.Spec.Template), ref) {
 			return fmt.Sprintf("set %s names it: unless it is optional, new members wait for it, and those that read it as variables do so when a container of theirs restarts; mounted files stay as they are", set.Ref)
 		}
@@ -143,7 +144,7 @@ func (s *Server) namedBy(ref dispatch.FileRef) []string {
 	})
 }
 
-func (s *Server) warn(ns spec.Namespace, about func(*spec.Set, *spec.SetStatus) string) []string {
+func (s *Server) warn(ns spec.Namespace, about func(*records.Set, *records.SetStatus) string) []string {
 	var out []string
 	s.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.Sets() {

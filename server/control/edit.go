@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -32,8 +33,8 @@ type edit struct {
 	seen    store.Rev // of the object as it was read; 0: absent
 	value   []byte    // nil when unchanged
 	docs    documents
-	was     *spec.Set // a set as it was; nil: it is new
-	renames bool      // its governing service, which is meant
+	was     *records.Set // a set as it was; nil: it is new
+	renames bool         // its governing service, which is meant
 }
 
 // documents are the object before (nil: absent) and after, as manifests; for people.
@@ -75,12 +76,12 @@ func before[T any](kv store.KV) (*T, error) {
 
 // setEdit makes the set of m, or makes it equal to m. Without replicas in m the
 // present number stays. problems tell what may not change.
-func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (edit, spec.Set, []manifest.Problem, error) {
-	old, err := before[spec.Set](kv)
+func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (edit, records.Set, []manifest.Problem, error) {
+	old, err := before[records.Set](kv)
 	if err != nil {
-		return edit{}, spec.Set{}, nil, err
+		return edit{}, records.Set{}, nil, err
 	}
-	now := spec.Set{
+	now := records.Set{
 		Ref:    spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)},
 		UID:    b.uid,
 		Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
@@ -92,7 +93,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 			now.Spec.Replicas = &one
 		}
 		settleInitial(&now)
-		now.Edits = []spec.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
+		now.Edits = []records.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
 		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
 		e.docs.after = manifest.OfSet(&now)
 		return e, now, nil, nil
@@ -114,7 +115,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 			verb = "adopt"
 		}
 		now.Generation++
-		note(&now, &then, spec.Edit{Verb: verb, By: b.by, At: b.now})
+		note(&now, &then, records.Edit{Verb: verb, By: b.by, At: b.now})
 	}
 	same := sameSpec && !old.Orphaned && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
@@ -138,7 +139,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 
 // settleInitial makes the first members a set ever has its initial ones: those who
 // form a cluster with each other, at the ordinals that it has then. A set that was created empty has none yet.
-func settleInitial(s *spec.Set) {
+func settleInitial(s *records.Set) {
 	if s.InitialReplicas == 0 {
 		s.InitialReplicas, s.InitialOrdinals = s.Replicas(), &spec.Ordinals{}
 		if s.Spec.Ordinals != nil {
@@ -150,12 +151,12 @@ func settleInitial(s *spec.Set) {
 // sameJSON compares by stored form: 1Gi equals 1024Mi.
 func sameJSON(a, b any) bool { return bytes.Equal(store.Encode(a), store.Encode(b)) }
 
-func serviceEdit(m spec.Service, kv store.KV) (edit, spec.ServiceRecord, error) {
-	old, err := before[spec.ServiceRecord](kv)
+func serviceEdit(m spec.Service, kv store.KV) (edit, records.ServiceRecord, error) {
+	old, err := before[records.ServiceRecord](kv)
 	if err != nil {
-		return edit{}, spec.ServiceRecord{}, err
+		return edit{}, records.ServiceRecord{}, err
 	}
-	now := spec.ServiceRecord{
+	now := records.ServiceRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
 	}
 	same, docs := false, documents{after: manifest.OfService(&now)}
@@ -171,11 +172,11 @@ func serviceEdit(m spec.Service, kv store.KV) (edit, spec.ServiceRecord, error) 
 }
 
 func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
-	old, err := before[spec.ConfigRecord](kv)
+	old, err := before[records.ConfigRecord](kv)
 	if err != nil {
 		return edit{}, err
 	}
-	now := spec.ConfigRecord{
+	now := records.ConfigRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
 		Files: map[string]spec.Bytes{},
 	}
@@ -197,7 +198,7 @@ func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
 
 // secretEdit seals the files of m. An old Secret that does not open is replaced.
 func secretEdit(m spec.Secret, kv store.KV, key *seal.Key) (edit, error) {
-	old, err := before[spec.SecretRecord](kv)
+	old, err := before[records.SecretRecord](kv)
 	if err != nil {
 		return edit{}, err
 	}
@@ -208,7 +209,7 @@ func secretEdit(m spec.Secret, kv store.KV, key *seal.Key) (edit, error) {
 	for name, text := range m.StringData {
 		files[name] = []byte(text)
 	}
-	now := spec.SecretRecord{
+	now := records.SecretRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
 		Type: m.Type, Keys: slices.Sorted(maps.Keys(files)),
 	}
@@ -230,7 +231,7 @@ func secretEdit(m spec.Secret, kv store.KV, key *seal.Key) (edit, error) {
 
 // covered is a Secret as a difference may show it: of each value only whether it is
 // that of the other side.
-func covered(r *spec.SecretRecord, other, own map[string][]byte, side string) spec.Secret {
+func covered(r *records.SecretRecord, other, own map[string][]byte, side string) spec.Secret {
 	out := spec.Secret{APIVersion: "v1", Kind: "Secret", Type: r.Type, StringData: map[string]string{},
 		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
 	for _, name := range r.Keys {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -14,7 +15,7 @@ import (
 const shownMembers = 10
 
 // claimEffects says what becomes of claims that grow or are added.
-func claimEffects(old, now *spec.Set) (out []string) {
+func claimEffects(old, now *records.Set) (out []string) {
 	was := map[string]int64{}
 	for i := range old.Spec.VolumeClaimTemplates {
 		c := &old.Spec.VolumeClaimTemplates[i]
@@ -35,11 +36,11 @@ func claimEffects(old, now *spec.Set) (out []string) {
 }
 
 // retentionEffects says what a changed retention policy will cost, or keeps from now on.
-func retentionEffects(old, now *spec.Set) (out []string) {
+func retentionEffects(old, now *records.Set) (out []string) {
 	if len(now.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
-	of := func(s *spec.Set) spec.RetentionPolicy {
+	of := func(s *records.Set) spec.RetentionPolicy {
 		if s.Spec.Retention == nil {
 			return spec.RetentionPolicy{}
 		}
@@ -61,7 +62,7 @@ func retentionEffects(old, now *spec.Set) (out []string) {
 }
 
 // changeEffects says what becomes of the members when old becomes now.
-func changeEffects(old, now *spec.Set) []string {
+func changeEffects(old, now *records.Set) []string {
 	var out []string
 	if effect := scaleEffect(old, now); effect != "" {
 		out = append(out, effect)
@@ -81,7 +82,7 @@ func changeEffects(old, now *spec.Set) []string {
 }
 
 // lossEffects says what a new bound of guarded lives means.
-func lossEffects(old, now *spec.Set) []string {
+func lossEffects(old, now *records.Set) []string {
 	switch bound := now.Spec.Bound(); {
 	case old.Spec.Bound() == bound:
 		return nil
@@ -139,12 +140,12 @@ func memberNames(ids []spec.Identity) string {
 
 // createEffects says what a new set does. kept are volumes that stand there from
 // an earlier set of this name; inherits: they hold its data.
-func createEffects(now *spec.Set, kept []*spec.Volume, inherits bool) []string {
+func createEffects(now *records.Set, kept []*records.Volume, inherits bool) []string {
 	var out []string
 	if now.Replicas() > 0 {
 		out = append(out, "creates "+members(now, ordinals(now.Range(), nil, false)))
 	}
-	out = append(out, lossEffects(&spec.Set{}, now)...)
+	out = append(out, lossEffects(&records.Set{}, now)...)
 	var back, rest, going []string
 	for _, v := range kept {
 		name := string(v.Claim) + " of " + v.ID.MemberName()
@@ -152,7 +153,7 @@ func createEffects(now *spec.Set, kept []*spec.Volume, inherits bool) []string {
 			return c.Metadata.Name == string(v.Claim)
 		}); {
 		case !asked:
-		case v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost:
+		case v.Fate == records.FateReclaiming || v.Fate == records.FateLost:
 			going = append(going, name)
 		case now.Range().Has(v.ID.Ordinal):
 			back = append(back, name)
@@ -177,7 +178,7 @@ func createEffects(now *spec.Set, kept []*spec.Volume, inherits bool) []string {
 
 // scaleEffect says who comes and who goes, in this order: members that come are
 // available before others go.
-func scaleEffect(old, now *spec.Set) string {
+func scaleEffect(old, now *records.Set) string {
 	was, is := old.Range(), now.Range()
 	come, gone := ordinals(is, &was, false), ordinals(was, &is, true)
 	var parts []string
@@ -223,7 +224,7 @@ func ordinals(r spec.OrdinalRange, without *spec.OrdinalRange, down bool) (list 
 }
 
 // members names members of a set, and whether one comes after the other.
-func members(s *spec.Set, list some) string {
+func members(s *records.Set, list some) string {
 	names := make([]string, 0, len(list.first))
 	for _, o := range list.first {
 		names = append(names, spec.Identity{Set: s.Ref.Name, Ordinal: o}.MemberName())

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
@@ -46,7 +47,7 @@ func newBehind(t *testing.T) (*Server, *memstore.Store) {
 		}
 	}
 	for generation := range int64(2) {
-		set := spec.Set{Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u", Generation: generation + 1}
+		set := records.Set{Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u", Generation: generation + 1}
 		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SetKey(set.Ref), store.Encode(set))}}); err != nil {
 			t.Fatal(err)
 		}

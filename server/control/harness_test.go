@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -155,7 +156,7 @@ func (r *rig) mustApply(manifests ...string) []string {
 	return lines
 }
 
-func (r *rig) set(name string) (spec.Set, bool) {
+func (r *rig) set(name string) (records.Set, bool) {
 	r.t.Helper()
 	key := store.SetKey(spec.SetRef{Namespace: "default", Name: spec.SetName(name)})
 	_, kvs, err := r.store.Get(r.ctx, key)
@@ -164,9 +165,9 @@ func (r *rig) set(name string) (spec.Set, bool) {
 	}
 	kv, ok := kvs[key]
 	if !ok {
-		return spec.Set{}, false
+		return records.Set{}, false
 	}
-	s, err := store.Decode[spec.Set](kv)
+	s, err := store.Decode[records.Set](kv)
 	if err != nil {
 		r.t.Fatal(err)
 	}

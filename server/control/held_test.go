@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -16,10 +17,10 @@ func TestWhileTheStoreIsHeldNothingIsAskedOfIt(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(filesYAML, setYAML)
 	r.live(0, true)
-	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
 	unused := spec.Identity{Namespace: "default", Set: "db", Ordinal: 9}
 	r.left(unused, "data", "v9")
-	r.record(store.HoldKey, spec.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "node n1", At: time.Now()})
+	r.record(store.HoldKey, records.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "node n1", At: time.Now()})
 	if err := r.cache.Wait(r.ctx, r.rev()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 const (
@@ -25,14 +25,14 @@ const (
 )
 
 // edited notes in set, which was was before, who makes its new generation.
-func edited(ctx context.Context, set, was *spec.Set, verb string) {
-	note(set, was, spec.Edit{Verb: verb, By: user(ctx), At: time.Now().UTC()})
+func edited(ctx context.Context, set, was *records.Set, verb string) {
+	note(set, was, records.Edit{Verb: verb, By: user(ctx), At: time.Now().UTC()})
 }
 
 // note appends e, with what it changes.
-func note(set, was *spec.Set, e spec.Edit) {
+func note(set, was *records.Set, e records.Edit) {
 	e.Generation = set.Generation
-	e.Changes = spec.Changes("spec", was.Spec, set.Spec, shownChanges)
+	e.Changes = records.Changes("spec", was.Spec, set.Spec, shownChanges)
 	set.Edits = append(set.Edits[:len(set.Edits):len(set.Edits)], e)
 	if more := len(set.Edits) - keptEdits; more > 0 {
 		set.Edits = set.Edits[more:]
@@ -50,7 +50,7 @@ func user(ctx context.Context) string {
 
 // staleProblem: the file was made of an older generation of this very set. It says
 // what was changed since, and by whom.
-func staleProblem(old *spec.Set, read manifest.SeenSet) (manifest.Problem, bool) {
+func staleProblem(old *records.Set, read manifest.SeenSet) (manifest.Problem, bool) {
 	if read.UID != old.UID || read.Generation == 0 || read.Generation >= old.Generation {
 		return manifest.Problem{}, false
 	}
@@ -65,7 +65,7 @@ func staleProblem(old *spec.Set, read manifest.SeenSet) (manifest.Problem, bool)
 }
 
 // editText is "scale (alice): spec.replicas 3 → 5".
-func editText(e spec.Edit) string {
+func editText(e records.Edit) string {
 	text := e.Verb
 	if e.By != "" {
 		text += " (" + e.By + ")"
@@ -93,7 +93,7 @@ func (s *Server) clash(ctx context.Context, edits []edit, conflict error) error 
 		}
 		name := fmt.Sprintf("%s %s/%s", e.applied.GetKind(), e.applied.GetNamespace(), e.applied.GetName())
 		if e.applied.GetKind() == kindSet {
-			if set, err := before[spec.Set](kvs[e.key]); err == nil && set != nil && len(set.Edits) > 0 {
+			if set, err := before[records.Set](kvs[e.key]); err == nil && set != nil && len(set.Edits) > 0 {
 				name += " by " + editText(set.Edits[len(set.Edits)-1])
 			}
 		}

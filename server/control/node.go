@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
@@ -31,7 +32,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
-	every := (&spec.Node{}).AllLabels()
+	every := (&records.Node{}).AllLabels()
 	for _, key := range append(slices.Sorted(maps.Keys(r.GetLabels())), r.GetDropLabels()...) {
 		if _, own := every[key]; own {
 			return nil, status.Errorf(codes.InvalidArgument, "every node has the label %s of itself; it cannot be changed", key)
@@ -39,7 +40,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 	}
 	name := spec.NodeName(r.GetName())
 	var lives int
-	err := editRecord(ctx, s, store.NodeKey(name), "node "+r.GetName(), notFound(kindNode, "", r.GetName()), func(n *spec.Node) (bool, error) {
+	err := editRecord(ctx, s, store.NodeKey(name), "node "+r.GetName(), notFound(kindNode, "", r.GetName()), func(n *records.Node) (bool, error) {
 		was := store.Encode(n)
 		if r.Cordon != nil {
 			n.Cordon = r.GetCordon()

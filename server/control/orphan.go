@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -38,7 +39,7 @@ func checkCascade(r *proto.DeleteRequest) error {
 }
 
 // owned refuses an edit that nobody would carry out.
-func owned(set *spec.Set) error {
+func owned(set *records.Set) error {
 	switch {
 	case set.Deleting:
 		return status.Errorf(codes.FailedPrecondition, "set %s is being deleted", set.Ref)
@@ -53,7 +54,7 @@ func owned(set *spec.Set) error {
 // file that was read before may be applied.
 func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
 	out := &proto.DeleteResponse{}
-	err := s.editSet(ctx, ref, func(now *spec.Set) (bool, error) {
+	err := s.editSet(ctx, ref, func(now *records.Set) (bool, error) {
 		if now.Deleting {
 			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted, and what stops does not start again; it cannot be orphaned any more", ref)
 		}
@@ -89,7 +90,7 @@ func lives(slots []plan.Slot) (run, ending []spec.Identity) {
 	for i := range slots {
 		switch t := &slots[i]; {
 		case t.Member == nil || t.Report != nil && t.Report.Phase.Over():
-		case t.Member.Goal == spec.GoalStop:
+		case t.Member.Goal == records.GoalStop:
 			ending = append(ending, t.ID)
 		default:
 			run = append(run, t.ID)
@@ -100,7 +101,7 @@ func lives(slots []plan.Slot) (run, ending []spec.Identity) {
 
 // adoptEffects says whom a set adopts, whom it creates and whom it stops. w is its world
 // as it will be.
-func adoptEffects(was *spec.Set, w plan.World) []string {
+func adoptEffects(was *records.Set, w plan.World) []string {
 	wanted, now := w.Set.Range(), w.Set
 	run, ending := lives(w.Slots)
 	there := map[int]bool{}
@@ -159,7 +160,7 @@ func asked(slots []plan.Slot) []string {
 }
 
 // otherSet refuses to adopt the members of a set with the manifest of another.
-func otherSet(old *spec.Set, read manifest.SeenSet) []manifest.Problem {
+func otherSet(old *records.Set, read manifest.SeenSet) []manifest.Problem {
 	if read.UID == "" || read.UID == old.UID {
 		return nil
 	}
@@ -171,7 +172,7 @@ func otherSet(old *spec.Set, read manifest.SeenSet) []manifest.Problem {
 
 // adoptProblems tells where a set does not suit the members and volumes that are there.
 // was is the set as it was orphaned, w its world as it will be.
-func adoptProblems(was *spec.Set, w plan.World) (out []manifest.Problem) {
+func adoptProblems(was *records.Set, w plan.World) (out []manifest.Problem) {
 	templates := inUse(w)
 	claims := map[string]bool{}
 	for i := range w.Set.Spec.VolumeClaimTemplates {
@@ -232,7 +233,7 @@ func inUse(w plan.World) (out []use) {
 
 // addedProblems tells of claims that a set gets, or gets back, and whose volumes are there
 // from before, of another class.
-func addedProblems(was *spec.Set, w plan.World) (out []manifest.Problem) {
+func addedProblems(was *records.Set, w plan.World) (out []manifest.Problem) {
 	for i := range w.Set.Spec.VolumeClaimTemplates {
 		c := &w.Set.Spec.VolumeClaimTemplates[i]
 		if !slices.ContainsFunc(was.Spec.VolumeClaimTemplates, func(old spec.ClaimTemplate) bool { return old.Metadata.Name == c.Metadata.Name }) {
@@ -246,7 +247,7 @@ func addedProblems(was *spec.Set, w plan.World) (out []manifest.Problem) {
 func classProblem(at int, c *spec.ClaimTemplate, slots []plan.Slot) []manifest.Problem {
 	for i := range slots {
 		v := slots[i].Volumes[spec.ClaimName(c.Metadata.Name)]
-		if v == nil || v.Fate == spec.FateReclaiming || v.Class == c.Spec.Class() {
+		if v == nil || v.Fate == records.FateReclaiming || v.Class == c.Spec.Class() {
 			continue
 		}
 		return []manifest.Problem{{

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -25,11 +26,11 @@ func (r *rig) orphan() []string {
 }
 
 // lives changes the life of db-n, and stores its report (nil: none).
-func (r *rig) lives(n int, change func(*spec.Member), report *spec.Report) {
+func (r *rig) lives(n int, change func(*records.Member), report *records.Report) {
 	r.t.Helper()
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
 	s, _ := r.set("db")
-	m := spec.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: spec.GoalRun, Revision: spec.HashTemplate(s.Template()), Node: "n1"}
+	m := records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: spec.HashTemplate(s.Template()), Node: "n1"}
 	change(&m)
 	r.record(store.MemberKey(id), m)
 	if report != nil {
@@ -41,8 +42,8 @@ func (r *rig) lives(n int, change func(*spec.Member), report *spec.Report) {
 func TestASetIsOrphanedAndAdoptedUnderItsUID(t *testing.T) {
 	r := newRig(t)
 	r.running()
-	r.lives(2, func(m *spec.Member) { m.Goal = spec.GoalStop }, nil)
-	r.lives(1, func(*spec.Member) {}, &spec.Report{Phase: spec.PhaseStopped})
+	r.lives(2, func(m *records.Member) { m.Goal = records.GoalStop }, nil)
+	r.lives(1, func(*records.Member) {}, &records.Report{Phase: records.PhaseStopped})
 	want := []string{
 		"leaves db-0 running; nobody replaces, updates, scales or stops them", "still stops db-2, as was told before; nobody replaces what is over",
 		"names, addresses and volumes stay; applying the set again adopts them",
@@ -106,7 +107,7 @@ func TestAdoptionSaysWhatItDoes(t *testing.T) {
 			[]string{"adopts db-0, db-1, db-2", "the claim data goes; its volumes stay, and nobody uses them"}},
 		"a restart that was asked for": {setYAML, func(r *rig) {
 			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
-			r.record(store.RequestKey(id), spec.Request{ID: id, Token: spec.Token{Epoch: 1, Number: 9}})
+			r.record(store.RequestKey(id), records.Request{ID: id, Token: spec.Token{Epoch: 1, Number: 9}})
 		}, []string{"adopts db-0, db-1, db-2", "restarts db-1, as was asked for before the set was orphaned"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,10 +154,10 @@ func TestAnAdoptionThatDoesNotSuitIsRefusedWhole(t *testing.T) {
 			r.mustApply(c.first)
 			s, _ := r.set("db")
 			h := spec.HashTemplate(s.Template())
-			r.record(store.RevisionKey(s.Ref, h), spec.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
-			r.lives(0, func(*spec.Member) {}, nil)
+			r.record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
+			r.lives(0, func(*records.Member) {}, nil)
 			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
-			r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: spec.FateKeep})
+			r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep})
 			r.orphan()
 			before := r.rev()
 			_, err := r.apply(filesYAML, c.next)
@@ -172,7 +173,7 @@ func TestAVolumeThatIsBeingGivenUpHoldsNoClass(t *testing.T) {
 	r := newRig(t)
 	r.running()
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 5}
-	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", Fate: spec.FateReclaiming})
+	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", Fate: records.FateReclaiming})
 	r.orphan()
 	if got := r.mustApply(strings.Replace(setYAML, "accessModes", "storageClassName: ssd, accessModes", 1)); !slices.Equal(got, []string{"set db adopted"}) {
 		t.Fatalf("got %v", got)
@@ -183,7 +184,7 @@ func TestAClaimThatComesBackHasTheClassOfItsVolumes(t *testing.T) {
 	r := newRig(t)
 	r.running()
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", SizeBytes: 1 << 30, Fate: spec.FateKeep})
+	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep})
 	r.orphan()
 	r.mustApply(setYAML[:strings.Index(setYAML, "  volumeClaim")])
 	_, err := r.apply(strings.Replace(setYAML, "accessModes", "storageClassName: ssd, accessModes", 1))
@@ -200,18 +201,18 @@ func TestAClaimStaysWhileADueRevisionMountsIt(t *testing.T) {
 	s, _ := r.set("db")
 	mounts := spec.Clone(s.Template())
 	mounts.Spec.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/d"}}
-	r.record(store.RevisionKey(s.Ref, "old"), spec.Revision{Ref: s.Ref, Hash: "old", Number: 1, Template: mounts})
+	r.record(store.RevisionKey(s.Ref, "old"), records.Revision{Ref: s.Ref, Hash: "old", Number: 1, Template: mounts})
 	r.orphan()
 	without := setYAML[:strings.Index(setYAML, "  volumeClaim")]
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
-	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, Due: "old"})
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, Due: "old"})
 	_, err := r.apply(without)
 	refused(t, err, codes.FailedPrecondition, "db-1 mounts it on revision old")
-	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id})
-	r.record(store.StatusKey(s.Ref), spec.SetStatus{CurrentRevision: "old"})
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id})
+	r.record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: "old"})
 	_, err = r.apply(without)
 	refused(t, err, codes.FailedPrecondition, "the current revision mounts it on revision old")
-	r.record(store.StatusKey(s.Ref), spec.SetStatus{})
+	r.record(store.StatusKey(s.Ref), records.SetStatus{})
 	if got := r.mustApply(without); !slices.Equal(got, []string{"set db adopted"}) {
 		t.Fatalf("got %v", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -92,7 +93,7 @@ func (s *Server) read(ctx context.Context, q query) ([]item, error) {
 // rows are the members' lines of sets too large to store them with their status, as
 // the planner makes them. They are made for members, and for a set that is asked for
 // by its name.
-func (s *Server) rows(q query) map[spec.SetRef][]spec.MemberStatus {
+func (s *Server) rows(q query) map[spec.SetRef][]records.MemberStatus {
 	if q.kind != kindMember && (q.kind != kindSet || q.name == "" && q.set == "") {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (s *Server) rows(q query) map[spec.SetRef][]spec.MemberStatus {
 			}
 		}
 	})
-	rows := map[spec.SetRef][]spec.MemberStatus{}
+	rows := map[spec.SetRef][]records.MemberStatus{}
 	for _, ref := range large {
 		if p, ok := s.cfg.Planner.Explain(ref); ok {
 			rows[ref] = p.Status.Members
@@ -113,7 +114,7 @@ func (s *Server) rows(q query) map[spec.SetRef][]spec.MemberStatus {
 	return rows
 }
 
-func (s *Server) fromWorld(v cache.View, q query, rows map[spec.SetRef][]spec.MemberStatus) (items []item) {
+func (s *Server) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records.MemberStatus) (items []item) {
 	if q.kind == kindNode {
 		for _, n := range cache.NodeStates(v, s.cfg.Planner.Nodes(v)) {
 			items = append(items, showNode(n))
@@ -137,11 +138,11 @@ func (s *Server) fromWorld(v cache.View, q query, rows map[spec.SetRef][]spec.Me
 }
 
 // withRows is a status with the rows given, if there are any.
-func withRows(st *spec.SetStatus, rows []spec.MemberStatus) *spec.SetStatus {
+func withRows(st *records.SetStatus, rows []records.MemberStatus) *records.SetStatus {
 	if len(rows) == 0 {
 		return st
 	}
-	var with spec.SetStatus
+	var with records.SetStatus
 	if st != nil {
 		with = *st
 	}
@@ -185,10 +186,10 @@ func (s *Server) show(kind string, kv store.KV) (item, error) {
 	case kindConfigMap:
 		return shown(kv, showConfig)
 	case kindSecret:
-		return shown(kv, func(r spec.SecretRecord) item { return showSecret(r, s.cfg.Key) })
+		return shown(kv, func(r records.SecretRecord) item { return showSecret(r, s.cfg.Key) })
 	case kindEvent:
 		name := kv.Key[strings.LastIndexByte(kv.Key, '/')+1:]
-		return shown(kv, func(e spec.Event) item { return showEvent(e, name) })
+		return shown(kv, func(e records.Event) item { return showEvent(e, name) })
 	}
 	return shown(kv, showRevision)
 }

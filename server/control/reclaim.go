@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -24,13 +25,13 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	q := spec.VolumeRequest{ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Verb: spec.VerbReclaim}
+	q := records.VolumeRequest{ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Verb: records.VerbReclaim}
 	out := &proto.VolumeResponse{Volume: string(vol.UID)}
 	if r.GetLost() {
 		if r.TrashMillis != nil {
 			return nil, status.Error(codes.InvalidArgument, "what is lost lies in no trash")
 		}
-		q.Verb = spec.VerbLost
+		q.Verb = records.VerbLost
 		return out, s.ask(ctx, q, nil, r.GetDryRun(), func(w plan.World) { out.Effects = lostEffects(w, vol) })
 	}
 	if r.TrashMillis != nil {
@@ -39,7 +40,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 		}
 		q.Trash = &spec.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}
 	}
-	if vol.Fate == spec.FateReclaiming {
+	if vol.Fate == records.FateReclaiming {
 		out.Effects = []string{nameOf(vol) + " is being given up already"}
 		return out, nil
 	}
@@ -53,7 +54,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 }
 
 // lostEffects says what it means to say that a volume is lost.
-func lostEffects(w plan.World, vol spec.Volume) []string {
+func lostEffects(w plan.World, vol records.Volume) []string {
 	n := plan.NodeOf(w.Nodes, vol.Node)
 	off := n != nil && n.Fenced && n.Session == nil
 	check, or := fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node), "else "
@@ -93,31 +94,31 @@ func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeReques
 		return nil, status.Errorf(codes.FailedPrecondition, "only node %s itself says that it has volume %s: this store never knew of it there, "+
 			"which is so after a restore from a backup, or when the node lies; if you trust that node, say so: --node %s", said.Node, said.Volume, said.Node)
 	}
-	q := spec.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: spec.VerbRestore, Node: said.Node}
+	q := records.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: records.VerbRestore, Node: said.Node}
 	out := &proto.VolumeResponse{Volume: string(said.Volume)}
 	return out, s.ask(ctx, q, &said, false, func(w plan.World) {
 		out.Effects = waits([]string{fmt.Sprintf("brings back volume %s (%s), number %d, from the trash of node %s",
-			spec.VolumeName(said.ID, said.Claim), said.Volume, said.Number, said.Node)}, silent(w, said.Node), said.Node)
+			records.VolumeName(said.ID, said.Claim), said.Volume, said.Number, said.Node)}, silent(w, said.Node), said.Node)
 	})
 }
 
 // findTrashed is the volume in the trash that a person names by its id, as it is shown,
 // or, if there is no other in the trash, by the name that it had. node has it; "": any, and
 // what nodes say without proof comes last.
-func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.NodeName) (spec.VolumeReport, error) {
-	all, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, query{ns: namespace(ns)})
+func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.NodeName) (records.VolumeReport, error) {
+	all, err := stored[records.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, query{ns: namespace(ns)})
 	if err != nil {
-		return spec.VolumeReport{}, err
+		return records.VolumeReport{}, err
 	}
-	var found []spec.VolumeReport
+	var found []records.VolumeReport
 	for _, r := range all {
-		had := spec.VolumeName(r.ID, r.Claim)
-		if r.State == spec.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) &&
+		had := records.VolumeName(r.ID, r.Claim)
+		if r.State == records.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) &&
 			(node == "" || r.Node == node) {
 			found = append(found, r)
 		}
 	}
-	if proven := slices.DeleteFunc(slices.Clone(found), func(r spec.VolumeReport) bool { return r.Unproven }); node == "" && len(proven) > 0 {
+	if proven := slices.DeleteFunc(slices.Clone(found), func(r records.VolumeReport) bool { return r.Unproven }); node == "" && len(proven) > 0 {
 		found = proven
 	}
 	var names []string
@@ -126,17 +127,17 @@ func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.Nod
 	}
 	switch len(found) {
 	case 0:
-		return spec.VolumeReport{}, status.Errorf(codes.NotFound,
+		return records.VolumeReport{}, status.Errorf(codes.NotFound,
 			"no volume %s of namespace %s lies in the trash of a node; see 'stead volume ls'", name, namespace(ns))
 	case 1:
 		return found[0], nil
 	}
-	return spec.VolumeReport{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes in the trash; name one by its id: %s",
+	return records.VolumeReport{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes in the trash; name one by its id: %s",
 		name, len(found), strings.Join(names, ", "))
 }
 
 // reclaimEffects says what it means to give a volume up.
-func reclaimEffects(w plan.World, vol spec.Volume, trash spec.Duration) []string {
+func reclaimEffects(w plan.World, vol records.Volume, trash spec.Duration) []string {
 	lies := fmt.Sprintf("lies in the trash of node %s for %s, until when 'stead volume restore %s' brings it back, and is then erased for ever",
 		vol.Node, trash, vol.UID)
 	if trash.Duration == 0 {
@@ -147,7 +148,7 @@ func reclaimEffects(w plan.World, vol spec.Volume, trash spec.Duration) []string
 }
 
 // leftEffects says what a volume less means for a set that is gone and may come back.
-func leftEffects(w plan.World, vol spec.Volume) []string {
+func leftEffects(w plan.World, vol records.Volume) []string {
 	if w.Set != nil && !w.Set.Deleting {
 		return nil
 	}
@@ -155,7 +156,7 @@ func leftEffects(w plan.World, vol spec.Volume) []string {
 	for i := range w.Slots {
 		for claim, v := range w.Slots[i].Volumes {
 			if v.ID.Ordinal != vol.ID.Ordinal && plan.Kept(v) {
-				others = append(others, spec.VolumeName(v.ID, claim))
+				others = append(others, records.VolumeName(v.ID, claim))
 			}
 		}
 	}
@@ -178,7 +179,7 @@ func silent(w plan.World, name spec.NodeName) bool {
 // ask writes what a person asks of a volume, unless the planner would refuse it: guarded
 // by all that the judgement rests on. said is of a volume in the trash. judged is told the
 // world in which it holds.
-func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, said *spec.VolumeReport, dryRun bool, judged func(plan.World)) error {
+func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records.VolumeReport, dryRun bool, judged func(plan.World)) error {
 	var why string
 	var guards []store.Guard
 	key := store.VolumeRequestKey(q.ID, q.Claim)
@@ -200,7 +201,7 @@ func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, said *spec.Volum
 			judged(w)
 		}
 	})
-	what := "volume " + spec.VolumeName(q.ID, q.Claim)
+	what := "volume " + records.VolumeName(q.ID, q.Claim)
 	if why != "" {
 		return status.Errorf(codes.FailedPrecondition, "%s: %s; nothing was changed", what, why)
 	}
@@ -214,35 +215,35 @@ func (s *Server) ask(ctx context.Context, q spec.VolumeRequest, said *spec.Volum
 // findVolume is the volume that a person names as it is shown, or by its id. A name is
 // compared whole, never taken apart: it may be that of several. known is the id that the
 // caller has seen under the name; "": none.
-func (s *Server) findVolume(ctx context.Context, ns, name, known string) (spec.Volume, error) {
-	all, err := stored[spec.Volume](ctx, s.cfg.Store, store.KindVolume, query{ns: namespace(ns)})
+func (s *Server) findVolume(ctx context.Context, ns, name, known string) (records.Volume, error) {
+	all, err := stored[records.Volume](ctx, s.cfg.Store, store.KindVolume, query{ns: namespace(ns)})
 	if err != nil {
-		return spec.Volume{}, err
+		return records.Volume{}, err
 	}
-	var found []spec.Volume
+	var found []records.Volume
 	for _, v := range all {
-		if name != "" && (spec.VolumeName(v.ID, v.Claim) == name || string(v.UID) == name) {
+		if name != "" && (records.VolumeName(v.ID, v.Claim) == name || string(v.UID) == name) {
 			found = append(found, v)
 		}
 	}
 	switch {
 	case len(found) == 0:
-		return spec.Volume{}, status.Errorf(codes.NotFound, "there is no volume %s in namespace %s; see 'stead volume ls'", name, namespace(ns))
+		return records.Volume{}, status.Errorf(codes.NotFound, "there is no volume %s in namespace %s; see 'stead volume ls'", name, namespace(ns))
 	case len(found) > 1:
 		var names []string
 		for _, v := range found {
 			names = append(names, fmt.Sprintf("%s is the claim %s of %s", v.UID, v.Claim, v.ID.MemberName()))
 		}
-		return spec.Volume{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes; name one by its id: %s",
+		return records.Volume{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes; name one by its id: %s",
 			name, len(found), strings.Join(names, ", "))
 	case known != "" && known != string(found[0].UID):
-		return spec.Volume{}, status.Errorf(codes.Aborted, "%s is another volume now (%s, not %s); nothing was changed",
+		return records.Volume{}, status.Errorf(codes.Aborted, "%s is another volume now (%s, not %s); nothing was changed",
 			name, found[0].UID, known)
 	}
 	return found[0], nil
 }
 
 // nameOf names a volume beyond doubt.
-func nameOf(v spec.Volume) string {
-	return fmt.Sprintf("volume %s (%s)", spec.VolumeName(v.ID, v.Claim), v.UID)
+func nameOf(v records.Volume) string {
+	return fmt.Sprintf("volume %s (%s)", records.VolumeName(v.ID, v.Claim), v.UID)
 }

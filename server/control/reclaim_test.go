@@ -8,18 +8,19 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // left puts a kept volume into the store, of a set that is gone.
-func (r *rig) left(id spec.Identity, claim spec.ClaimName, volume spec.VolumeID) {
-	r.record(store.VolumeKey(id, claim), spec.Volume{
-		ID: id, Claim: claim, UID: volume, Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 30, Fate: spec.FateKeep,
+func (r *rig) left(id spec.Identity, claim spec.ClaimName, volume records.VolumeID) {
+	r.record(store.VolumeKey(id, claim), records.Volume{
+		ID: id, Claim: claim, UID: volume, Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 30, Fate: records.FateKeep,
 	})
 }
 
-func (r *rig) request(id spec.Identity, claim spec.ClaimName) (spec.VolumeRequest, bool) {
+func (r *rig) request(id spec.Identity, claim spec.ClaimName) (records.VolumeRequest, bool) {
 	r.t.Helper()
 	key := store.VolumeRequestKey(id, claim)
 	_, kvs, err := r.store.Get(r.ctx, key)
@@ -28,9 +29,9 @@ func (r *rig) request(id spec.Identity, claim spec.ClaimName) (spec.VolumeReques
 	}
 	kv, ok := kvs[key]
 	if !ok {
-		return spec.VolumeRequest{}, false
+		return records.VolumeRequest{}, false
 	}
-	q, err := store.Decode[spec.VolumeRequest](kv)
+	q, err := store.Decode[records.VolumeRequest](kv)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestAVolumeIsAskedForByItsNameOrId(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
 	r.left(id, "data", "v1")
-	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
 	ask := &proto.ReclaimVolumeRequest{Name: "data-db-2", DryRun: true}
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
 	if err != nil || out.GetVolume() != "v1" {
@@ -62,7 +63,7 @@ func TestAVolumeIsAskedForByItsNameOrId(t *testing.T) {
 		t.Fatalf("got %v, %v", out, err)
 	}
 	q, _ := r.request(id, "data")
-	if q.Volume != "v1" || q.Verb != spec.VerbReclaim || q.Token.Number != 7 || q.Trash.Minutes() != 1 {
+	if q.Volume != "v1" || q.Verb != records.VerbReclaim || q.Token.Number != 7 || q.Trash.Minutes() != 1 {
 		t.Errorf("asked %+v", q)
 	}
 	millis = -1
@@ -113,7 +114,7 @@ func TestGivingUpOneOfSeveralKeptVolumesWarns(t *testing.T) {
 		t.Errorf("nothing of another member is kept, but: %s", said)
 	}
 	for id.Ordinal = range 2 {
-		r.left(id, "data", spec.VolumeID(rune('a'+id.Ordinal)))
+		r.left(id, "data", records.VolumeID(rune('a'+id.Ordinal)))
 	}
 	const want = "warning: data-db-0, data-db-1 of the deleted set db stay; applied again, it goes on with these, and db-2 copies the data from the other members"
 	for _, lost := range []bool{false, true} {
@@ -141,8 +142,8 @@ func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 	id.Ordinal = 9
 	r.left(id, "data", "v9")
 	life := spec.Token{Epoch: 1, Number: 7}
-	r.record(store.MemberKey(id), spec.Member{ID: id, Token: life})
-	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: life})
+	r.record(store.MemberKey(id), records.Member{ID: id, Token: life})
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
 	_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-9"})
 	refused(t, err, codes.FailedPrecondition, "may use it still")
 	id.Ordinal = 10
@@ -157,9 +158,9 @@ func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
-	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
-	trashed := func(volume spec.VolumeID, state spec.VolumeState) {
-		r.record(store.VolumeReportKey(id, "data", volume), spec.VolumeReport{ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: "n1", State: state})
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	trashed := func(volume records.VolumeID, state records.VolumeState) {
+		r.record(store.VolumeReportKey(id, "data", volume), records.VolumeReport{ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: "n1", State: state})
 	}
 	restore := func(name string) error {
 		_, err := r.api.RestoreVolume(r.ctx, &proto.RestoreVolumeRequest{Name: name})
@@ -167,17 +168,17 @@ func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 	}
 	refused(t, restore("data-db-2"), codes.NotFound, "lies in the trash of a node")
 	refused(t, restore(""), codes.NotFound, "lies in the trash of a node")
-	trashed("0123456789abcdef", spec.VolumeTrashed)
+	trashed("0123456789abcdef", records.VolumeTrashed)
 	for _, name := range []string{"data-db-2", "data-db-2.01234567", "0123456789abcdef"} {
 		if err := restore(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if q, _ := r.request(id, "data"); q.Volume != "0123456789abcdef" || q.Verb != spec.VerbRestore || q.Token.Number != 7 {
+		if q, _ := r.request(id, "data"); q.Volume != "0123456789abcdef" || q.Verb != records.VerbRestore || q.Token.Number != 7 {
 			t.Errorf("%s: asked %+v", name, q)
 		}
 	}
-	trashed("fedcba9876543210", spec.VolumeTrashed)
-	trashed("9999999999999999", spec.VolumeRefused)
+	trashed("fedcba9876543210", records.VolumeTrashed)
+	trashed("9999999999999999", records.VolumeRefused)
 	refused(t, restore("9999999999999999"), codes.NotFound, "lies in the trash of a node")
 	refused(t, restore("data-db-2"), codes.InvalidArgument, "the name of 2 volumes in the trash", "0123456789abcdef", "fedcba9876543210")
 	if err := restore("fedcba9876543210"); err != nil {
@@ -192,10 +193,10 @@ func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 func TestAVolumeThatOnlyItsNodeKnowsComesBackWhenTheNodeIsNamed(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
-	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
-	trashed := func(volume spec.VolumeID, node spec.NodeName, unproven bool) {
-		r.record(store.VolumeReportKey(id, "data", volume), spec.VolumeReport{
-			ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: node, State: spec.VolumeTrashed, Unproven: unproven,
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	trashed := func(volume records.VolumeID, node spec.NodeName, unproven bool) {
+		r.record(store.VolumeReportKey(id, "data", volume), records.VolumeReport{
+			ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: node, State: records.VolumeTrashed, Unproven: unproven,
 		})
 	}
 	restore := func(node string) error {
@@ -230,17 +231,17 @@ func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	}
 	id, life := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}, spec.Token{Epoch: 1, Number: 7}
 	r.left(id, "data", "v1")
-	r.record(store.MemberKey(id), spec.Member{ID: id, Token: life, Goal: spec.GoalRun})
-	r.record(store.IdentityKey(id), spec.IdentityRecord{ID: id, LastToken: life})
+	r.record(store.MemberKey(id), records.Member{ID: id, Token: life, Goal: records.GoalRun})
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
 	ask := &proto.ReclaimVolumeRequest{Name: "data-db-0", Lost: true}
 	_, err := r.api.ReclaimVolume(r.ctx, ask)
 	refused(t, err, codes.FailedPrecondition, "which is silent", "stead node fence n1", "nothing was changed")
-	r.record(store.ReportKey(id), spec.Report{ID: id, Token: life, Phase: spec.PhasePreparing, Cause: spec.CauseVolumeMissing})
+	r.record(store.ReportKey(id), records.Report{ID: id, Token: life, Phase: records.PhasePreparing, Cause: spec.CauseVolumeMissing})
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
 	if err != nil || !strings.Contains(out.String(), "db-0 begins with a new, empty one") {
 		t.Fatalf("got %v, %v", out, err)
 	}
-	if q, _ := r.request(id, "data"); q.Verb != spec.VerbLost || q.Volume != "v1" || q.Token != life {
+	if q, _ := r.request(id, "data"); q.Verb != records.VerbLost || q.Volume != "v1" || q.Token != life {
 		t.Errorf("asked %+v", q)
 	}
 }
@@ -263,24 +264,24 @@ func (b *between) Snapshot(ctx context.Context, prefix string) (store.Rev, []sto
 // sees a volume of which nothing is asked and nothing came.
 func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
-	ask := func(r *rig, verb spec.VolumeVerb) {
-		r.record(store.VolumeRequestKey(id, "data"), spec.VolumeRequest{ID: id, Claim: "data", Volume: "v1", Verb: verb})
+	ask := func(r *rig, verb records.VolumeVerb) {
+		r.record(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: "v1", Verb: verb})
 	}
-	said := func(r *rig, state spec.VolumeState) {
-		r.record(store.VolumeReportKey(id, "data", "v1"), spec.VolumeReport{ID: id, Claim: "data", Volume: "v1", Node: "n1", State: state})
+	said := func(r *rig, state records.VolumeState) {
+		r.record(store.VolumeReportKey(id, "data", "v1"), records.VolumeReport{ID: id, Claim: "data", Volume: "v1", Node: "n1", State: state})
 	}
-	put := func(r *rig, fate spec.VolumeFate) {
-		r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: fate})
+	put := func(r *rig, fate records.VolumeFate) {
+		r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: fate})
 	}
 	for n := 1; n <= 3; n++ {
 		for _, c := range []struct {
 			name       string
 			begin, end func(*rig)
 		}{
-			{"given up", func(r *rig) { put(r, spec.FateKeep); ask(r, spec.VerbReclaim) },
-				func(r *rig) { put(r, spec.FateReclaiming) }},
-			{"brought back", func(r *rig) { said(r, spec.VolumeTrashed); ask(r, spec.VerbRestore) },
-				func(r *rig) { put(r, spec.FateRestoring); said(r, spec.VolumeFound) }},
+			{"given up", func(r *rig) { put(r, records.FateKeep); ask(r, records.VerbReclaim) },
+				func(r *rig) { put(r, records.FateReclaiming) }},
+			{"brought back", func(r *rig) { said(r, records.VolumeTrashed); ask(r, records.VerbRestore) },
+				func(r *rig) { put(r, records.FateRestoring); said(r, records.VolumeFound) }},
 		} {
 			r := newRig(t)
 			c.begin(r)
@@ -294,7 +295,7 @@ func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 			if err != nil || len(items) != 1 {
 				t.Fatalf("%s before snapshot %d: shown %v, error %v", c.name, n, items, err)
 			}
-			vol, st := items[0].body.Spec.(spec.Volume), items[0].body.Status.(volumeShown)
+			vol, st := items[0].body.Spec.(records.Volume), items[0].body.Status.(volumeShown)
 			if !vol.Fate.Ordered() && st.Asked == "" {
 				t.Errorf("%s before snapshot %d: shown as %s, asked %q", c.name, n, vol.Fate, st.Asked)
 			}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -33,7 +34,7 @@ func (r *rig) named(service string) {
 	r.t.Helper()
 	s, _ := r.set("db")
 	h := spec.HashTemplate(s.Template())
-	r.record(store.StatusKey(s.Ref), spec.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h, ServiceName: service})
+	r.record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h, ServiceName: service})
 }
 
 func TestARenameRestartsTheMembersInTheSameWrite(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -116,7 +117,7 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 	if epoch < 1 {
 		return d, status.Error(codes.FailedPrecondition, "the store has no epoch that can be read: it is damaged; restore a backup")
 	}
-	next := spec.Count{Epoch: highestEpoch(v) + step, By: by, At: at, Nodes: expected(v)}
+	next := records.Count{Epoch: highestEpoch(v) + step, By: by, At: at, Nodes: expected(v)}
 	d.said = "restore declared"
 	d.If = []store.Guard{store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.CountKey, count), store.Seen(store.HellosKey, v.HellosRev())}
 	if held == nil {
@@ -145,7 +146,7 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 }
 
 // declared says what it means to declare a restore.
-func declared(held *spec.Hold, nodes []spec.CountNode) []string {
+func declared(held *records.Hold, nodes []records.CountNode) []string {
 	var out []string
 	if held == nil {
 		out = append(out, "nobody noticed that the store went back; this is needed only if it was restored from a backup")
@@ -159,10 +160,10 @@ func declared(held *spec.Hold, nodes []spec.CountNode) []string {
 }
 
 // countNames names nodes, and how they are known if not by the store.
-func countNames(nodes []spec.CountNode) string {
+func countNames(nodes []records.CountNode) string {
 	words := make([]string, len(nodes))
 	for i, n := range nodes {
-		if words[i] = string(n.Name); n.From == spec.FromServer {
+		if words[i] = string(n.Name); n.From == records.FromServer {
 			words[i] += " (remembered by a server)"
 		}
 	}
@@ -170,14 +171,14 @@ func countNames(nodes []spec.CountNode) string {
 }
 
 // expected are the nodes of which the store or a server knows.
-func expected(v cache.View) []spec.CountNode {
+func expected(v cache.View) []records.CountNode {
 	known := map[spec.NodeName]spec.UID{}
 	for _, n := range v.Nodes() {
 		known[n.Node.Name] = n.Node.UID
 	}
-	c := spec.Count{}.With(spec.FromStore, known)
+	c := records.Count{}.With(records.FromStore, known)
 	for _, m := range v.Memories() {
-		c = c.With(spec.FromServer, m.Nodes)
+		c = c.With(records.FromServer, m.Nodes)
 	}
 	return c.Nodes
 }
@@ -213,7 +214,7 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 		return d, status.Error(codes.FailedPrecondition, "no restore is under way that waits for nodes: 'stead restore --status'")
 	}
 	missing := plan.Missing(v.Epoch(), count, v.Nodes())
-	next := count.With(spec.FromStore, nil)
+	next := count.With(records.FromStore, nil)
 	d.said = "nodes excused from the restore"
 	d.If = []store.Guard{store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev)}
 	for _, name := range off {
@@ -243,7 +244,7 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 	return d, nil
 }
 
-func awaited(missing []spec.CountNode) string {
+func awaited(missing []records.CountNode) string {
 	if len(missing) == 0 {
 		return "every node was heard or excused"
 	}
@@ -251,7 +252,7 @@ func awaited(missing []spec.CountNode) string {
 }
 
 // excused is c in which a person says that m is off.
-func excused(c spec.Count, m spec.CountNode, by string) spec.Count {
+func excused(c records.Count, m records.CountNode, by string) records.Count {
 	c = c.With(m.From, map[spec.NodeName]spec.UID{m.Name: m.UID})
 	for i := range c.Nodes {
 		if c.Nodes[i].UID == m.UID {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -20,16 +21,16 @@ import (
 // host puts a node that said hello in this epoch; on: it has a session.
 func (r *rig) host(name spec.NodeName, epoch int64, on bool) {
 	uid := spec.UID("uid-" + name)
-	r.record(store.NodeKey(name), spec.Node{Name: name, UID: uid})
-	r.record(store.FactsKey(name), spec.NodeFacts{Name: name, UID: uid, Epoch: epoch})
+	r.record(store.NodeKey(name), records.Node{Name: name, UID: uid})
+	r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: uid, Epoch: epoch})
 	if on {
-		r.record(store.SessionKey(name), spec.Session{Node: name, UID: uid, Boot: "b", ID: 5})
+		r.record(store.SessionKey(name), records.Session{Node: name, UID: uid, Boot: "b", ID: 5})
 	}
 }
 
 // remembers is what a server found on its disk.
 func (r *rig) remembers(server string, epoch int64, nodes ...spec.NodeName) {
-	k := spec.Known{At: spec.Sequence{Epoch: epoch}, Nodes: map[spec.NodeName]spec.UID{}}
+	k := records.Known{At: spec.Sequence{Epoch: epoch}, Nodes: map[spec.NodeName]spec.UID{}}
 	for _, name := range nodes {
 		k.Nodes[name] = spec.UID("uid-" + name)
 	}
@@ -49,7 +50,7 @@ func (r *rig) mustRestore(off ...string) {
 }
 
 // state is what Info says of the restore, without times.
-func (r *rig) state() (st spec.RestoreState) {
+func (r *rig) state() (st records.RestoreState) {
 	r.t.Helper()
 	info, err := r.api.Info(r.ctx, &proto.InfoRequest{})
 	if err == nil {
@@ -63,7 +64,7 @@ func (r *rig) state() (st spec.RestoreState) {
 }
 
 // brief is a state in one line: its nodes as name, state, how they are known.
-func brief(st spec.RestoreState) string {
+func brief(st records.RestoreState) string {
 	words := []string{st.State}
 	for _, n := range st.Nodes {
 		words = append(words, fmt.Sprintf("%s=%s/%s", n.Name, n.State, n.From))
@@ -71,7 +72,7 @@ func brief(st spec.RestoreState) string {
 	return strings.Join(words, " ")
 }
 
-var held = spec.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "server s1"}
+var held = records.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "server s1"}
 
 func TestARestoreIsOneTransaction(t *testing.T) {
 	r := newRig(t)
@@ -102,12 +103,12 @@ func TestARestoreIsOneTransaction(t *testing.T) {
 	if epoch <= 6 {
 		t.Errorf("the epoch is %d, and a server knew 6", epoch)
 	}
-	count, err := store.Decode[spec.Count](at[store.CountKey])
-	node := func(name spec.NodeName, from string) spec.CountNode {
-		return spec.CountNode{Name: name, UID: spec.UID("uid-" + name), From: from}
+	count, err := store.Decode[records.Count](at[store.CountKey])
+	node := func(name spec.NodeName, from string) records.CountNode {
+		return records.CountNode{Name: name, UID: spec.UID("uid-" + name), From: from}
 	}
-	want := spec.Count{Epoch: epoch, By: "somebody", At: count.At, Nodes: []spec.CountNode{
-		node("a", spec.FromStore), node("b", spec.FromStore), node("far", spec.FromServer), node("late", spec.FromServer)}}
+	want := records.Count{Epoch: epoch, By: "somebody", At: count.At, Nodes: []records.CountNode{
+		node("a", records.FromStore), node("b", records.FromStore), node("far", records.FromServer), node("late", records.FromServer)}}
 	if err != nil || !reflect.DeepEqual(count, want) {
 		t.Errorf("count: got %+v (%v)\nwant %+v", count, err, want)
 	}
@@ -141,16 +142,16 @@ func TestTwoRestoresOfOneBackupGetDifferentEpochs(t *testing.T) {
 func TestAnEpochIsHigherThanAllThatWereNamed(t *testing.T) {
 	for name, prepare := range map[string]func(*rig){
 		"by the store":           func(r *rig) { r.put(store.EpochKey, []byte("9")) },
-		"by a count":             func(r *rig) { r.record(store.CountKey, spec.Count{Epoch: 9}) },
+		"by a count":             func(r *rig) { r.record(store.CountKey, records.Count{Epoch: 9}) },
 		"by a server":            func(r *rig) { r.remembers("s2", 9) },
 		"by the hello of a node": func(r *rig) { r.host("a", 9, false) },
 		"by what a node heard": func(r *rig) {
 			r.host("a", 1, false)
-			r.record(store.FactsKey("a"), spec.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Known: &spec.Known{At: spec.Sequence{Epoch: 9}}})
+			r.record(store.FactsKey("a"), records.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Known: &records.Known{At: spec.Sequence{Epoch: 9}}})
 		},
 		"by a life that runs": func(r *rig) {
 			r.host("a", 1, false)
-			r.record(store.FactsKey("a"), spec.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Strays: []spec.Stray{{Token: spec.Token{Epoch: 9, Number: 1}}}})
+			r.record(store.FactsKey("a"), records.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Strays: []spec.LifeID{{Token: spec.Token{Epoch: 9, Number: 1}}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +174,7 @@ func TestOneRestoreAtATime(t *testing.T) {
 	refused(t, r.restore(), codes.FailedPrecondition, "has declared a restore already")
 	r.record(store.HoldKey, held) // the store was restored once more, and that was noticed
 	r.mustRestore()
-	if got := r.state(); got.State != spec.RestoreCounting {
+	if got := r.state(); got.State != records.RestoreCounting {
 		t.Errorf("got %s", brief(got))
 	}
 }
@@ -221,7 +222,7 @@ func TestANodeIsExcusedByItsNameAndOnlyIfItIsSilent(t *testing.T) {
 	refused(t, r.restore("lat"), codes.NotFound, "no node lat is waited for; these are: b, late (remembered by a server)")
 	refused(t, r.restore("a"), codes.NotFound, "no node a is waited for")
 	refused(t, r.restore("late", "nobody"), codes.NotFound, "nobody")
-	r.record(store.SessionKey("b"), spec.Session{Node: "b", UID: "uid-b", Boot: "b", ID: 6})
+	r.record(store.SessionKey("b"), records.Session{Node: "b", UID: "uid-b", Boot: "b", ID: 6})
 	refused(t, r.restore("b"), codes.FailedPrecondition, "node b has a session: it is on")
 	if got, want := brief(r.state()), "Counting a=Heard/store b=Waited/store late=Waited/server"; got != want {
 		t.Fatalf("a refusal changed something: got %s, want %s", got, want)

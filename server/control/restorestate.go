@@ -1,33 +1,34 @@
 package control
 
 import (
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
 
 // restoreState tells how it stands with the store's going back and its restore.
-func restoreState(v cache.View) spec.RestoreState {
-	st := spec.RestoreState{State: spec.RestoreNever, Epoch: v.Epoch()}
+func restoreState(v cache.View) records.RestoreState {
+	st := records.RestoreState{State: records.RestoreNever, Epoch: v.Epoch()}
 	count, _ := v.Count()
 	switch hold := v.Hold(); {
 	case hold != nil:
-		st.State, st.Cause, st.By, st.At = spec.RestoreHeld, hold.Cause, hold.By, hold.At
+		st.State, st.Cause, st.By, st.At = records.RestoreHeld, hold.Cause, hold.By, hold.At
 		st.Next = "members run on. Is this the store that is meant? Start all servers and agents, then run 'stead restore'"
-		count = &spec.Count{Epoch: v.Epoch(), Nodes: expected(v)}
+		count = &records.Count{Epoch: v.Epoch(), Nodes: expected(v)}
 	case count == nil || count.Epoch != st.Epoch:
 		return st
 	default:
-		if st.State = spec.RestoreComplete; !count.Done {
-			st.State = spec.RestoreCounting
+		if st.State = records.RestoreComplete; !count.Done {
+			st.State = records.RestoreCounting
 		}
 		st.By, st.At = count.By, count.At
 	}
-	missing := map[spec.UID]spec.CountNode{}
+	missing := map[spec.UID]records.CountNode{}
 	for _, m := range plan.Missing(count.Epoch, count, v.Nodes()) {
 		missing[m.UID] = m
 	}
-	if st.State == spec.RestoreHeld { // what was said before counts no more
+	if st.State == records.RestoreHeld { // what was said before counts no more
 		for _, n := range count.Nodes {
 			missing[n.UID] = n
 		}
@@ -37,36 +38,36 @@ func restoreState(v cache.View) spec.RestoreState {
 		all = all.With(m.From, map[spec.NodeName]spec.UID{m.Name: m.UID})
 	}
 	st.Nodes = restoreNodes(v, all.Nodes, missing)
-	if st.State == spec.RestoreCounting {
+	if st.State == records.RestoreCounting {
 		st.Next = nextInCount(st.Nodes)
 	}
 	return st
 }
 
-func restoreNodes(v cache.View, nodes []spec.CountNode, missing map[spec.UID]spec.CountNode) []spec.RestoreNode {
+func restoreNodes(v cache.View, nodes []records.CountNode, missing map[spec.UID]records.CountNode) []records.RestoreNode {
 	connected := map[spec.UID]bool{}
 	heard := map[spec.UID]bool{}
 	for _, n := range v.Nodes() {
 		connected[n.Node.UID] = n.Session != nil
 		heard[n.Node.UID] = n.Facts != nil && n.Facts.Epoch >= v.Epoch()
 	}
-	out := make([]spec.RestoreNode, len(nodes))
+	out := make([]records.RestoreNode, len(nodes))
 	for i, n := range nodes {
-		out[i] = spec.RestoreNode{CountNode: n, State: spec.NodeHeard, Connected: connected[n.UID]}
+		out[i] = records.RestoreNode{CountNode: n, State: records.NodeHeard, Connected: connected[n.UID]}
 		switch _, waited := missing[n.UID]; {
 		case waited:
-			out[i].State = spec.NodeWaited
+			out[i].State = records.NodeWaited
 		case !heard[n.UID] && n.Off != "":
-			out[i].State = spec.NodeExcused
+			out[i].State = records.NodeExcused
 		}
 	}
 	return out
 }
 
 // nextInCount says what to do about nodes that are waited for.
-func nextInCount(nodes []spec.RestoreNode) string {
+func nextInCount(nodes []records.RestoreNode) string {
 	for _, n := range nodes {
-		if n.State == spec.NodeWaited {
+		if n.State == records.NodeWaited {
 			return "start the agents of the nodes that are waited for, and let them reach a server. One that is off for good: stead restore --off NODE"
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -20,7 +21,7 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 	if r.GetToRevision() < 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of a revision", r.GetToRevision())
 	}
-	return s.retemplate(ctx, ref, "undo", func(set *spec.Set, w plan.World) error {
+	return s.retemplate(ctx, ref, "undo", func(set *records.Set, w plan.World) error {
 		stored := w.Revisions
 		now, restarted := set.RevisionHash(stored), set.RestartedAt
 		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
@@ -46,7 +47,7 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditResponse, error) {
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.EditResponse{}
-	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
+	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
 		if err := owned(set); err != nil {
 			return false, err
 		}
@@ -76,16 +77,16 @@ func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.E
 	if r.GetMember() != "" {
 		return s.restartMember(ctx, ref.Namespace, r.GetMember())
 	}
-	return s.retemplate(ctx, ref, "restart", func(set *spec.Set, _ plan.World) error {
+	return s.retemplate(ctx, ref, "restart", func(set *records.Set, _ plan.World) error {
 		set.RestartedAt = time.Now().UTC().Format(time.RFC3339Nano)
 		return nil
 	})
 }
 
 // retemplate changes what the members of a set run, and tells whom it restarts.
-func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*spec.Set, plan.World) error) (*proto.EditResponse, error) {
+func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*records.Set, plan.World) error) (*proto.EditResponse, error) {
 	out := &proto.EditResponse{}
-	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
+	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
 		if err := owned(set); err != nil {
 			return false, err
 		}
@@ -115,8 +116,8 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 		return nil, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	id := spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
-	var of *spec.Set
-	var life *spec.Member
+	var of *records.Set
+	var life *records.Member
 	var guards []store.Guard
 	s.cfg.Cache.Look(func(v cache.View) {
 		var its, seen store.Rev
@@ -135,12 +136,12 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 	switch {
 	case life == nil:
 		return nil, status.Errorf(codes.FailedPrecondition, "%s has no life to restart; see 'stead explain %s'", member, member)
-	case life.Goal == spec.GoalStop:
+	case life.Goal == records.GoalStop:
 		return nil, status.Errorf(codes.FailedPrecondition, "%s is stopping already (%s)", member, life.StopReason)
 	}
 	err = s.commit(ctx, "member "+member, store.Txn{
 		If:   guards,
-		Then: []store.Op{store.Put(store.RequestKey(id), store.Encode(spec.Request{ID: id, Token: life.Token, At: time.Now().UTC()}))},
+		Then: []store.Op{store.Put(store.RequestKey(id), store.Encode(records.Request{ID: id, Token: life.Token, At: time.Now().UTC()}))},
 	})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -22,7 +23,7 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 	}
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.ScaleResponse{After: r.GetReplicas()}
-	err := s.editSet(ctx, ref, func(set *spec.Set) (bool, error) {
+	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
 		if err := owned(set); err != nil {
 			return false, err
 		}
@@ -56,7 +57,7 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 // editSet reads a set, lets change alter it and writes it, guarded by what was
 // read; when somebody else was faster it looks again. change tells whether there
 // is anything to write.
-func (s *Server) editSet(ctx context.Context, ref spec.SetRef, change func(*spec.Set) (bool, error)) error {
+func (s *Server) editSet(ctx context.Context, ref spec.SetRef, change func(*records.Set) (bool, error)) error {
 	return editRecord(ctx, s, store.SetKey(ref), "set "+ref.String(), notFound(kindSet, ref.Namespace, string(ref.Name)), change)
 }
 

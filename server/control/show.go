@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
@@ -15,7 +16,7 @@ import (
 // steadVersion is the apiVersion of what Kubernetes does not have.
 const steadVersion = "stead/v1"
 
-func showSet(s *spec.Set, st *spec.SetStatus) item {
+func showSet(s *records.Set, st *records.SetStatus) item {
 	m := manifest.OfSet(s)
 	o := object{
 		APIVersion: m.APIVersion, Kind: m.Kind,
@@ -26,7 +27,7 @@ func showSet(s *spec.Set, st *spec.SetStatus) item {
 		Spec: m.Spec,
 	}
 	if st == nil {
-		st = &spec.SetStatus{}
+		st = &records.SetStatus{}
 	}
 	o.Status = setShown{st, s.Paused, s.Deleting, s.Orphaned, s.Edits}
 	return item{kind: kindSet, set: s.Ref.Name, body: o}
@@ -34,23 +35,23 @@ func showSet(s *spec.Set, st *spec.SetStatus) item {
 
 // setShown is a set's status: what was seen, and what people ordered beside the spec.
 type setShown struct {
-	*spec.SetStatus
-	Paused   bool        `json:"paused,omitempty"`
-	Deleting bool        `json:"deleting,omitempty"`
-	Orphaned bool        `json:"orphaned,omitempty"`
-	Edits    []spec.Edit `json:"edits,omitempty"`
+	*records.SetStatus
+	Paused   bool           `json:"paused,omitempty"`
+	Deleting bool           `json:"deleting,omitempty"`
+	Orphaned bool           `json:"orphaned,omitempty"`
+	Edits    []records.Edit `json:"edits,omitempty"`
 }
 
 // memberShown is a member's status: its row of the set's table, and its report.
 type memberShown struct {
-	spec.MemberStatus
-	Report *spec.Report `json:"report,omitempty"`
+	records.MemberStatus
+	Report *records.Report `json:"report,omitempty"`
 }
 
 // showMembers shows every member that lives or is waited for; st has their rows.
-func showMembers(v cache.View, ref spec.SetRef, st *spec.SetStatus) []item {
+func showMembers(v cache.View, ref spec.SetRef, st *records.SetStatus) []item {
 	w := v.World(ref)
-	rows := map[int]spec.MemberStatus{}
+	rows := map[int]records.MemberStatus{}
 	if st != nil {
 		for _, row := range st.Members {
 			rows[row.Ordinal] = row
@@ -75,16 +76,16 @@ func showMembers(v cache.View, ref spec.SetRef, st *spec.SetStatus) []item {
 	return out
 }
 
-func showMember(slot plan.Slot, row spec.MemberStatus, set *spec.Set, live map[spec.NodeName]*spec.Session) item {
+func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live map[spec.NodeName]*records.Session) item {
 	m := slot.Member
 	row.Name, row.Ordinal = m.ID.MemberName(), m.ID.Ordinal
 	row.Node, row.Address, row.Revision = m.Node, m.Address, m.Revision
 	row.Token, row.Goal, row.BeganAt = m.Token.String(), m.Goal, m.BeganAt
-	row.Phase, row.Ready, row.Restarts, row.Cause, row.Message = spec.PhaseAssigned, false, 0, "", ""
+	row.Phase, row.Ready, row.Restarts, row.Cause, row.Message = records.PhaseAssigned, false, 0, "", ""
 	if r := slot.Report; r != nil {
 		s := live[m.Node]
 		row.Phase, row.Cause, row.Message = r.Phase, r.Cause, r.Message
-		row.Ready = r.Ready && m.Goal == spec.GoalRun && !r.Phase.Over() && s != nil && s.Boot == m.Boot && s.UID == m.NodeUID && s.ID == r.Session
+		row.Ready = r.Ready && m.Goal == records.GoalRun && !r.Phase.Over() && s != nil && s.Boot == m.Boot && s.UID == m.NodeUID && s.ID == r.Session
 		for _, c := range r.Containers {
 			row.Restarts += c.Restarts
 		}
@@ -99,7 +100,7 @@ func showMember(slot plan.Slot, row spec.MemberStatus, set *spec.Set, live map[s
 }
 
 // memberLabels are the template's and those that Kubernetes' controller sets.
-func memberLabels(id spec.Identity, set *spec.Set, revision spec.RevisionHash) map[string]string {
+func memberLabels(id spec.Identity, set *records.Set, revision spec.RevisionHash) map[string]string {
 	labels := map[string]string{}
 	if set != nil {
 		maps.Copy(labels, set.Spec.Template.Metadata.Labels)
@@ -112,8 +113,8 @@ func memberLabels(id spec.Identity, set *spec.Set, revision spec.RevisionHash) m
 	return labels
 }
 
-func liveNodes(nodes []plan.Node) map[spec.NodeName]*spec.Session {
-	live := map[spec.NodeName]*spec.Session{}
+func liveNodes(nodes []plan.Node) map[spec.NodeName]*records.Session {
+	live := map[spec.NodeName]*records.Session{}
 	for _, n := range nodes {
 		if n.Session != nil {
 			live[n.Session.Node] = n.Session
@@ -124,13 +125,13 @@ func liveNodes(nodes []plan.Node) map[spec.NodeName]*spec.Session {
 
 // nodeShown is a node's status.
 type nodeShown struct {
-	*spec.NodeFacts
+	*records.NodeFacts
 	// State is Ready (a live session), Silent or Lost; SilentSeconds is how long this server
 	// has seen it without a session, and Waits how its lives stand meanwhile.
-	State         string        `json:"state"`
-	SilentSeconds int64         `json:"silentSeconds,omitempty"`
-	Waits         string        `json:"waits,omitempty"`
-	Session       *spec.Session `json:"session,omitempty"`
+	State         string           `json:"state"`
+	SilentSeconds int64            `json:"silentSeconds,omitempty"`
+	Waits         string           `json:"waits,omitempty"`
+	Session       *records.Session `json:"session,omitempty"`
 	// Lives are on it, of all sets; Asked is what they ask for.
 	Lives            int   `json:"lives"`
 	AskedCPUMillis   int64 `json:"askedCPUMillis"`
@@ -146,21 +147,21 @@ func showNode(s cache.NodeState) item {
 	}}
 }
 
-func showRevision(r spec.Revision) item {
+func showRevision(r records.Revision) item {
 	return item{kind: kindRevision, set: r.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Revision", Spec: r,
 		Metadata: meta{Name: string(r.Ref.Name) + "-" + string(r.Hash), Namespace: r.Ref.Namespace, CreationTimestamp: r.CreatedAt},
 	}}
 }
 
-func showEvent(e spec.Event, name string) item {
+func showEvent(e records.Event, name string) item {
 	return item{kind: kindEvent, set: e.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Event", Spec: e,
 		Metadata: meta{Name: name, Namespace: e.Ref.Namespace, CreationTimestamp: e.At},
 	}}
 }
 
-func showService(s spec.ServiceRecord) item {
+func showService(s records.ServiceRecord) item {
 	m := manifest.OfService(&s)
 	return item{kind: kindService, body: object{
 		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
@@ -173,7 +174,7 @@ type filesShown struct {
 	Keys []keyInfo `json:"keys"`
 }
 
-func showConfig(c spec.ConfigRecord) item {
+func showConfig(c records.ConfigRecord) item {
 	m, keys := manifest.OfConfigMap(&c), []keyInfo{}
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
 		keys = append(keys, keyInfo{name, len(c.Files[name])})
@@ -192,7 +193,7 @@ func showConfig(c spec.ConfigRecord) item {
 }
 
 // showSecret tells names and sizes of the files, never their content.
-func showSecret(s spec.SecretRecord, key *seal.Key) item {
+func showSecret(s records.SecretRecord, key *seal.Key) item {
 	files, err := key.Open(&s)
 	keys := []keyInfo{}
 	for _, name := range s.Keys {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -19,11 +20,11 @@ func (r *rig) running() {
 	r.mustApply(setYAML)
 	s, _ := r.set("db")
 	h := spec.HashTemplate(s.Template())
-	r.record(store.RevisionKey(s.Ref, h), spec.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
-	r.record(store.StatusKey(s.Ref), spec.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h})
+	r.record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
+	r.record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h})
 	for n := range 3 {
 		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
-		r.record(store.MemberKey(id), spec.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: spec.GoalRun, Revision: h, Node: "n1"})
+		r.record(store.MemberKey(id), records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: h, Node: "n1"})
 	}
 }
 
@@ -80,7 +81,7 @@ func TestATemplateThatSharesItsHashWithAnotherIsRefused(t *testing.T) {
 	next.Spec.Containers = slices.Clone(next.Spec.Containers)
 	next.Spec.Containers[0].Image = "example.local/db:2"
 	h := spec.HashTemplate(next)
-	r.record(store.RevisionKey(s.Ref, h), spec.Revision{Ref: s.Ref, Hash: h, Number: 2, Template: s.Template()})
+	r.record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 2, Template: s.Template()})
 	_, err := r.apply(newImage)
 	refused(t, err, codes.FailedPrecondition, "same hash", "revision 2")
 }
@@ -122,7 +123,7 @@ func TestUndoAndRestart(t *testing.T) {
 	if err := undo(0); err != nil {
 		t.Fatal(err)
 	}
-	if s, _ = r.set("db"); s.RestartedAt != "" || s.Spec.Template.Metadata.Annotations[spec.RestartedAtAnnotation] != "" {
+	if s, _ = r.set("db"); s.RestartedAt != "" || s.Spec.Template.Metadata.Annotations[records.RestartedAtAnnotation] != "" {
 		t.Fatalf("got %+v; want the template as it was before the restart", s)
 	}
 }
@@ -142,7 +143,7 @@ func TestAMemberIsAskedToRestartByItsToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := store.Decode[spec.Request](kvs[store.RequestKey(id)])
+	q, err := store.Decode[records.Request](kvs[store.RequestKey(id)])
 	if want := (spec.Token{Epoch: 1, Number: 9}); err != nil || q.Token != want || q.ID != id {
 		t.Fatalf("got %+v, %v; want token %s", q, err, want)
 	}
@@ -192,8 +193,8 @@ func TestAPausedRolloutIsHeldAndResumedAsASpecIsEdited(t *testing.T) {
 func TestInfoNamesTheServersThatTheStoreTellsOf(t *testing.T) {
 	r := newRig(t)
 	r.put(store.LeaderKey, []byte("s2"))
-	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
-	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1, Server: "s3"})
+	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1, Server: "s3"})
 	i, err := r.api.Info(r.ctx, &proto.InfoRequest{})
 	if err != nil || !slices.Equal(i.GetServers(), []string{"s1", "s2", "s3"}) || i.GetLeader() != "s2" || i.GetStoreVersion() != "memory" {
 		t.Fatalf("got %v, %v", i, err)

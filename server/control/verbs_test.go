@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -20,12 +21,12 @@ import (
 // live puts a life of db-<ordinal> on n1.
 func (r *rig) live(ordinal int, ready bool) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
-	m := spec.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: spec.GoalRun, Revision: "r1", Node: "n1", NodeUID: "uid1", Boot: "b1"}
+	m := records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: "r1", Node: "n1", NodeUID: "uid1", Boot: "b1"}
 	r.record(store.MemberKey(id), m)
-	r.record(store.ReportKey(id), spec.Report{ID: id, Token: m.Token, Node: "n1", Session: 1, Seq: 1, Phase: spec.PhaseRunning, Ready: ready,
-		Containers: []spec.ContainerReport{{Name: "main", State: "Running", Restarts: 2}}})
+	r.record(store.ReportKey(id), records.Report{ID: id, Token: m.Token, Node: "n1", Session: 1, Seq: 1, Phase: records.PhaseRunning, Ready: ready,
+		Containers: []records.ContainerReport{{Name: "main", State: "Running", Restarts: 2}}})
 	s, _ := r.set("db")
-	r.record(store.RevisionKey(s.Ref, "r1"), spec.Revision{Ref: s.Ref, Hash: "r1", Number: 1, Template: s.Spec.Template})
+	r.record(store.RevisionKey(s.Ref, "r1"), records.Revision{Ref: s.Ref, Hash: "r1", Number: 1, Template: s.Spec.Template})
 }
 
 func (r *rig) list(req *proto.ListRequest) []string {
@@ -81,7 +82,7 @@ func TestAMemberIsReadyOnlyWithALiveSession(t *testing.T) {
 	r.mustApply(setYAML)
 	r.live(0, true)
 	show := func() (m struct {
-		Spec   spec.Member
+		Spec   records.Member
 		Status memberShown
 	}) {
 		t.Helper()
@@ -94,20 +95,20 @@ func TestAMemberIsReadyOnlyWithALiveSession(t *testing.T) {
 		}
 		return m
 	}
-	if m := show(); m.Status.Ready || m.Status.Restarts != 2 || m.Status.Phase != spec.PhaseRunning || m.Status.Report == nil || m.Spec.Node != "n1" {
+	if m := show(); m.Status.Ready || m.Status.Restarts != 2 || m.Status.Phase != records.PhaseRunning || m.Status.Report == nil || m.Spec.Node != "n1" {
 		t.Fatalf("got %+v, want it unready without a session", m)
 	}
-	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
-	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 2})
+	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 2})
 	if m := show(); m.Status.Ready {
 		t.Fatalf("got %+v, want it unready until this session has told of it", m)
 	}
-	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
+	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
 	m := show()
 	if !m.Status.Ready {
 		t.Fatalf("got %+v, want ready", m)
 	}
-	m.Spec.Goal = spec.GoalStop
+	m.Spec.Goal = records.GoalStop
 	r.record(store.MemberKey(m.Spec.ID), m.Spec)
 	if m := show(); m.Status.Ready {
 		t.Fatalf("got %+v, want one that was told to stop unready, as status and DNS have it", m)
@@ -118,7 +119,7 @@ func TestAMemberThatWaitsIsShown(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)
 	s, _ := r.set("db")
-	r.record(store.StatusKey(s.Ref), spec.SetStatus{Members: []spec.MemberStatus{{Name: "db-1", Ordinal: 1, Blocked: "waits for db-0"}}})
+	r.record(store.StatusKey(s.Ref), records.SetStatus{Members: []records.MemberStatus{{Name: "db-1", Ordinal: 1, Blocked: "waits for db-0"}}})
 	o, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "member", Name: "db-1"})
 	if err != nil || !strings.Contains(string(o.GetJson()), "waits for db-0") {
 		t.Fatalf("got %s, %v", o.GetJson(), err)
@@ -131,8 +132,8 @@ func TestWaitingMembersOfALargeSetAreShown(t *testing.T) {
 	r.mustApply(setYAML)
 	r.mustApply(strings.ReplaceAll(setYAML, "{name: db}", "{name: other}"))
 	s, _ := r.set("db")
-	r.record(store.StatusKey(s.Ref), spec.SetStatus{Replicas: 150})
-	r.plan.Status.Members = []spec.MemberStatus{{Name: "db-149", Ordinal: 149, Blocked: "waits for db-148"}}
+	r.record(store.StatusKey(s.Ref), records.SetStatus{Replicas: 150})
+	r.plan.Status.Members = []records.MemberStatus{{Name: "db-149", Ordinal: 149, Blocked: "waits for db-148"}}
 	has := func(o *proto.Object, err error) {
 		t.Helper()
 		if err != nil || !strings.Contains(string(o.GetJson()), "waits for db-148") {
@@ -283,7 +284,7 @@ func TestDelete(t *testing.T) {
 	r.live(0, true)
 	r.live(1, true)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	r.record(store.VolumeKey(id, "data"), spec.Volume{ID: id, Claim: "data", UID: "v1", Class: "local"})
+	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local"})
 	out, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "configmap", Name: "conf"})
 	if err != nil || !strings.Contains(strings.Join(out.GetEffects(), "\n"), "set default/db names it") {
 		t.Fatalf("got %v, %v", out, err)
@@ -309,7 +310,7 @@ func TestExplain(t *testing.T) {
 	r.mustApply(setYAML)
 	id := func(n int) spec.Identity { return spec.Identity{Namespace: "default", Set: "db", Ordinal: n} }
 	r.plan = plan.Plan{
-		Actions: []plan.Action{plan.Start{Member: spec.Member{ID: id(0), Node: "n1"}, Text: "it has no life yet"}},
+		Actions: []plan.Action{plan.Start{Member: records.Member{ID: id(0), Node: "n1"}, Text: "it has no life yet"}},
 		Blocked: []plan.Blocked{
 			{ID: id(1), Reason: "WaitingForPredecessor", Text: "waits for db-0"},
 			{ID: id(2), Reason: "NodeSilent", Text: "its node is silent", Left: 61 * time.Second},

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -13,37 +14,37 @@ type volumeShown struct {
 	// User is the life that uses it, as "db-0 1.23"; "": none.
 	User string `json:"user,omitempty"`
 	// Said is what its node said of it.
-	Said *spec.VolumeReport `json:"said,omitempty"`
+	Said *records.VolumeReport `json:"said,omitempty"`
 	// Asked is what a person asked of it and what is not done yet.
-	Asked spec.VolumeVerb `json:"asked,omitempty"`
+	Asked records.VolumeVerb `json:"asked,omitempty"`
 }
 
 // volumes are the volumes that q may choose, and behind each what lies in the trash of
 // the same claim and member.
 func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 	// First what is asked: who finds no request any more finds what came of it.
-	requests, err := stored[spec.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
+	requests, err := stored[records.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := stored[spec.Volume](ctx, s.cfg.Store, store.KindVolume, q)
+	volumes, err := stored[records.Volume](ctx, s.cfg.Store, store.KindVolume, q)
 	if err != nil {
 		return nil, err
 	}
-	said, err := stored[spec.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, q)
+	said, err := stored[records.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, q)
 	if err != nil {
 		return nil, err
 	}
-	asked := map[spec.VolumeID]spec.VolumeVerb{}
+	asked := map[records.VolumeID]records.VolumeVerb{}
 	for _, r := range requests {
 		asked[r.Volume] = r.Verb
 	}
-	byID := map[spec.VolumeID]*spec.VolumeReport{}
+	byID := map[records.VolumeID]*records.VolumeReport{}
 	for i := range said {
 		byID[said[i].Volume] = &said[i]
 	}
 	var items []item
-	trashed := map[spec.VolumeID]map[string]string{}
+	trashed := map[records.VolumeID]map[string]string{}
 	s.cfg.Cache.Look(func(v cache.View) {
 		for _, r := range said {
 			trashed[r.Volume] = claimLabels(v, r.ID.Ref(), r.Claim)
@@ -57,12 +58,12 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 		}
 	})
 	for _, r := range said {
-		if byID[r.Volume] == nil || r.State != spec.VolumeTrashed && asked[r.Volume] == "" {
+		if byID[r.Volume] == nil || r.State != records.VolumeTrashed && asked[r.Volume] == "" {
 			continue
 		}
-		items = append(items, showVolume(spec.Volume{
+		items = append(items, showVolume(records.Volume{
 			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node,
-			SizeBytes: r.SizeBytes, Fate: spec.FateTrashed, Labels: trashed[r.Volume],
+			SizeBytes: r.SizeBytes, Fate: records.FateTrashed, Labels: trashed[r.Volume],
 		}, volumeShown{Said: byID[r.Volume], Asked: asked[r.Volume]}))
 	}
 	return items, nil
@@ -100,7 +101,7 @@ func stored[T any](ctx context.Context, from store.Store, kind string, q query) 
 }
 
 // userOf is the life that uses a volume.
-func userOf(v cache.View, vol spec.Volume) string {
+func userOf(v cache.View, vol records.Volume) string {
 	m, _ := v.Member(vol.ID)
 	if m == nil {
 		return ""
@@ -113,9 +114,9 @@ func userOf(v cache.View, vol spec.Volume) string {
 	return ""
 }
 
-func showVolume(v spec.Volume, st volumeShown) item {
-	name := spec.VolumeName(v.ID, v.Claim)
-	if v.Fate == spec.FateTrashed {
+func showVolume(v records.Volume, st volumeShown) item {
+	name := records.VolumeName(v.ID, v.Claim)
+	if v.Fate == records.FateTrashed {
 		name = trashName(name, v.UID)
 	}
 	labels := v.Labels
@@ -127,12 +128,12 @@ func showVolume(v spec.Volume, st volumeShown) item {
 }
 
 // trashName is the name of a volume in the trash, where several of one claim may lie.
-func trashName(name string, id spec.VolumeID) string {
+func trashName(name string, id records.VolumeID) string {
 	return name + "." + string(id)[:min(8, len(id))]
 }
 
 // volumesOf says what becomes of the volumes of members that a scale down stops.
-func volumesOf(set *spec.Set) string {
+func volumesOf(set *records.Set) string {
 	if p := set.Spec.Retention; p == nil || p.WhenScaled != spec.Delete || len(set.Spec.VolumeClaimTemplates) == 0 {
 		return "volumes kept"
 	}
@@ -140,7 +141,7 @@ func volumesOf(set *spec.Set) string {
 }
 
 // trashText says when what is given up is erased: "data after 24h, log at once".
-func trashText(set *spec.Set) string {
+func trashText(set *records.Set) string {
 	var parts []string
 	for i := range set.Spec.VolumeClaimTemplates {
 		c := &set.Spec.VolumeClaimTemplates[i]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -41,7 +42,7 @@ const (
 
 // bounded is the report with what is too long cut, and without what could control the
 // terminal of who reads it: a member's program has a say in messages.
-func bounded(r spec.Report) spec.Report {
+func bounded(r records.Report) records.Report {
 	plain(&r.Cause, causeBytes)
 	plain(&r.Message, messageBytes)
 	r.Containers = slices.Clone(r.Containers[:min(len(r.Containers), maxContainers)])

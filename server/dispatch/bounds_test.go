@@ -15,6 +15,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -64,11 +65,11 @@ func TestANodeCannotFillTheStoreWithReports(t *testing.T) {
 		if seq > 100*left/messageBytes {
 			t.Fatal("it is never held up")
 		}
-		liar.report(spec.Report{ID: ident(0), Token: token(10), Seq: seq, Phase: spec.PhaseRunning, Message: fmt.Sprint(seq, long)})
+		liar.report(records.Report{ID: ident(0), Token: token(10), Seq: seq, Phase: records.PhaseRunning, Message: fmt.Sprint(seq, long)})
 		liar.ping(seq) // what was sent was read
 		liar.pong()
 	}
-	honest.report(spec.Report{ID: ident(1), Token: token(11), Seq: 1, Phase: spec.PhaseRunning})
+	honest.report(records.Report{ID: ident(1), Token: token(11), Seq: 1, Phase: records.PhaseRunning})
 	if got := honest.stored(); got.GetSeq() != 1 || got.GetStale() {
 		t.Errorf("another node's report: %v", got)
 	}
@@ -139,15 +140,15 @@ func TestAHelloIsBounded(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		facts spec.NodeFacts
+		facts records.NodeFacts
 		holds []life
 		want  string // "": it is let in
 	}{
-		{"an honest one", spec.NodeFacts{CPUMillis: 1}, lives(100), ""},
-		{"with facts that are too large", spec.NodeFacts{Version: strings.Repeat("o", factsBytes)}, nil, "its facts have"},
-		{"with lives that nobody knows", spec.NodeFacts{}, lives(maxStrays + 1), "that the store does not know, of at most 4096"},
-		{"with more lives than a node has", spec.NodeFacts{}, lives(maxHoldings + 1), "lives, of at most 20000"},
-		{"with a life that can be no member", spec.NodeFacts{}, []life{{ID: spec.Identity{Namespace: "default", Set: "a/b"}}}, "cannot be a member"},
+		{"an honest one", records.NodeFacts{CPUMillis: 1}, lives(100), ""},
+		{"with facts that are too large", records.NodeFacts{Version: strings.Repeat("o", factsBytes)}, nil, "its facts have"},
+		{"with lives that nobody knows", records.NodeFacts{}, lives(maxStrays + 1), "that the store does not know, of at most 4096"},
+		{"with more lives than a node has", records.NodeFacts{}, lives(maxHoldings + 1), "lives, of at most 20000"},
+		{"with a life that can be no member", records.NodeFacts{}, []life{{ID: spec.Identity{Namespace: "default", Set: "a/b"}}}, "cannot be a member"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
@@ -172,8 +173,8 @@ func TestAHelloIsBounded(t *testing.T) {
 }
 
 func TestWhatASessionSaysIsBounded(t *testing.T) {
-	reports := func(n int, r spec.Report) *proto.FromNode {
-		docs, err := wire.Documents([]spec.Report{r})
+	reports := func(n int, r records.Report) *proto.FromNode {
+		docs, err := wire.Documents([]records.Report{r})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +184,7 @@ func TestWhatASessionSaysIsBounded(t *testing.T) {
 		}
 		return &proto.FromNode{Kind: &proto.FromNode_Reports{Reports: m}}
 	}
-	running := spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseRunning}
+	running := records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseRunning}
 	large, foreign := running, running
 	large.Message = strings.Repeat("m", reportBytes)
 	foreign.ID.Set = "../../etc"
@@ -221,7 +222,7 @@ func TestWhatASessionSaysIsBounded(t *testing.T) {
 			if got := r.server.Refusals()[LimitReports]; got != 1 {
 				t.Errorf("%d refusals were counted", got)
 			}
-			n.report(spec.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning})
+			n.report(records.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning})
 			if got := n.stored(); got.GetSeq() != 1 {
 				t.Errorf("the next report: %v", got)
 			}
@@ -235,11 +236,11 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 	for part := range 3 {
 		m := &proto.VolumeReports{}
 		for i := range maxSaid {
-			report := spec.VolumeReport{ID: ident(0), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%d-%d", part, i)), State: spec.VolumeTrashed}
+			report := records.VolumeReport{ID: ident(0), Claim: "data", Volume: records.VolumeID(fmt.Sprintf("v%d-%d", part, i)), State: records.VolumeTrashed}
 			if i%100 == 0 {
 				report.Cause, report.Message = spec.Cause(strings.Repeat("c", 10*causeBytes)), strings.Repeat("m", 10*volumeTextBytes)
 			}
-			docs, err := wire.Documents([]spec.VolumeReport{report})
+			docs, err := wire.Documents([]records.VolumeReport{report})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,12 +251,12 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 	if len(se.said.reports) != maxSaid {
 		t.Errorf("%d reports wait", len(se.said.reports))
 	}
-	again := spec.VolumeReport{ID: ident(0), Claim: "data", Volume: "v0-7", State: spec.VolumeErased}
-	docs, err := wire.Documents([]spec.VolumeReport{again})
+	again := records.VolumeReport{ID: ident(0), Claim: "data", Volume: "v0-7", State: records.VolumeErased}
+	docs, err := wire.Documents([]records.VolumeReport{again})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if se.hear(&proto.VolumeReports{ReportsJson: docs}); se.said.reports["v0-7"].State != spec.VolumeErased {
+	if se.hear(&proto.VolumeReports{ReportsJson: docs}); se.said.reports["v0-7"].State != records.VolumeErased {
 		t.Error("a newer word about one of them is not taken")
 	}
 	for id, r := range se.said.reports {
@@ -267,14 +268,14 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 
 func TestAReportIsStoredWithinItsBounds(t *testing.T) {
 	long := strings.Repeat("é", 1<<14)
-	r := spec.Report{ID: ident(0), Cause: spec.Cause(long), Message: long}
+	r := records.Report{ID: ident(0), Cause: spec.Cause(long), Message: long}
 	for range 3 * maxContainers {
-		r.Containers = append(r.Containers, spec.ContainerReport{Name: long, State: long, Cause: spec.Cause(long), Image: long})
+		r.Containers = append(r.Containers, records.ContainerReport{Name: long, State: long, Cause: spec.Cause(long), Image: long})
 	}
 	if got := len(store.Encode(bounded(r))); got > 80<<10 {
 		t.Errorf("it has %d bytes", got)
 	}
-	honest := spec.Report{ID: ident(0), Cause: "CrashLoop", Message: "exit 1", Containers: []spec.ContainerReport{{Name: "main", State: "Running", Image: "etcd:3"}}}
+	honest := records.Report{ID: ident(0), Cause: "CrashLoop", Message: "exit 1", Containers: []records.ContainerReport{{Name: "main", State: "Running", Image: "etcd:3"}}}
 	if got := bounded(honest); string(store.Encode(got)) != string(store.Encode(honest)) {
 		t.Errorf("an honest one became %+v", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
@@ -24,8 +25,8 @@ type Broker struct {
 	answer time.Duration
 	cache  cache.Reader
 	// far tells which other server holds a node's session; pass asks it.
-	far  func(spec.NodeName) *spec.Session
-	pass func(context.Context, *spec.Session, *proto.Ask) (*Tunnel, error)
+	far  func(spec.NodeName) *records.Session
+	pass func(context.Context, *records.Session, *proto.Ask) (*Tunnel, error)
 
 	mu      sync.Mutex
 	nodes   map[spec.NodeName]*outbox
@@ -54,7 +55,7 @@ func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (
 	return b.open(ctx, node, ask, b.far)
 }
 
-func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, far func(spec.NodeName) *spec.Session) (*Tunnel, error) {
+func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, far func(spec.NodeName) *records.Session) (*Tunnel, error) {
 	timer := time.NewTimer(b.answer)
 	defer timer.Stop()
 	out, other, err := b.way(ctx, node, far, timer.C)
@@ -86,7 +87,7 @@ func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, f
 
 // way is the outbox of node's session, or that session if it is another server's; it is
 // waited for until late receives. far nil: this server's sessions only.
-func (b *Broker) way(ctx context.Context, node spec.NodeName, far func(spec.NodeName) *spec.Session, late <-chan time.Time) (*outbox, *spec.Session, error) {
+func (b *Broker) way(ctx context.Context, node spec.NodeName, far func(spec.NodeName) *records.Session, late <-chan time.Time) (*outbox, *records.Session, error) {
 	sub := b.cache.Subscribe()
 	defer sub.Close()
 	for {

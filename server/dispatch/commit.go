@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -38,14 +39,14 @@ type committer struct {
 	rev      store.Rev // of the last commit: the world must show it before the next look
 
 	mu      sync.Mutex
-	pending map[*session]map[life]spec.Report
+	pending map[*session]map[life]records.Report
 	bytes   map[*session]int // that wait; what was replaced counts until the next round
 }
 
 // unit is one report on its way into the store.
 type unit struct {
 	se     *session
-	report spec.Report
+	report records.Report
 	member store.Rev // mod-revision of the member it was judged by
 }
 
@@ -54,16 +55,16 @@ func (u unit) life() life { return life{ID: u.report.ID, Token: u.report.Token} 
 func newCommitter(s store.Store, w cache.Reader, writes *allowance, f *refusals, log *slog.Logger) *committer {
 	return &committer{
 		store: s, cache: w, log: log, wake: make(chan struct{}, 1), writes: writes, refusals: f,
-		pending: map[*session]map[life]spec.Report{}, bytes: map[*session]int{},
+		pending: map[*session]map[life]records.Report{}, bytes: map[*session]int{},
 	}
 }
 
 // add puts reports of so many bytes in line; it does not block.
-func (c *committer) add(se *session, reports []spec.Report, bytes int) {
+func (c *committer) add(se *session, reports []records.Report, bytes int) {
 	c.mu.Lock()
 	mine := c.pending[se]
 	if mine == nil {
-		mine = map[life]spec.Report{}
+		mine = map[life]records.Report{}
 		c.pending[se] = mine
 	}
 	for _, r := range reports {
@@ -124,7 +125,7 @@ func (c *committer) putBack(u unit) {
 	defer c.mu.Unlock()
 	mine := c.pending[u.se]
 	if mine == nil {
-		mine = map[life]spec.Report{}
+		mine = map[life]records.Report{}
 		c.pending[u.se] = mine
 	}
 	if _, ok := mine[u.life()]; !ok {
@@ -137,7 +138,7 @@ func (c *committer) putBack(u unit) {
 func (c *committer) round(ctx context.Context) (left []unit) {
 	c.mu.Lock()
 	pending := c.pending
-	c.pending, c.bytes = map[*session]map[life]spec.Report{}, map[*session]int{}
+	c.pending, c.bytes = map[*session]map[life]records.Report{}, map[*session]int{}
 	c.mu.Unlock()
 	c.hold(pending)
 	if err := c.cache.Wait(ctx, c.rev); err != nil {
@@ -181,7 +182,7 @@ const rateTime = time.Second
 
 // hold takes out of pending, and puts back in line for later, what is of nodes that have had
 // more written than they may.
-func (c *committer) hold(pending map[*session]map[life]spec.Report) {
+func (c *committer) hold(pending map[*session]map[life]records.Report) {
 	held := false
 	for se, reports := range pending {
 		if c.writes.may(se.node) {
@@ -211,7 +212,7 @@ func minReady(v cache.View, id spec.Identity) time.Duration {
 }
 
 // decide answers a report that need not be stored, or returns it as it is to be.
-func (c *committer) decide(u unit, m *spec.Member, last *spec.Report, minReady time.Duration) (unit, bool) {
+func (c *committer) decide(u unit, m *records.Member, last *records.Report, minReady time.Duration) (unit, bool) {
 	u.report.Session = u.se.id
 	r, v := judge(u.report, u.se.seat, m, last, minReady)
 	u.report = r
@@ -283,8 +284,8 @@ func (c *committer) settle(ctx context.Context, u unit) (left []unit) {
 			u.se.cancel(errOver)
 			return nil // the node reports all again in its next session
 		}
-		last, _ := decodeIf[spec.Report](kvs, store.ReportKey(id)) // an unreadable one is written over
-		member, err := decodeIf[spec.Member](kvs, store.MemberKey(id))
+		last, _ := decodeIf[records.Report](kvs, store.ReportKey(id)) // an unreadable one is written over
+		member, err := decodeIf[records.Member](kvs, store.MemberKey(id))
 		if err != nil {
 			c.log.Error("report dropped", "node", u.se.node, "err", err)
 			return nil

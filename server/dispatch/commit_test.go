@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -32,27 +32,27 @@ func (se *session) answered() map[life]bool {
 }
 
 func TestOfTheReportsThatWaitTheNewestIsStoredAndTheEndOfALife(t *testing.T) {
-	stopped := func(seq int64) spec.Report {
-		return spec.Report{ID: ident(0), Token: token(10), Seq: seq, Phase: spec.PhaseStopped}
+	stopped := func(seq int64) records.Report {
+		return records.Report{ID: ident(0), Token: token(10), Seq: seq, Phase: records.PhaseStopped}
 	}
 	for name, c := range map[string]struct {
-		came []spec.Report
-		back *spec.Report // was on its way to the store meanwhile, and was not taken
-		want spec.Report
+		came []records.Report
+		back *records.Report // was on its way to the store meanwhile, and was not taken
+		want records.Report
 	}{
-		"the first":                            {[]spec.Report{running(10, 0)}, nil, running(10, 0)},
-		"a newer one":                          {[]spec.Report{running(10, 1), running(10, 2)}, nil, running(10, 2)},
-		"an older one that is late":            {[]spec.Report{running(10, 2), running(10, 1)}, nil, running(10, 2)},
-		"the end, whenever it was said":        {[]spec.Report{running(10, 5), stopped(3)}, nil, stopped(3)},
+		"the first":                            {[]records.Report{running(10, 0)}, nil, running(10, 0)},
+		"a newer one":                          {[]records.Report{running(10, 1), running(10, 2)}, nil, running(10, 2)},
+		"an older one that is late":            {[]records.Report{running(10, 2), running(10, 1)}, nil, running(10, 2)},
+		"the end, whenever it was said":        {[]records.Report{running(10, 5), stopped(3)}, nil, stopped(3)},
 		"one that the store did not take":      {nil, ptr(running(10, 1)), running(10, 1)},
-		"a newer one than the store takes now": {[]spec.Report{running(10, 2)}, ptr(running(10, 1)), running(10, 2)},
+		"a newer one than the store takes now": {[]records.Report{running(10, 2)}, ptr(running(10, 1)), running(10, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newStill(t)
 			r.begin()
 			se := r.admit()
 			for _, report := range c.came {
-				r.server.reports.add(se, []spec.Report{report}, 1)
+				r.server.reports.add(se, []records.Report{report}, 1)
 			}
 			if c.back != nil {
 				r.server.reports.putBack(unit{se: se, report: *c.back})
@@ -66,9 +66,9 @@ func TestOfTheReportsThatWaitTheNewestIsStoredAndTheEndOfALife(t *testing.T) {
 }
 
 func TestWhatWaitsOfASessionIsBounded(t *testing.T) {
-	lives := func(n int) (out []spec.Report) {
+	lives := func(n int) (out []records.Report) {
 		for i := range n {
-			out = append(out, spec.Report{ID: ident(i), Token: token(1), Phase: spec.PhaseStopped})
+			out = append(out, records.Report{ID: ident(i), Token: token(1), Phase: records.PhaseStopped})
 		}
 		return out
 	}
@@ -118,7 +118,7 @@ func TestAReportOfAMemberThatCannotBeReadIsNotAnswered(t *testing.T) {
 	r := newStill(t)
 	r.put(store.MemberKey(ident(1)), []byte("{damaged"))
 	se := r.admit()
-	reports := []spec.Report{running(10, 1), running(10, 1)}
+	reports := []records.Report{running(10, 1), running(10, 1)}
 	reports[1].ID = ident(1)
 	r.server.reports.add(se, reports, 1)
 	r.server.StoreReports(t.Context())
@@ -132,7 +132,7 @@ func TestWhatANodeSaidBeforeItWentIsStored(t *testing.T) {
 	r := newStill(t)
 	r.begin()
 	se := r.admit()
-	r.server.reports.add(se, []spec.Report{running(10, 1)}, 1)
+	r.server.reports.add(se, []records.Report{running(10, 1)}, 1)
 	se.cancel(nil)
 	r.server.StoreReports(t.Context())
 	if _, stored := r.report(0); !stored {
@@ -147,8 +147,8 @@ func TestWhileTheStoreIsHeldOnlyReportsOfLivingSessionsWait(t *testing.T) {
 		r := newStill(t)
 		r.begin()
 		se := r.admit()
-		r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s2"})
-		r.server.reports.add(se, []spec.Report{running(10, 1)}, 1)
+		r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
+		r.server.reports.add(se, []records.Report{running(10, 1)}, 1)
 		if over {
 			se.cancel(nil)
 		}
@@ -171,7 +171,7 @@ func TestWhatANodeMayNotHaveWrittenNowIsStoredLater(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go r.server.reports.run(ctx)
-		r.server.reports.add(se, []spec.Report{running(10, 1)}, 1)
+		r.server.reports.add(se, []records.Report{running(10, 1)}, 1)
 		synctest.Wait()
 		if _, stored := r.report(0); stored {
 			t.Error("its node has had more written than it may, and it is stored at once")
@@ -183,7 +183,7 @@ func TestWhatANodeMayNotHaveWrittenNowIsStoredLater(t *testing.T) {
 		}
 		r.server.writes.spend("n1", allowanceBytes+3*allowanceSecond)
 		se.cancel(nil)
-		r.server.reports.add(se, []spec.Report{running(10, 2)}, 1)
+		r.server.reports.add(se, []records.Report{running(10, 2)}, 1)
 		synctest.Wait()
 		if n := len(r.server.reports.pending); n > 0 {
 			t.Errorf("reports of %d sessions wait; want none of one that is over", n)
@@ -213,7 +213,7 @@ func TestReportsAreTriedEverMoreSeldomWhileTheStoreIsAway(t *testing.T) {
 			})
 			report := running(10, int64(outage))
 			report.Message = fmt.Sprint("outage ", outage)
-			r.server.reports.add(se, []spec.Report{report}, 1)
+			r.server.reports.add(se, []records.Report{report}, 1)
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			r.store.Fail(nil)
@@ -277,7 +277,7 @@ func TestAReportThatCouldNotBeWritten(t *testing.T) {
 		"the member's record cannot be read": {fail: then(func(*rig, *session) store.Op { return store.Put(store.MemberKey(ident(0)), []byte("{")) }), log: "report dropped"},
 		"the report's record cannot be read": {fail: then(func(*rig, *session) store.Op { return store.Put(store.ReportKey(ident(0)), []byte("{")) }), stored: true},
 		"another session has the node": {fail: then(func(_ *rig, se *session) store.Op {
-			return store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: se.id, Server: "s2"}))
+			return store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: se.id, Server: "s2"}))
 		}), ended: true},
 		"nobody can tell, for reads fail": {fail: func(*rig, *session) func(memstore.Call) memstore.Fault {
 			return func(c memstore.Call) memstore.Fault {
@@ -293,7 +293,7 @@ func TestAReportThatCouldNotBeWritten(t *testing.T) {
 			r.begin()
 			se := r.admit()
 			r.store.Fail(c.fail(r, se))
-			r.server.reports.add(se, []spec.Report{running(10, 1)}, 1)
+			r.server.reports.add(se, []records.Report{running(10, 1)}, 1)
 			r.server.StoreReports(t.Context())
 			r.store.Fail(nil)
 			answer, answered := se.answered()[life{ID: ident(0), Token: token(10)}]

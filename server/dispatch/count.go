@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -16,7 +17,7 @@ import (
 // it is open, waits for this node, too (SAFETY S8). A hello that changes neither costs no
 // write besides its own.
 func (g *guest) tellCount(t threshold, txn *store.Txn) error {
-	facts, _ := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones are written over
+	facts, _ := decodeIf[records.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones are written over
 	if t.node == nil || facts == nil || !slices.Equal(facts.Strays, g.facts.Strays) {
 		txn.Then = append(txn.Then, heardOf(g.node))
 	}
@@ -24,7 +25,7 @@ func (g *guest) tellCount(t threshold, txn *store.Txn) error {
 	if count == nil {
 		return err
 	}
-	if with := count.With(spec.FromHello, map[spec.NodeName]spec.UID{g.node: g.uid}); len(with.Nodes) > len(count.Nodes) {
+	if with := count.With(records.FromHello, map[spec.NodeName]spec.UID{g.node: g.uid}); len(with.Nodes) > len(count.Nodes) {
 		txn.If = append(txn.If, store.Seen(store.CountKey, t.keys[store.CountKey].Mod))
 		txn.Then = append(txn.Then, store.Put(store.CountKey, store.Encode(with)))
 	}
@@ -32,8 +33,8 @@ func (g *guest) tellCount(t threshold, txn *store.Txn) error {
 }
 
 // openCount is the count of this epoch's restore; nil: there is none, or it is done.
-func (t *threshold) openCount() (*spec.Count, error) {
-	count, err := decodeIf[spec.Count](t.keys, store.CountKey)
+func (t *threshold) openCount() (*records.Count, error) {
+	count, err := decodeIf[records.Count](t.keys, store.CountKey)
 	switch {
 	case err != nil:
 		return nil, status.Errorf(codes.Internal, "read the count of the restore: %v", err)
@@ -57,8 +58,8 @@ func counting(v cache.View) bool {
 // mayLiveElsewhere: to order m, which its node has not begun, could begin a second life. A
 // store that went back may have a life that was ordered and never begun, and replaced since.
 // One that was begun, as a report says, is begun by no node twice: it is told, for an answer.
-func mayLiveElsewhere(v cache.View, m *spec.Member) bool {
-	if r, _ := v.Report(m.ID); r != nil && r.Token == m.Token && r.Phase.Rank() > spec.PhasePreparing.Rank() {
+func mayLiveElsewhere(v cache.View, m *records.Member) bool {
+	if r, _ := v.Report(m.ID); r != nil && r.Token == m.Token && r.Phase.Rank() > records.PhasePreparing.Rank() {
 		return false
 	}
 	return counting(v) || len(v.Strays(m.ID)) > 0

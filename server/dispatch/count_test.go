@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -52,10 +53,10 @@ func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 func TestTheFirstHelloOfANodeIsToldToOthersWhateverIsKnownOfIt(t *testing.T) {
 	for name, prepare := range map[string]func(*rig){
 		"nothing":    func(*rig) {},
-		"its record": func(r *rig) { r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"}) },
-		"its facts":  func(r *rig) { r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1}) },
+		"its record": func(r *rig) { r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"}) },
+		"its facts":  func(r *rig) { r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1}) },
 		"facts that cannot be read": func(r *rig) {
-			r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
+			r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
 			r.put(store.FactsKey("n1"), []byte("{"))
 		},
 	} {
@@ -69,20 +70,20 @@ func TestTheFirstHelloOfANodeIsToldToOthersWhateverIsKnownOfIt(t *testing.T) {
 }
 
 func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
-	known := spec.CountNode{Name: "n1", UID: "uid1", From: spec.FromStore}
-	far := spec.CountNode{Name: "z", UID: "uidz", From: spec.FromServer}
-	joined := spec.CountNode{Name: "n2", UID: "uid2", From: spec.FromHello}
+	known := records.CountNode{Name: "n1", UID: "uid1", From: records.FromStore}
+	far := records.CountNode{Name: "z", UID: "uidz", From: records.FromServer}
+	joined := records.CountNode{Name: "n2", UID: "uid2", From: records.FromHello}
 	n2 := hello{node: "n2", uid: "uid2", boot: "b1", cluster: "c1"}
 	for name, c := range map[string]struct {
-		count spec.Count
+		count records.Count
 		hello hello
-		want  []spec.CountNode
+		want  []records.CountNode
 	}{
-		"it is new":                              {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known, far}}, n2, []spec.CountNode{known, joined, far}},
-		"it is counted already":                  {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known, far}}, n1, []spec.CountNode{known, far}},
-		"the count is done":                      {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known}, Done: true}, n2, []spec.CountNode{known}},
-		"the count is of another epoch":          {spec.Count{Epoch: 9, Nodes: []spec.CountNode{known}}, n2, []spec.CountNode{known}},
-		"another machine has a name of the list": {spec.Count{Epoch: 1, Nodes: []spec.CountNode{known}}, hello{node: "n1", uid: "uid9", boot: "b1", cluster: "c1"}, []spec.CountNode{known, {Name: "n1", UID: "uid9", From: spec.FromHello}}},
+		"it is new":                              {records.Count{Epoch: 1, Nodes: []records.CountNode{known, far}}, n2, []records.CountNode{known, joined, far}},
+		"it is counted already":                  {records.Count{Epoch: 1, Nodes: []records.CountNode{known, far}}, n1, []records.CountNode{known, far}},
+		"the count is done":                      {records.Count{Epoch: 1, Nodes: []records.CountNode{known}, Done: true}, n2, []records.CountNode{known}},
+		"the count is of another epoch":          {records.Count{Epoch: 9, Nodes: []records.CountNode{known}}, n2, []records.CountNode{known}},
+		"another machine has a name of the list": {records.Count{Epoch: 1, Nodes: []records.CountNode{known}}, hello{node: "n1", uid: "uid9", boot: "b1", cluster: "c1"}, []records.CountNode{known, {Name: "n1", UID: "uid9", From: records.FromHello}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -92,8 +93,8 @@ func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
 			if same := len(c.want) == len(c.count.Nodes); same != (kv.Mod == counted) {
 				t.Errorf("it names as many nodes: %v, and was written at %d, then at %d", same, counted, kv.Mod)
 			}
-			got, err := store.Decode[spec.Count](kv)
-			if want := (spec.Count{Epoch: c.count.Epoch, Nodes: c.want, Done: c.count.Done}); err != nil || !reflect.DeepEqual(got, want) {
+			got, err := store.Decode[records.Count](kv)
+			if want := (records.Count{Epoch: c.count.Epoch, Nodes: c.want, Done: c.count.Done}); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v (%v)\nwant %+v", got, err, want)
 			}
 		})
@@ -105,8 +106,8 @@ func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
 		r := newRig(t)
 		silentNode(r)
 		r.endLives()
-		r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
-		r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
+		r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+		r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
 		err := Remove(t.Context(), r.store, r.cache, "n1")
 		if _, there := r.get(store.NodeKey("n1")); (err == nil) != done || there == done {
 			t.Errorf("count done %v: %v, and the node is there: %v", done, err, there)
@@ -119,17 +120,17 @@ func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
 func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T) {
 	held := n1
 	held.holds = []life{{ID: ident(0), Token: token(10)}}
-	open := spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n2", UID: "uid2"}}}
-	elsewhere := spec.NodeFacts{Name: "n2", UID: "uid2", Epoch: 1, Strays: []spec.Stray{{ID: ident(0), Token: token(11)}}}
+	open := records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}}
+	elsewhere := records.NodeFacts{Name: "n2", UID: "uid2", Epoch: 1, Strays: []spec.LifeID{{ID: ident(0), Token: token(11)}}}
 	for name, c := range map[string]struct {
 		key          string
 		record, then any
 		hello        hello
 		now          int // lives that are told at once
 	}{
-		"while the count is open":                           {store.CountKey, open, spec.Count{Epoch: 1, Done: true}, n1, 0},
+		"while the count is open":                           {store.CountKey, open, records.Count{Epoch: 1, Done: true}, n1, 0},
 		"but what the node has begun goes on being told":    {store.CountKey, open, nil, held, 1},
-		"while another node runs a life of it":              {store.FactsKey("n2"), elsewhere, spec.NodeFacts{Name: "n2", UID: "uid2", Epoch: 1}, n1, 0},
+		"while another node runs a life of it":              {store.FactsKey("n2"), elsewhere, records.NodeFacts{Name: "n2", UID: "uid2", Epoch: 1}, n1, 0},
 		"but not what the node has begun, whoever else did": {store.FactsKey("n2"), elsewhere, nil, held, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,14 +154,14 @@ func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T
 
 func TestALifeThatWasBegunBeforeTheBackupIsToldForAnAnswer(t *testing.T) {
 	for _, c := range []struct {
-		phase spec.Phase
+		phase records.Phase
 		token int64
 		told  int
-	}{{spec.PhasePreparing, 10, 0}, {spec.PhaseRunning, 10, 1}, {spec.PhaseRunning, 9, 0}} { // the last: the life before
+	}{{records.PhasePreparing, 10, 0}, {records.PhaseRunning, 10, 1}, {records.PhaseRunning, 9, 0}} { // the last: the life before
 		r := newRig(t)
 		r.begin()
-		r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(c.token), Phase: c.phase})
-		r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n2", UID: "uid2"}}})
+		r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(c.token), Phase: c.phase})
+		r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}})
 		n := r.connect(n1)
 		if got := n.lives(n.wanted()); len(got) != c.told {
 			t.Errorf("reported %s of token %d: got %v, want %d", c.phase, c.token, got, c.told)
@@ -171,13 +172,13 @@ func TestALifeThatWasBegunBeforeTheBackupIsToldForAnAnswer(t *testing.T) {
 func TestNoVolumeIsOrderedAwayWhileTheCountIsOpen(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.record(store.VolumeKey(ident(9), "data"), spec.Volume{ID: ident(9), Claim: "data", UID: "v9", Node: "n1", Fate: spec.FateReclaiming})
-	r.record(store.CountKey, spec.Count{Epoch: 1, Nodes: []spec.CountNode{{Name: "n2", UID: "uid2"}}})
+	r.record(store.VolumeKey(ident(9), "data"), records.Volume{ID: ident(9), Claim: "data", UID: "v9", Node: "n1", Fate: records.FateReclaiming})
+	r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}})
 	n := r.connect(n1)
 	if w := n.wanted(); len(w.GetVolumesJson()) != 0 || len(w.GetOver()) != 0 {
 		t.Errorf("it was told %v", w)
 	}
-	r.record(store.CountKey, spec.Count{Epoch: 1, Done: true})
+	r.record(store.CountKey, records.Count{Epoch: 1, Done: true})
 	if w := n.wanted(); len(w.GetVolumesJson()) != 1 {
 		t.Errorf("afterwards it was told %v", w)
 	}

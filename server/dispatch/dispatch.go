@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
@@ -37,7 +38,7 @@ type Config struct {
 	Reach     Reach
 	// Known is what this server knows of the store by now, without nodes. nil: nothing, and
 	// nodes are judged by epochs, revisions and the chain alone.
-	Known func() spec.Known
+	Known func() records.Known
 	// AnswerTime is how long Broker waits for a node. Zero: 10s.
 	AnswerTime time.Duration
 	Logger     *slog.Logger
@@ -84,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.AnswerTime = DefaultAnswerTime
 	}
 	if cfg.Known == nil {
-		cfg.Known = func() spec.Known { return spec.Known{} }
+		cfg.Known = func() records.Known { return records.Known{} }
 	}
 	if cfg.TTL < time.Second {
 		return nil, errors.New("make dispatch: a session of under 1s cannot be kept")

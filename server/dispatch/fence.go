@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -21,7 +22,7 @@ import (
 //
 // It fails with NOT_FOUND without such a node, and with FAILED_PRECONDITION while it has
 // a session: then it is on.
-func Fence(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName, by string) (*spec.Fence, error) {
+func Fence(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName, by string) (*records.Fence, error) {
 	c, err := OpenFence(ctx, s, w, node)
 	if err != nil {
 		return nil, err
@@ -34,8 +35,8 @@ func Fence(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeNam
 type FenceCase struct {
 	Node  spec.NodeName
 	UID   spec.UID
-	Facts spec.NodeFacts // zero: it never said hello
-	Lives []spec.Fenced  // not over yet
+	Facts records.NodeFacts // zero: it never said hello
+	Lives []spec.LifeID     // not over yet
 
 	heard store.Rev // when it last said hello
 	epoch int64
@@ -54,27 +55,27 @@ func OpenFence(ctx context.Context, s store.Store, w cache.Reader, node spec.Nod
 	w.Look(func(v cache.View) {
 		for _, id := range v.MembersOn(node) {
 			if m, _ := v.Member(id); m.NodeUID == c.UID && !overIn(v, m) {
-				c.Lives = append(c.Lives, spec.Fenced{ID: id, Token: m.Token})
+				c.Lives = append(c.Lives, spec.LifeID{ID: id, Token: m.Token})
 			}
 		}
 	})
 	return c, nil
 }
 
-func readFenced(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) (threshold, *spec.NodeFacts, error) {
+func readFenced(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) (threshold, *records.NodeFacts, error) {
 	t, err := readSilent(ctx, s, w, node)
 	if err != nil {
 		return t, nil, err
 	}
-	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
+	facts, err := decodeIf[records.NodeFacts](t.keys, store.FactsKey(node))
 	if err != nil { // what it runs is over with it; its facts are written anew
-		facts = &spec.NodeFacts{Name: node, UID: t.node.UID}
+		facts = &records.NodeFacts{Name: node, UID: t.node.UID}
 	}
 	return t, facts, nil
 }
 
 // overIn reports whether the life is over by a report of its own token.
-func overIn(v cache.View, m *spec.Member) bool {
+func overIn(v cache.View, m *records.Member) bool {
 	r, _ := v.Report(m.ID)
 	return r != nil && r.Token == m.Token && r.Phase.Over()
 }
@@ -82,7 +83,7 @@ func overIn(v cache.View, m *spec.Member) bool {
 // Close takes by's word that the node was off at some moment since the case was opened for
 // proof that the lives it found are over, and of no later ones; also is what must hold
 // besides. It reads again: ABORTED if the node said hello meanwhile, or is another.
-func (c *FenceCase) Close(ctx context.Context, s store.Store, w cache.Reader, by string, also ...store.Guard) (*spec.Fence, error) {
+func (c *FenceCase) Close(ctx context.Context, s store.Store, w cache.Reader, by string, also ...store.Guard) (*records.Fence, error) {
 	node := c.Node
 	t, facts, err := readFenced(ctx, s, w, node)
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *FenceCase) Close(ctx context.Context, s store.Store, w cache.Reader, by
 	if t.node.UID != c.UID || t.epoch != c.epoch || t.keys[store.FactsKey(node)].Mod != c.heard {
 		return nil, status.Errorf(codes.Aborted, "node %s was heard of, or the store was restored meanwhile; look again", node)
 	}
-	f := &spec.Fence{Node: node, UID: c.UID, Boot: c.Facts.Boot, By: by, At: time.Now().UTC()}
+	f := &records.Fence{Node: node, UID: c.UID, Boot: c.Facts.Boot, By: by, At: time.Now().UTC()}
 	var ends []store.Txn
 	w.Look(func(v cache.View) {
 		for _, l := range c.Lives {
@@ -124,15 +125,15 @@ func (c *FenceCase) Close(ctx context.Context, s store.Store, w cache.Reader, by
 }
 
 // fenced is the report that ends the life l, and names it in f; false: it is over.
-func fenced(v cache.View, l spec.Fenced, f *spec.Fence) (store.Txn, bool) {
+func fenced(v cache.View, l spec.LifeID, f *records.Fence) (store.Txn, bool) {
 	id := l.ID
 	m, member := v.Member(id)
 	last, report := v.Report(id)
 	if m == nil || m.Token != l.Token || m.Node != f.Node || m.NodeUID != f.UID || overIn(v, m) {
 		return store.Txn{}, false
 	}
-	r := spec.Report{
-		ID: id, Token: m.Token, Node: f.Node, Phase: spec.PhaseStopped, Cause: spec.CauseFenced,
+	r := records.Report{
+		ID: id, Token: m.Token, Node: f.Node, Phase: records.PhaseStopped, Cause: spec.CauseFenced,
 		Message: fmt.Sprintf("node %s was powered off, says %s", f.Node, f.By), At: f.At,
 	}
 	if last != nil && last.Token == m.Token {
@@ -152,7 +153,7 @@ func Remove(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeNa
 	if err != nil {
 		return err
 	}
-	facts, err := decodeIf[spec.NodeFacts](t.keys, store.FactsKey(node))
+	facts, err := decodeIf[records.NodeFacts](t.keys, store.FactsKey(node))
 	if err != nil {
 		return status.Errorf(codes.Internal, "read facts: %v", err)
 	}
@@ -203,7 +204,7 @@ func leftOn(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeNa
 		return nil, storeError("read members", err)
 	}
 	for _, kv := range members {
-		if _, err := store.Decode[spec.Member](kv); err != nil {
+		if _, err := store.Decode[records.Member](kv); err != nil {
 			return status.Errorf(codes.FailedPrecondition, "the stored record %s cannot be read; it may be of a life on node %s", kv.Key, node), nil
 		}
 	}
@@ -212,7 +213,7 @@ func leftOn(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeNa
 		return nil, storeError("read volumes", err)
 	}
 	for _, kv := range volumes {
-		vol, err := store.Decode[spec.Volume](kv)
+		vol, err := store.Decode[records.Volume](kv)
 		if err != nil {
 			return status.Errorf(codes.FailedPrecondition, "the stored record %s cannot be read; it may be of a volume on node %s", kv.Key, node), nil
 		}

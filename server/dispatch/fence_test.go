@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -18,14 +19,14 @@ func silentNode(r *rig) {
 	for i, uid := range []spec.UID{"uid1", "uid1", "before"} {
 		r.record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", uid))
 	}
-	r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseRunning, Ready: true, Seq: 7})
-	r.record(store.ReportKey(ident(1)), spec.Report{ID: ident(1), Token: token(11), Phase: spec.PhaseStopped, Seq: 3, Message: "its own word"})
-	r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
-	r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1, Strays: []spec.Stray{{ID: ident(5), Token: token(5)}}})
+	r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseRunning, Ready: true, Seq: 7})
+	r.record(store.ReportKey(ident(1)), records.Report{ID: ident(1), Token: token(11), Phase: records.PhaseStopped, Seq: 3, Message: "its own word"})
+	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1, Strays: []spec.LifeID{{ID: ident(5), Token: token(5)}}})
 }
 
 // saidOf is the stored report of a member; zero: none.
-func saidOf(r *rig, ordinal int) spec.Report {
+func saidOf(r *rig, ordinal int) records.Report {
 	report, _ := r.report(ordinal)
 	return report
 }
@@ -39,14 +40,14 @@ func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Lives) != 1 || f.Lives[0] != (spec.Fenced{ID: ident(0), Token: token(10)}) || f.Boot != "b1" || f.By != "ann" {
+	if len(f.Lives) != 1 || f.Lives[0] != (spec.LifeID{ID: ident(0), Token: token(10)}) || f.Boot != "b1" || f.By != "ann" {
 		t.Errorf("the fence is %+v; want db-0 alone", f)
 	}
 	kv, _ := r.get(store.FenceKey("n1"))
-	if kept, err := store.Decode[spec.Fence](kv); err != nil || len(kept.Lives) != 1 || kept.UID != "uid1" {
+	if kept, err := store.Decode[records.Fence](kv); err != nil || len(kept.Lives) != 1 || kept.UID != "uid1" {
 		t.Errorf("kept is %+v, %v", kept, err)
 	}
-	if got := saidOf(r, 0); got.Phase != spec.PhaseStopped || got.Ready || got.Token != token(10) || got.Cause != spec.CauseFenced || !strings.Contains(got.Message, "ann") {
+	if got := saidOf(r, 0); got.Phase != records.PhaseStopped || got.Ready || got.Token != token(10) || got.Cause != spec.CauseFenced || !strings.Contains(got.Message, "ann") {
 		t.Errorf("db-0 is told as %+v", got)
 	}
 	if got := saidOf(r, 1); got.Message != "its own word" {
@@ -56,7 +57,7 @@ func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 		t.Errorf("db-2 was on another machine, and is told as %+v", got)
 	}
 	kv, _ = r.get(store.FactsKey("n1"))
-	if facts, err := store.Decode[spec.NodeFacts](kv); err != nil || facts.Epoch != 2 || len(facts.Strays) != 0 {
+	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.Epoch != 2 || len(facts.Strays) != 0 {
 		t.Errorf("facts are %+v, %v; want them heard in epoch 2, without strays", facts, err)
 	}
 	if again, err := Fence(t.Context(), r.store, r.cache, "n1", "ann"); err != nil || len(again.Lives) != 0 {
@@ -81,14 +82,14 @@ func (s *racing) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 func TestAFenceComparesWhatItReliedOn(t *testing.T) {
 	for name, meanwhile := range map[string]func(*rig){
 		"the node is back": func(r *rig) {
-			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
+			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
 		},
-		"another machine has the name": func(r *rig) { r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid2"}) },
+		"another machine has the name": func(r *rig) { r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid2"}) },
 		"the store was restored":       func(r *rig) { r.put(store.EpochKey, []byte("2")) },
-		"the store is held":            func(r *rig) { r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s1"}) },
+		"the store is held":            func(r *rig) { r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s1"}) },
 		"the life is another":          func(r *rig) { r.record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1")) },
 		"the life said something": func(r *rig) {
-			r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseStopping, Seq: 9})
+			r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseStopping, Seq: 9})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +107,7 @@ func TestAFenceComparesWhatItReliedOn(t *testing.T) {
 }
 
 func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
-	volume := spec.Volume{ID: ident(9), Claim: "data", UID: "v1", Node: "n1"}
+	volume := records.Volume{ID: ident(9), Claim: "data", UID: "v1", Node: "n1"}
 	for name, c := range map[string]struct {
 		prepare func(*rig)
 		want    string
@@ -117,25 +118,25 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 		"a volume, or not: its record cannot be read": {func(r *rig) { r.endLives(); r.put(store.VolumeKey(ident(9), "data"), []byte("{")) }, "it may be of a volume on node n1"},
 		"a volume, but on another node": {func(r *rig) {
 			r.endLives()
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 			elsewhere := volume
 			elsewhere.Node = "n2"
 			r.record(store.VolumeKey(ident(9), "data"), elsewhere)
 		}, ""},
 		"lives that nobody knows": {(*rig).endLives, "lives that this store does not know"},
 		"a session": {func(r *rig) {
-			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
+			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
 		}, "it is on"},
 		"another name": {func(r *rig) { r.commit(store.Del(store.NodeKey("n1"))) }, "there is no node n1"},
 		"a node that said nothing since the store was restored": {func(r *rig) {
 			r.endLives()
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 			r.put(store.EpochKey, []byte("2"))
 		}, "lives that this store does not know"},
 		"a node that never said hello": {func(r *rig) { r.endLives(); r.commit(store.Del(store.FactsKey("n1"))) }, ""},
 		"nothing": {func(r *rig) {
 			r.endLives()
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,11 +166,11 @@ func (r *rig) endLives() {
 func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 	for name, back := range map[string]func(*rig){
 		"it said hello": func(r *rig) {
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
 			r.commit(store.Del(store.FenceKey("n1")))
 		},
 		"it said hello, and its session is over again": func(r *rig) {
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +179,8 @@ func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 			for i := range lives {
 				r.record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", "uid1"))
 			}
-			r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
 			s := &racing{Store: r.store}
 			s.before = func() { s.before = func() { s.before = func() { back(r) } } } // the word, some ends, and then
 			_, err := Fence(t.Context(), s, r.cache, "n1", "ann")
@@ -208,7 +209,7 @@ func TestANodeWhoseFactsCannotBeReadIsFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	kv, _ := r.get(store.FactsKey("n1"))
-	if facts, err := store.Decode[spec.NodeFacts](kv); err != nil || facts.UID != "uid1" || facts.Epoch != 1 || len(facts.Strays) != 0 {
+	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.UID != "uid1" || facts.Epoch != 1 || len(facts.Strays) != 0 {
 		t.Errorf("facts are %+v, %v", facts, err)
 	}
 	if got := saidOf(r, 0); got.Cause != spec.CauseFenced {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -16,22 +17,22 @@ func TestACaseNamesTheLivesOfTheMachineThatAreNotOver(t *testing.T) {
 	r := newRig(t)
 	silentNode(r)
 	r.record(store.MemberKey(ident(3)), testMember(3, 13, "n1", "uid1")) // of which only the life before has said anything
-	r.record(store.ReportKey(ident(3)), spec.Report{ID: ident(3), Token: token(9), Phase: spec.PhaseStopped, Seq: 40,
-		Containers: []spec.ContainerReport{{Name: "of the life before"}}})
+	r.record(store.ReportKey(ident(3)), records.Report{ID: ident(3), Token: token(9), Phase: records.PhaseStopped, Seq: 40,
+		Containers: []records.ContainerReport{{Name: "of the life before"}}})
 	r.record(store.MemberKey(ident(4)), testMember(4, 14, "n1", "uid1"))
 	r.put(store.MemberKey(ident(4)), []byte("{damaged"))
 	c, err := OpenFence(t.Context(), r.store, r.cache, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []spec.Fenced{{ID: ident(0), Token: token(10)}, {ID: ident(3), Token: token(13)}}
+	want := []spec.LifeID{{ID: ident(0), Token: token(10)}, {ID: ident(3), Token: token(13)}}
 	if !slices.Equal(c.Lives, want) || c.UID != "uid1" || c.Facts.Boot != "b1" {
 		t.Errorf("the case is %+v; want the lives %v", c, want)
 	}
 	if _, err := c.Close(t.Context(), r.store, r.cache, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	if got := saidOf(r, 3); got.Token != token(13) || got.Phase != spec.PhaseStopped || got.Seq != 0 || len(got.Containers) > 0 {
+	if got := saidOf(r, 3); got.Token != token(13) || got.Phase != records.PhaseStopped || got.Seq != 0 || len(got.Containers) > 0 {
 		t.Errorf("db-3 is told as %+v; want nothing of the life before", got)
 	}
 	if got := saidOf(r, 0); got.Seq != 7 {
@@ -41,16 +42,16 @@ func TestACaseNamesTheLivesOfTheMachineThatAreNotOver(t *testing.T) {
 
 // The word that a node was off is about what was found when the case was opened.
 func TestACaseProvesNothingOfWhatBeganSinceItWasOpened(t *testing.T) {
-	facts := spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b2", Epoch: 1}
+	facts := records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b2", Epoch: 1}
 	for name, c := range map[string]struct {
 		meanwhile func(*rig)
 		code      codes.Code
 	}{
 		"the node said hello, and is silent again": {func(r *rig) { r.record(store.FactsKey("n1"), facts) }, codes.Aborted},
-		"another machine has the name":             {func(r *rig) { r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid2"}) }, codes.Aborted},
+		"another machine has the name":             {func(r *rig) { r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid2"}) }, codes.Aborted},
 		"the store was restored":                   {func(r *rig) { r.put(store.EpochKey, []byte("2")) }, codes.Aborted},
 		"the node is back": {func(r *rig) {
-			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
+			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
 		}, codes.FailedPrecondition},
 		"the life is forgotten": {func(r *rig) { r.commit(store.Del(store.MemberKey(ident(0)))) }, codes.OK},
 		"the member has a new life there": {func(r *rig) {
@@ -63,7 +64,7 @@ func TestACaseProvesNothingOfWhatBeganSinceItWasOpened(t *testing.T) {
 			r.record(store.MemberKey(ident(0)), testMember(0, 10, "n2", "uid1"))
 		}, codes.OK},
 		"the life said itself that it is over": {func(r *rig) {
-			r.record(store.ReportKey(ident(0)), spec.Report{ID: ident(0), Token: token(10), Phase: spec.PhaseStopped, Seq: 9})
+			r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseStopped, Seq: 9})
 		}, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +104,8 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 		},
 		"remove": {
 			func(r *rig) {
-				r.record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "uid1"})
-				r.record(store.VolumeReportKey(ident(9), "data", "v1"), spec.VolumeReport{ID: ident(9), Claim: "data", Volume: "v1", Node: "n1", State: spec.VolumeTrashed})
+				r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+				r.record(store.VolumeReportKey(ident(9), "data", "v1"), records.VolumeReport{ID: ident(9), Claim: "data", Volume: "v1", Node: "n1", State: records.VolumeTrashed})
 			},
 			func(r *rig, s store.Store) error { return Remove(t.Context(), s, r.cache, "n1") },
 			func(r *rig) bool {

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
-// The kinds of FileRef and spec.Files.
+// The kinds of FileRef and records.Files.
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
@@ -79,8 +80,8 @@ func fileRev(v cache.View, r FileRef) store.Rev {
 }
 
 // fileContent reads what r names, opened. Its errors hold nothing of the content.
-func fileContent(v cache.View, key *seal.Key, r FileRef) (spec.Files, error) {
-	f := spec.Files{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Sequence: sequence(v)}
+func fileContent(v cache.View, key *seal.Key, r FileRef) (records.Files, error) {
+	f := records.Files{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Sequence: sequence(v)}
 	if r.Kind == KindSecret {
 		record, _ := v.Secret(r.Namespace, r.Name)
 		if record == nil {

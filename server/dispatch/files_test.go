@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -13,16 +14,16 @@ func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
 	r.begin()
 	template := testTemplate()
 	template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "conf"}}}
-	r.record(store.RevisionKey(refDB, "r1"), spec.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: template})
+	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: template})
 	h := r.hand(n1)
-	told := func() []spec.Files {
-		files, err := wire.ToDocuments[spec.Files](h.tells().files.GetFilesJson())
+	told := func() []records.Files {
+		files, err := wire.ToDocuments[records.Files](h.tells().files.GetFilesJson())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return files
 	}
-	conf := spec.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"a.conf": []byte("x=1")}}
+	conf := records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"a.conf": []byte("x=1")}}
 	if got := told(); len(got) != 1 || got[0].Kind != KindConfigMap || got[0].Name != "conf" || !got[0].Absent {
 		t.Errorf("before it exists: %+v", got)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
@@ -33,9 +33,9 @@ func FuzzSession(f *testing.F) {
 		f.Add(b.Bytes())
 	}
 	reports := func(ordinal int) *proto.FromNode {
-		docs, err := wire.Documents([]spec.Report{{
-			ID: ident(ordinal), Token: token(10), Node: "n1", Seq: 3, Phase: spec.PhaseRunning, Ready: true, Cause: "X", Message: "y",
-			Containers: []spec.ContainerReport{{Name: "main", State: "Running"}},
+		docs, err := wire.Documents([]records.Report{{
+			ID: ident(ordinal), Token: token(10), Node: "n1", Seq: 3, Phase: records.PhaseRunning, Ready: true, Cause: "X", Message: "y",
+			Containers: []records.ContainerReport{{Name: "main", State: "Running"}},
 		}})
 		if err != nil {
 			f.Fatal(err)
@@ -43,8 +43,8 @@ func FuzzSession(f *testing.F) {
 		return &proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: docs}}}
 	}
 	volumes := func(ordinal int, full bool) *proto.FromNode {
-		docs, err := wire.Documents([]spec.VolumeReport{{
-			ID: ident(ordinal), Claim: "data", Volume: "v", Number: 1, Class: "local", Node: "n2", State: spec.VolumeTrashed,
+		docs, err := wire.Documents([]records.VolumeReport{{
+			ID: ident(ordinal), Claim: "data", Volume: "v", Number: 1, Class: "local", Node: "n2", State: records.VolumeTrashed,
 		}})
 		if err != nil {
 			f.Fatal(err)
@@ -65,7 +65,7 @@ func FuzzSession(f *testing.F) {
 		r := newRig(t)
 		r.begin()
 		r.live(2, 20, "n2", "uid2")
-		r.record(store.VolumeKey(ident(2), "data"), spec.Volume{ID: ident(2), Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n2", Fate: spec.FateReclaiming})
+		r.record(store.VolumeKey(ident(2), "data"), records.Volume{ID: ident(2), Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n2", Fate: records.FateReclaiming})
 		other := r.connect(hello{node: "n2", uid: "uid2", boot: "b2", cluster: "c1"})
 		other.welcome()
 		other.wanted()
@@ -88,7 +88,7 @@ func FuzzSession(f *testing.F) {
 		}
 		// It was all read, and stored what is to be, when this is; or the stream has ended.
 		last := store.VolumeReportKey(ident(0), "data", "last")
-		docs, err := wire.Documents([]spec.VolumeReport{{ID: ident(0), Claim: "data", Volume: "last", State: spec.VolumeTrashed}})
+		docs, err := wire.Documents([]records.VolumeReport{{ID: ident(0), Claim: "data", Volume: "last", State: records.VolumeTrashed}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -23,7 +24,7 @@ func (s *Server) gap(g guest, t threshold) string {
 // hold has a hello's transaction hold the store.
 func (g *guest) hold(txn *store.Txn) {
 	txn.If = append(txn.If, store.NotHeld())
-	txn.Then = append(txn.Then, store.Put(store.HoldKey, store.Encode(spec.Hold{
+	txn.Then = append(txn.Then, store.Put(store.HoldKey, store.Encode(records.Hold{
 		Cause: fmt.Sprintf("the node was told more than this store has: %s", g.gap),
 		By:    fmt.Sprintf("node %s", g.node), At: time.Now().UTC(),
 	})))

@@ -6,18 +6,19 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // knows makes the rig's server know that of its store.
 func (r *rig) knows(origin string, term uint64) {
-	known := func() spec.Known {
+	known := func() records.Known {
 		rev, _, _ := r.store.Get(r.t.Context())
-		return spec.Known{Origin: origin, Term: term, At: spec.Sequence{Epoch: 1, Rev: int64(rev)}, Link: spec.Link{Number: 2, Nonce: "b"}}
+		return records.Known{Origin: origin, Term: term, At: spec.Sequence{Epoch: 1, Rev: int64(rev)}, Link: records.Link{Number: 2, Nonce: "b"}}
 	}
 	r.server.cfg.Known, r.server.pings.known = known, known
-	r.record(store.ContinuityKey, spec.Chain{Links: []spec.Link{{Number: 1, Nonce: "a"}, {Number: 2, Nonce: "b"}}})
+	r.record(store.ContinuityKey, records.Chain{Links: []records.Link{{Number: 1, Nonce: "a"}, {Number: 2, Nonce: "b"}}})
 }
 
 // hushed checks that the node was told nothing but welcome and pongs up to its last pong.
@@ -47,12 +48,12 @@ func TestANodeThatKnowsMoreThanTheStoreIsHeard(t *testing.T) {
 		why   string
 	}{
 		"a list of before, told by a server of an older version": {hello{newest: at(1, 1<<40)}, "revision"},
-		"a later revision":       {hello{known: spec.Known{At: at(1, 1<<40)}}, "revision"},
-		"a later epoch":          {hello{known: spec.Known{At: at(2, 1)}}, "epoch 2 is known"},
-		"another etcd":           {hello{known: spec.Known{Origin: "e0", At: at(1, 1)}}, "was e0"},
-		"a later term":           {hello{known: spec.Known{Origin: "e1", Term: 4, At: at(1, 1)}}, "term 4"},
-		"a link that is missing": {hello{known: spec.Known{At: at(1, 1), Link: spec.Link{Number: 3, Nonce: "c"}}}, "missing"},
-		"a link that is another": {hello{known: spec.Known{At: at(1, 1), Link: spec.Link{Number: 1, Nonce: "x"}}}, "others were made"},
+		"a later revision":       {hello{known: records.Known{At: at(1, 1<<40)}}, "revision"},
+		"a later epoch":          {hello{known: records.Known{At: at(2, 1)}}, "epoch 2 is known"},
+		"another etcd":           {hello{known: records.Known{Origin: "e0", At: at(1, 1)}}, "was e0"},
+		"a later term":           {hello{known: records.Known{Origin: "e1", Term: 4, At: at(1, 1)}}, "term 4"},
+		"a link that is missing": {hello{known: records.Known{At: at(1, 1), Link: records.Link{Number: 3, Nonce: "c"}}}, "missing"},
+		"a link that is another": {hello{known: records.Known{At: at(1, 1), Link: records.Link{Number: 1, Nonce: "x"}}}, "others were made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -65,12 +66,12 @@ func TestANodeThatKnowsMoreThanTheStoreIsHeard(t *testing.T) {
 				t.Fatalf("it is welcomed with %v", w)
 			}
 			kv, _ := r.get(store.HoldKey)
-			hold, err := store.Decode[spec.Hold](kv)
+			hold, err := store.Decode[records.Hold](kv)
 			if err != nil || hold.By != "node n1" || !strings.Contains(hold.Cause, c.why) {
 				t.Errorf("the hold is %+v, %v; want one that says %q", hold, err, c.why)
 			}
 			kv, _ = r.get(store.FactsKey("n1"))
-			facts, err := store.Decode[spec.NodeFacts](kv)
+			facts, err := store.Decode[records.NodeFacts](kv)
 			if err != nil || len(facts.Strays) != 1 || facts.Strays[0] != stray || facts.Known == nil {
 				t.Errorf("of the node %+v is stored, %v; want what it knows and its stray", facts, err)
 			}
@@ -101,7 +102,7 @@ func TestANodeThatKnowsNoMoreThanTheStoreHoldsNothing(t *testing.T) {
 		t.Error("the store is held")
 	}
 	kv, _ := r.get(store.FactsKey("n1"))
-	if facts, err := store.Decode[spec.NodeFacts](kv); err != nil || facts.Known != nil {
+	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.Known != nil {
 		t.Errorf("facts are %+v, %v", facts, err)
 	}
 }
@@ -113,10 +114,10 @@ func TestWhileTheStoreIsHeldNodesAreToldNothing(t *testing.T) {
 	n.wanted()
 	n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
 	n.hold = nil
-	r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s2"})
+	r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
 	r.live(1, 11, "n1", "uid1")
-	n.report(spec.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning},
-		spec.Report{ID: ident(5), Token: token(5), Seq: 1, Phase: spec.PhaseStopped}) // which this store does not know
+	n.report(records.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning},
+		records.Report{ID: ident(5), Token: token(5), Seq: 1, Phase: records.PhaseStopped}) // which this store does not know
 	n.heldPong(1)
 	n.heldPong(2)
 	n.hushed()

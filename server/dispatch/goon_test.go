@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -51,7 +52,7 @@ func TestANodeGoesOnWithItsSessionWhileTheStoreIsFull(t *testing.T) {
 		t.Error("the one before goes on")
 	}
 	r.store.Fail(nil)
-	again.report(spec.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning})
+	again.report(records.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning})
 	if got := again.stored(); got.GetStale() {
 		t.Errorf("when there is room its reports are not stored: %v", got)
 	}
@@ -66,28 +67,28 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 	}{
 		{"there is none", n2, func(*rig) {}},
 		{"it is another server's", n1, func(r *rig) {
-			r.change(func(s *spec.Session) { s.Server = "s2" })
+			r.change(func(s *records.Session) { s.Server = "s2" })
 		}},
 		{"it runs what the store does not know", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1", holds: []life{stray}}, func(*rig) {}},
 		{"the store was restored since", n1, func(r *rig) {
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
 		}},
-		{"a person says that it is off", n1, func(r *rig) { r.record(store.FenceKey("n1"), spec.Fence{Node: "n1"}) }},
+		{"a person says that it is off", n1, func(r *rig) { r.record(store.FenceKey("n1"), records.Fence{Node: "n1"}) }},
 		{"what is stored of it is of another machine", n1, func(r *rig) {
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid2", Boot: "b1", Epoch: 1})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid2", Boot: "b1", Epoch: 1})
 		}},
 		{"what is stored of it is of another boot", n1, func(r *rig) {
-			r.record(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b0", Epoch: 1})
+			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b0", Epoch: 1})
 		}},
 		{"nothing is stored of it", n1, func(r *rig) { r.commit(store.Del(store.FactsKey("n1"))) }},
 		{"it knows more than the store", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1",
-			known: spec.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}}, func(*rig) {}},
-		{"the store is held", n1, func(r *rig) { r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s2"}) }},
-		{"nodes are counted", n1, func(r *rig) { r.record(store.CountKey, spec.Count{Epoch: 1}) }},
+			known: records.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}}, func(*rig) {}},
+		{"the store is held", n1, func(r *rig) { r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"}) }},
+		{"nodes are counted", n1, func(r *rig) { r.record(store.CountKey, records.Count{Epoch: 1}) }},
 		{"nobody can read whether nodes are counted", n1, func(r *rig) { r.put(store.CountKey, []byte("{")) }},
 		{"its lease ended", n1, func(r *rig) {
 			kv, _ := r.get(store.SessionKey("n1"))
-			record, err := store.Decode[spec.Session](kv)
+			record, err := store.Decode[records.Session](kv)
 			if err != nil {
 				r.t.Fatal(err)
 			}
@@ -144,10 +145,10 @@ func TestNoSessionGoesOnThatTheWorldDoesNotShow(t *testing.T) {
 }
 
 // change rewrites n1's session under the lease that it has.
-func (r *rig) change(f func(*spec.Session)) {
+func (r *rig) change(f func(*records.Session)) {
 	r.t.Helper()
 	kv, _ := r.get(store.SessionKey("n1"))
-	record, err := store.Decode[spec.Session](kv)
+	record, err := store.Decode[records.Session](kv)
 	if err != nil {
 		r.t.Fatal(err)
 	}

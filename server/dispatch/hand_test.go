@@ -5,7 +5,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // hand is a session that a test works by hand: it tells what there is when the test says so.
@@ -75,9 +75,9 @@ func (h *hand) tells() (now toldNow) {
 }
 
 // lives are those that are told now.
-func (h *hand) lives() []spec.Life {
+func (h *hand) lives() []records.Life {
 	h.r.t.Helper()
-	lives, err := wire.ToDocuments[spec.Life](h.tells().wanted.GetLivesJson())
+	lives, err := wire.ToDocuments[records.Life](h.tells().wanted.GetLivesJson())
 	if err != nil {
 		h.r.t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (h *hand) lives() []spec.Life {
 }
 
 // say has the node speak of volumes.
-func (h *hand) say(full bool, reports ...spec.VolumeReport) {
+func (h *hand) say(full bool, reports ...records.VolumeReport) {
 	h.r.t.Helper()
 	docs, err := wire.Documents(reports)
 	if err != nil {
@@ -109,9 +109,9 @@ func (r *rig) catchUp() {
 }
 
 // orders are those about volumes that are told now.
-func (h *hand) orders() []spec.VolumeOrder {
+func (h *hand) orders() []records.VolumeOrder {
 	h.r.t.Helper()
-	orders, err := wire.ToDocuments[spec.VolumeOrder](h.tells().wanted.GetVolumesJson())
+	orders, err := wire.ToDocuments[records.VolumeOrder](h.tells().wanted.GetVolumesJson())
 	if err != nil {
 		h.r.t.Fatal(err)
 	}

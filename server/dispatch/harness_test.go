@@ -17,6 +17,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
@@ -163,8 +164,8 @@ func token(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
 
 var refDB = spec.SetRef{Namespace: "default", Name: "db"}
 
-func testSet(replicas int32) spec.Set {
-	return spec.Set{Ref: refDB, UID: "u1", Generation: 1, Spec: spec.SetSpec{
+func testSet(replicas int32) records.Set {
+	return records.Set{Ref: refDB, UID: "u1", Generation: 1, Spec: spec.SetSpec{
 		Replicas: &replicas, ServiceName: "dbs", Template: testTemplate(),
 	}}
 }
@@ -178,9 +179,9 @@ func testTemplate() spec.Template {
 	}
 }
 
-func testMember(ordinal int, tok int64, node spec.NodeName, uid spec.UID) spec.Member {
-	return spec.Member{
-		ID: ident(ordinal), SetUID: "u1", Token: token(tok), Goal: spec.GoalRun, Revision: "r1",
+func testMember(ordinal int, tok int64, node spec.NodeName, uid spec.UID) records.Member {
+	return records.Member{
+		ID: ident(ordinal), SetUID: "u1", Token: token(tok), Goal: records.GoalRun, Revision: "r1",
 		Node: node, NodeUID: uid, Boot: "b1", Address: addr(ordinal),
 	}
 }
@@ -190,13 +191,13 @@ func addr(ordinal int) netip.Addr { return netip.AddrFrom4([4]byte{10, 88, 0, by
 // begin puts a set with a revision and a life of db-0 on n1.
 func (r *rig) begin() {
 	r.record(store.SetKey(refDB), testSet(1))
-	r.record(store.RevisionKey(refDB, "r1"), spec.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
+	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
 	r.live(0, 10, "n1", "uid1")
 }
 
 func (r *rig) live(ordinal int, tok int64, node spec.NodeName, uid spec.UID) {
 	r.commit(
-		store.Put(store.IdentityKey(ident(ordinal)), store.Encode(spec.IdentityRecord{ID: ident(ordinal), LastToken: token(tok), Address: addr(ordinal)})),
+		store.Put(store.IdentityKey(ident(ordinal)), store.Encode(records.IdentityRecord{ID: ident(ordinal), LastToken: token(tok), Address: addr(ordinal)})),
 		store.Put(store.MemberKey(ident(ordinal)), store.Encode(testMember(ordinal, tok, node, uid))),
 		store.Del(store.ReportKey(ident(ordinal))),
 	)
@@ -215,7 +216,7 @@ type node struct {
 type hello struct {
 	node, uid, boot, cluster string
 	newest                   spec.Sequence
-	known                    spec.Known
+	known                    records.Known
 	holds                    []life
 }
 
@@ -223,7 +224,7 @@ var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
 
 // message is the hello on the wire.
 func (h hello) message() *proto.Hello {
-	facts, _ := json.Marshal(spec.NodeFacts{CPUMillis: 2000})
+	facts, _ := json.Marshal(records.NodeFacts{CPUMillis: 2000})
 	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
 		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}}
 	for _, l := range h.holds {
@@ -262,7 +263,7 @@ func (n *node) send(m *proto.FromNode) {
 	}
 }
 
-func (n *node) report(reports ...spec.Report) {
+func (n *node) report(reports ...records.Report) {
 	docs, err := wire.Documents(reports)
 	if err != nil {
 		n.r.t.Fatal(err)
@@ -324,9 +325,9 @@ func (n *node) wanted() *proto.Wanted {
 	return n.next("wanted", func(m *proto.ToNode) bool { return m.GetWanted() != nil }).GetWanted()
 }
 
-func (n *node) lives(w *proto.Wanted) []spec.Life {
+func (n *node) lives(w *proto.Wanted) []records.Life {
 	n.r.t.Helper()
-	lives, err := wire.ToDocuments[spec.Life](w.GetLivesJson())
+	lives, err := wire.ToDocuments[records.Life](w.GetLivesJson())
 	if err != nil {
 		n.r.t.Fatal(err)
 	}

@@ -10,16 +10,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
 // What a session hears is judged message by message; one that cannot be is its end.
 func TestWhatASessionHearsOfLives(t *testing.T) {
-	report := spec.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning}
+	report := records.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning}
 	over := report
-	over.Phase = spec.PhaseStopped
-	doc := func(r spec.Report) []byte { return store.Encode(r) }
+	over.Phase = records.PhaseStopped
+	doc := func(r records.Report) []byte { return store.Encode(r) }
 	long := func(bytes int) []byte {
 		d := doc(report)
 		return append(d, strings.Repeat(" ", bytes-len(d))...)

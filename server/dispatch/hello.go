@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -24,18 +25,18 @@ type guest struct {
 	seat
 	boot    spec.BootID
 	cluster string
-	facts   spec.NodeFacts
+	facts   records.NodeFacts
 	holding map[life]bool
-	known   spec.Known // the highest that it heard, from any message
-	resumed bool       // see spec.Session
-	gap     string     // why the store is not the continuation of what it knows; "": it is
+	known   records.Known // the highest that it heard, from any message
+	resumed bool          // see records.Session
+	gap     string        // why the store is not the continuation of what it knows; "": it is
 }
 
 func readHello(h *proto.Hello) (guest, error) {
 	g := guest{
 		seat: seat{spec.NodeName(h.GetNode()), spec.UID(h.GetUid())}, boot: spec.BootID(h.GetBoot()),
 		cluster: h.GetCluster(), holding: holdings(h.GetInventory()),
-		known: wire.ToKnown(h.GetKnown()).Add(spec.Known{At: wire.ToSequence(h.GetNewest())}),
+		known: wire.ToKnown(h.GetKnown()).Add(records.Known{At: wire.ToSequence(h.GetNewest())}),
 	}
 	if g.node == "" || g.uid == "" || g.boot == "" {
 		return g, status.Error(codes.InvalidArgument, "hello names no node, uid or boot")
@@ -63,12 +64,12 @@ type threshold struct {
 	rev     store.Rev
 	epoch   int64
 	cluster string
-	chain   spec.Chain
+	chain   records.Chain
 	keys    map[string]store.KV
-	node    *spec.Node    // nil: never joined
-	session *spec.Session // nil: none lives
-	hold    *spec.Hold    // nil: nobody says that the store went back
-	also    []store.Guard // what must hold besides when something is written
+	node    *records.Node    // nil: never joined
+	session *records.Session // nil: none lives
+	hold    *records.Hold    // nil: nobody says that the store went back
+	also    []store.Guard    // what must hold besides when something is written
 }
 
 func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t threshold, err error) {
@@ -84,18 +85,18 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 		return t, status.Error(codes.Unavailable, "the store has no cluster yet")
 	}
 	t.hold = store.HoldIn(t.keys)
-	if chain, _ := decodeIf[spec.Chain](t.keys, store.ContinuityKey); chain != nil { // an unreadable one has no links
+	if chain, _ := decodeIf[records.Chain](t.keys, store.ContinuityKey); chain != nil { // an unreadable one has no links
 		t.chain = *chain
 	}
 	if kv, ok := t.keys[store.NodeKey(node)]; ok {
-		n, err := store.Decode[spec.Node](kv)
+		n, err := store.Decode[records.Node](kv)
 		if err != nil {
 			return t, status.Errorf(codes.Internal, "read node: %v", err)
 		}
 		t.node = &n
 	}
 	if kv, ok := t.keys[store.SessionKey(node)]; ok {
-		se, err := store.Decode[spec.Session](kv)
+		se, err := store.Decode[records.Session](kv)
 		if err != nil {
 			return t, status.Errorf(codes.Internal, "read session: %v", err)
 		}
@@ -225,7 +226,7 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 	if err != nil {
 		return s.goOn(ctx, g, t, storeError("grant session", err), errors.Is(err, store.ErrNoSpace))
 	}
-	record := spec.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: g.resumed}
+	record := records.Session{Node: g.node, UID: g.uid, Boot: g.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: g.resumed}
 	nodeKey, sessionKey := store.NodeKey(g.node), store.SessionKey(g.node)
 	txn := store.Txn{
 		If: []store.Guard{
@@ -243,7 +244,7 @@ func (s *Server) enter(ctx context.Context, g guest, t threshold) (*session, err
 		txn.Then = append(txn.Then, store.Del(fence))
 	}
 	if t.node == nil {
-		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(spec.Node{Name: g.node, UID: g.uid})))
+		txn.Then = append(txn.Then, store.Put(nodeKey, store.Encode(records.Node{Name: g.node, UID: g.uid})))
 	}
 	if err := g.tellCount(t, &txn); err != nil {
 		return nil, err

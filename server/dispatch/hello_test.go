@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -23,19 +24,19 @@ func TestAFirstHelloJoinsTheNode(t *testing.T) {
 		t.Fatalf("got %v", w)
 	}
 	kv, _ := r.get(store.NodeKey("n1"))
-	if n, err := store.Decode[spec.Node](kv); err != nil || n.UID != "uid1" {
+	if n, err := store.Decode[records.Node](kv); err != nil || n.UID != "uid1" {
 		t.Fatalf("node: got %+v, %v", n, err)
 	}
 	kv, _ = r.get(store.SessionKey("n1"))
-	se, err := store.Decode[spec.Session](kv)
-	if err != nil || se != (spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: spec.SessionID(w.GetSession()), Server: "s1"}) {
+	se, err := store.Decode[records.Session](kv)
+	if err != nil || se != (records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: spec.SessionID(w.GetSession()), Server: "s1"}) {
 		t.Fatalf("session: got %+v, %v", se, err)
 	}
 	if kv.Lease != store.LeaseID(w.GetSession()) {
 		t.Fatal("the session key has no lease")
 	}
 	kv, _ = r.get(store.FactsKey("n1"))
-	if f, err := store.Decode[spec.NodeFacts](kv); err != nil || f.CPUMillis != 2000 || f.Boot != "b1" || f.UID != "uid1" {
+	if f, err := store.Decode[records.NodeFacts](kv); err != nil || f.CPUMillis != 2000 || f.Boot != "b1" || f.UID != "uid1" {
 		t.Fatalf("facts: got %+v, %v", f, err)
 	}
 }
@@ -52,7 +53,7 @@ func TestAHelloIsRefusedAndChangesNothing(t *testing.T) {
 		"another boot while the session lives": {hello{node: "n1", uid: "uid1", boot: "b2", cluster: "c1"}, codes.FailedPrecondition, "try again"},
 		"another name for the same machine":    {hello{node: "n2", uid: "uid1", boot: "b1", cluster: "c1"}, codes.FailedPrecondition, "joined as n1"},
 		"another cluster, and it knows more of that": {hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c2",
-			known: spec.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}}, codes.FailedPrecondition, "cluster c2"},
+			known: records.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}}, codes.FailedPrecondition, "cluster c2"},
 		"no uid": {hello{node: "n1", boot: "b1"}, codes.InvalidArgument, "no node, uid or boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestASessionSaysWhetherTheLastAnswerStays(t *testing.T) {
 	resumed := func(i int) bool {
 		r.connect(hellos[i]).welcome()
 		kv, _ := r.get(store.SessionKey(spec.NodeName(hellos[i].node)))
-		se, err := store.Decode[spec.Session](kv)
+		se, err := store.Decode[records.Session](kv)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestASessionThatBeganMeanwhileIsNotOverwritten(t *testing.T) {
 	r := newRig(t)
 	r.connect(n1).welcome()
 	r.commit(store.Del(store.SessionKey("n1")))
-	other := spec.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 999, Server: "s2"}
+	other := records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 999, Server: "s2"}
 	raced := false
 	r.store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && !raced {
@@ -191,7 +192,7 @@ func TestASessionThatBeganMeanwhileIsNotOverwritten(t *testing.T) {
 		t.Fatalf("got %v (raced %v), want ABORTED", err, raced)
 	}
 	kv, _ := r.get(store.SessionKey("n1"))
-	if got, err := store.Decode[spec.Session](kv); err != nil || got != other {
+	if got, err := store.Decode[records.Session](kv); err != nil || got != other {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 }

@@ -5,15 +5,15 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
 // tells writes a page of the history of db with the numbers from..to.
 func (r *rig) tells(page, from, to int64) store.Rev {
-	p := spec.HistoryPage{Ref: refDB, SetUID: "u1", Page: page}
+	p := records.HistoryPage{Ref: refDB, SetUID: "u1", Page: page}
 	for n := from; n <= to; n++ {
-		p.Changes = append(p.Changes, spec.Change{Epoch: 1, Number: n, Kind: spec.ChangeReady, Member: "db-0"})
+		p.Changes = append(p.Changes, records.Change{Epoch: 1, Number: n, Kind: records.ChangeReady, Member: "db-0"})
 	}
 	return r.record(store.HistoryPageKey(refDB, page), p)
 }
@@ -22,7 +22,7 @@ func (r *rig) tells(page, from, to int64) store.Rev {
 func (n *node) numbers() (list []int64) {
 	n.r.t.Helper()
 	m := n.next("a history", func(m *proto.ToNode) bool { return len(m.GetPictures().GetHistoriesJson()) > 0 })
-	told, err := wire.ToDocuments[spec.History](m.GetPictures().GetHistoriesJson())
+	told, err := wire.ToDocuments[records.History](m.GetPictures().GetHistoriesJson())
 	if err != nil || len(told) != 1 || told[0].Ref != refDB {
 		n.r.t.Fatalf("got %+v, %v", told, err)
 	}
@@ -53,7 +53,7 @@ func TestANodeHearsOnceOfEachChangeOfTheSetsItHasMembersOf(t *testing.T) {
 	n.cancel()
 	r.tells(2, 6, 300)
 	again := r.connect(n1)
-	again.wantNumbers(300-spec.HistoryWindow+1, 300)
+	again.wantNumbers(300-records.HistoryWindow+1, 300)
 
 	other := r.connect(hello{node: "n2", uid: "uid2", boot: "b1", cluster: "c1"})
 	other.next("all pictures", func(m *proto.ToNode) bool {
@@ -63,7 +63,7 @@ func TestANodeHearsOnceOfEachChangeOfTheSetsItHasMembersOf(t *testing.T) {
 		return m.GetPictures().GetFull()
 	})
 	r.live(1, 20, "n2", "uid2")
-	other.wantNumbers(300-spec.HistoryWindow+1, 300)
+	other.wantNumbers(300-records.HistoryWindow+1, 300)
 }
 
 func TestAPictureNamesTheLastChangeThatItIncludes(t *testing.T) {
@@ -72,8 +72,8 @@ func TestAPictureNamesTheLastChangeThatItIncludes(t *testing.T) {
 	n := r.connect(n1)
 	r.tells(0, 1, 7)
 	n.next("a picture that includes change 7", func(m *proto.ToNode) bool {
-		p, err := wire.ToDocuments[spec.Picture](m.GetPictures().GetPicturesJson())
-		return err == nil && len(p) == 1 && p[0].Told == spec.ChangeID{Epoch: 1, Number: 7}
+		p, err := wire.ToDocuments[records.Snapshot](m.GetPictures().GetPicturesJson())
+		return err == nil && len(p) == 1 && p[0].Told == records.ChangeID{Epoch: 1, Number: 7}
 	})
 }
 
@@ -105,7 +105,7 @@ func TestACurrentPongComesAfterAllThatWasCommittedBeforeThePing(t *testing.T) {
 		}
 		seen := 0
 		for _, m := range n.pongs(true) {
-			told, err := wire.ToDocuments[spec.Picture](m.GetPictures().GetPicturesJson())
+			told, err := wire.ToDocuments[records.Snapshot](m.GetPictures().GetPicturesJson())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -40,7 +41,7 @@ func TestWhoIsRefusedIsRefusedByBothCallsAndWritesNothing(t *testing.T) {
 		"a damaged record of it":   {nil, func(r *rig) { r.put(store.NodeKey("n1"), []byte("{")) }, codes.Internal, "read node"},
 		"a damaged session of it":  {nil, func(r *rig) { r.put(store.SessionKey("n1"), []byte("{")) }, codes.Internal, "read session"},
 		"a session of another machine, which has no record any more": {nil, func(r *rig) {
-			r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid2", Boot: "b1", ID: 5})
+			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid2", Boot: "b1", ID: 5})
 		}, codes.FailedPrecondition, "another boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,7 @@ func TestASessionThatTheWorldDoesNotShowIsEnded(t *testing.T) {
 
 func TestAHelloOfANodeThatWasFencedEndsTheFence(t *testing.T) {
 	r := newRig(t)
-	r.record(store.FenceKey("n1"), spec.Fence{Node: "n1", UID: "uid1"})
+	r.record(store.FenceKey("n1"), records.Fence{Node: "n1", UID: "uid1"})
 	r.connect(n1).welcome()
 	if _, there := r.get(store.FenceKey("n1")); there {
 		t.Error("the node is on, and the fence stands")
@@ -133,7 +134,7 @@ func TestAHelloOfANodeThatWasFencedEndsTheFence(t *testing.T) {
 func TestWhileTheStoreIsHeldNodesThatKnowMoreAreHeard(t *testing.T) {
 	r := newRig(t)
 	h := n1
-	h.known = spec.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}
+	h.known = records.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}
 	if asked, err := r.server.Join(t.Context(), helloOf()); err != nil || asked.GetHeld() || asked.GetKnown() == nil {
 		t.Errorf("before the hold: Join says %v, %v", asked, err)
 	}
@@ -147,7 +148,7 @@ func TestWhileTheStoreIsHeldNodesThatKnowMoreAreHeard(t *testing.T) {
 		}
 	}
 	kv, _ := r.get(store.HoldKey)
-	if hold, err := store.Decode[spec.Hold](kv); err != nil || hold.By != "node n1" {
+	if hold, err := store.Decode[records.Hold](kv); err != nil || hold.By != "node n1" {
 		t.Errorf("the hold is %+v, %v; want it of the first", hold, err)
 	}
 	if !strings.Contains(r.logs.String(), "store held") {
@@ -171,7 +172,7 @@ func TestAHelloMayBeAsLargeAsItsBounds(t *testing.T) {
 		t.Errorf("refused: %s", why)
 	}
 	g := guest{seat: seat{"n1", "uid1"}}
-	g.facts.Strays = make([]spec.Stray, maxStrays)
+	g.facts.Strays = make([]spec.LifeID, maxStrays)
 	if err := newStill(t).server.afford(g); err != nil {
 		t.Errorf("with %d strays it is refused: %v", maxStrays, err)
 	}

@@ -8,12 +8,13 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // life names one life; also what a node holds.
-type life = spec.Stray
+type life = spec.LifeID
 
 // maxAsks bounds the asks that wait to be sent to one node.
 const maxAsks = 64
@@ -25,7 +26,7 @@ type pong struct {
 	id    int64
 	read  store.Rev
 	since time.Time
-	known spec.Known
+	known records.Known
 	held  bool
 }
 

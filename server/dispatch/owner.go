@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -39,12 +40,12 @@ func newOwner(v cache.View, node spec.NodeName) *owner {
 
 // judge returns the report as it is to be stored. stale: it is not the node's to make, for
 // the reason why; known: there is nothing to store.
-func (o *owner) judge(r spec.VolumeReport) (out spec.VolumeReport, v verdict, why string) {
+func (o *owner) judge(r records.VolumeReport) (out records.VolumeReport, v verdict, why string) {
 	r.Node, r.Unproven = o.node, false
 	r.Cause, r.Message = cut(r.Cause, causeBytes), cut(r.Message, volumeTextBytes)
 	record, old := o.v.Volume(r.ID, r.Claim), o.v.VolumeReport(r.ID, r.Claim, r.Volume)
 	switch {
-	case r.State == spec.VolumeLeft:
+	case r.State == records.VolumeLeft:
 		return r, stale, fmt.Sprintf("that volume %s of %s was left on a host that is off is not for a node to say", r.Volume, r.ID)
 	case record == nil && o.v.VolumeRev(r.ID, r.Claim) != 0, old == nil && o.v.VolumeReportRev(r.ID, r.Claim, r.Volume) != 0:
 		return r, stale, fmt.Sprintf("what is stored of volume %s of %s cannot be read", r.Volume, r.ID)
@@ -58,7 +59,7 @@ func (o *owner) judge(r spec.VolumeReport) (out spec.VolumeReport, v verdict, wh
 			return r, stale, fmt.Sprintf("volume %s of %s lies on node %s", r.Volume, r.ID, old.Node)
 		}
 		r.Number, r.Class, r.SizeBytes, r.Unproven = old.Number, old.Class, old.SizeBytes, old.Unproven
-	case r.State != spec.VolumeTrashed:
+	case r.State != records.VolumeTrashed:
 		return r, known, "" // of nothing that is stored, and nothing that could come back
 	default:
 		if why := o.refuse(r); why != "" {
@@ -67,14 +68,14 @@ func (o *owner) judge(r spec.VolumeReport) (out spec.VolumeReport, v verdict, wh
 		r.Unproven = true
 		o.unproven++
 	}
-	if old != nil && old.State == spec.VolumeLeft && r.State == spec.VolumeRefused {
+	if old != nil && old.State == records.VolumeLeft && r.State == records.VolumeRefused {
 		return r, known, "" // it tries again
 	}
 	return r, keep, ""
 }
 
 // refuse says why a volume of which the store knows nothing is not noted; "": it is.
-func (o *owner) refuse(r spec.VolumeReport) string {
+func (o *owner) refuse(r records.VolumeReport) string {
 	_, identity := o.v.Identity(r.ID)
 	_, member := o.v.Member(r.ID)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -15,48 +16,48 @@ var n2 = hello{node: "n2", uid: "uid2", boot: "b2", cluster: "c1"}
 // A node that lies about the trash of another gets nothing: neither is what the other said
 // replaced or forgotten, nor is the volume brought back from the liar.
 func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
-	kept := spec.Volume{ID: ident(1), Claim: "data", UID: "v", Number: 3, Class: "ssd", Node: "n1", SizeBytes: 7, Fate: spec.FateReclaiming, Turn: 2}
-	said := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", Number: 3, Class: "ssd", Node: "n1", SizeBytes: 7, Turn: 2, State: spec.VolumeTrashed}
-	lie := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", Number: 99, Class: "evil", SizeBytes: 1, Turn: 2, State: spec.VolumeTrashed}
-	with := func(r spec.VolumeReport, change func(*spec.VolumeReport)) *spec.VolumeReport {
+	kept := records.Volume{ID: ident(1), Claim: "data", UID: "v", Number: 3, Class: "ssd", Node: "n1", SizeBytes: 7, Fate: records.FateReclaiming, Turn: 2}
+	said := records.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", Number: 3, Class: "ssd", Node: "n1", SizeBytes: 7, Turn: 2, State: records.VolumeTrashed}
+	lie := records.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", Number: 99, Class: "evil", SizeBytes: 1, Turn: 2, State: records.VolumeTrashed}
+	with := func(r records.VolumeReport, change func(*records.VolumeReport)) *records.VolumeReport {
 		change(&r)
 		return &r
 	}
 	for _, c := range []struct {
 		name   string
-		volume *spec.Volume
-		stored *spec.VolumeReport
+		volume *records.Volume
+		stored *records.VolumeReport
 		known  bool // the member
 		says   hello
-		report spec.VolumeReport
-		want   *spec.VolumeReport
+		report records.VolumeReport
+		want   *records.VolumeReport
 		told   string // in the log
 	}{
 		{"a volume that a record has on another node", &kept, nil, true, n2, lie, nil, "volume v of default/db-1 is on node n1"},
 		{"... and what its node said stands", &kept, &said, true, n2, lie, &said, "is on node n1"},
 		{"what lies in another's trash", nil, &said, true, n2, lie, &said, "lies on node n1"},
-		{"... nor is it erased by another", nil, &said, true, n2, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeErased }), &said, "lies on node n1"},
+		{"... nor is it erased by another", nil, &said, true, n2, *with(lie, func(r *records.VolumeReport) { r.State = records.VolumeErased }), &said, "lies on node n1"},
 		{"a member that nobody knows", nil, nil, false, n2, lie, nil, "of which nothing is known"},
 		{"the node of the record, whose size and class are the record's", &kept, nil, true, n1, lie, &said, ""},
-		{"the node of the trash, whose number stays", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Turn = 5 }),
-			with(said, func(r *spec.VolumeReport) { r.Turn = 5 }), ""},
-		{"the node of the trash, which erased it", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeErased }), nil, ""},
-		{"... or cannot get it out", nil, &said, true, n1, *with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }),
-			with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }), ""},
-		{"what it was left with is in its trash now", nil, with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), true, n1, lie, &said, ""},
-		{"... or could not be moved there, and is tried again", nil, with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), true, n1,
-			*with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeRefused }), with(said, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), ""},
+		{"the node of the trash, whose number stays", nil, &said, true, n1, *with(lie, func(r *records.VolumeReport) { r.Turn = 5 }),
+			with(said, func(r *records.VolumeReport) { r.Turn = 5 }), ""},
+		{"the node of the trash, which erased it", nil, &said, true, n1, *with(lie, func(r *records.VolumeReport) { r.State = records.VolumeErased }), nil, ""},
+		{"... or cannot get it out", nil, &said, true, n1, *with(lie, func(r *records.VolumeReport) { r.State = records.VolumeRefused }),
+			with(said, func(r *records.VolumeReport) { r.State = records.VolumeRefused }), ""},
+		{"what it was left with is in its trash now", nil, with(said, func(r *records.VolumeReport) { r.State = records.VolumeLeft }), true, n1, lie, &said, ""},
+		{"... or could not be moved there, and is tried again", nil, with(said, func(r *records.VolumeReport) { r.State = records.VolumeLeft }), true, n1,
+			*with(lie, func(r *records.VolumeReport) { r.State = records.VolumeRefused }), with(said, func(r *records.VolumeReport) { r.State = records.VolumeLeft }), ""},
 		{"what the store never knew is only the node's word", nil, nil, true, n2, lie,
-			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
-		{"... and stays that", nil, with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), true, n2, lie,
-			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
-		{"a claim to proof that it has not", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Node = "n1" }),
-			with(lie, func(r *spec.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
-		{"long words are cut", &kept, nil, true, n1, *with(lie, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", 1<<14) }),
-			with(said, func(r *spec.VolumeReport) { r.Message = strings.Repeat("m", volumeTextBytes) }), ""},
+			with(lie, func(r *records.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
+		{"... and stays that", nil, with(lie, func(r *records.VolumeReport) { r.Node, r.Unproven = "n2", true }), true, n2, lie,
+			with(lie, func(r *records.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
+		{"a claim to proof that it has not", nil, nil, true, n2, *with(lie, func(r *records.VolumeReport) { r.Node = "n1" }),
+			with(lie, func(r *records.VolumeReport) { r.Node, r.Unproven = "n2", true }), ""},
+		{"long words are cut", &kept, nil, true, n1, *with(lie, func(r *records.VolumeReport) { r.Message = strings.Repeat("m", 1<<14) }),
+			with(said, func(r *records.VolumeReport) { r.Message = strings.Repeat("m", volumeTextBytes) }), ""},
 		{"that a volume was left on a host that is off, which only the engine says", &kept, nil, true, n1,
-			*with(lie, func(r *spec.VolumeReport) { r.State = spec.VolumeLeft }), nil, "is not for a node to say"},
-		{"what is too long beside them is not stored", nil, nil, true, n2, *with(lie, func(r *spec.VolumeReport) { r.Class = strings.Repeat("c", 1<<14) }),
+			*with(lie, func(r *records.VolumeReport) { r.State = records.VolumeLeft }), nil, "is not for a node to say"},
+		{"what is too long beside them is not stored", nil, nil, true, n2, *with(lie, func(r *records.VolumeReport) { r.Class = strings.Repeat("c", 1<<14) }),
 			nil, "more than 4096 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 				t.Fatalf("stored: %v", there)
 			}
 			if there {
-				if got, err := store.Decode[spec.VolumeReport](kv); err != nil || got != *c.want {
+				if got, err := store.Decode[records.VolumeReport](kv); err != nil || got != *c.want {
 					t.Errorf("stored %+v, %v\nwant %+v", got, err, *c.want)
 				}
 			}
@@ -95,14 +96,14 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 
 // What only a node speaks of is noted for a member that the store knows, within its bounds.
 func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
-	report := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", State: spec.VolumeTrashed}
-	long := func(bytes int) spec.VolumeReport {
+	report := records.VolumeReport{ID: ident(1), Claim: "data", Volume: "v", State: records.VolumeTrashed}
+	long := func(bytes int) records.VolumeReport {
 		r := report
 		r.Node = "n1"
 		r.Class = strings.Repeat("c", bytes-len(store.Encode(r)))
 		return r
 	}
-	with := func(claim spec.ClaimName, r spec.VolumeReport) spec.VolumeReport {
+	with := func(claim spec.ClaimName, r records.VolumeReport) records.VolumeReport {
 		r.Claim = claim
 		return r
 	}
@@ -110,7 +111,7 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 		name             string
 		identity, member bool
 		unproven         int // so many are noted already
-		report           spec.VolumeReport
+		report           records.VolumeReport
 		want             verdict
 	}{
 		{"of a member that nobody knows", false, false, 0, report, stale},
@@ -130,7 +131,7 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 			if c.member {
 				r.record(store.MemberKey(ident(1)), testMember(1, 20, "n1", "uid1"))
 			}
-			r.record(store.VolumeKey(ident(1), "wal"), spec.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: spec.FateKeep})
+			r.record(store.VolumeKey(ident(1), "wal"), records.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: records.FateKeep})
 			r.cache.Look(func(v cache.View) {
 				o := newOwner(v, "n1")
 				o.unproven = c.unproven
@@ -148,12 +149,12 @@ func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
 	r := newStill(t)
 	r.known(1)
 	var units []store.Txn
-	s := said{reports: map[spec.VolumeID]spec.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: spec.VolumeTrashed}}}
+	s := said{reports: map[records.VolumeID]records.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: records.VolumeTrashed}}}
 	r.cache.Look(func(v cache.View) { units, _ = s.units(v, "n2") })
 	if len(units) != 1 {
 		t.Fatalf("%d writes; want one", len(units))
 	}
-	r.record(store.VolumeKey(ident(1), "data"), spec.Volume{ID: ident(1), Claim: "data", UID: "v", Node: "n1"})
+	r.record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "v", Node: "n1"})
 	if _, err := r.store.Commit(t.Context(), units[0]); err == nil {
 		t.Error("it was stored, though the volume is another node's by now")
 	}
@@ -164,11 +165,11 @@ func TestTheTrashOfWhichOnlyTheNodeKnowsIsBounded(t *testing.T) {
 	r := newStill(t)
 	r.known(1)
 	h := r.hand(n2)
-	var all []spec.VolumeReport
+	var all []records.VolumeReport
 	for i := range maxUnproven + 100 {
-		all = append(all, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: spec.VolumeID(fmt.Sprintf("v%04d", i)), State: spec.VolumeTrashed})
+		all = append(all, records.VolumeReport{ID: ident(1), Claim: "data", Volume: records.VolumeID(fmt.Sprintf("v%04d", i)), State: records.VolumeTrashed})
 	}
-	for _, said := range [][]spec.VolumeReport{all, all[maxUnproven:]} {
+	for _, said := range [][]records.VolumeReport{all, all[maxUnproven:]} {
 		h.say(false, said...)
 		if again, err := h.se.putVolumes(); again || err != nil {
 			t.Fatalf("again %v, %v", again, err)

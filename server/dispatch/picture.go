@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -12,8 +13,8 @@ import (
 // Picture is the set of w as nodes and members shall see it at seq: the pure
 // source of DNS and of /run/stead/set.json. services are those of its namespace.
 // Without a set it is Gone.
-func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.ServiceRecord, domain string) spec.Picture {
-	p := spec.Picture{Sequence: seq, Ref: ref}
+func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*records.ServiceRecord, domain string) records.Snapshot {
+	p := records.Snapshot{Sequence: seq, Ref: ref}
 	if w.Set == nil {
 		p.Gone = true
 		return p
@@ -33,9 +34,9 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*spec.
 		if slot.Member != nil { // as the member itself was told
 			service = plan.Service(w.Set, p.Former, slot.Member)
 		}
-		peer := spec.Peer{
+		peer := records.Peer{
 			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
-			FQDN:    spec.MemberFQDN(slot.ID, service, domain),
+			FQDN:    records.MemberFQDN(slot.ID, service, domain),
 			Address: addr, Ready: believe(slot), Volumes: plan.VolumesState(slot),
 		}
 		if m := slot.Member; m != nil {
@@ -76,8 +77,8 @@ func addressOf(slot *plan.Slot) (addr netip.Addr) {
 
 // names are the services that select the set, sorted, and the governing one with the
 // former, which there are also without any record.
-func names(set *spec.Set, former string, services []*spec.ServiceRecord) []spec.DNSName {
-	out := []spec.DNSName{}
+func names(set *records.Set, former string, services []*records.ServiceRecord) []records.DNSName {
+	out := []records.DNSName{}
 	undeclared := map[string]bool{set.Service(): true}
 	if former != "" {
 		undeclared[former] = true
@@ -87,13 +88,13 @@ func names(set *spec.Set, former string, services []*spec.ServiceRecord) []spec.
 			continue
 		}
 		delete(undeclared, s.Name)
-		out = append(out, spec.DNSName{
+		out = append(out, records.DNSName{
 			Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Ports: s.Spec.Ports,
 		})
 	}
 	for name := range undeclared {
-		out = append(out, spec.DNSName{Name: name})
+		out = append(out, records.DNSName{Name: name})
 	}
-	slices.SortFunc(out, func(a, b spec.DNSName) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b records.DNSName) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -18,8 +19,8 @@ func scene() plan.World {
 		m := testMember(i, int64(10+i), "n1", "uid1")
 		w.Slots = append(w.Slots, plan.Slot{
 			ID: ident(i), Member: &m,
-			Identity: &spec.IdentityRecord{ID: ident(i), LastToken: m.Token, Address: addr(i)},
-			Report:   &spec.Report{ID: ident(i), Token: m.Token, Session: 1, Phase: spec.PhaseRunning, Ready: true},
+			Identity: &records.IdentityRecord{ID: ident(i), LastToken: m.Token, Address: addr(i)},
+			Report:   &records.Report{ID: ident(i), Token: m.Token, Session: 1, Phase: records.PhaseRunning, Ready: true},
 		})
 	}
 	return w
@@ -27,8 +28,8 @@ func scene() plan.World {
 
 func liveNode(name spec.NodeName, uid spec.UID) plan.Node {
 	return plan.Node{
-		Node: &spec.Node{Name: name, UID: uid}, Facts: &spec.NodeFacts{Name: name, UID: uid, Boot: "b1"},
-		Session: &spec.Session{Node: name, UID: uid, Boot: "b1", ID: 1},
+		Node: &records.Node{Name: name, UID: uid}, Facts: &records.NodeFacts{Name: name, UID: uid, Boot: "b1"},
+		Session: &records.Session{Node: name, UID: uid, Boot: "b1", ID: 1},
 	}
 }
 
@@ -42,8 +43,8 @@ func TestPicturePeers(t *testing.T) {
 		{"a report that is not ready", func(w *plan.World) { w.Slots[1].Report.Ready = false }, "RuR"},
 		{"no report yet", func(w *plan.World) { w.Slots[1].Report = nil }, "RuR"},
 		{"a report of the life before", func(w *plan.World) { w.Slots[1].Report.Token = token(1) }, "RuR"},
-		{"a life that is being stopped", func(w *plan.World) { w.Slots[2].Member.Goal = spec.GoalStop }, "RRu"},
-		{"a life that is over", func(w *plan.World) { w.Slots[2].Report.Phase = spec.PhaseStopped }, "RRu"},
+		{"a life that is being stopped", func(w *plan.World) { w.Slots[2].Member.Goal = records.GoalStop }, "RRu"},
+		{"a life that is over", func(w *plan.World) { w.Slots[2].Report.Phase = records.PhaseStopped }, "RRu"},
 		{"a node of another boot", func(w *plan.World) { w.Nodes[0].Session.Boot = "b2" }, "uuu"},
 		{"another machine under the name", func(w *plan.World) { w.Nodes[0].Session.UID = "other" }, "uuu"},
 		{"one silent node of two", func(w *plan.World) { w.Nodes[0].Session = nil }, "uuu"},
@@ -52,7 +53,7 @@ func TestPicturePeers(t *testing.T) {
 			w.Slots[1].Report.Ready = false
 		}, "RuR"},
 		{"a node that never came does not count", func(w *plan.World) {
-			w.Nodes[1] = plan.Node{Node: &spec.Node{Name: "n2"}}
+			w.Nodes[1] = plan.Node{Node: &records.Node{Name: "n2"}}
 		}, "RRR"},
 		{"a member in range between two lives", func(w *plan.World) { w.Slots[1].Member, w.Slots[1].Report = nil, nil }, "RuR"},
 		{"an identity out of range is no peer", func(w *plan.World) {
@@ -63,7 +64,7 @@ func TestPicturePeers(t *testing.T) {
 		{"a surplus member that still lives is a peer", func(w *plan.World) {
 			two := int32(2)
 			w.Set.Spec.Replicas = &two
-			w.Slots[2].Member.Goal = spec.GoalStop
+			w.Slots[2].Member.Goal = records.GoalStop
 		}, "RRu"},
 		{"a life that tells no address has its identity's", func(w *plan.World) { w.Slots[1].Member.Address = netip.Addr{} }, "RRR"},
 		{"an identity without an address is no peer", func(w *plan.World) {
@@ -100,7 +101,7 @@ func TestAPictureTellsWhereMembersAre(t *testing.T) {
 	w.Nodes[0].Facts.HostIP, w.Nodes[0].Session = "192.0.2.1", nil
 	w.Slots[1].Member.Node = "n2" // which does not say
 	w.Slots[2].Member, w.Slots[2].Report = nil, nil
-	want := []spec.Peer{{Node: "n1", Host: netip.MustParseAddr("192.0.2.1")}, {Node: "n2"}, {}}
+	want := []records.Peer{{Node: "n1", Host: netip.MustParseAddr("192.0.2.1")}, {Node: "n2"}, {}}
 	for i, p := range Picture(spec.Sequence{}, w.Set.Ref, w, nil, "cluster.local").Peers {
 		if p.Node != want[i].Node || p.Host != want[i].Host {
 			t.Errorf("%s is on %q at %s; want %q at %s", p.Name, p.Node, p.Host, want[i].Node, want[i].Host)
@@ -110,25 +111,25 @@ func TestAPictureTellsWhereMembersAre(t *testing.T) {
 
 func TestPictureNames(t *testing.T) {
 	ports := []spec.ServicePort{{Name: "client", Port: 2379, Protocol: "TCP"}}
-	service := func(name string, selector map[string]string, all bool) *spec.ServiceRecord {
-		return &spec.ServiceRecord{Name: name, Namespace: "default", Spec: spec.ServiceSpec{Selector: selector, Ports: ports, PublishNotReadyAddresses: all}}
+	service := func(name string, selector map[string]string, all bool) *records.ServiceRecord {
+		return &records.ServiceRecord{Name: name, Namespace: "default", Spec: spec.ServiceSpec{Selector: selector, Ports: ports, PublishNotReadyAddresses: all}}
 	}
 	app := map[string]string{"app": "db"}
 	for _, c := range []struct {
 		name     string
-		services []*spec.ServiceRecord
-		want     []spec.DNSName
+		services []*records.ServiceRecord
+		want     []records.DNSName
 	}{
-		{"without a record there is the governing name", nil, []spec.DNSName{{Name: "dbs"}}},
-		{"the governing record gives ports and readiness", []*spec.ServiceRecord{service("dbs", app, true)},
-			[]spec.DNSName{{Name: "dbs", PublishNotReady: true, Ports: ports}}},
-		{"the governing one counts whatever it selects", []*spec.ServiceRecord{service("dbs", map[string]string{"app": "other"}, false)},
-			[]spec.DNSName{{Name: "dbs", Ports: ports}}},
-		{"others that select the members come too, sorted", []*spec.ServiceRecord{service("zoo", app, false), service("api", app, true)},
-			[]spec.DNSName{{Name: "api", PublishNotReady: true, Ports: ports}, {Name: "dbs"}, {Name: "zoo", Ports: ports}}},
-		{"others that do not are left out", []*spec.ServiceRecord{
+		{"without a record there is the governing name", nil, []records.DNSName{{Name: "dbs"}}},
+		{"the governing record gives ports and readiness", []*records.ServiceRecord{service("dbs", app, true)},
+			[]records.DNSName{{Name: "dbs", PublishNotReady: true, Ports: ports}}},
+		{"the governing one counts whatever it selects", []*records.ServiceRecord{service("dbs", map[string]string{"app": "other"}, false)},
+			[]records.DNSName{{Name: "dbs", Ports: ports}}},
+		{"others that select the members come too, sorted", []*records.ServiceRecord{service("zoo", app, false), service("api", app, true)},
+			[]records.DNSName{{Name: "api", PublishNotReady: true, Ports: ports}, {Name: "dbs"}, {Name: "zoo", Ports: ports}}},
+		{"others that do not are left out", []*records.ServiceRecord{
 			service("a", map[string]string{"app": "x"}, false), service("b", nil, false), service("c", map[string]string{"app": "db", "tier": "1"}, false)},
-			[]spec.DNSName{{Name: "dbs"}}},
+			[]records.DNSName{{Name: "dbs"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Picture(spec.Sequence{}, refDB, scene(), c.services, "d").Names; !reflect.DeepEqual(got, c.want) {
@@ -142,11 +143,11 @@ func TestPictureNames(t *testing.T) {
 // members is listed as it was itself told.
 func TestPictureOfARename(t *testing.T) {
 	w := scene()
-	w.Status = &spec.SetStatus{ServiceName: "db"}
+	w.Status = &records.SetStatus{ServiceName: "db"}
 	w.Slots[0].Member.Service, w.Slots[1].Member.Service = "db", "dbs" // the third is of an earlier version
-	old := &spec.ServiceRecord{Name: "db", Namespace: "default", Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
-	p := Picture(spec.Sequence{}, refDB, w, []*spec.ServiceRecord{old}, "d")
-	if want := []spec.DNSName{{Name: "db", PublishNotReady: true}, {Name: "dbs"}}; p.Service != "dbs" || p.Former != "db" || !reflect.DeepEqual(p.Names, want) {
+	old := &records.ServiceRecord{Name: "db", Namespace: "default", Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
+	p := Picture(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d")
+	if want := []records.DNSName{{Name: "db", PublishNotReady: true}, {Name: "dbs"}}; p.Service != "dbs" || p.Former != "db" || !reflect.DeepEqual(p.Names, want) {
 		t.Errorf("got %q and %q, %+v; want both, each by what its Service says", p.Service, p.Former, p.Names)
 	}
 	for i, want := range []string{"db-0.db.default.svc.d", "db-1.dbs.default.svc.d", "db-2.db.default.svc.d"} {
@@ -154,11 +155,11 @@ func TestPictureOfARename(t *testing.T) {
 			t.Errorf("got %s, want %s", p.Peers[i].FQDN, want)
 		}
 	}
-	if p = Picture(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.Names, []spec.DNSName{{Name: "db"}, {Name: "dbs"}}) {
+	if p = Picture(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.Names, []records.DNSName{{Name: "db"}, {Name: "dbs"}}) {
 		t.Errorf("got %+v; want both also without any Service", p.Names)
 	}
 	w.Status.ServiceName = "dbs"
-	if p = Picture(spec.Sequence{}, refDB, w, []*spec.ServiceRecord{old}, "d"); p.Former != "" || !reflect.DeepEqual(p.Names, []spec.DNSName{{Name: "dbs"}}) {
+	if p = Picture(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d"); p.Former != "" || !reflect.DeepEqual(p.Names, []records.DNSName{{Name: "dbs"}}) {
 		t.Errorf("got %q, %+v; want the new name alone", p.Former, p.Names)
 	}
 }
@@ -176,7 +177,7 @@ func TestPictureOfASet(t *testing.T) {
 		t.Fatalf("got service %q, want the set's name", p.Service)
 	}
 	w.Set = nil
-	want := spec.Picture{Sequence: spec.Sequence{Epoch: 1, Rev: 9}, Ref: refDB, Gone: true}
+	want := records.Snapshot{Sequence: spec.Sequence{Epoch: 1, Rev: 9}, Ref: refDB, Gone: true}
 	if got := Picture(want.Sequence, refDB, w, nil, "d"); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
@@ -188,23 +189,23 @@ func TestAPictureTellsOfVolumesAndOfWhoBegan(t *testing.T) {
 	w := scene()
 	w.Set.Spec.Ordinals = &spec.Ordinals{Start: 1}
 	w.Set.InitialReplicas, w.Set.InitialOrdinals = 2, &spec.Ordinals{}
-	volume := func(ordinal int, claim spec.ClaimName, ready int, fate spec.VolumeFate) {
+	volume := func(ordinal int, claim spec.ClaimName, ready int, fate records.VolumeFate) {
 		s := &w.Slots[ordinal]
 		if s.Volumes == nil {
-			s.Volumes = map[spec.ClaimName]*spec.Volume{}
+			s.Volumes = map[spec.ClaimName]*records.Volume{}
 		}
-		s.Volumes[claim] = &spec.Volume{ID: s.ID, Claim: claim, Number: 1, Fate: fate}
+		s.Volumes[claim] = &records.Volume{ID: s.ID, Claim: claim, Number: 1, Fate: fate}
 		if s.Identity.VolumeReady == nil {
 			s.Identity.VolumeReady = map[spec.ClaimName]int{}
 		}
 		s.Identity.VolumeReady[claim] = ready
 	}
-	w.Slots = append(w.Slots, plan.Slot{ID: ident(3), Identity: &spec.IdentityRecord{ID: ident(3)}})
-	volume(0, "data", 1, spec.FateKeep)
-	volume(0, "wal", 0, spec.FateKeep)
-	volume(1, "data", 0, spec.FateKeep)
-	volume(1, "old", 1, spec.FateReclaiming)
-	volume(3, "data", 1, spec.FateRestoring) // no address yet, and no life
+	w.Slots = append(w.Slots, plan.Slot{ID: ident(3), Identity: &records.IdentityRecord{ID: ident(3)}})
+	volume(0, "data", 1, records.FateKeep)
+	volume(0, "wal", 0, records.FateKeep)
+	volume(1, "data", 0, records.FateKeep)
+	volume(1, "old", 1, records.FateReclaiming)
+	volume(3, "data", 1, records.FateRestoring) // no address yet, and no life
 	p := Picture(spec.Sequence{}, refDB, w, nil, "d")
 	var got []string
 	for _, peer := range p.Peers {
@@ -213,7 +214,7 @@ func TestAPictureTellsOfVolumesAndOfWhoBegan(t *testing.T) {
 	if want := []string{"db-0 used", "db-1 new", "db-2 "}; !reflect.DeepEqual(got, want) {
 		t.Errorf("peers %q, want %q", got, want)
 	}
-	if want := []spec.Peer{{Name: "db-3", Ordinal: 3, FQDN: "db-3.dbs.default.svc.d", Volumes: spec.VolumesUsed}}; !reflect.DeepEqual(p.Expected, want) {
+	if want := []records.Peer{{Name: "db-3", Ordinal: 3, FQDN: "db-3.dbs.default.svc.d", Volumes: records.VolumesUsed}}; !reflect.DeepEqual(p.Expected, want) {
 		t.Errorf("expected %+v, want %+v", p.Expected, want)
 	}
 	if want := []int{0, 1}; !reflect.DeepEqual(p.InitialOrdinals, want) {
@@ -254,30 +255,30 @@ func TestFreshVolumesSayHowTheyCame(t *testing.T) {
 	n := r.connect(n1)
 	n.wanted()
 	m := testMember(0, 10, "n1", "uid1")
-	m.Volumes = []spec.MemberVolume{{Claim: "data", Number: 1}, {Claim: "wal", Number: 2}, {Claim: "old", Number: 3}}
-	id := spec.IdentityRecord{ID: ident(0), LastToken: token(10), Address: addr(0), VolumeReady: map[spec.ClaimName]int{"old": 3, "wal": 1}}
+	m.Volumes = []records.MemberVolume{{Claim: "data", Number: 1}, {Claim: "wal", Number: 2}, {Claim: "old", Number: 3}}
+	id := records.IdentityRecord{ID: ident(0), LastToken: token(10), Address: addr(0), VolumeReady: map[spec.ClaimName]int{"old": 3, "wal": 1}}
 	r.put(store.IdentityKey(ident(0)), store.Encode(id))
 	r.put(store.MemberKey(ident(0)), store.Encode(m))
 	tell := func(first string) {
 		t.Helper()
-		want := map[spec.ClaimName]string{"data": first, "wal": spec.VolumeReplaced}
+		want := map[spec.ClaimName]string{"data": first, "wal": records.VolumeReplaced}
 		if got := n.lives(n.wanted())[0].FreshVolumes; !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	}
-	tell(spec.VolumeFirst)
+	tell(records.VolumeFirst)
 	// A peer whose disk was used: no disk of the set is the first any more.
-	peer := spec.Volume{ID: ident(1), Claim: "data", Number: 1, Fate: spec.FateKeep}
-	r.commit(store.Put(store.IdentityKey(ident(1)), store.Encode(spec.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})),
+	peer := records.Volume{ID: ident(1), Claim: "data", Number: 1, Fate: records.FateKeep}
+	r.commit(store.Put(store.IdentityKey(ident(1)), store.Encode(records.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})),
 		store.Put(store.VolumeKey(ident(1), "data"), store.Encode(peer)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
-	tell(spec.VolumeReplaced)
-	peer.Fate = spec.FateReclaiming // nor is it there, once it is given up
+	tell(records.VolumeReplaced)
+	peer.Fate = records.FateReclaiming // nor is it there, once it is given up
 	r.commit(store.Put(store.VolumeKey(ident(1), "data"), store.Encode(peer)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
-	tell(spec.VolumeFirst)
+	tell(records.VolumeFirst)
 	r.commit(store.Put(store.BootstrappedKey("u1"), []byte("{}")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
-	tell(spec.VolumeReplaced)
+	tell(records.VolumeReplaced)
 	r.commit(store.Del(store.BootstrappedKey("u1")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
-	tell(spec.VolumeFirst)
+	tell(records.VolumeFirst)
 	id.VolumeReady = map[spec.ClaimName]int{"old": 3, "wal": 2, "data": 1}
 	r.put(store.IdentityKey(ident(0)), store.Encode(id))
 	if got := n.lives(n.wanted())[0].FreshVolumes; len(got) != 0 {

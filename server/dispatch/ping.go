@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
@@ -21,7 +21,7 @@ const renewals = 16
 // so each read was begun after the pings it answers arrived (SAFETY S5).
 type pinger struct {
 	store store.Store
-	known func() spec.Known
+	known func() records.Known
 	limit time.Duration // of one round
 	wake  chan struct{}
 
@@ -29,7 +29,7 @@ type pinger struct {
 	waiting map[*session]int64 // newest ping of each
 }
 
-func newPinger(s store.Store, ttl time.Duration, known func() spec.Known) *pinger {
+func newPinger(s store.Store, ttl time.Duration, known func() records.Known) *pinger {
 	return &pinger{store: s, known: known, limit: min(ttl/3, storeTime), wake: make(chan struct{}, 1), waiting: map[*session]int64{}}
 }
 
@@ -125,6 +125,6 @@ func (p *pinger) renew(ctx context.Context, pings map[*session]int64) []*session
 
 // owns tells whether kv, read linearizably, is still this session's own key; zero: it is gone.
 func (se *session) owns(kv store.KV) bool {
-	record, err := store.Decode[spec.Session](kv)
+	record, err := store.Decode[records.Session](kv)
 	return err == nil && kv.Mod == se.rev && record.ID == se.id && record.UID == se.uid && record.Boot == se.boot
 }

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -72,7 +72,7 @@ func TestAPingOfASessionThatIsNotTheStoresAnyMoreIsAborted(t *testing.T) {
 		}},
 		"another session has the key, and this server's watch does not show it": {func(r *rig) {
 			r.blindWatch()
-			other := spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 999, Server: "s2"}
+			other := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 999, Server: "s2"}
 			if _, err := r.store.Commit(r.t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
 				r.t.Fatal(err)
 			}
@@ -133,8 +133,8 @@ func TestNoPongComesBeforeTheFirstList(t *testing.T) {
 // The revision alone would not do: a store that went back has another write at the same one.
 func TestASessionOwnsItsKeyAsItWroteItOnly(t *testing.T) {
 	se := &session{seat: seat{"n1", "uid1"}, boot: "b1", id: 7, rev: 5}
-	record := spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 7, Server: "s1"}
-	with := func(change func(*spec.Session)) store.KV {
+	record := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 7, Server: "s1"}
+	with := func(change func(*records.Session)) store.KV {
 		other := record
 		change(&other)
 		return store.KV{Value: store.Encode(other), Mod: 5}
@@ -143,11 +143,11 @@ func TestASessionOwnsItsKeyAsItWroteItOnly(t *testing.T) {
 		kv   store.KV
 		owns bool
 	}{
-		"as it wrote it":        {with(func(*spec.Session) {}), true},
+		"as it wrote it":        {with(func(*records.Session) {}), true},
 		"written again":         {store.KV{Value: store.Encode(record), Mod: 6}, false},
-		"another session":       {with(func(s *spec.Session) { s.ID = 8 }), false},
-		"another machine's":     {with(func(s *spec.Session) { s.UID = "uid2" }), false},
-		"another boot's":        {with(func(s *spec.Session) { s.Boot = "b2" }), false},
+		"another session":       {with(func(s *records.Session) { s.ID = 8 }), false},
+		"another machine's":     {with(func(s *records.Session) { s.UID = "uid2" }), false},
+		"another boot's":        {with(func(s *records.Session) { s.Boot = "b2" }), false},
 		"it cannot be read":     {store.KV{Value: []byte("{"), Mod: 5}, false},
 		"a part cannot be read": {store.KV{Value: []byte(`{"node":"n1","uid":"uid1","boot":"b1","id":7,"server":1}`), Mod: 5}, false},
 		"there is no key":       {store.KV{}, false},

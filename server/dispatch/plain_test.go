@@ -3,7 +3,7 @@ package dispatch
 import (
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestAReportIsStoredAsPlainText(t *testing.T) {
@@ -11,9 +11,9 @@ func TestAReportIsStoredAsPlainText(t *testing.T) {
 	r.begin()
 	n := r.connect(n1)
 	n.wanted()
-	n.report(spec.Report{
-		ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning, Cause: "Not\x1bReady", Message: "\x1b]0;OWNED\a\nforged",
-		Containers: []spec.ContainerReport{{Name: "main", State: "Running\r", Cause: "\x1b[31m"}},
+	n.report(records.Report{
+		ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning, Cause: "Not\x1bReady", Message: "\x1b]0;OWNED\a\nforged",
+		Containers: []records.ContainerReport{{Name: "main", State: "Running\r", Cause: "\x1b[31m"}},
 	})
 	n.stored()
 	got, ok := r.report(0)

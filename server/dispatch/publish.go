@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -38,7 +39,7 @@ type publisher struct {
 // published is one set's last picture, without its sequence in body.
 type published struct {
 	version uint64
-	body    spec.Picture
+	body    records.Snapshot
 	json    []byte
 }
 
@@ -67,7 +68,7 @@ func (p *publisher) run(ctx context.Context) {
 // round draws what may differ after ch. The picture of a set that is gone stays
 // as a short note, so that each session hears of it.
 func (p *publisher) round(ch cache.Changes) {
-	var drawn []spec.Picture
+	var drawn []records.Snapshot
 	var seq spec.Sequence
 	var hosts []string
 	known := p.known()
@@ -128,7 +129,7 @@ func (p *publisher) dirty(v cache.View, ch cache.Changes, known []spec.SetRef) m
 }
 
 // put takes over a picture if it differs; mu is held.
-func (p *publisher) put(pic spec.Picture) {
+func (p *publisher) put(pic records.Snapshot) {
 	body := pic
 	body.Sequence = spec.Sequence{}
 	old := p.sets[pic.Ref]

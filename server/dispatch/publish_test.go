@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -18,8 +19,8 @@ func TestANodeHearsOfAllHosts(t *testing.T) {
 	r := newRig(t)
 	r.begin()
 	host := func(name spec.NodeName, at string) {
-		r.record(store.NodeKey(name), spec.Node{Name: name, UID: spec.UID(name)})
-		r.record(store.FactsKey(name), spec.NodeFacts{Name: name, UID: spec.UID(name), Boot: "b9", HostIP: at})
+		r.record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
+		r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: spec.UID(name), Boot: "b9", HostIP: at})
 	}
 	host("other", "192.0.2.9")
 	n := r.connect(n1)
@@ -41,7 +42,7 @@ func TestANodeHearsOfAllHosts(t *testing.T) {
 func (n news) drawn(t *testing.T) (list []string) {
 	t.Helper()
 	for _, doc := range n.docs {
-		var p spec.Picture
+		var p records.Snapshot
 		if err := json.Unmarshal(doc, &p); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,7 @@ func (n news) drawn(t *testing.T) (list []string) {
 		for _, name := range p.Names[min(1, len(p.Names)):] {
 			words += " " + name.Name
 		}
-		if p.Told != (spec.ChangeID{}) {
+		if p.Told != (records.ChangeID{}) {
 			words += " told"
 		}
 		list = append(list, words)
@@ -70,17 +71,17 @@ func (n news) drawn(t *testing.T) (list []string) {
 func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 	r := newStill(t)
 	r.begin()
-	session := spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5}
-	r.commit(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "uid1"})),
-		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})),
+	session := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5}
+	r.commit(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "uid1"})),
+		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})),
 		store.Put(store.SessionKey("n1"), store.Encode(session)),
-		store.Put(store.ReportKey(ident(0)), store.Encode(spec.Report{ID: ident(0), Token: token(10), Session: 5, Phase: spec.PhaseRunning, Ready: true})))
+		store.Put(store.ReportKey(ident(0)), store.Encode(records.Report{ID: ident(0), Token: token(10), Session: 5, Phase: records.PhaseRunning, Ready: true})))
 	// Records of nodes that once were there: one that is silent alone is most of them.
 	for _, name := range []spec.NodeName{"n2", "n3"} {
 		uid := spec.UID(name)
-		r.commit(store.Put(store.NodeKey(name), store.Encode(spec.Node{Name: name, UID: uid})),
-			store.Put(store.FactsKey(name), store.Encode(spec.NodeFacts{Name: name, UID: uid, Boot: "b1"})),
-			store.Put(store.SessionKey(name), store.Encode(spec.Session{Node: name, UID: uid, Boot: "b1", ID: 6})))
+		r.commit(store.Put(store.NodeKey(name), store.Encode(records.Node{Name: name, UID: uid})),
+			store.Put(store.FactsKey(name), store.Encode(records.NodeFacts{Name: name, UID: uid, Boot: "b1"})),
+			store.Put(store.SessionKey(name), store.Encode(records.Session{Node: name, UID: uid, Boot: "b1", ID: 6})))
 	}
 	api := spec.SetRef{Namespace: "default", Name: "api"}
 	sets := func(refs ...spec.SetRef) cache.Changes {
@@ -91,7 +92,7 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 		return ch
 	}
 	p := newPublisher(r.cache, "d")
-	service := spec.ServiceRecord{Name: "zoo", Namespace: "default", Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}}}
+	service := records.ServiceRecord{Name: "zoo", Namespace: "default", Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}}}
 	last := uint64(0)
 	for _, step := range []struct {
 		name   string
@@ -135,8 +136,8 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 func TestHostsAreToldWhenTheyChange(t *testing.T) {
 	r := newStill(t)
 	host := func(name spec.NodeName, at string) {
-		r.record(store.NodeKey(name), spec.Node{Name: name, UID: spec.UID(name)})
-		r.record(store.FactsKey(name), spec.NodeFacts{Name: name, UID: spec.UID(name), HostIP: at})
+		r.record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
+		r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: spec.UID(name), HostIP: at})
 	}
 	p := newPublisher(r.cache, "d")
 	last := uint64(0)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
@@ -33,7 +34,7 @@ func (p passed) Send(f *proto.Frame) error {
 }
 
 // elsewhere is the session of a node that another server holds; nil: none does.
-func (s *Server) elsewhere(node spec.NodeName) (other *spec.Session) {
+func (s *Server) elsewhere(node spec.NodeName) (other *records.Session) {
 	s.cfg.Cache.Look(func(v cache.View) {
 		if now, _ := v.Session(node); now != nil && now.Server != s.cfg.Name {
 			other = now
@@ -44,7 +45,7 @@ func (s *Server) elsewhere(node spec.NodeName) (other *spec.Session) {
 
 // pass opens the tunnel to a node of another server. What that server says against it
 // comes from Recv.
-func (s *Server) pass(ctx context.Context, to *spec.Session, ask *proto.Ask) (*Tunnel, error) {
+func (s *Server) pass(ctx context.Context, to *records.Session, ask *proto.Ask) (*Tunnel, error) {
 	if s.cfg.Reach == nil || to.At == "" {
 		return nil, status.Errorf(codes.Unavailable, "node %s is connected to server %s, and these two servers do not reach each other: "+
 			"start each with --listen, or ask that one", to.Node, to.Server)

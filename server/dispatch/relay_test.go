@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
@@ -100,7 +100,7 @@ func TestANodeOfAnotherServerIsAskedThroughIt(t *testing.T) {
 func TestWhatAnotherServerSaysAgainstAnAskIsHeard(t *testing.T) {
 	r := newRig(t)
 	dial := r.peers()
-	r.record(store.SessionKey("n7"), spec.Session{Node: "n7", Server: "s1", At: "one:1"}) // s1 lost it just now
+	r.record(store.SessionKey("n7"), records.Session{Node: "n7", Server: "s1", At: "one:1"}) // s1 lost it just now
 	r.server.broker.answer = 10 * time.Millisecond
 	other, _ := r.beside(func(context.Context, []string) (*grpc.ClientConn, error) { return dial() })
 	tunnel, err := other.Broker().Open(t.Context(), "n7", &proto.Ask{})
@@ -114,7 +114,7 @@ func TestWhatAnotherServerSaysAgainstAnAskIsHeard(t *testing.T) {
 }
 
 func TestANodeThatNoServerReachesIsNamed(t *testing.T) {
-	far := spec.Session{Node: "n7", Server: "s9", At: "one:1"}
+	far := records.Session{Node: "n7", Server: "s9", At: "one:1"}
 	near := far
 	near.Server = "s2"
 	nowhere := far
@@ -122,7 +122,7 @@ func TestANodeThatNoServerReachesIsNamed(t *testing.T) {
 	refuse := func(context.Context, []string) (*grpc.ClientConn, error) { return nil, errors.New("no way") }
 	for _, c := range []struct {
 		name    string
-		session *spec.Session
+		session *records.Session
 		reach   Reach
 		want    string
 	}{
@@ -167,7 +167,7 @@ func TestAnAskThatFailsOnItsWayLeavesNothingOpen(t *testing.T) {
 				}
 				return conn, err
 			})
-			r.record(store.SessionKey("n7"), spec.Session{Node: "n7", Server: "s1", At: "one:1"})
+			r.record(store.SessionKey("n7"), records.Session{Node: "n7", Server: "s1", At: "one:1"})
 			if c.stopped {
 				stop()
 			}

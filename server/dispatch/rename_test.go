@@ -3,7 +3,7 @@ package dispatch
 import (
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
 
@@ -12,7 +12,7 @@ import (
 func TestALifeKeepsTheServiceItWasBegunWith(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.record(store.StatusKey(refDB), spec.SetStatus{ServiceName: "dbs"})
+	r.record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
 	set := testSet(3)
 	set.Spec.ServiceName = "renamed"
 	r.record(store.SetKey(refDB), set)

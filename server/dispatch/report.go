@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -27,7 +28,7 @@ const messageBytes = 4096
 // the report as it is to be stored: the phase never goes back, and a life that is
 // over stays so (SAFETY S7). What another session told is told anew, for only the word of
 // the node's present one is believed (SAFETY S15).
-func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady time.Duration) (spec.Report, verdict) {
+func judge(r records.Report, at seat, m *records.Member, last *records.Report, minReady time.Duration) (records.Report, verdict) {
 	if m == nil || m.Token != r.Token || !at.holds(m) {
 		return r, stale
 	}
@@ -59,12 +60,12 @@ func judge(r spec.Report, at seat, m *spec.Member, last *spec.Report, minReady t
 // gist is what of a report a decision or a user needs, beside its containers.
 // ReadyFor counts only by whether it makes the member available.
 type gist struct {
-	phase               spec.Phase
+	phase               records.Phase
 	ready, once, enough bool
 	cause               spec.Cause
 	message             string
 }
 
-func gistOf(r spec.Report, minReady time.Duration) gist {
+func gistOf(r records.Report, minReady time.Duration) gist {
 	return gist{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message}
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto/wire"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -17,56 +17,59 @@ import (
 func TestJudge(t *testing.T) {
 	at := seat{"n1", "uid1"}
 	member := testMember(0, 10, "n1", "uid1")
-	base := spec.Report{ID: ident(0), Token: token(10), Node: "n1", Seq: 5, Phase: spec.PhaseRunning, Ready: true, ReadyFor: time.Second}
-	with := func(change func(*spec.Report)) spec.Report { r := base; change(&r); return r }
+	base := records.Report{ID: ident(0), Token: token(10), Node: "n1", Seq: 5, Phase: records.PhaseRunning, Ready: true, ReadyFor: time.Second}
+	with := func(change func(*records.Report)) records.Report { r := base; change(&r); return r }
 	for _, c := range []struct {
 		name     string
-		report   spec.Report
-		member   *spec.Member
-		last     *spec.Report
+		report   records.Report
+		member   *records.Member
+		last     *records.Report
 		minReady time.Duration
 		want     verdict
-		check    func(spec.Report) bool
+		check    func(records.Report) bool
 	}{
 		{"the first report of a life is kept", base, &member, nil, 0, keep, nil},
 		{"without a member it is stale", base, nil, nil, 0, stale, nil},
-		{"of an older token it is stale", with(func(r *spec.Report) { r.Token = token(9) }), &member, nil, 0, stale, nil},
-		{"of a newer token it is stale", with(func(r *spec.Report) { r.Token = token(11) }), &member, nil, 0, stale, nil},
-		{"the end of an older token is stale", with(func(r *spec.Report) { r.Token = token(9); r.Phase = spec.PhaseStopped }), &member, nil, 0, stale, nil},
+		{"of an older token it is stale", with(func(r *records.Report) { r.Token = token(9) }), &member, nil, 0, stale, nil},
+		{"of a newer token it is stale", with(func(r *records.Report) { r.Token = token(11) }), &member, nil, 0, stale, nil},
+		{"the end of an older token is stale", with(func(r *records.Report) { r.Token = token(9); r.Phase = records.PhaseStopped }), &member, nil, 0, stale, nil},
 		{"of a member elsewhere it is stale", base, ptr(testMember(0, 10, "n2", "uid2")), nil, 0, stale, nil},
 		{"of a member of another node it is stale, whichever machine that is", base, ptr(testMember(0, 10, "n2", "uid1")), nil, 0, stale, nil},
 		{"of the machine that had the name before it is stale", base, ptr(testMember(0, 10, "n1", "uid0")), nil, 0, stale, nil},
-		{"an older report says nothing new", with(func(r *spec.Report) { r.Seq = 4; r.Ready = false }), &member, &base, 0, known, nil},
+		{"an older report says nothing new", with(func(r *records.Report) { r.Seq = 4; r.Ready = false }), &member, &base, 0, known, nil},
 		{"the same report says nothing new", base, &member, &base, 0, known, nil},
-		{"the same report in another session is news", with(func(r *spec.Report) { r.Session = 2 }), &member, &base, 0, keep,
-			func(r spec.Report) bool { return r.Session == 2 && r.Ready }},
-		{"an older one is none, in any session", with(func(r *spec.Report) { r.Session = 2; r.Seq = 4 }), &member, &base, 0, known, nil},
-		{"nor is the end that was told before", with(func(r *spec.Report) { r.Session = 2; r.Phase = spec.PhaseStopped }), &member,
-			ptr(with(func(r *spec.Report) { r.Phase = spec.PhaseStopped; r.Ready = false })), 0, known, nil},
-		{"a newer one with the same content says nothing new", with(func(r *spec.Report) { r.Seq = 6; r.ReadyFor = time.Hour; r.At = time.Now() }), &member, &base, 0, known, nil},
-		{"having been ready for long enough is news", with(func(r *spec.Report) { r.Seq = 6; r.ReadyFor = 10 * time.Second }), &member, &base, 10 * time.Second, keep, nil},
-		{"becoming unready is news", with(func(r *spec.Report) { r.Seq = 6; r.Ready = false }), &member, &base, 0, keep, nil},
-		{"having been ready meanwhile is news", with(func(r *spec.Report) { r.Seq = 6; r.Ready, r.ReadyOnce = false, true }), &member,
-			ptr(with(func(r *spec.Report) { r.Ready = false })), 0, keep, func(r spec.Report) bool { return r.ReadyOnce }},
-		{"that it was ready in this life is never forgotten", with(func(r *spec.Report) { r.Seq = 6; r.Ready = false }), &member, &base, 0, keep,
-			func(r spec.Report) bool { return r.ReadyOnce }},
-		{"nor when it was ready longer ago", with(func(r *spec.Report) { r.Seq = 6; r.Ready = false; r.Cause = "X" }), &member,
-			ptr(with(func(r *spec.Report) { r.Ready, r.ReadyOnce = false, true })), 0, keep, func(r spec.Report) bool { return r.ReadyOnce }},
-		{"a cause is news", with(func(r *spec.Report) { r.Seq = 6; r.Cause = "CrashLoop" }), &member, &base, 0, keep, nil},
-		{"a restart is news", with(func(r *spec.Report) { r.Seq = 6; r.Containers = []spec.ContainerReport{{Name: "main", Restarts: 1}} }), &member, &base, 0, keep, nil},
-		{"the phase never goes back", with(func(r *spec.Report) { r.Seq = 6; r.Phase = spec.PhaseStarting; r.Ready = false }), &member, &base, 0, keep,
-			func(r spec.Report) bool { return r.Phase == spec.PhaseRunning && !r.Ready }},
-		{"what is over stays over", with(func(r *spec.Report) { r.Seq = 6 }), &member, ptr(with(func(r *spec.Report) { r.Phase = spec.PhaseStopped; r.Ready = false })), 0, known, nil},
-		{"the end is kept even with a lower sequence", with(func(r *spec.Report) { r.Seq = 1; r.Phase = spec.PhaseStopped }), &member, &base, 0, keep,
-			func(r spec.Report) bool { return !r.Ready }},
-		{"a report of the life before does not count", base, &member, ptr(with(func(r *spec.Report) { r.Token = token(9); r.Seq = 99; r.Phase = spec.PhaseStopped })), 0, keep, nil},
-		{"an unknown phase is not stored", with(func(r *spec.Report) { r.Phase = "Dreaming" }), &member, nil, 0, known, nil},
-		{"a long message is cut", with(func(r *spec.Report) { r.Message = strings.Repeat("ä", messageBytes) }), &member, nil, 0, keep,
-			func(r spec.Report) bool {
+		{"the same report in another session is news", with(func(r *records.Report) { r.Session = 2 }), &member, &base, 0, keep,
+			func(r records.Report) bool { return r.Session == 2 && r.Ready }},
+		{"an older one is none, in any session", with(func(r *records.Report) { r.Session = 2; r.Seq = 4 }), &member, &base, 0, known, nil},
+		{"nor is the end that was told before", with(func(r *records.Report) { r.Session = 2; r.Phase = records.PhaseStopped }), &member,
+			ptr(with(func(r *records.Report) { r.Phase = records.PhaseStopped; r.Ready = false })), 0, known, nil},
+		{"a newer one with the same content says nothing new", with(func(r *records.Report) { r.Seq = 6; r.ReadyFor = time.Hour; r.At = time.Now() }), &member, &base, 0, known, nil},
+		{"having been ready for long enough is news", with(func(r *records.Report) { r.Seq = 6; r.ReadyFor = 10 * time.Second }), &member, &base, 10 * time.Second, keep, nil},
+		{"becoming unready is news", with(func(r *records.Report) { r.Seq = 6; r.Ready = false }), &member, &base, 0, keep, nil},
+		{"having been ready meanwhile is news", with(func(r *records.Report) { r.Seq = 6; r.Ready, r.ReadyOnce = false, true }), &member,
+			ptr(with(func(r *records.Report) { r.Ready = false })), 0, keep, func(r records.Report) bool { return r.ReadyOnce }},
+		{"that it was ready in this life is never forgotten", with(func(r *records.Report) { r.Seq = 6; r.Ready = false }), &member, &base, 0, keep,
+			func(r records.Report) bool { return r.ReadyOnce }},
+		{"nor when it was ready longer ago", with(func(r *records.Report) { r.Seq = 6; r.Ready = false; r.Cause = "X" }), &member,
+			ptr(with(func(r *records.Report) { r.Ready, r.ReadyOnce = false, true })), 0, keep, func(r records.Report) bool { return r.ReadyOnce }},
+		{"a cause is news", with(func(r *records.Report) { r.Seq = 6; r.Cause = "CrashLoop" }), &member, &base, 0, keep, nil},
+		{"a restart is news", with(func(r *records.Report) {
+			r.Seq = 6
+			r.Containers = []records.ContainerReport{{Name: "main", Restarts: 1}}
+		}), &member, &base, 0, keep, nil},
+		{"the phase never goes back", with(func(r *records.Report) { r.Seq = 6; r.Phase = records.PhaseStarting; r.Ready = false }), &member, &base, 0, keep,
+			func(r records.Report) bool { return r.Phase == records.PhaseRunning && !r.Ready }},
+		{"what is over stays over", with(func(r *records.Report) { r.Seq = 6 }), &member, ptr(with(func(r *records.Report) { r.Phase = records.PhaseStopped; r.Ready = false })), 0, known, nil},
+		{"the end is kept even with a lower sequence", with(func(r *records.Report) { r.Seq = 1; r.Phase = records.PhaseStopped }), &member, &base, 0, keep,
+			func(r records.Report) bool { return !r.Ready }},
+		{"a report of the life before does not count", base, &member, ptr(with(func(r *records.Report) { r.Token = token(9); r.Seq = 99; r.Phase = records.PhaseStopped })), 0, keep, nil},
+		{"an unknown phase is not stored", with(func(r *records.Report) { r.Phase = "Dreaming" }), &member, nil, 0, known, nil},
+		{"a long message is cut", with(func(r *records.Report) { r.Message = strings.Repeat("ä", messageBytes) }), &member, nil, 0, keep,
+			func(r records.Report) bool {
 				return len(r.Message) <= messageBytes && strings.HasPrefix(r.Message, "ää")
 			}},
-		{"the node is the session's, whatever it says", with(func(r *spec.Report) { r.Node = "n9" }), &member, nil, 0, keep,
-			func(r spec.Report) bool { return r.Node == "n1" }},
+		{"the node is the session's, whatever it says", with(func(r *records.Report) { r.Node = "n9" }), &member, nil, 0, keep,
+			func(r records.Report) bool { return r.Node == "n1" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, v := judge(c.report, at, c.member, c.last, c.minReady)
@@ -79,20 +82,20 @@ func TestJudge(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-func (r *rig) report(ordinal int) (spec.Report, bool) {
+func (r *rig) report(ordinal int) (records.Report, bool) {
 	kv, ok := r.get(store.ReportKey(ident(ordinal)))
 	if !ok {
-		return spec.Report{}, false
+		return records.Report{}, false
 	}
-	got, err := store.Decode[spec.Report](kv)
+	got, err := store.Decode[records.Report](kv)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return got, true
 }
 
-func running(tok, seq int64) spec.Report {
-	return spec.Report{ID: ident(0), Token: token(tok), Seq: seq, Phase: spec.PhaseRunning, Ready: true}
+func running(tok, seq int64) records.Report {
+	return records.Report{ID: ident(0), Token: token(tok), Seq: seq, Phase: records.PhaseRunning, Ready: true}
 }
 
 func TestAReportIsStoredAndAnswered(t *testing.T) {
@@ -143,7 +146,7 @@ func TestALateReportOfAnOldTokenIsNeverStored(t *testing.T) {
 	n := r.connect(n1)
 	n.wanted()
 	r.live(0, 30, "n1", "uid1")
-	n.report(spec.Report{ID: ident(0), Token: token(10), Seq: 9, Phase: spec.PhaseStopped})
+	n.report(records.Report{ID: ident(0), Token: token(10), Seq: 9, Phase: records.PhaseStopped})
 	if got := n.stored(); !got.GetStale() {
 		t.Fatalf("got %v, want stale", got)
 	}
@@ -170,7 +173,7 @@ func TestAReportThatRacesWithANewLifeIsNeverStored(t *testing.T) {
 		}
 		return memstore.Fault{}
 	})
-	n.report(spec.Report{ID: ident(0), Token: token(10), Seq: 9, Phase: spec.PhaseStopped})
+	n.report(records.Report{ID: ident(0), Token: token(10), Seq: 9, Phase: records.PhaseStopped})
 	if got := n.stored(); !got.GetStale() {
 		t.Fatalf("got %v, want stale", got)
 	}
@@ -190,7 +193,7 @@ func TestAReportThatRacesWithAStopOrderIsStoredAllTheSame(t *testing.T) {
 		if c.Method == "Commit" && !raced && strings.HasPrefix(c.Txn.Then[0].Key, store.KindReport) {
 			raced = true
 			m := testMember(0, 10, "n1", "uid1")
-			m.Goal = spec.GoalStop
+			m.Goal = records.GoalStop
 			if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.MemberKey(ident(0)), store.Encode(m))}}); err != nil {
 				t.Error(err)
 			}
@@ -215,7 +218,7 @@ func TestAReportOfAReplacedSessionIsRefusedAndTheSessionEnds(t *testing.T) {
 	r.store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && !raced && strings.HasPrefix(c.Txn.Then[0].Key, store.KindReport) {
 			raced = true // another server takes the session over: a put, the create-revision stays
-			other := spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 999, Server: "s2"}
+			other := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 999, Server: "s2"}
 			if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
 				t.Error(err)
 			}
@@ -269,7 +272,7 @@ func TestReportsWaitWhileTheStoreIsAwayAndAreBatched(t *testing.T) {
 	n.report(running(10, 1))
 	r.until("the server says so", func() bool { return strings.Contains(r.logs.String(), "reports not stored") })
 	for i := 1; i < 100; i++ {
-		n.report(spec.Report{ID: ident(i), Token: token(int64(100 + i)), Seq: 1, Phase: spec.PhaseRunning, Ready: true})
+		n.report(records.Report{ID: ident(i), Token: token(int64(100 + i)), Seq: 1, Phase: records.PhaseRunning, Ready: true})
 	}
 	n.ping(1) // all that was sent before it waits
 	n.pong()

@@ -10,26 +10,27 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
 
 // trashed is what a node says of a volume of db-1 that lies in its trash.
-func trashed(volume spec.VolumeID, message string) spec.VolumeReport {
-	return spec.VolumeReport{ID: ident(1), Claim: "data", Volume: volume, State: spec.VolumeTrashed, Message: message}
+func trashed(volume records.VolumeID, message string) records.VolumeReport {
+	return records.VolumeReport{ID: ident(1), Claim: "data", Volume: volume, State: records.VolumeTrashed, Message: message}
 }
 
 // volumes is what is stored of volumes of db-1: messages by volume.
-func (r *rig) volumes() map[spec.VolumeID]string {
+func (r *rig) volumes() map[records.VolumeID]string {
 	r.t.Helper()
 	_, kvs, err := r.store.Snapshot(r.t.Context(), store.KindVolumeReport+"/")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	said := map[spec.VolumeID]string{}
+	said := map[records.VolumeID]string{}
 	for _, kv := range kvs {
-		report, err := store.Decode[spec.VolumeReport](kv)
+		report, err := store.Decode[records.VolumeReport](kv)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -43,29 +44,29 @@ func (r *rig) volumes() map[spec.VolumeID]string {
 func TestWhatANodeSaysOfVolumesIsNotLostWhileTheStoreIsAway(t *testing.T) {
 	type saying struct {
 		full    bool
-		reports []spec.VolumeReport
+		reports []records.VolumeReport
 	}
-	list := func(full bool, reports ...spec.VolumeReport) *saying { return &saying{full, reports} }
+	list := func(full bool, reports ...records.VolumeReport) *saying { return &saying{full, reports} }
 	for _, c := range []struct {
 		name   string
 		first  *saying
 		during *saying // while the store refuses the first
-		want   map[spec.VolumeID]string
+		want   map[records.VolumeID]string
 	}{
-		{"it is said once", list(false, trashed("a", "1")), nil, map[spec.VolumeID]string{"kept": "", "a": "1"}},
-		{"another volume is spoken of", list(false, trashed("a", "1")), list(false, trashed("b", "2")), map[spec.VolumeID]string{"kept": "", "a": "1", "b": "2"}},
-		{"the same volume is", list(false, trashed("a", "1"), trashed("b", "1")), list(false, trashed("a", "2")), map[spec.VolumeID]string{"kept": "", "a": "2", "b": "1"}},
-		{"a whole list comes", list(false, trashed("a", "1")), list(true, trashed("b", "2")), map[spec.VolumeID]string{"b": "2"}},
-		{"a whole list names what is kept", list(true, trashed("kept", "1")), nil, map[spec.VolumeID]string{"kept": "1"}},
-		{"a whole list is refused, and more is said", list(true, trashed("a", "1")), list(false, trashed("b", "2")), map[spec.VolumeID]string{"a": "1", "b": "2"}},
-		{"an empty list is refused, and more is said", list(true), list(false, trashed("b", "2")), map[spec.VolumeID]string{"b": "2"}},
-		{"an empty list is refused", list(true), nil, map[spec.VolumeID]string{}},
+		{"it is said once", list(false, trashed("a", "1")), nil, map[records.VolumeID]string{"kept": "", "a": "1"}},
+		{"another volume is spoken of", list(false, trashed("a", "1")), list(false, trashed("b", "2")), map[records.VolumeID]string{"kept": "", "a": "1", "b": "2"}},
+		{"the same volume is", list(false, trashed("a", "1"), trashed("b", "1")), list(false, trashed("a", "2")), map[records.VolumeID]string{"kept": "", "a": "2", "b": "1"}},
+		{"a whole list comes", list(false, trashed("a", "1")), list(true, trashed("b", "2")), map[records.VolumeID]string{"b": "2"}},
+		{"a whole list names what is kept", list(true, trashed("kept", "1")), nil, map[records.VolumeID]string{"kept": "1"}},
+		{"a whole list is refused, and more is said", list(true, trashed("a", "1")), list(false, trashed("b", "2")), map[records.VolumeID]string{"a": "1", "b": "2"}},
+		{"an empty list is refused, and more is said", list(true), list(false, trashed("b", "2")), map[records.VolumeID]string{"b": "2"}},
+		{"an empty list is refused", list(true), nil, map[records.VolumeID]string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
 			r.known(1)
-			r.record(store.VolumeKey(ident(1), "data"), spec.Volume{ID: ident(1), Claim: "data", UID: "kept", Node: "n1", Fate: spec.FateKeep})
-			for _, volume := range []spec.VolumeID{"kept", "before"} { // from when they were being given up
+			r.record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "kept", Node: "n1", Fate: records.FateKeep})
+			for _, volume := range []records.VolumeID{"kept", "before"} { // from when they were being given up
 				report := trashed(volume, "")
 				report.Node = "n1"
 				r.record(store.VolumeReportKey(ident(1), "data", volume), report)
@@ -129,7 +130,7 @@ func TestAConflictOverAVolumeEndsNoSessionThatLives(t *testing.T) {
 				switch {
 				case c.Method == "Commit" && !raced:
 					raced = true
-					r.record(key, spec.Volume{ID: ident(1), Claim: "data", UID: "a", Node: "n2"})
+					r.record(key, records.Volume{ID: ident(1), Claim: "data", UID: "a", Node: "n2"})
 				case c.Method == "Get" && unread:
 					return memstore.Fault{Err: store.ErrUnavailable}
 				}
@@ -143,7 +144,7 @@ func TestAConflictOverAVolumeEndsNoSessionThatLives(t *testing.T) {
 			if again, err := h.se.putVolumes(); again || err != nil {
 				t.Fatalf("judged anew: again %v, %v", again, err)
 			}
-			if got := r.volumes(); !maps.Equal(got, map[spec.VolumeID]string{"b": "1"}) {
+			if got := r.volumes(); !maps.Equal(got, map[records.VolumeID]string{"b": "1"}) {
 				t.Errorf("stored %v; want what is the node's own", got)
 			}
 		})
@@ -176,7 +177,7 @@ func TestANodeThatMayHaveNothingWrittenNowIsHeardLater(t *testing.T) {
 
 func TestWhatCannotBeAWordAboutAVolumeIsNotHeard(t *testing.T) {
 	good := trashed("v", "")
-	with := func(change func(*spec.VolumeReport)) []byte {
+	with := func(change func(*records.VolumeReport)) []byte {
 		r := good
 		change(&r)
 		return store.Encode(r)
@@ -192,15 +193,15 @@ func TestWhatCannotBeAWordAboutAVolumeIsNotHeard(t *testing.T) {
 		refused bool
 		heard   bool
 	}{
-		{"one of a member of number 0", with(func(r *spec.VolumeReport) { r.ID.Ordinal = 0 }), false, false, true},
+		{"one of a member of number 0", with(func(r *records.VolumeReport) { r.ID.Ordinal = 0 }), false, false, true},
 		{"as long as may be", padded(reportBytes), false, false, true},
 		{"longer than may be", padded(reportBytes + 1), false, true, false},
 		{"no document", []byte("{"), true, false, false},
-		{"of no namespace", with(func(r *spec.VolumeReport) { r.ID.Namespace = "" }), true, false, false},
-		{"of another key's set", with(func(r *spec.VolumeReport) { r.ID.Set = "a/b" }), true, false, false},
-		{"of no claim", with(func(r *spec.VolumeReport) { r.Claim = "" }), true, false, false},
-		{"of no volume", with(func(r *spec.VolumeReport) { r.Volume = "../v" }), true, false, false},
-		{"of a member below 0", with(func(r *spec.VolumeReport) { r.ID.Ordinal = -1 }), true, false, false},
+		{"of no namespace", with(func(r *records.VolumeReport) { r.ID.Namespace = "" }), true, false, false},
+		{"of another key's set", with(func(r *records.VolumeReport) { r.ID.Set = "a/b" }), true, false, false},
+		{"of no claim", with(func(r *records.VolumeReport) { r.Claim = "" }), true, false, false},
+		{"of no volume", with(func(r *records.VolumeReport) { r.Volume = "../v" }), true, false, false},
+		{"of a member below 0", with(func(r *records.VolumeReport) { r.ID.Ordinal = -1 }), true, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
@@ -224,21 +225,21 @@ func TestWhatCannotBeAWordAboutAVolumeIsNotHeard(t *testing.T) {
 
 // What the server is told by the fates of volumes.
 func TestOrdersAboutVolumes(t *testing.T) {
-	volume := spec.Volume{ID: ident(1), Claim: "data", UID: "v", Number: 2, Class: "ssd", Node: "n1", Fate: spec.FateReclaiming}
+	volume := records.Volume{ID: ident(1), Claim: "data", UID: "v", Number: 2, Class: "ssd", Node: "n1", Fate: records.FateReclaiming}
 	kept := volume
-	kept.Fate = spec.FateKeep
+	kept.Fate = records.FateKeep
 	next := kept
 	next.UID = "next"
 	said := trashed("v", "")
 	said.Node = "n1"
-	ready := func(number int) *spec.IdentityRecord {
-		return &spec.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": number}}
+	ready := func(number int) *records.IdentityRecord {
+		return &records.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": number}}
 	}
 	for _, c := range []struct {
 		name     string
-		identity *spec.IdentityRecord
-		volume   any // a spec.Volume, or what cannot be read
-		said     *spec.VolumeReport
+		identity *records.IdentityRecord
+		volume   any // a records.Volume, or what cannot be read
+		said     *records.VolumeReport
 		want     []string
 	}{
 		{"a volume that is kept", ready(2), kept, nil, nil},

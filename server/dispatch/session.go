@@ -14,6 +14,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -33,8 +34,8 @@ type session struct {
 	lease store.LeaseID
 	rev   store.Rev // mod-revision of the session key: it changes when another session takes over
 	epoch int64
-	facts spec.NodeFacts // as stored, but for strays not yet written; run's own
-	told  store.Rev      // up to here pictures and histories were told; run's own
+	facts records.NodeFacts // as stored, but for strays not yet written; run's own
+	told  store.Rev         // up to here pictures and histories were told; run's own
 
 	ctx    context.Context // ends with the session; its cause is what the stream returns
 	cancel context.CancelCauseFunc
@@ -47,7 +48,7 @@ type session struct {
 	said    said          // of volumes, not stored yet
 }
 
-func (s *Server) newSession(ctx context.Context, g guest, record spec.Session, rev store.Rev, epoch int64) *session {
+func (s *Server) newSession(ctx context.Context, g guest, record records.Session, rev store.Rev, epoch int64) *session {
 	se := &session{
 		seat: g.seat, boot: g.boot, id: record.ID, lease: store.LeaseID(record.ID), rev: rev, epoch: epoch,
 		facts: g.facts, out: newOutbox(), server: s, holding: g.holding,
@@ -100,13 +101,13 @@ func (se *session) hearReports(m *proto.Reports) {
 		}
 		docs, bytes = append(docs, d), bytes+len(d)
 	}
-	reports, err := wire.ToDocuments[spec.Report](docs)
+	reports, err := wire.ToDocuments[records.Report](docs)
 	if err != nil {
 		se.abort(codes.InvalidArgument, err.Error())
 		return
 	}
 	all := len(reports)
-	if reports = slices.DeleteFunc(reports, func(r spec.Report) bool { return !whose(r.ID) }); len(reports) < all {
+	if reports = slices.DeleteFunc(reports, func(r records.Report) bool { return !whose(r.ID) }); len(reports) < all {
 		se.server.refusals.add(se.node, LimitReports, all-len(reports), "a report names no member")
 	}
 	if !se.note(reports) {
@@ -118,7 +119,7 @@ func (se *session) hearReports(m *proto.Reports) {
 
 // note keeps holding in step with what the node reports of its lives; false: they are more
 // than a node may have.
-func (se *session) note(reports []spec.Report) bool {
+func (se *session) note(reports []records.Report) bool {
 	se.mu.Lock()
 	defer se.mu.Unlock()
 	for _, r := range reports {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -52,10 +53,10 @@ func TestChangesAreToldInOrderAndOnlyWhatDiffers(t *testing.T) {
 		t.Fatalf("got %v", second)
 	}
 	m := testMember(0, 10, "n1", "uid1")
-	m.Goal, m.StopReason = spec.GoalStop, spec.ReasonScaleDown
+	m.Goal, m.StopReason = records.GoalStop, records.ReasonScaleDown
 	r.record(store.MemberKey(ident(0)), m)
 	third := n.wanted()
-	if len(n.lives(third)) != 1 || n.lives(third)[0].Member.Goal != spec.GoalStop {
+	if len(n.lives(third)) != 1 || n.lives(third)[0].Member.Goal != records.GoalStop {
 		t.Fatalf("got %v", third)
 	}
 	for _, pair := range [][2]*proto.Wanted{{first, second}, {second, third}} {
@@ -101,9 +102,9 @@ func TestAHoldingWithANewerTokenIsOverAndOneThatIsUnknownIsStray(t *testing.T) {
 	if len(w.GetOver()) != 1 || wire.ToIdentity(w.GetOver()[0].GetId()) != ident(1) || wire.ToToken(w.GetOver()[0].GetToken()) != token(12) {
 		t.Fatalf("over: got %v", w.GetOver())
 	}
-	facts := func() spec.NodeFacts {
+	facts := func() records.NodeFacts {
 		kv, _ := r.get(store.FactsKey("n1"))
-		f, err := store.Decode[spec.NodeFacts](kv)
+		f, err := store.Decode[records.NodeFacts](kv)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +113,7 @@ func TestAHoldingWithANewerTokenIsOverAndOneThatIsUnknownIsStray(t *testing.T) {
 	if got := facts().Strays; len(got) != 2 || got[0] != ahead || got[1] != unknown {
 		t.Fatalf("strays: got %v", got)
 	}
-	n.report(spec.Report{ID: unknown.ID, Token: unknown.Token, Seq: 1, Phase: spec.PhaseStopped})
+	n.report(records.Report{ID: unknown.ID, Token: unknown.Token, Seq: 1, Phase: records.PhaseStopped})
 	r.until("the stray that ended is no stray", func() bool { return len(facts().Strays) == 1 })
 	n.send(&proto.FromNode{Kind: &proto.FromNode_Inventory{Inventory: &proto.Inventory{}}})
 	r.until("a new inventory counts", func() bool { return len(facts().Strays) == 0 })
@@ -139,10 +140,10 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.record(store.SecretKey("default", "unnamed"), spec.SecretRecord{Namespace: "default", Name: "unnamed", Sealed: other})
-	files := func(n *node) []spec.Files {
+	r.record(store.SecretKey("default", "unnamed"), records.SecretRecord{Namespace: "default", Name: "unnamed", Sealed: other})
+	files := func(n *node) []records.Files {
 		m := n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
-		f, err := wire.ToDocuments[spec.Files](m.GetFiles().GetFilesJson())
+		f, err := wire.ToDocuments[records.Files](m.GetFiles().GetFilesJson())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +153,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if got := files(a); len(got) != 1 || got[0].Name != "pass" || !got[0].Absent {
 		t.Fatalf("got %+v, want pass absent", got)
 	}
-	r.record(store.SecretKey("default", "pass"), spec.SecretRecord{Namespace: "default", Name: "pass", Keys: []string{"password"}, Sealed: sealed})
+	r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Keys: []string{"password"}, Sealed: sealed})
 	if got := files(a); len(got) != 1 || string(got[0].Content["password"]) != "hunter2" || got[0].Absent {
 		t.Fatalf("got %+v, want pass opened", got)
 	}
@@ -172,7 +173,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 func TestASecretThatDoesNotOpenIsLeftOutAndNamed(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.record(store.SecretKey("default", "pass"), spec.SecretRecord{Namespace: "default", Name: "pass", Sealed: []byte("damaged, and long enough to try")})
+	r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: []byte("damaged, and long enough to try")})
 	n := r.connect(n1)
 	m := n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
 	if len(m.GetFiles().GetFilesJson()) != 0 {
@@ -185,9 +186,9 @@ func TestPicturesFollowReadiness(t *testing.T) {
 	r := newRig(t)
 	r.begin()
 	n := r.connect(n1)
-	picture := func() spec.Picture {
+	picture := func() records.Snapshot {
 		m := n.next("pictures", func(m *proto.ToNode) bool { return len(m.GetPictures().GetPicturesJson()) > 0 })
-		p, err := wire.ToDocuments[spec.Picture](m.GetPictures().GetPicturesJson())
+		p, err := wire.ToDocuments[records.Snapshot](m.GetPictures().GetPicturesJson())
 		if err != nil || len(p) != 1 {
 			t.Fatalf("got %v, %v", p, err)
 		}
@@ -197,7 +198,7 @@ func TestPicturesFollowReadiness(t *testing.T) {
 	if len(before.Peers) != 1 || before.Peers[0].Ready || before.Peers[0].FQDN != "db-0.dbs.default.svc.cluster.local" {
 		t.Fatalf("got %+v", before)
 	}
-	n.report(spec.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: spec.PhaseRunning, Ready: true})
+	n.report(records.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning, Ready: true})
 	after := picture()
 	if !after.Peers[0].Ready || after.Sequence.Compare(before.Sequence) <= 0 {
 		t.Fatalf("got %+v after %+v", after, before)
@@ -245,7 +246,7 @@ func TestANodeThatCannotReadLosesNoPictureOfASetThatCameAndWent(t *testing.T) {
 	r.commit(store.Del(store.SetKey(refDB)))
 	r.record(store.SetKey(refDB), testSet(2))
 	n.next("the newest picture", func(m *proto.ToNode) bool {
-		p, err := wire.ToDocuments[spec.Picture](m.GetPictures().GetPicturesJson())
+		p, err := wire.ToDocuments[records.Snapshot](m.GetPictures().GetPicturesJson())
 		return err == nil && len(p) == 1 && p[0].Replicas == 2 && !p[0].Gone
 	})
 }
@@ -260,7 +261,7 @@ func TestAHoldingThatWasForgottenWithoutASuccessorIsStray(t *testing.T) {
 	h.holds = []life{{ID: ident(0), Token: token(10)}}
 	w := r.connect(h).wanted()
 	kv, _ := r.get(store.FactsKey("n1"))
-	facts, err := store.Decode[spec.NodeFacts](kv)
+	facts, err := store.Decode[records.NodeFacts](kv)
 	if err != nil || len(w.GetOver()) != 0 || len(facts.Strays) != 1 || facts.Strays[0] != h.holds[0] {
 		t.Fatalf("over %v, strays %v, %v", w.GetOver(), facts.Strays, err)
 	}

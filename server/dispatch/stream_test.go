@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -71,11 +72,11 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 					if nth > 1 { // all was told; more is to be
 						said(h)
 						synctest.Wait()
-						r.record(store.SecretKey("default", "pass"), spec.SecretRecord{Namespace: "default", Name: "pass"})
-						r.record(store.ConfigKey("default", "conf"), spec.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": nil}})
+						r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass"})
+						r.record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": nil}})
 						tpl := testTemplate()
 						tpl.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}}
-						r.record(store.RevisionKey(refDB, "r2"), spec.Revision{Ref: refDB, SetUID: "u1", Hash: "r2", Number: 2, Template: tpl})
+						r.record(store.RevisionKey(refDB, "r2"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r2", Number: 2, Template: tpl})
 						m := testMember(1, 11, "n1", "uid1")
 						m.Revision = "r2"
 						r.record(store.MemberKey(ident(1)), m)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
@@ -45,12 +46,12 @@ func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (ag
 
 // tellWanted sends the lives that differ, and returns the node's strays. While the store is
 // held nothing is told: an order of before may begin a life that has been replaced since.
-func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all bool) (aliens []spec.Stray, held bool, err error) {
+func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all bool) (aliens []spec.LifeID, held bool, err error) {
 	var (
 		seq     spec.Sequence
-		lives   []spec.Life
+		lives   []records.Life
 		ended   []life
-		orders  []spec.VolumeOrder
+		orders  []records.VolumeOrder
 		mine    bool
 		holding = se.held()
 	)
@@ -78,7 +79,7 @@ func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all boo
 	return aliens, held, nil
 }
 
-func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []spec.Life, ended []life, orders []spec.VolumeOrder) error {
+func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []records.Life, ended []life, orders []records.VolumeOrder) error {
 	docs, err := wire.Documents(lives)
 	volumes, err2 := wire.Documents(orders)
 	if err := errors.Join(err, err2); err != nil {
@@ -92,7 +93,7 @@ func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequenc
 }
 
 // putStrays stores the node's strays when they changed, guarded by the session.
-func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
+func (se *session) putStrays(aliens []spec.LifeID) (again bool, err error) {
 	if slices.Equal(aliens, se.facts.Strays) {
 		return false, nil
 	}
@@ -127,7 +128,7 @@ func (se *session) putStrays(aliens []spec.Stray) (again bool, err error) {
 func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all bool) error {
 	fresh := se.server.pictures.since(t.pictures)
 	t.pictures = fresh.next
-	var histories []spec.History
+	var histories []records.History
 	var rev store.Rev
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		rev = min(v.Rev(), store.Rev(fresh.seq.Rev))
@@ -152,7 +153,7 @@ func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all b
 // tellFiles sends what the node's lives name and is new. A Secret that does not
 // open is left out, and said once: the life waits for it.
 func (se *session) tellFiles(stream proto.Nodes_SessionServer, t *told, all bool) error {
-	var files []spec.Files
+	var files []records.Files
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		files = contents(v, se.server.cfg.Key, t.nextFiles(v), se.server.cfg.Logger)
 	})
@@ -166,8 +167,8 @@ func (se *session) tellFiles(stream proto.Nodes_SessionServer, t *told, all bool
 	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Files{Files: &proto.FilesUpdate{Full: all, FilesJson: docs}}})
 }
 
-func contents(v cache.View, key *seal.Key, refs []FileRef, log *slog.Logger) []spec.Files {
-	var files []spec.Files
+func contents(v cache.View, key *seal.Key, refs []FileRef, log *slog.Logger) []records.Files {
+	var files []records.Files
 	for _, r := range refs {
 		f, err := fileContent(v, key, r)
 		if err != nil {

@@ -6,16 +6,17 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // facts are what is stored of n1.
-func (r *rig) facts() spec.NodeFacts {
+func (r *rig) facts() records.NodeFacts {
 	r.t.Helper()
 	kv, _ := r.get(store.FactsKey("n1"))
-	facts, err := store.Decode[spec.NodeFacts](kv)
+	facts, err := store.Decode[records.NodeFacts](kv)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func (r *rig) facts() spec.NodeFacts {
 // A session that is not the store's any more tells nothing.
 func TestASessionThatIsNotTheStoresTellsNothing(t *testing.T) {
 	for name, change := range map[string]func(*rig){
-		"another has its key":    func(r *rig) { r.change(func(s *spec.Session) { s.ID++ }) },
+		"another has its key":    func(r *rig) { r.change(func(s *records.Session) { s.ID++ }) },
 		"its key is gone":        func(r *rig) { r.commit(store.Del(store.SessionKey("n1"))) },
 		"the store was restored": func(r *rig) { r.put(store.EpochKey, []byte("2")) },
 	} {
@@ -94,7 +95,7 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 // While the store is held strays are stored as ever, for a person who decides needs them.
 func TestWhileTheStoreIsHeldStraysAreStored(t *testing.T) {
 	r := newStill(t)
-	r.record(store.HoldKey, spec.Hold{Cause: "why", By: "server s2"})
+	r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
 	h := r.hand(n1)
 	h.inventory(life{ID: ident(3), Token: token(3)})
 	h.say(true)
@@ -118,8 +119,8 @@ func TestTheFirstListsAreWholeThoughEmpty(t *testing.T) {
 func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 	r := newStill(t)
 	r.begin()
-	r.record(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.2"})
-	r.record(store.NodeKey("n2"), spec.Node{Name: "n2", UID: "uid2"})
+	r.record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.2"})
+	r.record(store.NodeKey("n2"), records.Node{Name: "n2", UID: "uid2"})
 	r.server.pictures.round(cache.Changes{All: true})
 	h := r.hand(n1)
 	first := h.tells()
@@ -136,11 +137,11 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 	}{
 		{"a history", func() { r.tells(0, 1, 1) }, "pictures"},
 		{"a host", func() {
-			r.record(store.FactsKey("n2"), spec.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
+			r.record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
 			r.server.pictures.round(cache.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
 		}, "pictures"},
 		{"a file", func() {
-			r.record(store.SecretKey("default", "pass"), spec.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})
+			r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})
 		}, "files"},
 	} {
 		step.change()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -18,24 +19,24 @@ import (
 
 // orders is what a node shall do with volumes of its: as the fates of those say that are
 // being given up, lost or brought back, give up what it was left with, and forget those in its trash that no record names any more.
-func orders(v cache.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder {
-	out := map[spec.VolumeID]spec.VolumeOrder{}
+func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.VolumeOrder {
+	out := map[records.VolumeID]records.VolumeOrder{}
 	for _, r := range v.VolumeReportsOn(node) {
 		now := v.Volume(r.ID, r.Claim)
 		if now != nil && now.UID == r.Volume || now == nil && v.VolumeRev(r.ID, r.Claim) != 0 {
 			continue
 		}
-		o := spec.VolumeOrder{
-			ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Turn: r.Turn, Fate: spec.FateGone,
+		o := records.VolumeOrder{
+			ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Turn: r.Turn, Fate: records.FateGone,
 		}
-		if r.State == spec.VolumeLeft {
-			o.Fate, o.SizeBytes, o.Trash, o.Unused = spec.FateReclaiming, r.SizeBytes, r.Left, true
+		if r.State == records.VolumeLeft {
+			o.Fate, o.SizeBytes, o.Trash, o.Unused = records.FateReclaiming, r.SizeBytes, r.Left, true
 		}
 		out[r.Volume] = o
 	}
 	for _, vol := range v.VolumesOn(node) {
 		id, _ := v.Identity(vol.ID)
-		out[vol.UID] = spec.VolumeOrder{
+		out[vol.UID] = records.VolumeOrder{
 			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class,
 			Turn: vol.Turn, SizeBytes: vol.SizeBytes, Fate: vol.Fate, Trash: spec.Duration{Duration: vol.Trash()},
 			Unused: id == nil || id.VolumeReady[vol.Claim] < vol.Number,
@@ -46,7 +47,7 @@ func orders(v cache.View, node spec.NodeName) map[spec.VolumeID]spec.VolumeOrder
 
 // nextOrders returns the orders that differ from what was told, by volume, and takes
 // them as told.
-func (t *told) nextOrders(v cache.View, at seat) (out []spec.VolumeOrder) {
+func (t *told) nextOrders(v cache.View, at seat) (out []records.VolumeOrder) {
 	now := orders(v, at.node)
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		if t.orders[id] != now[id] {
@@ -60,7 +61,7 @@ func (t *told) nextOrders(v cache.View, at seat) (out []spec.VolumeOrder) {
 // said is what a node says of volumes, until it is stored.
 type said struct {
 	full    bool // it named all that its trash holds
-	reports map[spec.VolumeID]spec.VolumeReport
+	reports map[records.VolumeID]records.VolumeReport
 }
 
 // hear takes what the node says of volumes. It does not block.
@@ -69,7 +70,7 @@ func (se *session) hear(m *proto.VolumeReports) {
 	if n := len(m.GetReportsJson()) - len(docs); n > 0 {
 		se.server.refusals.add(se.node, LimitReports, n, fmt.Sprintf("what it says of a volume has more than %d bytes", reportBytes))
 	}
-	reports, err := wire.ToDocuments[spec.VolumeReport](docs)
+	reports, err := wire.ToDocuments[records.VolumeReport](docs)
 	if err != nil {
 		se.abort(codes.InvalidArgument, err.Error())
 		return
@@ -80,7 +81,7 @@ func (se *session) hear(m *proto.VolumeReports) {
 		se.said = said{full: true}
 	}
 	if se.said.reports == nil {
-		se.said.reports = map[spec.VolumeID]spec.VolumeReport{}
+		se.said.reports = map[records.VolumeID]records.VolumeReport{}
 	}
 	for _, r := range reports {
 		if !wellFormed(r) {
@@ -99,7 +100,7 @@ func (se *session) hear(m *proto.VolumeReports) {
 }
 
 // wellFormed: what it names can be a key.
-func wellFormed(r spec.VolumeReport) bool {
+func wellFormed(r records.VolumeReport) bool {
 	for _, name := range []string{string(r.ID.Namespace), string(r.ID.Set), string(r.Claim), string(r.Volume)} {
 		if !spec.ValidLabel(name) {
 			return false
@@ -158,13 +159,13 @@ func (se *session) lives(ctx context.Context) bool {
 // volume; foreign says what was not the node's to say.
 func (s said) units(v cache.View, node spec.NodeName) (units []store.Txn, foreign []string) {
 	own := newOwner(v, node)
-	write := func(r *spec.VolumeReport, op store.Op) {
+	write := func(r *records.VolumeReport, op store.Op) {
 		units = append(units, store.Txn{If: []store.Guard{
 			store.Seen(store.VolumeKey(r.ID, r.Claim), v.VolumeRev(r.ID, r.Claim)),
 			store.Seen(op.Key, v.VolumeReportRev(r.ID, r.Claim, r.Volume)),
 		}, Then: []store.Op{op}})
 	}
-	key := func(r *spec.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) }
+	key := func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) }
 	if s.full {
 		for _, old := range v.VolumeReportsOn(node) {
 			// What no record names stays until the node has looked and says Erased: that it
@@ -181,7 +182,7 @@ func (s said) units(v cache.View, node spec.NodeName) (units []store.Txn, foreig
 		case verdict == stale:
 			foreign = append(foreign, why)
 		case verdict == known:
-		case r.State == spec.VolumeErased:
+		case r.State == records.VolumeErased:
 			write(&r, store.Del(key(&r)))
 		default:
 			write(&r, store.Put(key(&r), store.Encode(r)))
@@ -200,7 +201,7 @@ func (se *session) unhear(old said) {
 	newer := se.said.reports
 	se.said = old
 	if se.said.reports == nil {
-		se.said.reports = map[spec.VolumeID]spec.VolumeReport{}
+		se.said.reports = map[records.VolumeID]records.VolumeReport{}
 	}
 	maps.Copy(se.said.reports, newer)
 }

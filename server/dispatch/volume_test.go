@@ -7,11 +7,12 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
-func (n *node) say(full bool, reports ...spec.VolumeReport) {
+func (n *node) say(full bool, reports ...records.VolumeReport) {
 	docs, err := wire.Documents(reports)
 	if err != nil {
 		n.r.t.Fatal(err)
@@ -20,10 +21,10 @@ func (n *node) say(full bool, reports ...spec.VolumeReport) {
 }
 
 // order waits until the node is told what to do with a volume.
-func (n *node) order(volume spec.VolumeID, fate spec.VolumeFate) (order spec.VolumeOrder) {
+func (n *node) order(volume records.VolumeID, fate records.VolumeFate) (order records.VolumeOrder) {
 	n.r.t.Helper()
 	n.next("order "+string(fate), func(m *proto.ToNode) bool {
-		orders, err := wire.ToDocuments[spec.VolumeOrder](m.GetWanted().GetVolumesJson())
+		orders, err := wire.ToDocuments[records.VolumeOrder](m.GetWanted().GetVolumesJson())
 		if err != nil {
 			n.r.t.Fatal(err)
 		}
@@ -42,40 +43,40 @@ func TestANodeIsToldWhatBecomesOfItsVolumes(t *testing.T) {
 	r := newRig(t)
 	r.begin()
 	key, said := store.VolumeKey(ident(1), "data"), store.VolumeReportKey(ident(1), "data", "v1")
-	volume := spec.Volume{
-		ID: ident(1), Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", Fate: spec.FateDelete,
+	volume := records.Volume{
+		ID: ident(1), Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", Fate: records.FateDelete,
 		TrashAfter: &spec.Duration{Duration: time.Minute},
 	}
 	r.record(key, volume)
 	other := volume
-	other.ID, other.UID, other.Node, other.Fate = ident(2), "v2", "n2", spec.FateReclaiming
+	other.ID, other.UID, other.Node, other.Fate = ident(2), "v2", "n2", records.FateReclaiming
 	r.record(store.VolumeKey(ident(2), "data"), other)
 	n := r.connect(n1)
 	n.welcome()
 	if orders := n.wanted().GetVolumesJson(); len(orders) != 0 {
 		t.Fatalf("told %s; want no order for what is kept and what is another node's", orders)
 	}
-	volume.Fate = spec.FateReclaiming
+	volume.Fate = records.FateReclaiming
 	r.record(key, volume)
-	if o := n.order("v1", spec.FateReclaiming); o.ID != ident(1) || o.Number != 1 || o.Class != "local" || o.Trash.Duration != time.Minute || !o.Unused {
+	if o := n.order("v1", records.FateReclaiming); o.ID != ident(1) || o.Number != 1 || o.Class != "local" || o.Trash.Duration != time.Minute || !o.Unused {
 		t.Errorf("told %+v", o)
 	}
-	trashed := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", Class: "local", Node: "another", State: spec.VolumeTrashed}
+	trashed := records.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", Class: "local", Node: "another", State: records.VolumeTrashed}
 	n.say(false, trashed)
 	r.until("what it says is stored", func() bool { _, ok := r.get(said); return ok })
 	kv, _ := r.get(said)
-	if got, err := store.Decode[spec.VolumeReport](kv); err != nil || got.Node != "n1" || got.State != spec.VolumeTrashed {
+	if got, err := store.Decode[records.VolumeReport](kv); err != nil || got.Node != "n1" || got.State != records.VolumeTrashed {
 		t.Errorf("stored %+v, %v; want it from the node that said it", got, err)
 	}
 	r.commit(store.Del(key))
-	n.order("v1", spec.FateGone)
-	n.say(false, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", State: spec.VolumeErased})
+	n.order("v1", records.FateGone)
+	n.say(false, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", State: records.VolumeErased})
 	r.until("it is forgotten", func() bool { _, ok := r.get(said); return !ok })
 }
 
 // known makes the store know a member of this ordinal.
 func (r *rig) known(ordinal int) {
-	r.record(store.IdentityKey(ident(ordinal)), spec.IdentityRecord{ID: ident(ordinal)})
+	r.record(store.IdentityKey(ident(ordinal)), records.IdentityRecord{ID: ident(ordinal)})
 }
 
 func TestWhatATrashDoesNotHoldIsForgottenWhenItsNodeHasLooked(t *testing.T) {
@@ -84,31 +85,31 @@ func TestWhatATrashDoesNotHoldIsForgottenWhenItsNodeHasLooked(t *testing.T) {
 	r.known(1)
 	old, mine := store.VolumeReportKey(ident(1), "data", "old"), store.VolumeReportKey(ident(1), "data", "mine")
 	others := store.VolumeReportKey(ident(1), "data", "others")
-	for volume, node := range map[spec.VolumeID]spec.NodeName{"old": "n1", "others": "n2"} {
+	for volume, node := range map[records.VolumeID]spec.NodeName{"old": "n1", "others": "n2"} {
 		r.record(store.VolumeReportKey(ident(1), "data", volume),
-			spec.VolumeReport{ID: ident(1), Claim: "data", Volume: volume, Node: node, State: spec.VolumeTrashed})
+			records.VolumeReport{ID: ident(1), Claim: "data", Volume: volume, Node: node, State: records.VolumeTrashed})
 	}
 	n := r.connect(n1)
 	n.welcome()
-	n.say(true, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "mine", State: spec.VolumeTrashed})
+	n.say(true, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "mine", State: records.VolumeTrashed})
 	r.until("what is new is stored", func() bool { _, ok := r.get(mine); return ok })
 	if _, ok := r.get(old); !ok {
 		t.Error("it is forgotten already: then anybody could say that it is his")
 	}
-	n.order("old", spec.FateGone)
-	n.say(false, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "old", State: spec.VolumeErased})
+	n.order("old", records.FateGone)
+	n.say(false, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "old", State: records.VolumeErased})
 	r.until("it is as the node says", func() bool { _, ok := r.get(old); return !ok })
 	if _, ok := r.get(others); !ok {
 		t.Error("what another node said was forgotten")
 	}
-	n.order("mine", spec.FateGone) // the store knows no such volume
-	r.record(store.VolumeKey(ident(1), "data"), spec.Volume{ID: ident(1), Claim: "data", UID: "next", Node: "n1", Fate: spec.FateKeep})
-	n.say(false, spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "before", State: spec.VolumeTrashed},
-		spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "next", State: spec.VolumeTrashed})
-	n.order("before", spec.FateGone) // another has its place
+	n.order("mine", records.FateGone) // the store knows no such volume
+	r.record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "next", Node: "n1", Fate: records.FateKeep})
+	n.say(false, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "before", State: records.VolumeTrashed},
+		records.VolumeReport{ID: ident(1), Claim: "data", Volume: "next", State: records.VolumeTrashed})
+	n.order("before", records.FateGone) // another has its place
 	r.until("both are stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(1), "data", "next")); return ok })
 	for _, m := range n.hold {
-		if orders, _ := wire.ToDocuments[spec.VolumeOrder](m.GetWanted().GetVolumesJson()); slices.ContainsFunc(orders, func(o spec.VolumeOrder) bool { return o.Volume == "next" }) {
+		if orders, _ := wire.ToDocuments[records.VolumeOrder](m.GetWanted().GetVolumesJson()); slices.ContainsFunc(orders, func(o records.VolumeOrder) bool { return o.Volume == "next" }) {
 			t.Errorf("told %+v; want no order about a volume that is kept", orders)
 		}
 	}
@@ -124,11 +125,11 @@ func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
 	r.server.mu.Lock()
 	se := r.server.sessions["n1"]
 	r.server.mu.Unlock()
-	r.record(store.SessionKey("n1"), spec.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 99}) // another took it
+	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 99}) // another took it
 	if err := n.ended(); err == nil {
 		t.Error("the session goes on")
 	}
-	docs, err := wire.Documents([]spec.VolumeReport{{ID: ident(1), Claim: "data", Volume: "v1", State: spec.VolumeTrashed}})
+	docs, err := wire.Documents([]records.VolumeReport{{ID: ident(1), Claim: "data", Volume: "v1", State: records.VolumeTrashed}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,34 +150,34 @@ func TestWhatAHostWasLeftWithGoesToItsTrash(t *testing.T) {
 	r.begin()
 	r.known(2)
 	key := store.VolumeReportKey(ident(1), "data", "left")
-	r.record(key, spec.VolumeReport{
-		ID: ident(1), Claim: "data", Volume: "left", Number: 3, Node: "n1", State: spec.VolumeLeft, Left: spec.Duration{Duration: time.Hour},
+	r.record(key, records.VolumeReport{
+		ID: ident(1), Claim: "data", Volume: "left", Number: 3, Node: "n1", State: records.VolumeLeft, Left: spec.Duration{Duration: time.Hour},
 	})
 	n := r.connect(n1)
 	n.welcome()
-	state := func() spec.VolumeState {
+	state := func() records.VolumeState {
 		kv, _ := r.get(key)
-		got, _ := store.Decode[spec.VolumeReport](kv)
+		got, _ := store.Decode[records.VolumeReport](kv)
 		return got.State
 	}
-	other := spec.VolumeReport{ID: ident(2), Claim: "data", Volume: "other", State: spec.VolumeTrashed}
+	other := records.VolumeReport{ID: ident(2), Claim: "data", Volume: "other", State: records.VolumeTrashed}
 	n.say(true, other)
 	r.until("the trash is stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "other")); return ok })
-	if got := state(); got != spec.VolumeLeft {
+	if got := state(); got != records.VolumeLeft {
 		t.Fatalf("it is %q now", got)
 	}
-	if o := n.order("left", spec.FateReclaiming); o.Trash.Duration != time.Hour || o.Number != 3 || !o.Unused {
+	if o := n.order("left", records.FateReclaiming); o.Trash.Duration != time.Hour || o.Number != 3 || !o.Unused {
 		t.Errorf("told %+v", o)
 	}
-	mine := spec.VolumeReport{ID: ident(1), Claim: "data", Volume: "left", State: spec.VolumeRefused, Cause: "VolumeOccupied"}
-	other.State = spec.VolumeErased
+	mine := records.VolumeReport{ID: ident(1), Claim: "data", Volume: "left", State: records.VolumeRefused, Cause: "VolumeOccupied"}
+	other.State = records.VolumeErased
 	n.say(false, mine, other)
 	r.until("what came with it is stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "other")); return !ok })
-	if got := state(); got != spec.VolumeLeft {
+	if got := state(); got != records.VolumeLeft {
 		t.Errorf("it is %q; want it to be tried again", got)
 	}
-	mine.State = spec.VolumeTrashed
+	mine.State = records.VolumeTrashed
 	n.say(false, mine)
-	r.until("it lies in the trash", func() bool { return state() == spec.VolumeTrashed })
-	n.order("left", spec.FateGone)
+	r.until("it lies in the trash", func() bool { return state() == records.VolumeTrashed })
+	n.order("left", records.FateGone)
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -20,7 +21,7 @@ type seat struct {
 }
 
 // holds tells whether m is assigned to this machine.
-func (s seat) holds(m *spec.Member) bool { return m.Node == s.node && m.NodeUID == s.uid }
+func (s seat) holds(m *records.Member) bool { return m.Node == s.node && m.NodeUID == s.uid }
 
 // told is what a session has told its node, to tell only what differs.
 type told struct {
@@ -28,11 +29,11 @@ type told struct {
 	over  map[life]bool
 	files map[FileRef]store.Rev // 0: told that it is absent
 	// orders are those that stand, of volumes.
-	orders map[spec.VolumeID]spec.VolumeOrder
+	orders map[records.VolumeID]records.VolumeOrder
 	// pictures is the publisher's version up to which pictures were told.
 	pictures uint64
 	// changes is the last change told of each set that has a member at the seat.
-	changes map[spec.SetRef]spec.ChangeID
+	changes map[spec.SetRef]records.ChangeID
 }
 
 // toldLife is what of a life may differ from one telling to the next.
@@ -54,14 +55,14 @@ func (a toldLife) same(b toldLife) bool {
 func newTold() *told {
 	return &told{
 		lives: map[spec.Identity]toldLife{}, over: map[life]bool{}, files: map[FileRef]store.Rev{},
-		changes: map[spec.SetRef]spec.ChangeID{},
+		changes: map[spec.SetRef]records.ChangeID{},
 	}
 }
 
 // nextHistories returns what became of the sets that have a member at the seat since
 // that was told, and takes it as told.
-func (t *told) nextHistories(v cache.View, at seat) []spec.History {
-	var out []spec.History
+func (t *told) nextHistories(v cache.View, at seat) []records.History {
+	var out []records.History
 	here := map[spec.SetRef]bool{}
 	for _, id := range v.MembersOn(at.node) { // sorted: a set's members stand together
 		ref := id.Ref()
@@ -73,19 +74,19 @@ func (t *told) nextHistories(v cache.View, at seat) []spec.History {
 		if last.Compare(t.changes[ref]) <= 0 {
 			continue
 		}
-		changes := spec.ChangesAfter(spec.NewestChanges(v.History(ref).Pages), t.changes[ref])
+		changes := records.ChangesAfter(records.NewestChanges(v.History(ref).Pages), t.changes[ref])
 		t.changes[ref] = last
-		out = append(out, spec.History{Ref: ref, Changes: changes})
+		out = append(out, records.History{Ref: ref, Changes: changes})
 	}
-	maps.DeleteFunc(t.changes, func(ref spec.SetRef, _ spec.ChangeID) bool { return !here[ref] })
+	maps.DeleteFunc(t.changes, func(ref spec.SetRef, _ records.ChangeID) bool { return !here[ref] })
 	return out
 }
 
 // nextLives returns the lives at the seat that differ from what was told, in order,
 // and takes them as told. A record that went away is forgotten and not told:
 // absence is no order (SAFETY S2).
-func (t *told) nextLives(v cache.View, at seat, holds map[life]bool, domain string) []spec.Life {
-	var out []spec.Life
+func (t *told) nextLives(v cache.View, at seat, holds map[life]bool, domain string) []records.Life {
+	var out []records.Life
 	present := map[spec.Identity]bool{}
 	for _, id := range v.MembersOn(at.node) {
 		m, rev := v.Member(id)
@@ -113,7 +114,7 @@ func (t *told) nextLives(v cache.View, at seat, holds map[life]bool, domain stri
 		}
 		now.files = FilesOf(id.Namespace, &r.Template)
 		t.lives[id] = now
-		l := spec.Life{
+		l := records.Life{
 			Member: *m, Template: r.Template, Service: now.service, Domain: domain,
 			MinReadySeconds: now.minReady, FreshVolumes: now.fresh, Bootstrapped: now.booted,
 		}
@@ -129,7 +130,7 @@ func (t *told) nextLives(v cache.View, at seat, holds map[life]bool, domain stri
 // freshVolumes names the claims of m whose volume no life of the identity was
 // ever ready on, by how the volume came to be: no member that has data for peers reads
 // that its own is the first (SAFETY S19).
-func freshVolumes(v cache.View, m *spec.Member, booted bool) map[spec.ClaimName]string {
+func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimName]string {
 	var fresh map[spec.ClaimName]string
 	id, _ := v.Identity(m.ID)
 	for _, vol := range m.Volumes {
@@ -139,9 +140,9 @@ func freshVolumes(v cache.View, m *spec.Member, booted bool) map[spec.ClaimName]
 		if fresh == nil {
 			fresh = map[spec.ClaimName]string{}
 		}
-		fresh[vol.Claim] = spec.VolumeReplaced
+		fresh[vol.Claim] = records.VolumeReplaced
 		if vol.Number <= 1 && !booted && !v.Used(m.ID.Ref()) {
-			fresh[vol.Claim] = spec.VolumeFirst
+			fresh[vol.Claim] = records.VolumeFirst
 		}
 	}
 	return fresh
@@ -175,8 +176,8 @@ func present(v cache.View, at seat, l life) bool {
 
 // strays are the holdings that the store neither wants nor knows to be over: they
 // run on, are shown, and block their identity (SAFETY S2).
-func strays(v cache.View, at seat, holds map[life]bool) []spec.Stray {
-	var out []spec.Stray
+func strays(v cache.View, at seat, holds map[life]bool) []spec.LifeID {
+	var out []spec.LifeID
 	for l := range holds {
 		if !present(v, at, l) && !superseded(v, at, l) {
 			out = append(out, l)

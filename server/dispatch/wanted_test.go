@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -15,8 +16,8 @@ import (
 
 // A node hears of a life again when what it is told with it changes, and only then.
 func TestALifeIsToldAgainWhenWhatIsToldWithItChanges(t *testing.T) {
-	volume := spec.Volume{ID: ident(1), Claim: "data", UID: "v1", Number: 1, Node: "n9", Fate: spec.FateKeep}
-	set := func(change func(*spec.Set)) func(*rig) {
+	volume := records.Volume{ID: ident(1), Claim: "data", UID: "v1", Number: 1, Node: "n9", Fate: records.FateKeep}
+	set := func(change func(*records.Set)) func(*rig) {
 		return func(r *rig) {
 			s := testSet(1)
 			change(&s)
@@ -26,32 +27,32 @@ func TestALifeIsToldAgainWhenWhatIsToldWithItChanges(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*rig)
-		want   func(spec.Life) bool // nil: it is not told again
+		want   func(records.Life) bool // nil: it is not told again
 	}{
 		{"nothing", func(*rig) {}, nil},
-		{"what it is not told of: the number of members", set(func(s *spec.Set) { s.Generation = 2; s.Spec.Replicas = ptr(int32(3)) }), nil},
+		{"what it is not told of: the number of members", set(func(s *records.Set) { s.Generation = 2; s.Spec.Replicas = ptr(int32(3)) }), nil},
 		{"the record of its identity, which is lost", func(r *rig) { r.commit(store.Del(store.IdentityKey(ident(0)))) }, nil},
 		{"its record", func(r *rig) {
 			m := begun()
-			m.Goal = spec.GoalStop
+			m.Goal = records.GoalStop
 			r.record(store.MemberKey(ident(0)), m)
-		}, func(l spec.Life) bool { return l.Member.Goal == spec.GoalStop }},
-		{"the service of its set", set(func(s *spec.Set) { s.Spec.ServiceName = "renamed" }),
-			func(l spec.Life) bool { return l.Service == "renamed" }},
-		{"how long its set has members be ready", set(func(s *spec.Set) { s.Spec.MinReadySeconds = 7; s.Generation = 5 }),
-			func(l spec.Life) bool { return l.MinReadySeconds == 7 && l.SetGeneration == 5 }},
+		}, func(l records.Life) bool { return l.Member.Goal == records.GoalStop }},
+		{"the service of its set", set(func(s *records.Set) { s.Spec.ServiceName = "renamed" }),
+			func(l records.Life) bool { return l.Service == "renamed" }},
+		{"how long its set has members be ready", set(func(s *records.Set) { s.Spec.MinReadySeconds = 7; s.Generation = 5 }),
+			func(l records.Life) bool { return l.MinReadySeconds == 7 && l.SetGeneration == 5 }},
 		{"that its set is bootstrapped", func(r *rig) { r.put(store.BootstrappedKey("u1"), []byte("{}")) },
-			func(l spec.Life) bool {
-				return l.Bootstrapped && reflect.DeepEqual(l.FreshVolumes, map[spec.ClaimName]string{"data": spec.VolumeReplaced})
+			func(l records.Life) bool {
+				return l.Bootstrapped && reflect.DeepEqual(l.FreshVolumes, map[spec.ClaimName]string{"data": records.VolumeReplaced})
 			}},
 		{"that a peer's disk was used", func(r *rig) {
-			r.record(store.IdentityKey(ident(1)), spec.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})
+			r.record(store.IdentityKey(ident(1)), records.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})
 			r.record(store.VolumeKey(ident(1), "data"), volume)
-		}, func(l spec.Life) bool {
-			return reflect.DeepEqual(l.FreshVolumes, map[spec.ClaimName]string{"data": spec.VolumeReplaced})
+		}, func(l records.Life) bool {
+			return reflect.DeepEqual(l.FreshVolumes, map[spec.ClaimName]string{"data": records.VolumeReplaced})
 		}},
 		{"its set is deleted: it goes on as it was begun", func(r *rig) { r.commit(store.Del(store.SetKey(refDB))) },
-			func(l spec.Life) bool { return l.Service == "db" && l.SetGeneration == 0 && !l.Bootstrapped }},
+			func(l records.Life) bool { return l.Service == "db" && l.SetGeneration == 0 && !l.Bootstrapped }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
@@ -59,7 +60,7 @@ func TestALifeIsToldAgainWhenWhatIsToldWithItChanges(t *testing.T) {
 			r.record(store.MemberKey(ident(0)), begun())
 			h := r.hand(n1)
 			first := h.lives()
-			if len(first) != 1 || first[0].SetGeneration != 1 || first[0].Service != "dbs" || first[0].FreshVolumes["data"] != spec.VolumeFirst {
+			if len(first) != 1 || first[0].SetGeneration != 1 || first[0].Service != "dbs" || first[0].FreshVolumes["data"] != records.VolumeFirst {
 				t.Fatalf("at first it is told %+v", first)
 			}
 			c.change(r)
@@ -77,9 +78,9 @@ func TestALifeIsToldAgainWhenWhatIsToldWithItChanges(t *testing.T) {
 }
 
 // begun is db-0 on n1 with a volume.
-func begun() spec.Member {
+func begun() records.Member {
 	m := testMember(0, 10, "n1", "uid1")
-	m.Volumes = []spec.MemberVolume{{Claim: "data", Number: 1}}
+	m.Volumes = []records.MemberVolume{{Claim: "data", Number: 1}}
 	return m
 }
 
@@ -93,7 +94,7 @@ func TestALifeIsToldWhenItsTemplateHasCome(t *testing.T) {
 	if got := h.lives(); len(got) != 0 {
 		t.Fatalf("told %+v before its template came", got)
 	}
-	r.record(store.RevisionKey(refDB, "r1"), spec.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
+	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
 	if got := h.lives(); len(got) != 1 || len(got[0].Template.Spec.Containers) != 1 {
 		t.Fatalf("told %+v", got)
 	}
@@ -131,7 +132,7 @@ func TestWhatANodeHoldsIsOverByANewerLifeAlone(t *testing.T) {
 			r.commit(store.Del(store.MemberKey(ident(0))))
 		}, true, false},
 		{"it is wanted, though a newer token was given", func(r *rig) {
-			r.record(store.IdentityKey(ident(0)), spec.IdentityRecord{ID: ident(0), LastToken: token(30)})
+			r.record(store.IdentityKey(ident(0)), records.IdentityRecord{ID: ident(0), LastToken: token(30)})
 		}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestWhatANodeHoldsIsOverByANewerLifeAlone(t *testing.T) {
 				t.Errorf("said again: %v", again)
 			}
 			kv, _ := r.get(store.FactsKey("n1"))
-			if facts, err := store.Decode[spec.NodeFacts](kv); err != nil || (len(facts.Strays) == 1) != c.stray {
+			if facts, err := store.Decode[records.NodeFacts](kv); err != nil || (len(facts.Strays) == 1) != c.stray {
 				t.Errorf("strays: %v, %v", facts.Strays, err)
 			}
 		})
@@ -206,17 +207,17 @@ func TestFilesAreToldWhenTheyChange(t *testing.T) {
 	r.record(store.SetKey(refDB), testSet(2))
 	tpl := testTemplate()
 	tpl.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}}
-	r.record(store.RevisionKey(refDB, "r1"), spec.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: tpl})
+	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: tpl})
 	r.live(0, 10, "n1", "uid1")
 	r.live(1, 11, "n1", "uid1") // which names the same
 	config := func(content string) {
-		r.record(store.ConfigKey("default", "conf"), spec.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": spec.Bytes(content)}})
+		r.record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": spec.Bytes(content)}})
 	}
 	config("1")
 	h := r.hand(n1)
 	files := func() map[string]string {
 		t.Helper()
-		docs, err := wire.ToDocuments[spec.Files](h.tells().files.GetFilesJson())
+		docs, err := wire.ToDocuments[records.Files](h.tells().files.GetFilesJson())
 		if err != nil {
 			t.Fatal(err)
 		}

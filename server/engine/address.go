@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -95,12 +96,12 @@ func (p *pool) settle(v cache.View) {
 }
 
 // rested lists up to n addresses whose quarantine is over, oldest freed first.
-func (p *pool) rested(used map[string]*spec.AddressRecord, hosts map[netip.Addr]bool, n int, now time.Time) []netip.Addr {
+func (p *pool) rested(used map[string]*records.AddressRecord, hosts map[netip.Addr]bool, n int, now time.Time) []netip.Addr {
 	if n == 0 {
 		return nil
 	}
 	p.notice(used, now)
-	var freed []*spec.AddressRecord
+	var freed []*records.AddressRecord
 	for _, r := range used {
 		a := r.Address
 		if r.FreedAt == nil || !p.cidr.Contains(a) || p.excluded(a) || hosts[a] || p.given[a] != 0 {
@@ -110,7 +111,7 @@ func (p *pool) rested(used map[string]*spec.AddressRecord, hosts map[netip.Addr]
 			freed = append(freed, r)
 		}
 	}
-	slices.SortFunc(freed, func(a, b *spec.AddressRecord) int {
+	slices.SortFunc(freed, func(a, b *records.AddressRecord) int {
 		return cmp.Or(a.FreedAt.Compare(*b.FreedAt), a.Address.Compare(b.Address))
 	})
 	list := make([]netip.Addr, 0, n)
@@ -121,14 +122,14 @@ func (p *pool) rested(used map[string]*spec.AddressRecord, hosts map[netip.Addr]
 }
 
 // notice begins the quarantine of addresses that were freed.
-func (p *pool) notice(used map[string]*spec.AddressRecord, now time.Time) {
+func (p *pool) notice(used map[string]*records.AddressRecord, now time.Time) {
 	for _, r := range used {
 		p.see(r, now)
 	}
 }
 
 // see begins the quarantine of an address if it was freed since it last was.
-func (p *pool) see(r *spec.AddressRecord, now time.Time) {
+func (p *pool) see(r *records.AddressRecord, now time.Time) {
 	if r.FreedAt != nil && p.seen[r.Address].freed.Compare(*r.FreedAt) != 0 {
 		p.seen[r.Address] = resting{*r.FreedAt, now}
 	}

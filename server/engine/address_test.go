@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -32,17 +33,17 @@ func addresses(t *testing.T, ops ...store.Op) (look func(func(cache.View)), writ
 }
 
 func used(a string) store.Op {
-	return store.Put("addresses/"+a, store.Encode(spec.AddressRecord{Address: netip.MustParseAddr(a), ID: member(0)}))
+	return store.Put("addresses/"+a, store.Encode(records.AddressRecord{Address: netip.MustParseAddr(a), ID: member(0)}))
 }
 
 func freed(a string, at time.Time) store.Op {
-	return store.Put("addresses/"+a, store.Encode(spec.AddressRecord{Address: netip.MustParseAddr(a), ID: member(0), FreedAt: &at}))
+	return store.Put("addresses/"+a, store.Encode(records.AddressRecord{Address: netip.MustParseAddr(a), ID: member(0), FreedAt: &at}))
 }
 
 func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
 	look, write := addresses(t, used("10.88.0.2"), store.Put("addresses/10.88.0.4", []byte("junk")),
-		store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
-		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.5"})))
+		store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
+		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.5"})))
 	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.8/30")}, Quarantine: time.Minute})
 	free := func(n int) (s string) {
 		look(func(v cache.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
@@ -109,8 +110,8 @@ func TestARestedAddressIsGivenOnlyWhereItMayBe(t *testing.T) {
 			ops = append(ops, freed(a, time.Now().Add(time.Duration(i)*time.Second)))
 		}
 		look, _ := addresses(t, append(ops, used("10.88.0.5"), used("10.88.0.6"),
-			store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
-			store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.2"})))...)
+			store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
+			store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.2"})))...)
 		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/29"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.1/32")}, Quarantine: time.Minute})
 		p.given[netip.MustParseAddr("10.88.0.3")] = 1 << 40
 		free := func(n int) (s string) {
@@ -148,7 +149,7 @@ func TestWhoWaitsForAnAddressIsLookedAtWhenTheNextHasRested(t *testing.T) {
 			for range len(p.seen) + 1 {
 				a = a.Next()
 			}
-			p.see(&spec.AddressRecord{Address: a, FreedAt: &now}, now.Add(-d))
+			p.see(&records.AddressRecord{Address: a, FreedAt: &now}, now.Add(-d))
 		}
 		got := turn{wake: 9 * time.Second, blocked: []plan.Blocked{{Reason: c.reason}}}
 		if p.await(&got, now); got.wake != c.want {
@@ -159,7 +160,7 @@ func TestWhoWaitsForAnAddressIsLookedAtWhenTheNextHasRested(t *testing.T) {
 
 func TestAsManyAddressesAreAskedForAsMembersHaveNone(t *testing.T) {
 	slot := func(ordinal int, address netip.Addr) plan.Slot {
-		return plan.Slot{ID: member(ordinal), Identity: &spec.IdentityRecord{Address: address}}
+		return plan.Slot{ID: member(ordinal), Identity: &records.IdentityRecord{Address: address}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -176,7 +177,7 @@ func TestAsManyAddressesAreAskedForAsMembersHaveNone(t *testing.T) {
 		{"all have their own", spec.OrderedReady, []plan.Slot{slot(0, ip), slot(1, ip), slot(2, ip)}, 0},
 	} {
 		three := int32(3)
-		set := spec.Set{Ref: db, Spec: spec.SetSpec{Replicas: &three, PodManagementPolicy: c.policy}}
+		set := records.Set{Ref: db, Spec: spec.SetSpec{Replicas: &three, PodManagementPolicy: c.policy}}
 		if got := missing(plan.World{Set: &set, Slots: c.slots}); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
@@ -184,11 +185,11 @@ func TestAsManyAddressesAreAskedForAsMembersHaveNone(t *testing.T) {
 }
 
 func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
-	facts := func(strays ...spec.Stray) store.Op {
-		return store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Strays: strays}))
+	facts := func(strays ...spec.LifeID) store.Op {
+		return store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Strays: strays}))
 	}
-	stray := spec.Stray{ID: member(7), Token: spec.Token{Epoch: 1, Number: 5}}
-	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})), facts(stray))
+	stray := spec.LifeID{ID: member(7), Token: spec.Token{Epoch: 1, Number: 5}}
+	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})), facts(stray))
 	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Quarantine: time.Minute})
 	free := func() (n int) {
 		look(func(v cache.View) { n = len(p.free(v, 1, time.Now())) })
@@ -197,11 +198,11 @@ func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
 	if free() != 0 {
 		t.Error("an address was given although a life of unknown address runs")
 	}
-	write(store.Put(store.IdentityKey(stray.ID), store.Encode(spec.IdentityRecord{ID: stray.ID, Address: netip.MustParseAddr("10.88.0.9")})), used("10.88.0.9"))
+	write(store.Put(store.IdentityKey(stray.ID), store.Encode(records.IdentityRecord{ID: stray.ID, Address: netip.MustParseAddr("10.88.0.9")})), used("10.88.0.9"))
 	if free() != 1 {
 		t.Error("no address was given although the stray's own is known")
 	}
-	write(store.Put(store.IdentityKey(stray.ID), store.Encode(spec.IdentityRecord{ID: stray.ID})))
+	write(store.Put(store.IdentityKey(stray.ID), store.Encode(records.IdentityRecord{ID: stray.ID})))
 	if free() != 0 {
 		t.Error("an address was given although the stray's own was freed, and it may use it still")
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -16,8 +17,8 @@ func (c *cluster) giveUp(ordinals ...int) {
 	for _, o := range ordinals {
 		c.cache.Look(func(v cache.View) {
 			rec, _ := v.Identity(member(o))
-			c.commit(store.Put(store.VolumeRequestKey(member(o), "data"), store.Encode(spec.VolumeRequest{
-				ID: member(o), Claim: "data", Volume: v.Volume(member(o), "data").UID, Verb: spec.VerbReclaim, Token: rec.LastToken,
+			c.commit(store.Put(store.VolumeRequestKey(member(o), "data"), store.Encode(records.VolumeRequest{
+				ID: member(o), Claim: "data", Volume: v.Volume(member(o), "data").UID, Verb: records.VerbReclaim, Token: rec.LastToken,
 			})))
 		})
 	}
@@ -32,7 +33,7 @@ func (c *cluster) remove() {
 	c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
 }
 
-func as(uid spec.UID) func(*spec.Set) { return func(s *spec.Set) { s.UID = uid } }
+func as(uid spec.UID) func(*records.Set) { return func(s *records.Set) { s.UID = uid } }
 
 // Deleted, one of three volumes given up, applied again: the set is bootstrapped before
 // any of its members begins, whatever the member with the new disk would make of it else.
@@ -93,18 +94,18 @@ func TestBootstrappedOutlivesTheSetWithItsVolumes(t *testing.T) {
 // With the last volume goes what was known of it: the next set of the name is a new one.
 func TestASetWithoutAnyKeptVolumeBeginsAnew(t *testing.T) {
 	for name, c := range map[string]struct {
-		change []func(*spec.Set)
+		change []func(*records.Set)
 		giveUp []int
 	}{
 		"given up by hand":  {nil, []int{0, 1, 2}},
-		"given up with it":  {[]func(*spec.Set){retention(spec.Retain, spec.Delete)}, nil},
-		"no volumes at all": {[]func(*spec.Set){func(s *spec.Set) { s.Spec.VolumeClaimTemplates = nil }}, nil},
+		"given up with it":  {[]func(*records.Set){retention(spec.Retain, spec.Delete)}, nil},
+		"no volumes at all": {[]func(*records.Set){func(s *records.Set) { s.Spec.VolumeClaimTemplates = nil }}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(k *cluster) {
 				_, stop := k.engine("a", k.store)
 				defer stop()
-				k.set(3, append([]func(*spec.Set){volumes, parallel}, c.change...)...)
+				k.set(3, append([]func(*records.Set){volumes, parallel}, c.change...)...)
 				k.until("bootstrapped", func(v cache.View) bool { return v.Bootstrapped("u1") })
 				k.remove()
 				k.giveUp(c.giveUp...)

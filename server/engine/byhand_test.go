@@ -4,22 +4,23 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // ask writes a person's request as control does, for the volume that stands.
-func (c *cluster) ask(id spec.Identity, verb spec.VolumeVerb) (q spec.VolumeRequest) {
+func (c *cluster) ask(id spec.Identity, verb records.VolumeVerb) (q records.VolumeRequest) {
 	c.t.Helper()
 	c.cache.Look(func(v cache.View) {
 		rec, _ := v.Identity(id)
-		q = spec.VolumeRequest{ID: id, Claim: "data", Verb: verb, Token: rec.LastToken}
+		q = records.VolumeRequest{ID: id, Claim: "data", Verb: verb, Token: rec.LastToken}
 		if vol := v.Volume(id, "data"); vol != nil {
 			q.Volume = vol.UID
 		}
 		for _, r := range v.VolumeReportsOn("n1") {
-			if verb == spec.VerbRestore && r.ID == id && r.State == spec.VolumeTrashed {
+			if verb == records.VerbRestore && r.ID == id && r.State == records.VolumeTrashed {
 				q.Volume = r.Volume
 			}
 		}
@@ -48,22 +49,22 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 	given := func(v cache.View) bool { return v.Volume(member(2), "data") == nil && noRequest(v, member(2)) }
 	for name, act := range map[string]struct {
 		before func(*cluster)
-		verb   spec.VolumeVerb
+		verb   records.VolumeVerb
 		id     spec.Identity
-		done   func(v cache.View, was spec.VolumeRequest) bool
+		done   func(v cache.View, was records.VolumeRequest) bool
 		least  int // writes, or the test shows little
 	}{
-		"given up": {down, spec.VerbReclaim, member(2), func(v cache.View, _ spec.VolumeRequest) bool { return given(v) }, 3},
+		"given up": {down, records.VerbReclaim, member(2), func(v cache.View, _ records.VolumeRequest) bool { return given(v) }, 3},
 		"brought back": {
 			func(c *cluster) {
 				down(c)
-				c.ask(member(2), spec.VerbReclaim)
+				c.ask(member(2), records.VerbReclaim)
 				_, stop := c.engine("given up", c.store)
 				defer stop()
 				c.until("it lies in the trash", given)
-			}, spec.VerbRestore, member(2), func(v cache.View, was spec.VolumeRequest) bool {
+			}, records.VerbRestore, member(2), func(v cache.View, was records.VolumeRequest) bool {
 				vol := v.Volume(member(2), "data")
-				return vol != nil && vol.UID == was.Volume && vol.Fate == spec.FateKeep && noRequest(v, member(2))
+				return vol != nil && vol.UID == was.Volume && vol.Fate == records.FateKeep && noRequest(v, member(2))
 			}, 3,
 		},
 		"lost": {
@@ -74,7 +75,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 				c.until("ready", ready(1))
 				c.set(0, volumes)
 				c.until("scaled down", ready(0))
-				var id spec.VolumeID
+				var id records.VolumeID
 				c.cache.Look(func(v cache.View) { id = v.Volume(member(0), "data").UID })
 				c.node.lose(id)
 				c.set(1, volumes)
@@ -82,7 +83,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 					r, _ := v.Report(member(0))
 					return r != nil && r.Cause == spec.CauseVolumeMissing
 				})
-			}, spec.VerbLost, member(0), func(v cache.View, was spec.VolumeRequest) bool {
+			}, records.VerbLost, member(0), func(v cache.View, was records.VolumeRequest) bool {
 				vol := v.Volume(member(0), "data")
 				return vol != nil && vol.UID != was.Volume && vol.Number == 2 && ready(1)(v) && noRequest(v, member(0))
 			}, 5,
@@ -93,7 +94,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, write %d, done %v", name, n, after), func(t *testing.T) {
 					inCluster(t, func(c *cluster) {
 						act.before(c)
-						others := map[spec.VolumeID]bool{}
+						others := map[records.VolumeID]bool{}
 						was := c.ask(act.id, act.verb)
 						c.cache.Look(func(v cache.View) {
 							for _, vol := range v.Volumes(db) {
@@ -110,7 +111,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 						c.until("it is done", func(v cache.View) bool { return act.done(v, was) })
 						c.cache.Look(func(v cache.View) {
 							for _, vol := range v.Volumes(db) {
-								if vol.Fate != spec.FateKeep {
+								if vol.Fate != records.FateKeep {
 									t.Errorf("left %+v", vol)
 								}
 								delete(others, vol.UID)
@@ -141,13 +142,13 @@ func TestAVolumeThatWasTakenBackIsNotGivenUp(t *testing.T) {
 		c.set(1, volumes)
 		c.until("scaled down", ready(1))
 		c.set(2, volumes)
-		was := c.ask(member(1), spec.VerbReclaim)
+		was := c.ask(member(1), records.VerbReclaim)
 		c.until("it is void", func(v cache.View) bool { return noRequest(v, member(1)) })
 		c.until("ready again", ready(2))
 		c.set(1, volumes)
 		c.until("scaled down again", ready(1))
 		c.cache.Look(func(v cache.View) {
-			if vol := v.Volume(member(1), "data"); vol == nil || vol.UID != was.Volume || vol.Fate != spec.FateKeep {
+			if vol := v.Volume(member(1), "data"); vol == nil || vol.UID != was.Volume || vol.Fate != records.FateKeep {
 				t.Errorf("it has %+v; want the volume it had", vol)
 			}
 		})
@@ -160,9 +161,9 @@ func TestANewLeaderFindsWhatWasAskedOfWhatASetLeftBehind(t *testing.T) {
 		id := member(0)
 		life := spec.Token{Epoch: 1, Number: 7}
 		c.commit(
-			store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", Fate: spec.FateKeep})),
-			store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, LastToken: life})),
-			store.Put(store.VolumeRequestKey(id, "data"), store.Encode(spec.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: spec.VerbReclaim, Token: life})))
+			store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", Fate: records.FateKeep})),
+			store.Put(store.IdentityKey(id), store.Encode(records.IdentityRecord{ID: id, LastToken: life})),
+			store.Put(store.VolumeRequestKey(id, "data"), store.Encode(records.VolumeRequest{ID: id, Claim: "data", Volume: "v", Verb: records.VerbReclaim, Token: life})))
 		_, stop := c.engine("a", c.store)
 		defer stop()
 		c.until("it is gone", func(v cache.View) bool { return v.Volume(id, "data") == nil && noRequest(v, id) })

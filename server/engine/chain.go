@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -63,15 +63,15 @@ func (l *leader) link(ctx context.Context) (store.Rev, error) {
 	if err != nil || store.HoldIn(kvs) != nil {
 		return 0, err
 	}
-	var chain spec.Chain
+	var chain records.Chain
 	if kv, ok := kvs[store.ContinuityKey]; ok {
-		if chain, err = store.Decode[spec.Chain](kv); err != nil {
+		if chain, err = store.Decode[records.Chain](kv); err != nil {
 			l.log.Error("chain of the store begun anew", "err", err)
 			// Each link is a revision, so no chain has had a link of a higher number.
-			chain = spec.Chain{Links: []spec.Link{{Number: int64(rev), Nonce: randomID()}}}
+			chain = records.Chain{Links: []records.Link{{Number: int64(rev), Nonce: randomID()}}}
 		}
 	}
-	chain.Links = append(chain.Links, spec.Link{Number: chain.Newest().Number + 1, Nonce: randomID()})
+	chain.Links = append(chain.Links, records.Link{Number: chain.Newest().Number + 1, Nonce: randomID()})
 	chain.Links = chain.Links[max(0, len(chain.Links)-chainLinks):]
 	return l.cfg.Store.Commit(ctx, store.Txn{
 		If: []store.Guard{

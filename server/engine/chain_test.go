@@ -12,14 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
 
 // links are those of the store's chain, and the key's revision.
-func (c *cluster) links() ([]spec.Link, store.Rev) {
+func (c *cluster) links() ([]records.Link, store.Rev) {
 	c.t.Helper()
 	_, kvs, err := c.store.Get(c.t.Context(), store.ContinuityKey)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *cluster) links() ([]spec.Link, store.Rev) {
 	if !ok {
 		return nil, 0
 	}
-	chain, err := store.Decode[spec.Chain](kv)
+	chain, err := store.Decode[records.Chain](kv)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestADeposedLeaderAddsNoLink(t *testing.T) {
 		},
 		"the store was restored": func(c *cluster) { c.commit(store.Put(store.EpochKey, []byte("9"))) },
 		"another has added one meanwhile": func(c *cluster) {
-			c.commit(store.Put(store.ContinuityKey, store.Encode(spec.Chain{Links: []spec.Link{{Number: 1, Nonce: "b"}}})))
+			c.commit(store.Put(store.ContinuityKey, store.Encode(records.Chain{Links: []records.Link{{Number: 1, Nonce: "b"}}})))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestADeposedLeaderAddsNoLink(t *testing.T) {
 
 func TestAHeldStoreGetsNoLink(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "why"})))
+		c.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: "why"})))
 		e, stop := c.engine("a", c.store)
 		defer stop()
 		c.set(1)

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -27,8 +27,8 @@ func (c *cluster) coldEngine() (e *Engine, stop func()) {
 
 func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 	silent := func(c *cluster) {
-		c.commit(store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "u2"})),
-			store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "u2", Epoch: 1})))
+		c.commit(store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "u2"})),
+			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "u2", Epoch: 1})))
 	}
 	for name, c := range map[string]struct {
 		before func(*cluster) // the engine starts
@@ -75,8 +75,8 @@ func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 }
 
 func TestASessionIsBelievedAfterAColdStartOnlyWhenItBeganSince(t *testing.T) {
-	session := store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x"}))
-	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})), session)
+	session := store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x"}))
+	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})), session)
 	var c cold
 	now := time.Now()
 	awaited := func() (n int) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -16,17 +17,17 @@ import (
 )
 
 // restored is what a restore writes: epoch 7, and a count of these nodes.
-func (c *cluster) restored(nodes ...spec.CountNode) {
+func (c *cluster) restored(nodes ...records.CountNode) {
 	c.t.Helper()
-	c.commit(store.Put(store.EpochKey, []byte(strconv.Itoa(7))), store.Put(store.CountKey, store.Encode(spec.Count{Epoch: 7, Nodes: nodes})))
+	c.commit(store.Put(store.EpochKey, []byte(strconv.Itoa(7))), store.Put(store.CountKey, store.Encode(records.Count{Epoch: 7, Nodes: nodes})))
 }
 
 // hears has a node say hello in epoch 7 with these lives that the store does not know.
-func hears(name spec.NodeName, strays ...spec.Stray) []store.Op {
+func hears(name spec.NodeName, strays ...spec.LifeID) []store.Op {
 	uid := spec.UID("uid-" + name)
 	return []store.Op{
-		store.Put(store.NodeKey(name), store.Encode(spec.Node{Name: name, UID: uid})),
-		store.Put(store.FactsKey(name), store.Encode(spec.NodeFacts{Name: name, UID: uid, Boot: "boot1", Epoch: 7, Strays: strays})),
+		store.Put(store.NodeKey(name), store.Encode(records.Node{Name: name, UID: uid})),
+		store.Put(store.FactsKey(name), store.Encode(records.NodeFacts{Name: name, UID: uid, Boot: "boot1", Epoch: 7, Strays: strays})),
 		store.Put(store.HellosKey, []byte(name)),
 	}
 }
@@ -49,7 +50,7 @@ func waits(reason string) func(cache.View) bool {
 func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.restored()
-		c.commit(store.Put(store.KnownKey("b"), store.Encode(spec.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}})))
+		c.commit(store.Put(store.KnownKey("b"), store.Encode(records.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}})))
 		c.commit(hears("n1")...)
 		c.set(1)
 		_, stop := c.engine("a", c.store)
@@ -65,9 +66,9 @@ func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 			m, _ := v.Member(member(0))
 			count, _ := v.Count()
 			return m != nil && m.Token.Epoch == 7 && count.Done && len(v.Memories()) == 0 &&
-				slices.Contains(count.Nodes, spec.CountNode{Name: "late", UID: "uid-late", From: spec.FromServer})
+				slices.Contains(count.Nodes, records.CountNode{Name: "late", UID: "uid-late", From: records.FromServer})
 		})
-		c.commit(store.Put(store.FactsKey("late"), store.Encode(spec.NodeFacts{Name: "late", UID: "uid-late", Epoch: 1})))
+		c.commit(store.Put(store.FactsKey("late"), store.Encode(records.NodeFacts{Name: "late", UID: "uid-late", Epoch: 1})))
 		c.set(2)
 		c.until("a count that was done stays done", ready(2))
 	})
@@ -84,7 +85,7 @@ type wordy struct {
 func (s *wordy) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	if slices.ContainsFunc(t.Then, func(op store.Op) bool { return op.Key == store.CountKey }) {
 		s.once.Do(func() {
-			known := spec.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}}
+			known := records.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}}
 			s.c.commit(store.Put(store.KnownKey("b"), store.Encode(known)), store.Put(store.HellosKey, []byte("b")))
 		})
 	}
@@ -118,7 +119,7 @@ func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
 		defer stop()
 		c.set(1)
 		<-slow.reached
-		c.commit(hears("late", spec.Stray{ID: member(0), Token: spec.Token{Epoch: 1, Number: 99}})...)
+		c.commit(hears("late", spec.LifeID{ID: member(0), Token: spec.Token{Epoch: 1, Number: 99}})...)
 		close(slow.letGo)
 		c.until("the stray blocks db-0", waits(plan.BlockedStray))
 		c.cache.Look(func(v cache.View) {
@@ -131,7 +132,7 @@ func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
 
 func TestAHeldStoreBeginsNothing(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "revision 9 is known", By: "server a"})))
+		c.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: "revision 9 is known", By: "server a"})))
 		c.set(1)
 		e, stop := c.engine("a", c.store)
 		defer stop()
@@ -173,7 +174,7 @@ func TestTheEndOfACountIsTriedAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				count, err := store.Decode[spec.Count](kvs[store.CountKey])
+				count, err := store.Decode[records.Count](kvs[store.CountKey])
 				if err != nil || count.Done != c.done {
 					t.Errorf("the count is done: %v, %v; want %v", count.Done, err, c.done)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -38,7 +39,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.write(store.Put(store.EpochKey, epochAt(1)), store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true, CPUMillis: 1000})))
+	d.write(store.Put(store.EpochKey, epochAt(1)), store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true, CPUMillis: 1000})))
 	d.cache.Look(func(v cache.View) {
 		value, created := v.Leader()
 		d.l = e.leader(store.Leadership{Value: value, Created: created})
@@ -58,7 +59,7 @@ func (d *desk) write(ops ...store.Op) {
 func (d *desk) set(name spec.SetName, replicas int) store.Op {
 	n := int32(replicas)
 	ref := spec.SetRef{Namespace: "default", Name: name}
-	return store.Put(store.SetKey(ref), store.Encode(spec.Set{
+	return store.Put(store.SetKey(ref), store.Encode(records.Set{
 		Ref: ref, UID: spec.UID("uid-" + name), Generation: 1, InitialReplicas: replicas,
 		Spec: spec.SetSpec{Replicas: &n, PodManagementPolicy: spec.OrderedReady},
 	}))
@@ -85,5 +86,5 @@ func asked() plan.Action { return plan.VoidRequest{ID: member(0), Claim: "data"}
 
 // marked is one for which nobody waits.
 func marked() plan.Action {
-	return plan.MarkReady{Identity: spec.IdentityRecord{ID: member(0)}}
+	return plan.MarkReady{Identity: records.IdentityRecord{ID: member(0)}}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -46,7 +47,7 @@ type Config struct {
 	// Default 100ms; large sets wait longer, up to ten times.
 	StatusDelay time.Duration
 	// VolumeID makes ids of new volumes; default: 32 random hex digits.
-	VolumeID func() spec.VolumeID
+	VolumeID func() records.VolumeID
 	// Next decides and Now is the clock; a simulation wraps the one and owns the other.
 	// Default: plan.Next and time.Now.
 	Next   func(plan.World) plan.Plan
@@ -84,7 +85,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg.StatusDelay = 100 * time.Millisecond
 	}
 	if cfg.VolumeID == nil {
-		cfg.VolumeID = func() spec.VolumeID { return spec.VolumeID(randomID()) }
+		cfg.VolumeID = func() records.VolumeID { return records.VolumeID(randomID()) }
 	}
 	if cfg.Next == nil {
 		cfg.Next = plan.Next

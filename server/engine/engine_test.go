@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -21,7 +21,7 @@ func lastReady(v cache.View, n int) (last store.Rev) {
 
 func TestAMemberCostsTwoRevisionsFromWantedToReady(t *testing.T) {
 	for _, n := range []int{3, 50} {
-		for name, policy := range map[string]func(*spec.Set){"ordered": func(*spec.Set) {}, "parallel": parallel} {
+		for name, policy := range map[string]func(*records.Set){"ordered": func(*records.Set) {}, "parallel": parallel} {
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
 				inCluster(t, func(c *cluster) {
 					_, stop := c.engine("a", c.store)
@@ -46,7 +46,7 @@ func TestAMemberCostsTwoRevisionsFromWantedToReady(t *testing.T) {
 }
 
 func TestASetComesScalesAndGoes(t *testing.T) {
-	for name, policy := range map[string]func(*spec.Set){"ordered": func(*spec.Set) {}, "parallel": parallel} {
+	for name, policy := range map[string]func(*records.Set){"ordered": func(*records.Set) {}, "parallel": parallel} {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(c *cluster) {
 				e, stop := c.engine("a", c.store)
@@ -96,7 +96,7 @@ func TestADeletedSetsVolumesAndAddressesWaitForItsReturn(t *testing.T) {
 		c.until("ready", ready(2))
 		type own struct {
 			address string
-			volume  spec.VolumeID
+			volume  records.VolumeID
 		}
 		look := func() (list []own) {
 			c.cache.Look(func(v cache.View) {
@@ -109,7 +109,7 @@ func TestADeletedSetsVolumesAndAddressesWaitForItsReturn(t *testing.T) {
 		before := look()
 		c.set(2, deleting)
 		c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
-		c.set(2, volumes, func(s *spec.Set) { s.UID = "u2" })
+		c.set(2, volumes, func(s *records.Set) { s.UID = "u2" })
 		c.until("back", ready(2))
 		if got := look(); fmt.Sprint(got) != fmt.Sprint(before) {
 			t.Errorf("got %v; want addresses and volumes as before: %v", got, before)
@@ -130,7 +130,7 @@ func TestALifeThatIsRefusedAgainAndAgainRests(t *testing.T) {
 			t.Errorf("%d revisions in five minutes; want the tries to become rare", got)
 		}
 		c.cache.Look(func(v cache.View) {
-			if r, _ := v.Report(member(0)); r == nil || r.Phase != spec.PhaseFailed {
+			if r, _ := v.Report(member(0)); r == nil || r.Phase != records.PhaseFailed {
 				t.Errorf("report %+v; want the refusal", r)
 			}
 			if m, _ := v.Member(member(1)); m != nil {

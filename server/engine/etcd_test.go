@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/etcdembed"
 	"github.com/stead-project/stead/store/etcdstore"
@@ -47,7 +47,7 @@ func TestASetComesAndGoesOnRealEtcd(t *testing.T) {
 // and a node that needs no time, beside the floor: as many watched writes in a row.
 func BenchmarkReady(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
-		for name, policy := range map[string]func(*spec.Set){"ordered": func(*spec.Set) {}, "parallel": parallel} {
+		for name, policy := range map[string]func(*records.Set){"ordered": func(*records.Set) {}, "parallel": parallel} {
 			b.Run(fmt.Sprint(name, n), func(b *testing.B) {
 				c, stop := newCluster(b, onEtcd(b))
 				defer stop()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -24,7 +25,7 @@ const (
 // is told once, also by another leader.
 type note struct {
 	name  string
-	event spec.Event
+	event records.Event
 }
 
 // notes are the events of an action; none for those that only mark.
@@ -33,7 +34,7 @@ func notes(ref spec.SetRef, u *unit, now time.Time) []note {
 	add := func(kind string, id spec.Identity, token spec.Token, reason, text string) {
 		list = append(list, note{
 			fmt.Sprintf("%s-%d-%s", kind, id.Ordinal, token),
-			spec.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: reason, Message: text, Count: 1, At: now.UTC()},
+			records.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: reason, Message: text, Count: 1, At: now.UTC()},
 		})
 	}
 	started := func(a plan.Start) { add("begin", a.Member.ID, a.Member.Token, string(a.Member.Reason), a.Text) }
@@ -67,10 +68,10 @@ func notes(ref spec.SetRef, u *unit, now time.Time) []note {
 }
 
 // volumeNote is what became of a volume in one of its turns.
-func volumeNote(ref spec.SetRef, id spec.Identity, v spec.VolumeID, turn int, fate, text string, now time.Time) note {
+func volumeNote(ref spec.SetRef, id spec.Identity, v records.VolumeID, turn int, fate, text string, now time.Time) note {
 	return note{
 		fmt.Sprintf("volume-%s-%s-%d", v, fate, turn),
-		spec.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: "Volume" + fate, Message: text, Count: 1, At: now.UTC()},
+		records.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: "Volume" + fate, Message: text, Count: 1, At: now.UTC()},
 	}
 }
 
@@ -84,7 +85,7 @@ func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []note {
 		}
 		list = append(list, note{
 			fmt.Sprintf("wait-%d-%s", b.ID.Ordinal, b.Reason),
-			spec.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: b.Reason, Message: b.Text, Count: 1, At: now.UTC()},
+			records.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: b.Reason, Message: b.Text, Count: 1, At: now.UTC()},
 		})
 	}
 	return list
@@ -95,7 +96,7 @@ func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []note {
 func rolloutNotes(ref spec.SetRef, p plan.Plan, now time.Time) (list []note) {
 	at := fmt.Sprintf("%s-%d", p.Reached.Aim, p.Reached.Arrived)
 	add := func(name, reason, text string) {
-		list = append(list, note{name, spec.Event{Ref: ref, Type: "Warning", Reason: reason, Message: text, Count: 1, At: now.UTC()}})
+		list = append(list, note{name, records.Event{Ref: ref, Type: "Warning", Reason: reason, Message: text, Count: 1, At: now.UTC()}})
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == plan.ConditionStalled && c.Status == "True" {
@@ -116,7 +117,7 @@ type repeats struct {
 }
 
 // look takes the causes that are there now.
-func (r *repeats) look(list []note, old map[string]*spec.Event) {
+func (r *repeats) look(list []note, old map[string]*records.Event) {
 	now := map[string]bool{}
 	for _, n := range list {
 		now[n.name] = true
@@ -139,7 +140,7 @@ func (r *repeats) look(list []note, old map[string]*spec.Event) {
 type ledger struct {
 	ref   spec.SetRef
 	lease store.LeaseID
-	old   map[string]*spec.Event
+	old   map[string]*records.Event
 	names []string        // of old, oldest first
 	moved map[string]bool // of old, those removed or written anew in this step
 	room  int             // how many may be added before old ones go

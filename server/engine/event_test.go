@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -29,18 +29,18 @@ func TestAWarningIsAboutWhatDoesNotComeByItself(t *testing.T) {
 }
 
 func TestARolloutThatStandsOrWentBackIsTold(t *testing.T) {
-	condition := func(kind, status string) []spec.Condition {
-		return []spec.Condition{{Type: kind, Status: status, Reason: "Late", Message: "why"}}
+	condition := func(kind, status string) []records.Condition {
+		return []records.Condition{{Type: kind, Status: status, Reason: "Late", Message: "why"}}
 	}
 	for _, c := range []struct {
 		name   string
-		status spec.SetStatus
+		status records.SetStatus
 		want   string
 	}{
-		{"it goes on", spec.SetStatus{Conditions: condition(plan.ConditionStalled, "False")}, ""},
-		{"it stands", spec.SetStatus{Conditions: condition(plan.ConditionStalled, "True")}, "stalled-h2-1 Late"},
-		{"something else is so", spec.SetStatus{Conditions: condition(plan.ConditionProgressing, "True")}, ""},
-		{"it went back", spec.SetStatus{RolledBackFrom: "h2"}, "back-h2 RolledBack"},
+		{"it goes on", records.SetStatus{Conditions: condition(plan.ConditionStalled, "False")}, ""},
+		{"it stands", records.SetStatus{Conditions: condition(plan.ConditionStalled, "True")}, "stalled-h2-1 Late"},
+		{"something else is so", records.SetStatus{Conditions: condition(plan.ConditionProgressing, "True")}, ""},
+		{"it went back", records.SetStatus{RolledBackFrom: "h2"}, "back-h2 RolledBack"},
 	} {
 		var got []string
 		for _, n := range rolloutNotes(db, plan.Plan{Status: c.status, Reached: plan.Progress{Aim: "h2", Arrived: 1}}, time.Now()) {
@@ -53,13 +53,13 @@ func TestARolloutThatStandsOrWentBackIsTold(t *testing.T) {
 }
 
 func TestACauseIsCountedOnceEachTimeItComesBack(t *testing.T) {
-	stored := func(count int) map[string]*spec.Event { return map[string]*spec.Event{"x": {Count: count}} }
+	stored := func(count int) map[string]*records.Event { return map[string]*records.Event{"x": {Count: count}} }
 	x := []note{{name: "x"}}
 	var r repeats
 	for _, step := range []struct {
 		name string
 		list []note
-		old  map[string]*spec.Event
+		old  map[string]*records.Event
 		want int // the count that it is to get; 0: none
 	}{
 		{"a new leader finds it told", x, stored(1), 0},
@@ -102,7 +102,7 @@ func (st step) tell(t *testing.T) (added, raised, gone []string) {
 	var ops []store.Op
 	for i := range st.old {
 		at := time.Unix(2000-int64(min(i, st.old-2)), 0)
-		ops = append(ops, store.Put(store.EventKey(db, name(i)), store.Encode(spec.Event{Ref: db, Count: 1, At: at})))
+		ops = append(ops, store.Put(store.EventKey(db, name(i)), store.Encode(records.Event{Ref: db, Count: 1, At: at})))
 	}
 	var back []note
 	due := map[string]int{}

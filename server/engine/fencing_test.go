@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -21,9 +21,9 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 		k.set(1)
 		k.until("it runs", ready(1))
 		k.set(1, replace(time.Minute)) // the life that runs is not guarded
-		k.commit(store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
-			store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1})),
-			store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y"})), store.Del(store.SessionKey("n1")))
+		k.commit(store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
+			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Epoch: 1})),
+			store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y"})), store.Del(store.SessionKey("n1")))
 		told := func(reason, text string) func(cache.View) bool {
 			return func(v cache.View) bool {
 				p, _ := e.Explain(db)

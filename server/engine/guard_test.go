@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -25,16 +26,16 @@ type stage struct {
 	name string
 	// left out of the base records, by key
 	without []string
-	change  func(*spec.Set)
-	report  spec.Phase
+	change  func(*records.Set)
+	report  records.Phase
 	ordinal bool // out of range: replicas 0
 	relies  []string
 	action  plan.Action
-	fate    spec.VolumeFate
-	said    bool               // the volume lies in the trash, says its node
-	says    spec.VolumeState   // or this
-	asked   spec.VolumeRequest // of the volume, when it has a verb
-	lost    bool               // the life is guarded, its node without a session, and its bound over; there is another node
+	fate    records.VolumeFate
+	said    bool                  // the volume lies in the trash, says its node
+	says    records.VolumeState   // or this
+	asked   records.VolumeRequest // of the volume, when it has a verb
+	lost    bool                  // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
 // lostBound is that of the life when it is lost.
@@ -46,14 +47,14 @@ func base(st stage) []store.Op {
 	if st.ordinal {
 		n = 0
 	}
-	set := spec.Set{Ref: db, UID: "u1", InitialReplicas: 1, Spec: spec.SetSpec{Replicas: &n, PodManagementPolicy: spec.OrderedReady}}
+	set := records.Set{Ref: db, UID: "u1", InitialReplicas: 1, Spec: spec.SetSpec{Replicas: &n, PodManagementPolicy: spec.OrderedReady}}
 	volumes(&set)
 	if st.change != nil {
 		st.change(&set)
 	}
 	hash := spec.HashTemplate(set.Spec.Template)
 	token := spec.Token{Epoch: 1, Number: 1}
-	mount := spec.MemberVolume{Claim: "data", ID: "v", Number: 1, Class: "local", SizeBytes: 1 << 50}
+	mount := records.MemberVolume{Claim: "data", ID: "v", Number: 1, Class: "local", SizeBytes: 1 << 50}
 	var bound time.Duration
 	if st.lost {
 		set.Spec.VolumeClaimTemplates, bound = nil, lostBound
@@ -62,24 +63,24 @@ func base(st stage) []store.Op {
 	ops := []store.Op{
 		store.Put(store.LeaderKey, []byte("a")), store.Put(store.EpochKey, []byte("1")),
 		store.Put(store.SetKey(db), store.Encode(set)),
-		store.Put(store.RevisionKey(db, hash), store.Encode(spec.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template})),
-		store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})),
-		store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: st.lost})),
-		store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x"})),
-		store.Put(store.MemberKey(id), store.Encode(spec.Member{ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Bound: bound, Volumes: []spec.MemberVolume{mount}})),
-		store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: token, Phase: st.report, Ready: st.report == spec.PhaseRunning, Bound: bound})),
-		store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, LastToken: token, Address: ip, Due: hash, VolumeNumbers: map[spec.ClaimName]int{"data": 1}})),
-		store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: cmp.Or(st.fate, spec.FateKeep)})),
-		store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: id})),
+		store.Put(store.RevisionKey(db, hash), store.Encode(records.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template})),
+		store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
+		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: st.lost})),
+		store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x"})),
+		store.Put(store.MemberKey(id), store.Encode(records.Member{ID: id, SetUID: "u1", Token: token, Goal: records.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Bound: bound, Volumes: []records.MemberVolume{mount}})),
+		store.Put(store.ReportKey(id), store.Encode(records.Report{ID: id, Token: token, Phase: st.report, Ready: st.report == records.PhaseRunning, Bound: bound})),
+		store.Put(store.IdentityKey(id), store.Encode(records.IdentityRecord{ID: id, LastToken: token, Address: ip, Due: hash, VolumeNumbers: map[spec.ClaimName]int{"data": 1}})),
+		store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: cmp.Or(st.fate, records.FateKeep)})),
+		store.Put(store.AddressKey(ip), store.Encode(records.AddressRecord{Address: ip, ID: id})),
 	}
 	if st.lost {
-		ops = append(ops, store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
-			store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1, Guards: true})),
-			store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y"})))
+		ops = append(ops, store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
+			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Epoch: 1, Guards: true})),
+			store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y"})))
 	}
 	if st.said || st.says != "" {
-		ops = append(ops, store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{
-			ID: id, Claim: "data", Volume: "v", Node: "n1", State: cmp.Or(st.says, spec.VolumeTrashed)})))
+		ops = append(ops, store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(records.VolumeReport{
+			ID: id, Claim: "data", Volume: "v", Node: "n1", State: cmp.Or(st.says, records.VolumeTrashed)})))
 	}
 	if q := st.asked; q.Verb != "" {
 		q.ID, q.Claim, q.Volume = id, "data", cmp.Or(q.Volume, "v")
@@ -92,7 +93,7 @@ func base(st stage) []store.Op {
 // SAFETY S7: of each decision every key that it relied on is changed in turn, and it must not be written.
 func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	id := member(0)
-	var set spec.Set
+	var set records.Set
 	revision := store.RevisionKey(db, spec.HashTemplate(set.Spec.Template))
 	shared := []string{store.LeaderKey, store.EpochKey, store.HoldKey, store.CountKey, store.SetKey(db)}
 	place := []string{store.NodeKey("n1"), store.FactsKey("n1"), store.SessionKey("n1")}
@@ -105,53 +106,53 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			relies: slices.Concat(hellos, place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
 		{name: "a first life with its revision", without: append(own, volume, address, revision), action: plan.AddRevision{},
 			relies: slices.Concat(hellos, place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
-		{name: "a life in the place of one that is over", report: spec.PhaseStopped, action: plan.Start{},
+		{name: "a life in the place of one that is over", report: records.PhaseStopped, action: plan.Start{},
 			relies: slices.Concat(hellos, place, own, []string{revision, volume, address})},
-		{name: "a life in the place of one that is lost", report: spec.PhaseRunning, lost: true, change: replace(lostBound), action: plan.Start{},
+		{name: "a life in the place of one that is lost", report: records.PhaseRunning, lost: true, change: replace(lostBound), action: plan.Start{},
 			relies: slices.Concat(hellos, place[1:], own, []string{store.NodeKey("n2"), store.FactsKey("n2"), store.SessionKey("n2"), revision, address})},
 		{name: "a life in the place of one that is lost and was never reported", without: own[1:2:2], lost: true, change: replace(lostBound), action: plan.Start{},
 			relies: slices.Concat(hellos, place[1:], own)},
-		{name: "a lost life that is forgotten with its address", report: spec.PhaseRunning, ordinal: true, lost: true, action: plan.Forget{},
+		{name: "a lost life that is forgotten with its address", report: records.PhaseRunning, ordinal: true, lost: true, action: plan.Forget{},
 			relies: slices.Concat(hellos, place[1:], own, []string{address})},
 		{name: "a lost life that is forgotten and was never reported", without: own[1:2:2], ordinal: true, lost: true, action: plan.Forget{},
 			relies: slices.Concat(place[1:], own)},
-		{name: "a stop", report: spec.PhaseRunning, ordinal: true, action: plan.Stop{}, relies: []string{store.MemberKey(id)}},
-		{name: "a stop with the fate of a volume", report: spec.PhaseRunning, ordinal: true, change: retention(spec.Delete, spec.Retain),
+		{name: "a stop", report: records.PhaseRunning, ordinal: true, action: plan.Stop{}, relies: []string{store.MemberKey(id)}},
+		{name: "a stop with the fate of a volume", report: records.PhaseRunning, ordinal: true, change: retention(spec.Delete, spec.Retain),
 			action: plan.Stop{}, relies: []string{store.MemberKey(id), volume}},
-		{name: "a volume that is reclaimed", without: own[:2], ordinal: true, fate: spec.FateDelete, action: plan.SetVolumes{},
+		{name: "a volume that is reclaimed", without: own[:2], ordinal: true, fate: records.FateDelete, action: plan.SetVolumes{},
 			relies: []string{store.HellosKey, store.MemberKey(id), volume, store.FactsKey("n1")}},
-		{name: "a volume that is reclaimed, of which something was said before", without: own[:2], ordinal: true, fate: spec.FateDelete, said: true, action: plan.SetVolumes{},
+		{name: "a volume that is reclaimed, of which something was said before", without: own[:2], ordinal: true, fate: records.FateDelete, said: true, action: plan.SetVolumes{},
 			relies: []string{store.HellosKey, store.MemberKey(id), volume, store.FactsKey("n1"), store.VolumeReportKey(id, "data", "v")}},
-		{name: "a volume that is reclaimed after its set", without: append(own[:2:2], store.SetKey(db)), ordinal: true, fate: spec.FateDelete, action: plan.SetVolumes{},
+		{name: "a volume that is reclaimed after its set", without: append(own[:2:2], store.SetKey(db)), ordinal: true, fate: records.FateDelete, action: plan.SetVolumes{},
 			relies: []string{store.HellosKey, store.MemberKey(id), volume, store.FactsKey("n1")}},
-		{name: "a volume that is given up by hand", without: own[:2], ordinal: true, asked: spec.VolumeRequest{Verb: spec.VerbReclaim}, action: plan.SetVolumes{},
+		{name: "a volume that is given up by hand", without: own[:2], ordinal: true, asked: records.VolumeRequest{Verb: records.VerbReclaim}, action: plan.SetVolumes{},
 			relies: []string{store.HellosKey, store.MemberKey(id), volume, store.FactsKey("n1"), asked}},
-		{name: "a volume that is given up by hand after its set", without: append(own[:2:2], store.SetKey(db)), asked: spec.VolumeRequest{Verb: spec.VerbReclaim}, action: plan.SetVolumes{},
+		{name: "a volume that is given up by hand after its set", without: append(own[:2:2], store.SetKey(db)), asked: records.VolumeRequest{Verb: records.VerbReclaim}, action: plan.SetVolumes{},
 			relies: []string{store.HellosKey, store.MemberKey(id), volume, store.FactsKey("n1"), asked}},
-		{name: "a request that is void", without: own[:2], ordinal: true, asked: spec.VolumeRequest{Verb: spec.VerbReclaim, Volume: "another"}, action: plan.VoidRequest{},
+		{name: "a request that is void", without: own[:2], ordinal: true, asked: records.VolumeRequest{Verb: records.VerbReclaim, Volume: "another"}, action: plan.VoidRequest{},
 			relies: []string{asked}},
-		{name: "a volume that is kept after all", without: own[:2], fate: spec.FateDelete, action: plan.SetVolumes{},
+		{name: "a volume that is kept after all", without: own[:2], fate: records.FateDelete, action: plan.SetVolumes{},
 			relies: []string{store.MemberKey(id), volume}},
-		{name: "a volume that is gone", without: own[:2], ordinal: true, fate: spec.FateReclaiming, said: true, action: plan.DropVolume{},
+		{name: "a volume that is gone", without: own[:2], ordinal: true, fate: records.FateReclaiming, said: true, action: plan.DropVolume{},
 			relies: []string{store.HellosKey, store.MemberKey(id), store.IdentityKey(id), volume, address, store.VolumeReportKey(id, "data", "v")}},
-		{name: "a lost volume of a life that is over", report: spec.PhaseStopped, asked: spec.VolumeRequest{Verb: spec.VerbLost}, action: plan.SetVolumes{},
+		{name: "a lost volume of a life that is over", report: records.PhaseStopped, asked: records.VolumeRequest{Verb: records.VerbLost}, action: plan.SetVolumes{},
 			relies: []string{store.HellosKey, store.MemberKey(id), store.ReportKey(id), volume, store.FactsKey("n1"), asked}},
-		{name: "a lost volume of a member without a life", without: own[:2], ordinal: true, asked: spec.VolumeRequest{Verb: spec.VerbLost}, action: plan.SetVolumes{},
+		{name: "a lost volume of a member without a life", without: own[:2], ordinal: true, asked: records.VolumeRequest{Verb: records.VerbLost}, action: plan.SetVolumes{},
 			relies: []string{store.HellosKey, store.MemberKey(id), volume, store.FactsKey("n1"), asked}},
-		{name: "a volume that is there after all", without: own[:2], fate: spec.FateLost, says: spec.VolumeFound, action: plan.SetVolumes{},
+		{name: "a volume that is there after all", without: own[:2], fate: records.FateLost, says: records.VolumeFound, action: plan.SetVolumes{},
 			relies: []string{store.MemberKey(id), volume, said}},
-		{name: "a volume that is back", without: own[:2], ordinal: true, fate: spec.FateRestoring, says: spec.VolumeFound, action: plan.SetVolumes{},
+		{name: "a volume that is back", without: own[:2], ordinal: true, fate: records.FateRestoring, says: records.VolumeFound, action: plan.SetVolumes{},
 			relies: []string{store.MemberKey(id), volume, said}},
-		{name: "a volume that is lost", without: own[:2], fate: spec.FateLost, says: spec.VolumeAbsent, action: plan.DropVolume{},
+		{name: "a volume that is lost", without: own[:2], fate: records.FateLost, says: records.VolumeAbsent, action: plan.DropVolume{},
 			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, said}},
-		{name: "a volume that does not come back", without: own[:2], ordinal: true, fate: spec.FateRestoring, says: spec.VolumeAbsent, action: plan.DropVolume{},
+		{name: "a volume that does not come back", without: own[:2], ordinal: true, fate: records.FateRestoring, says: records.VolumeAbsent, action: plan.DropVolume{},
 			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, said}},
-		{name: "a volume in the trash that comes back", without: append(own[:2:2], volume), ordinal: true, said: true, asked: spec.VolumeRequest{Verb: spec.VerbRestore}, action: plan.RestoreVolume{},
+		{name: "a volume in the trash that comes back", without: append(own[:2:2], volume), ordinal: true, said: true, asked: records.VolumeRequest{Verb: records.VerbRestore}, action: plan.RestoreVolume{},
 			relies: []string{store.HellosKey, store.MemberKey(id), store.IdentityKey(id), volume, said, asked, store.FactsKey("n1")}},
-		{name: "a life that is forgotten", report: spec.PhaseStopped, ordinal: true, action: plan.Forget{}, relies: own},
-		{name: "a life that is forgotten with its address", without: []string{volume}, report: spec.PhaseStopped, ordinal: true,
+		{name: "a life that is forgotten", report: records.PhaseStopped, ordinal: true, action: plan.Forget{}, relies: own},
+		{name: "a life that is forgotten with its address", without: []string{volume}, report: records.PhaseStopped, ordinal: true,
 			action: plan.Forget{}, relies: slices.Concat(hellos, own, []string{address})},
-		{name: "a mark", report: spec.PhaseRunning, action: plan.MarkReady{}, relies: []string{store.MemberKey(id), store.IdentityKey(id)}},
+		{name: "a mark", report: records.PhaseRunning, action: plan.MarkReady{}, relies: []string{store.MemberKey(id), store.IdentityKey(id)}},
 		{name: "a set that goes", without: own, change: deleting, action: plan.RemoveSet{}},
 	} {
 		t.Run(st.name, func(t *testing.T) {

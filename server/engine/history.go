@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -19,7 +20,7 @@ const pageSize = 16
 const beginDelay = 10
 
 // full: the next change begins another page.
-func full(p *spec.HistoryPage, members int) bool {
+func full(p *records.HistoryPage, members int) bool {
 	n := len(p.Changes)
 	return n >= pageSize && n*n >= members
 }
@@ -39,22 +40,22 @@ func telling(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 	}
 	begins = true
 	for i := range changes {
-		begins = begins && (changes[i].Kind == spec.ChangeJoined || changes[i].Kind == spec.ChangeReturned)
+		begins = begins && (changes[i].Kind == records.ChangeJoined || changes[i].Kind == records.ChangeReturned)
 		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, next+int64(i), now.UTC()
 	}
 	base := store.HistoryBaseKey(ref)
 	u.seen(base, h.BaseRev)
-	page := spec.HistoryPage{Ref: ref, SetUID: w.Set.UID}
-	if open != nil && !full(open, len(told.Members)) && len(changes) < spec.HistoryWindow {
+	page := records.HistoryPage{Ref: ref, SetUID: w.Set.UID}
+	if open != nil && !full(open, len(told.Members)) && len(changes) < records.HistoryWindow {
 		page.Page, page.Changes = open.Page, append(slices.Clip(open.Changes), changes...)
 	} else {
-		kept := changes[max(0, len(changes)-spec.HistoryWindow):]
+		kept := changes[max(0, len(changes)-records.HistoryWindow):]
 		for i := range changes[:len(changes)-len(kept)] {
 			before.Add(&changes[i])
 		}
 		plan.Forgotten(w, &before)
 		page.Page, page.Changes = freshPage(h), kept
-		u.put(base, spec.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
+		u.put(base, records.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
 	}
 	u.leavers(v, w, changes)
 	key := store.HistoryPageKey(ref, page.Page)
@@ -67,11 +68,11 @@ func telling(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 }
 
 // leavers guards what is told of lives that are over by their deadline.
-func (u *unit) leavers(v cache.View, w plan.World, changes []spec.Change) {
+func (u *unit) leavers(v cache.View, w plan.World, changes []records.Change) {
 	for i := range w.Slots {
 		s := &w.Slots[i]
-		if s.Member == nil || s.Over() || !slices.ContainsFunc(changes, func(c spec.Change) bool {
-			return c.Kind == spec.ChangeLeft && c.Ordinal == s.ID.Ordinal && c.Token == s.Member.Token.String()
+		if s.Member == nil || s.Over() || !slices.ContainsFunc(changes, func(c records.Change) bool {
+			return c.Kind == records.ChangeLeft && c.Ordinal == s.ID.Ordinal && c.Token == s.Member.Token.String()
 		}) {
 			continue
 		}
@@ -82,7 +83,7 @@ func (u *unit) leavers(v cache.View, w plan.World, changes []spec.Change) {
 // resume is what the stored history has told, its open page, and the next number.
 // The history of an earlier set of the name, or one that cannot be read, is begun
 // anew, with numbers higher than any it can have had.
-func resume(h cache.History, w plan.World) (told spec.Told, open *spec.HistoryPage, next int64) {
+func resume(h cache.History, w plan.World) (told records.Recorded, open *records.HistoryPage, next int64) {
 	b := h.Base
 	switch {
 	case h.BaseRev == 0 && len(h.PageRevs) == 0:
@@ -97,7 +98,7 @@ func resume(h cache.History, w plan.World) (told spec.Told, open *spec.HistoryPa
 	}
 	switch _, there := h.PageRevs[b.Open]; {
 	case there && open == nil: // unreadable: no page holds as many
-		return plan.Quiet(w), nil, b.Next + 2*spec.HistoryWindow
+		return plan.Quiet(w), nil, b.Next + 2*records.HistoryWindow
 	case b.SetUID != w.Set.UID:
 		return plan.Quiet(w), nil, max(b.Next, lastNumber(h)+1)
 	}
@@ -134,8 +135,8 @@ func freshPage(h cache.History) (page int64) {
 
 // outOfWindow lists the pages of which nothing is among the newest changes any more
 // once page is written, and those that cannot be read or are of an earlier set.
-func outOfWindow(h cache.History, page spec.HistoryPage) (old []int64) {
-	room := spec.HistoryWindow - len(page.Changes)
+func outOfWindow(h cache.History, page records.HistoryPage) (old []int64) {
+	room := records.HistoryWindow - len(page.Changes)
 	keep := map[int64]bool{page.Page: true}
 	for _, p := range slices.Backward(h.Pages) {
 		if room > 0 && p.Page != page.Page && p.SetUID == page.SetUID {
@@ -159,7 +160,7 @@ func (u *unit) closeHistory(v cache.View, ref spec.SetRef) {
 		return // an earlier set's is closed already
 	}
 	_, _, next := resume(h, v.World(ref))
-	last := spec.HistoryBase{Ref: ref, Open: freshPage(h), Next: next}
+	last := records.HistoryBase{Ref: ref, Open: freshPage(h), Next: next}
 	for page := range h.PageRevs {
 		u.remove(store.HistoryPageKey(ref, page))
 	}

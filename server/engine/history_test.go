@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -42,13 +43,13 @@ type history struct {
 	guarded map[string]spec.NodeName // the node of a present life that is guarded
 	session map[string]bool          // by node
 	known   map[string]bool          // "over" or "used", identity and token; "trashed", volume id
-	volumes map[string]spec.Volume
+	volumes map[string]records.Volume
 	faults  []string
 }
 
 func (h *history) event(rev store.Rev, ev store.Event) {
 	if h.known == nil {
-		h.members, h.known, h.volumes = map[string]spec.Token{}, map[string]bool{}, map[string]spec.Volume{}
+		h.members, h.known, h.volumes = map[string]spec.Token{}, map[string]bool{}, map[string]records.Volume{}
 		h.guarded, h.session = map[string]spec.NodeName{}, map[string]bool{}
 	}
 	fault := func(format string, args ...any) {
@@ -61,7 +62,7 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 		lost := h.guarded[rest] != "" && !h.session[string(h.guarded[rest])]
 		delete(h.guarded, rest)
 		if !ev.Delete {
-			m, _ := store.Decode[spec.Member](ev.KV)
+			m, _ := store.Decode[records.Member](ev.KV)
 			if now = m.Token; m.Bound > 0 {
 				h.guarded[rest] = m.Node
 			}
@@ -83,11 +84,11 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 	case store.KindSession:
 		h.session[rest] = !ev.Delete
 	case store.KindReport:
-		if r, err := store.Decode[spec.Report](ev.KV); err == nil && !ev.Delete && r.Phase.Over() {
+		if r, err := store.Decode[records.Report](ev.KV); err == nil && !ev.Delete && r.Phase.Over() {
 			h.known["over"+rest+r.Token.String()] = true
 		}
 	case store.KindVolume:
-		v, _ := store.Decode[spec.Volume](ev.KV)
+		v, _ := store.Decode[records.Volume](ev.KV)
 		if fate := h.volume(rest, v, ev.Delete); fate != "" {
 			fault("the volume %s %s", rest, fate)
 		}
@@ -95,27 +96,27 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 			h.volumes[rest] = v
 		}
 	case store.KindVolumeReport:
-		if r, err := store.Decode[spec.VolumeReport](ev.KV); err == nil && r.State.Released() {
+		if r, err := store.Decode[records.VolumeReport](ev.KV); err == nil && r.State.Released() {
 			h.known["trashed"+string(r.Volume)] = true
 		}
 	}
 }
 
 // volume says what is wrong with what becomes of a volume; "": nothing.
-func (h *history) volume(key string, now spec.Volume, gone bool) string {
+func (h *history) volume(key string, now records.Volume, gone bool) string {
 	old, was := h.volumes[key]
 	switch {
 	case !was:
 		return ""
-	case gone && (old.Fate != spec.FateReclaiming && old.Fate != spec.FateLost || !h.known["trashed"+string(old.UID)]):
+	case gone && (old.Fate != records.FateReclaiming && old.Fate != records.FateLost || !h.known["trashed"+string(old.UID)]):
 		return "was lost as " + string(old.Fate)
 	case gone:
 		return ""
 	case old.UID != now.UID:
 		return "was made anew"
-	case old.Fate == spec.FateReclaiming && now.Fate != spec.FateReclaiming:
+	case old.Fate == records.FateReclaiming && now.Fate != records.FateReclaiming:
 		return "came back from Reclaiming"
-	case now.Fate == spec.FateReclaiming && !h.members[memberOf(now.ID)].IsZero():
+	case now.Fate == records.FateReclaiming && !h.members[memberOf(now.ID)].IsZero():
 		return "is reclaimed while a life may use it"
 	}
 	return ""

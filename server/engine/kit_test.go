@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -70,7 +71,7 @@ func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) 
 // newCluster is a cluster on s with its node at work; stop ends the node.
 func newCluster(t testing.TB, s store.Store) (c *cluster, stop func()) {
 	c = &cluster{t: t, store: s, poll: 5 * time.Millisecond, cache: cache.New(s, slog.New(slog.DiscardHandler))}
-	c.node = &node{c: c, name: "n1", act: map[int]string{}, gone: map[spec.VolumeID]bool{}}
+	c.node = &node{c: c, name: "n1", act: map[int]string{}, gone: map[records.VolumeID]bool{}}
 	stopCache := c.run(c.cache.Run)
 	c.node.join()
 	stopNode := c.run(c.node.run)
@@ -135,10 +136,10 @@ func (c *cluster) commit(ops ...store.Op) store.Rev {
 }
 
 // set writes the set's record as control does, and returns the revision.
-func (c *cluster) set(replicas int, change ...func(*spec.Set)) store.Rev {
+func (c *cluster) set(replicas int, change ...func(*records.Set)) store.Rev {
 	c.t.Helper()
 	n := int32(replicas)
-	s := spec.Set{
+	s := records.Set{
 		Ref: db, UID: "u1", Generation: 1, InitialReplicas: replicas,
 		Spec: spec.SetSpec{
 			Replicas: &n, PodManagementPolicy: spec.OrderedReady,
@@ -150,7 +151,7 @@ func (c *cluster) set(replicas int, change ...func(*spec.Set)) store.Rev {
 		c.t.Fatal(err)
 	}
 	if kv, ok := kvs[store.SetKey(db)]; ok {
-		if s, err = store.Decode[spec.Set](kv); err != nil {
+		if s, err = store.Decode[records.Set](kv); err != nil {
 			c.t.Fatal(err)
 		}
 		s.Spec.Replicas = &n
@@ -162,17 +163,19 @@ func (c *cluster) set(replicas int, change ...func(*spec.Set)) store.Rev {
 	return c.commit(store.Put(store.SetKey(db), store.Encode(s)))
 }
 
-func parallel(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel }
-func deleting(s *spec.Set) { s.Deleting = true }
-func replace(bound time.Duration) func(*spec.Set) {
-	return func(s *spec.Set) {
+func parallel(s *records.Set) { s.Spec.PodManagementPolicy = spec.Parallel }
+func deleting(s *records.Set) { s.Deleting = true }
+func replace(bound time.Duration) func(*records.Set) {
+	return func(s *records.Set) {
 		s.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: bound}}
 	}
 }
-func retention(scaled, deleted spec.Retention) func(*spec.Set) {
-	return func(s *spec.Set) { s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: scaled, WhenDeleted: deleted} }
+func retention(scaled, deleted spec.Retention) func(*records.Set) {
+	return func(s *records.Set) {
+		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: scaled, WhenDeleted: deleted}
+	}
 }
-func volumes(s *spec.Set) {
+func volumes(s *records.Set) {
 	s.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{{
 		Metadata: spec.ObjectMeta{Name: "data"},
 		Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: 1 << 40}}}},
@@ -205,7 +208,7 @@ func ready(n int) func(cache.View) bool {
 				continue
 			}
 			lives++
-			if s.ID.Ordinal >= n || s.Member.Goal != spec.GoalRun || s.Report == nil || !s.Report.Ready {
+			if s.ID.Ordinal >= n || s.Member.Goal != records.GoalRun || s.Report == nil || !s.Report.Ready {
 				return false
 			}
 		}
@@ -221,8 +224,8 @@ type node struct {
 	name spec.NodeName
 	mu   sync.Mutex
 	act  map[int]string
-	gone map[spec.VolumeID]bool // volumes whose directory is not there
-	bad  spec.RevisionHash      // never ready, whoever runs it
+	gone map[records.VolumeID]bool // volumes whose directory is not there
+	bad  spec.RevisionHash         // never ready, whoever runs it
 	seq  int64
 }
 
@@ -236,9 +239,9 @@ func (n *node) behave(ordinal int, how string) {
 func (n *node) join() {
 	uid := spec.UID("uid-" + n.name)
 	n.c.commit(
-		store.Put(store.NodeKey(n.name), store.Encode(spec.Node{Name: n.name, UID: uid})),
-		store.Put(store.FactsKey(n.name), store.Encode(spec.NodeFacts{Name: n.name, UID: uid, Boot: "boot1", Epoch: 1, Guards: true})),
-		store.Put(store.SessionKey(n.name), store.Encode(spec.Session{Node: n.name, UID: uid, Boot: "boot1", ID: 1})),
+		store.Put(store.NodeKey(n.name), store.Encode(records.Node{Name: n.name, UID: uid})),
+		store.Put(store.FactsKey(n.name), store.Encode(records.NodeFacts{Name: n.name, UID: uid, Boot: "boot1", Epoch: 1, Guards: true})),
+		store.Put(store.SessionKey(n.name), store.Encode(records.Session{Node: n.name, UID: uid, Boot: "boot1", ID: 1})),
 	)
 }
 
@@ -283,17 +286,17 @@ func (n *node) report() {
 func (n *node) trash(v cache.View) (units []store.Txn) {
 	for _, vol := range v.VolumesOn(n.name) {
 		w := v.World(vol.ID.Ref())
-		r := spec.VolumeReport{
+		r := records.VolumeReport{
 			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class, Node: n.name,
-			State: spec.VolumeTrashed, Turn: vol.Turn, SizeBytes: vol.SizeBytes,
+			State: records.VolumeTrashed, Turn: vol.Turn, SizeBytes: vol.SizeBytes,
 		}
 		switch gone := n.gone[vol.UID]; {
-		case vol.Fate == spec.FateRestoring || vol.Fate == spec.FateLost && !gone:
-			r.State = spec.VolumeFound
-		case vol.Fate == spec.FateLost:
-			r.State = spec.VolumeAbsent
+		case vol.Fate == records.FateRestoring || vol.Fate == records.FateLost && !gone:
+			r.State = records.VolumeFound
+		case vol.Fate == records.FateLost:
+			r.State = records.VolumeAbsent
 		case gone:
-			r.State, r.Cause, r.Message = spec.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
+			r.State, r.Cause, r.Message = records.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
 		}
 		if old := w.Said(vol.ID, vol.Claim); old != nil && *old == r {
 			continue
@@ -308,7 +311,7 @@ func (n *node) trash(v cache.View) (units []store.Txn) {
 }
 
 // lose takes the directory of a volume away.
-func (n *node) lose(id spec.VolumeID) {
+func (n *node) lose(id records.VolumeID) {
 	n.mu.Lock()
 	n.gone[id] = true
 	n.mu.Unlock()
@@ -322,19 +325,19 @@ func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
 	if r != nil && r.Token != m.Token {
 		r = nil
 	}
-	next := spec.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: spec.PhaseRunning, Ready: true, Bound: m.Bound}
+	next := records.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: records.PhaseRunning, Ready: true, Bound: m.Bound}
 	switch {
 	case r != nil && r.Phase.Over(), n.act[id.Ordinal] == "hold":
 		return u, false
-	case m.Goal == spec.GoalStop:
-		next.Phase, next.Ready = spec.PhaseStopped, false
+	case m.Goal == records.GoalStop:
+		next.Phase, next.Ready = records.PhaseStopped, false
 	case n.misses(m) && (r == nil || !r.Ready):
-		next.Phase, next.Ready, next.Cause = spec.PhasePreparing, false, spec.CauseVolumeMissing
+		next.Phase, next.Ready, next.Cause = records.PhasePreparing, false, spec.CauseVolumeMissing
 		if r != nil && r.Phase == next.Phase {
 			return u, false
 		}
 	case n.act[id.Ordinal] == "refuse":
-		next.Phase, next.Ready, next.Cause = spec.PhaseFailed, false, "VolumeRefused"
+		next.Phase, next.Ready, next.Cause = records.PhaseFailed, false, "VolumeRefused"
 	case r != nil && (r.Ready || m.Revision == n.bad):
 		return u, false
 	case m.Revision == n.bad:
@@ -349,8 +352,8 @@ func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
 }
 
 // misses: a volume of the life is not there.
-func (n *node) misses(m *spec.Member) bool {
-	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return n.gone[v.ID] })
+func (n *node) misses(m *records.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v records.MemberVolume) bool { return n.gone[v.ID] })
 }
 
 // epochAt is the text of an epoch.

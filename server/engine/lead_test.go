@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -181,7 +182,7 @@ func (c *cluster) life(died chan struct{}, policy spec.Retention) {
 			return false
 		}
 	}
-	var set *spec.Set
+	var set *records.Set
 	c.cache.Look(func(v cache.View) { set, _ = v.Set(db) })
 	if set == nil || !set.Deleting {
 		for _, n := range []int{2, 3, 1} {
@@ -211,14 +212,14 @@ func (c *cluster) life(died chan struct{}, policy spec.Retention) {
 // The checker itself must see what it is there for.
 func TestTheCheckerSeesTwoLives(t *testing.T) {
 	put := func(number int64) store.Op {
-		return store.Put(store.MemberKey(member(0)), store.Encode(spec.Member{ID: member(0), Token: spec.Token{Epoch: 1, Number: number}}))
+		return store.Put(store.MemberKey(member(0)), store.Encode(records.Member{ID: member(0), Token: spec.Token{Epoch: 1, Number: number}}))
 	}
-	proof := store.Put(store.ReportKey(member(0)), store.Encode(spec.Report{ID: member(0), Token: spec.Token{Epoch: 1, Number: 5}, Phase: spec.PhaseStopped}))
-	volume := func(id spec.VolumeID, fate ...spec.VolumeFate) store.Op {
-		return store.Put(store.VolumeKey(member(0), "data"), store.Encode(spec.Volume{ID: member(0), Claim: "data", UID: id, Fate: append(fate, spec.FateKeep)[0]}))
+	proof := store.Put(store.ReportKey(member(0)), store.Encode(records.Report{ID: member(0), Token: spec.Token{Epoch: 1, Number: 5}, Phase: records.PhaseStopped}))
+	volume := func(id records.VolumeID, fate ...records.VolumeFate) store.Op {
+		return store.Put(store.VolumeKey(member(0), "data"), store.Encode(records.Volume{ID: member(0), Claim: "data", UID: id, Fate: append(fate, records.FateKeep)[0]}))
 	}
 	lost := store.Del(store.VolumeKey(member(0), "data"))
-	trashed := store.Put(store.VolumeReportKey(member(0), "data", "a"), store.Encode(spec.VolumeReport{ID: member(0), Claim: "data", Volume: "a", State: spec.VolumeTrashed}))
+	trashed := store.Put(store.VolumeReportKey(member(0), "data", "a"), store.Encode(records.VolumeReport{ID: member(0), Claim: "data", Volume: "a", State: records.VolumeTrashed}))
 	cases := map[string]struct {
 		ops []store.Op
 		bad bool
@@ -228,11 +229,11 @@ func TestTheCheckerSeesTwoLives(t *testing.T) {
 		"forgotten without proof":  {[]store.Op{put(5), store.Del(store.MemberKey(member(0)))}, true},
 		"a token that comes again": {[]store.Op{put(5), proof, store.Del(store.MemberKey(member(0))), put(5)}, true},
 		"a volume that is lost":    {[]store.Op{volume("a"), lost}, true},
-		"a volume that goes":       {[]store.Op{volume("a"), volume("a", spec.FateReclaiming), trashed, lost, volume("b")}, false},
-		"a volume gone untold":     {[]store.Op{volume("a"), volume("a", spec.FateReclaiming), lost}, true},
+		"a volume that goes":       {[]store.Op{volume("a"), volume("a", records.FateReclaiming), trashed, lost, volume("b")}, false},
+		"a volume gone untold":     {[]store.Op{volume("a"), volume("a", records.FateReclaiming), lost}, true},
 		"a volume gone undecided":  {[]store.Op{volume("a"), trashed, lost}, true},
-		"a volume that comes back": {[]store.Op{volume("a"), volume("a", spec.FateReclaiming), volume("a")}, true},
-		"a volume taken from one":  {[]store.Op{put(5), volume("a"), volume("a", spec.FateReclaiming)}, true},
+		"a volume that comes back": {[]store.Op{volume("a"), volume("a", records.FateReclaiming), volume("a")}, true},
+		"a volume taken from one":  {[]store.Op{put(5), volume("a"), volume("a", records.FateReclaiming)}, true},
 		"a volume that is another": {[]store.Op{volume("a"), volume("b")}, true},
 	}
 	for name, c := range cases {

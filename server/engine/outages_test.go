@@ -5,15 +5,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
 
 func TestAnOutageIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
-	life := plan.Outage{ID: spec.Identity{Set: "db"}, Token: spec.Token{Epoch: 1, Number: 5}, Goal: spec.GoalRun, Session: 7}
+	life := plan.Outage{ID: spec.Identity{Set: "db"}, Token: spec.Token{Epoch: 1, Number: 5}, Goal: records.GoalRun, Session: 7}
 	next, ended, again := life, life, life
-	next.Token.Number, ended.Goal, again.Session = 6, spec.GoalStop, 8
+	next.Token.Number, ended.Goal, again.Session = 6, records.GoalStop, 8
 	began := time.Now()
 	type measured = map[plan.Outage]time.Duration
 	o := outages{}
@@ -47,7 +48,7 @@ func TestAMemberThatNeverIsReadyGivesWayToAGoodTemplate(t *testing.T) {
 		_, stop := c.engine("a", c.store)
 		defer stop()
 		deadline := int32(120)
-		patient := func(s *spec.Set) { s.Spec.ProgressDeadlineSeconds = &deadline }
+		patient := func(s *records.Set) { s.Spec.ProgressDeadlineSeconds = &deadline }
 		c.set(1, image("a"), patient)
 		c.until("a", on("a", 1))
 		c.node.behave(1, "hold")
@@ -55,7 +56,7 @@ func TestAMemberThatNeverIsReadyGivesWayToAGoodTemplate(t *testing.T) {
 		c.set(2, image("a"), patient)
 		c.until("the second is begun", func(v cache.View) bool { m, _ := v.Member(member(1)); return m != nil })
 		c.set(2, image("b"), patient)
-		c.until("it is ended", func(v cache.View) bool { m, _ := v.Member(member(1)); return m.Goal == spec.GoalStop })
+		c.until("it is ended", func(v cache.View) bool { m, _ := v.Member(member(1)); return m.Goal == records.GoalStop })
 		if waited := time.Since(began); waited < 2*time.Minute || waited > 3*time.Minute {
 			t.Errorf("ended after %s; its time is two minutes", waited)
 		}

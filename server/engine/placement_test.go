@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -20,9 +21,9 @@ func claimed(v cache.View) (lives int, cpuMillis int64) {
 }
 
 // asking writes a set of its own name whose member asks for half a core.
-func (c *cluster) asking(name string, change ...func(*spec.Set)) {
+func (c *cluster) asking(name string, change ...func(*records.Set)) {
 	one := int32(1)
-	s := spec.Set{
+	s := records.Set{
 		Ref: spec.SetRef{Namespace: "default", Name: spec.SetName(name)}, UID: spec.UID("uid-" + name), Generation: 1, InitialReplicas: 1,
 		Spec: spec.SetSpec{Replicas: &one, Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
 			Name: "c", Image: "i", Resources: spec.ResourceRequirements{Requests: map[string]spec.Quantity{"cpu": {Milli: 500}}},
@@ -39,7 +40,7 @@ func (c *cluster) asking(name string, change ...func(*spec.Set)) {
 func TestANodeIsPromisedOnce(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		uid := spec.UID("uid-n1")
-		c.commit(store.Put(store.FactsKey("n1"), store.Encode(spec.NodeFacts{Name: "n1", UID: uid, Boot: "boot1", CPUMillis: 1700, MemoryBytes: 1 << 30})))
+		c.commit(store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: uid, Boot: "boot1", CPUMillis: 1700, MemoryBytes: 1 << 30})))
 		for i := range 8 {
 			c.asking(fmt.Sprint("s", i))
 		}
@@ -91,7 +92,7 @@ func TestANodeIsPromisedOnce(t *testing.T) {
 // and the next when nothing is left of that.
 func TestAHostPortIsPromisedOnce(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		port := func(s *spec.Set) {
+		port := func(s *records.Set) {
 			s.Spec.Template.Spec.Containers[0].Resources = spec.ResourceRequirements{}
 			s.Spec.Template.Spec.Containers[0].Ports = []spec.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
 		}
@@ -153,7 +154,7 @@ func TestASetThatAsksForNothingWaitsForNobody(t *testing.T) {
 		"others say that they do not want it beside": {spec.MemberSpec{}, []plan.Node{{Residents: []plan.Resident{}}}, true},
 	} {
 		p := placement{begunAt: 7, early: map[spec.SetRef]bool{}}
-		w := plan.World{Set: &spec.Set{Ref: db, Spec: spec.SetSpec{Template: spec.Template{Spec: c.member}}}, Nodes: c.nodes}
+		w := plan.World{Set: &records.Set{Ref: db, Spec: spec.SetSpec{Template: spec.Template{Spec: c.member}}}, Nodes: c.nodes}
 		if got := p.waits(db, 6, &w); got != c.want || p.early[db] != c.want {
 			t.Errorf("%s: it waits: %v, want %v", name, got, c.want)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -15,38 +16,38 @@ import (
 // what the store says of this very life, volume and address.
 func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
 	id, life, another := member(0), spec.Token{Epoch: 1, Number: 1}, spec.Token{Epoch: 1, Number: 2}
-	report := func(token spec.Token, phase spec.Phase) store.Op {
-		return store.Put(store.ReportKey(id), store.Encode(spec.Report{ID: id, Token: token, Phase: phase}))
+	report := func(token spec.Token, phase records.Phase) store.Op {
+		return store.Put(store.ReportKey(id), store.Encode(records.Report{ID: id, Token: token, Phase: phase}))
 	}
-	volume := func(uid spec.VolumeID, fate spec.VolumeFate) spec.Volume {
-		return spec.Volume{ID: id, Claim: "data", UID: uid, Number: 1, Class: "local", Node: "n1", Fate: fate}
+	volume := func(uid records.VolumeID, fate records.VolumeFate) records.Volume {
+		return records.Volume{ID: id, Claim: "data", UID: uid, Number: 1, Class: "local", Node: "n1", Fate: fate}
 	}
-	stored := func(fate spec.VolumeFate) store.Op {
+	stored := func(fate records.VolumeFate) store.Op {
 		return store.Put(store.VolumeKey(id, "data"), store.Encode(volume("v", fate)))
 	}
-	said := func(uid spec.VolumeID, state spec.VolumeState) store.Op {
-		return store.Put(store.VolumeReportKey(id, "data", uid), store.Encode(spec.VolumeReport{ID: id, Claim: "data", Volume: uid, Node: "n1", State: state}))
+	said := func(uid records.VolumeID, state records.VolumeState) store.Op {
+		return store.Put(store.VolumeReportKey(id, "data", uid), store.Encode(records.VolumeReport{ID: id, Claim: "data", Volume: uid, Node: "n1", State: state}))
 	}
-	wanted := func(uid spec.VolumeID) store.Op {
-		return store.Put(store.VolumeRequestKey(id, "data"), store.Encode(spec.VolumeRequest{ID: id, Claim: "data", Volume: uid, Verb: spec.VerbRestore, Token: life}))
+	wanted := func(uid records.VolumeID) store.Op {
+		return store.Put(store.VolumeRequestKey(id, "data"), store.Encode(records.VolumeRequest{ID: id, Claim: "data", Volume: uid, Verb: records.VerbRestore, Token: life}))
 	}
 	address := func(of spec.Identity, freed bool) store.Op {
-		r := spec.AddressRecord{Address: ip, ID: of}
+		r := records.AddressRecord{Address: ip, ID: of}
 		if at := time.Unix(1, 0); freed {
 			r.FreedAt = &at
 		}
 		return store.Put(store.AddressKey(ip), store.Encode(r))
 	}
-	fenced := store.Put(store.FenceKey("n1"), store.Encode(spec.Fence{Node: "n1", UID: "x"}))
+	fenced := store.Put(store.FenceKey("n1"), store.Encode(records.Fence{Node: "n1", UID: "x"}))
 	silent := store.Del(store.SessionKey("n1"))
 	dead, bare := store.Del(store.MemberKey(id)), store.Del(store.VolumeKey(id, "data"))
 	unsaid, unknown := store.Del(store.ReportKey(id)), store.Del(store.AddressKey(ip))
 
-	begin := func(fresh bool, volumes ...spec.Volume) plan.Start {
-		return plan.Start{Member: spec.Member{ID: id, Token: another, Node: "n1", Address: ip}, NewAddress: fresh, Volumes: volumes}
+	begin := func(fresh bool, volumes ...records.Volume) plan.Start {
+		return plan.Start{Member: records.Member{ID: id, Token: another, Node: "n1", Address: ip}, NewAddress: fresh, Volumes: volumes}
 	}
-	set := func(v spec.Volume) plan.SetVolumes { return plan.SetVolumes{Volumes: []spec.Volume{v}} }
-	back := plan.RestoreVolume{Volume: volume("v", spec.FateRestoring)}
+	set := func(v records.Volume) plan.SetVolumes { return plan.SetVolumes{Volumes: []records.Volume{v}} }
+	back := plan.RestoreVolume{Volume: volume("v", records.FateRestoring)}
 	drop := plan.DropVolume{ID: id, Claim: "data", Volume: "v"}
 	left := drop
 	left.Left = true
@@ -64,9 +65,9 @@ func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
 		{"stop: no life", []store.Op{dead}, plan.Stop{ID: id, Token: life}, false},
 
 		{"forget: it says so", nil, forget(life, ""), true},
-		{"forget: it runs", []store.Op{report(life, spec.PhaseRunning)}, forget(life, ""), false},
-		{"forget: another life said so", []store.Op{report(another, spec.PhaseStopped)}, forget(life, ""), false},
-		{"forget: another life than that which said so", []store.Op{report(another, spec.PhaseStopped)}, forget(another, ""), false},
+		{"forget: it runs", []store.Op{report(life, records.PhaseRunning)}, forget(life, ""), false},
+		{"forget: another life said so", []store.Op{report(another, records.PhaseStopped)}, forget(life, ""), false},
+		{"forget: another life than that which said so", []store.Op{report(another, records.PhaseStopped)}, forget(another, ""), false},
 		{"forget: nothing was said", []store.Op{unsaid}, forget(life, ""), false},
 		{"forget: its node is lost", []store.Op{unsaid}, forget(life, "n1"), true},
 		{"forget: another node is lost", []store.Op{unsaid}, forget(life, "n2"), false},
@@ -80,40 +81,40 @@ func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
 		{"start: its own was freed", []store.Op{address(id, true)}, begin(false), false},
 		{"start: nobody has it, and it is claimed", []store.Op{unknown}, begin(true), true},
 		{"start: nobody has it", []store.Op{unknown}, begin(false), false},
-		{"start: a new volume", []store.Op{bare}, begin(false, volume("w", spec.FateKeep)), true},
-		{"start: a new volume beside one", nil, begin(false, volume("w", spec.FateKeep)), false},
+		{"start: a new volume", []store.Op{bare}, begin(false, volume("w", records.FateKeep)), true},
+		{"start: a new volume beside one", nil, begin(false, volume("w", records.FateKeep)), false},
 
-		{"set: as it is", nil, set(volume("v", spec.FateKeep)), true},
-		{"set: there is none", []store.Op{bare}, set(volume("v", spec.FateKeep)), false},
-		{"set: there is another", nil, set(volume("w", spec.FateKeep)), false},
-		{"give up: nobody lives", []store.Op{dead, stored(spec.FateDelete)}, set(volume("v", spec.FateReclaiming)), true},
-		{"give up: a life that is over", []store.Op{stored(spec.FateDelete)}, set(volume("v", spec.FateReclaiming)), false},
-		{"lost: nobody lives", []store.Op{dead}, set(volume("v", spec.FateLost)), true},
-		{"lost: a life that is over", nil, set(volume("v", spec.FateLost)), true},
-		{"lost: a life that runs", []store.Op{report(life, spec.PhaseRunning)}, set(volume("v", spec.FateLost)), false},
-		{"lost: a life after that which is over", []store.Op{report(another, spec.PhaseStopped)}, set(volume("v", spec.FateLost)), false},
-		{"lost: a life of which nothing was said", []store.Op{unsaid}, set(volume("v", spec.FateLost)), false},
-		{"keep: it is there after all", []store.Op{stored(spec.FateLost), said("v", spec.VolumeFound)}, set(volume("v", spec.FateKeep)), true},
-		{"keep: it is lost", []store.Op{stored(spec.FateLost), said("v", spec.VolumeAbsent)}, set(volume("v", spec.FateKeep)), false},
-		{"keep: it came back", []store.Op{stored(spec.FateRestoring), said("v", spec.VolumeFound)}, set(volume("v", spec.FateKeep)), true},
-		{"keep: it is to come back", []store.Op{stored(spec.FateRestoring)}, set(volume("v", spec.FateKeep)), false},
+		{"set: as it is", nil, set(volume("v", records.FateKeep)), true},
+		{"set: there is none", []store.Op{bare}, set(volume("v", records.FateKeep)), false},
+		{"set: there is another", nil, set(volume("w", records.FateKeep)), false},
+		{"give up: nobody lives", []store.Op{dead, stored(records.FateDelete)}, set(volume("v", records.FateReclaiming)), true},
+		{"give up: a life that is over", []store.Op{stored(records.FateDelete)}, set(volume("v", records.FateReclaiming)), false},
+		{"lost: nobody lives", []store.Op{dead}, set(volume("v", records.FateLost)), true},
+		{"lost: a life that is over", nil, set(volume("v", records.FateLost)), true},
+		{"lost: a life that runs", []store.Op{report(life, records.PhaseRunning)}, set(volume("v", records.FateLost)), false},
+		{"lost: a life after that which is over", []store.Op{report(another, records.PhaseStopped)}, set(volume("v", records.FateLost)), false},
+		{"lost: a life of which nothing was said", []store.Op{unsaid}, set(volume("v", records.FateLost)), false},
+		{"keep: it is there after all", []store.Op{stored(records.FateLost), said("v", records.VolumeFound)}, set(volume("v", records.FateKeep)), true},
+		{"keep: it is lost", []store.Op{stored(records.FateLost), said("v", records.VolumeAbsent)}, set(volume("v", records.FateKeep)), false},
+		{"keep: it came back", []store.Op{stored(records.FateRestoring), said("v", records.VolumeFound)}, set(volume("v", records.FateKeep)), true},
+		{"keep: it is to come back", []store.Op{stored(records.FateRestoring)}, set(volume("v", records.FateKeep)), false},
 
-		{"bring back: it lies in the trash alone", []store.Op{dead, bare, said("v", spec.VolumeTrashed), wanted("v")}, back, true},
-		{"bring back: a life may get another", []store.Op{bare, said("v", spec.VolumeTrashed), wanted("v")}, back, false},
-		{"bring back: it is on its way", []store.Op{dead, stored(spec.FateRestoring), said("v", spec.VolumeTrashed), wanted("v")}, back, false},
+		{"bring back: it lies in the trash alone", []store.Op{dead, bare, said("v", records.VolumeTrashed), wanted("v")}, back, true},
+		{"bring back: a life may get another", []store.Op{bare, said("v", records.VolumeTrashed), wanted("v")}, back, false},
+		{"bring back: it is on its way", []store.Op{dead, stored(records.FateRestoring), said("v", records.VolumeTrashed), wanted("v")}, back, false},
 		{"bring back: nothing is said of it", []store.Op{dead, bare, wanted("v")}, back, false},
-		{"bring back: another is in the trash", []store.Op{dead, bare, said("w", spec.VolumeTrashed), wanted("w")}, back, false},
-		{"bring back: it was erased", []store.Op{dead, bare, said("v", spec.VolumeErased), wanted("v")}, back, false},
+		{"bring back: another is in the trash", []store.Op{dead, bare, said("w", records.VolumeTrashed), wanted("w")}, back, false},
+		{"bring back: it was erased", []store.Op{dead, bare, said("v", records.VolumeErased), wanted("v")}, back, false},
 
-		{"drop: its node says so", []store.Op{stored(spec.FateReclaiming), said("v", spec.VolumeTrashed)}, drop, true},
+		{"drop: its node says so", []store.Op{stored(records.FateReclaiming), said("v", records.VolumeTrashed)}, drop, true},
 		{"drop: there is none", []store.Op{bare}, drop, false},
-		{"drop: there is another", []store.Op{store.Put(store.VolumeKey(id, "data"), store.Encode(volume("w", spec.FateReclaiming))), said("w", spec.VolumeTrashed)}, drop, false},
-		{"drop: it is kept", []store.Op{said("v", spec.VolumeTrashed)}, drop, false},
-		{"drop: left on a host that is off", []store.Op{stored(spec.FateLost), fenced, silent}, left, true},
-		{"drop: left on a host that nobody says is off", []store.Op{stored(spec.FateLost), silent, said("v", spec.VolumeAbsent)}, left, false},
-		{"drop: its host is off, and it is there", []store.Op{stored(spec.FateLost), fenced, silent, said("v", spec.VolumeFound)}, drop, false},
+		{"drop: there is another", []store.Op{store.Put(store.VolumeKey(id, "data"), store.Encode(volume("w", records.FateReclaiming))), said("w", records.VolumeTrashed)}, drop, false},
+		{"drop: it is kept", []store.Op{said("v", records.VolumeTrashed)}, drop, false},
+		{"drop: left on a host that is off", []store.Op{stored(records.FateLost), fenced, silent}, left, true},
+		{"drop: left on a host that nobody says is off", []store.Op{stored(records.FateLost), silent, said("v", records.VolumeAbsent)}, left, false},
+		{"drop: its host is off, and it is there", []store.Op{stored(records.FateLost), fenced, silent, said("v", records.VolumeFound)}, drop, false},
 	} {
-		ops := base(stage{report: spec.PhaseStopped, without: []string{store.EpochKey}})
+		ops := base(stage{report: records.PhaseStopped, without: []string{store.EpochKey}})
 		look, write := addresses(t, ops...)
 		if len(c.ops) > 0 {
 			write(c.ops...)
@@ -152,17 +153,17 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 	at := time.Unix(1, 0)
 	for _, c := range []struct {
 		name string
-		held *spec.AddressRecord
+		held *records.AddressRecord
 		all  bool // the plan says that nothing of it remains
 		want bool // its address is freed, and taken from it
 	}{
-		{"its own", &spec.AddressRecord{Address: ip, ID: member(0)}, true, true},
-		{"its own, and its volume is kept", &spec.AddressRecord{Address: ip, ID: member(0)}, false, false},
-		{"freed before", &spec.AddressRecord{Address: ip, ID: member(0), FreedAt: &at}, true, false},
-		{"another's", &spec.AddressRecord{Address: ip, ID: member(1)}, true, false},
+		{"its own", &records.AddressRecord{Address: ip, ID: member(0)}, true, true},
+		{"its own, and its volume is kept", &records.AddressRecord{Address: ip, ID: member(0)}, false, false},
+		{"freed before", &records.AddressRecord{Address: ip, ID: member(0), FreedAt: &at}, true, false},
+		{"another's", &records.AddressRecord{Address: ip, ID: member(1)}, true, false},
 		{"nobody's", nil, true, false},
 	} {
-		look, write := addresses(t, base(stage{report: spec.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
+		look, write := addresses(t, base(stage{report: records.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
 		if c.held != nil {
 			write(store.Put(store.AddressKey(ip), store.Encode(c.held)))
 		}
@@ -195,9 +196,9 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 // member takes it for its first.
 func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testing.T) {
 	for now, want := range map[string]bool{"standing": true, "deleting": false, "gone": false} {
-		look, write := addresses(t, base(stage{report: spec.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
+		look, write := addresses(t, base(stage{report: records.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
 		numbers := map[spec.ClaimName]int{"data": 2}
-		var set spec.Set
+		var set records.Set
 		look(func(v cache.View) {
 			there, _ := v.Set(db)
 			set = *there
@@ -207,8 +208,8 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testi
 		if now == "gone" {
 			stored = store.Del(store.SetKey(db))
 		}
-		write(stored, store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: member(0)})),
-			store.Put(store.IdentityKey(member(0)), store.Encode(spec.IdentityRecord{
+		write(stored, store.Put(store.AddressKey(ip), store.Encode(records.AddressRecord{Address: ip, ID: member(0)})),
+			store.Put(store.IdentityKey(member(0)), store.Encode(records.IdentityRecord{
 				ID: member(0), LastToken: spec.Token{Epoch: 1, Number: 1}, Address: ip, VolumeNumbers: numbers, VolumeReady: numbers,
 			})))
 		var u unit

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -13,13 +14,13 @@ import (
 )
 
 // pages are those of a set with so many changes each, in a row from number 1.
-func pages(uid spec.UID, changes ...int) (list []*spec.HistoryPage) {
+func pages(uid spec.UID, changes ...int) (list []*records.HistoryPage) {
 	number := int64(0)
 	for i, n := range changes {
-		p := &spec.HistoryPage{Ref: db, SetUID: uid, Page: int64(i)}
+		p := &records.HistoryPage{Ref: db, SetUID: uid, Page: int64(i)}
 		for range n {
 			number++
-			p.Changes = append(p.Changes, spec.Change{Kind: spec.ChangeReplicas, Ordinal: spec.NoOrdinal, Number: number, Replicas: int(number)})
+			p.Changes = append(p.Changes, records.Change{Kind: records.ChangeReplicas, Ordinal: records.NoOrdinal, Number: number, Replicas: int(number)})
 		}
 		list = append(list, p)
 	}
@@ -27,7 +28,7 @@ func pages(uid spec.UID, changes ...int) (list []*spec.HistoryPage) {
 }
 
 // storedPages is a history of these pages, and of those that cannot be read.
-func storedPages(base *spec.HistoryBase, list []*spec.HistoryPage, unreadable ...int64) cache.History {
+func storedPages(base *records.HistoryBase, list []*records.HistoryPage, unreadable ...int64) cache.History {
 	h := cache.History{Base: base, Pages: list, PageRevs: map[int64]store.Rev{}}
 	if base != nil {
 		h.BaseRev = 7
@@ -43,13 +44,13 @@ func storedPages(base *spec.HistoryBase, list []*spec.HistoryPage, unreadable ..
 
 func TestAHistoryGoesOnOrIsBegunWithHigherNumbers(t *testing.T) {
 	one := int32(1)
-	w := plan.World{Rev: 1000, Set: &spec.Set{Ref: db, UID: "u1", Spec: spec.SetSpec{Replicas: &one}}, TemplateHash: "h1"}
-	base := func(uid spec.UID, open, next int64) *spec.HistoryBase {
-		return &spec.HistoryBase{Ref: db, SetUID: uid, Open: open, Next: next, Told: spec.Told{Replicas: 5, Update: "h0"}}
+	w := plan.World{Rev: 1000, Set: &records.Set{Ref: db, UID: "u1", Spec: spec.SetSpec{Replicas: &one}}, TemplateHash: "h1"}
+	base := func(uid spec.UID, open, next int64) *records.HistoryBase {
+		return &records.HistoryBase{Ref: db, SetUID: uid, Open: open, Next: next, Told: records.Recorded{Replicas: 5, Update: "h0"}}
 	}
 	unreadable := storedPages(nil, nil)
 	unreadable.BaseRev = 7
-	const far = 2 * spec.HistoryWindow
+	const far = 2 * records.HistoryWindow
 	for _, c := range []struct {
 		name     string
 		h        cache.History
@@ -96,11 +97,11 @@ func TestAPageIsFullLaterInALargeSet(t *testing.T) {
 }
 
 func TestPagesGoWhenNothingOnThemIsShown(t *testing.T) {
-	const w = spec.HistoryWindow
+	const w = records.HistoryWindow
 	for _, c := range []struct {
 		name string
 		h    cache.History
-		page *spec.HistoryPage // that is written
+		page *records.HistoryPage // that is written
 		want string
 	}{
 		{"all are shown", storedPages(nil, pages("u1", 16, 16)), pages("u1", 16, 16, 16)[2], "[]"},
@@ -119,8 +120,8 @@ func TestPagesGoWhenNothingOnThemIsShown(t *testing.T) {
 // lives are those of the set db, from ordinal 0, with these tokens on these nodes.
 func lives(token int64, nodes ...spec.NodeName) (ops []store.Op) {
 	for i, node := range nodes {
-		ops = append(ops, store.Put(store.MemberKey(member(i)), store.Encode(spec.Member{
-			ID: member(i), Token: spec.Token{Epoch: 1, Number: token}, Goal: spec.GoalRun, Node: node, NodeUID: "x", Bound: time.Second,
+		ops = append(ops, store.Put(store.MemberKey(member(i)), store.Encode(records.Member{
+			ID: member(i), Token: spec.Token{Epoch: 1, Number: token}, Goal: records.GoalRun, Node: node, NodeUID: "x", Bound: time.Second,
 		})))
 	}
 	return ops
@@ -141,7 +142,7 @@ func (d *desk) tells() (u unit) {
 
 // As many changes as are shown need no page before them.
 func TestChangesThatFillTheWindowBeginAPage(t *testing.T) {
-	for n, want := range map[int][]int64{spec.HistoryWindow - 1: {0}, spec.HistoryWindow: {1}} {
+	for n, want := range map[int][]int64{records.HistoryWindow - 1: {0}, records.HistoryWindow: {1}} {
 		d := newDesk(t)
 		d.write(append(lives(5, "n1"), d.set("db", 1))...)
 		d.tells()
@@ -156,7 +157,7 @@ func TestChangesThatFillTheWindowBeginAPage(t *testing.T) {
 			for _, p := range h.Pages {
 				got = append(got, p.Page)
 			}
-			if shown := spec.NewestChanges(h.Pages); !slices.Equal(got, want) || shown[len(shown)-1].Number != int64(n+1) {
+			if shown := records.NewestChanges(h.Pages); !slices.Equal(got, want) || shown[len(shown)-1].Number != int64(n+1) {
 				t.Errorf("after %d changes at once the pages are %v to number %d, want %v", n, got, shown[len(shown)-1].Number, want)
 			}
 		})
@@ -186,19 +187,19 @@ func TestALifeThatEndedByItsDeadlineIsToldWithItsProof(t *testing.T) {
 			d.after(time.Hour)
 		}, "[n1]"},
 		{"it says so", func(d *desk) {
-			d.write(store.Put(store.ReportKey(member(0)), store.Encode(spec.Report{ID: member(0), Token: spec.Token{Epoch: 1, Number: 5}, Phase: spec.PhaseStopped})))
+			d.write(store.Put(store.ReportKey(member(0)), store.Encode(records.Report{ID: member(0), Token: spec.Token{Epoch: 1, Number: 5}, Phase: records.PhaseStopped})))
 		}, "[]"},
 		{"another has its place", func(d *desk) { d.write(lives(9, "n1")...) }, "[]"},
 		{"it is gone, and its identity is remembered", func(d *desk) {
-			d.write(store.Del(store.MemberKey(member(0))), store.Put(store.IdentityKey(member(0)), store.Encode(spec.IdentityRecord{ID: member(0)})))
+			d.write(store.Del(store.MemberKey(member(0))), store.Put(store.IdentityKey(member(0)), store.Encode(records.IdentityRecord{ID: member(0)})))
 		}, "[]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			d.write(append(lives(5, "n1", "n2"), d.set("db", 2),
-				store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "x"})),
-				store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "x", Epoch: 1, Guards: true})),
-				store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "x"})))...)
+				store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "x"})),
+				store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "x", Epoch: 1, Guards: true})),
+				store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "x"})))...)
 			d.tells()
 			c.then(d)
 			if got := fmt.Sprint(proof(d.tells())); got != c.want {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -27,13 +28,13 @@ func newMirror(t *testing.T) *mirror {
 	m := &mirror{t: t, mem: memstore.New(), now: time.Unix(1000, 0)}
 	m.cache = cache.New(m.mem, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = m.mem.Close() })
-	m.commit(store.Put(store.LeaderKey, []byte("a")), store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})), m.session())
+	m.commit(store.Put(store.LeaderKey, []byte("a")), store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})), m.session())
 	m.load()
 	return m
 }
 
 func (m *mirror) session() store.Op {
-	return store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "x"}))
+	return store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x"}))
 }
 
 func (m *mirror) commit(ops ...store.Op) {
@@ -93,7 +94,7 @@ func TestSilenceIsMeasuredFromWhenItWasSeen(t *testing.T) {
 	}{
 		{"it goes on", func(m *mirror) {}, 2 * time.Minute},
 		{"something else happens", func(m *mirror) {
-			m.commit(store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})))
+			m.commit(store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})))
 			m.follow()
 		}, 2 * time.Minute},
 		{"a session comes", func(m *mirror) { m.commit(m.session()); m.follow() }, 0},
@@ -107,13 +108,13 @@ func TestSilenceIsMeasuredFromWhenItWasSeen(t *testing.T) {
 		}, time.Minute},
 		{"a session that cannot be read", func(m *mirror) { m.commit(store.Put(store.SessionKey("n1"), []byte("{"))); m.follow() }, 0},
 		{"the session of another machine", func(m *mirror) {
-			m.commit(store.Put(store.SessionKey("n1"), store.Encode(spec.Session{Node: "n1", UID: "other"})))
+			m.commit(store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "other"})))
 			m.follow()
 		}, 0},
 		{"the node joins again after it was removed with its session", func(m *mirror) {
 			m.commit(m.session())
 			m.commit(lose, store.Del(store.NodeKey("n1")))
-			m.commit(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})))
+			m.commit(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})))
 			m.follow()
 		}, time.Minute},
 	} {
@@ -147,7 +148,7 @@ func TestSilenceIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
 	m := &mirror{t: t, mem: memstore.New(), now: time.Unix(1000, 0)}
 	defer m.mem.Close()
 	m.cache = cache.New(m.mem, slog.New(slog.DiscardHandler))
-	m.commit(store.Put(store.NodeKey("n1"), store.Encode(spec.Node{Name: "n1", UID: "x"})))
+	m.commit(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})))
 	m.follow()
 	if got := m.gone(); got != 0 {
 		t.Errorf("a node that was just seen is said to be silent for %s", got)
@@ -163,7 +164,7 @@ func TestSilenceIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
 func TestWhatIsMeasuredIsNotWrittenToTheView(t *testing.T) {
 	m := newMirror(t)
 	node := func(name spec.NodeName) store.Op {
-		return store.Put(store.NodeKey(name), store.Encode(spec.Node{Name: name, UID: "x"}))
+		return store.Put(store.NodeKey(name), store.Encode(records.Node{Name: name, UID: "x"}))
 	}
 	m.commit(node("n2"), store.Del(store.SessionKey("n1")))
 	m.follow()
@@ -205,17 +206,17 @@ func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
 	const bound = time.Minute
 	for _, c := range []struct {
 		name   string
-		change []func(*spec.Set)
+		change []func(*records.Set)
 		handed bool // to another server, half way
 		want   time.Duration
 	}{
-		{"guarded", []func(*spec.Set){replace(bound)}, false, plan.Patience(bound)},
-		{"guarded, and another server leads half way", []func(*spec.Set){replace(bound)}, true, plan.Patience(bound) + bound/2},
+		{"guarded", []func(*records.Set){replace(bound)}, false, plan.Patience(bound)},
+		{"guarded, and another server leads half way", []func(*records.Set){replace(bound)}, true, plan.Patience(bound) + bound/2},
 		{"not guarded", nil, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inCluster(t, func(k *cluster) {
-				far := &node{c: k, name: "n2", act: map[int]string{}, gone: map[spec.VolumeID]bool{}}
+				far := &node{c: k, name: "n2", act: map[int]string{}, gone: map[records.VolumeID]bool{}}
 				far.join()
 				stopFar := k.run(far.run)
 				defer stopFar()
@@ -223,7 +224,7 @@ func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
 				defer func() { stop() }()
 				k.set(2, c.change...)
 				k.until("both run", ready(2))
-				var before *spec.Member
+				var before *records.Member
 				k.cache.Look(func(v cache.View) { before, _ = v.Member(member(1)) })
 				began := time.Now()
 				k.commit(store.Del(store.SessionKey(before.Node)))
@@ -269,9 +270,9 @@ func TestExplainSaysHowLongStill(t *testing.T) {
 		defer stopOther()
 		k.set(1, replace(time.Minute))
 		k.until("it runs", ready(1))
-		k.commit(store.Put(store.NodeKey("n2"), store.Encode(spec.Node{Name: "n2", UID: "y"})),
-			store.Put(store.FactsKey("n2"), store.Encode(spec.NodeFacts{Name: "n2", UID: "y", Epoch: 1})),
-			store.Put(store.SessionKey("n2"), store.Encode(spec.Session{Node: "n2", UID: "y"})), store.Del(store.SessionKey("n1")))
+		k.commit(store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
+			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Epoch: 1})),
+			store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y"})), store.Del(store.SessionKey("n1")))
 		time.Sleep(20 * time.Second)
 		p, _ := other.Explain(db)
 		if got := fmt.Sprint(p.Blocked[0].Reason, " ", p.Blocked[0].Left); got != "NodeSilent 42s" {

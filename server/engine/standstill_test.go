@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -64,7 +65,7 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		_, stop := c.engine("a", c.store)
 		deadline := int32(120)
-		c.set(2, func(s *spec.Set) {
+		c.set(2, func(s *records.Set) {
 			s.Spec.ProgressDeadlineSeconds = &deadline
 			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{OnFailure: spec.OnFailureRollback}
 		})
@@ -75,7 +76,7 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 			first = st.CurrentRevision
 			return st.CurrentCompleted
 		})
-		c.set(2, image("bad"), func(s *spec.Set) {
+		c.set(2, image("bad"), func(s *records.Set) {
 			c.node.mu.Lock()
 			c.node.bad = spec.HashTemplate(s.Template())
 			c.node.mu.Unlock()

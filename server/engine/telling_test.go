@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -16,19 +17,19 @@ import (
 // tale replays what histories told: one sequence a set, never changed once written,
 // and no life is replaced or forgotten before its begin and end were told.
 type tale struct {
-	known  map[string]spec.Change   // by set, epoch and number
-	last   map[spec.SetRef]int64    // the highest number
-	begun  map[string]int           // by identity and token
-	left   map[string]int           // the same
-	lives  map[string]spec.Token    // by identity, now
-	stored map[string][]spec.Change // pages by key
+	known  map[string]records.Change   // by set, epoch and number
+	last   map[spec.SetRef]int64       // the highest number
+	begun  map[string]int              // by identity and token
+	left   map[string]int              // the same
+	lives  map[string]spec.Token       // by identity, now
+	stored map[string][]records.Change // pages by key
 	faults []string
 }
 
 func newTale() *tale {
 	return &tale{
-		known: map[string]spec.Change{}, last: map[spec.SetRef]int64{}, begun: map[string]int{}, left: map[string]int{},
-		lives: map[string]spec.Token{}, stored: map[string][]spec.Change{},
+		known: map[string]records.Change{}, last: map[spec.SetRef]int64{}, begun: map[string]int{}, left: map[string]int{},
+		lives: map[string]spec.Token{}, stored: map[string][]records.Change{},
 	}
 }
 
@@ -55,7 +56,7 @@ func (h *tale) page(rev store.Rev, ev store.Event) {
 		delete(h.stored, ev.Key)
 		return
 	}
-	p, err := store.Decode[spec.HistoryPage](ev.KV)
+	p, err := store.Decode[records.HistoryPage](ev.KV)
 	if err != nil {
 		h.fault(rev, "%v", err)
 		return
@@ -78,11 +79,11 @@ func (h *tale) page(rev store.Rev, ev store.Event) {
 		h.known[name], h.last[p.Ref] = c, c.Number
 		life := fmt.Sprintf("%s/%s/%d %s", p.Ref.Namespace, p.Ref.Name, c.Ordinal, c.Token)
 		switch c.Kind {
-		case spec.ChangeJoined, spec.ChangeReturned:
+		case records.ChangeJoined, records.ChangeReturned:
 			h.begun[life]++
-		case spec.ChangeLeft:
+		case records.ChangeLeft:
 			h.left[life]++
-		case spec.ChangeReady, spec.ChangeNotReady:
+		case records.ChangeReady, records.ChangeNotReady:
 			if h.begun[life] != 1 || h.left[life] != 0 {
 				h.fault(rev, "%s of %s, which began %d times and left %d times", c.Kind, life, h.begun[life], h.left[life])
 			}
@@ -95,7 +96,7 @@ func (h *tale) member(rev store.Rev, identity string, ev store.Event) {
 	old := h.lives[identity]
 	delete(h.lives, identity)
 	if !ev.Delete {
-		m, _ := store.Decode[spec.Member](ev.KV)
+		m, _ := store.Decode[records.Member](ev.KV)
 		h.lives[identity] = m.Token
 		if m.Token == old {
 			return
@@ -112,9 +113,9 @@ func (h *tale) member(rev store.Rev, identity string, ev store.Event) {
 
 // told lists the set's stored changes as kind, ordinal and reason.
 func told(v cache.View) (list []string) {
-	for _, c := range spec.NewestChanges(v.History(db).Pages) {
+	for _, c := range records.NewestChanges(v.History(db).Pages) {
 		word := fmt.Sprintf("%s %d", c.Kind, c.Ordinal)
-		if c.Ordinal == spec.NoOrdinal {
+		if c.Ordinal == records.NoOrdinal {
 			word = fmt.Sprintf("%s %d", c.Kind, c.Replicas)
 		}
 		if c.Reason != "" {
@@ -145,7 +146,7 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 		c.until("both joined", has("Joined 0 Create", "Ready 0", "Joined 1 Create", "Ready 1"))
 		c.set(3)
 		c.until("a third joined", has("Ready 1", "ReplicasChanged 3", "Joined 2 ScaleUp", "Ready 2"))
-		c.set(3, func(s *spec.Set) { s.Spec.Template.Spec.Containers[0].Image = "j" })
+		c.set(3, func(s *records.Set) { s.Spec.Template.Spec.Containers[0].Image = "j" })
 		c.until("updated", has("UpdateBegan 3", "Left 2 Update", "Returned 2 Update", "Ready 2",
 			"Left 0 Update", "Returned 0 Update", "Ready 0", "UpdateEnded 3"))
 		stop() // another leader goes on where this one ended
@@ -157,7 +158,7 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 		c.until("a later second member joins again", has("Left 1 ScaleDown", "ReplicasChanged 2", "Joined 1 Create", "Ready 1"))
 		var last int64
 		c.cache.Look(func(v cache.View) {
-			for i, ch := range spec.NewestChanges(v.History(db).Pages) {
+			for i, ch := range records.NewestChanges(v.History(db).Pages) {
 				if ch.Number != int64(i+1) || ch.Epoch != 1 {
 					t.Errorf("change %d has the number %d.%d", i+1, ch.Epoch, ch.Number)
 				}
@@ -169,10 +170,10 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 			h := v.History(db)
 			return h.Base != nil && h.Base.SetUID == "" && len(h.PageRevs) == 0
 		})
-		c.set(1, func(s *spec.Set) { s.UID, s.Deleting = "u2", false })
+		c.set(1, func(s *records.Set) { s.UID, s.Deleting = "u2", false })
 		c.until("another set of the name", has("Joined 0 Create", "Ready 0"))
 		c.cache.Look(func(v cache.View) {
-			if first := spec.NewestChanges(v.History(db).Pages)[0]; first.Number <= last {
+			if first := records.NewestChanges(v.History(db).Pages)[0]; first.Number <= last {
 				t.Errorf("the next set's first change has the number %d; the last set's went on after %d", first.Number, last)
 			}
 		})
@@ -200,8 +201,8 @@ func TestTheHistoryIsBoundedAndSmallToWrite(t *testing.T) {
 			if n := len(h.Base.Told.Members); n > 3*pageSize {
 				t.Errorf("the base has a row for %d members, though none is left", n)
 			}
-			if got := len(spec.NewestChanges(h.Pages)); got != spec.HistoryWindow || all > spec.HistoryWindow+2*pageSize {
-				t.Errorf("%d of %d changes are shown; want %d, and no more than a page beside", got, all, spec.HistoryWindow)
+			if got := len(records.NewestChanges(h.Pages)); got != records.HistoryWindow || all > records.HistoryWindow+2*pageSize {
+				t.Errorf("%d of %d changes are shown; want %d, and no more than a page beside", got, all, records.HistoryWindow)
 			}
 		})
 	})
@@ -231,7 +232,7 @@ func TestATellingComparesWhatItsNumbersComeFrom(t *testing.T) {
 }
 
 func TestMoreChangesAtOnceThanAreKeptLeaveAGap(t *testing.T) {
-	const n = spec.HistoryWindow + 50
+	const n = records.HistoryWindow + 50
 	inCluster(t, func(c *cluster) {
 		for i := range n {
 			c.node.behave(i, "hold")
@@ -241,18 +242,18 @@ func TestMoreChangesAtOnceThanAreKeptLeaveAGap(t *testing.T) {
 		c.set(n, parallel)
 		c.until("all told", func(v cache.View) bool {
 			h := v.History(db)
-			return h.Base != nil && spec.LastChange(spec.NewestChanges(h.Pages)).Number == n
+			return h.Base != nil && records.LastChange(records.NewestChanges(h.Pages)).Number == n
 		})
 		for i := range n {
 			c.node.behave(i, "")
 		}
 		c.until("all ready", ready(n))
 		c.until("all told once", func(v cache.View) bool {
-			return spec.LastChange(spec.NewestChanges(v.History(db).Pages)).Number == 2*n
+			return records.LastChange(records.NewestChanges(v.History(db).Pages)).Number == 2*n
 		})
 		time.Sleep(time.Minute)
 		c.cache.Look(func(v cache.View) {
-			if got := spec.LastChange(spec.NewestChanges(v.History(db).Pages)).Number; got != 2*n {
+			if got := records.LastChange(records.NewestChanges(v.History(db).Pages)).Number; got != 2*n {
 				t.Errorf("the last number is %d, want %d", got, 2*n)
 			}
 		})
@@ -274,7 +275,7 @@ func TestAHistoryThatCannotBeReadIsBegunAnewWithHigherNumbers(t *testing.T) {
 				c.set(3)
 				c.until("told anew", has("Joined 0 Create", "Joined 1 Create", "Ready 1", "Joined 2 ScaleUp"))
 				c.cache.Look(func(v cache.View) {
-					if first := spec.NewestChanges(v.History(db).Pages)[0]; first.Number <= 4 && broken == store.HistoryPageKey(db, 0) {
+					if first := records.NewestChanges(v.History(db).Pages)[0]; first.Number <= 4 && broken == store.HistoryPageKey(db, 0) {
 						t.Errorf("it begins with number %d, which was given before", first.Number)
 					}
 				})

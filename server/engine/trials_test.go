@@ -4,18 +4,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 )
 
 func TestARestGrowsWithEachFailureAndIsForgotten(t *testing.T) {
 	id, began := member(0), time.Unix(1000, 0)
-	failed, runs := &spec.Report{Phase: spec.PhaseFailed}, &spec.Report{Phase: spec.PhaseRunning}
+	failed, runs := &records.Report{Phase: records.PhaseFailed}, &records.Report{Phase: records.PhaseRunning}
 	for _, c := range []struct {
 		name   string
 		begun  []time.Duration // when lives began in the place of failed ones
 		at     time.Duration   // after the last
-		report *spec.Report    // of the life then
+		report *records.Report // of the life then
 		want   time.Duration
 	}{
 		{"nothing failed", nil, 0, failed, 0},
@@ -51,14 +51,14 @@ func TestEachOfManyFailedLivesRests(t *testing.T) {
 	var w plan.World
 	for i := range 3 {
 		tries.begun(member(i), now)
-		w.Slots = append(w.Slots, plan.Slot{ID: member(i), Report: &spec.Report{Phase: spec.PhaseFailed}})
+		w.Slots = append(w.Slots, plan.Slot{ID: member(i), Report: &records.Report{Phase: records.PhaseFailed}})
 	}
 	if rests := tries.rests(w, now); len(rests) != 3 {
 		t.Errorf("rests %v, want three", rests)
 	}
-	w.Slots[0].Report = &spec.Report{Phase: spec.PhaseRunning, Ready: true}
+	w.Slots[0].Report = &records.Report{Phase: records.PhaseRunning, Ready: true}
 	tries.rests(w, now)
-	w.Slots[0].Report = &spec.Report{Phase: spec.PhaseFailed}
+	w.Slots[0].Report = &records.Report{Phase: records.PhaseFailed}
 	if rests := tries.rests(w, now); rests[member(0)] != 0 || len(rests) != 2 {
 		t.Errorf("rests %v; want none for the one that was ready meanwhile", rests)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -278,7 +279,7 @@ func (l *leader) done(ref spec.SetRef, mem *memory, u *unit, rev store.Rev) {
 		if a.NewAddress {
 			l.pool.given[a.Member.Address] = rev
 		}
-		if a.Member.Reason == spec.ReasonReplace {
+		if a.Member.Reason == records.ReasonReplace {
 			mem.trials.begun(a.Member.ID, now)
 		}
 		l.log.Info("member assigned", "member", a.Member.ID.String(), "token", a.Member.Token.String(), "node", string(a.Member.Node), "reason", string(a.Member.Reason))

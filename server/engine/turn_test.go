@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -31,7 +32,7 @@ func TestTheStatusOfALargeSetHasNoRows(t *testing.T) {
 			d := newDesk(t)
 			ops := []store.Op{d.set("db", c.replicas)}
 			for i := range c.records {
-				ops = append(ops, store.Put(store.IdentityKey(member(i)), store.Encode(spec.IdentityRecord{ID: member(i)})))
+				ops = append(ops, store.Put(store.IdentityKey(member(i)), store.Encode(records.IdentityRecord{ID: member(i)})))
 			}
 			d.write(ops...)
 			var asked bool
@@ -57,7 +58,7 @@ func TestOnlyWhatWasDecidedAndWrittenIsMeasured(t *testing.T) {
 	d.l.turn(t.Context(), db)
 	measured("there is no such set", 0, 0, 0)
 	d.mem = d.l.memory(db)
-	d.write(d.set("db", 1), store.Put(store.StatusKey(db), store.Encode(spec.SetStatus{})))
+	d.write(d.set("db", 1), store.Put(store.StatusKey(db), store.Encode(records.SetStatus{})))
 	d.l.turn(t.Context(), db)
 	measured("nothing is to be done", 1, 0, 1)
 	d.mem.notBefore = 1 << 40
@@ -75,7 +76,7 @@ func TestADecisionThatMakesNoSenseIsToldAndTriedAgain(t *testing.T) {
 	for name, op := range map[string]func(*desk) store.Op{
 		"of a set": func(d *desk) store.Op { return d.set("db", 1) },
 		"of a set that is gone": func(*desk) store.Op {
-			return store.Put(store.VolumeKey(member(0), "data"), store.Encode(spec.Volume{ID: member(0), Claim: "data", UID: "v", Fate: spec.FateDelete}))
+			return store.Put(store.VolumeKey(member(0), "data"), store.Encode(records.Volume{ID: member(0), Claim: "data", UID: "v", Fate: records.FateDelete}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,13 +101,13 @@ func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
 	var does []plan.Action
 	d.next = func(plan.World) plan.Plan { return plan.Plan{Actions: does} }
 	life := func(n int, number int64) store.Op {
-		return store.Put(store.MemberKey(member(n)), store.Encode(spec.Member{ID: member(n), Token: spec.Token{Epoch: 1, Number: number}, Goal: spec.GoalRun, Node: "n1", NodeUID: "x"}))
+		return store.Put(store.MemberKey(member(n)), store.Encode(records.Member{ID: member(n), Token: spec.Token{Epoch: 1, Number: number}, Goal: records.GoalRun, Node: "n1", NodeUID: "x"}))
 	}
-	report := func(n int, number int64, phase spec.Phase) store.Op {
-		return store.Put(store.ReportKey(member(n)), store.Encode(spec.Report{
-			ID: member(n), Token: spec.Token{Epoch: 1, Number: number}, Node: "n1", Phase: phase, Ready: phase == spec.PhaseRunning}))
+	report := func(n int, number int64, phase records.Phase) store.Op {
+		return store.Put(store.ReportKey(member(n)), store.Encode(records.Report{
+			ID: member(n), Token: spec.Token{Epoch: 1, Number: number}, Node: "n1", Phase: phase, Ready: phase == records.PhaseRunning}))
 	}
-	d.write(d.set("db", 2), store.Put(store.StatusKey(db), store.Encode(spec.SetStatus{})))
+	d.write(d.set("db", 2), store.Put(store.StatusKey(db), store.Encode(records.SetStatus{})))
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name string
@@ -118,14 +119,14 @@ func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
 	}{
 		{"a life begins", 0, []store.Op{life(0, 5)}, nil, "[]", 1000 * ms},
 		{"nothing else", 400 * ms, nil, nil, "[]", 600 * ms},
-		{"it is ready", 500 * ms, []store.Op{report(0, 5, spec.PhaseRunning)}, nil, "[Joined 0 Ready 0]", 0},
-		{"it ends", 600 * ms, []store.Op{report(0, 5, spec.PhaseFailed)}, nil, "[Joined 0 Ready 0 Left 0 Failed]", 0},
+		{"it is ready", 500 * ms, []store.Op{report(0, 5, records.PhaseRunning)}, nil, "[Joined 0 Ready 0]", 0},
+		{"it ends", 600 * ms, []store.Op{report(0, 5, records.PhaseFailed)}, nil, "[Joined 0 Ready 0 Left 0 Failed]", 0},
 		{"the next begins, when another may wait as long", 700 * ms, []store.Op{life(0, 9)}, nil, "[Joined 0 Ready 0 Left 0 Failed]", 1000 * ms},
 		{"it has waited", 1700 * ms, nil, nil, "[Joined 0 Ready 0 Left 0 Failed Returned 0]", 0},
 		{"nothing happens", 1750 * ms, nil, nil, "[Joined 0 Ready 0 Left 0 Failed Returned 0]", 0},
-		{"another begins, and one is ready", 1800 * ms, []store.Op{life(1, 7), report(0, 9, spec.PhaseRunning)}, nil,
+		{"another begins, and one is ready", 1800 * ms, []store.Op{life(1, 7), report(0, 9, records.PhaseRunning)}, nil,
 			"[Joined 0 Ready 0 Left 0 Failed Returned 0 Ready 0 Joined 1]", 0},
-		{"that one ends", 1900 * ms, []store.Op{report(1, 7, spec.PhaseFailed)}, nil,
+		{"that one ends", 1900 * ms, []store.Op{report(1, 7, records.PhaseFailed)}, nil,
 			"[Joined 0 Ready 0 Left 0 Failed Returned 0 Ready 0 Joined 1 Left 1 Failed]", 0},
 	} {
 		d.after(c.at)
@@ -176,7 +177,7 @@ func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
 	} {
 		d.after(c.at)
 		d.next = func(plan.World) plan.Plan {
-			return plan.Plan{Actions: c.does, Status: spec.SetStatus{Replicas: c.status}}
+			return plan.Plan{Actions: c.does, Status: records.SetStatus{Replicas: c.status}}
 		}
 		got := d.look()
 		d.put(got)
@@ -262,7 +263,7 @@ func TestWhatWasBegunIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 		d.cache.Look(func(v cache.View) { first = d.l.pool.free(v, 1, d.now)[0] })
 		return first
 	}
-	minds := plan.World{Set: &spec.Set{Ref: other}, Nodes: []plan.Node{{Residents: []plan.Resident{}}}}
+	minds := plan.World{Set: &records.Set{Ref: other}, Nodes: []plan.Node{{Residents: []plan.Resident{}}}}
 	held := func() (waits bool) {
 		d.cache.Look(func(v cache.View) { waits = d.l.place.waits(other, v.Rev(), &minds) })
 		return waits
@@ -286,7 +287,7 @@ func TestWhatWasBegunIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 		t.Error("the other set waits for what ended")
 	}
 	d.follow()
-	d.write(store.Put(store.ReportKey(member(0)), store.Encode(spec.Report{ID: member(0), Token: life, Phase: spec.PhaseStopped})))
+	d.write(store.Put(store.ReportKey(member(0)), store.Encode(records.Report{ID: member(0), Token: life, Phase: records.PhaseStopped})))
 	d.next = nil
 	d.l.turn(t.Context(), db)
 	if _, noted := d.l.pool.given[before]; noted || !held() {

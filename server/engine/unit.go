@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -17,7 +18,7 @@ type unit struct {
 	store.Txn
 	action plan.Action
 	with   []plan.Start // starts that were joined to it
-	freed  *spec.AddressRecord
+	freed  *records.AddressRecord
 }
 
 func (u *unit) seen(key string, rev store.Rev) { u.If = append(u.If, store.Seen(key, rev)) }
@@ -99,7 +100,7 @@ func translate(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 	case plan.MarkBootstrapped:
 		set, _ := v.Set(ref)
 		u.seen(store.BootstrappedKey(set.UID), 0)
-		u.put(store.BootstrappedKey(set.UID), spec.Bootstrapped{SetUID: set.UID})
+		u.put(store.BootstrappedKey(set.UID), records.Bootstrapped{SetUID: set.UID})
 		if rev := v.WasBootstrapped(ref); rev != 0 {
 			u.replace(store.WasBootstrappedKey(ref), rev)
 		}
@@ -188,7 +189,7 @@ func (u *unit) address(v cache.View, a plan.Start) error {
 	}
 	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
 	if a.NewAddress {
-		u.put(store.AddressKey(ip), spec.AddressRecord{Address: ip, ID: a.Member.ID})
+		u.put(store.AddressKey(ip), records.AddressRecord{Address: ip, ID: a.Member.ID})
 	}
 	return nil
 }
@@ -242,7 +243,7 @@ func (u *unit) forget(v cache.View, a plan.Forget, now time.Time) error {
 
 // free puts the identity's address into quarantine; false: it has none of its own, and
 // whoever has it keeps it.
-func (u *unit) free(v cache.View, id *spec.IdentityRecord, now time.Time) bool {
+func (u *unit) free(v cache.View, id *records.IdentityRecord, now time.Time) bool {
 	ip := id.Address
 	if held := v.Addresses()[ip.String()]; held == nil || held.ID != id.ID || held.FreedAt != nil {
 		return false
@@ -250,7 +251,7 @@ func (u *unit) free(v cache.View, id *spec.IdentityRecord, now time.Time) bool {
 	freed := now.UTC()
 	u.strays(v)
 	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
-	u.freed = &spec.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed}
+	u.freed = &records.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed}
 	u.put(store.AddressKey(ip), *u.freed)
 	return true
 }
@@ -272,7 +273,7 @@ func (u *unit) removeSet(v cache.View, ref spec.SetRef) {
 	if v.Bootstrapped(set.UID) { // a uid is never used again
 		u.remove(store.BootstrappedKey(set.UID))
 		if slices.ContainsFunc(v.Volumes(ref), plan.Kept) {
-			u.put(store.WasBootstrappedKey(ref), spec.Bootstrapped{SetUID: set.UID})
+			u.put(store.WasBootstrappedKey(ref), records.Bootstrapped{SetUID: set.UID})
 		}
 	}
 	u.closeHistory(v, ref)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -47,7 +48,7 @@ func TestStartsGoWithTheirRevisionAsFarAsTheyFit(t *testing.T) {
 
 func TestTheReportOfALifeGoesWithTheNext(t *testing.T) {
 	d := newDesk(t)
-	d.write(base(stage{report: spec.PhaseStopped, without: []string{store.LeaderKey}})...)
+	d.write(base(stage{report: records.PhaseStopped, without: []string{store.LeaderKey}})...)
 	d.put(d.look())
 	d.cache.Look(func(v cache.View) {
 		m, _ := v.Member(member(0))
@@ -63,7 +64,7 @@ func TestASetGoesWithItsRevisionsOrAfterThem(t *testing.T) {
 		d.write(d.set("db", 1))
 		for i := range n {
 			hash := spec.RevisionHash(fmt.Sprint("h", i))
-			d.write(store.Put(store.RevisionKey(db, hash), store.Encode(spec.Revision{Ref: db, Hash: hash, Number: int64(i)})))
+			d.write(store.Put(store.RevisionKey(db, hash), store.Encode(records.Revision{Ref: db, Hash: hash, Number: int64(i)})))
 		}
 		d.next = func(plan.World) plan.Plan { return plan.Plan{Actions: []plan.Action{plan.RemoveSet{}}} }
 		for turn := range turns + 1 {

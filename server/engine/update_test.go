@@ -3,29 +3,30 @@ package engine
 import (
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // image makes the set's template another one.
-func image(name string) func(*spec.Set) {
-	return func(s *spec.Set) { s.Spec.Template.Spec.Containers = []spec.Container{{Name: "main", Image: name}} }
+func image(name string) func(*records.Set) {
+	return func(s *records.Set) { s.Spec.Template.Spec.Containers = []spec.Container{{Name: "main", Image: name}} }
 }
 
-func keeping(limit int32) func(*spec.Set) {
-	return func(s *spec.Set) { s.Spec.RevisionHistoryLimit = &limit }
+func keeping(limit int32) func(*records.Set) {
+	return func(s *records.Set) { s.Spec.RevisionHistoryLimit = &limit }
 }
 
 // on: that many members are ready and run the image, which is the current revision's.
 func on(name string, n int) func(cache.View) bool {
-	set := spec.Set{}
+	set := records.Set{}
 	image(name)(&set)
 	hash := spec.HashTemplate(set.Template())
 	return func(v cache.View) bool {
 		st, _ := v.Status(db)
 		for i := range n {
-			if m, _ := v.Member(member(i)); m == nil || m.Revision != hash || m.Goal != spec.GoalRun {
+			if m, _ := v.Member(member(i)); m == nil || m.Revision != hash || m.Goal != records.GoalRun {
 				return false
 			}
 		}
@@ -92,7 +93,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 		c.until("a", on("a", 2))
 		var old spec.Token
 		c.cache.Look(func(v cache.View) { m, _ := v.Member(member(1)); old = m.Token })
-		c.commit(store.Put(store.RequestKey(member(1)), store.Encode(spec.Request{ID: member(1), Token: old})))
+		c.commit(store.Put(store.RequestKey(member(1)), store.Encode(records.Request{ID: member(1), Token: old})))
 		c.until("another life", func(v cache.View) bool {
 			m, _ := v.Member(member(1))
 			return m != nil && m.Token.Compare(old) > 0 && ready(2)(v)
@@ -101,7 +102,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 			if rev := v.RequestRev(member(1)); rev != 0 {
 				t.Error("the request is still there")
 			}
-			if m, _ := v.Member(member(1)); m.Reason != spec.ReasonRestart {
+			if m, _ := v.Member(member(1)); m.Reason != records.ReasonRestart {
 				t.Errorf("the life began for %s; want Restart", m.Reason)
 			}
 		})
@@ -114,7 +115,7 @@ func TestARequestForALifeThatIsOverIsVoid(t *testing.T) {
 		defer stop()
 		c.set(1, image("a"))
 		c.until("a", on("a", 1))
-		c.commit(store.Put(store.RequestKey(member(0)), store.Encode(spec.Request{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}})))
+		c.commit(store.Put(store.RequestKey(member(0)), store.Encode(records.Request{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}})))
 		c.set(1, image("b"))
 		c.until("b", on("b", 1))
 		c.cache.Look(func(v cache.View) {
@@ -145,7 +146,7 @@ func TestAChangeOfLabelsRestartsNobody(t *testing.T) {
 				return st.ObservedGeneration == generation && st.AvailableReplicas == 2 && ready(2)(v)
 			}
 		}
-		c.set(2, func(s *spec.Set) { s.Spec.Template.Metadata.Labels = map[string]string{"tier": "two"} })
+		c.set(2, func(s *records.Set) { s.Spec.Template.Metadata.Labels = map[string]string{"tier": "two"} })
 		c.until("the labels are seen", observed(2))
 		c.cache.Look(func(v cache.View) {
 			w := v.World(db)

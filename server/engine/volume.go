@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -11,7 +12,7 @@ import (
 )
 
 // volume writes a volume's record, which must stand.
-func (u *unit) volume(v cache.View, volume spec.Volume) {
+func (u *unit) volume(v cache.View, volume records.Volume) {
 	key := store.VolumeKey(volume.ID, volume.Claim)
 	u.seen(key, v.VolumeRev(volume.ID, volume.Claim))
 	u.put(key, volume)
@@ -36,10 +37,10 @@ func (u *unit) setVolumes(v cache.View, a plan.SetVolumes) error {
 		m, member := v.Member(volume.ID)
 		once(store.MemberKey(volume.ID), member)
 		switch {
-		case volume.Fate == spec.FateReclaiming || volume.Fate == spec.FateLost:
+		case volume.Fate == records.FateReclaiming || volume.Fate == records.FateLost:
 			if m != nil {
 				r, report := v.Report(volume.ID)
-				if volume.Fate == spec.FateReclaiming || r == nil || r.Token != m.Token || !r.Phase.Over() {
+				if volume.Fate == records.FateReclaiming || r == nil || r.Token != m.Token || !r.Phase.Over() {
 					return fmt.Errorf("set volume %s of %s %s: token %s may use it", volume.UID, volume.ID, volume.Fate, m.Token)
 				}
 				once(store.ReportKey(volume.ID), report)
@@ -49,7 +50,7 @@ func (u *unit) setVolumes(v cache.View, a plan.SetVolumes) error {
 			once(store.HellosKey, v.HellosRev())
 			u.unsay(v, volume)
 			u.answerVolume(v, volume.ID, volume.Claim)
-		case now.Fate == spec.FateLost || now.Fate == spec.FateRestoring:
+		case now.Fate == records.FateLost || now.Fate == records.FateRestoring:
 			if !plan.Back(now, w.Said(volume.ID, volume.Claim)) {
 				return fmt.Errorf("keep volume %s of %s: its node does not say that it is there", volume.UID, volume.ID)
 			}
@@ -74,7 +75,7 @@ func (u *unit) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	w := v.World(id.Ref())
 	said := w.Said(id, claim)
 	m, member := v.Member(id)
-	if m != nil || v.VolumeRev(id, claim) != 0 || said == nil || said.Volume != a.Volume.UID || said.State != spec.VolumeTrashed {
+	if m != nil || v.VolumeRev(id, claim) != 0 || said == nil || said.Volume != a.Volume.UID || said.State != records.VolumeTrashed {
 		return fmt.Errorf("restore volume %s of %s: it does not lie in the trash alone", a.Volume.UID, id)
 	}
 	_, identity := v.Identity(id)
@@ -93,7 +94,7 @@ func (u *unit) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 
 // unsay forgets what was said of a volume before it was given up: it may have been put
 // back into its place since, by hand or with an older store.
-func (u *unit) unsay(v cache.View, volume spec.Volume) {
+func (u *unit) unsay(v cache.View, volume records.Volume) {
 	if rev := v.VolumeReportRev(volume.ID, volume.Claim, volume.UID); rev != 0 {
 		u.replace(store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), rev)
 	}
@@ -107,14 +108,14 @@ func (u *unit) voidRequest(v cache.View, a plan.VoidRequest) {
 
 // leave notes that a volume was left on a host that is off, guarded by the word that it is
 // and by its silence.
-func (u *unit) leave(v cache.View, volume *spec.Volume) {
+func (u *unit) leave(v cache.View, volume *records.Volume) {
 	u.seen(store.FenceKey(volume.Node), v.FenceRev(volume.Node))
 	u.seen(store.SessionKey(volume.Node), 0)
 	key := store.VolumeReportKey(volume.ID, volume.Claim, volume.UID)
 	u.seen(key, v.VolumeReportRev(volume.ID, volume.Claim, volume.UID))
-	u.put(key, spec.VolumeReport{
+	u.put(key, records.VolumeReport{
 		ID: volume.ID, Claim: volume.Claim, Volume: volume.UID, Number: volume.Number, Class: volume.Class, Node: volume.Node,
-		State: spec.VolumeLeft, Turn: volume.Turn, SizeBytes: volume.SizeBytes, Left: spec.Duration{Duration: volume.Trash()},
+		State: records.VolumeLeft, Turn: volume.Turn, SizeBytes: volume.SizeBytes, Left: spec.Duration{Duration: volume.Trash()},
 	})
 }
 

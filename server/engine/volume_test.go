@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -17,14 +18,14 @@ import (
 func TestANewLeaderGoesOnGivingUpWhatASetLeftBehind(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		id := member(0)
-		volume := func(claim spec.ClaimName, fate spec.VolumeFate) store.Op {
-			return store.Put(store.VolumeKey(id, claim), store.Encode(spec.Volume{
-				ID: id, Claim: claim, UID: spec.VolumeID("v-" + claim), Number: 1, Class: "local", Node: "n1", Fate: fate,
+		volume := func(claim spec.ClaimName, fate records.VolumeFate) store.Op {
+			return store.Put(store.VolumeKey(id, claim), store.Encode(records.Volume{
+				ID: id, Claim: claim, UID: records.VolumeID("v-" + claim), Number: 1, Class: "local", Node: "n1", Fate: fate,
 			}))
 		}
-		c.commit(volume("a", spec.FateReclaiming), volume("b", spec.FateDelete), volume("c", spec.FateKeep),
-			store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: id})),
-			store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, Address: ip, LastToken: spec.Token{Epoch: 1, Number: 7}})))
+		c.commit(volume("a", records.FateReclaiming), volume("b", records.FateDelete), volume("c", records.FateKeep),
+			store.Put(store.AddressKey(ip), store.Encode(records.AddressRecord{Address: ip, ID: id})),
+			store.Put(store.IdentityKey(id), store.Encode(records.IdentityRecord{ID: id, Address: ip, LastToken: spec.Token{Epoch: 1, Number: 7}})))
 		c.node.report()
 		_, stop := c.engine("a", c.store)
 		defer stop()
@@ -49,7 +50,7 @@ func TestScaledUpAgainBeforeTheVolumeIsGone(t *testing.T) {
 				scaled := retention(spec.Delete, spec.Retain)
 				c.set(2, volumes, scaled)
 				c.until("ready", ready(2))
-				var was *spec.Volume
+				var was *records.Volume
 				c.cache.Look(func(v cache.View) { was = v.Volume(member(1), "data") })
 				if !answered {
 					c.node.behave(1, "hold")
@@ -57,7 +58,7 @@ func TestScaledUpAgainBeforeTheVolumeIsGone(t *testing.T) {
 				c.set(1, volumes, scaled)
 				c.until("its fate is recorded", func(v cache.View) bool {
 					vol := v.Volume(member(1), "data")
-					return vol == nil || vol.Fate != spec.FateKeep
+					return vol == nil || vol.Fate != records.FateKeep
 				})
 				if answered {
 					c.until("it is gone", func(v cache.View) bool { return v.Volume(member(1), "data") == nil })
@@ -65,7 +66,7 @@ func TestScaledUpAgainBeforeTheVolumeIsGone(t *testing.T) {
 				c.set(2, volumes, scaled)
 				c.until("it is decided again", func(v cache.View) bool {
 					vol := v.Volume(member(1), "data")
-					return vol != nil && vol.Fate == spec.FateKeep
+					return vol != nil && vol.Fate == records.FateKeep
 				})
 				c.node.behave(1, "")
 				c.until("ready again", ready(2))
@@ -91,12 +92,12 @@ func one(b bool) int {
 // and the identity becomes what the plan says.
 func TestWithItsLastVolumeAnIdentityLosesItsAddress(t *testing.T) {
 	id := member(0)
-	bare := &spec.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 1}}
+	bare := &records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 1}}
 	has := func(address netip.Addr) store.Op {
-		return store.Put(store.IdentityKey(id), store.Encode(spec.IdentityRecord{ID: id, Address: address, Due: "h"}))
+		return store.Put(store.IdentityKey(id), store.Encode(records.IdentityRecord{ID: id, Address: address, Due: "h"}))
 	}
 	held := func(by spec.Identity) store.Op {
-		return store.Put(store.AddressKey(ip), store.Encode(spec.AddressRecord{Address: ip, ID: by}))
+		return store.Put(store.AddressKey(ip), store.Encode(records.AddressRecord{Address: ip, ID: by}))
 	}
 	for _, c := range []struct {
 		name   string
@@ -113,8 +114,8 @@ func TestWithItsLastVolumeAnIdentityLosesItsAddress(t *testing.T) {
 		{"its record stays", []store.Op{has(ip), held(id)}, plan.DropVolume{}, false, true},
 	} {
 		look, write := addresses(t, append(c.ops,
-			store.Put(store.VolumeKey(id, "data"), store.Encode(spec.Volume{ID: id, Claim: "data", UID: "v", Node: "n1", Fate: spec.FateReclaiming})),
-			store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(spec.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n1", State: spec.VolumeTrashed})))...)
+			store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "v", Node: "n1", Fate: records.FateReclaiming})),
+			store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(records.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n1", State: records.VolumeTrashed})))...)
 		c.action.ID, c.action.Claim, c.action.Volume = id, "data", "v"
 		var u unit
 		look(func(v cache.View) {
@@ -141,9 +142,9 @@ func TestVolumesOfOneMemberAreGivenUpTogether(t *testing.T) {
 	var ops []store.Op
 	var a plan.SetVolumes
 	for _, claim := range []spec.ClaimName{"a", "b"} {
-		vol := spec.Volume{ID: id, Claim: claim, UID: spec.VolumeID("v-" + claim), Node: "n1", Fate: spec.FateDelete}
+		vol := records.Volume{ID: id, Claim: claim, UID: records.VolumeID("v-" + claim), Node: "n1", Fate: records.FateDelete}
 		ops = append(ops, store.Put(store.VolumeKey(id, claim), store.Encode(vol)))
-		vol.Fate = spec.FateReclaiming
+		vol.Fate = records.FateReclaiming
 		a.Volumes = append(a.Volumes, vol)
 	}
 	look, _ := addresses(t, ops...)

@@ -45,7 +45,7 @@ type question struct {
 	UID     spec.UID      `json:"uid"`
 	Boot    spec.BootID   `json:"boot,omitempty"`
 	Address string        `json:"address,omitempty"`
-	Lives   []spec.Fenced `json:"lives"`
+	Lives   []spec.LifeID `json:"lives"`
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
 )
@@ -27,8 +28,8 @@ func script(t *testing.T, text string) string {
 
 func asked() *dispatch.FenceCase {
 	return &dispatch.FenceCase{
-		Node: "n1", UID: "u1", Facts: spec.NodeFacts{Boot: "b1", HostIP: "192.0.2.7"},
-		Lives: []spec.Fenced{{ID: spec.Identity{Namespace: "default", Set: "db", Ordinal: 3}, Token: spec.Token{Epoch: 1, Number: 9}}},
+		Node: "n1", UID: "u1", Facts: records.NodeFacts{Boot: "b1", HostIP: "192.0.2.7"},
+		Lives: []spec.LifeID{{ID: spec.Identity{Namespace: "default", Set: "db", Ordinal: 3}, Token: spec.Token{Epoch: 1, Number: 9}}},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -86,26 +87,26 @@ func (s *stand) fill() {
 	s.term = store.Leadership{Value: "s1", Created: s.commit(store.Put(store.LeaderKey, []byte("s1")))}
 	for i := range 5 {
 		n := spec.NodeName(fmt.Sprint("n", i+1))
-		s.put(store.NodeKey(n), spec.Node{Name: n, UID: spec.UID("uid-" + n)})
-		s.put(store.FactsKey(n), spec.NodeFacts{Name: n, UID: spec.UID("uid-" + n), Boot: "b", HostIP: "192.0.2.1", Epoch: 1})
+		s.put(store.NodeKey(n), records.Node{Name: n, UID: spec.UID("uid-" + n)})
+		s.put(store.FactsKey(n), records.NodeFacts{Name: n, UID: spec.UID("uid-" + n), Boot: "b", HostIP: "192.0.2.1", Epoch: 1})
 		s.back(n)
 	}
 	s.set(spec.NodeLossReplace)
 	for i := range 2 {
-		s.put(store.MemberKey(member(i)), spec.Member{ID: member(i), SetUID: "u", Token: token(int64(10 + i)), Goal: spec.GoalRun, Node: "n1", NodeUID: "uid-n1", Boot: "b"})
+		s.put(store.MemberKey(member(i)), records.Member{ID: member(i), SetUID: "u", Token: token(int64(10 + i)), Goal: records.GoalRun, Node: "n1", NodeUID: "uid-n1", Boot: "b"})
 	}
-	s.put(store.ReportKey(member(1)), spec.Report{ID: member(1), Token: token(11), Phase: spec.PhaseStopped, Message: "its own"})
+	s.put(store.ReportKey(member(1)), records.Report{ID: member(1), Token: token(11), Phase: records.PhaseStopped, Message: "its own"})
 }
 
 // set writes the set with its policy.
 func (s *stand) set(policy string) {
 	two := int32(2)
 	ref := member(0).Ref()
-	s.put(store.SetKey(ref), spec.Set{Ref: ref, UID: "u", Generation: 1, Spec: spec.SetSpec{Replicas: &two, NodeLoss: &spec.NodeLoss{Policy: policy}}})
+	s.put(store.SetKey(ref), records.Set{Ref: ref, UID: "u", Generation: 1, Spec: spec.SetSpec{Replicas: &two, NodeLoss: &spec.NodeLoss{Policy: policy}}})
 }
 
 func (s *stand) back(n spec.NodeName) {
-	s.put(store.SessionKey(n), spec.Session{Node: n, UID: spec.UID("uid-" + n), Boot: "b", ID: 7})
+	s.put(store.SessionKey(n), records.Session{Node: n, UID: spec.UID("uid-" + n), Boot: "b", ID: 7})
 }
 
 // lose ends the sessions of nodes.
@@ -164,15 +165,15 @@ func (s *stand) over() bool {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if r, err := store.Decode[spec.Report](kvs[store.ReportKey(member(1))]); err != nil || r.Message != "its own" {
+	if r, err := store.Decode[records.Report](kvs[store.ReportKey(member(1))]); err != nil || r.Message != "its own" {
 		s.t.Errorf("db-1 said itself that it is over, and is told as %+v, %v", r, err)
 	}
 	kv, there := kvs[store.ReportKey(member(0))]
 	if !there {
 		return false
 	}
-	r, err := store.Decode[spec.Report](kv)
-	if err != nil || r.Phase != spec.PhaseStopped || r.Cause != spec.CauseFenced || !strings.Contains(r.Message, "the fence command") {
+	r, err := store.Decode[records.Report](kv)
+	if err != nil || r.Phase != records.PhaseStopped || r.Cause != spec.CauseFenced || !strings.Contains(r.Message, "the fence command") {
 		s.t.Errorf("db-0 is told as %+v, %v", r, err)
 	}
 	return true
@@ -206,16 +207,16 @@ func TestWhomNobodyFences(t *testing.T) {
 			s.lose("n2", "n3")
 		},
 		"a volume that is bound to the node": func(s *stand) {
-			s.put(store.VolumeKey(member(0), "data"), spec.Volume{ID: member(0), Claim: "data", UID: "v", Node: "n1", Fate: spec.FateKeep})
+			s.put(store.VolumeKey(member(0), "data"), records.Volume{ID: member(0), Claim: "data", UID: "v", Node: "n1", Fate: records.FateKeep})
 		},
 		"a life that ends by itself": func(s *stand) {
-			s.put(store.FactsKey("n1"), spec.NodeFacts{Name: "n1", UID: "uid-n1", Boot: "b", Epoch: 1, Guards: true})
-			s.put(store.MemberKey(member(0)), spec.Member{ID: member(0), SetUID: "u", Token: token(10), Goal: spec.GoalRun, Node: "n1", NodeUID: "uid-n1", Boot: "b", Bound: 5 * time.Minute})
+			s.put(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid-n1", Boot: "b", Epoch: 1, Guards: true})
+			s.put(store.MemberKey(member(0)), records.Member{ID: member(0), SetUID: "u", Token: token(10), Goal: records.GoalRun, Node: "n1", NodeUID: "uid-n1", Boot: "b", Bound: 5 * time.Minute})
 		},
-		"a machine that only has the name": func(s *stand) { s.put(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "other"}) },
+		"a machine that only has the name": func(s *stand) { s.put(store.NodeKey("n1"), records.Node{Name: "n1", UID: "other"}) },
 		"a set that nobody owns": func(s *stand) {
 			ref := member(0).Ref()
-			s.put(store.SetKey(ref), spec.Set{Ref: ref, UID: "u", Orphaned: true, Spec: spec.SetSpec{NodeLoss: &spec.NodeLoss{Policy: spec.NodeLossReplace}}})
+			s.put(store.SetKey(ref), records.Set{Ref: ref, UID: "u", Orphaned: true, Spec: spec.SetSpec{NodeLoss: &spec.NodeLoss{Policy: spec.NodeLossReplace}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +259,7 @@ func TestWhatProvesNothingIsToldAndTriedAgainLater(t *testing.T) {
 
 func TestOneTryOfANodeAtATimeAndNoneAfterTheTerm(t *testing.T) {
 	in(t, func(s *stand) {
-		s.put(store.MemberKey(member(1)), spec.Member{ID: member(1), SetUID: "u", Token: token(21), Goal: spec.GoalRun, Node: "n2", NodeUID: "uid-n2", Boot: "b"})
+		s.put(store.MemberKey(member(1)), records.Member{ID: member(1), SetUID: "u", Token: token(21), Goal: records.GoalRun, Node: "n2", NodeUID: "uid-n2", Boot: "b"})
 	}, func(s *stand) {
 		under := map[spec.NodeName]int{}
 		var mu sync.Mutex
@@ -277,7 +278,7 @@ func TestOneTryOfANodeAtATimeAndNoneAfterTheTerm(t *testing.T) {
 		}
 		s.lose("n1", "n2")
 		calls := s.after(DefaultAfter + DefaultTimeout/2)
-		s.put(store.FactsKey("n3"), spec.NodeFacts{Name: "n3", UID: "uid-n3", Epoch: 1}) // wakes it
+		s.put(store.FactsKey("n3"), records.NodeFacts{Name: "n3", UID: "uid-n3", Epoch: 1}) // wakes it
 		if again := s.after(time.Second); len(calls) != 2 || len(again) != 2 || !maps.Equal(under, map[spec.NodeName]int{"n1": 1, "n2": 1}) {
 			t.Errorf("called %v, then %v; under way are %v", calls, again, under)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -19,7 +20,7 @@ func TestWhatIsKnownIsOnDiskWithinMomentsAndAtTheEnd(t *testing.T) {
 		path, s := filepath.Join(t.TempDir(), "data", "seen.json"), cluster(t)
 		var last store.Rev
 		if err := serve(t, path, s, func() {
-			rev := commit(t, s, record(store.NodeKey("n2"), spec.Node{Name: "n2", UID: "u2"}), store.Del(store.NodeKey("n1")))
+			rev := commit(t, s, record(store.NodeKey("n2"), records.Node{Name: "n2", UID: "u2"}), store.Del(store.NodeKey("n1")))
 			time.Sleep(2 * lookEvery)
 			if got := open(t, path).kept; got.At != (spec.Sequence{Epoch: 1, Rev: int64(rev)}) || len(got.Nodes) != 1 || got.Nodes["n2"] != "u2" {
 				t.Errorf("while it runs %+v is on disk", got)
@@ -53,17 +54,17 @@ func TestAfterARestoreAServerSaysWhatOnlyItKnows(t *testing.T) {
 		path, s := filepath.Join(t.TempDir(), "seen.json"), cluster(t)
 		backup := s.Backup()
 		if err := serve(t, path, s, func() {
-			commit(t, s, record(store.NodeKey("late"), spec.Node{Name: "late", UID: "u9"}))
+			commit(t, s, record(store.NodeKey("late"), records.Node{Name: "late", UID: "u9"}))
 			time.Sleep(2 * lookEvery)
 		}); err != nil {
 			t.Fatal(err)
 		}
 		s.Restore(backup, memstore.Restored{})
-		commit(t, s, store.Put(store.EpochKey, []byte("4711")), record(store.CountKey, spec.Count{Epoch: 4711}))
+		commit(t, s, store.Put(store.EpochKey, []byte("4711")), record(store.CountKey, records.Count{Epoch: 4711}))
 		if err := serve(t, path, s, nothing); err != nil {
 			t.Fatal(err)
 		}
-		if known, ok := read[spec.Known](t, s, store.KnownKey("s1")); !ok || known.At.Epoch != 1 || known.Nodes["late"] != "u9" {
+		if known, ok := read[records.Known](t, s, store.KnownKey("s1")); !ok || known.At.Epoch != 1 || known.Nodes["late"] != "u9" {
 			t.Errorf("it says that it knows %+v (%t)", known, ok)
 		}
 		if _, kvs, err := s.Get(t.Context(), store.HellosKey); err != nil || string(kvs[store.HellosKey].Value) != "s1" {
@@ -72,7 +73,7 @@ func TestAfterARestoreAServerSaysWhatOnlyItKnows(t *testing.T) {
 		if got := open(t, path).kept; got.At.Epoch != 4711 || got.Nodes["late"] != "u9" {
 			t.Errorf("while the count is open it forgets: %+v", got)
 		}
-		commit(t, s, record(store.CountKey, spec.Count{Epoch: 4711, Done: true}))
+		commit(t, s, record(store.CountKey, records.Count{Epoch: 4711, Done: true}))
 		if err := serve(t, path, s, nothing); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -21,9 +22,9 @@ const callTime = 5 * time.Second
 
 // sight is what a linearizable look has shown.
 type sight struct {
-	known    spec.Known
-	chain    spec.Chain
-	hold     *spec.Hold
+	known    records.Known
+	chain    records.Chain
+	hold     *records.Hold
 	counting bool // the count of a restore is open
 	epochRev store.Rev
 }
@@ -37,19 +38,19 @@ func (m *Memory) look(ctx context.Context, s store.Store) (v sight, err error) {
 		return v, err
 	}
 	v.known = m.Known() // its origin is the answer's, which was judged
-	v.known.Cluster, v.known.At.Rev, v.known.Link = string(kvs[store.ClusterKey].Value), int64(rev), spec.Link{}
+	v.known.Cluster, v.known.At.Rev, v.known.Link = string(kvs[store.ClusterKey].Value), int64(rev), records.Link{}
 	v.epochRev = kvs[store.EpochKey].Mod
 	if v.known.At.Epoch, err = strconv.ParseInt(string(kvs[store.EpochKey].Value), 10, 64); err != nil {
 		return v, fmt.Errorf("read the store's epoch: %w", err)
 	}
 	if kv, ok := kvs[store.ContinuityKey]; ok {
-		if v.chain, err = store.Decode[spec.Chain](kv); err != nil {
+		if v.chain, err = store.Decode[records.Chain](kv); err != nil {
 			return v, err
 		}
 		v.known.Link = v.chain.Newest()
 	}
 	if kv, ok := kvs[store.CountKey]; ok {
-		count, err := store.Decode[spec.Count](kv)
+		count, err := store.Decode[records.Count](kv)
 		v.counting = err != nil || !count.Done && count.Epoch == v.known.At.Epoch
 	}
 	v.hold = store.HoldIn(kvs)
@@ -72,7 +73,7 @@ func (m *Memory) Begin(ctx context.Context, s store.Store, name, by string) erro
 	if cause == "" && found != "" && v.known.At.Epoch <= kept.At.Epoch {
 		cause = found
 	}
-	hold := spec.Hold{Cause: cause, By: "server " + name, At: time.Now().UTC()}
+	hold := records.Hold{Cause: cause, By: "server " + name, At: time.Now().UTC()}
 	if cause == "" && by != "" {
 		hold.Cause, hold.By = by, "server "+name+", started with --hold"
 	}
@@ -94,7 +95,7 @@ func (m *Memory) Begin(ctx context.Context, s store.Store, name, by string) erro
 }
 
 // hold holds the store as it was seen.
-func (m *Memory) hold(ctx context.Context, s store.Store, v sight, hold spec.Hold) error {
+func (m *Memory) hold(ctx context.Context, s store.Store, v sight, hold records.Hold) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	_, err := s.Commit(ctx, store.Txn{

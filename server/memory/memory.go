@@ -17,13 +17,14 @@ import (
 	"sync"
 
 	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // document is the form of the file.
 type document struct {
-	spec.Known
+	records.Known
 	// Found is a gap that was found while the server ran and that another look at the store
 	// may not show again.
 	Found string `json:"found,omitempty"`
@@ -36,8 +37,8 @@ type Memory struct {
 
 	mu      sync.Mutex
 	disk    document      // as it is on disk
-	kept    spec.Known    // what is to be there
-	now     spec.Known    // of the store that answers since this process began
+	kept    records.Known // what is to be there
+	now     records.Known // of the store that answers since this process began
 	held    bool          // nothing is kept
 	gap     error         // the first that an answer showed; it stays
 	gone    chan struct{} // closed with gap
@@ -94,7 +95,7 @@ func (m *Memory) judge() store.Judge {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if text := had.Gap(at, spec.Chain{}); m.gap == nil && text != "" {
+		if text := had.Gap(at, records.Chain{}); m.gap == nil && text != "" {
 			m.found(errors.New(text))
 		}
 		if m.gap == nil {
@@ -107,8 +108,8 @@ func (m *Memory) judge() store.Judge {
 
 // answer is what one answer says. It says nothing of the epoch: of two answers it is the
 // same.
-func answer(origin string, term uint64, rev int64) spec.Known {
-	return spec.Known{Origin: origin, Term: term, At: spec.Sequence{Epoch: 1, Rev: rev}}
+func answer(origin string, term uint64, rev int64) records.Known {
+	return records.Known{Origin: origin, Term: term, At: spec.Sequence{Epoch: 1, Rev: rev}}
 }
 
 // found notes that the store went back while it was used; mu is held.
@@ -128,7 +129,7 @@ func (m *Memory) Gap() error {
 }
 
 // Known is what is known of the store that answers now, without its nodes.
-func (m *Memory) Known() spec.Known {
+func (m *Memory) Known() records.Known {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
@@ -174,6 +175,6 @@ func (m *Memory) write(doc document) error {
 	return nil
 }
 
-func same(a, b spec.Known) bool {
+func same(a, b records.Known) bool {
 	return a.Cluster == b.Cluster && a.Origin == b.Origin && a.Term == b.Term && a.At == b.At && a.Link == b.Link && maps.Equal(a.Nodes, b.Nodes)
 }

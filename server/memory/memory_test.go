@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -48,9 +48,9 @@ func read[T any](t *testing.T, s store.Store, key string) (r T, ok bool) {
 
 // chain is one of n links that a leader named by who has made.
 func chain(n int64, who string) store.Op {
-	var c spec.Chain
+	var c records.Chain
 	for i := int64(1); i <= n; i++ {
-		c.Links = append(c.Links, spec.Link{Number: i, Nonce: who})
+		c.Links = append(c.Links, records.Link{Number: i, Nonce: who})
 	}
 	return record(store.ContinuityKey, c)
 }
@@ -61,7 +61,7 @@ func cluster(t *testing.T) *memstore.Store {
 	s := memstore.New()
 	t.Cleanup(func() { _ = s.Close() })
 	commit(t, s, store.Put(store.ClusterKey, []byte("c1")), store.Put(store.EpochKey, []byte("1")), chain(2, "a"),
-		record(store.NodeKey("n1"), spec.Node{Name: "n1", UID: "u1"}))
+		record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "u1"}))
 	return s
 }
 
@@ -129,7 +129,7 @@ func TestAServerThatStartsOnAStoreThatWentBackHoldsIt(t *testing.T) {
 				path, s := filepath.Join(t.TempDir(), "seen.json"), cluster(t)
 				backup := s.Backup()
 				if err := serve(t, path, s, func() {
-					commit(t, s, chain(4, "a"), record(store.NodeKey("late"), spec.Node{Name: "late", UID: "u9"}))
+					commit(t, s, chain(4, "a"), record(store.NodeKey("late"), records.Node{Name: "late", UID: "u9"}))
 					time.Sleep(2 * lookEvery)
 				}); err != nil {
 					t.Fatal(err)
@@ -142,11 +142,11 @@ func TestAServerThatStartsOnAStoreThatWentBackHoldsIt(t *testing.T) {
 				if err := serve(t, path, s, nothing); err != nil {
 					t.Fatal(err)
 				}
-				hold, held := read[spec.Hold](t, s, store.HoldKey)
+				hold, held := read[records.Hold](t, s, store.HoldKey)
 				if !held || hold.By != "server s1" || !strings.Contains(hold.Cause, c.told) {
 					t.Errorf("the hold is %+v (%t); want one that says %q", hold, held, c.told)
 				}
-				known, ok := read[spec.Known](t, s, store.KnownKey("s1"))
+				known, ok := read[records.Known](t, s, store.KnownKey("s1"))
 				if !ok || known.Link.Number != 4 || known.Nodes["late"] != "u9" || known.Nodes["n1"] != "u1" {
 					t.Errorf("the server says that it knows %+v (%t)", known, ok)
 				}
@@ -173,13 +173,13 @@ func TestAServerThatRunsEndsWhenItsStoreGoesBack(t *testing.T) {
 				if !errors.Is(err, store.ErrWentBack) || !strings.Contains(err.Error(), c.told) {
 					t.Fatalf("it ended with %v; want ErrWentBack that says %q", err, c.told)
 				}
-				if _, held := read[spec.Hold](t, s, store.HoldKey); held {
+				if _, held := read[records.Hold](t, s, store.HoldKey); held {
 					t.Error("a process that knows too much has written")
 				}
 				if err := serve(t, path, s, nothing); err != nil {
 					t.Fatal(err)
 				}
-				if hold, held := read[spec.Hold](t, s, store.HoldKey); !held || !strings.Contains(hold.Cause, c.told) {
+				if hold, held := read[records.Hold](t, s, store.HoldKey); !held || !strings.Contains(hold.Cause, c.told) {
 					t.Errorf("started again, it holds it as %+v (%t)", hold, held)
 				}
 			})
@@ -196,9 +196,9 @@ func TestAStoreThatGoesOnIsNotHeld(t *testing.T) {
 			return nil
 		},
 		"others led meanwhile, for long": func(s *memstore.Store) error {
-			var c spec.Chain
+			var c records.Chain
 			for i := int64(300); i < 428; i++ {
-				c.Links = append(c.Links, spec.Link{Number: i, Nonce: "b"})
+				c.Links = append(c.Links, records.Link{Number: i, Nonce: "b"})
 			}
 			return write(s, record(store.ContinuityKey, c))
 		},
@@ -214,7 +214,7 @@ func TestAStoreThatGoesOnIsNotHeld(t *testing.T) {
 					if err := serve(t, path, s, nothing); err != nil {
 						t.Fatal(err)
 					}
-					if hold, held := read[spec.Hold](t, s, store.HoldKey); held {
+					if hold, held := read[records.Hold](t, s, store.HoldKey); held {
 						t.Fatalf("held: %+v", hold)
 					}
 					if err := act(s); err != nil {
@@ -237,19 +237,19 @@ func TestAPersonHoldsTheStoreByHand(t *testing.T) {
 	if err := m.Begin(t.Context(), m.Judge(s), "s1", "an operator has restored the store"); err != nil {
 		t.Fatal(err)
 	}
-	if hold, held := read[spec.Hold](t, s, store.HoldKey); !held || hold.Cause != "an operator has restored the store" || hold.By != "server s1, started with --hold" {
+	if hold, held := read[records.Hold](t, s, store.HoldKey); !held || hold.Cause != "an operator has restored the store" || hold.By != "server s1, started with --hold" {
 		t.Errorf("got %+v (%t)", hold, held)
 	}
 }
 
 func TestAHoldStandsAsItWasWritten(t *testing.T) {
 	s := cluster(t)
-	commit(t, s, record(store.HoldKey, spec.Hold{Cause: "first", By: "node n1"}))
+	commit(t, s, record(store.HoldKey, records.Hold{Cause: "first", By: "node n1"}))
 	m := open(t, filepath.Join(t.TempDir(), "seen.json"))
 	if err := m.Begin(t.Context(), m.Judge(s), "s1", "by hand"); err != nil {
 		t.Fatal(err)
 	}
-	if hold, _ := read[spec.Hold](t, s, store.HoldKey); hold.Cause != "first" {
+	if hold, _ := read[records.Hold](t, s, store.HoldKey); hold.Cause != "first" {
 		t.Errorf("got %+v", hold)
 	}
 }
@@ -266,7 +266,7 @@ func TestWhatTheCacheFoundHoldsTheStoreAtTheNextStart(t *testing.T) {
 		if err := serve(t, path, s, nothing); err != nil {
 			t.Fatal(err)
 		}
-		if hold, held := read[spec.Hold](t, s, store.HoldKey); !held || !strings.Contains(hold.Cause, "the key x") {
+		if hold, held := read[records.Hold](t, s, store.HoldKey); !held || !strings.Contains(hold.Cause, "the key x") {
 			t.Errorf("got %+v (%t)", hold, held)
 		}
 		commit(t, s, store.Del(store.HoldKey), store.Put(store.EpochKey, []byte("9")))
@@ -274,7 +274,7 @@ func TestWhatTheCacheFoundHoldsTheStoreAtTheNextStart(t *testing.T) {
 			if err := serve(t, path, s, nothing); err != nil {
 				t.Fatal(err)
 			}
-			if _, held := read[spec.Hold](t, s, store.HoldKey); held {
+			if _, held := read[records.Hold](t, s, store.HoldKey); held {
 				t.Error("held again")
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -36,18 +37,18 @@ func (p *Plan) Batch() []Action {
 }
 
 // Record is what a stop makes of the member's record.
-func (a *Stop) Record(m spec.Member) spec.Member {
-	m.Goal, m.StopReason = spec.GoalStop, a.Reason
+func (a *Stop) Record(m records.Member) records.Member {
+	m.Goal, m.StopReason = records.GoalStop, a.Reason
 	return m
 }
 
 // Record is what remains of the identity's record. What it ran last does not matter when it
 // returns; while the set stands its volumes are counted on.
-func (a *Forget) Record(old spec.IdentityRecord, set *spec.Set) spec.IdentityRecord {
+func (a *Forget) Record(old records.IdentityRecord, set *records.Set) records.IdentityRecord {
 	kept := old
 	kept.Due = ""
 	if a.FreeAddress {
-		kept = spec.IdentityRecord{ID: a.ID, LastToken: old.LastToken}
+		kept = records.IdentityRecord{ID: a.ID, LastToken: old.LastToken}
 		if set != nil && !set.Deleting {
 			kept.VolumeNumbers, kept.VolumeReady = old.VolumeNumbers, old.VolumeReady
 		}
@@ -90,7 +91,7 @@ func (w *World) apply(a Action) {
 			v := &a.Volumes[i]
 			slot := w.slotOf(v.ID)
 			slot.put(v)
-			if v.Fate == spec.FateReclaiming || v.Fate == spec.FateLost {
+			if v.Fate == records.FateReclaiming || v.Fate == records.FateLost {
 				slot.Asked, slot.Said = without(slot.Asked, v.Claim), without(slot.Said, v.Claim)
 			}
 		}
@@ -148,8 +149,8 @@ func (w *World) applyDrop(a DropVolume) {
 	}
 }
 
-func (w *World) revisionsWithout(h spec.RevisionHash) []*spec.Revision {
-	return slices.DeleteFunc(slices.Clone(w.Revisions), func(r *spec.Revision) bool { return r.Hash == h })
+func (w *World) revisionsWithout(h spec.RevisionHash) []*records.Revision {
+	return slices.DeleteFunc(slices.Clone(w.Revisions), func(r *records.Revision) bool { return r.Hash == h })
 }
 
 // slotOf finds or makes the slot of an identity.
@@ -162,10 +163,10 @@ func (w *World) slotOf(id spec.Identity) *Slot {
 }
 
 // put replaces or adds the record of a volume.
-func (slot *Slot) put(v *spec.Volume) {
+func (slot *Slot) put(v *records.Volume) {
 	slot.Volumes = maps.Clone(slot.Volumes)
 	if slot.Volumes == nil {
-		slot.Volumes = map[spec.ClaimName]*spec.Volume{}
+		slot.Volumes = map[spec.ClaimName]*records.Volume{}
 	}
 	slot.Volumes[v.Claim] = v
 }

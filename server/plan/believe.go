@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import (
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
 
 // Believe tells whether the set's members, DNS and its history count a member as
 // ready: its report says so, nobody wants it stopped, and its node has a live session
@@ -9,14 +12,14 @@ import "github.com/stead-project/stead/spec"
 // it is more likely us than them, and DNS keeps its answer. The rules of Next are stricter
 // and do not use it.
 func Believe(nodes []Node) func(*Slot) bool {
-	live := map[spec.NodeName]*spec.Session{}
+	live := map[spec.NodeName]*records.Session{}
 	for _, n := range nodes {
 		live[n.Node.Name] = n.Session
 	}
 	most := !MostHeard(nodes)
 	return func(slot *Slot) bool {
 		m, r := slot.Member, slot.Report
-		if r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != spec.GoalRun {
+		if r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != records.GoalRun {
 			return false
 		}
 		if s := live[m.Node]; s != nil {

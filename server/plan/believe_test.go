@@ -3,7 +3,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestBelieve(t *testing.T) {
@@ -19,9 +19,9 @@ func TestBelieve(t *testing.T) {
 		{name: "what was reported of another life", world: "ordered 1 n1 0:ready",
 			change: func(w *World) { w.Slots[0].Report.Token.Number-- }},
 		{name: "one that is over, whatever its report says besides", world: "ordered 1 n1 0:ready",
-			change: func(w *World) { w.Slots[0].Report.Phase = spec.PhaseStopped }},
+			change: func(w *World) { w.Slots[0].Report.Phase = records.PhaseStopped }},
 		{name: "one that was told to stop", world: "ordered 1 n1 0:ready",
-			change: func(w *World) { w.Slots[0].Member.Goal = spec.GoalStop }},
+			change: func(w *World) { w.Slots[0].Member.Goal = records.GoalStop }},
 		{name: "one of the boot before", world: "ordered 1 n1 0:rebooted"},
 		{name: "one of another machine under the node's name", world: "ordered 1 n1 0:ready",
 			change: func(w *World) { w.Slots[0].Member.NodeUID = "other" }},

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -83,7 +84,7 @@ func (s *step) waiting(t *seat) string {
 		return string(t.report.Cause)
 	case t.ready:
 		return BlockedNotYet
-	case t.report != nil && t.report.Phase == spec.PhaseRunning:
+	case t.report != nil && t.report.Phase == records.PhaseRunning:
 		return BlockedNotReady
 	}
 	return BlockedStarting

@@ -1,12 +1,12 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import "github.com/stead-project/stead/records"
 
 // Used reports whether a volume may hold what a database wrote: a life was ready on it.
 // rec is the record of its identity. A volume is new only when that is proven: by a mark
 // that names an earlier volume of the claim, or because no life of the identity was ever
 // ready. Without any mark (a store of a version that made none) it counts as used.
-func Used(v *spec.Volume, rec *spec.IdentityRecord) bool {
+func Used(v *records.Volume, rec *records.IdentityRecord) bool {
 	if rec == nil {
 		return true
 	}
@@ -18,7 +18,7 @@ func Used(v *spec.Volume, rec *spec.IdentityRecord) bool {
 
 // Kept reports whether a volume is there, or may be there again: all but one that its
 // node was told to give up.
-func Kept(v *spec.Volume) bool { return v.Fate != spec.FateReclaiming }
+func Kept(v *records.Volume) bool { return v.Fate != records.FateReclaiming }
 
 // VolumesState is what a peer is told of the volumes of a slot; "": it has none.
 func VolumesState(slot *Slot) (state string) {
@@ -27,9 +27,9 @@ func VolumesState(slot *Slot) (state string) {
 			continue
 		}
 		if Used(v, slot.Identity) {
-			return spec.VolumesUsed
+			return records.VolumesUsed
 		}
-		state = spec.VolumesNew
+		state = records.VolumesNew
 	}
 	return state
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -47,10 +48,10 @@ func TestASetThatTakesBackDataIsBornBootstrapped(t *testing.T) {
 func TestAVolumeThatIsBroughtBackMakesItsSetBootstrapped(t *testing.T) {
 	w := world(t, "ordered 1 fresh volumes n1 0:starting 3:none")
 	w.Slots[0].Identity.ReadyOnce, w.Slots[0].Identity.VolumeReady = "", nil
-	q := spec.VolumeRequest{ID: w.Slots[1].ID, Claim: "data", Volume: "old", Verb: spec.VerbRestore, Token: w.Slots[1].Identity.LastToken}
-	w.Slots[1].Asked = map[spec.ClaimName]*spec.VolumeRequest{"data": &q}
-	w.Slots[1].Said = map[spec.ClaimName]*spec.VolumeReport{"data": {
-		ID: q.ID, Claim: "data", Volume: "old", Number: 1, Class: spec.LocalClass, Node: "n1", State: spec.VolumeTrashed}}
+	q := records.VolumeRequest{ID: w.Slots[1].ID, Claim: "data", Volume: "old", Verb: records.VerbRestore, Token: w.Slots[1].Identity.LastToken}
+	w.Slots[1].Asked = map[spec.ClaimName]*records.VolumeRequest{"data": &q}
+	w.Slots[1].Said = map[spec.ClaimName]*records.VolumeReport{"data": {
+		ID: q.ID, Claim: "data", Volume: "old", Number: 1, Class: spec.LocalClass, Node: "n1", State: records.VolumeTrashed}}
 	p := Next(w)
 	if got, want := brief(p), "restore=3 | 0:Starting 3:VolumeRestoring"; got != want {
 		t.Fatalf("got %s, want %s", got, want)
@@ -66,18 +67,18 @@ func TestUsed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		number int
-		rec    *spec.IdentityRecord
+		rec    *records.IdentityRecord
 		want   bool
 	}{
-		{"a life was ready on it", 2, &spec.IdentityRecord{ReadyOnce: "u1", VolumeReady: marked(2)}, true},
-		{"a life was ready on the one before only", 2, &spec.IdentityRecord{ReadyOnce: "u1", VolumeReady: marked(1)}, false},
-		{"no life was ever ready", 1, &spec.IdentityRecord{}, false},
-		{"marks are made, and none of this claim", 1, &spec.IdentityRecord{ReadyOnce: "u1", VolumeReady: map[spec.ClaimName]int{"wal": 1}}, false},
-		{"a life was ready, and no mark was ever made", 1, &spec.IdentityRecord{ReadyOnce: "u1"}, true},
-		{"brought back by hand", 3, &spec.IdentityRecord{VolumeReady: marked(3)}, true},
+		{"a life was ready on it", 2, &records.IdentityRecord{ReadyOnce: "u1", VolumeReady: marked(2)}, true},
+		{"a life was ready on the one before only", 2, &records.IdentityRecord{ReadyOnce: "u1", VolumeReady: marked(1)}, false},
+		{"no life was ever ready", 1, &records.IdentityRecord{}, false},
+		{"marks are made, and none of this claim", 1, &records.IdentityRecord{ReadyOnce: "u1", VolumeReady: map[spec.ClaimName]int{"wal": 1}}, false},
+		{"a life was ready, and no mark was ever made", 1, &records.IdentityRecord{ReadyOnce: "u1"}, true},
+		{"brought back by hand", 3, &records.IdentityRecord{VolumeReady: marked(3)}, true},
 		{"nothing is known of its identity", 1, nil, true},
 	} {
-		if got := Used(&spec.Volume{Claim: "data", Number: c.number}, c.rec); got != c.want {
+		if got := Used(&records.Volume{Claim: "data", Number: c.number}, c.rec); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -86,8 +87,8 @@ func TestUsed(t *testing.T) {
 func TestAMembersVolumesAreUsedWhenOneOfThemIs(t *testing.T) {
 	for _, c := range []struct{ name, words, want string }{
 		{"none", "0:none", ""},
-		{"used", "0:volume", spec.VolumesUsed},
-		{"being looked for", "0:volume=Lost", spec.VolumesUsed},
+		{"used", "0:volume", records.VolumesUsed},
+		{"being looked for", "0:volume=Lost", records.VolumesUsed},
 		{"being given up", "0:volume=Reclaiming", ""},
 	} {
 		w := world(t, "ordered 1 n1 "+c.words)
@@ -95,8 +96,8 @@ func TestAMembersVolumesAreUsedWhenOneOfThemIs(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 		unused(0)(&w)
-		if got := VolumesState(&w.Slots[0]); c.want != "" && got != spec.VolumesNew {
-			t.Errorf("%s, never ready: got %q, want %q", c.name, got, spec.VolumesNew)
+		if got := VolumesState(&w.Slots[0]); c.want != "" && got != records.VolumesNew {
+			t.Errorf("%s, never ready: got %q, want %q", c.name, got, records.VolumesNew)
 		}
 	}
 }

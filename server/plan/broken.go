@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -35,12 +36,12 @@ func (s *step) cure() (acted bool) {
 }
 
 func (s *step) outOfTurn(t *seat, why string) {
-	s.end(t, spec.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
+	s.end(t, records.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
 }
 
 // turned: the member's turn came, and it runs its target or is on its way there.
 func (s *step) turned(t *seat) bool {
-	return t.member != nil && (t.member.Revision == s.target(t) && !t.stopping() || t.member.StopReason == spec.ReasonUpdate)
+	return t.member != nil && (t.member.Revision == s.target(t) && !t.stopping() || t.member.StopReason == records.ReasonUpdate)
 }
 
 // arriving: it is not available there yet.
@@ -88,7 +89,7 @@ func (s *step) neverWorked(t *seat) bool {
 
 // ownCause: what keeps the member down comes from its template, so that another
 // revision may help. What its node or its volume lacks is not of this kind.
-func (s *step) ownCause(r *spec.Report) bool {
+func (s *step) ownCause(r *records.Report) bool {
 	switch r.Cause {
 	case spec.CauseImageMissing, spec.CauseImagePull, spec.CauseStartError, spec.CauseConfigMissing, spec.CauseFilesError, spec.CauseCrashLoop:
 		return true

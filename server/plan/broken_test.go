@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -28,7 +29,7 @@ func restarts(cause spec.Cause, counts ...int) func(*World) {
 		r := w.Slots[0].Report
 		r.Cause, r.Message = cause, "again"
 		for _, n := range counts {
-			r.Containers = append(r.Containers, spec.ContainerReport{Restarts: n})
+			r.Containers = append(r.Containers, records.ContainerReport{Restarts: n})
 		}
 	}
 }

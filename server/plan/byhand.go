@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // Refusal says why what a person asks of a volume is not done, and what to do first;
 // "": it is done as soon as nothing that may use the volume is in the way. said is what the
 // node said of a volume in the trash, which World tells only of those that are asked for.
-func Refusal(w World, q spec.VolumeRequest, said *spec.VolumeReport) string {
+func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) string {
 	if w.Set == nil {
-		w.Set = &spec.Set{Ref: q.ID.Ref(), Deleting: true}
+		w.Set = &records.Set{Ref: q.ID.Ref(), Deleting: true}
 	}
 	s := newStep(w)
 	for i := range s.seats {
 		if t := &s.seats[i]; t.id == q.ID {
 			if t.volumes[q.Claim] == nil {
-				t.said = map[spec.ClaimName]*spec.VolumeReport{q.Claim: said}
+				t.said = map[spec.ClaimName]*records.VolumeReport{q.Claim: said}
 			}
 			return s.refusal(t, &q)
 		}
@@ -27,34 +28,34 @@ func Refusal(w World, q spec.VolumeRequest, said *spec.VolumeReport) string {
 }
 
 // TrashOf is how long a volume that is given up now lies in the trash.
-func TrashOf(w World, v *spec.Volume) spec.Duration {
+func TrashOf(w World, v *records.Volume) spec.Duration {
 	if w.Set == nil {
-		w.Set = &spec.Set{Deleting: true}
+		w.Set = &records.Set{Deleting: true}
 	}
-	now, _ := newStep(w).decided(v, spec.FateReclaiming)
+	now, _ := newStep(w).decided(v, records.FateReclaiming)
 	return spec.Duration{Duration: now.Trash()}
 }
 
 // refusal is the same for a seat. It is asked of every request again before it is done:
 // a member that is wanted again takes its volume back by that alone.
-func (s *step) refusal(t *seat, q *spec.VolumeRequest) string {
+func (s *step) refusal(t *seat, q *records.VolumeRequest) string {
 	v, name := t.volumes[q.Claim], t.id.MemberName()
 	switch {
 	case q.Token != t.lastToken():
 		return fmt.Sprintf("a life of %s began since that was asked", name)
 	case s.w.Set.Orphaned && !s.w.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
-	case q.Verb == spec.VerbRestore:
+	case q.Verb == records.VerbRestore:
 		return s.noRestore(t, q)
 	case v == nil || v.UID != q.Volume:
 		return fmt.Sprintf("it is not the volume of %s any more", name)
-	case q.Verb == spec.VerbLost:
+	case q.Verb == records.VerbLost:
 		return s.notLost(t, v)
-	case q.Verb != spec.VerbReclaim:
+	case q.Verb != records.VerbReclaim:
 		return fmt.Sprintf("%q is nothing that can be done with a volume", q.Verb)
-	case v.Fate == spec.FateReclaiming:
+	case v.Fate == records.FateReclaiming:
 		return "it is being given up already"
-	case v.Fate == spec.FateLost:
+	case v.Fate == records.FateLost:
 		return "its node looks for it, for it is said to be lost; wait until it has said whether it is there"
 	case s.inRange(t):
 		return fmt.Sprintf("the set wants %s; scale it so that %s is out of range, and give the volume up when it is gone", name, name)
@@ -71,7 +72,7 @@ func (s *step) uses(t *seat) string {
 }
 
 // askedFor is the request to do this with the volume of a claim; nil: none that holds.
-func (s *step) askedFor(t *seat, claim spec.ClaimName, verb spec.VolumeVerb) *spec.VolumeRequest {
+func (s *step) askedFor(t *seat, claim spec.ClaimName, verb records.VolumeVerb) *records.VolumeRequest {
 	q := t.asked[claim]
 	if q == nil || q.Verb != verb || s.refusal(t, q) != "" {
 		return nil
@@ -92,7 +93,7 @@ func (s *step) byHand() {
 		}
 		s.lose(t)
 		for _, claim := range inOrder(t.asked) {
-			if q := s.askedFor(t, claim, spec.VerbRestore); q != nil && t.free() {
+			if q := s.askedFor(t, claim, records.VerbRestore); q != nil && t.free() {
 				s.restore(t, q, t.said[claim])
 			}
 		}
@@ -118,16 +119,16 @@ func (s *step) void(t *seat) {
 
 // answered: the request about a claim is done in this very step, after which the seat
 // has this volume.
-func (t *seat) answered(v *spec.Volume) {
+func (t *seat) answered(v *records.Volume) {
 	t.asked = maps.Clone(t.asked)
 	delete(t.asked, v.Claim)
 	t.has(v)
 }
 
-func (t *seat) has(v *spec.Volume) {
+func (t *seat) has(v *records.Volume) {
 	t.volumes = maps.Clone(t.volumes)
 	if t.volumes == nil {
-		t.volumes = map[spec.ClaimName]*spec.Volume{}
+		t.volumes = map[spec.ClaimName]*records.Volume{}
 	}
 	t.volumes[v.Claim] = v
 }

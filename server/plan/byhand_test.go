@@ -5,79 +5,80 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // asks puts a person's request about the volume of the claim data of an ordinal into a
 // world; change may spoil it.
-func asks(ordinal int, verb spec.VolumeVerb, change ...func(*World, *Slot, *spec.VolumeRequest)) func(*World) {
+func asks(ordinal int, verb records.VolumeVerb, change ...func(*World, *Slot, *records.VolumeRequest)) func(*World) {
 	return func(w *World) {
 		for i := range w.Slots {
 			slot := &w.Slots[i]
 			if slot.ID.Ordinal != ordinal {
 				continue
 			}
-			q := &spec.VolumeRequest{ID: slot.ID, Claim: "data", Verb: verb, Token: slot.Identity.LastToken}
+			q := &records.VolumeRequest{ID: slot.ID, Claim: "data", Verb: verb, Token: slot.Identity.LastToken}
 			if v := slot.Volumes["data"]; v != nil {
 				q.Volume = v.UID
 			}
 			for _, f := range change {
 				f(w, slot, q)
 			}
-			slot.Asked = map[spec.ClaimName]*spec.VolumeRequest{"data": q}
+			slot.Asked = map[spec.ClaimName]*records.VolumeRequest{"data": q}
 		}
 	}
 }
 
 func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
-	stray := func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
+	stray := func(_ *World, slot *Slot, _ *records.VolumeRequest) {
+		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
 	}
 	check(t, []rule{
 		{name: "a kept one of a member that is gone", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
+			change: asks(1, records.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "whatever the policy says", world: "ordered 1 volumes whenScaled=Retain n1 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
+			change: asks(1, records.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "without its set", world: "gone volumes n1 0:volume 1:volume",
-			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
+			change: asks(1, records.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "while its set is deleted", world: "ordered 1 volumes deleting n1 0:stopping 1:volume",
-			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
+			change: asks(1, records.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
 		{name: "also of one that was orphaned", world: "ordered 1 orphaned volumes deleting n1 0:stopping 1:volume",
-			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
+			change: asks(1, records.VerbReclaim), want: "set=1/Reclaiming | 0:Stopping"},
 		{name: "of a silent node", world: "ordered 1 volumes n1 n2~ 0:ready 1:volume@n2",
-			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming |"},
+			change: asks(1, records.VerbReclaim), want: "set=1/Reclaiming |"},
 		{name: "not of a member that the set wants", world: "ordered 2 volumes n1 0:ready 1:ready",
-			change: asks(1, spec.VerbReclaim), want: "void=1 |"},
+			change: asks(1, records.VerbReclaim), want: "void=1 |"},
 		{name: "nor that it wants again and that did not begin yet", world: "ordered 2 volumes n1! 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim), want: "void=1 | 1:Cordoned"},
+			change: asks(1, records.VerbReclaim), want: "void=1 | 1:Cordoned"},
 		{name: "nor of one that stops", world: "ordered 1 volumes n1 0:ready 1:stopping",
-			change: asks(1, spec.VerbReclaim), want: "void=1 | 1:Stopping"},
+			change: asks(1, records.VerbReclaim), want: "void=1 | 1:Stopping"},
 		{name: "nor of one that is forgotten in this step", world: "ordered 1 volumes n1 0:ready 1:stopped",
-			change: asks(1, spec.VerbReclaim), want: "forget=1 |"},
+			change: asks(1, records.VerbReclaim), want: "forget=1 |"},
 		{name: "nor of one that lives on without its set", world: "gone volumes n1 0:ready",
-			change: asks(0, spec.VerbReclaim), want: "void=0 |"},
+			change: asks(0, records.VerbReclaim), want: "void=0 |"},
 		{name: "another volume of the claim is not meant", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "another" }), want: "void=1 |"},
+			change: asks(1, records.VerbReclaim, func(_ *World, _ *Slot, q *records.VolumeRequest) { q.Volume = "another" }), want: "void=1 |"},
 		{name: "nor is it when a life began since", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Token.Number-- }), want: "void=1 |"},
+			change: asks(1, records.VerbReclaim, func(_ *World, _ *Slot, q *records.VolumeRequest) { q.Token.Number-- }), want: "void=1 |"},
 		{name: "nor when there is no volume any more", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbReclaim), want: "void=1 |"},
+			change: asks(1, records.VerbReclaim), want: "void=1 |"},
 		{name: "what is being given up is not given up twice", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
-			change: asks(1, spec.VerbReclaim), want: "void=1 | 1:VolumeReclaiming"},
+			change: asks(1, records.VerbReclaim), want: "void=1 | 1:VolumeReclaiming"},
 		{name: "what a newer server understands is not done", world: "ordered 1 volumes n1 0:ready 1:volume",
 			change: asks(1, "Polish"), want: "void=1 |"},
 		{name: "a life that the store does not know may use it", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim, stray), want: "| 1:Stray", says: "its volume of the claim data is to go, but node n1"},
+			change: asks(1, records.VerbReclaim, stray), want: "| 1:Stray", says: "its volume of the claim data is to go, but node n1"},
 		{name: "after a restore a node may run one", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbReclaim, func(w *World, _ *Slot, _ *spec.VolumeRequest) { w.Epoch = 2 }), want: "| 1:Restored"},
+			change: asks(1, records.VerbReclaim, func(w *World, _ *Slot, _ *records.VolumeRequest) { w.Epoch = 2 }), want: "| 1:Restored"},
 		{name: "a record that cannot be read keeps all", world: "gone volumes n1 0:volume",
-			change: asks(0, spec.VerbReclaim, func(w *World, _ *Slot, _ *spec.VolumeRequest) { w.Broken = []string{"sets/default/db"} }), want: "|"},
+			change: asks(0, records.VerbReclaim, func(w *World, _ *Slot, _ *records.VolumeRequest) { w.Broken = []string{"sets/default/db"} }), want: "|"},
 	})
 }
 
 func TestNoVolumeOfASetThatNobodyOwnsIsGivenUp(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
-	asks(1, spec.VerbReclaim)(&w)
+	asks(1, records.VerbReclaim)(&w)
 	q := *w.Slots[1].Asked["data"]
 	if why := Refusal(w, q, nil); why != "" {
 		t.Fatalf("refused while the set is owned: %s", why)
@@ -94,7 +95,7 @@ func TestNoVolumeOfASetThatNobodyOwnsIsGivenUp(t *testing.T) {
 // The other claim's volume of the same member stays.
 func TestOnlyTheVolumeThatWasNamedGoes(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
-	asks(1, spec.VerbReclaim)(&w)
+	asks(1, records.VerbReclaim)(&w)
 	log := *w.Slots[1].Volumes["data"]
 	log.Claim, log.UID = "log", "other"
 	w.Slots[1].Volumes["log"] = &log
@@ -115,7 +116,7 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 	} {
 		w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
 		w.Set.Spec.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: c.claim}}
-		asks(1, spec.VerbReclaim, func(_ *World, _ *Slot, q *spec.VolumeRequest) {
+		asks(1, records.VerbReclaim, func(_ *World, _ *Slot, q *records.VolumeRequest) {
 			if c.asked >= 0 {
 				q.Trash = &spec.Duration{Duration: c.asked}
 			}
@@ -130,90 +131,90 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 }
 
 // tells is what the node of the volume of a slot says of it now.
-func tells(state spec.VolumeState, cause spec.Cause) func(*World, *Slot, *spec.VolumeRequest) {
-	return func(_ *World, slot *Slot, q *spec.VolumeRequest) {
-		r := &spec.VolumeReport{ID: slot.ID, Claim: "data", Volume: q.Volume, Number: 3, Class: "ssd", Node: "n1", State: state, Cause: cause, SizeBytes: 7}
+func tells(state records.VolumeState, cause spec.Cause) func(*World, *Slot, *records.VolumeRequest) {
+	return func(_ *World, slot *Slot, q *records.VolumeRequest) {
+		r := &records.VolumeReport{ID: slot.ID, Claim: "data", Volume: q.Volume, Number: 3, Class: "ssd", Node: "n1", State: state, Cause: cause, SizeBytes: 7}
 		if v := slot.Volumes["data"]; v != nil {
 			r.Turn = v.Turn
 		}
-		slot.Said = map[spec.ClaimName]*spec.VolumeReport{"data": r}
+		slot.Said = map[spec.ClaimName]*records.VolumeReport{"data": r}
 	}
 }
 
 // reports has the life of the slot say this.
-func reports(phase spec.Phase, cause spec.Cause) func(*World, *Slot, *spec.VolumeRequest) {
-	return func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-		slot.Report = &spec.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Session: 5, Phase: phase, Cause: cause, Message: "not there"}
+func reports(phase records.Phase, cause spec.Cause) func(*World, *Slot, *records.VolumeRequest) {
+	return func(_ *World, slot *Slot, _ *records.VolumeRequest) {
+		slot.Report = &records.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Session: 5, Phase: phase, Cause: cause, Message: "not there"}
 	}
 }
 
-func stray(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-	slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
+func stray(_ *World, slot *Slot, _ *records.VolumeRequest) {
+	slot.Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
 }
 
 // beside gives the member a volume of another claim.
-func beside(node spec.NodeName, shared bool) func(*World, *Slot, *spec.VolumeRequest) {
-	return func(_ *World, slot *Slot, _ *spec.VolumeRequest) {
-		slot.Volumes = map[spec.ClaimName]*spec.Volume{"log": {ID: slot.ID, Claim: "log", UID: "log-1", Node: node, Shared: shared, Fate: spec.FateKeep}}
+func beside(node spec.NodeName, shared bool) func(*World, *Slot, *records.VolumeRequest) {
+	return func(_ *World, slot *Slot, _ *records.VolumeRequest) {
+		slot.Volumes = map[spec.ClaimName]*records.Volume{"log": {ID: slot.ID, Claim: "log", UID: "log-1", Node: node, Shared: shared, Fate: records.FateKeep}}
 	}
 }
 
 // hostOff: a person says that the volume's node is off.
-func hostOff(w *World, slot *Slot, _ *spec.VolumeRequest) {
+func hostOff(w *World, slot *Slot, _ *records.VolumeRequest) {
 	NodeOf(w.Nodes, slot.Volumes["data"].Node).Fenced = true
 }
 
-func restored(w *World, _ *Slot, _ *spec.VolumeRequest) { w.Epoch = 2 }
+func restored(w *World, _ *Slot, _ *records.VolumeRequest) { w.Epoch = 2 }
 
 func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
-	absent := reports(spec.PhasePreparing, spec.CauseVolumeMissing)
+	absent := reports(records.PhasePreparing, spec.CauseVolumeMissing)
 	check(t, []rule{
 		{name: "the life that misses it is ended", world: "ordered 1 volumes n1 0:starting",
-			change: asks(0, spec.VerbLost, absent), want: "stop=0/Replace | 0:Stopping"},
+			change: asks(0, records.VerbLost, absent), want: "stop=0/Replace | 0:Stopping"},
 		{name: "and waited for", world: "ordered 1 volumes n1 0:turning",
-			change: asks(0, spec.VerbLost), want: "| 0:Stopping"},
+			change: asks(0, records.VerbLost), want: "| 0:Stopping"},
 		{name: "then its node looks", world: "ordered 1 volumes n1 0:turned",
-			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+			change: asks(0, records.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
 		{name: "so it does of one that is over by itself", world: "ordered 1 volumes n1 0:over",
-			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+			change: asks(0, records.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
 		{name: "and of a member without a life", world: "ordered 1 volumes n1 0:volume",
-			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+			change: asks(0, records.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
 		{name: "also when it is out of range", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbLost), want: "set=1/Lost | 1:VolumeReclaiming"},
+			change: asks(1, records.VerbLost), want: "set=1/Lost | 1:VolumeReclaiming"},
 		{name: "and without its set", world: "gone volumes n1 0:volume",
-			change: asks(0, spec.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+			change: asks(0, records.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
 		{name: "lost with its host, which is off: recorded first", world: "ordered 1 volumes n1 n2~ 0:volume@n2",
-			change: asks(0, spec.VerbLost, hostOff), want: "set=0/Lost | 0:NodeSilent"},
+			change: asks(0, records.VerbLost, hostOff), want: "set=0/Lost | 0:NodeSilent"},
 		{name: "a life that runs uses it", world: "ordered 1 volumes n1 0:ready",
-			change: asks(0, spec.VerbLost), want: "void=0 |"},
+			change: asks(0, records.VerbLost), want: "void=0 |"},
 		{name: "one that ran keeps it whatever it says now", world: "ordered 1 volumes n1 0:ready",
-			change: asks(0, spec.VerbLost, reports(spec.PhaseRunning, spec.CauseVolumeMissing)), want: "void=0 | 0:VolumeMissing"},
+			change: asks(0, records.VerbLost, reports(records.PhaseRunning, spec.CauseVolumeMissing)), want: "void=0 | 0:VolumeMissing"},
 		{name: "one that waits for something else does not miss it", world: "ordered 1 volumes n1 0:starting",
-			change: asks(0, spec.VerbLost, reports(spec.PhasePreparing, "DiskMissing")), want: "void=0 | 0:DiskMissing"},
+			change: asks(0, records.VerbLost, reports(records.PhasePreparing, "DiskMissing")), want: "void=0 | 0:DiskMissing"},
 		{name: "one of which nothing was heard may use it", world: "ordered 1 volumes n1 0:assigned",
-			change: asks(0, spec.VerbLost), want: "void=0 | 0:Starting"},
+			change: asks(0, records.VerbLost), want: "void=0 | 0:Starting"},
 		{name: "one that is scaled away ends in its order", world: "ordered 1 volumes n1 0:ready 1:stopping",
-			change: asks(1, spec.VerbLost, absent), want: "void=1 | 1:Stopping"},
+			change: asks(1, records.VerbLost, absent), want: "void=1 | 1:Stopping"},
 		{name: "silence proves nothing", world: "ordered 1 volumes n1 n2~ 0:turning@n2",
-			change: asks(0, spec.VerbLost), want: "| 0:NodeSilent"},
+			change: asks(0, records.VerbLost), want: "| 0:NodeSilent"},
 		{name: "a life that the store does not know may use it", world: "ordered 1 volumes n1 0:volume",
-			change: asks(0, spec.VerbLost, stray), want: "| 0:Stray"},
+			change: asks(0, records.VerbLost, stray), want: "| 0:Stray"},
 		{name: "after a restore a node may run one", world: "ordered 1 volumes n1 0:volume",
-			change: asks(0, spec.VerbLost, restored), want: "| 0:Restored"},
+			change: asks(0, records.VerbLost, restored), want: "| 0:Restored"},
 		{name: "one that goes and is missing", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
-			change: asks(1, spec.VerbLost, tells(spec.VolumeRefused, spec.CauseVolumeMissing)), want: "set=1/Lost | 1:VolumeMissing"},
+			change: asks(1, records.VerbLost, tells(records.VolumeRefused, spec.CauseVolumeMissing)), want: "set=1/Lost | 1:VolumeMissing"},
 		{name: "one that goes and is refused for another cause", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
-			change: asks(1, spec.VerbLost, tells(spec.VolumeRefused, "DiskMissing")), want: "void=1 | 1:DiskMissing"},
+			change: asks(1, records.VerbLost, tells(records.VolumeRefused, "DiskMissing")), want: "void=1 | 1:DiskMissing"},
 		{name: "one that goes and of which nothing was said", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
-			change: asks(1, spec.VerbLost), want: "void=1 | 1:VolumeReclaiming"},
+			change: asks(1, records.VerbLost), want: "void=1 | 1:VolumeReclaiming"},
 		{name: "one that is kept after all in this very step, only then", world: "ordered 1 volumes whenScaled=Delete n1 0:over=Delete",
-			change: asks(0, spec.VerbLost), want: "set=0/Keep | 0:WaitingForTurn"},
+			change: asks(0, records.VerbLost), want: "set=0/Keep | 0:WaitingForTurn"},
 		{name: "not twice", world: "ordered 1 volumes n1 0:volume=Lost",
-			change: asks(0, spec.VerbLost), want: "void=0 | 0:VolumeReclaiming"},
+			change: asks(0, records.VerbLost), want: "void=0 | 0:VolumeReclaiming"},
 		{name: "what is looked for is not given up beside", world: "ordered 1 volumes n1 0:ready 1:volume=Lost",
-			change: asks(1, spec.VerbReclaim), want: "void=1 | 1:VolumeReclaiming"},
+			change: asks(1, records.VerbReclaim), want: "void=1 | 1:VolumeReclaiming"},
 		{name: "what comes back is not lost", world: "ordered 1 volumes n1 0:volume=Restoring",
-			change: asks(0, spec.VerbLost), want: "void=0 | 0:VolumeRestoring"},
+			change: asks(0, records.VerbLost), want: "void=0 | 0:VolumeRestoring"},
 		{name: "nobody starts beside it", world: "ordered 1 volumes n1 0:volume=Lost", want: "| 0:VolumeReclaiming"},
 		{name: "it is absent: its record goes, the address stays", world: "ordered 1 volumes n1 0:volume=Lost+Absent",
 			want: "drop=0 | 0:VolumeReclaiming"},
@@ -239,8 +240,8 @@ func TestARefusedLossSaysWhatToDoWhenTheDiskDied(t *testing.T) {
 		"CrashLoop":             "does not say that it is missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
 	} {
 		w := world(t, "ordered 1 volumes n1 0:ready")
-		var asked spec.VolumeRequest
-		asks(0, spec.VerbLost, reports(spec.PhaseRunning, cause), func(_ *World, _ *Slot, q *spec.VolumeRequest) { asked = *q })(&w)
+		var asked records.VolumeRequest
+		asks(0, records.VerbLost, reports(records.PhaseRunning, cause), func(_ *World, _ *Slot, q *records.VolumeRequest) { asked = *q })(&w)
 		if got := Refusal(w, asked, nil); got != "token 1.10 of db-0 "+want {
 			t.Errorf("%s: refused %q, want %q", cause, got, want)
 		}
@@ -248,48 +249,48 @@ func TestARefusedLossSaysWhatToDoWhenTheDiskDied(t *testing.T) {
 }
 
 func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
-	trashed := func(w *World, slot *Slot, q *spec.VolumeRequest) {
+	trashed := func(w *World, slot *Slot, q *records.VolumeRequest) {
 		q.Volume = "old-1"
-		tells(spec.VolumeTrashed, "")(w, slot, q)
+		tells(records.VolumeTrashed, "")(w, slot, q)
 	}
 	check(t, []rule{
 		{name: "a member that is gone", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
+			change: asks(1, records.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
 		{name: "without its set", world: "gone volumes n1 1:none",
-			change: asks(1, spec.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
+			change: asks(1, records.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
 		{name: "before a member that is wanted begins", world: "ordered 2 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
+			change: asks(1, records.VerbRestore, trashed), want: "restore=1 | 1:VolumeRestoring"},
 		{name: "the claim has another", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbRestore, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }, tells(spec.VolumeTrashed, "")), want: "void=1 |"},
+			change: asks(1, records.VerbRestore, func(_ *World, _ *Slot, q *records.VolumeRequest) { q.Volume = "other" }, tells(records.VolumeTrashed, "")), want: "void=1 |"},
 		{name: "the claim has another, that goes", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
-			change: asks(1, spec.VerbRestore, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }), want: "void=1 | 1:VolumeReclaiming",
+			change: asks(1, records.VerbRestore, func(_ *World, _ *Slot, q *records.VolumeRequest) { q.Volume = "other" }), want: "void=1 | 1:VolumeReclaiming",
 			says: "has another volume for the claim data, old-1"},
 		{name: "a life that is forgotten in this very step comes first", world: "ordered 1 volumes n1 0:ready 1:stopped",
-			change: func(w *World) { w.Slots[1].Volumes = nil; asks(1, spec.VerbRestore, trashed)(w) }, want: "forget=1+address |"},
+			change: func(w *World) { w.Slots[1].Volumes = nil; asks(1, records.VerbRestore, trashed)(w) }, want: "forget=1+address |"},
 		{name: "it is in its place", world: "ordered 1 volumes n1 0:ready 1:volume",
-			change: asks(1, spec.VerbRestore), want: "void=1 |"},
+			change: asks(1, records.VerbRestore), want: "void=1 |"},
 		{name: "it is on its way to the trash", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
-			change: asks(1, spec.VerbRestore), want: "void=1 | 1:VolumeReclaiming"},
+			change: asks(1, records.VerbRestore), want: "void=1 | 1:VolumeReclaiming"},
 		{name: "it is erased", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore), want: "void=1 |"},
+			change: asks(1, records.VerbRestore), want: "void=1 |"},
 		{name: "its node says something else of it", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, tells(spec.VolumeFound, "")), want: "void=1 |"},
+			change: asks(1, records.VerbRestore, trashed, tells(records.VolumeFound, "")), want: "void=1 |"},
 		{name: "what is said is of another", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "other" }), want: "void=1 |"},
+			change: asks(1, records.VerbRestore, trashed, func(_ *World, _ *Slot, q *records.VolumeRequest) { q.Volume = "other" }), want: "void=1 |"},
 		{name: "another volume of the member is on another node", world: "ordered 1 volumes n1 n2 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, beside("n2", false)), want: "void=1 |"},
+			change: asks(1, records.VerbRestore, trashed, beside("n2", false)), want: "void=1 |"},
 		{name: "another volume of the member is beside it", world: "ordered 1 volumes n1 n2 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, beside("n1", false)), want: "restore=1 | 1:VolumeRestoring"},
+			change: asks(1, records.VerbRestore, trashed, beside("n1", false)), want: "restore=1 | 1:VolumeRestoring"},
 		{name: "another volume of the member is shared", world: "ordered 1 volumes n1 n2 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, beside("n2", true)), want: "restore=1 | 1:VolumeRestoring"},
+			change: asks(1, records.VerbRestore, trashed, beside("n2", true)), want: "restore=1 | 1:VolumeRestoring"},
 		{name: "a life began since", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Token.Number-- }), want: "void=1 |"},
+			change: asks(1, records.VerbRestore, trashed, func(_ *World, _ *Slot, q *records.VolumeRequest) { q.Token.Number-- }), want: "void=1 |"},
 		{name: "a life runs, without a volume of the claim", world: "ordered 2 n1 0:ready 1:ready",
-			change: asks(1, spec.VerbRestore, trashed), want: "void=1 |"},
+			change: asks(1, records.VerbRestore, trashed), want: "void=1 |"},
 		{name: "a life that the store does not know may run", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, stray), want: "| 1:Stray"},
+			change: asks(1, records.VerbRestore, trashed, stray), want: "| 1:Stray"},
 		{name: "after a restore a node may run one", world: "ordered 1 volumes n1 0:ready 1:none",
-			change: asks(1, spec.VerbRestore, trashed, restored), want: "| 1:Restored"},
+			change: asks(1, records.VerbRestore, trashed, restored), want: "| 1:Restored"},
 		{name: "nobody starts beside it", world: "ordered 1 volumes n1 0:volume=Restoring", want: "| 0:VolumeRestoring"},
 		{name: "its node has it back", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Found", want: "set=1/Keep |"},
 		{name: "what was said before is not enough", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Found",
@@ -299,7 +300,7 @@ func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
 		{name: "it is in neither place", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Absent", want: "drop=1+address | 1:VolumeRestoring"},
 		{name: "something stands in its place", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring+Refused", want: "| 1:VolumeForeign"},
 		{name: "a person calls it off", world: "ordered 1 volumes n1 0:ready 1:volume=Restoring",
-			change: asks(1, spec.VerbReclaim), want: "set=1/Reclaiming | 1:VolumeRestoring"},
+			change: asks(1, records.VerbReclaim), want: "set=1/Reclaiming | 1:VolumeRestoring"},
 		{name: "a set that is deleted with its volumes does not", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume=Restoring",
 			want: "remove | 0:VolumeRestoring"},
 	})
@@ -307,14 +308,14 @@ func TestAVolumeComesBackOnlyWhereItsClaimHasNone(t *testing.T) {
 
 func TestAVolumeThatComesBackIsWhatItWas(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 0:ready 1:none")
-	asks(1, spec.VerbRestore, func(w *World, slot *Slot, q *spec.VolumeRequest) {
+	asks(1, records.VerbRestore, func(w *World, slot *Slot, q *records.VolumeRequest) {
 		q.Volume = "old-1"
-		tells(spec.VolumeTrashed, "")(w, slot, q)
+		tells(records.VolumeTrashed, "")(w, slot, q)
 		slot.Said["data"].Turn = 4
 	})(&w)
 	a := Next(w).Actions[0].(RestoreVolume)
 	v := a.Volume
-	if v.UID != "old-1" || v.Number != 3 || v.Class != "ssd" || v.Node != "n1" || v.SizeBytes != 7 || v.Turn != 5 || v.Fate != spec.FateRestoring {
+	if v.UID != "old-1" || v.Number != 3 || v.Class != "ssd" || v.Node != "n1" || v.SizeBytes != 7 || v.Turn != 5 || v.Fate != records.FateRestoring {
 		t.Errorf("it comes back as %+v", v)
 	}
 	if a.Identity.VolumeNumbers["data"] != 3 || a.Identity.VolumeReady["data"] != 3 || a.Identity.LastToken.IsZero() {
@@ -343,12 +344,12 @@ func TestAfterALostVolumeComesANewOne(t *testing.T) {
 // What the set's end decides while a person's request waits is not the person's doing.
 func TestAFateThatIsNotByHandDoesNotSaySo(t *testing.T) {
 	w := world(t, "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume")
-	asks(0, spec.VerbReclaim, func(_ *World, slot *Slot, q *spec.VolumeRequest) {
-		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
+	asks(0, records.VerbReclaim, func(_ *World, slot *Slot, q *records.VolumeRequest) {
+		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
 		q.Trash = &spec.Duration{Duration: time.Minute}
 	})(&w)
 	a := Next(w).Actions[0].(SetVolumes)
-	if v := a.Volumes[0]; v.Fate != spec.FateDelete || v.Trash() == time.Minute || strings.Contains(a.Text, "person") {
+	if v := a.Volumes[0]; v.Fate != records.FateDelete || v.Trash() == time.Minute || strings.Contains(a.Text, "person") {
 		t.Errorf("did %+v; want the set's own decision, with its claim's trash period", a)
 	}
 }

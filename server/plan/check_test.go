@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // brief writes a plan as words: what it does, then who waits and why.
@@ -70,7 +70,7 @@ func brief(p Plan) string {
 }
 
 // fates are volumes with their new fate: 2/Delete,1/Keep.
-func fates(volumes []spec.Volume) string {
+func fates(volumes []records.Volume) string {
 	var words []string
 	for _, v := range volumes {
 		words = append(words, fmt.Sprintf("%d/%s", v.ID.Ordinal, v.Fate))

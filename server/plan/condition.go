@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // The conditions and the reasons of theirs that are not those of Blocked.
@@ -26,17 +26,17 @@ const (
 )
 
 // conditions are Available, Progressing, Stalled and Degraded, in this order.
-func (s *step) conditions() []spec.Condition {
-	return []spec.Condition{s.availability(), s.progress(), s.standstill(), s.degraded()}
+func (s *step) conditions() []records.Condition {
+	return []records.Condition{s.availability(), s.progress(), s.standstill(), s.degraded()}
 }
 
 // availability: every member that is wanted is available.
-func (s *step) availability() spec.Condition {
+func (s *step) availability() records.Condition {
 	want, have := len(s.wanted), 0
 	for _, i := range s.wanted {
 		have += one(s.seats[i].available)
 	}
-	c := spec.Condition{Type: ConditionAvailable, Status: "True", Reason: reasonAll, Message: fmt.Sprintf("%d of %d members are available", have, want)}
+	c := records.Condition{Type: ConditionAvailable, Status: "True", Reason: reasonAll, Message: fmt.Sprintf("%d of %d members are available", have, want)}
 	if have < want {
 		c.Status, c.Reason = "False", reasonNotAll
 	}
@@ -48,8 +48,8 @@ func (s *step) availability() spec.Condition {
 
 // progress: True while work is under way, False when it is complete or when the
 // first member that waits does so for something that does not come by itself.
-func (s *step) progress() spec.Condition {
-	c := spec.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
+func (s *step) progress() records.Condition {
+	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
 	if s.w.Set.Orphaned && !s.w.Set.Deleting {
 		c.Reason, c.Message = BlockedOrphaned, "the members run on, and nothing is done for them: "+orphanedText
 		return c
@@ -76,7 +76,7 @@ func (s *step) progress() spec.Condition {
 }
 
 // halfway says that nothing is under way though not all run the update revision.
-func (s *step) halfway(c *spec.Condition) {
+func (s *step) halfway(c *records.Condition) {
 	if s.w.Set.Deleting || s.current == s.update {
 		return
 	}
@@ -95,18 +95,18 @@ func (s *step) backText() string {
 }
 
 // standstill: no member became available for too long (rule 9).
-func (s *step) standstill() spec.Condition {
+func (s *step) standstill() records.Condition {
 	if s.stalled == "" {
-		return spec.Condition{Type: ConditionStalled, Status: "False", Reason: reasonWell}
+		return records.Condition{Type: ConditionStalled, Status: "False", Reason: reasonWell}
 	}
-	return spec.Condition{Type: ConditionStalled, Status: "True", Reason: reasonDeadline, Message: s.stalled}
+	return records.Condition{Type: ConditionStalled, Status: "True", Reason: reasonDeadline, Message: s.stalled}
 }
 
 // degraded: a member that is wanted lacks something that does not come by itself, or
 // was ready in this very life and is not. Who starts, or was taken down to be replaced,
 // is as expected.
-func (s *step) degraded() spec.Condition {
-	c := spec.Condition{Type: ConditionDegraded, Status: "False", Reason: reasonWell}
+func (s *step) degraded() records.Condition {
+	c := records.Condition{Type: ConditionDegraded, Status: "False", Reason: reasonWell}
 	for i := range s.plan.Blocked {
 		b := &s.plan.Blocked[i]
 		t := s.seatOf(b.ID.Ordinal)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -17,22 +18,22 @@ type World struct {
 	Epoch int64
 	// Hold: the store went back; nil: nobody noticed that. Count is that of its newest
 	// restore; nil: it was never restored. See Missing.
-	Hold  *spec.Hold
-	Count *spec.Count
+	Hold  *records.Hold
+	Count *records.Count
 	// Awaited are nodes that have not said hello since this leader's process began, as long
 	// as it waits for them: AwaitFor still.
 	Awaited  []spec.NodeName
 	AwaitFor time.Duration
-	Set      *spec.Set
+	Set      *records.Set
 	// TemplateHash is the hash of Set's template (computed once per edit).
 	TemplateHash spec.RevisionHash
 	// Broken names records of the set that cannot be read; nothing is decided then.
 	Broken []string
 	// Status is the stored status; nil before the first.
-	Status    *spec.SetStatus
-	Revisions []*spec.Revision
+	Status    *records.SetStatus
+	Revisions []*records.Revision
 	// Budgets are the disruption budgets that select the set.
-	Budgets []*spec.BudgetRecord
+	Budgets []*records.BudgetRecord
 	// Slots holds every ordinal that has any record, in ascending order.
 	Slots []Slot
 	Nodes []Node
@@ -57,7 +58,7 @@ type World struct {
 	// Table asks for Status.Members; large sets are planned without.
 	Table bool
 	// VolumeID makes a fresh random id (seeded in tests).
-	VolumeID func() spec.VolumeID
+	VolumeID func() records.VolumeID
 	// Now is for people (BeganAt, CreatedAt); no decision may read it.
 	Now time.Time
 }
@@ -65,27 +66,27 @@ type World struct {
 // Slot is what the store has of one identity.
 type Slot struct {
 	ID       spec.Identity
-	Identity *spec.IdentityRecord // nil: never had a life
-	Member   *spec.Member         // nil: no life now
+	Identity *records.IdentityRecord // nil: never had a life
+	Member   *records.Member         // nil: no life now
 	// Report is of Member's token, else nil (reports of another token are absent).
-	Report  *spec.Report
-	Volumes map[spec.ClaimName]*spec.Volume
+	Report  *records.Report
+	Volumes map[spec.ClaimName]*records.Volume
 	// Said is what the volume's node said of it in its present turn; of other volumes it is
 	// absent. Where there is none: of the one in the trash that Asked wants back.
-	Said map[spec.ClaimName]*spec.VolumeReport
+	Said map[spec.ClaimName]*records.VolumeReport
 	// Left are the nodes on which a volume of the identity was left, lost with its host, and
 	// which have not said yet that it is out of the way; sorted.
 	Left []spec.NodeName
 	// Asked are a person's requests about volumes, by claim, also those that are void.
-	Asked map[spec.ClaimName]*spec.VolumeRequest
+	Asked map[spec.ClaimName]*records.VolumeRequest
 	// Request is a person's, for Member's token; else nil.
-	Request *spec.Request
+	Request *records.Request
 	// Strays are lives that a node says it runs and the store does not know.
 	Strays []NodeStray
 }
 
 // Said is what was said of the present volume of a claim; nil: nothing.
-func (w *World) Said(id spec.Identity, claim spec.ClaimName) *spec.VolumeReport {
+func (w *World) Said(id spec.Identity, claim spec.ClaimName) *records.VolumeReport {
 	for i := range w.Slots {
 		if w.Slots[i].ID == id {
 			return w.Slots[i].Said[claim]
@@ -97,21 +98,21 @@ func (w *World) Said(id spec.Identity, claim spec.ClaimName) *spec.VolumeReport 
 // NodeStray is a stray and the node that runs it.
 type NodeStray struct {
 	Node  spec.NodeName
-	Stray spec.Stray
+	Stray spec.LifeID
 }
 
 // Node is one host as the planner sees it.
 type Node struct {
-	Node *spec.Node
-	// Labels are all of its labels (spec.Node.AllLabels).
+	Node *records.Node
+	// Labels are all of its labels (records.Node.AllLabels).
 	Labels map[string]string
-	Facts  *spec.NodeFacts // nil: never connected, or Unread
+	Facts  *records.NodeFacts // nil: never connected, or Unread
 	// Unread: its facts are stored and cannot be read. It may run lives that nobody knows, of
 	// any identity.
 	Unread bool
 	// Session is the live session; nil: silent. A member of a node without a
 	// session is not ready (SAFETY S15).
-	Session *spec.Session
+	Session *records.Session
 	// Gone is how long this leader has seen the node without a session, on its own
 	// monotonic clock; a new leader starts again.
 	Gone time.Duration
@@ -145,7 +146,7 @@ type Resident struct {
 type Outage struct {
 	ID      spec.Identity
 	Token   spec.Token
-	Goal    spec.Goal
+	Goal    records.Goal
 	Session spec.SessionID // of its node; 0: it has none
 }
 
@@ -156,7 +157,7 @@ type Plan struct {
 	Blocked []Blocked
 	// Status is the status that should stand after the actions; the engine writes
 	// it when it differs from the stored one. Members is filled if World.Table.
-	Status spec.SetStatus
+	Status records.SetStatus
 	// Reached is how far the rollout has come; Clock: the time until it comes further
 	// counts (rule 9).
 	Reached Progress
@@ -183,11 +184,11 @@ type Blocked struct {
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.
-type AddRevision struct{ Revision spec.Revision }
+type AddRevision struct{ Revision records.Revision }
 
 // RaiseRevision gives a stored revision a new number: the newest, for the set goes
 // back to it. Its name and template stay.
-type RaiseRevision struct{ Revision spec.Revision }
+type RaiseRevision struct{ Revision records.Revision }
 
 // PruneRevision removes a revision that nobody needs.
 type PruneRevision struct {
@@ -197,12 +198,12 @@ type PruneRevision struct {
 
 // Start begins a life: writes member, identity and new volumes, deletes the old report.
 type Start struct {
-	Member   spec.Member
-	Identity spec.IdentityRecord
+	Member   records.Member
+	Identity records.IdentityRecord
 	// Volumes are those to be created with it (must not exist).
-	Volumes []spec.Volume
+	Volumes []records.Volume
 	// Moved are shared volumes that come with it from another node.
-	Moved []spec.Volume
+	Moved []records.Volume
 	// NewAddress: Member.Address was taken from Free and must be claimed.
 	NewAddress bool
 	// Lost is the node of the life before, when that is over by its deadline (see Silent):
@@ -216,17 +217,17 @@ type Start struct {
 type Stop struct {
 	ID     spec.Identity
 	Token  spec.Token
-	Reason spec.Reason
+	Reason records.Reason
 	// Volumes with their new fate; only those that change: its own, and those of the
 	// members that stop after it.
-	Volumes []spec.Volume
+	Volumes []records.Volume
 	Text    string
 }
 
 // SetVolumes gives volumes another fate or size; Text tells why. What a person asked of
 // one that is given up or lost is answered with it.
 type SetVolumes struct {
-	Volumes []spec.Volume
+	Volumes []records.Volume
 	Text    string
 }
 
@@ -235,11 +236,11 @@ type SetVolumes struct {
 type DropVolume struct {
 	ID     spec.Identity
 	Claim  spec.ClaimName
-	Volume spec.VolumeID
+	Volume records.VolumeID
 	Turn   int
 	// Identity is the identity's record as it is to be, nil when it stays; FreeAddress:
 	// nothing of the identity remains, so that its address goes to quarantine.
-	Identity    *spec.IdentityRecord
+	Identity    *records.IdentityRecord
 	FreeAddress bool
 	// Left: its host is off, and nobody looked; see Left.
 	Left bool
@@ -249,8 +250,8 @@ type DropVolume struct {
 // RestoreVolume gives a volume that lies in the trash a record again, for its claim has
 // none, and answers the request for it. Identity is the identity's record as it is to be.
 type RestoreVolume struct {
-	Volume   spec.Volume
-	Identity spec.IdentityRecord
+	Volume   records.Volume
+	Identity records.IdentityRecord
 	Text     string
 }
 
@@ -259,7 +260,7 @@ type RestoreVolume struct {
 type VoidRequest struct {
 	ID     spec.Identity
 	Claim  spec.ClaimName
-	Volume spec.VolumeID
+	Volume records.VolumeID
 	Text   string
 }
 
@@ -277,7 +278,7 @@ type Forget struct {
 
 // MarkReady records what a life of the identity reached: that it was ready
 // (IdentityRecord ReadyOnce, ReadyToken, VolumeReady) and available (AvailableOn).
-type MarkReady struct{ Identity spec.IdentityRecord }
+type MarkReady struct{ Identity records.IdentityRecord }
 
 // MarkBootstrapped records, for ever, that every initial member was ready once, or that
 // the set goes on with the data of an earlier one of its name (Inherited). What was

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // create gives a life to members in range that have none (rule 3) or whose life is
@@ -109,19 +109,19 @@ func (s *step) wake(after time.Duration) {
 }
 
 // reason says why a new life is begun.
-func (s *step) reason(t *seat) spec.Reason {
+func (s *step) reason(t *seat) records.Reason {
 	if t.member != nil { // its last life is over
 		switch {
-		case t.member.Goal == spec.GoalRun:
-			return spec.ReasonReplace
-		case t.member.StopReason != spec.ReasonScaleDown && t.member.StopReason != spec.ReasonDelete:
+		case t.member.Goal == records.GoalRun:
+			return records.ReasonReplace
+		case t.member.StopReason != records.ReasonScaleDown && t.member.StopReason != records.ReasonDelete:
 			return t.member.StopReason
 		}
 	}
 	if !s.initial().Has(t.id.Ordinal) {
-		return spec.ReasonScaleUp
+		return records.ReasonScaleUp
 	}
-	return spec.ReasonCreate
+	return records.ReasonCreate
 }
 
 // strayText says which life of a member the store does not know.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -90,7 +91,7 @@ func TestReplace(t *testing.T) {
 		{name: "a life that was ended by order says for what", world: "ordered 1 n1 0:restarted",
 			want: "start=0/Restart@n1 | 0:Starting", says: "on node n1: Restart\n"},
 		{name: "one that was deleted with its set and is wanted again starts anew", world: "ordered 1 n1 0:stopped",
-			change: func(w *World) { w.Slots[0].Member.StopReason = spec.ReasonDelete }, want: "start=0/Create@n1 | 0:Starting"},
+			change: func(w *World) { w.Slots[0].Member.StopReason = records.ReasonDelete }, want: "start=0/Create@n1 | 0:Starting"},
 		{name: "rest is for one whose life is over", world: "ordered 1 n1 0:none", change: rest(time.Minute),
 			want: "start=0/Create@n1 | 0:Starting"},
 		{name: "rest that is over holds nobody", world: "ordered 1 n1 0:failed", change: rest(0),
@@ -155,7 +156,7 @@ func TestWithoutASetNothingIsDecided(t *testing.T) {
 func TestStrays(t *testing.T) {
 	stray := func(node spec.NodeName, number int64) func(*World) {
 		return func(w *World) {
-			w.Slots[0].Strays = []NodeStray{{Node: node, Stray: spec.Stray{ID: w.Slots[0].ID, Token: spec.Token{Epoch: 1, Number: number}}}}
+			w.Slots[0].Strays = []NodeStray{{Node: node, Stray: spec.LifeID{ID: w.Slots[0].ID, Token: spec.Token{Epoch: 1, Number: number}}}}
 		}
 	}
 	check(t, []rule{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -15,7 +16,7 @@ const maxFates = 30
 // fate is what becomes of a volume when its member goes, by the set's policy; that of
 // a claim which the set does not have stays as it is, and so does, when the set is
 // deleted and its volumes stay, what a scale-down has decided.
-func (s *step) fate(v *spec.Volume) spec.VolumeFate {
+func (s *step) fate(v *records.Volume) records.VolumeFate {
 	policy := spec.RetentionPolicy{}
 	if p := s.w.Set.Spec.Retention; p != nil {
 		policy = *p
@@ -28,11 +29,11 @@ func (s *step) fate(v *spec.Volume) spec.VolumeFate {
 	case v.Fate.Ordered() || s.claimTemplate(v.Claim) == nil:
 		return v.Fate
 	case when == spec.Delete:
-		return spec.FateDelete
+		return records.FateDelete
 	case s.w.Set.Deleting:
 		return v.Fate
 	}
-	return spec.FateKeep
+	return records.FateKeep
 }
 
 // claimTemplate is the set's template of a claim; nil: it has none.
@@ -47,7 +48,7 @@ func (s *step) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
 
 // decided is v with the fate and, from the set's template, the trash period that it
 // is to have; false: it has them.
-func (s *step) decided(v *spec.Volume, fate spec.VolumeFate) (spec.Volume, bool) {
+func (s *step) decided(v *records.Volume, fate records.VolumeFate) (records.Volume, bool) {
 	now := *v
 	now.Fate = fate
 	if c := s.claimTemplate(v.Claim); c != nil && !v.Fate.Ordered() {
@@ -80,7 +81,7 @@ func inOrder[V any](m map[spec.ClaimName]V) []spec.ClaimName {
 
 // undecided are the volumes of a member that goes whose fate is not recorded yet as it
 // is to be. Whoever asks records them: they are told once.
-func (s *step) undecided(t *seat) (out []spec.Volume) {
+func (s *step) undecided(t *seat) (out []records.Volume) {
 	if s.inRange(t) || t.member == nil || t.decided {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (s *step) undecided(t *seat) (out []spec.Volume) {
 }
 
 // fates are those of all members that go, highest first.
-func (s *step) fates() (out []spec.Volume) {
+func (s *step) fates() (out []records.Volume) {
 	for i := len(s.seats) - 1; i >= 0; i-- {
 		out = append(out, s.undecided(&s.seats[i])...)
 	}
@@ -102,7 +103,7 @@ func (s *step) fates() (out []spec.Volume) {
 }
 
 // setVolumes records them, in as many actions as it takes.
-func (s *step) setVolumes(volumes []spec.Volume, why string) {
+func (s *step) setVolumes(volumes []records.Volume, why string) {
 	for part := range slices.Chunk(volumes, maxFates) {
 		s.act(SetVolumes{Volumes: part, Text: why})
 	}
@@ -112,7 +113,7 @@ func (s *step) setVolumes(volumes []spec.Volume, why string) {
 func (s *step) keep() {
 	for _, i := range s.wanted {
 		t := &s.seats[i]
-		var changed []spec.Volume
+		var changed []records.Volume
 		for _, claim := range inOrder(t.volumes) {
 			v := t.volumes[claim]
 			if v.Fate.Ordered() {
@@ -122,8 +123,8 @@ func (s *step) keep() {
 			if c := s.claimTemplate(claim); c != nil && c.Spec.Class() == v.Class {
 				size = max(size, sizeOf(c))
 			}
-			kept.Fate, kept.SizeBytes = spec.FateKeep, size
-			if v.Fate == spec.FateDelete || size > v.SizeBytes {
+			kept.Fate, kept.SizeBytes = records.FateKeep, size
+			if v.Fate == records.FateDelete || size > v.SizeBytes {
 				changed = append(changed, kept)
 			}
 		}
@@ -156,22 +157,22 @@ func (s *step) reclaim(t *seat) bool {
 	if s.inRange(t) || t.member != nil || t.forgotten {
 		return false
 	}
-	var changed []spec.Volume
+	var changed []records.Volume
 	text := fmt.Sprintf("no life of %s is left that could use them", t.id.MemberName())
 	for _, claim := range inOrder(t.volumes) {
-		v, asked := t.volumes[claim], s.askedFor(t, claim, spec.VerbReclaim)
+		v, asked := t.volumes[claim], s.askedFor(t, claim, records.VerbReclaim)
 		fate := v.Fate
 		if s.w.Set.Deleting {
 			fate = s.fate(v)
 		}
-		if (fate == spec.FateDelete || asked != nil) && len(t.strays) == 0 {
-			fate = spec.FateReclaiming
+		if (fate == records.FateDelete || asked != nil) && len(t.strays) == 0 {
+			fate = records.FateReclaiming
 		}
 		if fate == v.Fate {
 			continue
 		}
 		now, _ := s.decided(v, fate)
-		if asked != nil && fate == spec.FateReclaiming {
+		if asked != nil && fate == records.FateReclaiming {
 			text = "a person gave it up, and " + text
 			if asked.Trash != nil {
 				now.TrashAfter = asked.Trash
@@ -201,7 +202,7 @@ func (s *step) drop(t *seat) {
 			continue
 		}
 		if t.identity != nil && !s.inRange(t) && t.member == nil && !t.forgotten && len(t.volumes) == 1 && len(t.strays) == 0 {
-			rec := spec.IdentityRecord{ID: t.id, LastToken: t.identity.LastToken}
+			rec := records.IdentityRecord{ID: t.id, LastToken: t.identity.LastToken}
 			if !s.w.Set.Deleting {
 				rec.VolumeNumbers, rec.VolumeReady = t.identity.VolumeNumbers, t.identity.VolumeReady
 			}
@@ -216,7 +217,7 @@ func (s *step) drop(t *seat) {
 func (s *step) tellGivenUp(t *seat) {
 	for _, claim := range inOrder(t.volumes) {
 		v := t.volumes[claim]
-		going := v.Fate == spec.FateDelete || s.askedFor(t, claim, spec.VerbReclaim) != nil
+		going := v.Fate == records.FateDelete || s.askedFor(t, claim, records.VerbReclaim) != nil
 		switch {
 		case going && len(t.strays) > 0:
 			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
@@ -233,21 +234,21 @@ func (s *step) tellGivenUp(t *seat) {
 }
 
 // givenUp says what a volume waits for about which its node has an order.
-func (s *step) givenUp(t *seat, v *spec.Volume) (reason, text string) {
+func (s *step) givenUp(t *seat, v *records.Volume) (reason, text string) {
 	what := fmt.Sprintf("its volume %s of the claim %s is being given up", v.UID, v.Claim)
 	switch v.Fate {
-	case spec.FateLost:
+	case records.FateLost:
 		what = fmt.Sprintf("its volume %s of the claim %s is said to be lost, and looked for once more", v.UID, v.Claim)
-	case spec.FateRestoring:
+	case records.FateRestoring:
 		what = fmt.Sprintf("its volume %s of the claim %s is being brought back from the trash", v.UID, v.Claim)
 	}
 	n := s.node(v.Node)
 	switch said := t.said[v.Claim]; {
 	case n == nil || n.Session == nil || n.Session.UID != n.Node.UID:
 		return BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)
-	case said != nil && said.Volume == v.UID && said.State == spec.VolumeRefused:
+	case said != nil && said.Volume == v.UID && said.State == records.VolumeRefused:
 		return cmp.Or(string(said.Cause), BlockedReclaiming), fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
-	case v.Fate == spec.FateRestoring:
+	case v.Fate == records.FateRestoring:
 		return BlockedRestoring, fmt.Sprintf("%s of node %s", what, v.Node)
 	}
 	return BlockedReclaiming, fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)
@@ -259,7 +260,7 @@ func remains(w World) Plan {
 	if len(w.Slots) == 0 {
 		return Plan{}
 	}
-	w.Set, w.Table = &spec.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
+	w.Set, w.Table = &records.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
 	s := newStep(w)
 	if !s.unreadable() && !s.halt() {
 		s.byHand()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -94,7 +95,7 @@ func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 		{name: "the address goes with the last volume", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
 			change: func(w *World) {
 				log := *w.Slots[1].Volumes["data"]
-				log.Claim, log.Fate = "log", spec.FateKeep
+				log.Claim, log.Fate = "log", records.FateKeep
 				w.Slots[1].Volumes["log"] = &log
 			}, want: "drop=1 | 1:VolumeReclaiming"},
 		{name: "while its member stops it stays", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:stopping=Delete",
@@ -106,7 +107,7 @@ func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 		{name: "then it is reclaimed", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:volume=Delete",
 			want: "set=1/Reclaiming |"},
 		{name: "a life that the store does not know may use it", world: "ordered 1 volumes whenScaled=Delete n1 0:ready 1:volume=Delete",
-			change: func(w *World) { w.Slots[1].Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: w.Slots[1].ID}}} },
+			change: func(w *World) { w.Slots[1].Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: w.Slots[1].ID}}} },
 			want:   "| 1:Stray"},
 		{name: "it is waited for", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
 			want: "| 1:VolumeReclaiming"},
@@ -117,7 +118,7 @@ func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 		{name: "gone from its place, it is forgotten with the address", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
 			want: "drop=1+address | 1:VolumeReclaiming"},
 		{name: "without the address while the node runs a life of it", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming+Trashed",
-			change: func(w *World) { w.Slots[1].Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: w.Slots[1].ID}}} },
+			change: func(w *World) { w.Slots[1].Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: w.Slots[1].ID}}} },
 			want:   "drop=1 | 1:VolumeReclaiming"},
 		{name: "or while its life is not over", world: "ordered 1 volumes n1 0:ready 1:stopping=Reclaiming+Trashed",
 			want: "drop=1 | 1:Stopping"},
@@ -149,7 +150,7 @@ func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
 		{name: "deleting: no life, and nothing was recorded yet", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume 1:volume",
 			want: "set=0/Reclaiming set=1/Reclaiming |"},
 		{name: "deleting: with a stray it is recorded all the same", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume",
-			change: func(w *World) { w.Slots[0].Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{ID: w.Slots[0].ID}}} },
+			change: func(w *World) { w.Slots[0].Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: w.Slots[0].ID}}} },
 			want:   "set=0/Delete |"},
 		{name: "deleting: of several the last is not all", world: "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume=Delete 1:volume=Reclaiming",
 			want: "set=0/Reclaiming | 1:VolumeReclaiming"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -30,9 +31,9 @@ func Patience(bound time.Duration) time.Duration {
 // Silent judges lives whose node has no session: the proof by deadline (SAFETY S5, S6,
 // S8), and nothing else is proof here. While more than half of the known nodes are silent
 // at once nothing is proven: it is more likely us than them.
-func Silent(nodes []Node, epoch int64) func(*spec.Member, *spec.Report) Silence {
+func Silent(nodes []Node, epoch int64) func(*records.Member, *records.Report) Silence {
 	known, gone := silentNodes(nodes)
-	return func(m *spec.Member, r *spec.Report) Silence {
+	return func(m *records.Member, r *records.Report) Silence {
 		n := NodeOf(nodes, m.Node)
 		wait := Patience(m.Bound)
 		waits := func(format string, args ...any) Silence {
@@ -119,6 +120,6 @@ func (t *seat) expired() bool { return t.silence.Over }
 
 // late reports whether what the life wrote may arrive after it ended by itself, in a volume
 // that others may have by then (SAFETY S14).
-func late(m *spec.Member) bool {
-	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return v.Shared && !v.Fenced })
+func late(m *records.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v records.MemberVolume) bool { return v.Shared && !v.Fenced })
 }

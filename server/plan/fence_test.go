@@ -4,16 +4,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // TestProofByDeadline: a guarded life on a node without a session is over after its bound
 // and a margin, and only if all holds that the proof rests on (SAFETY S5, S6, S8).
 func TestProofByDeadline(t *testing.T) {
-	facts := func(change func(*spec.NodeFacts)) func(*World) {
+	facts := func(change func(*records.NodeFacts)) func(*World) {
 		return func(w *World) { change(NodeOf(w.Nodes, "n2").Facts) }
 	}
-	member := func(change func(*spec.Member)) func(*World) {
+	member := func(change func(*records.Member)) func(*World) {
 		return func(w *World) { change(w.Slots[1].Member) }
 	}
 	const lost = "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,62"
@@ -28,20 +28,20 @@ func TestProofByDeadline(t *testing.T) {
 		{name: "never reported", world: "ordered 2 n1 n2 n3 0:ready 1:assigned@n2 replace=60 silent=n2,62", want: "start=1/Replace@n3 | 1:Starting"},
 		{name: "it was told to stop, and is not wanted", world: "ordered 1 n1 n2 n3 0:ready 1:stopping@n2 replace=60 silent=n2,62", want: "forget=1+address |", says: "has ended by itself"},
 		{name: "the node has a session", world: lost, change: func(w *World) {
-			NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1", ID: 5}
+			NodeOf(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1", ID: 5}
 		}, want: "|"},
 		{name: "another machine has its name", world: lost, change: func(w *World) { NodeOf(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "the session of another machine", world: lost, change: func(w *World) {
-			NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "other"}
+			NodeOf(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "other"}
 		}, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "the node is not known", world: lost, change: func(w *World) { w.Nodes = append(w.Nodes[:1:1], w.Nodes[2]) }, want: "| 1:NodeSilent", says: "proves nothing"},
-		{name: "it did not say that it guards", world: lost, change: facts(func(f *spec.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not say that it guards"},
+		{name: "it did not say that it guards", world: lost, change: facts(func(f *records.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it guards with another bound", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = time.Hour }, want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it reported without a guard", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = 0 }, want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "the node never said anything", world: lost, change: func(w *World) { NodeOf(w.Nodes, "n2").Facts = nil }, want: "| 1:NodeSilent", says: "restored"},
-		{name: "facts of another machine", world: lost, change: facts(func(f *spec.NodeFacts) { f.UID = "other" }), want: "| 1:NodeSilent", says: "restored"},
-		{name: "facts of an older epoch", world: lost, change: facts(func(f *spec.NodeFacts) { f.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
-		{name: "a life of an older epoch", world: lost, change: member(func(m *spec.Member) { m.Token.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
+		{name: "facts of another machine", world: lost, change: facts(func(f *records.NodeFacts) { f.UID = "other" }), want: "| 1:NodeSilent", says: "restored"},
+		{name: "facts of an older epoch", world: lost, change: facts(func(f *records.NodeFacts) { f.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
+		{name: "a life of an older epoch", world: lost, change: member(func(m *records.Member) { m.Token.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "half of the nodes are silent", world: "parallel 4 n1 n2 n3 n4 0:ready 1:ready@n2 2:ready@n3 3:ready@n4 replace=60 silent=n2,62 silent=n3,10",
 			want: "start=1/Replace@n1 | 1:Starting 2:NodeSilent"},
 		{name: "more than half of the nodes are silent", world: "parallel 3 n1 n2 n3 0:ready 1:ready@n2 2:ready@n3 replace=60 silent=n2,9999 silent=n3,1",
@@ -99,16 +99,16 @@ func TestALifeThatIsOverByItsDeadlineIsToldToHaveLeft(t *testing.T) {
 	Tell(w, &told)
 	silence(&w, "n2", 61*time.Second)
 	for _, c := range Tell(w, &told) {
-		if c.Kind == spec.ChangeLeft {
+		if c.Kind == records.ChangeLeft {
 			t.Errorf("%+v is told though it may run", c)
 		}
 	}
 	silence(&w, "n2", 62*time.Second)
 	left := Tell(w, &told)
-	if len(left) != 1 || left[0].Kind != spec.ChangeLeft || left[0].Member != "db-1" || left[0].Token != "1.11" {
+	if len(left) != 1 || left[0].Kind != records.ChangeLeft || left[0].Member != "db-1" || left[0].Token != "1.11" {
 		t.Errorf("got %+v; want that db-1 left", left)
 	}
-	NodeOf(w.Nodes, "n2").Session = &spec.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
+	NodeOf(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
 	if more := Tell(w, &told); len(more) > 0 {
 		t.Errorf("got %+v after it left", more)
 	}

@@ -3,37 +3,37 @@ package plan
 import (
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestWhatANodeSaysOfAVolumeProvesItGoneOrBack(t *testing.T) {
-	volume := func(fate spec.VolumeFate) *spec.Volume { return &spec.Volume{UID: "v", Turn: 2, Fate: fate} }
-	said := func(state spec.VolumeState) *spec.VolumeReport {
-		return &spec.VolumeReport{Volume: "v", Turn: 2, State: state}
+	volume := func(fate records.VolumeFate) *records.Volume { return &records.Volume{UID: "v", Turn: 2, Fate: fate} }
+	said := func(state records.VolumeState) *records.VolumeReport {
+		return &records.VolumeReport{Volume: "v", Turn: 2, State: state}
 	}
-	other, earlier := said(spec.VolumeTrashed), said(spec.VolumeTrashed)
+	other, earlier := said(records.VolumeTrashed), said(records.VolumeTrashed)
 	other.Volume, earlier.Turn = "w", 1
-	otherFound := said(spec.VolumeFound)
+	otherFound := said(records.VolumeFound)
 	otherFound.Volume = "w"
 	for _, c := range []struct {
 		name       string
-		v          *spec.Volume
-		said       *spec.VolumeReport
+		v          *records.Volume
+		said       *records.VolumeReport
 		gone, back bool
 	}{
-		{"no record, and something was said", nil, said(spec.VolumeTrashed), false, false},
-		{"nothing was said", volume(spec.FateReclaiming), nil, false, false},
-		{"it is to go, and is gone", volume(spec.FateReclaiming), said(spec.VolumeTrashed), true, false},
-		{"another is", volume(spec.FateReclaiming), other, false, false},
-		{"it was in an earlier turn", volume(spec.FateReclaiming), earlier, false, false},
-		{"it is lost, and nowhere", volume(spec.FateLost), said(spec.VolumeAbsent), true, false},
-		{"it is lost, and is there", volume(spec.FateLost), said(spec.VolumeFound), false, true},
-		{"another is there", volume(spec.FateLost), otherFound, false, false},
-		{"it comes back, and lies in the trash still", volume(spec.FateRestoring), said(spec.VolumeTrashed), false, false},
-		{"it comes back, and is nowhere", volume(spec.FateRestoring), said(spec.VolumeAbsent), true, false},
-		{"it comes back, and is there", volume(spec.FateRestoring), said(spec.VolumeFound), false, true},
-		{"it is kept, whatever is said", volume(spec.FateKeep), said(spec.VolumeTrashed), false, false},
-		{"it is kept, and is there", volume(spec.FateKeep), said(spec.VolumeFound), false, false},
+		{"no record, and something was said", nil, said(records.VolumeTrashed), false, false},
+		{"nothing was said", volume(records.FateReclaiming), nil, false, false},
+		{"it is to go, and is gone", volume(records.FateReclaiming), said(records.VolumeTrashed), true, false},
+		{"another is", volume(records.FateReclaiming), other, false, false},
+		{"it was in an earlier turn", volume(records.FateReclaiming), earlier, false, false},
+		{"it is lost, and nowhere", volume(records.FateLost), said(records.VolumeAbsent), true, false},
+		{"it is lost, and is there", volume(records.FateLost), said(records.VolumeFound), false, true},
+		{"another is there", volume(records.FateLost), otherFound, false, false},
+		{"it comes back, and lies in the trash still", volume(records.FateRestoring), said(records.VolumeTrashed), false, false},
+		{"it comes back, and is nowhere", volume(records.FateRestoring), said(records.VolumeAbsent), true, false},
+		{"it comes back, and is there", volume(records.FateRestoring), said(records.VolumeFound), false, true},
+		{"it is kept, whatever is said", volume(records.FateKeep), said(records.VolumeTrashed), false, false},
+		{"it is kept, and is there", volume(records.FateKeep), said(records.VolumeFound), false, false},
 	} {
 		if gone, back := Gone(c.v, c.said), Back(c.v, c.said); gone != c.gone || back != c.back {
 			t.Errorf("%s: gone %v, back %v; want %v, %v", c.name, gone, back, c.gone, c.back)
@@ -42,19 +42,19 @@ func TestWhatANodeSaysOfAVolumeProvesItGoneOrBack(t *testing.T) {
 }
 
 func TestAVolumeIsLostWithItsHostOnlyWhenBothAreSaid(t *testing.T) {
-	lost := &spec.Volume{UID: "v", Fate: spec.FateLost}
+	lost := &records.Volume{UID: "v", Fate: records.FateLost}
 	for _, c := range []struct {
 		name string
-		v    *spec.Volume
+		v    *records.Volume
 		n    *Node
 		want bool
 	}{
 		{"both are said", lost, &Node{Fenced: true}, true},
 		{"there is no volume", nil, &Node{Fenced: true}, false},
-		{"it is to go, which its host can do when it is back", &spec.Volume{UID: "v", Fate: spec.FateReclaiming}, &Node{Fenced: true}, false},
+		{"it is to go, which its host can do when it is back", &records.Volume{UID: "v", Fate: records.FateReclaiming}, &Node{Fenced: true}, false},
 		{"the host is silent only", lost, &Node{}, false},
 		{"the host is not known", lost, nil, false},
-		{"the host is there", lost, &Node{Fenced: true, Session: &spec.Session{}}, false},
+		{"the host is there", lost, &Node{Fenced: true, Session: &records.Session{}}, false},
 	} {
 		if got := Left(c.v, c.n); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

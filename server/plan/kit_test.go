@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -48,13 +49,13 @@ type kit struct {
 func world(t testing.TB, line string) World {
 	t.Helper()
 	replicas := int32(0)
-	set := &spec.Set{
+	set := &records.Set{
 		Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u1", Generation: 1,
 		Spec: spec.SetSpec{Replicas: &replicas, PodManagementPolicy: spec.OrderedReady},
 	}
 	k := &kit{t: t, w: World{
 		Rev: 100, Epoch: 1, Set: set, TemplateHash: "h1", Table: true, Bootstrapped: true,
-		Revisions: []*spec.Revision{{Ref: set.Ref, SetUID: "u1", Hash: "h1", Number: 1}},
+		Revisions: []*records.Revision{{Ref: set.Ref, SetUID: "u1", Hash: "h1", Number: 1}},
 	}}
 	initial, still, bound := -1, time.Duration(0), time.Duration(0)
 	for _, word := range strings.Fields(line) {
@@ -109,7 +110,7 @@ func world(t testing.TB, line string) World {
 			k.update(value)
 		case key == "current":
 			h, never := strings.CutSuffix(value, "?")
-			k.w.Status = &spec.SetStatus{CurrentRevision: spec.RevisionHash(h), CurrentCompleted: !never, ServiceName: "db"}
+			k.w.Status = &records.SetStatus{CurrentRevision: spec.RevisionHash(h), CurrentCompleted: !never, ServiceName: "db"}
 		case key == "partition":
 			p := int32(n)
 			k.rolling().Partition = &p
@@ -181,9 +182,9 @@ func world(t testing.TB, line string) World {
 		k.w.Reached, k.w.Standstill = Next(k.w).Reached, still
 	}
 	volumes := 0
-	k.w.VolumeID = func() spec.VolumeID {
+	k.w.VolumeID = func() records.VolumeID {
 		volumes++
-		return spec.VolumeID(fmt.Sprint("new-", volumes))
+		return records.VolumeID(fmt.Sprint("new-", volumes))
 	}
 	if k.gone {
 		k.w.Set = nil
@@ -195,7 +196,7 @@ func world(t testing.TB, line string) World {
 func (k *kit) update(h string) {
 	last, _ := strconv.Atoi(h[1:])
 	for n := len(k.w.Revisions) + 1; n <= last; n++ {
-		k.w.Revisions = append(k.w.Revisions, &spec.Revision{
+		k.w.Revisions = append(k.w.Revisions, &records.Revision{
 			Ref: k.w.Set.Ref, SetUID: "u1", Hash: spec.RevisionHash(fmt.Sprint("h", n)), Number: int64(n),
 		})
 	}
@@ -220,8 +221,8 @@ func claim(name string, size int64) spec.ClaimTemplate {
 func (k *kit) node(word string) {
 	name := spec.NodeName(strings.TrimRight(word, "~!"))
 	n := Node{
-		Node:    &spec.Node{Name: name, UID: spec.UID("uid-" + name), Cordon: strings.HasSuffix(word, "!")},
-		Session: &spec.Session{Node: name, UID: spec.UID("uid-" + name), Boot: "boot1", ID: 5},
+		Node:    &records.Node{Name: name, UID: spec.UID("uid-" + name), Cordon: strings.HasSuffix(word, "!")},
+		Session: &records.Session{Node: name, UID: spec.UID("uid-" + name), Boot: "boot1", ID: 5},
 	}
 	if strings.HasSuffix(word, "~") {
 		n.Session = nil
@@ -248,7 +249,7 @@ func (k *kit) slot(word string) {
 	}
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
 	token := spec.Token{Epoch: 1, Number: int64(10 + n)}
-	slot := Slot{ID: id, Identity: &spec.IdentityRecord{
+	slot := Slot{ID: id, Identity: &records.IdentityRecord{
 		ID: id, LastToken: token, Due: spec.RevisionHash(hash), Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(n)}),
 		ReadyOnce: "u1", AvailableOn: spec.RevisionHash(hash),
 	}}
@@ -258,21 +259,21 @@ func (k *kit) slot(word string) {
 	if !slices.Contains([]string{"assigned", "starting", "missing", "never"}, state) { // the life was ready
 		slot.Identity.ReadyToken = token
 	}
-	member := &spec.Member{
-		ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: slot.Identity.Due,
+	member := &records.Member{
+		ID: id, SetUID: "u1", Token: token, Goal: records.GoalRun, Reason: records.ReasonCreate, Revision: slot.Identity.Due,
 		Node: spec.NodeName(node), NodeUID: spec.UID("uid-" + node), Boot: "boot1", Address: slot.Identity.Address, Service: "db",
 	}
-	report := &spec.Report{ID: id, Token: token, Node: member.Node, Session: 5, Seq: 1, Phase: spec.PhaseRunning}
+	report := &records.Report{ID: id, Token: token, Node: member.Node, Session: 5, Seq: 1, Phase: records.PhaseRunning}
 	switch state {
 	case "none", "volume", "stray":
 		member, report = nil, nil
 	case "assigned":
 		report = nil
 	case "starting":
-		report.Phase = spec.PhaseStarting
+		report.Phase = records.PhaseStarting
 	case "running", "never":
 	case "missing":
-		report.Phase, report.Cause, report.Message = spec.PhasePreparing, "ImageMissing", "no such image"
+		report.Phase, report.Cause, report.Message = records.PhasePreparing, "ImageMissing", "no such image"
 	case "ready":
 		report.Ready, report.ReadyFor = true, time.Hour
 	case "young":
@@ -280,48 +281,48 @@ func (k *kit) slot(word string) {
 	case "rebooted":
 		report.Ready, report.ReadyFor, member.Boot = true, time.Hour, "boot0"
 	case "over":
-		report.Phase = spec.PhaseStopped
+		report.Phase = records.PhaseStopped
 	case "failed":
-		report.Phase, report.Cause, report.Message = spec.PhaseFailed, "VolumeRefused", "another owner"
+		report.Phase, report.Cause, report.Message = records.PhaseFailed, "VolumeRefused", "another owner"
 	case "loop":
-		report.Phase, report.Cause, report.Message = spec.PhaseRunning, "CrashLoop", "exited with code 1"
+		report.Phase, report.Cause, report.Message = records.PhaseRunning, "CrashLoop", "exited with code 1"
 	case "restarted":
-		member.Goal, member.StopReason, report.Phase = spec.GoalStop, spec.ReasonRestart, spec.PhaseStopped
+		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonRestart, records.PhaseStopped
 	case "turning", "turned": // stopped for an update
-		member.Goal, member.StopReason, report.Phase = spec.GoalStop, spec.ReasonUpdate, spec.PhaseStopping
+		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonUpdate, records.PhaseStopping
 		if state == "turned" {
-			report.Phase = spec.PhaseStopped
+			report.Phase = records.PhaseStopped
 		}
 	case "stopping", "stopped":
-		member.Goal, member.StopReason = spec.GoalStop, spec.ReasonScaleDown
-		report.Phase = spec.PhaseStopping
+		member.Goal, member.StopReason = records.GoalStop, records.ReasonScaleDown
+		report.Phase = records.PhaseStopping
 		if state == "stopped" {
-			report.Phase = spec.PhaseStopped
+			report.Phase = records.PhaseStopped
 		}
 	default:
 		k.t.Fatalf("%q is no word of a member", state)
 	}
 	if state == "stray" {
-		slot.Strays = []NodeStray{{Node: spec.NodeName(node), Stray: spec.Stray{ID: id, Token: token}}}
+		slot.Strays = []NodeStray{{Node: spec.NodeName(node), Stray: spec.LifeID{ID: id, Token: token}}}
 	}
 	if state == "volume" || member != nil && len(k.w.Set.Spec.VolumeClaimTemplates) > 0 {
-		slot.Volumes = map[spec.ClaimName]*spec.Volume{"data": {
-			ID: id, Claim: "data", UID: spec.VolumeID(fmt.Sprint("old-", n)), Number: 1, Class: spec.LocalClass,
-			Node: spec.NodeName(node), SizeBytes: 10, Fate: spec.FateKeep,
+		slot.Volumes = map[spec.ClaimName]*records.Volume{"data": {
+			ID: id, Claim: "data", UID: records.VolumeID(fmt.Sprint("old-", n)), Number: 1, Class: spec.LocalClass,
+			Node: spec.NodeName(node), SizeBytes: 10, Fate: records.FateKeep,
 		}}
 		slot.Identity.VolumeNumbers = map[spec.ClaimName]int{"data": 1}
 		slot.Identity.VolumeReady = map[spec.ClaimName]int{"data": 1}
 	}
 	if member != nil && slot.Volumes != nil {
-		member.Volumes = []spec.MemberVolume{{Claim: "data", ID: slot.Volumes["data"].UID, Number: 1, Class: spec.LocalClass, SizeBytes: 10}}
+		member.Volumes = []records.MemberVolume{{Claim: "data", ID: slot.Volumes["data"].UID, Number: 1, Class: spec.LocalClass, SizeBytes: 10}}
 	}
 	fate, said, _ := strings.Cut(fate, "+")
 	if v := slot.Volumes["data"]; v != nil && fate != "" {
-		v.Fate = spec.VolumeFate(fate)
+		v.Fate = records.VolumeFate(fate)
 	}
 	if said != "" {
-		slot.Said = map[spec.ClaimName]*spec.VolumeReport{"data": {
-			ID: id, Claim: "data", Volume: slot.Volumes["data"].UID, Node: spec.NodeName(node), State: spec.VolumeState(said),
+		slot.Said = map[spec.ClaimName]*records.VolumeReport{"data": {
+			ID: id, Claim: "data", Volume: slot.Volumes["data"].UID, Node: spec.NodeName(node), State: records.VolumeState(said),
 			Cause: "VolumeForeign", Message: "it is another's",
 		}}
 	}
@@ -348,7 +349,7 @@ func applyOne(w World, a Action) World {
 // slotOf finds or makes the slot of an identity; w.Slots must be the caller's own.
 func slotOf(w *World, id spec.Identity) *Slot { return w.slotOf(id) }
 
-func encodeStatus(s spec.SetStatus) []byte {
+func encodeStatus(s records.SetStatus) []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -17,7 +18,7 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 	if reason != "" {
 		return a, reason, text
 	}
-	rec := spec.IdentityRecord{ID: t.id}
+	rec := records.IdentityRecord{ID: t.id}
 	if t.identity != nil {
 		rec = *t.identity
 		rec.VolumeNumbers = maps.Clone(rec.VolumeNumbers)
@@ -36,8 +37,8 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 		a.NewAddress = true
 	}
 	a.Identity, a.Lost = rec, t.lostTo()
-	a.Member = spec.Member{
-		ID: t.id, SetUID: s.w.Set.UID, Token: rec.LastToken, Goal: spec.GoalRun, Reason: s.reason(t),
+	a.Member = records.Member{
+		ID: t.id, SetUID: s.w.Set.UID, Token: rec.LastToken, Goal: records.GoalRun, Reason: s.reason(t),
 		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
 		Address: rec.Address, Bound: s.bound(), Service: s.w.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.w.Now,
 	}
@@ -47,8 +48,8 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 }
 
 // because is the reason of a life in words.
-func (s *step) because(t *seat, reason spec.Reason) string {
-	if reason != spec.ReasonReplace {
+func (s *step) because(t *seat, reason records.Reason) string {
+	if reason != records.ReasonReplace {
 		return string(reason)
 	}
 	return fmt.Sprintf("%s, token %s is over (%s)", reason, t.member.Token, s.cause(t))

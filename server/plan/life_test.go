@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -19,7 +20,7 @@ func TestPlace(t *testing.T) {
 		{name: "nor has it rebooted when another machine took its name", world: "ordered 1 n1 0:rebooted",
 			change: func(w *World) { w.Slots[0].Member.NodeUID = "other" }, want: "| 0:NodeSilent"},
 		{name: "one that is reported ready but does not run is not", world: "ordered 1 n1 0:ready",
-			change: func(w *World) { w.Slots[0].Report.Phase = spec.PhasePreparing }, want: "| 0:Starting"},
+			change: func(w *World) { w.Slots[0].Report.Phase = records.PhasePreparing }, want: "| 0:Starting"},
 		{name: "the volume's node first", world: "ordered 1 volumes n1 n2 0:volume@n2", want: "start=0/Create@n2 | 0:Starting"},
 		{name: "the volume's node alone", world: "ordered 1 volumes n1 n2~ 0:volume@n2", want: "| 0:NodeSilent"},
 		{name: "the volume's node is cordoned", world: "ordered 1 volumes n1 n2! 0:volume@n2", want: "| 0:Cordoned"},
@@ -42,7 +43,7 @@ func classes(class string, have ...[]string) func(*World) {
 	return func(w *World) {
 		w.Set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = &class
 		for i, c := range have {
-			w.Nodes[i].Facts = &spec.NodeFacts{Name: w.Nodes[i].Node.Name, Classes: c}
+			w.Nodes[i].Facts = &records.NodeFacts{Name: w.Nodes[i].Node.Name, Classes: c}
 		}
 	}
 }
@@ -79,26 +80,26 @@ func second(node spec.NodeName) func(*World) {
 }
 
 func TestVolumes(t *testing.T) {
-	change := func(f func(*World, *spec.Volume)) func(*World) {
+	change := func(f func(*World, *records.Volume)) func(*World) {
 		return func(w *World) { f(w, w.Slots[0].Volumes["data"]) }
 	}
 	check(t, []rule{
 		{name: "a larger volume serves", world: "ordered 1 volumes n1 0:volume",
-			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 11 }), want: "start=0/Create@n1 | 0:Starting"},
+			change: change(func(w *World, v *records.Volume) { v.SizeBytes = 11 }), want: "start=0/Create@n1 | 0:Starting"},
 		{name: "a smaller volume grows first", world: "ordered 1 volumes n1 0:volume",
-			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 9 }), want: "set=0/Keep | 0:WaitingForTurn"},
+			change: change(func(w *World, v *records.Volume) { v.SizeBytes = 9 }), want: "set=0/Keep | 0:WaitingForTurn"},
 		{name: "that of a member that runs grows, too", world: "ordered 1 volumes n1 0:ready",
-			change: change(func(w *World, v *spec.Volume) { v.SizeBytes = 9 }), want: "set=0/Keep |"},
+			change: change(func(w *World, v *records.Volume) { v.SizeBytes = 9 }), want: "set=0/Keep |"},
 		{name: "one of another class does not grow", world: "ordered 1 volumes n1 0:volume",
-			change: change(func(w *World, v *spec.Volume) { v.SizeBytes, v.Class = 9, "fast" }), want: "| 0:VolumeMismatch"},
+			change: change(func(w *World, v *records.Volume) { v.SizeBytes, v.Class = 9, "fast" }), want: "| 0:VolumeMismatch"},
 		{name: "a claim that was added comes with the next life", world: "ordered 1 volumes n1 0:ready",
 			change: addClaim, want: "|"},
 		{name: "and is made then, on the node of the others", world: "ordered 1 volumes n1 n2 0:over@n2",
 			change: addClaim, want: "start=0/Replace@n2 | 0:Starting"},
 		{name: "a volume of another class does not", world: "ordered 1 volumes n1 0:volume",
-			change: change(func(w *World, v *spec.Volume) { v.Class = "fast" }), want: "| 0:VolumeMismatch"},
+			change: change(func(w *World, v *records.Volume) { v.Class = "fast" }), want: "| 0:VolumeMismatch"},
 		{name: "a volume that is being given up does not", world: "ordered 1 volumes n1 0:volume",
-			change: change(func(w *World, v *spec.Volume) { v.Fate = spec.FateReclaiming }), want: "| 0:VolumeReclaiming"},
+			change: change(func(w *World, v *records.Volume) { v.Fate = records.FateReclaiming }), want: "| 0:VolumeReclaiming"},
 		{name: "two volumes on one node bind to it", world: "ordered 1 volumes n1 n2 0:volume@n2",
 			change: second(""), want: "start=0/Create@n2 | 0:Starting"},
 		{name: "a volume that is on no node binds to none", world: "ordered 1 volumes n1 n2 0:volume@n2",
@@ -116,13 +117,13 @@ func TestAFirstLifeGetsAllThatIsItsOwn(t *testing.T) {
 	id := spec.Identity{Namespace: "default", Set: "db"}
 	token, addr := spec.Token{Epoch: 1, Number: 100}, netip.MustParseAddr("10.88.1.0")
 	want := Start{
-		Member: spec.Member{
-			ID: id, SetUID: "u1", Token: token, Goal: spec.GoalRun, Reason: spec.ReasonCreate, Revision: "h1", Node: "n1", NodeUID: "uid-n1",
+		Member: records.Member{
+			ID: id, SetUID: "u1", Token: token, Goal: records.GoalRun, Reason: records.ReasonCreate, Revision: "h1", Node: "n1", NodeUID: "uid-n1",
 			Boot: "boot1", Address: addr, Service: "db", GraceSeconds: 7,
-			Volumes: []spec.MemberVolume{{Claim: "data", ID: "new-1", Number: 1, Class: "local", SizeBytes: 10}},
+			Volumes: []records.MemberVolume{{Claim: "data", ID: "new-1", Number: 1, Class: "local", SizeBytes: 10}},
 		},
-		Identity:   spec.IdentityRecord{ID: id, LastToken: token, Address: addr, Due: "h1", VolumeNumbers: map[spec.ClaimName]int{"data": 1}},
-		Volumes:    []spec.Volume{{ID: id, Claim: "data", UID: "new-1", Number: 1, Class: "local", Node: "n1", SizeBytes: 10, Fate: spec.FateKeep}},
+		Identity:   records.IdentityRecord{ID: id, LastToken: token, Address: addr, Due: "h1", VolumeNumbers: map[spec.ClaimName]int{"data": 1}},
+		Volumes:    []records.Volume{{ID: id, Claim: "data", UID: "new-1", Number: 1, Class: "local", Node: "n1", SizeBytes: 10, Fate: records.FateKeep}},
 		NewAddress: true, Text: got.Text,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -181,7 +182,7 @@ func TestEachNewMemberGetsItsOwnAddress(t *testing.T) {
 
 func TestAMemberStartsOnTheRevisionItIsDue(t *testing.T) {
 	w := world(t, "parallel 3 n1 0:none 1:none")
-	w.Revisions = append(w.Revisions, &spec.Revision{Hash: "h2", Number: 2})
+	w.Revisions = append(w.Revisions, &records.Revision{Hash: "h2", Number: 2})
 	w.TemplateHash = "h2"
 	w.Slots[1].Identity.Due = "of a set that was removed"
 	var got []spec.RevisionHash

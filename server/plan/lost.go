@@ -3,20 +3,21 @@ package plan
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // notLost says why a volume cannot be said to be lost; "": it can. A life that reports it
 // missing never used it, and is ended for it; whether it is there its node says in the
 // end, when no life is left.
-func (s *step) notLost(t *seat, v *spec.Volume) string {
+func (s *step) notLost(t *seat, v *records.Volume) string {
 	said := t.said[v.Claim]
 	switch {
-	case v.Fate == spec.FateLost:
+	case v.Fate == records.FateLost:
 		return fmt.Sprintf("node %s looks for it already", v.Node)
-	case v.Fate == spec.FateRestoring:
+	case v.Fate == records.FateRestoring:
 		return "it is being brought back from the trash"
-	case v.Fate == spec.FateReclaiming && (said == nil || said.Cause != spec.CauseVolumeMissing):
+	case v.Fate == records.FateReclaiming && (said == nil || said.Cause != spec.CauseVolumeMissing):
 		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
 	case t.expired():
 		return fmt.Sprintf("node %s is silent, and looks for it when it is back; if that is off for good, say so first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
@@ -40,29 +41,29 @@ func (s *step) notLost(t *seat, v *spec.Volume) string {
 // Left reports whether a volume is lost with its host: a person says both, that the host is
 // off and that the volume is lost. There is nobody who could look for it once more; for a
 // shared one there is.
-func Left(v *spec.Volume, n *Node) bool {
-	return v != nil && !v.Shared && v.Fate == spec.FateLost && n != nil && n.Fenced && n.Session == nil
+func Left(v *records.Volume, n *Node) bool {
+	return v != nil && !v.Shared && v.Fate == records.FateLost && n != nil && n.Fenced && n.Session == nil
 }
 
 // missing: a volume of the life is not there, so that nothing of it ever ran.
-func missing(r *spec.Report) bool {
-	return r != nil && r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= spec.PhasePreparing.Rank()
+func missing(r *records.Report) bool {
+	return r != nil && r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
 }
 
 // lose ends the life that waits for a volume that is lost, and when it is over has the
 // volume's node look once more.
 func (s *step) lose(t *seat) {
-	var lost []spec.Volume
+	var lost []records.Volume
 	for _, claim := range inOrder(t.asked) {
-		switch q := s.askedFor(t, claim, spec.VerbLost); {
+		switch q := s.askedFor(t, claim, records.VerbLost); {
 		case q == nil:
 		case t.member != nil && !t.over:
 			if !t.stopping() {
-				s.end(t, spec.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
+				s.end(t, records.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
 			}
 		case t.free():
 			v := *t.volumes[claim]
-			v.Fate = spec.FateLost
+			v.Fate = records.FateLost
 			lost = append(lost, v)
 			t.answered(&v)
 		}

@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -44,7 +45,7 @@ func (s *step) firstReady(t *seat) bool {
 }
 
 // marked is the identity's record with that written down.
-func (s *step) marked(t *seat) spec.IdentityRecord {
+func (s *step) marked(t *seat) records.IdentityRecord {
 	rec := *t.identity
 	rec.ReadyOnce, rec.ReadyToken = s.w.Set.UID, t.member.Token
 	if t.available {

@@ -1,6 +1,6 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import "github.com/stead-project/stead/records"
 
 // Next decides what is to be done for one set now. It is the table of contents of
 // SEMANTICS Part 1: each rule is a file. Under OrderedReady the first rule that
@@ -55,7 +55,7 @@ func (s *step) settle() {
 	if !s.create() { // rules 3 and 4
 		return
 	}
-	if s.shrink(spec.ReasonScaleDown) || !s.ordered() { // rule 5
+	if s.shrink(records.ReasonScaleDown) || !s.ordered() { // rule 5
 		s.roll(cured) // rule 7
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -48,7 +49,7 @@ func (s *step) place(t *seat) (n *Node, reason, text string) {
 	}
 	text = "no node can take it: " + no.text()
 	if no.reason() == BlockedNoClass {
-		text += "; known storage classes are " + spec.KnownClasses(s.facts())
+		text += "; known storage classes are " + records.KnownClasses(s.facts())
 	}
 	return nil, no.reason(), text
 }
@@ -114,8 +115,8 @@ func (s *step) whyNot(n *Node, a *ask) (reason, words string) {
 }
 
 // facts is what the nodes say of themselves.
-func (s *step) facts() []*spec.NodeFacts {
-	out := make([]*spec.NodeFacts, 0, len(s.w.Nodes))
+func (s *step) facts() []*records.NodeFacts {
+	out := make([]*records.NodeFacts, 0, len(s.w.Nodes))
 	for i := range s.w.Nodes {
 		out = append(out, s.w.Nodes[i].Facts)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -46,9 +47,9 @@ func grounds(t *testing.T, line, text string, nodes ...string) World {
 func ground(t *testing.T, words []string) Node {
 	t.Helper()
 	n := Node{
-		Node:    &spec.Node{Name: spec.NodeName(words[0]), UID: spec.UID("uid-" + words[0]), Labels: map[string]string{}},
-		Facts:   &spec.NodeFacts{CPUMillis: 4000, MemoryBytes: 4 << 30, Epoch: 1},
-		Session: &spec.Session{UID: spec.UID("uid-" + words[0]), Boot: "boot1"},
+		Node:    &records.Node{Name: spec.NodeName(words[0]), UID: spec.UID("uid-" + words[0]), Labels: map[string]string{}},
+		Facts:   &records.NodeFacts{CPUMillis: 4000, MemoryBytes: 4 << 30, Epoch: 1},
+		Session: &records.Session{UID: spec.UID("uid-" + words[0]), Boot: "boot1"},
 	}
 	for _, word := range words[1:] {
 		key, value, labelled := strings.Cut(word, "=")
@@ -254,7 +255,7 @@ func larger(w World, name string, ask spec.Quantity) World {
 	next.Hash, next.Number, next.Template = "h2", 2, spec.Clone(next.Template)
 	next.Template.Spec.Containers[0].Resources.Requests[name] = ask
 	w.Revisions, w.TemplateHash, w.Set.Spec.Template = append(w.Revisions, &next), "h2", next.Template
-	w.Status = &spec.SetStatus{CurrentRevision: "h2", CurrentCompleted: true}
+	w.Status = &records.SetStatus{CurrentRevision: "h2", CurrentCompleted: true}
 	for i := range w.Slots {
 		due := *w.Slots[i].Identity
 		due.Due = "h2"

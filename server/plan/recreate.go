@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // recreate is rule 7 for the strategy Recreate: all members of other revisions go down
@@ -27,9 +27,9 @@ func (s *step) recreate() bool {
 		switch why := fmt.Sprintf("all members stop, then all start on revision %s", s.aim); {
 		case t.stopping():
 		case s.inRange(t):
-			s.end(t, spec.ReasonUpdate, why)
+			s.end(t, records.ReasonUpdate, why)
 		default:
-			s.end(t, spec.ReasonScaleDown, why)
+			s.end(t, records.ReasonScaleDown, why)
 		}
 	}
 	return s.hold()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -16,7 +17,7 @@ func budgeted(limits ...string) func(*World) {
 			if err != nil {
 				panic(err)
 			}
-			w.Budgets = append(w.Budgets, &spec.BudgetRecord{Name: fmt.Sprint("pdb-", i), Spec: spec.BudgetSpec{MinAvailable: &limit}})
+			w.Budgets = append(w.Budgets, &records.BudgetRecord{Name: fmt.Sprint("pdb-", i), Spec: spec.BudgetSpec{MinAvailable: &limit}})
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import "github.com/stead-project/stead/records"
 
 // remove is rule 1: the set is being deleted. Members stop highest first, each
 // after the one above is gone (Parallel: all at once); volumes go by whenDeleted, and
@@ -21,5 +21,5 @@ func (s *step) remove() {
 		return
 	}
 	s.forgetSurplus()
-	s.shrink(spec.ReasonDelete)
+	s.shrink(records.ReasonDelete)
 }

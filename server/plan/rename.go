@@ -3,7 +3,7 @@ package plan
 import (
 	"cmp"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // The governing service may be renamed (apply --rename-service). A life keeps, until it is
@@ -13,7 +13,7 @@ import (
 
 // Former is the service under which members are found beside the set's own, because a
 // rename is not complete; "": none.
-func Former(set *spec.Set, st *spec.SetStatus, slots []Slot) string {
+func Former(set *records.Set, st *records.SetStatus, slots []Slot) string {
 	now := set.Service()
 	if st != nil && st.ServiceName != "" {
 		if st.ServiceName == now {
@@ -30,7 +30,7 @@ func Former(set *spec.Set, st *spec.SetStatus, slots []Slot) string {
 }
 
 // Service is the governing service that a life was begun with. former is that of Former.
-func Service(set *spec.Set, former string, m *spec.Member) string {
+func Service(set *records.Set, former string, m *records.Member) string {
 	return cmp.Or(m.Service, former, set.Service())
 }
 

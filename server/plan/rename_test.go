@@ -3,7 +3,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // The words of a case: the set's service, that of the status ("": none is stored), and
@@ -38,7 +38,7 @@ func TestARenameIsCompleteWithEveryLife(t *testing.T) {
 			w := world(t, c.world)
 			w.Set.Spec.ServiceName = c.service
 			if w.Status == nil {
-				w.Status = &spec.SetStatus{}
+				w.Status = &records.SetStatus{}
 			}
 			w.Status.ServiceName = c.stored
 			for i, service := range c.lives {

@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // restart ends the lives that a person asked to restart, highest first, within the
@@ -23,7 +23,7 @@ func (s *step) restart() (acted bool) {
 		case !t.available: // what is said of it says why
 		case s.down() < s.budget() && s.spare() > 0:
 			acted = true
-			s.end(t, spec.ReasonRestart, "a person asked for its restart")
+			s.end(t, records.ReasonRestart, "a person asked for its restart")
 		default:
 			t.waits = true
 		}
@@ -31,11 +31,11 @@ func (s *step) restart() (acted bool) {
 	return acted
 }
 
-func (s *step) restartReason(t *seat) spec.Reason {
+func (s *step) restartReason(t *seat) records.Reason {
 	if s.obsolete(t) && !s.held(t) {
-		return spec.ReasonUpdate
+		return records.ReasonUpdate
 	}
-	return spec.ReasonRestart
+	return records.ReasonRestart
 }
 
 // restartWaits says for what the restart of an available member waits.

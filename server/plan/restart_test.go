@@ -3,7 +3,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // asked has a person ask for the restart of these members, by their place in the world.
@@ -11,7 +11,7 @@ func asked(slots ...int) func(*World) {
 	return func(w *World) {
 		for _, i := range slots {
 			s := &w.Slots[i]
-			s.Request = &spec.Request{ID: s.ID, Token: s.Member.Token}
+			s.Request = &records.Request{ID: s.ID, Token: s.Member.Token}
 		}
 	}
 }

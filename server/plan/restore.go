@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // noRestore says why a volume cannot be brought back from the trash; "": it can.
-func (s *step) noRestore(t *seat, q *spec.VolumeRequest) string {
+func (s *step) noRestore(t *seat, q *records.VolumeRequest) string {
 	v, said := t.volumes[q.Claim], t.said[q.Claim]
 	switch {
-	case v != nil && v.UID == q.Volume && v.Fate == spec.FateReclaiming:
+	case v != nil && v.UID == q.Volume && v.Fate == records.FateReclaiming:
 		return "it is being given up still; bring it back when it lies in the trash"
 	case v != nil && v.UID == q.Volume:
 		return "it is not in the trash"
@@ -19,7 +20,7 @@ func (s *step) noRestore(t *seat, q *spec.VolumeRequest) string {
 		return fmt.Sprintf("%s has another volume for the claim %s, %s; give that up first", t.id.MemberName(), q.Claim, v.UID)
 	case t.member != nil:
 		return s.uses(t)
-	case said == nil || said.Volume != q.Volume || said.State != spec.VolumeTrashed:
+	case said == nil || said.Volume != q.Volume || said.State != records.VolumeTrashed:
 		return "it does not lie in the trash any more"
 	}
 	for _, claim := range inOrder(t.volumes) {
@@ -33,10 +34,10 @@ func (s *step) noRestore(t *seat, q *spec.VolumeRequest) string {
 
 // restore gives a volume its record again, with its id and number. It counts as used: it is
 // never made anew, and no member is told that it is new.
-func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) {
-	v := spec.Volume{
+func (s *step) restore(t *seat, q *records.VolumeRequest, said *records.VolumeReport) {
+	v := records.Volume{
 		ID: t.id, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
-		SizeBytes: said.SizeBytes, Fate: spec.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.w.Now,
+		SizeBytes: said.SizeBytes, Fate: records.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.w.Now,
 	}
 	if n := s.node(said.Node); n != nil {
 		v.Shared = n.Facts.SharesClass(v.Class)
@@ -44,7 +45,7 @@ func (s *step) restore(t *seat, q *spec.VolumeRequest, said *spec.VolumeReport) 
 	if c := s.claimTemplate(q.Claim); c != nil {
 		v.Labels = s.w.Set.Spec.ClaimLabels(c)
 	}
-	rec := spec.IdentityRecord{ID: t.id}
+	rec := records.IdentityRecord{ID: t.id}
 	if t.identity != nil {
 		rec = *t.identity
 	}
@@ -68,24 +69,24 @@ func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spe
 
 // Gone reports whether what a volume's node said proves that the volume stands in its
 // place no more, and will not by an order that the node has.
-func Gone(v *spec.Volume, said *spec.VolumeReport) bool {
+func Gone(v *records.Volume, said *records.VolumeReport) bool {
 	if v == nil || said == nil || said.Volume != v.UID || said.Turn != v.Turn {
 		return false
 	}
 	switch v.Fate {
-	case spec.FateReclaiming, spec.FateLost:
+	case records.FateReclaiming, records.FateLost:
 		return said.State.Released()
-	case spec.FateRestoring:
-		return said.State == spec.VolumeAbsent
+	case records.FateRestoring:
+		return said.State == records.VolumeAbsent
 	}
 	return false
 }
 
 // Back reports whether a volume's node said that it stands in its place, which was said
 // to be lost, or lay in the trash.
-func Back(v *spec.Volume, said *spec.VolumeReport) bool {
-	return v != nil && said != nil && said.Volume == v.UID && said.Turn == v.Turn && said.State == spec.VolumeFound &&
-		(v.Fate == spec.FateLost || v.Fate == spec.FateRestoring)
+func Back(v *records.Volume, said *records.VolumeReport) bool {
+	return v != nil && said != nil && said.Volume == v.UID && said.Turn == v.Turn && said.State == records.VolumeFound &&
+		(v.Fate == records.FateLost || v.Fate == records.FateRestoring)
 }
 
 // comeBack keeps what stands in its place, in a new turn.
@@ -96,8 +97,8 @@ func (s *step) comeBack(t *seat) {
 			continue
 		}
 		kept := *v
-		kept.Fate, kept.Turn = spec.FateKeep, v.Turn+1
-		s.act(SetVolumes{Volumes: []spec.Volume{kept}, Text: fmt.Sprintf("node %s says that it stands in its place", v.Node)})
+		kept.Fate, kept.Turn = records.FateKeep, v.Turn+1
+		s.act(SetVolumes{Volumes: []records.Volume{kept}, Text: fmt.Sprintf("node %s says that it stands in its place", v.Node)})
 		t.has(&kept)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -16,8 +17,8 @@ const firstEpoch = 1
 // (SAFETY S8): those that the count names, and any other that the store knows. Excused ones
 // are left out. It is empty once the count is done, and in a store that was never restored.
 // A machine is known by its uid: it may come back under another name.
-func Missing(epoch int64, count *spec.Count, nodes []Node) (missing []spec.CountNode) {
-	var list []spec.CountNode
+func Missing(epoch int64, count *records.Count, nodes []Node) (missing []records.CountNode) {
+	var list []records.CountNode
 	switch {
 	case count != nil && count.Epoch == epoch && count.Done:
 		return nil
@@ -40,10 +41,10 @@ func Missing(epoch int64, count *spec.Count, nodes []Node) (missing []spec.Count
 	}
 	for i := range nodes {
 		if n := nodes[i].Node; !listed[n.UID] && !heard[n.UID] {
-			missing = append(missing, spec.CountNode{Name: n.Name, UID: n.UID, From: spec.FromStore})
+			missing = append(missing, records.CountNode{Name: n.Name, UID: n.UID, From: records.FromStore})
 		}
 	}
-	slices.SortStableFunc(missing, func(a, b spec.CountNode) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	slices.SortStableFunc(missing, func(a, b records.CountNode) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return missing
 }
 
@@ -113,7 +114,7 @@ func (s *step) halt() bool {
 // pending: something is to be done about a volume of an identity.
 func (t *seat) pending() bool {
 	for _, v := range t.volumes {
-		if v.Fate != spec.FateKeep {
+		if v.Fate != records.FateKeep {
 			return true
 		}
 	}

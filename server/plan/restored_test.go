@@ -5,25 +5,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // heard gives the nodes facts of these epochs, in a store of epoch 2 that has this count.
-func heard(count *spec.Count, epochs ...int64) func(*World) {
+func heard(count *records.Count, epochs ...int64) func(*World) {
 	return func(w *World) {
 		w.Epoch, w.Count = 2, count
 		for i, epoch := range epochs {
-			w.Nodes[i].Facts = &spec.NodeFacts{Name: w.Nodes[i].Node.Name, Epoch: epoch}
+			w.Nodes[i].Facts = &records.NodeFacts{Name: w.Nodes[i].Node.Name, Epoch: epoch}
 		}
 	}
 }
 
-func counted(done bool, nodes ...spec.CountNode) *spec.Count {
-	return &spec.Count{Epoch: 2, Nodes: nodes, By: "root", Done: done}
+func counted(done bool, nodes ...records.CountNode) *records.Count {
+	return &records.Count{Epoch: 2, Nodes: nodes, By: "root", Done: done}
 }
 
-func remembered(name spec.NodeName) spec.CountNode {
-	return spec.CountNode{Name: name, UID: spec.UID("uid-" + name), From: spec.FromServer}
+func remembered(name spec.NodeName) records.CountNode {
+	return records.CountNode{Name: name, UID: spec.UID("uid-" + name), From: records.FromServer}
 }
 
 func TestAfterARestore(t *testing.T) {
@@ -60,7 +61,7 @@ func TestAfterARestore(t *testing.T) {
 }
 
 func TestWhileTheStoreIsHeldNothingIsDecided(t *testing.T) {
-	hold := func(w *World) { w.Hold = &spec.Hold{Cause: "revision 9 is known", By: "server a"} }
+	hold := func(w *World) { w.Hold = &records.Hold{Cause: "revision 9 is known", By: "server a"} }
 	check(t, []rule{
 		{name: "nobody starts", world: "ordered 2 n1 n2 0:ready", change: hold, want: "| 1:Held", says: "server a says that the store went back: revision 9 is known"},
 		{name: "nobody stops", world: "ordered 1 n1 n2 0:ready 1:ready", change: hold, want: "| 1:Held"},
@@ -94,7 +95,7 @@ func TestWhatDecidesNothingWakesInTime(t *testing.T) {
 		want   time.Duration
 	}{
 		"a server that waits for nodes": {func(w *World) { w.Awaited, w.AwaitFor = []spec.NodeName{"n3"}, 4*time.Second }, 4 * time.Second},
-		"a store that is held":          {func(w *World) { w.Hold = &spec.Hold{Cause: "it went back", By: "a"} }, 32 * time.Second},
+		"a store that is held":          {func(w *World) { w.Hold = &records.Hold{Cause: "it went back", By: "a"} }, 32 * time.Second},
 	} {
 		w := world(t, "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,30")
 		c.change(&w)
@@ -106,16 +107,16 @@ func TestWhatDecidesNothingWakesInTime(t *testing.T) {
 
 func TestMissing(t *testing.T) {
 	node := func(name spec.NodeName, uid spec.UID, epoch int64) Node {
-		n := Node{Node: &spec.Node{Name: name, UID: uid}}
+		n := Node{Node: &records.Node{Name: name, UID: uid}}
 		if epoch > 0 {
-			n.Facts = &spec.NodeFacts{Name: name, UID: uid, Epoch: epoch}
+			n.Facts = &records.NodeFacts{Name: name, UID: uid, Epoch: epoch}
 		}
 		return n
 	}
 	cases := []struct {
 		name  string
 		epoch int64
-		count *spec.Count
+		count *records.Count
 		nodes []Node
 		want  string
 	}{
@@ -126,7 +127,7 @@ func TestMissing(t *testing.T) {
 			nodes: []Node{node("z", "uid-a", 2)}, want: "null"},
 		{name: "another machine under its name does not answer for it", epoch: 2, count: counted(false, remembered("a")),
 			nodes: []Node{node("a", "other", 2)}, want: `[{"name":"a","uid":"uid-a","from":"server"}]`},
-		{name: "a count of an earlier epoch excuses nobody", epoch: 3, count: counted(true, spec.CountNode{Name: "a", UID: "ua", Off: "root"}),
+		{name: "a count of an earlier epoch excuses nobody", epoch: 3, count: counted(true, records.CountNode{Name: "a", UID: "ua", Off: "root"}),
 			nodes: []Node{node("a", "ua", 2)}, want: `[{"name":"a","uid":"ua","from":"store"}]`},
 	}
 	for _, c := range cases {

@@ -3,13 +3,14 @@ package plan
 import (
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // revise gives the set's template its revision: the stored one of its hash, raised
 // to the newest number when it is an older one (a rollback), or a new one.
 func (s *step) revise() {
-	newest, old := int64(0), (*spec.Revision)(nil)
+	newest, old := int64(0), (*records.Revision)(nil)
 	for _, r := range s.w.Revisions {
 		newest = max(newest, r.Number)
 		if r.Hash == s.update {
@@ -19,9 +20,9 @@ func (s *step) revise() {
 	set := s.w.Set
 	switch {
 	case old == nil:
-		s.fresh = &spec.Revision{
+		s.fresh = &records.Revision{
 			Ref: set.Ref, SetUID: set.UID, Hash: s.update, HashVersion: spec.HashVersion, Number: newest + 1,
-			Template: set.Template(), ChangeCause: set.Annotations[spec.ChangeCauseAnnotation], CreatedAt: s.w.Now,
+			Template: set.Template(), ChangeCause: set.Annotations[records.ChangeCauseAnnotation], CreatedAt: s.w.Now,
 		}
 		s.act(AddRevision{Revision: *s.fresh})
 	case old.Number < newest:
@@ -43,7 +44,7 @@ func (s *step) prune() {
 			needed[m.Revision] = true
 		}
 	}
-	rest := slices.DeleteFunc(slices.Clone(s.w.Revisions), func(r *spec.Revision) bool { return needed[r.Hash] })
+	rest := slices.DeleteFunc(slices.Clone(s.w.Revisions), func(r *records.Revision) bool { return needed[r.Hash] })
 	for _, r := range rest[:max(0, len(rest)-s.historyLimit())] { // ascending by number
 		s.act(PruneRevision{Hash: r.Hash, Number: r.Number})
 	}
@@ -93,7 +94,7 @@ func (s *step) due(t *seat) spec.RevisionHash {
 		return target // the first life, or one after a scale-down
 	case s.onDelete() || s.recreates():
 		return target // a missing member moves on
-	case t.member != nil && t.member.StopReason == spec.ReasonUpdate:
+	case t.member != nil && t.member.StopReason == records.ReasonUpdate:
 		return target // its turn came
 	case s.hopeless(t):
 		return target
@@ -107,7 +108,7 @@ func (s *step) hopeless(t *seat) bool {
 	if !s.replacesBroken() {
 		return false
 	}
-	failed := t.report != nil && t.report.Phase == spec.PhaseFailed
+	failed := t.report != nil && t.report.Phase == records.PhaseFailed
 	return failed || s.abandoned(t.identity.Due) && t.identity.AvailableOn != t.identity.Due
 }
 

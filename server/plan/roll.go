@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // roll is rule 7 for RollingUpdate: members off their target are replaced from the
@@ -18,7 +18,7 @@ func (s *step) roll(cured bool) {
 	for n := len(s.wanted) - 1; n >= 0 && room > 0; n-- {
 		if t := &s.seats[s.wanted[n]]; s.queued(t) {
 			room--
-			s.end(t, spec.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.member.Revision, s.target(t)))
+			s.end(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.member.Revision, s.target(t)))
 			s.tell(t)
 		}
 	}

@@ -3,7 +3,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func TestRollOrdered(t *testing.T) {
@@ -80,7 +80,7 @@ func TestOnDelete(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	for line, want := range map[string]spec.SetStatus{
+	for line, want := range map[string]records.SetStatus{
 		"ordered 2 n1 update=h2 current=h1 0:ready/h2 1:ready/h2":             {CurrentRevision: "h2", CurrentCompleted: true},
 		"ordered 2 OnDelete n1 update=h2 current=h1 0:ready/h2 1:ready/h2":    {CurrentRevision: "h2", CurrentCompleted: true},
 		"ordered 2 min=5 n1 update=h2 current=h1 0:ready/h2 1:young/h2":       {CurrentRevision: "h1", CurrentCompleted: true},

@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -77,7 +78,7 @@ func TestAFenceIsNeededForWhatMayBeWrittenLate(t *testing.T) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
-	lost := spec.Volume{Fate: spec.FateLost, Shared: true}
+	lost := records.Volume{Fate: records.FateLost, Shared: true}
 	if Left(&lost, &Node{Fenced: true}) {
 		t.Error("a shared volume counts as lost with a host")
 	}
@@ -101,7 +102,7 @@ func TestWhatIsWrittenWhereNothingMoves(t *testing.T) {
 func TestAVolumeThatIsNotSharedIsNotMoved(t *testing.T) {
 	s := newStep(world(t, "ordered 1 n1 n2 volumes 0:over"))
 	var a Start
-	if reason, text := s.storage(&s.seats[0], &spec.IdentityRecord{}, s.node("n2"), &a); reason != "" || len(a.Moved) != 0 {
+	if reason, text := s.storage(&s.seats[0], &records.IdentityRecord{}, s.node("n2"), &a); reason != "" || len(a.Moved) != 0 {
 		t.Errorf("moved are %+v; %s %s", a.Moved, reason, text)
 	}
 }
@@ -118,8 +119,8 @@ func TestARestoredVolumeIsSharedWhereItsClassIs(t *testing.T) {
 	} {
 		w := world(t, "ordered 1 volumes n1 n2 0:none")
 		c.change(&w)
-		asks(0, spec.VerbRestore, func(_ *World, _ *Slot, q *spec.VolumeRequest) { q.Volume = "old-1" }, tells(spec.VolumeTrashed, ""),
-			func(w *World, slot *Slot, _ *spec.VolumeRequest) { slot.Said["data"].Class = spec.LocalClass })(&w)
+		asks(0, records.VerbRestore, func(_ *World, _ *Slot, q *records.VolumeRequest) { q.Volume = "old-1" }, tells(records.VolumeTrashed, ""),
+			func(w *World, slot *Slot, _ *records.VolumeRequest) { slot.Said["data"].Class = spec.LocalClass })(&w)
 		if got := Next(w).Actions[0].(RestoreVolume).Volume.Shared; got != c.want {
 			t.Errorf("%s: shared %v", name, got)
 		}

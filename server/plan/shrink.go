@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // forgetSurplus removes the records of lives out of range that are proven over. It
@@ -39,9 +39,9 @@ func (s *step) proof(t *seat) string {
 // one above is gone; Parallel: all at once. They need not be healthy. What becomes of
 // the volumes of all of them is recorded before the first stops. It reports whether
 // there is nobody left.
-func (s *step) shrink(reason spec.Reason) bool {
-	var above *seat         // the highest that is not gone yet
-	var fates []spec.Volume // for the first stop
+func (s *step) shrink(reason records.Reason) bool {
+	var above *seat            // the highest that is not gone yet
+	var fates []records.Volume // for the first stop
 	if s.ordered() {
 		fates = s.fates()
 	}
@@ -73,14 +73,14 @@ func (s *step) shrink(reason spec.Reason) bool {
 
 // end ends a life; why tells the reason in words. With it goes the record of what
 // becomes of its volumes, if it is not wanted any more, and of others.
-func (s *step) end(t *seat, reason spec.Reason, why string, fates ...spec.Volume) {
+func (s *step) end(t *seat, reason records.Reason, why string, fates ...records.Volume) {
 	fates = append(fates, s.undecided(t)...)
 	s.act(Stop{
 		ID: t.id, Token: t.member.Token, Reason: reason, Volumes: fates,
 		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),
 	})
 	member := *t.member
-	member.Goal, member.StopReason = spec.GoalStop, reason
+	member.Goal, member.StopReason = records.GoalStop, reason
 	t.member, t.ready, t.available = &member, false, false
 }
 

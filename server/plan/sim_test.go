@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -20,8 +21,8 @@ type sim struct {
 	step     int
 	w        World
 	hosts    []*host
-	orders   []spec.Member // every member record there ever was: an agent may see an old one
-	volumes  map[string]spec.VolumeID
+	orders   []records.Member // every member record there ever was: an agent may see an old one
+	volumes  map[string]records.VolumeID
 	uids     int
 	starts   int
 	backs    int // templates given up
@@ -35,7 +36,7 @@ type host struct {
 	boot    int
 	up      bool // has a session
 	opened  map[life]bool
-	closed  map[life]spec.Phase
+	closed  map[life]records.Phase
 	newest  map[spec.Identity]spec.Token
 	running map[spec.Identity]spec.Token
 	ready   map[life]bool
@@ -47,15 +48,15 @@ type life struct {
 	token spec.Token
 }
 
-func lifeOf(m *spec.Member) life { return life{m.ID, m.Token} }
+func lifeOf(m *records.Member) life { return life{m.ID, m.Token} }
 
 func newSim(t *testing.T, seed uint64) *sim {
-	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, volumes: map[string]spec.VolumeID{}}
+	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, volumes: map[string]records.VolumeID{}}
 	s.w = world(t, "ordered 3 n1 n2 fresh")
 	s.w.Set.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{claim("data", 10)}
 	for _, name := range []spec.NodeName{"n1", "n2"} {
 		s.hosts = append(s.hosts, &host{
-			name: name, up: true, opened: map[life]bool{}, closed: map[life]spec.Phase{},
+			name: name, up: true, opened: map[life]bool{}, closed: map[life]records.Phase{},
 			newest: map[spec.Identity]spec.Token{}, running: map[spec.Identity]spec.Token{}, ready: map[life]bool{},
 		})
 	}
@@ -75,7 +76,7 @@ func (s *sim) sessions() {
 		n := &s.w.Nodes[i]
 		n.Session = nil
 		if h.up {
-			n.Session = &spec.Session{Node: h.name, UID: n.Node.UID, Boot: h.bootID()}
+			n.Session = &records.Session{Node: h.name, UID: n.Node.UID, Boot: h.bootID()}
 		}
 	}
 }
@@ -115,7 +116,7 @@ func (s *sim) plan(crash bool) (acted bool) {
 }
 
 // keepVolumes: an identity has the volume it had, for ever.
-func (s *sim) keepVolumes(m spec.Member) {
+func (s *sim) keepVolumes(m records.Member) {
 	for _, v := range m.Volumes {
 		key := m.ID.String() + string(v.Claim)
 		if old, ok := s.volumes[key]; ok && old != v.ID {
@@ -142,7 +143,7 @@ func (s *sim) ordered(p Plan) {
 				}
 			}
 		case Stop:
-			if a.Reason == spec.ReasonUpdate || s.recreates() {
+			if a.Reason == records.ReasonUpdate || s.recreates() {
 				continue // see judgeUpdates
 			}
 			disturbs++
@@ -163,7 +164,7 @@ func (s *sim) available(ordinal int) bool {
 	for _, slot := range s.w.Slots {
 		if slot.ID.Ordinal == ordinal && slot.Member != nil && slot.Report != nil {
 			h := s.hostOf(slot.Member.Node)
-			return slot.Report.Ready && slot.Member.Goal == spec.GoalRun && h.up && slot.Member.Boot == h.bootID()
+			return slot.Report.Ready && slot.Member.Goal == records.GoalRun && h.up && slot.Member.Boot == h.bootID()
 		}
 	}
 	return false
@@ -174,7 +175,7 @@ func (s *sim) hostOf(name spec.NodeName) *host {
 }
 
 // obey has a host's agent act on an order it was given at some time.
-func (s *sim) obey(m spec.Member) {
+func (s *sim) obey(m records.Member) {
 	h := s.hostOf(m.Node)
 	if _, closed := h.closed[lifeOf(&m)]; closed || !h.up || m.Token.Compare(h.newest[m.ID]) < 0 {
 		return
@@ -182,13 +183,13 @@ func (s *sim) obey(m spec.Member) {
 	h.newest[m.ID] = m.Token
 	opened := h.opened[lifeOf(&m)]
 	switch {
-	case m.Goal == spec.GoalStop:
+	case m.Goal == records.GoalStop:
 		delete(h.running, m.ID)
-		h.closed[lifeOf(&m)] = spec.PhaseStopped
+		h.closed[lifeOf(&m)] = records.PhaseStopped
 	case m.Boot != h.bootID():
-		h.closed[lifeOf(&m)] = spec.PhaseStopped
+		h.closed[lifeOf(&m)] = records.PhaseStopped
 	case !opened && s.r.IntN(6) == 0:
-		h.closed[lifeOf(&m)] = spec.PhaseFailed
+		h.closed[lifeOf(&m)] = records.PhaseFailed
 	case !opened:
 		h.running[m.ID] = m.Token
 		for _, other := range s.hosts {
@@ -207,17 +208,17 @@ func (s *sim) tell(i int) {
 		return
 	}
 	h := s.hostOf(m.Node)
-	r := &spec.Report{ID: m.ID, Token: m.Token, Node: h.name, Phase: spec.PhaseRunning}
+	r := &records.Report{ID: m.ID, Token: m.Token, Node: h.name, Phase: records.PhaseRunning}
 	if phase, closed := h.closed[lifeOf(m)]; closed {
 		r.Phase = phase
 	} else if h.running[m.ID] != m.Token {
 		return
 	}
-	bad := r.Phase == spec.PhaseRunning && s.bad(m.Revision)
+	bad := r.Phase == records.PhaseRunning && s.bad(m.Revision)
 	if bad {
 		r.Cause, r.Message = "CrashLoop", "a bad revision"
 	}
-	if r.Ready = !bad && r.Phase == spec.PhaseRunning && h.ready[lifeOf(m)]; r.Ready {
+	if r.Ready = !bad && r.Phase == records.PhaseRunning && h.ready[lifeOf(m)]; r.Ready {
 		r.ReadyFor = time.Hour
 	}
 	s.w.Rev++
@@ -231,7 +232,7 @@ func (h *host) reboot() {
 	h.running = map[spec.Identity]spec.Token{}
 	for l := range h.opened {
 		if _, closed := h.closed[l]; !closed {
-			h.closed[l] = spec.PhaseStopped
+			h.closed[l] = records.PhaseStopped
 		}
 	}
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -37,7 +38,7 @@ func (s *sim) slot(ordinal int) Slot {
 // judgeBack: a template is given up only after a standstill, for a completed one, and is
 // not current while it is.
 func (s *sim) judgeBack(p Plan) {
-	before := spec.SetStatus{}
+	before := records.SetStatus{}
 	if s.w.Status != nil {
 		before = *s.w.Status
 	}
@@ -86,7 +87,7 @@ func (s *sim) judgeUpdates(p Plan) {
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case Stop:
-			if a.Reason != spec.ReasonUpdate {
+			if a.Reason != records.ReasonUpdate {
 				continue
 			}
 			m := s.slot(a.ID.Ordinal).Member
@@ -122,7 +123,7 @@ func (s *sim) highestFirst(ordinal int, p Plan) {
 func (s *sim) hopelessAt(ordinal int, p Plan) bool {
 	slot := s.slot(ordinal)
 	m := slot.Member
-	return m != nil && m.Goal == spec.GoalRun && (slot.Report == nil || !slot.Report.Phase.Over()) && m.Revision != s.targetOf(ordinal, p)
+	return m != nil && m.Goal == records.GoalRun && (slot.Report == nil || !slot.Report.Phase.Over()) && m.Revision != s.targetOf(ordinal, p)
 }
 
 // judgeStart: the life before and how it ended say on which revision the next is.
@@ -139,8 +140,8 @@ func (s *sim) judgeStart(a Start, p Plan) {
 		}
 		return
 	}
-	onTarget := before == nil || before.StopReason == spec.ReasonUpdate || s.w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy
-	failed := before != nil && slot.Report.Phase == spec.PhaseFailed
+	onTarget := before == nil || before.StopReason == records.ReasonUpdate || s.w.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy
+	failed := before != nil && slot.Report.Phase == records.PhaseFailed
 	abandoned := before != nil && slot.Identity.AvailableOn != before.Revision
 	switch {
 	case onTarget && a.Member.Revision != target:
@@ -152,7 +153,7 @@ func (s *sim) judgeStart(a Start, p Plan) {
 
 // passes: under OrderedReady a member may start before lower ones are available only
 // on its target, and past those alone that may be broken.
-func (s *sim) passes(m spec.Member, below int, p Plan) bool {
+func (s *sim) passes(m records.Member, below int, p Plan) bool {
 	return m.Revision == s.targetOf(m.ID.Ordinal, p) && (s.hopelessAt(below, p) || s.vacantAt(below))
 }
 

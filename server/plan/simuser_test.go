@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -12,7 +13,7 @@ func (s *sim) user() {
 	if s.w.Set == nil {
 		s.uids++
 		n := int32(s.r.IntN(4))
-		s.w.Set = &spec.Set{
+		s.w.Set = &records.Set{
 			Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: spec.UID(fmt.Sprint("again", s.uids)), InitialReplicas: int(n),
 			Spec: spec.SetSpec{Replicas: &n, VolumeClaimTemplates: []spec.ClaimTemplate{claim("data", 10)}},
 		}

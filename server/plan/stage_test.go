@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -16,9 +17,9 @@ import (
 type stage struct {
 	t       *testing.T
 	w       World
-	bad     map[string]string      // what members or revisions do instead of getting ready
-	missing map[spec.VolumeID]bool // volumes whose directories are not there
-	trash   map[string]*spec.VolumeReport
+	bad     map[string]string         // what members or revisions do instead of getting ready
+	missing map[records.VolumeID]bool // volumes whose directories are not there
+	trash   map[string]*records.VolumeReport
 	// gone: it was told that the set is; refused: why a person's request was not made.
 	gone    bool
 	refused string
@@ -51,13 +52,13 @@ func (s *stage) command(words []string) {
 		s.w, s.bad, s.gone = world(s.t, strings.Join(words[1:], " ")), map[string]string{}, false
 		s.ended = map[life]bool{}
 		say(&s.w)
-		s.missing, s.trash = map[spec.VolumeID]bool{}, map[string]*spec.VolumeReport{}
+		s.missing, s.trash = map[records.VolumeID]bool{}, map[string]*records.VolumeReport{}
 	case words[0] == "reclaim":
-		s.ask(words[1], spec.VerbReclaim)
+		s.ask(words[1], records.VerbReclaim)
 	case words[0] == "lost":
-		s.ask(words[1], spec.VerbLost)
+		s.ask(words[1], records.VerbLost)
 	case words[0] == "restore":
-		s.ask(words[1], spec.VerbRestore)
+		s.ask(words[1], records.VerbRestore)
 	case words[0] == "vanishes", words[0] == "returns":
 		s.lose(words[1], words[0] == "vanishes")
 	case words[0] == "pass":
@@ -68,7 +69,7 @@ func (s *stage) command(words []string) {
 		s.anew(words[0] == "restored")
 	case words[0] == "restart":
 		slot := s.slot(words[1])
-		slot.Request = &spec.Request{ID: slot.ID, Token: slot.Member.Token}
+		slot.Request = &records.Request{ID: slot.ID, Token: slot.Member.Token}
 	case words[0] == "rename":
 		set := spec.Clone(*s.w.Set)
 		set.Spec.ServiceName = words[1]
@@ -81,7 +82,7 @@ func (s *stage) command(words []string) {
 	case len(words) == 2 && words[1] == "dies":
 		slot := s.slot(words[0])
 		r := *slot.Report
-		r.Phase, r.Ready, r.Cause = spec.PhaseStopped, false, "Exited"
+		r.Phase, r.Ready, r.Cause = records.PhaseStopped, false, "Exited"
 		slot.Report = &r
 	default:
 		s.edit(words)
@@ -260,7 +261,7 @@ func (s *stage) obey() (any bool) {
 		if m == nil || slot.Report != nil && slot.Report.Phase.Over() || !s.live(m.Node) {
 			continue
 		}
-		r := spec.Report{ID: slot.ID, Token: m.Token, Node: m.Node, Session: 5, Phase: spec.PhaseRunning, Bound: m.Bound}
+		r := records.Report{ID: slot.ID, Token: m.Token, Node: m.Node, Session: 5, Phase: records.PhaseRunning, Bound: m.Bound}
 		how := s.bad[slot.ID.MemberName()]
 		if how == "" || how == "recovers" {
 			how = s.bad[string(m.Revision)]
@@ -269,11 +270,11 @@ func (s *stage) obey() (any bool) {
 		case how == "tells-nothing":
 			continue
 		case s.ended[lifeOf(m)]:
-			r.Phase, r.Cause, r.Message = spec.PhaseStopped, "DeadlinePassed", "no server was heard of in time"
-		case m.Goal == spec.GoalStop || !s.boots(m):
-			r.Phase = spec.PhaseStopped
-		case s.misses(m) && (slot.Report == nil || slot.Report.Phase != spec.PhaseRunning):
-			r.Phase, r.Cause, r.Message = spec.PhasePreparing, spec.CauseVolumeMissing, "it was in use before and is not there"
+			r.Phase, r.Cause, r.Message = records.PhaseStopped, "DeadlinePassed", "no server was heard of in time"
+		case m.Goal == records.GoalStop || !s.boots(m):
+			r.Phase = records.PhaseStopped
+		case s.misses(m) && (slot.Report == nil || slot.Report.Phase != records.PhaseRunning):
+			r.Phase, r.Cause, r.Message = records.PhasePreparing, spec.CauseVolumeMissing, "it was in use before and is not there"
 		case how == "crashes":
 			r.Cause, r.Message = "CrashLoop", "exited with code 1"
 		case how != "is-unready":

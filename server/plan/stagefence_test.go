@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -12,7 +13,7 @@ func say(w *World) {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
 		if n.Facts == nil {
-			n.Facts = &spec.NodeFacts{Name: n.Node.Name, UID: n.Node.UID, Epoch: w.Epoch, Guards: true}
+			n.Facts = &records.NodeFacts{Name: n.Node.Name, UID: n.Node.UID, Epoch: w.Epoch, Guards: true}
 		}
 	}
 }
@@ -54,7 +55,7 @@ func (s *stage) node(name spec.NodeName, how string) {
 	if n.Session, n.Gone = nil, 0; how == "silent" {
 		return
 	}
-	n.Session = &spec.Session{Node: name, UID: n.Node.UID, Boot: "boot1", ID: 5}
+	n.Session = &records.Session{Node: name, UID: n.Node.UID, Boot: "boot1", ID: 5}
 	if how == "boots" {
 		n.Session.Boot = "boot2"
 	}
@@ -96,7 +97,7 @@ func (s *stage) silentFor(d time.Duration) {
 }
 
 // boots: the life is of the boot in which its node is.
-func (s *stage) boots(m *spec.Member) bool {
+func (s *stage) boots(m *records.Member) bool {
 	n := NodeOf(s.w.Nodes, m.Node)
 	return n.Session.Boot == m.Boot
 }

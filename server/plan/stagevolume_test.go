@@ -7,26 +7,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // ask is a person's request about a volume, made if it is not refused.
-func (s *stage) ask(name string, verb spec.VolumeVerb) {
+func (s *stage) ask(name string, verb records.VolumeVerb) {
 	s.t.Helper()
 	claim, member, _ := strings.Cut(name, "-")
 	slot := s.slot(member)
-	q := spec.VolumeRequest{ID: slot.ID, Claim: spec.ClaimName(claim), Verb: verb, Token: slot.Identity.LastToken}
+	q := records.VolumeRequest{ID: slot.ID, Claim: spec.ClaimName(claim), Verb: verb, Token: slot.Identity.LastToken}
 	if v := slot.Volumes[q.Claim]; v != nil {
 		q.Volume = v.UID
 	}
 	said := s.trash[name]
-	if verb == spec.VerbRestore && said != nil {
+	if verb == records.VerbRestore && said != nil {
 		q.Volume = said.Volume
 	}
 	if s.refused = Refusal(s.w, q, said); s.refused == "" {
-		slot.Asked = map[spec.ClaimName]*spec.VolumeRequest{q.Claim: &q}
+		slot.Asked = map[spec.ClaimName]*records.VolumeRequest{q.Claim: &q}
 		if said != nil && slot.Volumes[q.Claim] == nil {
-			slot.Said = map[spec.ClaimName]*spec.VolumeReport{q.Claim: said}
+			slot.Said = map[spec.ClaimName]*records.VolumeReport{q.Claim: said}
 		}
 	}
 }
@@ -37,14 +38,14 @@ func saidOfVolumes(a Action) string {
 	switch a := a.(type) {
 	case SetVolumes:
 		for _, v := range a.Volumes {
-			lines = append(lines, fmt.Sprintf("%s: %s: %s", spec.VolumeName(v.ID, v.Claim), v.Fate, a.Text))
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", records.VolumeName(v.ID, v.Claim), v.Fate, a.Text))
 		}
 	case DropVolume:
-		lines = append(lines, fmt.Sprintf("%s is gone: %s", spec.VolumeName(a.ID, a.Claim), a.Text))
+		lines = append(lines, fmt.Sprintf("%s is gone: %s", records.VolumeName(a.ID, a.Claim), a.Text))
 	case RestoreVolume:
-		lines = append(lines, fmt.Sprintf("%s: %s: %s", spec.VolumeName(a.Volume.ID, a.Volume.Claim), a.Volume.Fate, a.Text))
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", records.VolumeName(a.Volume.ID, a.Volume.Claim), a.Volume.Fate, a.Text))
 	case VoidRequest:
-		lines = append(lines, fmt.Sprintf("what was asked of %s is not done: %s", spec.VolumeName(a.ID, a.Claim), a.Text))
+		lines = append(lines, fmt.Sprintf("what was asked of %s is not done: %s", records.VolumeName(a.ID, a.Claim), a.Text))
 	}
 	return strings.Join(lines, "\n  ")
 }
@@ -64,7 +65,7 @@ func (s *stage) move() (any bool) {
 			}
 			slot.Said = maps.Clone(slot.Said)
 			if slot.Said == nil {
-				slot.Said = map[spec.ClaimName]*spec.VolumeReport{}
+				slot.Said = map[spec.ClaimName]*records.VolumeReport{}
 			}
 			slot.Said[claim], any = &r, true
 		}
@@ -73,18 +74,18 @@ func (s *stage) move() (any bool) {
 }
 
 // told has a volume's host obey, and is what it says then.
-func (s *stage) told(v *spec.Volume) spec.VolumeReport {
-	name := spec.VolumeName(v.ID, v.Claim)
-	r := spec.VolumeReport{ID: v.ID, Claim: v.Claim, Volume: v.UID, Number: v.Number, Class: v.Class, Node: v.Node, Turn: v.Turn, State: spec.VolumeFound}
+func (s *stage) told(v *records.Volume) records.VolumeReport {
+	name := records.VolumeName(v.ID, v.Claim)
+	r := records.VolumeReport{ID: v.ID, Claim: v.Claim, Volume: v.UID, Number: v.Number, Class: v.Class, Node: v.Node, Turn: v.Turn, State: records.VolumeFound}
 	switch missing := s.missing[v.UID]; {
-	case v.Fate == spec.FateRestoring:
+	case v.Fate == records.FateRestoring:
 		delete(s.trash, name)
-	case missing && v.Fate == spec.FateLost:
-		r.State = spec.VolumeAbsent
+	case missing && v.Fate == records.FateLost:
+		r.State = records.VolumeAbsent
 	case missing:
-		r.State, r.Cause, r.Message = spec.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
-	case v.Fate == spec.FateReclaiming:
-		r.State = spec.VolumeTrashed
+		r.State, r.Cause, r.Message = records.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
+	case v.Fate == records.FateReclaiming:
+		r.State = records.VolumeTrashed
 		s.trash[name] = &r
 	}
 	return r
@@ -98,8 +99,8 @@ func (s *stage) lose(name string, away bool) {
 }
 
 // misses: a volume of the life is not there.
-func (s *stage) misses(m *spec.Member) bool {
-	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return s.missing[v.ID] })
+func (s *stage) misses(m *records.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v records.MemberVolume) bool { return s.missing[v.ID] })
 }
 
 // volumes writes what there is of volumes, and what a person was refused.
@@ -109,7 +110,7 @@ func (s *stage) volumes(out io.Writer) {
 		slot := &s.w.Slots[i]
 		for _, claim := range slices.Sorted(maps.Keys(slot.Volumes)) {
 			v := slot.Volumes[claim]
-			words = append(words, fmt.Sprintf("%s %s", spec.VolumeName(slot.ID, claim), v.Fate))
+			words = append(words, fmt.Sprintf("%s %s", records.VolumeName(slot.ID, claim), v.Fate))
 			if v.Number > 1 {
 				words[len(words)-1] += fmt.Sprintf(" (number %d)", v.Number)
 			}

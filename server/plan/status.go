@@ -1,11 +1,11 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import "github.com/stead-project/stead/records"
 
 // status counts what stands after the actions of this step (SEMANTICS, Status
 // fields): a member that is told to stop counts only as terminating.
-func (s *step) status() spec.SetStatus {
-	st := spec.SetStatus{
+func (s *step) status() records.SetStatus {
+	st := records.SetStatus{
 		ObservedGeneration: s.w.Set.Generation,
 		CurrentRevision:    s.current, CurrentCompleted: s.completed, UpdateRevision: s.update,
 		Bootstrapped: s.w.Bootstrapped, ServiceName: s.service(),
@@ -30,7 +30,7 @@ func (s *step) status() spec.SetStatus {
 	return st
 }
 
-func (s *step) count(st *spec.SetStatus, t *seat) {
+func (s *step) count(st *records.SetStatus, t *seat) {
 	if t.stopping() {
 		st.TerminatingReplicas++
 		return
@@ -57,8 +57,8 @@ func one(b bool) int {
 }
 
 // row is the member's line in the table.
-func (s *step) row(t *seat) spec.MemberStatus {
-	m := spec.MemberStatus{Name: t.id.MemberName(), Ordinal: t.id.Ordinal, Blocked: s.blocked[t.id.Ordinal]}
+func (s *step) row(t *seat) records.MemberStatus {
+	m := records.MemberStatus{Name: t.id.MemberName(), Ordinal: t.id.Ordinal, Blocked: s.blocked[t.id.Ordinal]}
 	if t.identity != nil {
 		m.Address, m.Revision = t.identity.Address, t.identity.Due
 	}
@@ -67,7 +67,7 @@ func (s *step) row(t *seat) spec.MemberStatus {
 	}
 	m.Node, m.Address, m.Revision = t.member.Node, t.member.Address, t.member.Revision
 	m.Token, m.Goal, m.BeganAt = t.member.Token.String(), t.member.Goal, t.member.BeganAt
-	m.Phase, m.Ready = spec.PhaseAssigned, t.ready
+	m.Phase, m.Ready = records.PhaseAssigned, t.ready
 	if r := t.report; r != nil {
 		m.Phase, m.Cause, m.Message = r.Phase, r.Cause, r.Message
 		for _, c := range r.Containers {

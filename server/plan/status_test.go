@@ -3,20 +3,21 @@ package plan
 import (
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 func TestStatusCounts(t *testing.T) {
 	w := world(t, "parallel 6 min=5 n1 n2~ 0:ready 1:young 2:running 3:ready@n2 4:stopping 5:none 6:ready")
-	w.Revisions = append(w.Revisions, &spec.Revision{Hash: "h0"})
-	w.Status = &spec.SetStatus{CurrentRevision: "h0", CurrentCompleted: true}
+	w.Revisions = append(w.Revisions, &records.Revision{Hash: "h0"})
+	w.Status = &records.SetStatus{CurrentRevision: "h0", CurrentCompleted: true}
 	w.Slots[2].Member.Revision = "h0"
 	w.Free = nil
-	w.Slots[5].Strays = []NodeStray{{Node: "n1", Stray: spec.Stray{Token: spec.Token{Epoch: 1, Number: 5}}}}
-	w.Slots[6].Member.Goal = spec.GoalStop
+	w.Slots[5].Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{Token: spec.Token{Epoch: 1, Number: 5}}}}
+	w.Slots[6].Member.Goal = records.GoalStop
 	got := Next(w).Status
 	got.Members, got.Conditions = nil, nil
-	want := spec.SetStatus{
+	want := records.SetStatus{
 		ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 2, AvailableReplicas: 1, CurrentReplicas: 1, UpdatedReplicas: 3,
 		UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1, TerminatingReplicas: 2,
 		CurrentRevision: "h0", CurrentCompleted: true, UpdateRevision: "h1", Bootstrapped: true, ServiceName: "db",
@@ -33,7 +34,7 @@ func TestALifeThatIsOverIsNotTerminating(t *testing.T) {
 	}
 }
 
-func equal(a, b spec.SetStatus) bool {
+func equal(a, b records.SetStatus) bool {
 	return string(encodeStatus(a)) == string(encodeStatus(b))
 }
 

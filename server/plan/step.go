@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -26,10 +27,10 @@ type step struct {
 	aim spec.RevisionHash
 	// completed: every member ran the current revision and was available, once.
 	completed bool
-	former    string         // the service before a rename that is not complete
-	stalled   string         // rule 9: why and where the rollout stands still
-	giveUp    bool           // rule 9: from the next step on the set goes back
-	fresh     *spec.Revision // the revision being added by this very step
+	former    string            // the service before a rename that is not complete
+	stalled   string            // rule 9: why and where the rollout stands still
+	giveUp    bool              // rule 9: from the next step on the set goes back
+	fresh     *records.Revision // the revision being added by this very step
 	// Recreate: members of two revisions do not run beside each other. A member keeps
 	// what it ran while others of another revision live, and, while the rollout is
 	// paused, until one runs the update revision.
@@ -40,20 +41,20 @@ type step struct {
 	spread   map[spec.NodeName]int
 	begun    map[spec.NodeName]room       // by the lives that begin in this step
 	guests   map[spec.NodeName][]Resident // these lives, where it matters who they are
-	silent   func(*spec.Member, *spec.Report) Silence
+	silent   func(*records.Member, *records.Report) Silence
 }
 
 // seat is one ordinal and what is known of its life.
 type seat struct {
 	id       spec.Identity
-	identity *spec.IdentityRecord
-	member   *spec.Member // nil: no life
-	report   *spec.Report // of this very life
-	request  *spec.Request
-	volumes  map[spec.ClaimName]*spec.Volume
-	said     map[spec.ClaimName]*spec.VolumeReport // of these volumes
-	leftOn   []spec.NodeName                       // nodes with a volume of it that is in the way
-	asked    map[spec.ClaimName]*spec.VolumeRequest
+	identity *records.IdentityRecord
+	member   *records.Member // nil: no life
+	report   *records.Report // of this very life
+	request  *records.Request
+	volumes  map[spec.ClaimName]*records.Volume
+	said     map[spec.ClaimName]*records.VolumeReport // of these volumes
+	leftOn   []spec.NodeName                          // nodes with a volume of it that is in the way
+	asked    map[spec.ClaimName]*records.VolumeRequest
 	strays   []NodeStray
 
 	live      bool // its node's session is that of the life's boot (SAFETY S15)
@@ -75,7 +76,7 @@ func (t *seat) vacant() bool { return t.member == nil || t.over }
 
 // stopping: the life was told to end and is not proven gone.
 func (t *seat) stopping() bool {
-	return t.member != nil && t.member.Goal == spec.GoalStop && !t.over
+	return t.member != nil && t.member.Goal == records.GoalStop && !t.over
 }
 
 func newStep(w World) *step {
@@ -128,7 +129,7 @@ func (s *step) sit() {
 		if n := &s.w.Nodes[i]; n.Unread {
 			for k := range s.seats {
 				t := &s.seats[k]
-				t.strays = append(t.strays, NodeStray{Node: n.Node.Name, Stray: spec.Stray{ID: t.id}})
+				t.strays = append(t.strays, NodeStray{Node: n.Node.Name, Stray: spec.LifeID{ID: t.id}})
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func (s *step) look(slot *Slot) seat {
 	if r := t.report; r != nil && r.Token == t.member.Token {
 		t.over = r.Phase.Over()
 		t.stale = t.live && !t.over && r.Session != n.Session.ID
-		t.ready = t.live && !t.stale && t.member.Goal == spec.GoalRun && r.Phase == spec.PhaseRunning && r.Ready
+		t.ready = t.live && !t.stale && t.member.Goal == records.GoalRun && r.Phase == records.PhaseRunning && r.Ready
 		t.available = t.ready && r.ReadyFor >= time.Duration(s.w.Set.Spec.MinReadySeconds)*time.Second
 	}
 	if !t.live && !t.over {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -13,7 +14,7 @@ import (
 // takes such a fact away. The order is that of one look: who left, what is wanted of
 // the set, who began, is ready or is not, and last that an update ended. told then
 // includes them; its members must not be shared.
-func Tell(w World, told *spec.Told) []spec.Change {
+func Tell(w World, told *records.Recorded) []records.Change {
 	if w.Set == nil || len(w.Broken) > 0 {
 		return nil // a record that cannot be read is no proof that somebody left
 	}
@@ -26,22 +27,22 @@ func Tell(w World, told *spec.Told) []spec.Change {
 		}
 	}
 	if told.Updating && t.updated() {
-		t.add(spec.Change{Kind: spec.ChangeUpdateEnded, Ordinal: spec.NoOrdinal, Revision: t.aim()})
+		t.add(records.Change{Kind: records.ChangeUpdateEnded, Ordinal: records.NoOrdinal, Revision: t.aim()})
 	}
 	return t.changes
 }
 
 // Quiet is what a history begins with: that a set has its first template and number
 // of members is no change.
-func Quiet(w World) spec.Told {
-	return spec.Told{Replicas: w.Set.Replicas(), Update: w.TemplateHash}
+func Quiet(w World) records.Recorded {
+	return records.Recorded{Replicas: w.Set.Replicas(), Update: w.TemplateHash}
 }
 
 // Forgotten drops from told the members that are gone, also from the store: nothing
 // of them can be told again.
-func Forgotten(w World, told *spec.Told) {
+func Forgotten(w World, told *records.Recorded) {
 	t := teller{w: w}
-	told.Members = slices.DeleteFunc(told.Members, func(m spec.ToldMember) bool {
+	told.Members = slices.DeleteFunc(told.Members, func(m records.RecordedMember) bool {
 		return m.Gone && t.slot(m.Ordinal).Member == nil
 	})
 }
@@ -49,13 +50,13 @@ func Forgotten(w World, told *spec.Told) {
 // teller is one run of Tell.
 type teller struct {
 	w       World
-	told    *spec.Told
+	told    *records.Recorded
 	believe func(*Slot) bool
-	silent  func(*spec.Member, *spec.Report) Silence
-	changes []spec.Change
+	silent  func(*records.Member, *records.Report) Silence
+	changes []records.Change
 }
 
-func (t *teller) add(c spec.Change) {
+func (t *teller) add(c records.Change) {
 	c.Replicas = t.w.Set.Replicas()
 	t.told.Add(&c)
 	t.changes = append(t.changes, c)
@@ -83,26 +84,26 @@ func (t *teller) left() {
 func (t *teller) over(s *Slot) bool { return s.Over() || t.silent(s.Member, s.Report).Over }
 
 // surplus is why a member that is not wanted any more was ended.
-func (t *teller) surplus() spec.Reason {
+func (t *teller) surplus() records.Reason {
 	if t.w.Set.Deleting {
-		return spec.ReasonDelete
+		return records.ReasonDelete
 	}
-	return spec.ReasonScaleDown
+	return records.ReasonScaleDown
 }
 
-func (t *teller) addLeft(id spec.Identity, m spec.ToldMember, reason spec.Reason) {
-	t.add(spec.Change{
-		Kind: spec.ChangeLeft, Member: id.MemberName(), Ordinal: id.Ordinal,
+func (t *teller) addLeft(id spec.Identity, m records.RecordedMember, reason records.Reason) {
+	t.add(records.Change{
+		Kind: records.ChangeLeft, Member: id.MemberName(), Ordinal: id.Ordinal,
 		Token: m.Token, Reason: string(reason), Revision: m.Revision,
 	})
 }
 
 // begunFor is why a life ended after which another was begun for this reason.
-func begunFor(r spec.Reason) spec.Reason {
-	if r == spec.ReasonUpdate || r == spec.ReasonRestart {
+func begunFor(r records.Reason) records.Reason {
+	if r == records.ReasonUpdate || r == records.ReasonRestart {
 		return r
 	}
-	return spec.ReasonFailed
+	return records.ReasonFailed
 }
 
 // slot is that of an ordinal, without any record if there is none.
@@ -120,17 +121,17 @@ func (s *Slot) Over() bool {
 }
 
 // endReason is why a life that is over ended: as it was told to, or by itself.
-func (s *Slot) endReason() spec.Reason {
-	return cmp.Or(s.Member.StopReason, spec.ReasonFailed)
+func (s *Slot) endReason() records.Reason {
+	return cmp.Or(s.Member.StopReason, records.ReasonFailed)
 }
 
 // wanted tells what a person changed of the set.
 func (t *teller) wanted() {
 	if t.told.Replicas != t.w.Set.Replicas() && !t.w.Set.Deleting {
-		t.add(spec.Change{Kind: spec.ChangeReplicas, Ordinal: spec.NoOrdinal})
+		t.add(records.Change{Kind: records.ChangeReplicas, Ordinal: records.NoOrdinal})
 	}
 	if aim := t.aim(); t.told.Update != aim {
-		c := spec.Change{Kind: spec.ChangeUpdateBegan, Ordinal: spec.NoOrdinal, Revision: aim}
+		c := records.Change{Kind: records.ChangeUpdateBegan, Ordinal: records.NoOrdinal, Revision: aim}
 		if aim != t.w.TemplateHash {
 			c.Reason = spec.OnFailureRollback
 		}
@@ -159,15 +160,15 @@ func (t *teller) updated() bool {
 // life tells of a life's begin, and whether the member is ready.
 func (t *teller) life(s *Slot) {
 	m := s.Member
-	c := spec.Change{
-		Kind: spec.ChangeJoined, Member: s.ID.MemberName(), Ordinal: s.ID.Ordinal,
+	c := records.Change{
+		Kind: records.ChangeJoined, Member: s.ID.MemberName(), Ordinal: s.ID.Ordinal,
 		Token: m.Token.String(), Reason: string(m.Reason), Revision: m.Revision,
 	}
 	i, known := t.told.Find(s.ID.Ordinal)
 	begun := !known || t.told.Members[i].Token != c.Token
 	if begun {
 		if known && !t.told.Members[i].Gone {
-			c.Kind = spec.ChangeReturned
+			c.Kind = records.ChangeReturned
 		}
 		t.add(c)
 		i, _ = t.told.Find(s.ID.Ordinal)
@@ -181,10 +182,10 @@ func (t *teller) life(s *Slot) {
 	case now.Left: // by its deadline; its node is back, and says so itself soon
 	case t.believe(s) == now.Ready:
 	case now.Ready:
-		c.Kind, c.Reason = spec.ChangeNotReady, t.unready(s)
+		c.Kind, c.Reason = records.ChangeNotReady, t.unready(s)
 		t.add(c)
 	default:
-		c.Kind, c.Reason = spec.ChangeReady, ""
+		c.Kind, c.Reason = records.ChangeReady, ""
 		t.add(c)
 	}
 }
@@ -192,7 +193,7 @@ func (t *teller) life(s *Slot) {
 // unready is the word for why a member that was ready is not.
 func (t *teller) unready(s *Slot) string {
 	switch {
-	case s.Member.Goal == spec.GoalStop:
+	case s.Member.Goal == records.GoalStop:
 		return string(s.Member.StopReason)
 	case s.Report != nil && !s.Report.Ready:
 		return cmp.Or(string(s.Report.Cause), BlockedNotReady)

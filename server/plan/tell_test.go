@@ -7,18 +7,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // tellings writes changes as words: Joined:0/Create, UpdateBegan:h2.
-func tellings(changes []spec.Change) string {
+func tellings(changes []records.Change) string {
 	var words []string
 	for _, c := range changes {
 		w := fmt.Sprintf("%s:%d", c.Kind, c.Ordinal)
 		switch {
-		case c.Kind == spec.ChangeReplicas:
+		case c.Kind == records.ChangeReplicas:
 			w = fmt.Sprintf("%s:%d", c.Kind, c.Replicas)
-		case c.Ordinal == spec.NoOrdinal:
+		case c.Ordinal == records.NoOrdinal:
 			w = fmt.Sprintf("%s:%s", c.Kind, c.Revision)
 		}
 		switch {
@@ -54,18 +54,18 @@ func TestTell(t *testing.T) {
 		{name: "over by itself", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:over", want: "Left:0/Failed"},
 		{name: "refused before it began", now: "ordered 1 n1 0:failed", want: "Joined:0/Create Left:0/Failed"},
 		{name: "the next life of a member that left", before: "ordered 1 n1 0:over", now: "ordered 1 n1 0:running",
-			change: next(spec.ReasonReplace), want: "Returned:0/Replace"},
+			change: next(records.ReasonReplace), want: "Returned:0/Replace"},
 		{name: "replaced unseen", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:ready",
-			change: next(spec.ReasonUpdate), want: "Left:0/Update Returned:0/Update Ready:0"},
+			change: next(records.ReasonUpdate), want: "Left:0/Update Returned:0/Update Ready:0"},
 		{name: "restarted unseen", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:ready",
-			change: next(spec.ReasonRestart), want: "Left:0/Restart Returned:0/Restart Ready:0"},
+			change: next(records.ReasonRestart), want: "Left:0/Restart Returned:0/Restart Ready:0"},
 		{name: "the end of another life is not its own", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:over",
 			change: func(w *World) { w.Slots[0].Report.Token.Number-- }, want: "NotReady:0/NotReady"},
 		{name: "ready once, and nothing is reported of it any more", before: "ordered 1 n1 0:ready", now: "ordered 1 n1 0:assigned", want: "NotReady:0/NodeSilent"},
 		{name: "deleted: how many are wanted is no news", before: "ordered 2 n1 0:ready", now: "ordered 0 deleting n1 0:ready", want: ""},
 		{name: "forgotten unseen", before: "ordered 1 n1 0:ready 1:ready", now: "ordered 1 n1 0:ready 1:none", want: "Left:1/ScaleDown"},
 		{name: "forgotten with its set", before: "ordered 1 n1 0:ready 1:ready", now: "ordered 1 deleting n1 0:stopping 1:none",
-			change: func(w *World) { w.Slots[0].Member.StopReason = spec.ReasonDelete }, want: "Left:1/Delete NotReady:0/Delete"},
+			change: func(w *World) { w.Slots[0].Member.StopReason = records.ReasonDelete }, want: "Left:1/Delete NotReady:0/Delete"},
 		{name: "after a scale-down it joins again", before: "ordered 1 n1 0:ready 1:stopped", now: "ordered 1 n1 0:ready 1:ready",
 			change: func(w *World) {
 				w.Slots[1].Member.Token.Number += 100
@@ -98,7 +98,7 @@ func TestTell(t *testing.T) {
 			change: func(w *World) { w.Broken = []string{"members/default/db/1"} }, want: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var told spec.Told
+			var told records.Recorded
 			w := joined(world(t, c.now))
 			if c.before != "" {
 				before := joined(world(t, c.before))
@@ -132,13 +132,13 @@ func TestTell(t *testing.T) {
 // joined has every node have been there once: one that never came counts for nothing.
 func joined(w World) World {
 	for i := range w.Nodes {
-		w.Nodes[i].Facts = &spec.NodeFacts{Name: w.Nodes[i].Node.Name}
+		w.Nodes[i].Facts = &records.NodeFacts{Name: w.Nodes[i].Node.Name}
 	}
 	return w
 }
 
 // next makes the first member's life a later one, begun for this reason.
-func next(reason spec.Reason) func(*World) {
+func next(reason records.Reason) func(*World) {
 	return func(w *World) {
 		s := &w.Slots[0]
 		s.Member.Token.Number += 100
@@ -149,14 +149,14 @@ func next(reason spec.Reason) func(*World) {
 
 func TestOfASetThatIsGoneNothingIsTold(t *testing.T) {
 	w := world(t, "gone volumes n1 0:volume")
-	if got := Tell(w, &spec.Told{Members: []spec.ToldMember{{Ordinal: 0}}}); len(got) > 0 {
+	if got := Tell(w, &records.Recorded{Members: []records.RecordedMember{{Ordinal: 0}}}); len(got) > 0 {
 		t.Errorf("told %s", tellings(got))
 	}
 }
 
 func TestForgottenAreOnlyThoseWhoAreGone(t *testing.T) {
 	w := world(t, "ordered 1 n1 0:over 1:stopped 2:none")
-	told := spec.Told{Members: []spec.ToldMember{
+	told := records.Recorded{Members: []records.RecordedMember{
 		{Ordinal: 0, Left: true}, {Ordinal: 1, Left: true, Gone: true}, {Ordinal: 2, Left: true, Gone: true}, {Ordinal: 3, Left: true},
 	}}
 	Forgotten(w, &told)

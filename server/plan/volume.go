@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -11,7 +12,7 @@ import (
 // used or waited for: it is never made a second time (promise 2). One that is being
 // given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
 // volume of an identity that has a life. A shared one comes along.
-func (s *step) storage(t *seat, rec *spec.IdentityRecord, node *Node, a *Start) (reason, text string) {
+func (s *step) storage(t *seat, rec *records.IdentityRecord, node *Node, a *Start) (reason, text string) {
 	for _, claim := range inOrder(t.volumes) {
 		if v := t.volumes[claim]; v.Fate.Ordered() {
 			return s.givenUp(t, v)
@@ -31,7 +32,7 @@ func (s *step) storage(t *seat, rec *spec.IdentityRecord, node *Node, a *Start) 
 			moved.Node = node.Node.Name
 			a.Moved = append(a.Moved, moved)
 		}
-		a.Member.Volumes = append(a.Member.Volumes, spec.MemberVolume{
+		a.Member.Volumes = append(a.Member.Volumes, records.MemberVolume{
 			Claim: name, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes,
 			Shared: v.Shared, Fenced: v.Shared && node.Facts.FencesClass(v.Class),
 		})
@@ -39,22 +40,22 @@ func (s *step) storage(t *seat, rec *spec.IdentityRecord, node *Node, a *Start) 
 	return "", ""
 }
 
-func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *spec.IdentityRecord, node *Node) *spec.Volume {
+func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *records.IdentityRecord, node *Node) *records.Volume {
 	name := spec.ClaimName(c.Metadata.Name)
 	if rec.VolumeNumbers == nil {
 		rec.VolumeNumbers = map[spec.ClaimName]int{}
 	}
 	rec.VolumeNumbers[name]++
-	return &spec.Volume{
+	return &records.Volume{
 		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
-		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: spec.FateKeep, CreatedAt: s.w.Now, TrashAfter: trash(c),
+		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: records.FateKeep, CreatedAt: s.w.Now, TrashAfter: trash(c),
 		Labels: s.w.Set.Spec.ClaimLabels(c),
 	}
 }
 
 // mismatch says why a volume does not serve a claim; "": it does. A volume larger
 // than asked serves; one that is smaller has grown before (see keep).
-func mismatch(v *spec.Volume, c *spec.ClaimTemplate) string {
+func mismatch(v *records.Volume, c *spec.ClaimTemplate) string {
 	switch {
 	case v.Class != c.Spec.Class():
 		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or scale the member away and give the volume up", v.Class, c.Spec.Class())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -123,11 +124,11 @@ func (o *outlook) obey() (any bool) {
 		if m == nil || s.Report != nil && s.Report.Phase.Over() {
 			continue
 		}
-		r := spec.Report{ID: s.ID, Token: m.Token, Node: m.Node, Session: 5, Phase: spec.PhaseRunning}
+		r := records.Report{ID: s.ID, Token: m.Token, Node: m.Node, Session: 5, Phase: records.PhaseRunning}
 		at, comes := o.ready[lifeOf(m)]
 		switch {
-		case m.Goal == spec.GoalStop:
-			r.Phase = spec.PhaseStopped
+		case m.Goal == records.GoalStop:
+			r.Phase = records.PhaseStopped
 		case o.before[lifeOf(m)]:
 			continue
 		case m.Revision == "h3" && !comes:
@@ -170,7 +171,7 @@ func (o *outlook) stopsWhatServes(p Plan) string {
 		switch {
 		case s.Member == nil:
 			down++
-		case s.Member.Goal == spec.GoalStop || s.Member.Revision == "h3" && !s.Report.Phase.Over() && !s.Report.Ready:
+		case s.Member.Goal == records.GoalStop || s.Member.Revision == "h3" && !s.Report.Phase.Over() && !s.Report.Ready:
 			down++
 			coming = coming || o.w.Outages[Outage{s.ID, s.Member.Token, s.Member.Goal, 5}] < deadline
 		case !s.Report.Ready && (s.Report.Phase.Over() || o.serves(s)):
@@ -200,5 +201,5 @@ func (o *outlook) stopsWhatServes(p Plan) string {
 
 // serves: the life was ready, and nothing says that it cannot be again.
 func (o *outlook) serves(s *Slot) bool {
-	return s.Report != nil && s.Report.Phase == spec.PhaseRunning && s.Report.Cause == "" && s.Identity.ReadyToken == s.Member.Token
+	return s.Report != nil && s.Report.Phase == records.PhaseRunning && s.Report.Cause == "" && s.Identity.ReadyToken == s.Member.Token
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -83,7 +84,7 @@ func (k *Key) OpenAt(key string, sealed []byte) ([]byte, error) {
 }
 
 // Open decrypts the files of r. It fails with ErrKey.
-func (k *Key) Open(r *spec.SecretRecord) (map[string][]byte, error) {
+func (k *Key) Open(r *records.SecretRecord) (map[string][]byte, error) {
 	plain, err := k.OpenAt(store.SecretKey(r.Namespace, r.Name), r.Sealed)
 	if err != nil {
 		return nil, fmt.Errorf("open secret %s/%s: %w", r.Namespace, r.Name, ErrKey)

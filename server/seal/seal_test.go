@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 func testKey(t *testing.T, fill byte) *Key {
@@ -31,7 +31,7 @@ func TestSealedFilesOpenAgain(t *testing.T) {
 	if bytes.Contains(sealed, []byte("hunter2")) || bytes.Contains(sealed, []byte("password")) {
 		t.Fatal("the sealed bytes show the content")
 	}
-	got, err := k.Open(&spec.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed})
+	got, err := k.Open(&records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func TestWhatWasNotSealedForThisIsRefused(t *testing.T) {
 	damaged[len(damaged)-1] ^= 1
 	for name, c := range map[string]struct {
 		key    *Key
-		record spec.SecretRecord
+		record records.SecretRecord
 	}{
-		"another key":       {testKey(t, 2), spec.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed}},
-		"another name":      {k, spec.SecretRecord{Namespace: "default", Name: "db2", Sealed: sealed}},
-		"another namespace": {k, spec.SecretRecord{Namespace: "prod", Name: "db", Sealed: sealed}},
-		"damaged":           {k, spec.SecretRecord{Namespace: "default", Name: "db", Sealed: damaged}},
-		"cut off":           {k, spec.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed[:5]}},
-		"nothing":           {k, spec.SecretRecord{Namespace: "default", Name: "db"}},
+		"another key":       {testKey(t, 2), records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed}},
+		"another name":      {k, records.SecretRecord{Namespace: "default", Name: "db2", Sealed: sealed}},
+		"another namespace": {k, records.SecretRecord{Namespace: "prod", Name: "db", Sealed: sealed}},
+		"damaged":           {k, records.SecretRecord{Namespace: "default", Name: "db", Sealed: damaged}},
+		"cut off":           {k, records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed[:5]}},
+		"nothing":           {k, records.SecretRecord{Namespace: "default", Name: "db"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.key.Open(&c.record)
@@ -101,7 +101,7 @@ func TestTheKeyFileIsMadeOnceAndKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := again.Open(&spec.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed}); err != nil {
+	if _, err := again.Open(&records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed}); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".key-*")); len(left) > 0 {

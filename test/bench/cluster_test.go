@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -32,14 +33,14 @@ type cluster struct {
 	ctx   context.Context // of everything in it
 	store store.Store
 	api   proto.ControlClient
-	see   func([]spec.Picture) // takes what the agent was told of all sets; nil: nobody
+	see   func([]records.Snapshot) // takes what the agent was told of all sets; nil: nobody
 }
 
 // newCluster starts one whose node is connected; it ends with the benchmark.
 func newCluster(b *testing.B) *cluster { return newClusterSeen(b, nil) }
 
 // newClusterSeen is newCluster for one who sees the pictures of the sets.
-func newClusterSeen(b *testing.B, see func([]spec.Picture)) *cluster {
+func newClusterSeen(b *testing.B, see func([]records.Snapshot)) *cluster {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "stead-b") // short, for the socket's sake
 	must(b, err)
@@ -90,7 +91,7 @@ func (c *cluster) startAgent(dir, socket string) {
 	must(c.b, err)
 	c.b.Cleanup(func() { must(c.b, at.Close()) })
 	dial := func(context.Context) (*grpc.ClientConn, error) { return server.Dial(socket) }
-	facts := spec.NodeFacts{Name: "n1", Boot: "b1", CPUMillis: 1 << 40, MemoryBytes: 1 << 50}
+	facts := records.NodeFacts{Name: "n1", Boot: "b1", CPUMillis: 1 << 40, MemoryBytes: 1 << 50}
 	must(c.b, agent.Join(c.ctx, at, dial, facts.Boot, facts, slog.New(slog.DiscardHandler)))
 	host := fakert.New()
 	a, err := agent.New(agent.Config{

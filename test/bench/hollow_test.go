@@ -18,6 +18,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -82,7 +83,7 @@ func (h *hollow) startAgent(i int) {
 	at, err := home.Open(filepath.Join(h.dir, string(name)), name)
 	must(h.b, err)
 	dial := func(context.Context) (*grpc.ClientConn, error) { return server.Dial(h.socket) }
-	facts := spec.NodeFacts{Name: name, Boot: "b1", CPUMillis: 1 << 40, MemoryBytes: 1 << 50}
+	facts := records.NodeFacts{Name: name, Boot: "b1", CPUMillis: 1 << 40, MemoryBytes: 1 << 50}
 	ctx, cancel := context.WithCancel(h.ctx)
 	host := fakert.New()
 	end := make(chan error, 1)
@@ -125,7 +126,7 @@ func (h *hollow) lives() (tokens map[spec.Identity]spec.Token, ready int) {
 	must(h.b, err)
 	tokens = make(map[spec.Identity]spec.Token, len(kvs))
 	for _, kv := range kvs {
-		r, err := store.Decode[spec.Report](kv)
+		r, err := store.Decode[records.Report](kv)
 		must(h.b, err)
 		if tokens[r.ID] = r.Token; r.Ready {
 			ready++

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -69,7 +70,7 @@ func (c *cluster) wanted(name, policy string, n int) (time.Duration, store.Rev) 
 			if kind, _ := store.Kind(ev.Key); kind != store.KindReport || ev.Delete {
 				continue
 			}
-			r, err := store.Decode[spec.Report](ev.KV)
+			r, err := store.Decode[records.Report](ev.KV)
 			must(c.b, err)
 			if r.ID.Ref() != ref || !r.Ready {
 				continue

@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -62,7 +63,7 @@ func (c *cluster) readyAt(name string, n int) []time.Time {
 			if kind, _ := store.Kind(ev.Key); kind != store.KindReport || ev.Delete {
 				continue
 			}
-			r, err := store.Decode[spec.Report](ev.KV)
+			r, err := store.Decode[records.Report](ev.KV)
 			must(c.b, err)
 			if _, again := seen[r.ID.Ordinal]; r.ID.Set == spec.SetName(name) && r.Ready && !again {
 				seen[r.ID.Ordinal] = time.Now()
@@ -100,7 +101,7 @@ func startDNS(b *testing.B) *nodeDNS {
 	return &nodeDNS{server: s, addr: bound[0].String(), told: dnsd.Snapshot{Members: netip.MustParsePrefix("10.88.0.0/16")}}
 }
 
-func (d *nodeDNS) see(pictures []spec.Picture) {
+func (d *nodeDNS) see(pictures []records.Snapshot) {
 	d.told.Pictures = pictures
 	for _, p := range pictures {
 		if p.Sequence.Compare(d.told.Sequence) > 0 {

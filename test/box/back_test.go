@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -22,19 +23,19 @@ import (
 var bumped = memstore.Restored{Bump: 1e6, SameCluster: true}
 
 // knows is what a node has on its disk of the store.
-func (n *node) knows() (known spec.Known) {
+func (n *node) knows() (known records.Known) {
 	_ = durable.GetJSON(filepath.Join(n.root, "known.json"), &known)
 	return known
 }
 
 // newest is the newest link of the store's chain.
-func (c *cluster) newest() spec.Link {
+func (c *cluster) newest() records.Link {
 	c.t.Helper()
 	_, kvs, err := c.store.Get(c.t.Context(), store.ContinuityKey)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	chain, err := store.Decode[spec.Chain](kvs[store.ContinuityKey])
+	chain, err := store.Decode[records.Chain](kvs[store.ContinuityKey])
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func (c *cluster) newest() spec.Link {
 }
 
 // remembered waits until the chain has grown since a backup, and the nodes know that.
-func (c *cluster) remembered(since spec.Link, nodes ...spec.NodeName) {
+func (c *cluster) remembered(since records.Link, nodes ...spec.NodeName) {
 	c.t.Helper()
 	c.until("the chain has grown, and these nodes know it", func() bool {
 		return !slices.ContainsFunc(nodes, func(name spec.NodeName) bool { return c.nodes[name].knows().Link.Number <= since.Number })
@@ -61,9 +62,9 @@ func (c *cluster) goBack(backup memstore.Backup, how memstore.Restored) {
 }
 
 // hold waits until the store is held, and returns why.
-func (c *cluster) hold() spec.RestoreState {
+func (c *cluster) hold() records.RestoreState {
 	c.t.Helper()
-	c.until("the store is held", func() bool { return c.restoring(spec.RestoreHeld) })
+	c.until("the store is held", func() bool { return c.restoring(records.RestoreHeld) })
 	return c.restoreState()
 }
 
@@ -84,7 +85,7 @@ func (c *cluster) moveTo(name string, to spec.NodeName) {
 func (c *cluster) evidence() (nodes []string) {
 	for _, o := range list[struct {
 		Metadata struct{ Name string }
-		Status   spec.NodeFacts
+		Status   records.NodeFacts
 	}](c, "node", "") {
 		if o.Status.Known != nil {
 			nodes = append(nodes, o.Metadata.Name)
@@ -124,10 +125,10 @@ func TestABumpedStoreBeginsNothingWhileTheOtherNodeIsCutOff(t *testing.T) {
 	one := func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) }
 	c.throughout(3*ttl, "db-0 runs on b, and nowhere else", one)
 	c.declareRestore()
-	c.until("node a was heard", func() bool { return c.restoreState().Nodes[0].State == spec.NodeHeard })
+	c.until("node a was heard", func() bool { return c.restoreState().Nodes[0].State == records.NodeHeard })
 	c.throughout(ttl, "b is waited for", one)
 	c.nodes["b"].heal()
-	c.until("all were heard", func() bool { return c.restoring(spec.RestoreComplete) })
+	c.until("all were heard", func() bool { return c.restoring(records.RestoreComplete) })
 	c.until("the life on b is shown as one that the store does not know", func() bool { return len(c.strays("b")) == 1 })
 	c.throughout(ttl, "db-0 runs on b, and nowhere else", one)
 }
@@ -158,7 +159,7 @@ func TestNodesThatWereToldNoListKnowThatTheStoreWentBack(t *testing.T) {
 	})
 	c.throughout(2*ttl, "nothing begins", func() bool { return len(c.audit.starts()) == starts })
 	c.declareRestore()
-	c.until("all were heard", func() bool { return c.restoring(spec.RestoreComplete) })
+	c.until("all were heard", func() bool { return c.restoring(records.RestoreComplete) })
 	c.ready("db", 1)
 	if got := len(c.audit.starts()); got != starts {
 		t.Errorf("%d starts, want %d: its life was in the backup", got, starts)
@@ -187,7 +188,7 @@ func TestAMovedMemberHasOneLifeThoughNobodyIsCutOff(t *testing.T) {
 			one := func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) }
 			c.throughout(2*ttl, "db-0 runs on b, and nowhere else", one)
 			c.declareRestore()
-			c.until("all were heard", func() bool { return c.restoring(spec.RestoreComplete) })
+			c.until("all were heard", func() bool { return c.restoring(records.RestoreComplete) })
 			c.until("the life on b is shown as one that the store does not know", func() bool { return len(c.strays("b")) == 1 })
 			c.throughout(ttl, "db-0 runs on b, and nowhere else", one)
 		})
@@ -208,7 +209,7 @@ func TestAServerThatOutlivesARestoreEndsAndHoldsTheStoreAtItsNextStart(t *testin
 			c.scale("db", 2)
 			c.ready("db", 2)
 			c.until("the chain has grown, and the server has seen it", func() bool {
-				var known spec.Known
+				var known records.Known
 				err := durable.GetJSON(filepath.Join(c.dir, c.current().name, "seen.json"), &known)
 				return err == nil && known.Link.Number > since.Number
 			})
@@ -230,7 +231,7 @@ func TestAServerThatOutlivesARestoreEndsAndHoldsTheStoreAtItsNextStart(t *testin
 			}
 			c.throughout(2*ttl, "nothing begins", func() bool { return len(c.audit.starts()) == starts })
 			c.declareRestore()
-			c.until("all were heard", func() bool { return c.restoring(spec.RestoreComplete) })
+			c.until("all were heard", func() bool { return c.restoring(records.RestoreComplete) })
 			if got := fmt.Sprint(c.audit.running(member("db-1"))); !strings.Contains(got, "1.") || len(c.audit.starts()) != starts {
 				t.Errorf("db-1 runs as %s after %d starts, want %d", got, len(c.audit.starts()), starts)
 			}

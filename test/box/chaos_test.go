@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -69,7 +70,7 @@ type script struct {
 	set     shape
 	there   bool
 	owned   map[string]netip.Addr // address of every member there ever was
-	volumes map[string]spec.VolumeID
+	volumes map[string]records.VolumeID
 	mayGo   map[string]bool // members whose volume some policy let go since they were last seen
 	said    []string        // for the log of a test that fails
 }
@@ -78,7 +79,7 @@ func newScript(t *testing.T, seed uint64) *script {
 	s := &script{
 		cluster: newCluster(t, inMemory(t), "a", "b", "c"),
 		rand:    rand.New(rand.NewPCG(seed, 1)),
-		owned:   map[string]netip.Addr{}, volumes: map[string]spec.VolumeID{}, mayGo: map[string]bool{},
+		owned:   map[string]netip.Addr{}, volumes: map[string]records.VolumeID{}, mayGo: map[string]bool{},
 	}
 	s.readers = newReaders(s.cluster)
 	s.set = shape{name: "db", replicas: 3, volumes: true, parallel: seed%2 == 1}
@@ -204,7 +205,7 @@ func (s *script) remember() {
 	}
 	left := map[string]bool{}
 	for _, v := range s.cluster.volumes("db") {
-		if v.Fate == spec.FateTrashed {
+		if v.Fate == records.FateTrashed {
 			continue
 		}
 		name := v.ID.MemberName()
@@ -269,7 +270,7 @@ func (s *script) finish() {
 
 func (s *script) stopsLeft() (names []string) {
 	for _, m := range s.members("db") {
-		if m.Goal == spec.GoalStop {
+		if m.Goal == records.GoalStop {
 			names = append(names, m.Name)
 		}
 	}

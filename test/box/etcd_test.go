@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/stead-project/stead/internal/durable"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store/etcdembed"
 	"github.com/stead-project/stead/store/etcdstore"
 )
@@ -163,7 +163,7 @@ func TestARestoredEtcdIsNoticed(t *testing.T) {
 			cl.mu.Unlock()
 			next := cl.remembering(cl.current())
 			if c.held == "" {
-				if now := cl.knows(last.Link.Number + 1); now.At.Epoch != 1 || cl.restoring(spec.RestoreHeld) {
+				if now := cl.knows(last.Link.Number + 1); now.At.Epoch != 1 || cl.restoring(records.RestoreHeld) {
 					t.Errorf("a store that goes on is held: %+v", cl.restoreState())
 				}
 				return
@@ -188,7 +188,7 @@ func primed(t *testing.T, dir string) *etcd {
 
 // knows waits until the current server has on its disk that the chain has so many links, and
 // returns all that it has there.
-func (c *cluster) knows(links int64) (known spec.Known) {
+func (c *cluster) knows(links int64) (known records.Known) {
 	c.t.Helper()
 	c.until("the chain has grown, and the server has seen it", func() bool {
 		err := durable.GetJSON(filepath.Join(c.dir, c.current().name, "seen.json"), &known)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // everyoneExplained waits until n members are shown and each that is not ready says
@@ -15,7 +15,7 @@ func (c *cluster) everyoneExplained(set string, n int) {
 	c.t.Helper()
 	c.until("every member that waits says why", func() bool {
 		rows, said := c.members(set), c.explain(set)
-		return len(rows) == n && !slices.ContainsFunc(rows, func(m spec.MemberStatus) bool {
+		return len(rows) == n && !slices.ContainsFunc(rows, func(m records.MemberStatus) bool {
 			return !m.Ready && (m.Blocked == "" || !strings.Contains(said, m.Name+" waits: "))
 		})
 	})
@@ -27,14 +27,14 @@ func (c *cluster) explained(name, why string) {
 	c.until("explain says of "+name+": "+why, func() bool { return strings.Contains(c.explain(name), why) })
 }
 
-func (c *cluster) condition(set, kind string) spec.Condition {
+func (c *cluster) condition(set, kind string) records.Condition {
 	c.t.Helper()
 	for _, k := range c.sets()[set].Conditions {
 		if k.Type == kind {
 			return k
 		}
 	}
-	return spec.Condition{}
+	return records.Condition{}
 }
 
 func TestAMissingImageIsNamedAndHealedByLoadingIt(t *testing.T) {

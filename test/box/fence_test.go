@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -199,16 +200,16 @@ func TestAFenceEndsWithTheHostsReturn(t *testing.T) {
 		_, err := api.ReclaimVolume(ctx, &proto.ReclaimVolumeRequest{Name: string(volume.UID), Lost: true})
 		return err
 	})
-	c.until("it is looked for", func() bool { return c.volumeOf("db-1").Fate == spec.FateLost })
-	c.throughout(ttl, "nobody has looked", func() bool { return c.volumeOf("db-1").Fate == spec.FateLost })
+	c.until("it is looked for", func() bool { return c.volumeOf("db-1").Fate == records.FateLost })
+	c.throughout(ttl, "nobody has looked", func() bool { return c.volumeOf("db-1").Fate == records.FateLost })
 	lost.start()
-	c.until("it was found", func() bool { return c.volumeOf("db-1").Fate == spec.FateKeep })
+	c.until("it was found", func() bool { return c.volumeOf("db-1").Fate == records.FateKeep })
 }
 
 // volumeOf is the volume of a member of db; zero: it has none.
-func (c *cluster) volumeOf(name string) (found spec.Volume) {
+func (c *cluster) volumeOf(name string) (found records.Volume) {
 	for _, v := range c.volumes("db") {
-		if v.ID == member(name) && v.Fate != spec.FateTrashed {
+		if v.ID == member(name) && v.Fate != records.FateTrashed {
 			found = v
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -21,14 +22,14 @@ import (
 type readers struct {
 	*cluster
 	mu    sync.Mutex
-	lines map[spec.ChangeID]string // whoever saw it, this is what stood there
-	last  map[string]spec.ChangeID // by file
-	fresh map[string]string        // confirmed, by file
+	lines map[records.ChangeID]string // whoever saw it, this is what stood there
+	last  map[string]records.ChangeID // by file
+	fresh map[string]string           // confirmed, by file
 }
 
 // newReaders reads until the test ends.
 func newReaders(c *cluster) *readers {
-	r := &readers{cluster: c, lines: map[spec.ChangeID]string{}, last: map[string]spec.ChangeID{}, fresh: map[string]string{}}
+	r := &readers{cluster: c, lines: map[records.ChangeID]string{}, last: map[string]records.ChangeID{}, fresh: map[string]string{}}
 	c.later(func() {
 		for {
 			select {
@@ -54,7 +55,7 @@ func (r *readers) round() {
 func (r *readers) read(dir string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var set struct{ Event spec.ChangeID }
+	var set struct{ Event records.ChangeID }
 	if b, err := os.ReadFile(filepath.Join(dir, "set.json")); err == nil {
 		if err := json.Unmarshal(b, &set); err != nil {
 			r.t.Errorf("set.json: %v: %s", err, b)
@@ -71,9 +72,9 @@ func (r *readers) read(dir string) {
 		return // it is being cleaned up
 	}
 	file := dir + " " + me.Token
-	var before spec.ChangeID
+	var before records.ChangeID
 	for line := range bytes.Lines(b) {
-		var c spec.Change
+		var c records.Change
 		if err := json.Unmarshal(line, &c); err != nil {
 			r.t.Errorf("%s: %v: %s", dir, err, line)
 			return
@@ -103,17 +104,17 @@ func (r *readers) read(dir string) {
 }
 
 // stored is the set's history in the store, and the names of its keys.
-func (c *cluster) stored(set spec.SetName) []spec.Change {
+func (c *cluster) stored(set spec.SetName) []records.Change {
 	_, kvs, err := c.store.Snapshot(c.t.Context(), store.KindHistory+"/"+string(spec.DefaultNamespace)+"/"+string(set)+"/")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var pages []*spec.HistoryPage
+	var pages []*records.HistoryPage
 	for _, kv := range kvs {
 		if strings.HasSuffix(kv.Key, store.HistoryBase) {
 			continue
 		}
-		p, err := store.Decode[spec.HistoryPage](kv)
+		p, err := store.Decode[records.HistoryPage](kv)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -126,17 +127,17 @@ func (c *cluster) stored(set spec.SetName) []spec.Change {
 			}
 		}
 	}
-	return spec.NewestChanges(pages)
+	return records.NewestChanges(pages)
 }
 
 // finish waits until every member that lives is shown all of it, and checks that
 // what the history tells of the members adds up to what they are.
 func (r *readers) finish(replicas int) {
 	r.t.Helper()
-	var all []spec.Change
+	var all []records.Change
 	r.until("the history tells that all are ready, and every member is shown it", func() bool {
 		all = r.stored("db")
-		var sum spec.Told
+		var sum records.Recorded
 		for i := range all {
 			sum.Add(&all[i])
 		}
@@ -155,24 +156,24 @@ func (r *readers) finish(replicas int) {
 		defer r.mu.Unlock()
 		for _, m := range r.members("db") {
 			for file, last := range r.last {
-				if strings.HasSuffix(file, "/"+m.Name+" "+m.Token) && last == spec.LastChange(all) {
+				if strings.HasSuffix(file, "/"+m.Name+" "+m.Token) && last == records.LastChange(all) {
 					shown++
 				}
 			}
 		}
 		return shown == replicas
 	})
-	seen := map[string]spec.ChangeKind{} // by token: lives of one identity never share one, nor do those of two
+	seen := map[string]records.ChangeKind{} // by token: lives of one identity never share one, nor do those of two
 	for i, c := range all {
 		if i > 0 && c.Number != all[i-1].Number+1 {
 			r.t.Errorf("number %d follows %d", c.Number, all[i-1].Number)
 		}
-		if c.Ordinal == spec.NoOrdinal {
+		if c.Ordinal == records.NoOrdinal {
 			continue
 		}
 		life := c.Member + " " + c.Token
-		begins := c.Kind == spec.ChangeJoined || c.Kind == spec.ChangeReturned
-		if was := seen[life]; begins != (was == "") && i > 0 && all[0].Number == 1 || was == spec.ChangeLeft || was == c.Kind {
+		begins := c.Kind == records.ChangeJoined || c.Kind == records.ChangeReturned
+		if was := seen[life]; begins != (was == "") && i > 0 && all[0].Number == 1 || was == records.ChangeLeft || was == c.Kind {
 			r.t.Errorf("%s of %s after %q", c.Kind, life, was)
 		}
 		seen[life] = c.Kind

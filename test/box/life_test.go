@@ -7,7 +7,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 )
 
 // process names the one container of a member.
@@ -95,7 +95,7 @@ func TestANodeWhoseAgentIsGoneLosesNothingButItsReadiness(t *testing.T) {
 		return slices.Equal(other.readyPeers("db"), []string{"db-1", "db-2"})
 	})
 	c.until("the status names the silent node", func() bool {
-		return slices.ContainsFunc(c.sets()["db"].Conditions, func(k spec.Condition) bool {
+		return slices.ContainsFunc(c.sets()["db"].Conditions, func(k records.Condition) bool {
 			return k.Reason == "NodeSilent" && k.Status == "False"
 		})
 	})
@@ -118,10 +118,10 @@ func TestAMemberOfASilentNodeIsStoppedOnlyByItsAgent(t *testing.T) {
 	n := c.host("db-1")
 	n.crash()
 	c.scale("db", 1)
-	c.until("db-1 is to stop", func() bool { return c.find("db-1").Goal == spec.GoalStop })
+	c.until("db-1 is to stop", func() bool { return c.find("db-1").Goal == records.GoalStop })
 	c.scale("db", 2)
 	c.throughout(ttl+ttl/2, "db-1 is not taken for dead", func() bool {
-		return c.find("db-1").Goal == spec.GoalStop && len(c.audit.starts()) == 2
+		return c.find("db-1").Goal == records.GoalStop && len(c.audit.starts()) == 2
 	})
 	n.start()
 	c.ready("db", 2)
@@ -145,13 +145,13 @@ func TestAProcessThatDoesNotDieBlocksItsIdentity(t *testing.T) {
 	c.scale("db", 1)
 	c.until("db-1 is stopping, and that is said", func() bool {
 		m := c.find("db-1")
-		return m.Phase == spec.PhaseStopping && m.Blocked != ""
+		return m.Phase == records.PhaseStopping && m.Blocked != ""
 	})
 	c.scale("db", 2)
 	c.nodes["a"].restart()
 	c.throughout(2*ttl, "db-1 is not taken for dead", func() bool {
 		m := c.find("db-1")
-		return m.Token == before && m.Phase == spec.PhaseStopping && m.Blocked != "" && len(c.audit.starts()) == 2
+		return m.Token == before && m.Phase == records.PhaseStopping && m.Blocked != "" && len(c.audit.starts()) == 2
 	})
 	host.OnStart(nil)
 	if !host.Exit(process("db-1"), runtime.Exit{Code: 137}) {

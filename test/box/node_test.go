@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -46,8 +47,8 @@ type node struct {
 	conns    []*grpc.ClientConn
 	unwatch  func()        // ends the watchdog of this boot
 	agent    *agentProcess // nil: it is down
-	pictures map[spec.SetRef]spec.Picture
-	watch    func([]spec.Picture) // is shown all that DNS here answers from; it holds mu
+	pictures map[spec.SetRef]records.Snapshot
+	watch    func([]records.Snapshot) // is shown all that DNS here answers from; it holds mu
 }
 
 // agentProcess is one run of an agent.
@@ -111,7 +112,7 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, at.Close()) }()
-	facts := spec.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "box"}
+	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "box"}
 	if err := agent.Join(ctx, at, n.dial, boot, facts, log); err != nil {
 		return err
 	}
@@ -141,20 +142,20 @@ func (n *node) open(ctx context.Context) (*home.Home, error) {
 }
 
 // see takes what DNS on this node answers from.
-func (n *node) see(pictures []spec.Picture) {
+func (n *node) see(pictures []records.Snapshot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.watch != nil {
 		n.watch(pictures)
 	}
-	n.pictures = map[spec.SetRef]spec.Picture{}
+	n.pictures = map[spec.SetRef]records.Snapshot{}
 	for _, p := range pictures {
 		n.pictures[p.Ref] = p
 	}
 }
 
 // watchPictures shows see the pictures that there are, and each that comes.
-func (n *node) watchPictures(see func([]spec.Picture)) {
+func (n *node) watchPictures(see func([]records.Snapshot)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.watch = see

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -46,7 +47,7 @@ func TestMembersStartOneAfterTheOtherIsReady(t *testing.T) {
 	g := c.gate()
 	c.apply(shape{name: "db", replicas: 3, probed: true})
 	for _, step := range []struct{ next, waits string }{{"db-0", "db-1"}, {"db-1", "db-2"}, {"db-2", ""}} {
-		c.until(step.next+" runs", func() bool { return c.find(step.next).Phase == spec.PhaseRunning })
+		c.until(step.next+" runs", func() bool { return c.find(step.next).Phase == records.PhaseRunning })
 		if step.waits != "" {
 			if got := c.audit.running(member(step.waits)); len(got) != 0 {
 				t.Errorf("%s runs before %s is ready: %v", step.waits, step.next, got)
@@ -87,7 +88,7 @@ func TestParallelMembersStartAtOnce(t *testing.T) {
 // keepsake is what an identity keeps.
 type keepsake struct {
 	Address netip.Addr
-	Volume  spec.VolumeID
+	Volume  records.VolumeID
 	Node    spec.NodeName
 }
 
@@ -126,7 +127,7 @@ func (c *cluster) stops() func() []string {
 			c.t.Fatal(err)
 		}
 		for _, e := range history(c, w, now) {
-			if m, err := store.Decode[spec.Member](e.KV); err == nil && m.Goal == spec.GoalStop {
+			if m, err := store.Decode[records.Member](e.KV); err == nil && m.Goal == records.GoalStop {
 				names = append(names, m.ID.MemberName())
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/dnsd"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -21,13 +22,13 @@ type names struct {
 
 // see asks for every member that has an address by both names. While the rename goes on
 // both are there; the former alone before, and the present alone after.
-func (n *names) see(pictures []spec.Picture) {
+func (n *names) see(pictures []records.Snapshot) {
 	for _, p := range pictures {
 		if p.Ref != ref("db") || p.Gone {
 			continue
 		}
 		n.asked++
-		zone := dnsd.Build(dnsd.Snapshot{Pictures: []spec.Picture{p}})
+		zone := dnsd.Build(dnsd.Snapshot{Pictures: []records.Snapshot{p}})
 		found := func(name string) bool {
 			m := zone.Answer(new(dns.Msg).SetQuestion(name+".default.svc.cluster.local.", dns.TypeA), dnsd.UDP)
 			return m.Rcode == dns.RcodeSuccess

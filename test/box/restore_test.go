@@ -14,12 +14,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store/memstore"
 )
 
 // restoreState is what a server says of the restore.
-func (c *cluster) restoreState() (st spec.RestoreState) {
+func (c *cluster) restoreState() (st records.RestoreState) {
 	c.t.Helper()
 	c.must("info", func(ctx context.Context, api proto.ControlClient) error {
 		info, err := api.Info(ctx, &proto.InfoRequest{})
@@ -100,17 +101,17 @@ func TestNothingBeginsBeforeANodeIsHeardThatTheBackupDoesNotKnow(t *testing.T) {
 	old.crash()
 	s.Restore(backup, memstore.Restored{})
 	c.remembering(old)
-	c.until("the store is held", func() bool { return c.restoring(spec.RestoreHeld) })
+	c.until("the store is held", func() bool { return c.restoring(records.RestoreHeld) })
 	c.declareRestore()
 	c.until("node a was heard, and node late is waited for", func() bool {
 		st := c.restoreState()
-		return len(st.Nodes) == 2 && st.Nodes[0].State == spec.NodeHeard && st.Nodes[1].Name == "late" && st.Nodes[1].State == spec.NodeWaited
+		return len(st.Nodes) == 2 && st.Nodes[0].State == records.NodeHeard && st.Nodes[1].Name == "late" && st.Nodes[1].State == records.NodeWaited
 	})
 	c.until("db-0 says so", func() bool { return strings.Contains(c.find("db-0").Blocked, "before node late has said what it runs") })
 	one := func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) }
 	c.throughout(2*ttl, "db-0 runs on node late, and nowhere else", one)
 	c.nodes["late"].heal()
-	c.until("all were heard", func() bool { return c.restoring(spec.RestoreComplete) })
+	c.until("all were heard", func() bool { return c.restoring(records.RestoreComplete) })
 	c.until("its life blocks db-0", func() bool { return strings.Contains(c.find("db-0").Blocked, "node late runs a life of it") })
 	c.throughout(ttl, "db-0 runs on node late, and nowhere else", one)
 	c.nodes["late"].reboot()
@@ -129,12 +130,12 @@ func TestANodeThatIsExcusedIsNotWaitedFor(t *testing.T) {
 	c.nodes["late"].reboot() // and stays off, as is said
 	s.Restore(backup, memstore.Restored{})
 	c.remembering(old)
-	c.until("the store is held", func() bool { return c.restoring(spec.RestoreHeld) })
+	c.until("the store is held", func() bool { return c.restoring(records.RestoreHeld) })
 	c.declareRestore()
-	c.until("node a was heard", func() bool { return c.restoreState().Nodes[0].State == spec.NodeHeard })
+	c.until("node a was heard", func() bool { return c.restoreState().Nodes[0].State == records.NodeHeard })
 	c.declareRestore("late")
 	c.ready("db", 1)
-	if st := c.restoreState(); st.State != spec.RestoreComplete || st.Nodes[1].State != spec.NodeExcused {
+	if st := c.restoreState(); st.State != records.RestoreComplete || st.Nodes[1].State != records.NodeExcused {
 		t.Errorf("got %+v", st)
 	}
 }

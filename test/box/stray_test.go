@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -53,7 +54,7 @@ func (c *cluster) strays(node spec.NodeName) (lives []string) {
 	c.t.Helper()
 	for _, o := range list[struct {
 		Metadata struct{ Name string }
-		Status   spec.NodeFacts
+		Status   records.NodeFacts
 	}](c, "node", "") {
 		for _, s := range o.Status.Strays {
 			if o.Metadata.Name == string(node) {
@@ -179,8 +180,8 @@ func startOf(id spec.Identity) func(store.Txn) bool {
 			if op.Key != store.MemberKey(id) || op.Delete {
 				continue
 			}
-			m, err := store.Decode[spec.Member](store.KV{Key: op.Key, Value: op.Value})
-			return err == nil && m.Goal == spec.GoalRun
+			m, err := store.Decode[records.Member](store.KV{Key: op.Key, Value: op.Value})
+			return err == nil && m.Goal == records.GoalRun
 		}
 		return false
 	}

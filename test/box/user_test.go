@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -191,41 +192,41 @@ func list[T any](c *cluster, kind, set string) []T {
 }
 
 // members are the rows of a set's table, by ordinal.
-func (c *cluster) members(set string) (rows []spec.MemberStatus) {
+func (c *cluster) members(set string) (rows []records.MemberStatus) {
 	c.t.Helper()
-	for _, o := range list[struct{ Status spec.MemberStatus }](c, "member", set) {
+	for _, o := range list[struct{ Status records.MemberStatus }](c, "member", set) {
 		rows = append(rows, o.Status)
 	}
 	return rows
 }
 
 // find is the row of one member.
-func (c *cluster) find(name string) spec.MemberStatus {
+func (c *cluster) find(name string) records.MemberStatus {
 	c.t.Helper()
 	for _, row := range c.members(string(member(name).Set)) {
 		if row.Name == name {
 			return row
 		}
 	}
-	return spec.MemberStatus{}
+	return records.MemberStatus{}
 }
 
 // volumes are the volumes of a set.
-func (c *cluster) volumes(set string) (volumes []spec.Volume) {
+func (c *cluster) volumes(set string) (volumes []records.Volume) {
 	c.t.Helper()
-	for _, o := range list[struct{ Spec spec.Volume }](c, "volume", set) {
+	for _, o := range list[struct{ Spec records.Volume }](c, "volume", set) {
 		volumes = append(volumes, o.Spec)
 	}
 	return volumes
 }
 
 // sets are the names and statuses of all sets.
-func (c *cluster) sets() map[string]spec.SetStatus {
+func (c *cluster) sets() map[string]records.SetStatus {
 	c.t.Helper()
-	out := map[string]spec.SetStatus{}
+	out := map[string]records.SetStatus{}
 	for _, o := range list[struct {
 		Metadata struct{ Name string }
-		Status   spec.SetStatus
+		Status   records.SetStatus
 	}](c, "set", "") {
 		out[o.Metadata.Name] = o.Status
 	}
@@ -248,7 +249,7 @@ func (c *cluster) ready(set string, n int) {
 	c.t.Helper()
 	c.until(fmt.Sprintf("%d members of %s are ready", n, set), func() bool {
 		rows := c.members(set)
-		return len(rows) == n && !slices.ContainsFunc(rows, func(r spec.MemberStatus) bool { return !r.Ready })
+		return len(rows) == n && !slices.ContainsFunc(rows, func(r records.MemberStatus) bool { return !r.Ready })
 	})
 }
 

@@ -13,14 +13,15 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // standing are the volumes in their places, by member.
-func (c *cluster) standing() map[string]spec.VolumeID {
+func (c *cluster) standing() map[string]records.VolumeID {
 	c.t.Helper()
-	out := map[string]spec.VolumeID{}
+	out := map[string]records.VolumeID{}
 	for _, n := range c.nodes {
 		for _, id := range n.host.Volumes() {
 			for _, v := range c.volumes("db") {
@@ -62,7 +63,7 @@ func (c *cluster) held(name string) bool {
 		c.t.Fatal(err)
 	}
 	for _, kv := range kvs {
-		a, err := store.Decode[spec.AddressRecord](kv)
+		a, err := store.Decode[records.AddressRecord](kv)
 		if err == nil && a.ID == member(name) && a.FreedAt == nil {
 			return true
 		}
@@ -124,7 +125,7 @@ func TestAVolumeThatIsNotTheOneIsNotGivenUp(t *testing.T) {
 	host, was := c.nodes["a"].host, c.standing()["db-1"]
 	c.scale("db", 1)
 	c.until("it lies in the trash and is shown there", func() bool {
-		return slices.ContainsFunc(c.volumes("db"), func(v spec.Volume) bool { return v.UID == was && v.Fate == spec.FateTrashed })
+		return slices.ContainsFunc(c.volumes("db"), func(v records.Volume) bool { return v.UID == was && v.Fate == records.FateTrashed })
 	})
 	c.scale("db", 2)
 	c.ready("db", 2)
@@ -139,8 +140,8 @@ func TestAVolumeThatIsNotTheOneIsNotGivenUp(t *testing.T) {
 	host.PutVolume(member("db-1"), "data", "anothers")
 	c.scale("db", 1)
 	c.until("the refusal is told", func() bool {
-		return strings.Contains(c.explain("db"), "refuses") && slices.ContainsFunc(c.volumes("db"), func(v spec.Volume) bool {
-			return v.UID == next && v.Fate == spec.FateReclaiming
+		return strings.Contains(c.explain("db"), "refuses") && slices.ContainsFunc(c.volumes("db"), func(v records.Volume) bool {
+			return v.UID == next && v.Fate == records.FateReclaiming
 		})
 	})
 	c.scale("db", 2)
@@ -172,9 +173,9 @@ func (s *script) tidy() bool {
 	if s.trashed() > 0 {
 		return false
 	}
-	known := map[spec.VolumeID]bool{}
+	known := map[records.VolumeID]bool{}
 	for _, v := range s.cluster.volumes("db") {
-		known[v.UID] = v.Fate == spec.FateKeep
+		known[v.UID] = v.Fate == records.FateKeep
 	}
 	for _, n := range s.nodes {
 		for _, id := range n.host.Volumes() {
@@ -194,7 +195,7 @@ func TestVolumesAreLookedAfterByHand(t *testing.T) {
 	c.apply(shape{name: "db", replicas: 2, volumes: true, trash: "1h"})
 	c.ready("db", 2)
 	host, was := c.nodes["a"].host, c.standing()["db-1"]
-	fate := func(id spec.VolumeID) (fate spec.VolumeFate) {
+	fate := func(id records.VolumeID) (fate records.VolumeFate) {
 		for _, v := range c.volumes("db") {
 			if v.UID == id {
 				fate = v.Fate
@@ -213,13 +214,13 @@ func TestVolumesAreLookedAfterByHand(t *testing.T) {
 	c.ready("db", 1)
 	c.crashServerAt(2, true)
 	reclaim("give up", string(was), false)
-	c.until("it lies in the trash", func() bool { return fate(was) == spec.FateTrashed && c.stand() == 1 && c.trashed() == 1 })
+	c.until("it lies in the trash", func() bool { return fate(was) == records.FateTrashed && c.stand() == 1 && c.trashed() == 1 })
 	c.nodes["a"].restart()
 	c.must("bring back", func(ctx context.Context, api proto.ControlClient) error {
 		_, err := api.RestoreVolume(ctx, &proto.RestoreVolumeRequest{Name: string(was)})
 		return err
 	})
-	c.until("it is back", func() bool { return fate(was) == spec.FateKeep && c.stand() == 2 && c.trashed() == 0 })
+	c.until("it is back", func() bool { return fate(was) == records.FateKeep && c.stand() == 2 && c.trashed() == 0 })
 	c.scale("db", 2)
 	c.ready("db", 2)
 	if got := c.standing()["db-1"]; got != was {
@@ -231,7 +232,7 @@ func TestVolumesAreLookedAfterByHand(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		rec, err := store.Decode[spec.IdentityRecord](kvs[store.IdentityKey(member("db-1"))])
+		rec, err := store.Decode[records.IdentityRecord](kvs[store.IdentityKey(member("db-1"))])
 		return err == nil && rec.VolumeReady["data"] > 0
 	})
 	host.DropVolumes(member("db-1"), "data")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/test/judge"
 )
 
@@ -95,7 +95,7 @@ func TestACopyOfTheWholeDirectoryIsABackup(t *testing.T) {
 	l.run("cp", "-a", l.path("copy/server"), l.path("server"))
 	l.startServer()
 	l.startAgent()
-	if st := l.restoring(); st.State != spec.RestoreHeld || st.By != "node "+l.nodeName() {
+	if st := l.restoring(); st.State != records.RestoreHeld || st.By != "node "+l.nodeName() {
 		t.Errorf("the store is not held by its node: %+v", st)
 	}
 	if now := fmt.Sprint(l.pidsOf("life-0"), l.pidsOf("life-3")); now != pids {

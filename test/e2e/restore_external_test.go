@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/test/judge"
 )
 
@@ -57,13 +57,13 @@ func TestRestoringAnExternalEtcdAsTheDocsSay(t *testing.T) {
 	for i := range m.control {
 		m.startServer(i)
 	}
-	if st := m.people.restoring(); st.State != spec.RestoreHeld {
+	if st := m.people.restoring(); st.State != records.RestoreHeld {
 		t.Fatalf("the store that went back is not held: %+v", st)
 	}
 	runOn("held")
 	m.people.follow(then[2])
 	m.people.eventually(time.Minute, "the restore is complete", func() error {
-		if st := m.people.restoring(); st.State != spec.RestoreComplete {
+		if st := m.people.restoring(); st.State != records.RestoreComplete {
 			return fmt.Errorf("%+v", st)
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/test/judge"
 )
@@ -75,7 +76,7 @@ func (l *Lab) follow(block []string) (said string) {
 	return said
 }
 
-func (l *Lab) restoring() (st spec.RestoreState) {
+func (l *Lab) restoring() (st records.RestoreState) {
 	l.t.Helper()
 	if err := json.Unmarshal([]byte(l.stead("restore", "--status", "-o", "json")), &st); err != nil {
 		l.t.Fatal(err)
@@ -143,7 +144,7 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 
 	end(t, late.agent)
 	l.follow(steps[1])
-	if st := l.restoring(); st.State != spec.RestoreHeld {
+	if st := l.restoring(); st.State != records.RestoreHeld {
 		t.Fatalf("the store that went back is not held: %+v", st)
 	}
 	runOn("held")
@@ -151,11 +152,11 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 	l.eventually(time.Minute, "the host that is there was heard, and the other is waited for", func() error {
 		st := l.restoring()
 		for _, n := range st.Nodes {
-			if n.Name == spec.NodeName(l.nodeName()) != (n.State == spec.NodeHeard) {
+			if n.Name == spec.NodeName(l.nodeName()) != (n.State == records.NodeHeard) {
 				return fmt.Errorf("%+v", st)
 			}
 		}
-		if st.State != spec.RestoreCounting || len(st.Nodes) != 2 {
+		if st.State != records.RestoreCounting || len(st.Nodes) != 2 {
 			return fmt.Errorf("%+v", st)
 		}
 		return nil
@@ -164,7 +165,7 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 
 	late.startAgent()
 	l.eventually(time.Minute, "the restore is complete", func() error {
-		if st := l.restoring(); st.State != spec.RestoreComplete {
+		if st := l.restoring(); st.State != records.RestoreComplete {
 			return fmt.Errorf("%+v", st)
 		}
 		return nil

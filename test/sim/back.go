@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/plan"
@@ -170,7 +171,7 @@ func (w *World) excuse() bool {
 		w.view(func(v cache.View) {
 			count, _ := v.Count()
 			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(plan.Missing(v.Epoch(), count, v.Nodes()),
-				func(m spec.CountNode) bool { return m.UID == n.uid })
+				func(m records.CountNode) bool { return m.UID == n.uid })
 			if missing {
 				t, err = control.Excuse(v, []string{string(n.name)}, "operator")
 			}

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,7 +33,7 @@ func (w *World) choose() bool {
 }
 
 // classify gives claims without a class the one that was chosen.
-func (w *World) classify(set *spec.Set) {
+func (w *World) classify(set *records.Set) {
 	for i := range set.Spec.VolumeClaimTemplates {
 		c := &set.Spec.VolumeClaimTemplates[i]
 		if class, chosen := w.classOf[claimOfSet{set.Ref, c.Metadata.Name}]; chosen && c.Spec.StorageClassName == nil {
@@ -86,7 +87,7 @@ func (w *World) killDisk() bool {
 	w.note("%s: the disk of class %s dies", n.name, diskClass)
 	for _, id := range n.stands() { // what wrote to it fails
 		k, p := n.kept[id], n.places[id]
-		if p.alive == k.life.Member.Token && slices.ContainsFunc(k.life.Member.Volumes, func(v spec.MemberVolume) bool { return v.Class == diskClass }) {
+		if p.alive == k.life.Member.Token && slices.ContainsFunc(k.life.Member.Volumes, func(v records.MemberVolume) bool { return v.Class == diskClass }) {
 			p.exits = w.clock
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -13,7 +14,7 @@ import (
 )
 
 // change edits a set that is not being deleted, as its user.
-func (w *World) change(edit func(*spec.Set)) bool {
+func (w *World) change(edit func(*records.Set)) bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || old.Deleting {
@@ -32,7 +33,7 @@ func (w *World) change(edit func(*spec.Set)) bool {
 
 // retain says what becomes of volumes, in all four combinations.
 func (w *World) retain() bool {
-	return w.change(func(s *spec.Set) {
+	return w.change(func(s *records.Set) {
 		both := []spec.Retention{spec.Retain, spec.Delete, spec.Delete}
 		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: both[w.r.IntN(3)], WhenDeleted: both[w.r.IntN(3)]}
 	})
@@ -40,7 +41,7 @@ func (w *World) retain() bool {
 
 // claim adds a claim, has one grow, or changes how long its volumes lie in the trash.
 func (w *World) claim() bool {
-	return w.change(func(s *spec.Set) {
+	return w.change(func(s *records.Set) {
 		claims := s.Spec.VolumeClaimTemplates
 		if len(claims) < 2 && w.chance(2) || len(claims) == 0 {
 			s.Spec.VolumeClaimTemplates = append(claims, spec.ClaimTemplate{Metadata: spec.ObjectMeta{Name: claimNames[len(claims)]}, Spec: claimOf(1000)})
@@ -65,7 +66,7 @@ func claimOf(milli int64) spec.ClaimSpec {
 
 // scale asks for another number of members.
 func (w *World) scale() bool {
-	return w.change(func(s *spec.Set) {
+	return w.change(func(s *records.Set) {
 		n := int32(w.r.IntN(6))
 		s.Spec.Replicas = &n
 		if s.InitialReplicas == 0 {
@@ -76,7 +77,7 @@ func (w *World) scale() bool {
 
 // moveRange moves the range of ordinals, or reserves some.
 func (w *World) moveRange() bool {
-	return w.change(func(s *spec.Set) {
+	return w.change(func(s *records.Set) {
 		o := &spec.Ordinals{Start: int32(w.r.IntN(4))}
 		for range w.r.IntN(3) {
 			first := int32(w.r.IntN(6))
@@ -123,16 +124,16 @@ func (w *World) adopt() bool {
 // the word of its node alone is there a person looks first.
 func (w *World) bringBack() bool {
 	ref := w.someRef()
-	var asked *spec.VolumeRequest
+	var asked *records.VolumeRequest
 	w.view(func(v cache.View) {
 		x := v.World(ref)
 		for _, n := range w.nodes {
 			for _, r := range v.VolumeReportsOn(n.name) {
 				id, _ := v.Identity(r.ID)
 				m, _ := v.Member(r.ID)
-				if r.ID.Ref() == ref && r.State == spec.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !orphaned(x.Set) &&
+				if r.ID.Ref() == ref && r.State == records.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !orphaned(x.Set) &&
 					(asked == nil || w.chance(2)) && together(x, r) && (!r.Unproven || n.hasTrashed(r.Volume)) {
-					asked = &spec.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: spec.VerbRestore, Node: r.Node}
+					asked = &records.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: records.VerbRestore, Node: r.Node}
 					if id != nil {
 						asked.Token = id.LastToken
 					}
@@ -150,7 +151,7 @@ func (w *World) bringBack() bool {
 
 // together: a person who looks does not bring a volume back to one node while the
 // identity has another one elsewhere, or is about to: its member could never begin.
-func together(x plan.World, r *spec.VolumeReport) bool {
+func together(x plan.World, r *records.VolumeReport) bool {
 	for _, s := range x.Slots {
 		if s.ID != r.ID {
 			continue
@@ -171,7 +172,7 @@ func together(x plan.World, r *spec.VolumeReport) bool {
 
 // loseNodes says what becomes of members whose node is silent.
 func (w *World) loseNodes() bool {
-	return w.change(func(s *spec.Set) { s.Spec.NodeLoss = someLoss(w.r) })
+	return w.change(func(s *records.Set) { s.Spec.NodeLoss = someLoss(w.r) })
 }
 
 // someLoss is mostly Replace, with a bound that passes in a run.
@@ -186,7 +187,7 @@ func someLoss(r *rand.Rand) *spec.NodeLoss {
 // does.
 func (w *World) giveUp() bool {
 	ref := w.someRef()
-	var asked *spec.VolumeRequest
+	var asked *records.VolumeRequest
 	w.view(func(v cache.View) {
 		x := v.World(ref)
 		if orphaned(x.Set) {
@@ -197,7 +198,7 @@ func (w *World) giveUp() bool {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
 				vol := s.Volumes[claim]
 				if s.Member == nil && !r.isWanted(s.ID.Ordinal) && !vol.Fate.Ordered() && (asked == nil || w.chance(2)) {
-					asked = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: spec.VerbReclaim}
+					asked = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: records.VerbReclaim}
 					if s.Identity != nil {
 						asked.Token = s.Identity.LastToken
 					}
@@ -218,7 +219,7 @@ func (w *World) giveUp() bool {
 
 // deadline says how long a rollout may stand still, and what becomes of it then.
 func (w *World) deadline() bool {
-	return w.change(func(s *spec.Set) {
+	return w.change(func(s *records.Set) {
 		seconds := s.Spec.MinReadySeconds + int32(10+w.r.IntN(40))
 		s.Spec.ProgressDeadlineSeconds = &seconds
 		rolling(&s.Spec.UpdateStrategy).OnFailure = []string{"", spec.OnFailureRollback, spec.OnFailureRollback}[w.r.IntN(3)]
@@ -230,7 +231,7 @@ func (w *World) deadline() bool {
 
 // recreate has all stop before any starts on another template.
 func (w *World) recreate() bool {
-	return w.change(func(s *spec.Set) {
+	return w.change(func(s *records.Set) {
 		s.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
 		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
 	})
@@ -238,12 +239,12 @@ func (w *World) recreate() bool {
 
 // pause holds the rollout back, or lets it go on.
 func (w *World) pause() bool {
-	return w.change(func(s *spec.Set) { s.Paused = !s.Paused })
+	return w.change(func(s *records.Set) { s.Paused = !s.Paused })
 }
 
 // setFloor says how many members must stay available, and asks for another template.
 func (w *World) setFloor() bool {
-	return w.change(func(s *spec.Set) {
+	return w.change(func(s *records.Set) {
 		s.Spec.Disruption = w.floor()
 		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(4)]
 	})

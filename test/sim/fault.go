@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -204,7 +205,7 @@ func (w *World) restore() bool {
 		w.commit(ops...)
 	}
 	w.restoring = false
-	w.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: "it was unpacked", By: "the operator", At: w.clock})))
+	w.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: "it was unpacked", By: "the operator", At: w.clock})))
 	for _, s := range w.servers {
 		if w.chance(4) {
 			s.loseMemory()

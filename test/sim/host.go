@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -183,7 +184,7 @@ func (x *worker) finish(p *place, kind step.Kind) spec.Cause {
 		x.state.signalled, x.stopAt = true, x.n.w.clock.Add(x.grace())
 		if x.n.w.plant.ToldTooEarly {
 			x.n.agent.seq++
-			x.n.agent.put(spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: spec.PhaseStopped, Seq: x.n.agent.seq})
+			x.n.agent.put(records.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: records.PhaseStopped, Seq: x.n.agent.seq})
 		}
 		if !p.alive.IsZero() {
 			p.exits = x.n.w.clock.Add(time.Duration(x.n.w.r.IntN(int(1500*x.grace()/time.Second+1))) * time.Millisecond)
@@ -234,10 +235,10 @@ func (x *worker) reportOver() {
 		delete(x.n.kept, x.id)
 	}
 	x.free()
-	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: spec.PhaseStopped}
+	r := records.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: records.PhaseStopped}
 	for _, e := range x.n.agent.led.Look(x.id).Ends {
 		if e.Token == x.token && e.Cause == spec.CauseRefused {
-			r.Phase, r.Cause = spec.PhaseFailed, spec.CauseOtherBoot
+			r.Phase, r.Cause = records.PhaseFailed, spec.CauseOtherBoot
 		}
 		if e.Token == x.token && e.Cause == spec.CauseDeadlinePassed {
 			r.Cause = spec.CauseDeadlinePassed

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -22,17 +23,17 @@ type judge struct {
 	newest   map[spec.Identity]spec.Token // ever, of any store
 	resolved map[life]bool                // an operator ended it by hand
 	lasts    map[spec.Identity]spec.Token // the newest token written of each
-	goals    map[life]spec.Goal
-	volumes  map[spec.VolumeID]volumeRun
-	former   []map[spec.VolumeID]spec.VolumeFate // what stores had of volumes that went back, or were replaced, since one was declared
+	goals    map[life]records.Goal
+	volumes  map[records.VolumeID]volumeRun
+	former   []map[records.VolumeID]records.VolumeFate // what stores had of volumes that went back, or were replaced, since one was declared
 	stands   map[standKey]standing
-	outages  map[outageKey]time.Time    // first seen
-	ids      map[spec.VolumeID]bool     // of all volumes there ever were
-	used     map[spec.VolumeID]spec.UID // of those that were ready once: under which set first
-	going    map[spec.VolumeID]bool     // a store ever said that it is reclaimed
-	behind   map[spec.VolumeID]bool     // left on a host that was off: to the trash, should it return
-	bounds   map[life]time.Duration     // of guarded lives
-	had      map[spec.UID]time.Time     // when a store had a session of the machine last
+	outages  map[outageKey]time.Time       // first seen
+	ids      map[records.VolumeID]bool     // of all volumes there ever were
+	used     map[records.VolumeID]spec.UID // of those that were ready once: under which set first
+	going    map[records.VolumeID]bool     // a store ever said that it is reclaimed
+	behind   map[records.VolumeID]bool     // left on a host that was off: to the trash, should it return
+	bounds   map[life]time.Duration        // of guarded lives
+	had      map[spec.UID]time.Time        // when a store had a session of the machine last
 	counted  counted
 	fenced   map[life]bool // somebody said that its machine was off
 
@@ -56,8 +57,8 @@ func newJudge(w *World) *judge {
 	return &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
-		lasts: map[spec.Identity]spec.Token{}, goals: map[life]spec.Goal{},
-		volumes: map[spec.VolumeID]volumeRun{}, going: map[spec.VolumeID]bool{}, behind: map[spec.VolumeID]bool{}, ids: map[spec.VolumeID]bool{}, used: map[spec.VolumeID]spec.UID{},
+		lasts: map[spec.Identity]spec.Token{}, goals: map[life]records.Goal{},
+		volumes: map[records.VolumeID]volumeRun{}, going: map[records.VolumeID]bool{}, behind: map[records.VolumeID]bool{}, ids: map[records.VolumeID]bool{}, used: map[records.VolumeID]spec.UID{},
 		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
 		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(), fenced: map[life]bool{},
 
@@ -71,7 +72,7 @@ func (j *judge) restored() {
 	if !j.w.back {
 		j.former = nil
 	}
-	had := map[spec.VolumeID]spec.VolumeFate{}
+	had := map[records.VolumeID]records.VolumeFate{}
 	j.w.view(func(v cache.View) {
 		for _, ref := range j.w.refs {
 			for _, vol := range v.Volumes(ref) {
@@ -80,7 +81,7 @@ func (j *judge) restored() {
 		}
 	})
 	j.former = append(j.former, had)
-	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]spec.Goal{}
+	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]records.Goal{}
 	j.ends = map[life]bool{}
 	j.numbers = map[numberKey]int{}
 	j.outages = map[outageKey]time.Time{}
@@ -161,7 +162,7 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 		j.forgotten(v, b, e.Key)
 		return
 	}
-	m, err := store.Decode[spec.Member](e.KV)
+	m, err := store.Decode[records.Member](e.KV)
 	if err != nil {
 		j.w.fail("records", "%v", err)
 		return
@@ -170,7 +171,7 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 	switch last := j.lasts[m.ID]; {
 	case m.Token.Compare(last) < 0 || m.Token != last && j.goals[l] != "":
 		j.w.fail("tokens", "%s gets token %s after %s", m.ID, m.Token, last)
-	case j.goals[l] == spec.GoalStop && m.Goal != spec.GoalStop:
+	case j.goals[l] == records.GoalStop && m.Goal != records.GoalStop:
 		j.w.fail("tokens", "%s %s was told to stop and is wanted again", m.ID, m.Token)
 	}
 	if old, _ := v.Member(m.ID); old != nil && old.Token != m.Token && !j.proven(v, old) {
@@ -202,7 +203,7 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
 		j.newest[m.ID] = m.Token
 	}
-	if m.Goal == spec.GoalStop && !j.stopped[l] {
+	if m.Goal == records.GoalStop && !j.stopped[l] {
 		j.stopped[l] = true
 		j.stops(v, b, &m)
 	}
@@ -216,20 +217,20 @@ func (j *judge) forgotten(v cache.View, b store.Batch, key string) {
 		if store.MemberKey(s.ID) == key && s.Member != nil && !j.proven(v, s.Member) {
 			j.w.fail("proof", "%s %s is forgotten, and nothing proves that it is over", s.ID, s.Member.Token)
 		}
-		if store.MemberKey(s.ID) == key && s.Member != nil && s.Member.StopReason != spec.ReasonScaleDown && s.Member.StopReason != spec.ReasonDelete {
+		if store.MemberKey(s.ID) == key && s.Member != nil && s.Member.StopReason != records.ReasonScaleDown && s.Member.StopReason != records.ReasonDelete {
 			j.undecided(v, b, &s)
 		}
 	}
 }
 
 // proven: the life runs nowhere, and never will.
-func (j *judge) proven(v cache.View, m *spec.Member) bool {
+func (j *judge) proven(v cache.View, m *records.Member) bool {
 	return j.alive[m.ID].token != m.Token && (j.over[life{m.ID, m.Token}] || j.lapsed(v, m))
 }
 
 // report: what is told to be over does not run.
 func (j *judge) report(e store.Event) {
-	r, err := store.Decode[spec.Report](e.KV)
+	r, err := store.Decode[records.Report](e.KV)
 	if err != nil {
 		j.w.fail("records", "%v", err)
 		return

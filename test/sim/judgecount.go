@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -45,11 +46,11 @@ func (j *judge) count(v cache.View, b store.Batch) {
 		switch kind, _ := store.Kind(e.Key); {
 		case e.Delete:
 		case kind == store.KindFacts:
-			if f, err := store.Decode[spec.NodeFacts](e.KV); err == nil {
+			if f, err := store.Decode[records.NodeFacts](e.KV); err == nil {
 				j.counted.heard[f.UID] = max(f.Epoch, j.counted.heard[f.UID])
 			}
 		case kind == store.KindCount:
-			c, err := store.Decode[spec.Count](e.KV)
+			c, err := store.Decode[records.Count](e.KV)
 			for _, n := range c.Nodes {
 				if err == nil && n.Off != "" {
 					j.counted.off[n.UID] = c.Epoch
@@ -70,14 +71,14 @@ func (j *judge) holds(who, lost string) {
 func decides(v cache.View, e store.Event) bool {
 	switch kind, _ := store.Kind(e.Key); kind {
 	case store.KindMember:
-		m, err := store.Decode[spec.Member](e.KV)
+		m, err := store.Decode[records.Member](e.KV)
 		if e.Delete || err != nil {
 			return true
 		}
 		old, _ := v.Member(m.ID)
 		return old == nil || old.Token != m.Token || old.Goal != m.Goal
 	case store.KindVolume:
-		vol, err := store.Decode[spec.Volume](e.KV)
+		vol, err := store.Decode[records.Volume](e.KV)
 		old := volumeOf(v, e.Key)
 		return e.Delete || err != nil || old == nil || old.Fate != vol.Fate
 	case store.KindAddress:

@@ -3,8 +3,8 @@ package sim
 import (
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 )
 
 // outageKey is a life that is not available, told to run or to end, as one term of a server
@@ -52,7 +52,7 @@ func (c *court) cures(key standKey) {
 	down, unavailable, coming := 0, 0, false
 	for _, o := range c.wanted {
 		m := c.slot(o).Member
-		if m != nil && since(o) < deadline && !c.available(o) && (m.Goal == spec.GoalStop && m.StopReason == spec.ReasonUpdate || m.Goal == spec.GoalRun && m.Revision == c.target(o)) {
+		if m != nil && since(o) < deadline && !c.available(o) && (m.Goal == records.GoalStop && m.StopReason == records.ReasonUpdate || m.Goal == records.GoalRun && m.Revision == c.target(o)) {
 			coming = true
 		}
 		unavailable += one(!c.available(o))
@@ -61,7 +61,7 @@ func (c *court) cures(key standKey) {
 	lapsed := 0
 	for _, a := range c.p.Actions {
 		stop, is := a.(plan.Stop)
-		if !is || stop.Reason != spec.ReasonUpdate || c.recreates() || c.slot(stop.ID.Ordinal).Request != nil {
+		if !is || stop.Reason != records.ReasonUpdate || c.recreates() || c.slot(stop.ID.Ordinal).Request != nil {
 			continue
 		}
 		o := stop.ID.Ordinal
@@ -87,7 +87,7 @@ func (c *court) cures(key standKey) {
 // its template could be blamed for.
 func (c *court) serves(o int) bool {
 	s := c.slot(o)
-	return s.Report != nil && s.Member != nil && c.live(s.Member) && c.told(s.Report) && s.Report.Phase == spec.PhaseRunning && s.Report.Cause == "" &&
+	return s.Report != nil && s.Member != nil && c.live(s.Member) && c.told(s.Report) && s.Report.Phase == records.PhaseRunning && s.Report.Cause == "" &&
 		(s.Report.ReadyOnce || s.Identity.ReadyToken == s.Member.Token)
 }
 

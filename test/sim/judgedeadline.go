@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -114,11 +115,11 @@ func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) s
 	return now
 }
 
-func condition(s spec.SetStatus, kind string) spec.Condition {
+func condition(s records.SetStatus, kind string) records.Condition {
 	for _, c := range s.Conditions {
 		if c.Type == kind {
 			return c
 		}
 	}
-	return spec.Condition{}
+	return records.Condition{}
 }

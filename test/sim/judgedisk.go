@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -10,22 +11,22 @@ import (
 
 // storageTruth is what the judge knows of disks, volumes and names.
 type storageTruth struct {
-	destroyed map[spec.VolumeID]bool // their disk died
-	handed    map[spec.VolumeID]bool // a life had it, and it was not erased since
-	numbers   map[numberKey]int      // the highest of each claim
-	may       map[telling]string     // what a life may be told of its new volumes at most
-	services  map[life]string        // under which it was told to be found
+	destroyed map[records.VolumeID]bool // their disk died
+	handed    map[records.VolumeID]bool // a life had it, and it was not erased since
+	numbers   map[numberKey]int         // the highest of each claim
+	may       map[telling]string        // what a life may be told of its new volumes at most
+	services  map[life]string           // under which it was told to be found
 }
 
 func newStorageTruth() storageTruth {
 	return storageTruth{
-		destroyed: map[spec.VolumeID]bool{}, handed: map[spec.VolumeID]bool{}, numbers: map[numberKey]int{},
+		destroyed: map[records.VolumeID]bool{}, handed: map[records.VolumeID]bool{}, numbers: map[numberKey]int{},
 		may: map[telling]string{}, services: map[life]string{},
 	}
 }
 
 // makes judges that a volume is made once, and on the disk of its class (SAFETY S11).
-func (j *judge) makes(n *node, id spec.Identity, v spec.MemberVolume) {
+func (j *judge) makes(n *node, id spec.Identity, v records.MemberVolume) {
 	if j.handed[v.ID] {
 		j.w.fail("made once", "%s makes volume %s of %s a second time", n.name, v.ID, id)
 	}
@@ -44,7 +45,7 @@ func (j *judge) forgets(n *node, d *duty) {
 
 // excused: a volume is not where its node should have it, or not what that said of it: its
 // disk died, or the node lied about it.
-func (j *judge) excused(n *node, id spec.VolumeID) bool {
+func (j *judge) excused(n *node, id records.VolumeID) bool {
 	return j.destroyed[id] || n != nil && n.lies[id]
 }
 
@@ -56,7 +57,7 @@ type numberKey struct {
 
 // numbered judges that a new volume has a number above all that its claim had under the
 // set: the member tells by it that its data are lost (SAFETY S11, S19).
-func (j *judge) numbered(v cache.View, now *spec.Volume) {
+func (j *judge) numbered(v cache.View, now *records.Volume) {
 	set, _ := v.Set(now.ID.Ref())
 	if set == nil {
 		return
@@ -80,24 +81,24 @@ type telling struct {
 // notes keeps for each volume of a life that begins what its member may be told: not that one
 // is new on which a life was ready, nor that it is the first of its set when it is not
 // (SAFETY S19). A store that was restored may not know what a later one has marked.
-func (j *judge) notes(v cache.View, m *spec.Member) {
+func (j *judge) notes(v cache.View, m *records.Member) {
 	for _, mount := range m.Volumes {
 		at := telling{life{m.ID, m.Token}, mount.Claim}
 		switch {
 		case j.used[mount.ID] != "":
 			j.may[at] = ""
 		case mount.Number > 1 || v.Bootstrapped(m.SetUID) || j.dataOf(v, m.ID.Ref()):
-			j.may[at] = spec.VolumeReplaced
+			j.may[at] = records.VolumeReplaced
 		default:
-			j.may[at] = spec.VolumeFirst
+			j.may[at] = records.VolumeFirst
 		}
 	}
 }
 
 // dataOf: a volume of the set is kept on which a life was ready.
 func (j *judge) dataOf(v cache.View, ref spec.SetRef) bool {
-	return slices.ContainsFunc(v.Volumes(ref), func(vol *spec.Volume) bool {
-		return vol.Fate != spec.FateReclaiming && j.used[vol.UID] != ""
+	return slices.ContainsFunc(v.Volumes(ref), func(vol *records.Volume) bool {
+		return vol.Fate != records.FateReclaiming && j.used[vol.UID] != ""
 	})
 }
 
@@ -112,8 +113,8 @@ func (j *judge) given(v cache.View, b store.Batch) {
 		for _, s := range v.World(ref).Slots {
 			if m := s.Member; m != nil && !v.Bootstrapped(m.SetUID) && !j.dataOf(v, ref) {
 				for _, mount := range m.Volumes {
-					if at := (telling{life{m.ID, m.Token}, mount.Claim}); mount.Number <= 1 && j.may[at] == spec.VolumeReplaced {
-						j.may[at] = spec.VolumeFirst
+					if at := (telling{life{m.ID, m.Token}, mount.Claim}); mount.Number <= 1 && j.may[at] == records.VolumeReplaced {
+						j.may[at] = records.VolumeFirst
 					}
 				}
 			}
@@ -122,7 +123,7 @@ func (j *judge) given(v cache.View, b store.Batch) {
 }
 
 // told judges what a node is told of a life.
-func (j *judge) told(l *spec.Life) {
+func (j *judge) told(l *records.Life) {
 	m := &l.Member
 	now := life{m.ID, m.Token}
 	if before, known := j.services[now]; known && before != l.Service {
@@ -133,7 +134,7 @@ func (j *judge) told(l *spec.Life) {
 		return
 	}
 	for claim, says := range l.FreshVolumes {
-		if may := j.may[telling{now, claim}]; may == "" || may == spec.VolumeReplaced && says == spec.VolumeFirst {
+		if may := j.may[telling{now, claim}]; may == "" || may == records.VolumeReplaced && says == records.VolumeFirst {
 			j.w.fail("data", "%s %s is told that its volume of %s is new (%s); it is %q", m.ID, m.Token, claim, says, may)
 		}
 		j.w.did("volume told as " + says)
@@ -142,18 +143,18 @@ func (j *judge) told(l *spec.Life) {
 
 // lost judges that a volume is looked for once more because a person said that this very
 // one is lost, knowing all lives that it had, and that nobody can use it.
-func (j *judge) lost(v cache.View, b store.Batch, old *spec.Volume, m *spec.Member) string {
+func (j *judge) lost(v cache.View, b store.Batch, old *records.Volume, m *records.Member) string {
 	if m != nil && j.proven(v, m) {
 		m = nil
 	}
-	if !asked(v, b, old, spec.VerbLost) {
+	if !asked(v, b, old, records.VerbLost) {
 		return "nobody says that it is lost"
 	}
 	return j.user(old.ID, m)
 }
 
 // left: the host of a volume that is lost is off, as a person said; nobody looks for it.
-func left(v cache.View, old *spec.Volume) bool {
+func left(v cache.View, old *records.Volume) bool {
 	_, session := v.Session(old.Node)
-	return old.Fate == spec.FateLost && !old.Shared && session == 0 && v.FenceRev(old.Node) != 0
+	return old.Fate == records.FateLost && !old.Shared && session == 0 && v.FenceRev(old.Node) != 0
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
@@ -51,7 +52,7 @@ func (j *judge) expired(n *node, id spec.Identity, r *record) {
 
 // lapsed: a guarded life whose node has no session, for so long that its bound is past.
 // Nothing of it may run from then on.
-func (j *judge) lapsed(v cache.View, m *spec.Member) bool {
+func (j *judge) lapsed(v cache.View, m *records.Member) bool {
 	s, rev := v.Session(m.Node)
 	if m.Bound == 0 || late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
 		return false
@@ -63,12 +64,12 @@ func (j *judge) lapsed(v cache.View, m *spec.Member) bool {
 
 // late: the life wrote to storage that takes late writes, and others may have it by then
 // (SAFETY S14).
-func late(m *spec.Member) bool {
-	return slices.ContainsFunc(m.Volumes, func(v spec.MemberVolume) bool { return v.Class == sharedClass && !v.Fenced })
+func late(m *records.Member) bool {
+	return slices.ContainsFunc(m.Volumes, func(v records.MemberVolume) bool { return v.Class == sharedClass && !v.Fenced })
 }
 
 // lapsed is the proof by deadline as SAFETY has it (S5, S6, S8).
-func (r *reading) lapsed(m *spec.Member, said *spec.Report) bool {
+func (r *reading) lapsed(m *records.Member, said *records.Report) bool {
 	known, gone, proven := 0, 0, false
 	for _, n := range r.x.Nodes {
 		if n.Facts == nil {
@@ -89,7 +90,7 @@ func (r *reading) lapsed(m *spec.Member, said *spec.Report) bool {
 }
 
 // boundOf is that of lives which begin now, 0 when they are not guarded.
-func boundOf(s *spec.Set) time.Duration {
+func boundOf(s *records.Set) time.Duration {
 	switch l := s.Spec.NodeLoss; {
 	case l == nil || l.Policy != spec.NodeLossReplace:
 		return 0

@@ -3,13 +3,14 @@ package sim
 import (
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
 // mounted judges that a volume is used by its owner alone, on the host it is on, and
 // that the store has it and does not give it up.
-func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.MemberVolume) {
+func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v records.MemberVolume) {
 	before, known := j.volumes[v.ID]
 	if known && (before.owner != id || before.node != n.name && !v.Shared) {
 		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
@@ -24,7 +25,7 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.Memb
 	if token.Epoch != j.w.epoch {
 		return // the store was restored since, and may not know it
 	}
-	if j.w.back && j.formerly(v.ID, func(had bool, fate spec.VolumeFate) bool { return had && !fate.Ordered() }) {
+	if j.w.back && j.formerly(v.ID, func(had bool, fate records.VolumeFate) bool { return had && !fate.Ordered() }) {
 		return // its order may be of the store before, which had it (S2: absence is no order)
 	}
 	j.w.view(func(w cache.View) {
@@ -35,8 +36,8 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v spec.Memb
 }
 
 // formerly: of a store that the present one has replaced, and nobody has declared that yet.
-func (j *judge) formerly(id spec.VolumeID, is func(had bool, fate spec.VolumeFate) bool) bool {
-	return slices.ContainsFunc(j.former, func(store map[spec.VolumeID]spec.VolumeFate) bool {
+func (j *judge) formerly(id records.VolumeID, is func(had bool, fate records.VolumeFate) bool) bool {
+	return slices.ContainsFunc(j.former, func(store map[records.VolumeID]records.VolumeFate) bool {
 		fate, had := store[id]
 		return is(had, fate)
 	})
@@ -44,7 +45,7 @@ func (j *judge) formerly(id spec.VolumeID, is func(had bool, fate spec.VolumeFat
 
 // missing and foreign judge that a life finds its volumes; not so after a restore, which
 // knows of volumes as they were once, nor when their disk died or their node lied.
-func (j *judge) missing(n *node, id spec.Identity, v spec.MemberVolume) {
+func (j *judge) missing(n *node, id spec.Identity, v records.MemberVolume) {
 	if j.destroyed[v.ID] {
 		j.w.did("life waits for a volume that is lost")
 	}
@@ -53,7 +54,7 @@ func (j *judge) missing(n *node, id spec.Identity, v spec.MemberVolume) {
 	}
 }
 
-func (j *judge) foreign(n *node, id spec.Identity, v spec.MemberVolume, have dir) {
+func (j *judge) foreign(n *node, id spec.Identity, v records.MemberVolume, have dir) {
 	if j.w.restores == 0 && !j.excused(n, v.ID) && !n.lies[have.id] {
 		j.w.fail("volumes", "%s is to run on %s with volume %s, and in its place is %s", id, n.name, v.ID, have.id)
 	}
@@ -78,11 +79,11 @@ func (j *judge) erased(n *node, d *duty, b *bin) {
 	if delete(j.handed, b.id); d.epoch != j.w.epoch || n.lies[b.id] {
 		return // it was forgotten by the store before this one
 	}
-	if j.w.back && j.formerly(b.id, func(had bool, fate spec.VolumeFate) bool { return !had || fate == spec.FateRestoring }) {
+	if j.w.back && j.formerly(b.id, func(had bool, fate records.VolumeFate) bool { return !had || fate == records.FateRestoring }) {
 		return // likewise: the node was told so before, and is told nothing by a store that went back
 	}
 	j.w.view(func(v cache.View) {
-		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != spec.FateRestoring { // its node may not have heard that
+		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != records.FateRestoring { // its node may not have heard that
 			j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
 		}
 	})

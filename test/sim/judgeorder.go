@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -19,7 +20,7 @@ func (c *court) order() {
 			starts++
 			c.begins(a.Member)
 		case plan.Stop:
-			if a.Reason == spec.ReasonDelete || a.Reason == spec.ReasonScaleDown && !c.recreates() {
+			if a.Reason == records.ReasonDelete || a.Reason == records.ReasonScaleDown && !c.recreates() {
 				stops++
 				c.leaves(a)
 			}
@@ -32,7 +33,7 @@ func (c *court) order() {
 
 // begins: all before it are available; but one whose turn in an update came may begin
 // on its target, or while the rollout is paused on what it ran, before those that are broken off theirs or have no life.
-func (c *court) begins(m spec.Member) {
+func (c *court) begins(m records.Member) {
 	for _, o := range c.wanted {
 		if o >= m.ID.Ordinal || c.available(o) {
 			continue
@@ -48,7 +49,7 @@ func (c *court) begins(m spec.Member) {
 // it ran, as it would on its target.
 func (c *court) returns(o int) bool {
 	m := c.slot(o).Member
-	return c.held(o) && m != nil && m.StopReason == spec.ReasonUpdate
+	return c.held(o) && m != nil && m.StopReason == records.ReasonUpdate
 }
 
 func (c *court) leaves(a plan.Stop) {
@@ -111,34 +112,34 @@ func (c *court) returnsBroken(o int) bool {
 func (c *court) disturbs(a plan.Stop) bool {
 	o := a.ID.Ordinal
 	s := c.slot(o)
-	if s.Member == nil || s.Member.Token != a.Token || s.Member.Goal == spec.GoalStop || c.vacant(o) {
+	if s.Member == nil || s.Member.Token != a.Token || s.Member.Goal == records.GoalStop || c.vacant(o) {
 		c.fail("churn", "%s %s is ended, and is no life that runs", a.ID, a.Token)
 		return false
 	}
 	u := c.x.Set.Spec.UpdateStrategy
 	switch a.Reason {
-	case spec.ReasonDelete:
+	case records.ReasonDelete:
 		if !c.x.Set.Deleting {
 			c.fail("churn", "%s is ended for a deletion that nobody asked for", a.ID)
 		}
 		return false
-	case spec.ReasonScaleDown:
+	case records.ReasonScaleDown:
 		if c.isWanted(o) {
 			c.fail("churn", "%s is wanted, and leaves", a.ID)
 		}
 		return false
-	case spec.ReasonRestart:
+	case records.ReasonRestart:
 		if s.Request == nil {
 			c.fail("churn", "%s is restarted, and nobody asked for it", a.ID)
 		}
-	case spec.ReasonUpdate:
+	case records.ReasonUpdate:
 		if s.Member.Revision == c.target(o) || c.held(o) || u.Type == spec.OnDeleteStrategy && s.Request == nil {
 			c.fail("churn", "%s is ended for an update on revision %s", a.ID, s.Member.Revision)
 		}
 		if s.Request == nil && c.available(o) && !c.recreates() {
 			c.highestFirst(o)
 		}
-	case spec.ReasonReplace:
+	case records.ReasonReplace:
 		if !saidLost(s) {
 			c.fail("churn", "%s is ended, and nobody says that a volume which it waits for is lost", a.ID)
 		}
@@ -150,11 +151,11 @@ func (c *court) disturbs(a plan.Stop) bool {
 
 // saidLost: the life never had its volumes, and a person says that one of them is lost.
 func saidLost(s *plan.Slot) bool {
-	if s.Report == nil || s.Report.Cause != spec.CauseVolumeMissing || s.Report.Phase.Rank() > spec.PhasePreparing.Rank() {
+	if s.Report == nil || s.Report.Cause != spec.CauseVolumeMissing || s.Report.Phase.Rank() > records.PhasePreparing.Rank() {
 		return false
 	}
 	for claim, q := range s.Asked {
-		if v := s.Volumes[claim]; v != nil && q.Verb == spec.VerbLost && q.Volume == v.UID {
+		if v := s.Volumes[claim]; v != nil && q.Verb == records.VerbLost && q.Volume == v.UID {
 			return true
 		}
 	}
@@ -182,7 +183,7 @@ func (c *court) stopped(o int) bool {
 
 // due: the life before and how it ended say on which revision the next one is. One
 // that dies before its turn returns on what it ran, unless that never worked.
-func (c *court) due(m spec.Member) {
+func (c *court) due(m records.Member) {
 	s, target := c.slot(m.ID.Ordinal), c.target(m.ID.Ordinal)
 	if c.recreates() {
 		c.apart(m)
@@ -194,13 +195,13 @@ func (c *court) due(m spec.Member) {
 		}
 		return
 	}
-	if s.Member == nil || s.Member.StopReason == spec.ReasonUpdate || c.x.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy {
+	if s.Member == nil || s.Member.StopReason == records.ReasonUpdate || c.x.Set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy {
 		if m.Revision != target {
 			c.fail("due", "%s begins on %s; its target is %s", m.ID, m.Revision, target)
 		}
 		return
 	}
-	failed := s.Report != nil && s.Report.Phase == spec.PhaseFailed
+	failed := s.Report != nil && s.Report.Phase == records.PhaseFailed
 	never := s.Identity == nil || s.Identity.AvailableOn != s.Member.Revision
 	forgotten := c.x.Revisions == nil || !c.stored(s.Member.Revision)
 	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten)) {
@@ -210,7 +211,7 @@ func (c *court) due(m spec.Member) {
 
 // apart: under Recreate members of two revisions do not run beside each other, but for
 // those that did before.
-func (c *court) apart(m spec.Member) {
+func (c *court) apart(m records.Member) {
 	others, same := 0, 0
 	for o, s := range c.slots {
 		switch {

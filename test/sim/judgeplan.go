@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -70,7 +71,7 @@ func (c *court) nobodys(a plan.Action) {
 			return
 		}
 	case plan.SetVolumes:
-		if c.x.Set == nil && !slices.ContainsFunc(a.Volumes, func(v spec.Volume) bool { return c.slot(v.ID.Ordinal).Member != nil }) {
+		if c.x.Set == nil && !slices.ContainsFunc(a.Volumes, func(v records.Volume) bool { return c.slot(v.ID.Ordinal).Member != nil }) {
 			c.w.did("SetVolumes of a set that is gone")
 			return
 		}
@@ -84,7 +85,7 @@ func (c *court) nobodys(a plan.Action) {
 
 func keepsData(s plan.Slot) bool {
 	for _, v := range s.Volumes {
-		if v.Fate != spec.FateReclaiming {
+		if v.Fate != records.FateReclaiming {
 			return true
 		}
 	}
@@ -185,10 +186,10 @@ func (c *court) proof() {
 
 // volumesOf: a life uses the volumes that its identity has, where they are.
 func (c *court) volumesOf(a plan.Start, s *plan.Slot) {
-	fresh := map[spec.VolumeID]bool{}
+	fresh := map[records.VolumeID]bool{}
 	for _, v := range a.Volumes {
 		fresh[v.UID] = true
-		if old := s.Volumes[v.Claim]; old != nil && old.Fate != spec.FateGone {
+		if old := s.Volumes[v.Claim]; old != nil && old.Fate != records.FateGone {
 			c.fail("volumes", "%s gets a second volume for %s", a.Member.ID, v.Claim)
 		}
 	}

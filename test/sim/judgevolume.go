@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -18,24 +19,24 @@ func (j *judge) volume(v cache.View, b store.Batch, e store.Event) {
 		j.dropped(v, old, e.Key)
 		return
 	}
-	now, err := store.Decode[spec.Volume](e.KV)
+	now, err := store.Decode[records.Volume](e.KV)
 	if err != nil {
 		j.w.fail("records", "%v", err)
 		return
 	}
-	if now.Fate == spec.FateReclaiming {
+	if now.Fate == records.FateReclaiming {
 		j.going[now.UID] = true
 	}
 	_, used := j.ids[now.UID]
 	j.ids[now.UID] = true
 	switch {
 	case j.w.restoring:
-	case old == nil && used && now.Fate == spec.FateRestoring:
+	case old == nil && used && now.Fate == records.FateRestoring:
 		j.w.did("volume is brought back")
 		j.restores(v, b, &now)
 	case old == nil && used:
 		j.w.fail("volumes", "%s gets volume %s for %s, which there was before", now.ID, now.UID, now.Claim)
-	case old == nil && (now.Fate != spec.FateKeep || !mounts(b, &now)):
+	case old == nil && (now.Fate != records.FateKeep || !mounts(b, &now)):
 		j.w.fail("volumes", "volume %s of %s is made with the fate %s, or for no life", now.UID, now.ID, now.Fate)
 	case old == nil:
 		j.numbered(v, &now)
@@ -48,7 +49,7 @@ func (j *judge) volume(v cache.View, b store.Batch, e store.Event) {
 }
 
 // volumeOf is the record of a key; nil: there is none.
-func volumeOf(v cache.View, key string) *spec.Volume {
+func volumeOf(v cache.View, key string) *records.Volume {
 	ref, _ := store.RefOfKey(key)
 	for _, s := range v.World(ref).Slots {
 		for claim, r := range s.Volumes {
@@ -61,9 +62,9 @@ func volumeOf(v cache.View, key string) *spec.Volume {
 }
 
 // mounts: the batch begins a life with the volume.
-func mounts(b store.Batch, v *spec.Volume) bool {
-	m, err := store.Decode[spec.Member](written(b, store.MemberKey(v.ID)))
-	return err == nil && slices.ContainsFunc(m.Volumes, func(x spec.MemberVolume) bool { return x.ID == v.UID })
+func mounts(b store.Batch, v *records.Volume) bool {
+	m, err := store.Decode[records.Member](written(b, store.MemberKey(v.ID)))
+	return err == nil && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool { return x.ID == v.UID })
 }
 
 // written is what the batch writes at a key; empty: nothing.
@@ -77,33 +78,33 @@ func written(b store.Batch, key string) store.KV {
 }
 
 // fate judges a new fate by the set as it is at this moment, and by who lives.
-func (j *judge) fate(v cache.View, b store.Batch, old, now *spec.Volume) {
+func (j *judge) fate(v cache.View, b store.Batch, old, now *records.Volume) {
 	set, _ := v.Set(old.ID.Ref())
 	m, _ := v.Member(old.ID)
 	wanted := set != nil && !set.Deleting && slices.Contains(ordinals(set), old.ID.Ordinal)
 	policy := retention(set, old.Claim)
 	wrong := ""
 	switch {
-	case now.Fate == spec.FateLost && old.Fate != spec.FateRestoring:
+	case now.Fate == records.FateLost && old.Fate != records.FateRestoring:
 		wrong = j.lost(v, b, old, m)
-	case old.Fate == spec.FateRestoring && now.Fate == spec.FateReclaiming && byHand(v, b, old): // called off
+	case old.Fate == records.FateRestoring && now.Fate == records.FateReclaiming && byHand(v, b, old): // called off
 		wrong = j.user(old.ID, m)
-	case old.Fate == spec.FateRestoring || old.Fate == spec.FateLost:
+	case old.Fate == records.FateRestoring || old.Fate == records.FateLost:
 		x := v.World(old.ID.Ref())
-		if said := x.Said(old.ID, old.Claim); now.Fate != spec.FateKeep || now.Turn <= old.Turn || said == nil || said.Volume != old.UID || said.State != spec.VolumeFound {
+		if said := x.Said(old.ID, old.Claim); now.Fate != records.FateKeep || now.Turn <= old.Turn || said == nil || said.Volume != old.UID || said.State != records.VolumeFound {
 			wrong = "its node does not say that it is back"
 		}
-	case old.Fate == spec.FateReclaiming:
+	case old.Fate == records.FateReclaiming:
 		wrong = "it was given up"
-	case wanted && now.Fate != spec.FateKeep:
+	case wanted && now.Fate != records.FateKeep:
 		wrong = "its member is wanted"
-	case now.Fate == spec.FateKeep && !wanted && (policy != spec.Retain || set.Deleting || m == nil):
+	case now.Fate == records.FateKeep && !wanted && (policy != spec.Retain || set.Deleting || m == nil):
 		wrong = "no policy keeps it"
-	case now.Fate == spec.FateDelete && (policy != spec.Delete || !set.Deleting && m == nil):
+	case now.Fate == records.FateDelete && (policy != spec.Delete || !set.Deleting && m == nil):
 		wrong = "no policy deletes it"
-	case now.Fate == spec.FateReclaiming && old.Fate != spec.FateDelete && (policy != spec.Delete || !set.Deleting) && !byHand(v, b, old):
+	case now.Fate == records.FateReclaiming && old.Fate != records.FateDelete && (policy != spec.Delete || !set.Deleting) && !byHand(v, b, old):
 		wrong = "no policy deleted it"
-	case now.Fate == spec.FateReclaiming:
+	case now.Fate == records.FateReclaiming:
 		wrong = j.user(old.ID, m)
 	}
 	if wrong != "" {
@@ -113,12 +114,12 @@ func (j *judge) fate(v cache.View, b store.Batch, old, now *spec.Volume) {
 
 // byHand: a person asked to give up this very volume, knowing all lives it had; the
 // request goes with it.
-func byHand(v cache.View, b store.Batch, old *spec.Volume) bool {
-	return asked(v, b, old, spec.VerbReclaim)
+func byHand(v cache.View, b store.Batch, old *records.Volume) bool {
+	return asked(v, b, old, records.VerbReclaim)
 }
 
 // asked: a person asked for this of the very volume.
-func asked(v cache.View, b store.Batch, old *spec.Volume, verb spec.VolumeVerb) bool {
+func asked(v cache.View, b store.Batch, old *records.Volume, verb records.VolumeVerb) bool {
 	q, _ := v.VolumeRequest(old.ID, old.Claim)
 	id, _ := v.Identity(old.ID)
 	return q != nil && q.Verb == verb && q.Volume == old.UID && (id == nil || q.Token == id.LastToken) &&
@@ -127,15 +128,15 @@ func asked(v cache.View, b store.Batch, old *spec.Volume, verb spec.VolumeVerb) 
 
 // restores judges a volume that gets its record again: a person asked for it, it lies in
 // the trash of its node, and nobody lives who could have another.
-func (j *judge) restores(v cache.View, b store.Batch, now *spec.Volume) {
+func (j *judge) restores(v cache.View, b store.Batch, now *records.Volume) {
 	q, _ := v.VolumeRequest(now.ID, now.Claim)
 	m, _ := v.Member(now.ID)
 	wrong := j.user(now.ID, m)
 	x := v.World(now.ID.Ref())
 	switch said := x.Said(now.ID, now.Claim); {
-	case q == nil || q.Verb != spec.VerbRestore || q.Volume != now.UID:
+	case q == nil || q.Verb != records.VerbRestore || q.Volume != now.UID:
 		wrong = "nobody asked for it"
-	case said == nil || said.Volume != now.UID || said.State != spec.VolumeTrashed || said.Node != now.Node || said.Number != now.Number:
+	case said == nil || said.Volume != now.UID || said.State != records.VolumeTrashed || said.Node != now.Node || said.Number != now.Number:
 		wrong = "its node does not say that it lies in the trash"
 	case !slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(now.ID, now.Claim) }):
 		wrong = "the request stays"
@@ -149,7 +150,7 @@ func (j *judge) restores(v cache.View, b store.Batch, now *spec.Volume) {
 
 // elsewhere: a volume lies in the trash of a node, and not of the one on which it is
 // (SAFETY S21).
-func (j *judge) elsewhere(vol *spec.Volume) (yes bool) {
+func (j *judge) elsewhere(vol *records.Volume) (yes bool) {
 	for _, n := range j.w.nodes {
 		if n.hasTrashed(vol.UID) {
 			if n.name == vol.Node {
@@ -162,7 +163,7 @@ func (j *judge) elsewhere(vol *spec.Volume) (yes bool) {
 }
 
 // user is who may use the volumes of an identity; "": nobody, for ever.
-func (j *judge) user(id spec.Identity, m *spec.Member) string {
+func (j *judge) user(id spec.Identity, m *records.Member) string {
 	if m != nil {
 		return "it has the life " + m.Token.String()
 	}
@@ -183,7 +184,7 @@ func (j *judge) user(id spec.Identity, m *spec.Member) string {
 
 // dropped judges that a record goes after its node said that nothing is in the volume's
 // place, and nothing is.
-func (j *judge) dropped(v cache.View, old *spec.Volume, key string) {
+func (j *judge) dropped(v cache.View, old *records.Volume, key string) {
 	if old == nil || !old.Fate.Ordered() {
 		j.w.fail("volumes", "the record %s is gone, and it was not given up", key)
 		return
@@ -207,8 +208,8 @@ func (j *judge) dropped(v cache.View, old *spec.Volume, key string) {
 // stops judges, when a life is told to end because the set does not want it any more,
 // that by then it is recorded what becomes of its volumes; with OrderedReady, of those of
 // all members that leave.
-func (j *judge) stops(v cache.View, b store.Batch, m *spec.Member) {
-	if m.StopReason != spec.ReasonScaleDown && m.StopReason != spec.ReasonDelete {
+func (j *judge) stops(v cache.View, b store.Batch, m *records.Member) {
+	if m.StopReason != records.ReasonScaleDown && m.StopReason != records.ReasonDelete {
 		return
 	}
 	x := v.World(m.ID.Ref())
@@ -232,11 +233,11 @@ func (j *judge) undecided(v cache.View, b store.Batch, s *plan.Slot) {
 	set, _ := v.Set(s.ID.Ref())
 	for claim, old := range s.Volumes {
 		fate := old.Fate
-		if now, err := store.Decode[spec.Volume](written(b, store.VolumeKey(s.ID, claim))); err == nil {
+		if now, err := store.Decode[records.Volume](written(b, store.VolumeKey(s.ID, claim))); err == nil {
 			fate = now.Fate
 		}
 		policy := retention(set, claim)
-		if policy == spec.Delete && fate == spec.FateKeep || policy == spec.Retain && !set.Deleting && fate == spec.FateDelete {
+		if policy == spec.Delete && fate == records.FateKeep || policy == spec.Retain && !set.Deleting && fate == records.FateDelete {
 			j.w.fail("volumes", "%s leaves, its volumes are to be what %q says, and the fate of %s is %s", s.ID, policy, strings.TrimPrefix(string(old.UID), "0"), fate)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -39,7 +40,7 @@ func (w *World) lie() bool {
 // lied notes of what a message speaks: of all the node's volumes, if that is all that its
 // trash is to hold.
 func (n *node) lied(m *proto.VolumeReports) {
-	reports, err := wire.ToDocuments[spec.VolumeReport](m.GetReportsJson())
+	reports, err := wire.ToDocuments[records.VolumeReport](m.GetReportsJson())
 	if err != nil {
 		panic(err)
 	}
@@ -58,14 +59,14 @@ func (n *node) lied(m *proto.VolumeReports) {
 }
 
 // lies are statements about some volumes, each of any kind.
-func (w *World) lies(n *node) (lies []spec.VolumeReport) {
-	var about []spec.VolumeReport
+func (w *World) lies(n *node) (lies []records.VolumeReport) {
+	var about []records.VolumeReport
 	w.view(func(v cache.View) {
 		for _, ref := range w.refs {
 			for _, s := range v.World(ref).Slots {
 				for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
 					vol := s.Volumes[claim]
-					about = append(about, spec.VolumeReport{ID: s.ID, Claim: claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class, Turn: vol.Turn})
+					about = append(about, records.VolumeReport{ID: s.ID, Claim: claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class, Turn: vol.Turn})
 				}
 			}
 		}
@@ -75,11 +76,11 @@ func (w *World) lies(n *node) (lies []spec.VolumeReport) {
 			}
 		}
 	})
-	about = append(about, spec.VolumeReport{
+	about = append(about, records.VolumeReport{
 		ID: spec.Identity{Namespace: "default", Set: w.someRef().Name, Ordinal: w.r.IntN(4)}, Claim: spec.ClaimName(claimNames[0]),
-		Volume: spec.VolumeID(fmt.Sprintf("%032x", 1<<40+w.r.IntN(20))), Number: 1 + w.r.IntN(3), Class: allClasses[w.r.IntN(len(allClasses))],
+		Volume: records.VolumeID(fmt.Sprintf("%032x", 1<<40+w.r.IntN(20))), Number: 1 + w.r.IntN(3), Class: allClasses[w.r.IntN(len(allClasses))],
 	})
-	states := []spec.VolumeState{spec.VolumeTrashed, spec.VolumeFound, spec.VolumeAbsent, spec.VolumeRefused, spec.VolumeErased, spec.VolumeLeft}
+	states := []records.VolumeState{records.VolumeTrashed, records.VolumeFound, records.VolumeAbsent, records.VolumeRefused, records.VolumeErased, records.VolumeLeft}
 	for range 1 + w.r.IntN(3) {
 		r := about[w.r.IntN(len(about))]
 		r.State, r.Node, r.Unproven = states[w.r.IntN(len(states))], n.name, false
@@ -95,7 +96,7 @@ func (x *session) believe(m *proto.FromNode) {
 	if !x.n.w.plant.BelievesAnyNode || m.GetVolumes() == nil {
 		return
 	}
-	reports, err := wire.ToDocuments[spec.VolumeReport](m.GetVolumes().GetReportsJson())
+	reports, err := wire.ToDocuments[records.VolumeReport](m.GetVolumes().GetReportsJson())
 	if err != nil {
 		panic(err)
 	}
@@ -105,7 +106,7 @@ func (x *session) believe(m *proto.FromNode) {
 			old := v.VolumeReport(r.ID, r.Claim, r.Volume)
 			others = old != nil && old.Node != x.n.name
 		})
-		if r.Node = x.n.name; others && r.State != spec.VolumeErased {
+		if r.Node = x.n.name; others && r.State != records.VolumeErased {
 			x.n.w.commit(store.Put(store.VolumeReportKey(r.ID, r.Claim, r.Volume), store.Encode(r)))
 		}
 	}

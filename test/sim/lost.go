@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -14,7 +15,7 @@ import (
 // that is not there, but also one whose disk is away, or that stands where it belongs.
 func (w *World) sayLost() bool {
 	honest := !w.chance(4)
-	asked := w.mayBeLost(w.someRef(), func(n *node, vol *spec.Volume) bool { return !honest || !n.there(vol) })
+	asked := w.mayBeLost(w.someRef(), func(n *node, vol *records.Volume) bool { return !honest || !n.there(vol) })
 	if len(asked) == 0 {
 		return false
 	}
@@ -24,13 +25,13 @@ func (w *World) sayLost() bool {
 
 // mayBeLost are the volumes of a set for which ok holds and of which control would take it
 // that they are lost.
-func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *spec.Volume) bool) (asked []spec.VolumeRequest) {
+func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *records.Volume) bool) (asked []records.VolumeRequest) {
 	w.view(func(v cache.View) {
 		x := v.World(ref)
 		for _, s := range x.Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
 				vol := s.Volumes[claim]
-				q := spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: spec.VerbLost}
+				q := records.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: records.VerbLost}
 				if s.Identity != nil {
 					q.Token = s.Identity.LastToken
 				}
@@ -43,7 +44,7 @@ func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *spec.Volume) bool) (a
 	return asked
 }
 
-func (w *World) saidLost(q spec.VolumeRequest) {
+func (w *World) saidLost(q records.VolumeRequest) {
 	w.note("the user says that volume %s of %s is lost", q.Volume, q.ID.MemberName())
 	w.commit(store.Put(store.VolumeRequestKey(q.ID, q.Claim), store.Encode(q)))
 }
@@ -65,7 +66,7 @@ func (w *World) machine(v cache.View, name spec.NodeName) *node {
 // restarted, for it does not say that its volume is missing.
 func (w *World) giveUpLost() {
 	for _, ref := range w.refs {
-		for _, q := range w.mayBeLost(ref, func(n *node, vol *spec.Volume) bool {
+		for _, q := range w.mayBeLost(ref, func(n *node, vol *records.Volume) bool {
 			return !n.there(vol) && (w.judge.destroyed[vol.UID] || n.lies[vol.UID])
 		}) {
 			if !w.has(store.VolumeRequestKey(q.ID, q.Claim)) {
@@ -75,23 +76,23 @@ func (w *World) giveUpLost() {
 		for _, m := range w.bereft(ref) {
 			w.note("the operator restarts %s %s, whose disk died", m.ID.MemberName(), m.Token)
 			w.did("life restarted whose disk died")
-			w.commit(store.Put(store.RequestKey(m.ID), store.Encode(spec.Request{ID: m.ID, Token: m.Token})))
+			w.commit(store.Put(store.RequestKey(m.ID), store.Encode(records.Request{ID: m.ID, Token: m.Token})))
 		}
 	}
 }
 
 // bereft are the lives of a set that ran on a volume which died with its disk, and was not
 // made again since, as one is that its node had not noted yet.
-func (w *World) bereft(ref spec.SetRef) (list []*spec.Member) {
+func (w *World) bereft(ref spec.SetRef) (list []*records.Member) {
 	w.view(func(v cache.View) {
 		for _, s := range v.World(ref).Slots {
 			m, r := s.Member, s.Report
-			if m == nil || r == nil || m.Goal != spec.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {
+			if m == nil || r == nil || m.Goal != records.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {
 				continue
 			}
-			never := r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= spec.PhasePreparing.Rank()
+			never := r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
 			n := w.machine(v, m.Node)
-			if !never && slices.ContainsFunc(m.Volumes, func(x spec.MemberVolume) bool {
+			if !never && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool {
 				vol := s.Volumes[x.Claim]
 				return w.judge.destroyed[x.ID] && (n == nil || vol == nil || !n.there(vol))
 			}) {

@@ -4,34 +4,35 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // It is what server/memory has as files and a goroutine, with the same decision
-// (spec.Known.Gap). What is heard is on disk at once; there it may take a second.
+// (records.Known.Gap). What is heard is on disk at once; there it may take a second.
 
 // said is what the store says of itself now.
-func (w *World) said() (spec.Known, spec.Chain) {
+func (w *World) said() (records.Known, records.Chain) {
 	rev, kvs, err := w.mem.Get(w.ctx, store.ContinuityKey, store.EpochKey)
 	if err != nil {
 		panic(err)
 	}
-	var chain spec.Chain
+	var chain records.Chain
 	if kv, ok := kvs[store.ContinuityKey]; ok {
-		if chain, err = store.Decode[spec.Chain](kv); err != nil {
+		if chain, err = store.Decode[records.Chain](kv); err != nil {
 			panic(err)
 		}
 	}
-	return spec.Known{
+	return records.Known{
 		Cluster: clusterID, Origin: fmt.Sprint("etcd", w.origin), Term: w.raft,
 		At: spec.Sequence{Epoch: w.epoch, Rev: int64(rev)}, Link: chain.Newest(),
 	}, chain
 }
 
 // gap says why the store is not the continuation of what is known; "": it is.
-func (w *World) gap(known spec.Known) string {
+func (w *World) gap(known records.Known) string {
 	if w.plant.NoticesNothing {
 		return ""
 	}
@@ -39,7 +40,7 @@ func (w *World) gap(known spec.Known) string {
 }
 
 // lost is gap, whatever is noticed.
-func (w *World) lost(known spec.Known) string {
+func (w *World) lost(known records.Known) string {
 	now, chain := w.said()
 	return known.Gap(now, chain)
 }
@@ -53,7 +54,7 @@ func (s *server) meet() {
 	if cause != "" && !w.held() {
 		w.note("%s holds the store", s.name)
 		w.did("store held by a server")
-		w.commit(store.Put(store.HoldKey, store.Encode(spec.Hold{Cause: cause, By: "server " + s.name, At: w.clock})))
+		w.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: cause, By: "server " + s.name, At: w.clock})))
 	}
 	w.judge.holds(s.name, lost)
 	if s.kept.At.Epoch != 0 && (w.held() || now.At.Epoch > s.kept.At.Epoch && w.counting()) {
@@ -76,14 +77,14 @@ func (s *server) loseMemory() bool {
 		return false
 	}
 	s.stop("its disk is replaced")
-	s.kept = spec.Known{}
+	s.kept = records.Known{}
 	s.w.note("%s has lost what it knew", s.name)
 	s.w.forgot = s.w.forgot || s.w.back
 	return true
 }
 
 // remember takes over what the store shows, unless it is held.
-func (s *server) remember(now spec.Known) {
+func (s *server) remember(now records.Known) {
 	if s.w.held() {
 		return
 	}
@@ -115,7 +116,7 @@ func (s *server) lookBack() {
 }
 
 // knows is what the server knows of the store, for nodes.
-func (s *server) knows() spec.Known {
+func (s *server) knows() records.Known {
 	known := s.heard
 	known.Nodes = nil
 	return known

@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,11 +33,11 @@ type node struct {
 	removed bool // its record was, and it has not come back
 	disk    *disk
 	newest  spec.Sequence // on disk
-	known   spec.Known    // likewise
+	known   records.Known // likewise
 	classes map[string]*class
-	made    map[spec.VolumeID]bool // on disk: the volumes that were made here
-	lies    map[spec.VolumeID]bool // of which it ever said what was not so
-	uttered []*proto.VolumeReports // what it said of volumes lately
+	made    map[records.VolumeID]bool // on disk: the volumes that were made here
+	lies    map[records.VolumeID]bool // of which it ever said what was not so
+	uttered []*proto.VolumeReports    // what it said of volumes lately
 	places  map[spec.Identity]*place
 	kept    map[spec.Identity]keptLife // on tmpfs
 	guard   guard                      // likewise
@@ -45,8 +46,8 @@ type node struct {
 
 // keptLife is what a worker keeps on tmpfs for the agent after it.
 type keptLife struct {
-	life      spec.Life
-	phase     spec.Phase
+	life      records.Life
+	phase     records.Phase
 	signalled bool
 	ready     bool
 	readyOnce bool
@@ -60,22 +61,22 @@ type agent struct {
 	workers map[spec.Identity]*worker
 	ids     []spec.Identity // of workers, in the order in which they began
 	letters map[life]*letter
-	duties  map[spec.VolumeID]*duty
-	said    map[spec.VolumeID]spec.VolumeReport // not sent yet
+	duties  map[records.VolumeID]*duty
+	said    map[records.VolumeID]records.VolumeReport // not sent yet
 	seq     int64
 	sess    *session
 }
 
 // letter is the newest report of a life that the server has not stored.
 type letter struct {
-	report spec.Report
+	report records.Report
 	sent   bool
 }
 
 func newNode(w *World, name spec.NodeName) *node {
 	return &node{
 		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{},
-		classes: w.newClasses(), made: map[spec.VolumeID]bool{}, lies: map[spec.VolumeID]bool{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{}, guard: newGuard(),
+		classes: w.newClasses(), made: map[records.VolumeID]bool{}, lies: map[records.VolumeID]bool{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{}, guard: newGuard(),
 	}
 }
 
@@ -103,7 +104,7 @@ func (n *node) startAgent() {
 	}
 	n.agent = &agent{
 		led: led, workers: map[spec.Identity]*worker{}, letters: map[life]*letter{},
-		duties: map[spec.VolumeID]*duty{}, said: map[spec.VolumeID]spec.VolumeReport{}, seq: led.Starts() << 32,
+		duties: map[records.VolumeID]*duty{}, said: map[records.VolumeID]records.VolumeReport{}, seq: led.Starts() << 32,
 	}
 	n.guard.held = false
 	if n.w.plant.ForgetsDeadline {
@@ -165,7 +166,7 @@ func (n *node) worker(id spec.Identity) *worker {
 }
 
 // put takes a report in place of an older one of its life.
-func (a *agent) put(r spec.Report) {
+func (a *agent) put(r records.Report) {
 	l := life{r.ID, r.Token}
 	if old := a.letters[l]; old != nil && old.report.Seq > r.Seq {
 		return
@@ -174,15 +175,15 @@ func (a *agent) put(r spec.Report) {
 }
 
 // due are the reports that were not sent, in the order in which they were made.
-func (a *agent) due() []spec.Report {
-	var list []spec.Report
+func (a *agent) due() []records.Report {
+	var list []records.Report
 	for _, l := range a.letters {
 		if !l.sent {
 			l.sent = true
 			list = append(list, l.report)
 		}
 	}
-	slices.SortFunc(list, func(x, y spec.Report) int { return int(x.Seq - y.Seq) })
+	slices.SortFunc(list, func(x, y records.Report) int { return int(x.Seq - y.Seq) })
 	return list
 }
 

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
 
-func setChange(change func(*spec.Set)) func(*plan.World) {
+func setChange(change func(*records.Set)) func(*plan.World) {
 	return func(w *plan.World) {
 		if w.Set != nil {
 			set := *w.Set
@@ -19,7 +20,7 @@ func setChange(change func(*spec.Set)) func(*plan.World) {
 	}
 }
 
-func statusChange(change func(*spec.SetStatus)) func(*plan.World) {
+func statusChange(change func(*records.SetStatus)) func(*plan.World) {
 	return func(w *plan.World) {
 		if w.Status != nil {
 			status := *w.Status
@@ -44,8 +45,8 @@ func silent(change func(*plan.World, *plan.Node)) func(*plan.World) {
 func moreNodes(w *plan.World) {
 	for _, name := range []spec.NodeName{"x0", "x1", "x2", "x3"} {
 		w.Nodes = append(w.Nodes, plan.Node{
-			Node: &spec.Node{Name: name, UID: spec.UID(name), Cordon: true}, Facts: &spec.NodeFacts{Name: name, UID: spec.UID(name), Epoch: w.Epoch},
-			Session: &spec.Session{Node: name, UID: spec.UID(name)},
+			Node: &records.Node{Name: name, UID: spec.UID(name), Cordon: true}, Facts: &records.NodeFacts{Name: name, UID: spec.UID(name), Epoch: w.Epoch},
+			Session: &records.Session{Node: name, UID: spec.UID(name)},
 		})
 	}
 }
@@ -89,7 +90,7 @@ func forgetStrays(w *plan.World) {
 func everyoneLives(w *plan.World) {
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.Session == nil && n.Facts != nil {
-			n.Session = &spec.Session{Node: n.Node.Name, UID: n.Node.UID, Boot: n.Facts.Boot}
+			n.Session = &records.Session{Node: n.Node.Name, UID: n.Node.UID, Boot: n.Facts.Boot}
 		}
 	}
 }
@@ -164,11 +165,11 @@ func forgetVolumes(w *plan.World) {
 func lowestFirst(w plan.World, p *plan.Plan) {
 	for i, a := range p.Actions {
 		stop, ok := a.(plan.Stop)
-		if !ok || stop.Reason != spec.ReasonUpdate {
+		if !ok || stop.Reason != records.ReasonUpdate {
 			continue
 		}
 		for _, s := range w.Slots {
-			if s.Member != nil && s.Member.Goal == spec.GoalRun && s.Report != nil && s.Report.Ready && s.ID.Ordinal < stop.ID.Ordinal {
+			if s.Member != nil && s.Member.Goal == records.GoalRun && s.Report != nil && s.Report.Ready && s.ID.Ordinal < stop.ID.Ordinal {
 				stop.ID, stop.Token = s.ID, s.Member.Token
 				p.Actions[i] = stop
 				break
@@ -180,8 +181,8 @@ func lowestFirst(w plan.World, p *plan.Plan) {
 // churn ends a member that is well and right.
 func churn(w plan.World, p *plan.Plan) {
 	for _, s := range w.Slots {
-		if m := s.Member; m != nil && m.Goal == spec.GoalRun && m.Revision == w.TemplateHash && len(p.Actions) == 0 {
-			p.Actions = append(p.Actions, plan.Stop{ID: s.ID, Token: m.Token, Reason: spec.ReasonUpdate, Text: "churn"})
+		if m := s.Member; m != nil && m.Goal == records.GoalRun && m.Revision == w.TemplateHash && len(p.Actions) == 0 {
+			p.Actions = append(p.Actions, plan.Stop{ID: s.ID, Token: m.Token, Reason: records.ReasonUpdate, Text: "churn"})
 		}
 	}
 }
@@ -199,7 +200,7 @@ func shareVolume(w plan.World, p *plan.Plan) {
 }
 
 // eachFate changes what is recorded of volumes.
-func eachFate(change func(plan.World, *spec.Volume)) func(plan.World, *plan.Plan) {
+func eachFate(change func(plan.World, *records.Volume)) func(plan.World, *plan.Plan) {
 	return func(w plan.World, p *plan.Plan) {
 		for i, a := range p.Actions {
 			switch a := a.(type) {
@@ -249,9 +250,9 @@ func nothingReclaimed(w *plan.World) {
 		s := &w.Slots[i]
 		s.Volumes = maps.Clone(s.Volumes)
 		for claim, v := range s.Volumes {
-			if v.Fate == spec.FateReclaiming {
+			if v.Fate == records.FateReclaiming {
 				back := *v
-				back.Fate = spec.FateDelete
+				back.Fate = records.FateDelete
 				s.Volumes[claim] = &back
 			}
 		}
@@ -262,9 +263,9 @@ func nothingReclaimed(w *plan.World) {
 func askedToGiveUp(w *plan.World) {
 	for i := range w.Slots {
 		s := &w.Slots[i]
-		s.Asked = map[spec.ClaimName]*spec.VolumeRequest{}
+		s.Asked = map[spec.ClaimName]*records.VolumeRequest{}
 		for claim, v := range s.Volumes {
-			s.Asked[claim] = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: spec.VerbReclaim}
+			s.Asked[claim] = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: records.VerbReclaim}
 			if s.Identity != nil {
 				s.Asked[claim].Token = s.Identity.LastToken
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -58,8 +59,8 @@ var plants = []Plant{
 		}
 		w.Outages = outages
 	}, Often: []string{"lapse", "deadline", "wait"}},
-	{Name: "ignores-order", Judges: "order", See: setChange(func(s *spec.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
-	{Name: "ignores-the-budget", Judges: "budget", See: setChange(func(s *spec.Set) {
+	{Name: "ignores-order", Judges: "order", See: setChange(func(s *records.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
+	{Name: "ignores-the-budget", Judges: "budget", See: setChange(func(s *records.Set) {
 		if s.Spec.UpdateStrategy.Type == "" {
 			r := spec.RollingUpdate{}
 			if old := s.Spec.UpdateStrategy.RollingUpdate; old != nil {
@@ -69,14 +70,14 @@ var plants = []Plant{
 			s.Spec.UpdateStrategy.RollingUpdate = &r
 		}
 	}), Blind: rule9},
-	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *spec.Set) { s.Spec.Disruption = nil }), Often: []string{"floor", "user"}},
-	{Name: "ignores-the-partition", Judges: "churn, due", See: setChange(func(s *spec.Set) {
+	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *records.Set) { s.Spec.Disruption = nil }), Often: []string{"floor", "user"}},
+	{Name: "ignores-the-partition", Judges: "churn, due", See: setChange(func(s *records.Set) {
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{MaxUnavailable: r.MaxUnavailable, OnFailure: r.OnFailure}
 		}
 	}), Blind: rule9},
-	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *spec.Set) { s.Paused = false }), Blind: rule9},
-	{Name: "ignores-on-delete", Judges: "churn, due", See: setChange(func(s *spec.Set) {
+	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *records.Set) { s.Paused = false }), Blind: rule9},
+	{Name: "ignores-on-delete", Judges: "churn, due", See: setChange(func(s *records.Set) {
 		if s.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy {
 			s.Spec.UpdateStrategy.Type = ""
 		}
@@ -88,26 +89,26 @@ var plants = []Plant{
 	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
 	{Name: "forgets-the-fate", Judges: "volumes", Say: forgetFates, Often: volumes},
 	{Name: "forgets-one-that-is-over", Judges: "volumes", Say: forgetOver, Often: volumes},
-	{Name: "decides-for-all-at-once", Judges: "volumes", See: setChange(func(s *spec.Set) {
+	{Name: "decides-for-all-at-once", Judges: "volumes", See: setChange(func(s *records.Set) {
 		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: spec.Delete, WhenDeleted: spec.Delete}
 	}), Often: volumes},
-	{Name: "confuses-the-policies", Judges: "volumes", See: setChange(func(s *spec.Set) {
+	{Name: "confuses-the-policies", Judges: "volumes", See: setChange(func(s *records.Set) {
 		if p := s.Spec.Retention; p != nil {
 			s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: p.WhenDeleted, WhenDeleted: p.WhenScaled}
 		}
 	}), Often: volumes},
-	{Name: "gives-up-what-is-wanted", Judges: "volumes", Say: eachFate(func(w plan.World, v *spec.Volume) {
-		if v.Fate == spec.FateKeep && w.Set != nil {
-			v.Fate = spec.FateDelete
+	{Name: "gives-up-what-is-wanted", Judges: "volumes", Say: eachFate(func(w plan.World, v *records.Volume) {
+		if v.Fate == records.FateKeep && w.Set != nil {
+			v.Fate = records.FateDelete
 		}
 	}), Often: volumes, Blind: "progress"},
-	{Name: "gives-up-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) {
-		if v.Fate == spec.FateDelete {
-			v.Fate = spec.FateReclaiming
+	{Name: "gives-up-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *records.Volume) {
+		if v.Fate == records.FateDelete {
+			v.Fate = records.FateReclaiming
 		}
 	}), Often: volumes, Blind: "progress"},
 	{Name: "takes-a-volume-back", Judges: "volumes", See: nothingReclaimed, Often: volumes, Blind: "progress"},
-	{Name: "shrinks-a-volume", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) { v.SizeBytes = 0 }), Often: volumes},
+	{Name: "shrinks-a-volume", Judges: "volumes", Say: eachFate(func(_ plan.World, v *records.Volume) { v.SizeBytes = 0 }), Often: volumes},
 	{Name: "uses-a-volume-id-again", Judges: "volumes", OneVolumeID: true, Often: volumes},
 	{Name: "never-gives-up", Judges: "progress", Say: without[plan.SetVolumes], Often: volumes},
 	{Name: "never-drops", Judges: "progress", Say: without[plan.DropVolume], Often: volumes},
@@ -119,24 +120,24 @@ var plants = []Plant{
 			p.Status.Conditions[2].Status = "True"
 		}
 	}, Often: rollouts},
-	{Name: "rolls-back-unasked", Judges: "rollback", See: setChange(func(s *spec.Set) {
+	{Name: "rolls-back-unasked", Judges: "rollback", See: setChange(func(s *records.Set) {
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: r.Partition, MaxUnavailable: r.MaxUnavailable, OnFailure: spec.OnFailureRollback}
 		}
 	}), Often: rollouts},
-	{Name: "never-rolls-back", Judges: "rollback", See: setChange(func(s *spec.Set) {
+	{Name: "never-rolls-back", Judges: "rollback", See: setChange(func(s *records.Set) {
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: r.Partition, MaxUnavailable: r.MaxUnavailable}
 		}
 	}), Often: rollouts},
-	{Name: "rolls-back-to-anything", Judges: "completion, rollback", See: statusChange(func(s *spec.SetStatus) { s.CurrentCompleted = true }), Often: rollouts},
-	{Name: "tries-again", Judges: "rollback, deadline, due, churn", See: statusChange(func(s *spec.SetStatus) { s.RolledBackFrom = "" }), Often: rollouts},
+	{Name: "rolls-back-to-anything", Judges: "completion, rollback", See: statusChange(func(s *records.SetStatus) { s.CurrentCompleted = true }), Often: rollouts},
+	{Name: "tries-again", Judges: "rollback, deadline, due, churn", See: statusChange(func(s *records.SetStatus) { s.RolledBackFrom = "" }), Often: rollouts},
 	{Name: "completes-what-was-given-up", Judges: "completion", Say: func(w plan.World, p *plan.Plan) {
 		if p.Status.RolledBackFrom != "" {
 			p.Status.CurrentRevision = w.TemplateHash
 		}
 	}, Often: rollouts},
-	{Name: "updates-beside-the-old", Judges: "due", See: setChange(func(s *spec.Set) {
+	{Name: "updates-beside-the-old", Judges: "due", See: setChange(func(s *records.Set) {
 		if s.Spec.UpdateStrategy.Type == spec.RecreateStrategy {
 			s.Spec.UpdateStrategy.Type = ""
 		}
@@ -144,24 +145,24 @@ var plants = []Plant{
 	{Name: "brings-back-unsaid", Judges: "volumes", Say: func(_ plan.World, p *plan.Plan) {
 		for i, a := range p.Actions {
 			if a, ok := a.(plan.RestoreVolume); ok {
-				a.Volume.Fate = spec.FateKeep
+				a.Volume.Fate = records.FateKeep
 				p.Actions[i] = a
 			}
 		}
 	}, Often: append([]string{"bring-back"}, volumes...)},
 	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes, Blind: "progress"},
-	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *spec.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
+	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *records.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
 	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
 		if w.Set == nil {
 			p.Actions = append(p.Actions, plan.Forget{ID: w.Slots[0].ID})
 		}
 	}, Often: volumes},
-	{Name: "ignores-reserved", Judges: "churn, reasons, order", See: setChange(func(s *spec.Set) {
+	{Name: "ignores-reserved", Judges: "churn, reasons, order", See: setChange(func(s *records.Set) {
 		if s.Spec.Ordinals != nil {
 			s.Spec.Ordinals = &spec.Ordinals{Start: s.Spec.Ordinals.Start}
 		}
 	}), Often: []string{"range"}},
-	{Name: "keeps-the-range", Judges: "churn, reasons, order", See: setChange(func(s *spec.Set) {
+	{Name: "keeps-the-range", Judges: "churn, reasons, order", See: setChange(func(s *records.Set) {
 		if s.Spec.Ordinals != nil {
 			s.Spec.Ordinals = &spec.Ordinals{Reserved: s.Spec.Ordinals.Reserved}
 		}

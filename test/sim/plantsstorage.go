@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -17,9 +18,9 @@ var storagePlants = []Plant{
 	{Name: "takes-any-disk", Judges: "volumes", TakesAnyDisk: true, Often: disks},
 	{Name: "erases-what-is-away", Judges: "volumes", ForgetsTrash: true, Often: disks},
 	{Name: "believes-a-loss", Judges: "volumes", BelievesLost: true, Often: disks},
-	{Name: "loses-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *spec.Volume) {
-		if v.Fate == spec.FateLost {
-			v.Fate = spec.FateReclaiming
+	{Name: "loses-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *records.Volume) {
+		if v.Fate == records.FateLost {
+			v.Fate = records.FateReclaiming
 		}
 	}), Often: disks, Blind: "progress"},
 	{Name: "ends-for-a-loss-that-nobody-sees", Judges: "churn", See: everyVolumeMissing, Often: disks},
@@ -32,7 +33,7 @@ var storagePlants = []Plant{
 		}
 		a.Member.Volumes = slices.Clone(a.Member.Volumes)
 		for i := range a.Member.Volumes {
-			if slices.ContainsFunc(a.Volumes, func(v spec.Volume) bool { return v.UID == a.Member.Volumes[i].ID }) {
+			if slices.ContainsFunc(a.Volumes, func(v records.Volume) bool { return v.UID == a.Member.Volumes[i].ID }) {
 				a.Member.Volumes[i].Number = 1
 			}
 		}
@@ -53,7 +54,7 @@ var storagePlants = []Plant{
 var disks = []string{"unmount", "mount", "kill-disk", "replace-disk", "lost", "retain", "scale", "reboot"}
 
 // everyVolume changes what is known of volumes, and of those that lives have.
-func everyVolume(w *plan.World, change func(*spec.Volume), mount func(*spec.MemberVolume)) {
+func everyVolume(w *plan.World, change func(*records.Volume), mount func(*records.MemberVolume)) {
 	for i := range w.Slots {
 		s := &w.Slots[i]
 		s.Volumes = maps.Clone(s.Volumes)
@@ -75,7 +76,7 @@ func everyVolume(w *plan.World, change func(*spec.Volume), mount func(*spec.Memb
 
 // everyVolumeShared takes volumes that are on one node for such as go where their member begins.
 func everyVolumeShared(w *plan.World) {
-	everyVolume(w, func(v *spec.Volume) { v.Shared = true }, func(v *spec.MemberVolume) { v.Shared = true })
+	everyVolume(w, func(v *records.Volume) { v.Shared = true }, func(v *records.MemberVolume) { v.Shared = true })
 	for i := range w.Nodes {
 		if f := w.Nodes[i].Facts; f != nil {
 			facts := *f
@@ -87,7 +88,7 @@ func everyVolumeShared(w *plan.World) {
 
 // everyVolumeFenced takes storage for such as takes no late write of a life that is over.
 func everyVolumeFenced(w *plan.World) {
-	everyVolume(w, func(*spec.Volume) {}, func(v *spec.MemberVolume) { v.Fenced = true })
+	everyVolume(w, func(*records.Volume) {}, func(v *records.MemberVolume) { v.Fenced = true })
 }
 
 // everyVolumeMissing takes any life of which a person says that its volume is lost for one
@@ -99,10 +100,10 @@ func everyVolumeMissing(w *plan.World) {
 			continue
 		}
 		r := *s.Report
-		r.Cause, r.Phase, s.Report = spec.CauseVolumeMissing, spec.PhasePreparing, &r
-		s.Asked = map[spec.ClaimName]*spec.VolumeRequest{}
+		r.Cause, r.Phase, s.Report = spec.CauseVolumeMissing, records.PhasePreparing, &r
+		s.Asked = map[spec.ClaimName]*records.VolumeRequest{}
 		for claim, v := range s.Volumes {
-			s.Asked[claim] = &spec.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: spec.VerbLost, Token: s.Identity.LastToken}
+			s.Asked[claim] = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: records.VerbLost, Token: s.Identity.LastToken}
 		}
 	}
 }

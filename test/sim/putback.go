@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 )
 
 // putBack moves aside what stands in the place of a volume that the store knows, and has
@@ -27,7 +27,7 @@ func (n *node) putBack(v cache.View) {
 }
 
 // puts does it for one volume; false: there was nothing to do.
-func (n *node) puts(s *plan.Slot, vol *spec.Volume) bool {
+func (n *node) puts(s *plan.Slot, vol *records.Volume) bool {
 	disk, key := n.classes[vol.Class].disk, volumeKey{s.ID, vol.Claim}
 	if disk == nil || n.classes[vol.Class].away() {
 		return false
@@ -35,7 +35,7 @@ func (n *node) puts(s *plan.Slot, vol *spec.Volume) bool {
 	have, there := disk.dirs[key]
 	used := s.Identity != nil && s.Identity.VolumeReady[vol.Claim] >= vol.Number
 	binned := n.w.trashes(disk, vol.UID)
-	gone := vol.Fate == spec.FateReclaiming && (binned || s.Said[vol.Claim] != nil && s.Said[vol.Claim].State.Released())
+	gone := vol.Fate == records.FateReclaiming && (binned || s.Said[vol.Claim] != nil && s.Said[vol.Claim].State.Released())
 	switch {
 	case there && have.id != vol.UID:
 		n.w.note("the operator moves volume %s of %s on %s away", have.id, s.ID.MemberName(), n.name)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -32,7 +33,7 @@ func newReading(x plan.World) *reading {
 }
 
 // ordinals are those that a set wants: from its first one on, without the reserved ones.
-func ordinals(s *spec.Set) []int {
+func ordinals(s *records.Set) []int {
 	var list []int
 	for o := s.Start(); len(list) < s.Replicas(); o++ {
 		if !reserved(s, o) {
@@ -42,7 +43,7 @@ func ordinals(s *spec.Set) []int {
 	return list
 }
 
-func reserved(s *spec.Set, o int) bool {
+func reserved(s *records.Set, o int) bool {
 	if s.Spec.Ordinals != nil {
 		for _, span := range s.Spec.Ordinals.Reserved {
 			if int(span.First) <= o && o <= int(span.Last) {
@@ -65,11 +66,11 @@ func (r *reading) halted() bool {
 }
 
 // orphaned: nobody owns the set, and nothing is done for it.
-func orphaned(s *spec.Set) bool { return s != nil && s.Orphaned && !s.Deleting }
+func orphaned(s *records.Set) bool { return s != nil && s.Orphaned && !s.Deleting }
 
 // retention is what is to become of the volumes of members that leave the set: Retain
 // or Delete; "" when the set does not have the claim.
-func retention(s *spec.Set, claim spec.ClaimName) spec.Retention {
+func retention(s *records.Set, claim spec.ClaimName) spec.Retention {
 	if s == nil {
 		return ""
 	}
@@ -106,7 +107,7 @@ func (r *reading) isWanted(o int) bool {
 }
 
 // live: the node of the life has a session, of the machine and boot of the life.
-func (r *reading) live(m *spec.Member) bool {
+func (r *reading) live(m *records.Member) bool {
 	for _, n := range r.x.Nodes {
 		if n.Node.Name == m.Node {
 			return n.Session != nil && n.Session.UID == m.NodeUID && n.Session.Boot == m.Boot
@@ -116,7 +117,7 @@ func (r *reading) live(m *spec.Member) bool {
 }
 
 // told: the node said so in the session that it has now.
-func (r *reading) told(x *spec.Report) bool {
+func (r *reading) told(x *records.Report) bool {
 	for _, n := range r.x.Nodes {
 		if n.Node.Name == x.Node {
 			return n.Session != nil && n.Session.ID == x.Session
@@ -134,8 +135,8 @@ func (r *reading) vacant(o int) bool {
 // available: ready, for long enough, on a node with a session, and not told to stop.
 func (r *reading) available(o int) bool {
 	s := r.slot(o)
-	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == spec.GoalRun &&
-		s.Report.Phase == spec.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member) && r.told(s.Report)
+	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == records.GoalRun &&
+		s.Report.Phase == records.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member) && r.told(s.Report)
 }
 
 // current is the last completed revision, or the template's when there is none.
@@ -147,7 +148,7 @@ func (r *reading) current() spec.RevisionHash {
 }
 
 func (r *reading) stored(h spec.RevisionHash) bool {
-	return slices.ContainsFunc(r.x.Revisions, func(v *spec.Revision) bool { return v.Hash == h })
+	return slices.ContainsFunc(r.x.Revisions, func(v *records.Revision) bool { return v.Hash == h })
 }
 
 // target is the revision on which an ordinal ends up.
@@ -180,7 +181,7 @@ func (r *reading) rolledBack() bool {
 // obsolete: the member runs off its target: it may be broken, and replaced for it.
 func (r *reading) obsolete(o int) bool {
 	m := r.slot(o).Member
-	return m != nil && m.Goal == spec.GoalRun && !r.vacant(o) && m.Revision != r.target(o)
+	return m != nil && m.Goal == records.GoalRun && !r.vacant(o) && m.Revision != r.target(o)
 }
 
 // held: a paused rollout keeps the ordinal from its target.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
@@ -39,9 +40,9 @@ type server struct {
 	lease store.LeaseID
 	asked time.Time // when the lease was last renewed
 
-	kept  spec.Known // on disk
-	heard spec.Known // of the store that answers the process
-	stale bool       // the store went back under the process
+	kept  records.Known // on disk
+	heard records.Known // of the store that answers the process
+	stale bool          // the store went back under the process
 }
 
 func newServer(w *World, name string) *server { return &server{w: w, name: name} }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
 )
@@ -44,7 +45,7 @@ func (s stream) Send(m *proto.ToNode) error {
 // connect says hello to a server; it may be refused.
 func (n *node) connect(s *server) bool {
 	x := &session{n: n, s: s, line: newLine(n.w.clock)}
-	lost := n.w.lost(n.known.Add(spec.Known{At: n.newest}))
+	lost := n.w.lost(n.known.Add(records.Known{At: n.newest}))
 	held := n.w.held()
 	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
 	if s.buried() {
@@ -81,14 +82,14 @@ func (n *node) connect(s *server) bool {
 
 // hear takes over what a message says of the store. Of one that is held nothing is learnt, and
 // no guarded life begins.
-func (n *node) hear(held bool, said spec.Known) {
+func (n *node) hear(held bool, said records.Known) {
 	if n.guard.held = held; !held {
 		n.known = n.known.Add(said)
 	}
 }
 
 func (n *node) hello() *proto.Hello {
-	said := spec.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true, Classes: allClasses, SharedClasses: []string{sharedClass}}
+	said := records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true, Classes: allClasses, SharedClasses: []string{sharedClass}}
 	if n.w.fences {
 		said.FencedClasses = said.SharedClasses
 	}
@@ -109,7 +110,7 @@ func (n *node) hello() *proto.Hello {
 	}
 	newest, known := n.newest, n.known
 	if n.w.plant.NoticesNothing {
-		newest, known = spec.Sequence{}, spec.Known{}
+		newest, known = spec.Sequence{}, records.Known{}
 	}
 	return &proto.Hello{
 		Node: string(n.name), Uid: string(n.uid), Boot: string(n.boot()), Cluster: clusterID,
@@ -216,11 +217,11 @@ func (x *session) wanted(m *proto.Wanted) {
 		return
 	}
 	n.newest, x.line.listed = seq, true
-	n.known = n.known.Add(spec.Known{At: seq})
+	n.known = n.known.Add(records.Known{At: seq})
 	for _, h := range m.GetOver() {
 		n.worker(wire.ToIdentity(h.GetId())).over(wire.ToToken(h.GetToken()))
 	}
-	lives, err := wire.ToDocuments[spec.Life](m.GetLivesJson())
+	lives, err := wire.ToDocuments[records.Life](m.GetLivesJson())
 	if err != nil {
 		panic(err)
 	}
@@ -239,9 +240,9 @@ func (x *session) wanted(m *proto.Wanted) {
 }
 
 // obeyAbsence is a plant: what a whole list does not name is stopped.
-func (n *node) obeyAbsence(lives []spec.Life) {
+func (n *node) obeyAbsence(lives []records.Life) {
 	for _, id := range n.agent.ids {
-		if !slices.ContainsFunc(lives, func(l spec.Life) bool { return l.Member.ID == id }) {
+		if !slices.ContainsFunc(lives, func(l records.Life) bool { return l.Member.ID == id }) {
 			if e := n.agent.led.Look(id); !e.Open.IsZero() {
 				n.agent.workers[id].over(e.Open)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -196,7 +197,7 @@ func lacking(x plan.World) string {
 			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + told(x)
 		}
 		for _, v := range s.Volumes {
-			if v.Fate.Ordered() || v.Fate == spec.FateDelete && s.Member == nil {
+			if v.Fate.Ordered() || v.Fate == records.FateDelete && s.Member == nil {
 				return fmt.Sprintf("volume %s of %s is to go and stays: %s", v.UID, s.ID.MemberName(), told(x))
 			}
 		}
@@ -227,7 +228,7 @@ func lacking(x plan.World) string {
 
 // told is what the planner says now.
 func told(x plan.World) string {
-	x.VolumeID = func() spec.VolumeID { return "" }
+	x.VolumeID = func() records.VolumeID { return "" }
 	p := plan.Next(x)
 	var words []string
 	for _, a := range p.Actions {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -15,7 +16,7 @@ type volumeKey struct {
 
 // dir is a volume in its place, as its owner file has it.
 type dir struct {
-	id     spec.VolumeID
+	id     records.VolumeID
 	number int
 	class  string
 }
@@ -34,11 +35,11 @@ type bin struct {
 // fileSystem holds the directory of a storage class.
 type fileSystem struct {
 	dirs  map[volumeKey]dir
-	trash map[spec.NodeName]map[spec.VolumeID]*bin // of each node that uses it
+	trash map[spec.NodeName]map[records.VolumeID]*bin // of each node that uses it
 }
 
 func newFileSystem() *fileSystem {
-	return &fileSystem{dirs: map[volumeKey]dir{}, trash: map[spec.NodeName]map[spec.VolumeID]*bin{}}
+	return &fileSystem{dirs: map[volumeKey]dir{}, trash: map[spec.NodeName]map[records.VolumeID]*bin{}}
 }
 
 // The storage classes of every node beside spec.LocalClass: a disk of its own, which is
@@ -84,9 +85,9 @@ func (n *node) open(name string) (*fileSystem, spec.Cause) {
 }
 
 // bins are the node's own trash on a file system.
-func (n *node) bins(fs *fileSystem) map[spec.VolumeID]*bin {
+func (n *node) bins(fs *fileSystem) map[records.VolumeID]*bin {
 	if fs.trash[n.name] == nil {
-		fs.trash[n.name] = map[spec.VolumeID]*bin{}
+		fs.trash[n.name] = map[records.VolumeID]*bin{}
 	}
 	return fs.trash[n.name]
 }
@@ -110,17 +111,17 @@ func (n *node) trashed() (list []*bin) {
 }
 
 // hasTrashed: the volume lies in the node's trash.
-func (n *node) hasTrashed(id spec.VolumeID) bool {
+func (n *node) hasTrashed(id records.VolumeID) bool {
 	return slices.ContainsFunc(n.trashed(), func(b *bin) bool { return b.id == id })
 }
 
 // trashes: a volume lies in the trash of any node on a file system.
-func (w *World) trashes(fs *fileSystem, id spec.VolumeID) bool {
+func (w *World) trashes(fs *fileSystem, id records.VolumeID) bool {
 	return slices.ContainsFunc(w.nodes, func(n *node) bool { return n.bins(fs)[id] != nil })
 }
 
 // there: a volume stands in its place on the disk of its class, wherever that is.
-func (n *node) there(v *spec.Volume) bool {
+func (n *node) there(v *records.Volume) bool {
 	disk := n.classes[v.Class].disk
 	return disk != nil && disk.dirs[volumeKey{v.ID, v.Claim}].id == v.UID
 }
@@ -141,7 +142,7 @@ func (x *worker) volumes(p *place) spec.Cause {
 }
 
 // ensure finds a volume, or makes it: once, which is noted before it is handed out.
-func (x *worker) ensure(v spec.MemberVolume) (cause spec.Cause) {
+func (x *worker) ensure(v records.MemberVolume) (cause spec.Cause) {
 	n := x.n
 	fs, cause := n.open(v.Class)
 	if n.w.plant.TakesAnyDisk {
@@ -180,7 +181,7 @@ func (x *worker) ensure(v spec.MemberVolume) (cause spec.Cause) {
 // seesVolumes: all volumes of the life are in their places, as a container that is created
 // would find them.
 func (x *worker) seesVolumes() bool {
-	return !slices.ContainsFunc(x.life.Member.Volumes, func(v spec.MemberVolume) bool {
+	return !slices.ContainsFunc(x.life.Member.Volumes, func(v records.MemberVolume) bool {
 		return x.n.classes[v.Class].shows.dirs[volumeKey{x.id, v.Claim}].id != v.ID
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -17,7 +18,7 @@ func (w *World) createSet(ref spec.SetRef) {
 	n := int32(w.r.IntN(5))
 	grace := int64(w.r.IntN(10))
 	w.uids++
-	set := spec.Set{
+	set := records.Set{
 		Ref: ref, UID: spec.UID(fmt.Sprintf("%032x", w.uids)), Generation: 1, InitialReplicas: int(n),
 		Spec: spec.SetSpec{
 			Replicas: &n, PodManagementPolicy: spec.OrderedReady,
@@ -52,7 +53,7 @@ func (w *World) createSet(ref spec.SetRef) {
 	w.putSet(set, 0)
 }
 
-func (w *World) putSet(set spec.Set, seen store.Rev) {
+func (w *World) putSet(set records.Set, seen store.Rev) {
 	_, err := w.mem.Commit(w.ctx, store.Txn{
 		If:   []store.Guard{store.Seen(store.SetKey(set.Ref), seen)},
 		Then: []store.Op{store.Put(store.SetKey(set.Ref), store.Encode(set))},
@@ -64,7 +65,7 @@ func (w *World) putSet(set spec.Set, seen store.Rev) {
 	w.look()
 }
 
-func brief(s *spec.Set) string {
+func brief(s *records.Set) string {
 	text := fmt.Sprintf("%s: generation %d, %d from %d, %s, image %s", s.Ref.Name, s.Generation, s.Replicas(), s.Start(),
 		s.Spec.PodManagementPolicy, s.Spec.Template.Spec.Containers[0].Image)
 	if s.Spec.UpdateStrategy.Type != "" {
@@ -103,7 +104,7 @@ func brief(s *spec.Set) string {
 }
 
 // set is the stored one as the user reads it.
-func (w *World) set(ref spec.SetRef) (set *spec.Set, rev store.Rev) {
+func (w *World) set(ref spec.SetRef) (set *records.Set, rev store.Rev) {
 	w.view(func(v cache.View) { set, rev = v.Set(ref) })
 	return set, rev
 }
@@ -131,7 +132,7 @@ func (w *World) user() bool {
 }
 
 // edit changes one thing of a set, sometimes more.
-func (w *World) edit(set *spec.Set) {
+func (w *World) edit(set *records.Set) {
 	u := &set.Spec.UpdateStrategy
 	for again := true; again; again = w.chance(3) {
 		switch w.r.IntN(20) {
@@ -204,17 +205,17 @@ func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
 
 // askRestart asks for the restart of one life, as control does.
 func (w *World) askRestart(ref spec.SetRef) bool {
-	var m *spec.Member
+	var m *records.Member
 	w.view(func(v cache.View) {
 		if slots := v.World(ref).Slots; len(slots) > 0 {
 			m = slots[w.r.IntN(len(slots))].Member
 		}
 	})
-	if set, _ := w.set(ref); m == nil || m.Goal != spec.GoalRun || orphaned(set) {
+	if set, _ := w.set(ref); m == nil || m.Goal != records.GoalRun || orphaned(set) {
 		return false
 	}
 	w.note("the user asks for the restart of %s %s", m.ID.MemberName(), m.Token)
-	w.commit(store.Put(store.RequestKey(m.ID), store.Encode(spec.Request{ID: m.ID, Token: m.Token})))
+	w.commit(store.Put(store.RequestKey(m.ID), store.Encode(records.Request{ID: m.ID, Token: m.Token})))
 	return true
 }
 
@@ -225,7 +226,7 @@ func (w *World) cordon() bool {
 }
 
 func (w *World) setCordon(n *node, to func(bool) bool) bool {
-	var record spec.Node
+	var record records.Node
 	w.view(func(v cache.View) {
 		for _, x := range v.Nodes() {
 			if x.Node.Name == n.name {

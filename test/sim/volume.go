@@ -7,12 +7,13 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // duty is what the agent was told to do with a volume, by a server of that epoch.
 type duty struct {
-	order  spec.VolumeOrder
+	order  records.VolumeOrder
 	epoch  int64
 	looked bool // nothing of its member was left, a moment ago
 	due    time.Time
@@ -40,12 +41,12 @@ func (x *session) beginTrash() {
 	n := x.n
 	clear(n.agent.duties)
 	clear(n.agent.said)
-	var reports []spec.VolumeReport
+	var reports []records.VolumeReport
 	whole := true
 	for _, b := range n.trashed() {
 		if _, cause := n.open(b.class); cause == "" {
-			reports = append(reports, spec.VolumeReport{
-				ID: b.key.id, Claim: b.key.claim, Volume: b.id, Number: b.number, Class: b.class, Turn: b.turn, State: spec.VolumeTrashed,
+			reports = append(reports, records.VolumeReport{
+				ID: b.key.id, Claim: b.key.claim, Volume: b.id, Number: b.number, Class: b.class, Turn: b.turn, State: records.VolumeTrashed,
 			})
 		}
 	}
@@ -55,7 +56,7 @@ func (x *session) beginTrash() {
 	x.sendVolumes(whole, reports)
 }
 
-func (x *session) sendVolumes(full bool, reports []spec.VolumeReport) {
+func (x *session) sendVolumes(full bool, reports []records.VolumeReport) {
 	docs, err := wire.Documents(reports)
 	if err != nil {
 		panic(err)
@@ -73,7 +74,7 @@ func (x *session) utter(m *proto.VolumeReports) {
 // sendSaid sends what is said of volumes; false: nothing.
 func (x *session) sendSaid() bool {
 	said := x.n.agent.said
-	var reports []spec.VolumeReport
+	var reports []records.VolumeReport
 	for _, id := range slices.Sorted(maps.Keys(said)) {
 		reports = append(reports, said[id])
 	}
@@ -86,7 +87,7 @@ func (x *session) sendSaid() bool {
 
 // takeVolumes takes orders; a full list replaces all.
 func (x *session) takeVolumes(m *proto.Wanted) {
-	orders, err := wire.ToDocuments[spec.VolumeOrder](m.GetVolumesJson())
+	orders, err := wire.ToDocuments[records.VolumeOrder](m.GetVolumesJson())
 	if err != nil {
 		panic(err)
 	}
@@ -157,9 +158,9 @@ func (n *node) obey(d *duty) {
 	switch {
 	case cause != "":
 		n.refuse(d, cause)
-	case o.Fate == spec.FateRestoring:
+	case o.Fate == records.FateRestoring:
 		n.bringBack(d, fs)
-	case o.Fate == spec.FateLost:
+	case o.Fate == records.FateLost:
 		n.lookOnceMore(d, fs)
 	default:
 		n.giveUp(d, fs)
@@ -174,12 +175,12 @@ func (n *node) lookOnceMore(d *duty, fs *fileSystem) {
 	case there && (have.id != o.Volume || have.number != o.Number):
 		n.refuse(d, spec.CauseVolumeForeign)
 	case there && !n.w.plant.BelievesLost:
-		n.say(d, spec.VolumeFound)
+		n.say(d, records.VolumeFound)
 		n.w.did("volume found after all")
 	case n.bins(fs)[o.Volume] != nil:
-		n.say(d, spec.VolumeTrashed)
+		n.say(d, records.VolumeTrashed)
 	default:
-		n.say(d, spec.VolumeAbsent)
+		n.say(d, records.VolumeAbsent)
 		n.w.did("volume lost")
 	}
 }
@@ -193,7 +194,7 @@ func (n *node) bringBack(d *duty, fs *fileSystem) {
 	switch {
 	case there && have.id == o.Volume:
 	case b == nil:
-		n.say(d, spec.VolumeAbsent)
+		n.say(d, records.VolumeAbsent)
 		return
 	case there:
 		n.refuse(d, spec.CauseVolumeForeign)
@@ -204,7 +205,7 @@ func (n *node) bringBack(d *duty, fs *fileSystem) {
 		n.w.note("%s: volume %s of %s comes back from the trash", n.name, o.Volume, o.ID.MemberName())
 		n.w.did("volume came back")
 	}
-	n.say(d, spec.VolumeFound)
+	n.say(d, records.VolumeFound)
 }
 
 // giveUp moves a volume into the trash.
@@ -230,35 +231,35 @@ func (n *node) giveUp(d *duty, fs *fileSystem) {
 		n.w.did("volume moved to the trash")
 	case binned:
 	case o.Unused:
-		n.say(d, spec.VolumeAbsent)
+		n.say(d, records.VolumeAbsent)
 		n.w.did("volume never made")
 		return
 	default:
 		n.refuse(d, spec.CauseVolumeMissing)
 		return
 	}
-	n.say(d, spec.VolumeTrashed)
+	n.say(d, records.VolumeTrashed)
 }
 
 // takeAny is a plant: for a volume that is forgotten the next one in its place is taken.
 func (n *node) takeAny(d *duty) {
 	key := volumeKey{d.order.ID, d.order.Claim}
 	have, there := n.classes[d.order.Class].shows.dirs[key]
-	if n.w.plant.TakesAnyVolume && d.order.Fate == spec.FateGone && there && n.agent.led.Look(key.id).Open.IsZero() {
+	if n.w.plant.TakesAnyVolume && d.order.Fate == records.FateGone && there && n.agent.led.Look(key.id).Open.IsZero() {
 		n.w.judge.moved(n, key, have)
 	}
 }
 
 // say tells what became of a volume, and that is that.
-func (n *node) say(d *duty, state spec.VolumeState) {
+func (n *node) say(d *duty, state records.VolumeState) {
 	o := d.order
 	d.done = true
-	n.agent.said[o.Volume] = spec.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class, Turn: o.Turn, SizeBytes: o.SizeBytes, State: state}
+	n.agent.said[o.Volume] = records.VolumeReport{ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class, Turn: o.Turn, SizeBytes: o.SizeBytes, State: state}
 }
 
 // refuse says why a volume stays, and tries again later.
 func (n *node) refuse(d *duty, cause spec.Cause) {
-	n.say(d, spec.VolumeRefused)
+	n.say(d, records.VolumeRefused)
 	r := n.agent.said[d.order.Volume]
 	r.Cause, r.Message = cause, string(cause)
 	n.agent.said[d.order.Volume] = r
@@ -290,6 +291,6 @@ func (n *node) erase(d *duty) bool {
 		n.w.did("volume erased")
 	}
 	delete(n.made, d.order.Volume)
-	n.say(d, spec.VolumeErased)
+	n.say(d, records.VolumeErased)
 	return true
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -18,16 +19,16 @@ type worker struct {
 	id spec.Identity
 
 	orders  step.Orders
-	lives   map[spec.Token]spec.Life
+	lives   map[spec.Token]records.Life
 	told    map[spec.Token]bool
 	asked   map[spec.Token]bool
-	last    *spec.Report
+	last    *records.Report
 	lastMin int32
 
 	token    spec.Token
 	standing step.Standing
 	order    step.Order
-	life     *spec.Life
+	life     *records.Life
 	state    keptLife // of token, but for its life
 	stopAt   time.Time
 	streak   int
@@ -45,7 +46,7 @@ type hold struct {
 }
 
 func newWorker(n *node, id spec.Identity) *worker {
-	x := &worker{n: n, id: id, lives: map[spec.Token]spec.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{}, held: map[step.Kind]hold{}}
+	x := &worker{n: n, id: id, lives: map[spec.Token]records.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{}, held: map[step.Kind]hold{}}
 	x.left.containers, x.left.link, x.left.scratch, x.left.sandbox = true, true, true, true
 	if k, ok := n.kept[id]; ok && k.life.Member.Token == n.agent.led.Look(id).Open {
 		x.lives[k.life.Member.Token] = k.life
@@ -66,11 +67,11 @@ func (x *worker) answerOld(token spec.Token) {
 		return
 	}
 	x.n.agent.seq++
-	x.n.agent.put(spec.Report{ID: x.id, Token: token, Node: x.n.name, Phase: spec.PhaseStopped, Seq: x.n.agent.seq})
+	x.n.agent.put(records.Report{ID: x.id, Token: token, Node: x.n.name, Phase: records.PhaseStopped, Seq: x.n.agent.seq})
 }
 
 // tell hands over what the server wants of a life. A Stop once told stays.
-func (x *worker) tell(l spec.Life) {
+func (x *worker) tell(l records.Life) {
 	token := l.Member.Token
 	switch c := token.Compare(x.orders.Token); {
 	case c < 0:
@@ -78,8 +79,8 @@ func (x *worker) tell(l spec.Life) {
 			x.answerOld(token)
 		}
 		return
-	case c == 0 && x.orders.Goal == spec.GoalStop && l.Member.Goal != spec.GoalStop:
-		l.Member.Goal = spec.GoalStop
+	case c == 0 && x.orders.Goal == records.GoalStop && l.Member.Goal != records.GoalStop:
+		l.Member.Goal = records.GoalStop
 	}
 	x.orders.Token, x.orders.Goal = token, l.Member.Goal
 	x.lives[token] = l
@@ -89,7 +90,7 @@ func (x *worker) tell(l spec.Life) {
 // pending is a life that is to run here and is not open yet.
 func (x *worker) pending() (spec.Token, bool) {
 	t := x.orders.Token
-	return t, x.orders.Goal == spec.GoalRun && x.orders.Over.Compare(t) < 0 && t.Compare(x.n.agent.led.Look(x.id).Newest) > 0
+	return t, x.orders.Goal == records.GoalRun && x.orders.Over.Compare(t) < 0 && t.Compare(x.n.agent.led.Look(x.id).Newest) > 0
 }
 
 // over tells that the identity has a newer token than the given one.
@@ -251,8 +252,8 @@ func (x *worker) keep() {
 	if x.life == nil || x.standing != step.Open {
 		return
 	}
-	if x.order == step.OrderStop && x.life.Member.Goal != spec.GoalStop {
-		x.life.Member.Goal = spec.GoalStop
+	if x.order == step.OrderStop && x.life.Member.Goal != records.GoalStop {
+		x.life.Member.Goal = records.GoalStop
 		x.lives[x.token] = *x.life
 	}
 	x.state.life = *x.life
@@ -273,17 +274,17 @@ func (x *worker) report(op step.Op) {
 	}
 	p := x.n.place(x.id)
 	up := p.box == step.Running && p.token == x.token
-	phase := spec.PhaseAssigned
+	phase := records.PhaseAssigned
 	switch {
 	case x.standing != step.Open:
 	case x.order == step.OrderStop:
-		phase = spec.PhaseStopping
+		phase = records.PhaseStopping
 	case up:
-		phase = spec.PhaseRunning
+		phase = records.PhaseRunning
 	case op.Kind == step.StartContainer || x.state.restarts > 0:
-		phase = spec.PhaseStarting
+		phase = records.PhaseStarting
 	default:
-		phase = spec.PhasePreparing
+		phase = records.PhasePreparing
 	}
 	if phase.Rank() > x.state.phase.Rank() {
 		x.state.phase = phase
@@ -293,7 +294,7 @@ func (x *worker) report(op step.Op) {
 		x.state.since = x.n.w.clock
 	}
 	x.state.ready, x.state.readyOnce = ready, x.state.readyOnce || ready
-	r := spec.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: x.state.phase, Ready: ready, ReadyOnce: x.state.readyOnce}
+	r := records.Report{ID: x.id, Token: x.token, Node: x.n.name, Phase: x.state.phase, Ready: ready, ReadyOnce: x.state.readyOnce}
 	if ready {
 		r.ReadyFor = x.n.w.clock.Sub(x.state.since)
 	} else if op.Kind == step.Wait && op.Cause != spec.CauseGrace {
@@ -301,14 +302,14 @@ func (x *worker) report(op step.Op) {
 	} else if x.order != step.OrderStop && x.cause != "" {
 		r.Cause, r.Message = x.cause, "container c: "+string(x.cause)
 	}
-	r.Containers = []spec.ContainerReport{{Name: containerName, State: string(p.box), Ready: ready, Restarts: x.state.restarts}}
+	r.Containers = []records.ContainerReport{{Name: containerName, State: string(p.box), Ready: ready, Restarts: x.state.restarts}}
 	if x.last != nil && !x.news(r) {
 		return
 	}
 	x.emit(r)
 }
 
-func (x *worker) news(r spec.Report) bool {
+func (x *worker) news(r records.Report) bool {
 	if x.life != nil && r.Ready {
 		enough := time.Duration(x.life.MinReadySeconds) * time.Second
 		if r.ReadyFor >= enough && (x.last.ReadyFor < enough || x.lastMin != x.life.MinReadySeconds && !x.n.w.plant.AvailableOnce) {
@@ -319,7 +320,7 @@ func (x *worker) news(r spec.Report) bool {
 	return !reflect.DeepEqual(r, *x.last)
 }
 
-func (x *worker) emit(r spec.Report) {
+func (x *worker) emit(r records.Report) {
 	x.n.agent.seq++
 	r.Seq = x.n.agent.seq
 	if x.life != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -221,11 +222,11 @@ func (w *World) look() {
 // view calls f with the store as it is.
 func (w *World) view(f func(cache.View)) { w.eyes.Look(f) }
 
-func (w *World) newVolume() spec.VolumeID {
+func (w *World) newVolume() records.VolumeID {
 	if w.volumes++; w.plant.OneVolumeID {
 		w.volumes = (w.volumes-1)%20 + 1
 	}
-	return spec.VolumeID(fmt.Sprintf("%032x", w.volumes))
+	return records.VolumeID(fmt.Sprintf("%032x", w.volumes))
 }
 
 func (w *World) someServer() *server { return w.servers[w.r.IntN(len(w.servers))] }

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
 	"github.com/stead-project/stead/agent/volume"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -22,7 +23,7 @@ type attacked struct {
 	*host
 	rt      *containerdrt.Runtime
 	volumes *volume.Volumes
-	life    spec.Life
+	life    records.Life
 	dir     string // of the volume
 	secret  string
 }
@@ -40,7 +41,7 @@ func newAttacked(t *testing.T) *attacked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.dir, err = a.volumes.Ensure(t.Context(), db0, spec.MemberVolume{Claim: "data", ID: "v1", Class: spec.LocalClass}, true, nil)
+	a.dir, err = a.volumes.Ensure(t.Context(), db0, records.MemberVolume{Claim: "data", ID: "v1", Class: spec.LocalClass}, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func (a *attacked) run(which, attempt int, args ...string) (runtime.Container, e
 		}
 		parts.SubPaths[s.Index] = path
 	}
-	desc, err := files.Build(&a.life, c, files.Node{}, func(string, spec.Namespace, string) (spec.Files, bool) { return spec.Files{}, false }, parts)
+	desc, err := files.Build(&a.life, c, files.Node{}, func(string, spec.Namespace, string) (records.Files, bool) { return records.Files{}, false }, parts)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -79,7 +80,7 @@ func (h *Host) Address(id spec.Identity) (netip.Addr, bool) {
 }
 
 // Ensure makes or checks a volume by its owner. The path exists only in name.
-func (h *Host) Ensure(ctx context.Context, id spec.Identity, v spec.MemberVolume, fresh bool, _ *int64) (string, error) {
+func (h *Host) Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, _ *int64) (string, error) {
 	if err := h.intercept(ctx, Call{"Ensure", id, string(v.Claim)}); err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -33,9 +34,9 @@ type Host struct {
 	sandboxes  map[spec.Identity]runtime.Sandbox
 	containers map[runtime.ContainerID]*container
 	links      map[spec.Identity]link
-	volumes    map[string]spec.VolumeID
-	made       map[spec.VolumeID]bool // until they are erased
-	trash      map[spec.VolumeID]trashed
+	volumes    map[string]records.VolumeID
+	made       map[records.VolumeID]bool // until they are erased
+	trash      map[records.VolumeID]trashed
 	scratch    map[scratchKey]spec.Token
 	starts     map[spec.Identity][]Start
 	turns      map[runtime.ContainerID]chan struct{} // full while a bounded command runs
@@ -52,9 +53,9 @@ func New() *Host {
 		sandboxes:  map[spec.Identity]runtime.Sandbox{},
 		containers: map[runtime.ContainerID]*container{},
 		links:      map[spec.Identity]link{},
-		volumes:    map[string]spec.VolumeID{},
-		made:       map[spec.VolumeID]bool{},
-		trash:      map[spec.VolumeID]trashed{},
+		volumes:    map[string]records.VolumeID{},
+		made:       map[records.VolumeID]bool{},
+		trash:      map[records.VolumeID]trashed{},
 		scratch:    map[scratchKey]spec.Token{},
 		starts:     map[spec.Identity][]Start{},
 		turns:      map[runtime.ContainerID]chan struct{}{},

@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -158,7 +159,7 @@ func TestDaemonDownLeavesProcessesAlone(t *testing.T) {
 func TestRebootLosesWhatLivesInMemory(t *testing.T) {
 	h := fakert.New()
 	start(t, h, one)
-	v := spec.MemberVolume{Claim: "data", ID: "v1"}
+	v := records.MemberVolume{Claim: "data", ID: "v1"}
 	if _, err := h.Ensure(t.Context(), db0, v, true, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestRebootLosesWhatLivesInMemory(t *testing.T) {
 
 func TestVolumesKeepTheirOwner(t *testing.T) {
 	h := fakert.New()
-	v := spec.MemberVolume{Claim: "data", ID: "v1"}
+	v := records.MemberVolume{Claim: "data", ID: "v1"}
 	if _, err := h.Ensure(t.Context(), db0, v, false, nil); !errors.Is(err, runtime.ErrAbsent) {
 		t.Errorf("a used volume that is missing: %v", err)
 	}

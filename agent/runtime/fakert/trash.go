@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -22,7 +23,7 @@ func placeOf(id spec.Identity, claim spec.ClaimName) string {
 }
 
 // Reclaim moves a volume into the trash, where its time runs by the host's clock.
-func (h *Host) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
+func (h *Host) Reclaim(ctx context.Context, o records.VolumeOrder) error {
 	if err := h.intercept(ctx, Call{"Reclaim", o.ID, string(o.Claim)}); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (h *Host) Reclaim(ctx context.Context, o spec.VolumeOrder) error {
 }
 
 // Restore moves a volume back into its place.
-func (h *Host) Restore(ctx context.Context, o spec.VolumeOrder) error {
+func (h *Host) Restore(ctx context.Context, o records.VolumeOrder) error {
 	if err := h.intercept(ctx, Call{"Restore", o.ID, string(o.Claim)}); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (h *Host) Restore(ctx context.Context, o spec.VolumeOrder) error {
 }
 
 // Lost looks for a volume.
-func (h *Host) Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, error) {
+func (h *Host) Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
 	if err := h.intercept(ctx, Call{"Lost", o.ID, string(o.Claim)}); err != nil {
 		return "", err
 	}
@@ -84,13 +85,13 @@ func (h *Host) Lost(ctx context.Context, o spec.VolumeOrder) (spec.VolumeState, 
 	_, moved := h.trash[o.Volume]
 	switch {
 	case there && have == o.Volume:
-		return spec.VolumeFound, nil
+		return records.VolumeFound, nil
 	case there:
 		return "", fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
 	case moved:
-		return spec.VolumeTrashed, nil
+		return records.VolumeTrashed, nil
 	}
-	return spec.VolumeAbsent, nil
+	return records.VolumeAbsent, nil
 }
 
 // Trash lists what lies in the trash.
@@ -110,7 +111,7 @@ func (h *Host) Trash(ctx context.Context) ([]runtime.Trashed, error) {
 }
 
 // Erase forgets what lies in the trash and whose time is over.
-func (h *Host) Erase(ctx context.Context, _ string, id spec.VolumeID) error {
+func (h *Host) Erase(ctx context.Context, _ string, id records.VolumeID) error {
 	if err := h.intercept(ctx, Call{Op: "Erase", Name: string(id)}); err != nil {
 		return err
 	}
@@ -126,12 +127,12 @@ func (h *Host) Erase(ctx context.Context, _ string, id spec.VolumeID) error {
 }
 
 // PutVolume puts a volume into a place, whatever stands there, as a person may.
-func (h *Host) PutVolume(id spec.Identity, claim spec.ClaimName, v spec.VolumeID) {
+func (h *Host) PutVolume(id spec.Identity, claim spec.ClaimName, v records.VolumeID) {
 	h.with(func() { h.volumes[placeOf(id, claim)] = v })
 }
 
 // Volumes lists the volumes that stand in their places.
-func (h *Host) Volumes() (ids []spec.VolumeID) {
+func (h *Host) Volumes() (ids []records.VolumeID) {
 	h.with(func() {
 		for _, id := range h.volumes {
 			ids = append(ids, id)

@@ -14,23 +14,24 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // snapshot is a set of n members, three of them ready.
 func snapshot(n int, rev int64) dnsd.Snapshot {
 	addr := netip.MustParseAddr("10.88.0.1")
-	p := spec.Picture{
+	p := records.Snapshot{
 		Ref: spec.SetRef{Namespace: "default", Name: "db"}, Service: "db",
-		Names: []spec.DNSName{{Name: "db", Ports: []spec.ServicePort{{Name: "client", Port: 2379}}}},
+		Names: []records.DNSName{{Name: "db", Ports: []spec.ServicePort{{Name: "client", Port: 2379}}}},
 	}
 	for i := range n {
 		addr = addr.Next()
-		p.Peers = append(p.Peers, spec.Peer{Name: fmt.Sprint("db-", i), Ordinal: i, Address: addr, Ready: i < 3})
+		p.Peers = append(p.Peers, records.Peer{Name: fmt.Sprint("db-", i), Ordinal: i, Address: addr, Ready: i < 3})
 	}
 	return dnsd.Snapshot{
 		Sequence: spec.Sequence{Epoch: 1, Rev: rev}, Gateway: netip.MustParseAddr("169.254.1.1"),
-		Members: netip.MustParsePrefix("10.88.0.0/16"), Pictures: []spec.Picture{p},
+		Members: netip.MustParsePrefix("10.88.0.0/16"), Pictures: []records.Snapshot{p},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -43,7 +44,7 @@ type picture struct {
 // world is what a planner sees.
 func world(c *picture, b Bounds) plan.World {
 	want := int32(c.want)
-	set := &spec.Set{
+	set := &records.Set{
 		Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: "u1", Generation: 1, InitialReplicas: int(b.Members),
 		Spec: spec.SetSpec{Replicas: &want, PodManagementPolicy: spec.Parallel},
 	}
@@ -56,19 +57,19 @@ func world(c *picture, b Bounds) plan.World {
 	}
 	w := plan.World{
 		Epoch: int64(c.epoch), Set: set, TemplateHash: hash, Bootstrapped: true,
-		Revisions: []*spec.Revision{{Ref: set.Ref, SetUID: set.UID, Hash: hash, Number: 1}},
-		Status:    &spec.SetStatus{CurrentRevision: hash, CurrentCompleted: true},
-		VolumeID:  func() spec.VolumeID { return "" },
+		Revisions: []*records.Revision{{Ref: set.Ref, SetUID: set.UID, Hash: hash, Number: 1}},
+		Status:    &records.SetStatus{CurrentRevision: hash, CurrentCompleted: true},
+		VolumeID:  func() records.VolumeID { return "" },
 		Free:      []netip.Addr{netip.AddrFrom4([4]byte{10, 88, 0, 8}), netip.AddrFrom4([4]byte{10, 88, 0, 9})},
 	}
 	for n := range uint8(nodes) {
 		name := nodeName(n)
-		x := plan.Node{Node: &spec.Node{Name: name, UID: spec.UID(name)}}
+		x := plan.Node{Node: &records.Node{Name: name, UID: spec.UID(name)}}
 		if c.heard[n] > 0 {
-			x.Facts = &spec.NodeFacts{Name: name, UID: spec.UID(name), Epoch: int64(c.heard[n]), Guards: true}
+			x.Facts = &records.NodeFacts{Name: name, UID: spec.UID(name), Epoch: int64(c.heard[n]), Guards: true}
 		}
 		if c.sess[n] > 0 {
-			x.Session = &spec.Session{Node: name, UID: spec.UID(name), Boot: bootID(c.sess[n] - 1)}
+			x.Session = &records.Session{Node: name, UID: spec.UID(name), Boot: bootID(c.sess[n] - 1)}
 		} else {
 			x.Gone = time.Duration(c.gone[n]) * second
 		}
@@ -87,26 +88,26 @@ func (c *stored) slot(o int, bound time.Duration) (s plan.Slot, any bool) {
 	x := &c.slots[o]
 	s.ID = identity(o)
 	if x.last != 0 {
-		s.Identity = &spec.IdentityRecord{ID: s.ID, LastToken: x.last.spec(), Due: hash, Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(o)}), AvailableOn: hash}
+		s.Identity = &records.IdentityRecord{ID: s.ID, LastToken: x.last.spec(), Due: hash, Address: netip.AddrFrom4([4]byte{10, 88, 0, byte(o)}), AvailableOn: hash}
 	}
 	if x.tok != 0 {
-		s.Member = &spec.Member{
-			ID: s.ID, SetUID: "u1", Token: x.tok.spec(), Goal: spec.GoalRun, Revision: hash,
+		s.Member = &records.Member{
+			ID: s.ID, SetUID: "u1", Token: x.tok.spec(), Goal: records.GoalRun, Revision: hash,
 			Node: nodeName(x.node), NodeUID: spec.UID(nodeName(x.node)), Boot: bootID(x.boot), Bound: bound,
 		}
 		if x.goal == stop {
-			s.Member.Goal, s.Member.StopReason = spec.GoalStop, spec.ReasonScaleDown
+			s.Member.Goal, s.Member.StopReason = records.GoalStop, records.ReasonScaleDown
 		}
 		if x.rtok == x.tok {
-			s.Report = &spec.Report{ID: s.ID, Token: s.Member.Token, Phase: spec.PhaseRunning, Ready: x.rphase == ready, ReadyFor: time.Hour, Bound: bound}
+			s.Report = &records.Report{ID: s.ID, Token: s.Member.Token, Phase: records.PhaseRunning, Ready: x.rphase == ready, ReadyFor: time.Hour, Bound: bound}
 			if x.rphase == over {
-				s.Report.Phase, s.Report.Ready = spec.PhaseStopped, false
+				s.Report.Phase, s.Report.Ready = records.PhaseStopped, false
 			}
 		}
 	}
 	for n := range uint8(nodes) {
 		if t := c.stray[n][o]; t != 0 && !(t == x.tok && n == x.node) {
-			s.Strays = append(s.Strays, plan.NodeStray{Node: nodeName(n), Stray: spec.Stray{ID: s.ID, Token: t.spec()}})
+			s.Strays = append(s.Strays, plan.NodeStray{Node: nodeName(n), Stray: spec.LifeID{ID: s.ID, Token: t.spec()}})
 		}
 	}
 	return s, s.Identity != nil || s.Member != nil || len(s.Strays) > 0
@@ -156,9 +157,9 @@ func (e *Explorer) next(h *host, l *local) (step.Op, token) {
 	o := step.Orders{Token: l.otok.spec(), Over: l.over.spec()}
 	switch l.ogoal {
 	case run:
-		o.Goal = spec.GoalRun
+		o.Goal = records.GoalRun
 	case stop:
-		o.Goal = spec.GoalStop
+		o.Goal = records.GoalStop
 	}
 	if m.Newest.Epoch == 0 {
 		m.Newest = spec.Token{}

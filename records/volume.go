@@ -1,6 +1,10 @@
-package spec
+package records
 
-import "time"
+import (
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
 
 // VolumeFate is what will become of a volume. It goes Keep → Delete → Reclaiming and
 // then the record goes (Gone); Delete may return to Keep, Reclaiming to nothing. By hand
@@ -34,31 +38,28 @@ func (f VolumeFate) Ordered() bool {
 	return f == FateReclaiming || f == FateLost || f == FateRestoring
 }
 
-// DefaultTrash is how long a volume that was given up stays in the trash of its node.
-const DefaultTrash = 24 * time.Hour
-
 // Volume is the record volumes/<ns>/<set>/<claim>/<ordinal>: the storage of one
 // claim of one identity; it outlives member and set. Only writer: engine.
 type Volume struct {
-	ID    Identity  `json:"id"`
-	Claim ClaimName `json:"claim"`
-	UID   VolumeID  `json:"uid"`
+	ID    spec.Identity  `json:"id"`
+	Claim spec.ClaimName `json:"claim"`
+	UID   VolumeID       `json:"uid"`
 	// Number counts the volumes the identity has had for this claim, from 1.
 	Number int    `json:"number"`
 	Class  string `json:"class"`
 	// Node has it. A Shared one may be had by every node that has its class shared, and
 	// goes where its member begins.
-	Node      NodeName   `json:"node,omitempty"`
-	Shared    bool       `json:"shared,omitempty"`
-	SizeBytes int64      `json:"sizeBytes"`
-	Fate      VolumeFate `json:"fate"`
-	CreatedAt time.Time  `json:"createdAt"`
+	Node      spec.NodeName `json:"node,omitempty"`
+	Shared    bool          `json:"shared,omitempty"`
+	SizeBytes int64         `json:"sizeBytes"`
+	Fate      VolumeFate    `json:"fate"`
+	CreatedAt time.Time     `json:"createdAt"`
 	// Turn grows whenever the volume comes back from a fate: what its node said in an
 	// earlier turn is void.
 	Turn int `json:"turn,omitempty"`
 	// TrashAfter is the trash period as it was when the volume was made or its fate
 	// decided; nil: DefaultTrash.
-	TrashAfter *Duration `json:"trashAfter,omitempty"`
+	TrashAfter *spec.Duration `json:"trashAfter,omitempty"`
 	// Labels are those of the claim when the volume was made (see SetSpec.ClaimLabels); nil:
 	// an older version made it, or its claim was not known.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -66,12 +67,14 @@ type Volume struct {
 
 // VolumeName is a volume's name for people, which may be that of several: the claim
 // "a" of the member "b-c-0" and the claim "a-b" of "c-0".
-func VolumeName(id Identity, claim ClaimName) string { return string(claim) + "-" + id.MemberName() }
+func VolumeName(id spec.Identity, claim spec.ClaimName) string {
+	return string(claim) + "-" + id.MemberName()
+}
 
 // Trash is how long the volume stays in the trash once it was given up.
 func (v *Volume) Trash() time.Duration {
 	if v.TrashAfter == nil {
-		return DefaultTrash
+		return spec.DefaultTrash
 	}
 	return v.TrashAfter.Duration
 }
@@ -106,19 +109,19 @@ func (s VolumeState) Released() bool { return s == VolumeTrashed || s == VolumeA
 // says of a volume that is being given up or lies in its trash. Only writer:
 // dispatch, for the session that holds the node; an Erased one is removed.
 type VolumeReport struct {
-	ID     Identity    `json:"id"`
-	Claim  ClaimName   `json:"claim"`
-	Volume VolumeID    `json:"volume"`
-	Number int         `json:"number,omitempty"`
-	Class  string      `json:"class"`
-	Node   NodeName    `json:"node"`
-	State  VolumeState `json:"state"`
+	ID     spec.Identity  `json:"id"`
+	Claim  spec.ClaimName `json:"claim"`
+	Volume VolumeID       `json:"volume"`
+	Number int            `json:"number,omitempty"`
+	Class  string         `json:"class"`
+	Node   spec.NodeName  `json:"node"`
+	State  VolumeState    `json:"state"`
 	// Turn is that of the order that it follows.
 	Turn int `json:"turn,omitempty"`
 	// SizeBytes is as the order said, by which it was given up.
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Left is how long it stayed to lie in the trash when this was said.
-	Left Duration `json:"left,omitzero"`
+	Left spec.Duration `json:"left,omitzero"`
 	// Unproven: when the node first said this, the store knew of no such volume on any node
 	// (it was restored from a backup, or the node lies). It is brought back only for a person
 	// who names the node. Set by dispatch.
@@ -126,17 +129,17 @@ type VolumeReport struct {
 	// At is the node's wall clock, for people only.
 	At time.Time `json:"at,omitzero"`
 	// Cause is one word for why it was refused, Message the sentence.
-	Cause   Cause  `json:"cause,omitempty"`
-	Message string `json:"message,omitempty"`
+	Cause   spec.Cause `json:"cause,omitempty"`
+	Message string     `json:"message,omitempty"`
 }
 
 // VolumeOrder tells a node what to do with one volume of its. Absence is no order.
 type VolumeOrder struct {
-	ID     Identity  `json:"id"`
-	Claim  ClaimName `json:"claim"`
-	Volume VolumeID  `json:"volume"`
-	Number int       `json:"number"`
-	Class  string    `json:"class"`
+	ID     spec.Identity  `json:"id"`
+	Claim  spec.ClaimName `json:"claim"`
+	Volume VolumeID       `json:"volume"`
+	Number int            `json:"number"`
+	Class  string         `json:"class"`
 	// Fate is Reclaiming (move it to the trash and say so), Lost (say whether it is there,
 	// and leave it), Restoring (move it back from the trash and say so) or Gone (it is
 	// forgotten: erase it when its time in the trash is over).
@@ -145,7 +148,7 @@ type VolumeOrder struct {
 	Turn      int   `json:"turn,omitempty"`
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Trash is how long it is to lie in the trash; of Reclaiming.
-	Trash Duration `json:"trash,omitzero"`
+	Trash spec.Duration `json:"trash,omitzero"`
 	// Unused: no life was ever ready on it, so that it may never have been made.
 	Unused bool `json:"unused,omitempty"`
 }

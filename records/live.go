@@ -1,20 +1,14 @@
-package spec
+package records
 
-import "regexp"
-
-// The values of UpdateStrategy.Metadata.
-const (
-	MetadataRestart = "Restart"
-	MetadataLive    = "Live"
-)
+import "github.com/stead-project/stead/spec"
 
 // RevisionHash names the revision of what the set's members should run: of stored
 // (ascending by number) the newest whose template differs in nothing that a running
 // member would notice, else what HashTemplate says. So a change of labels, which hold
 // from the set's own spec, restarts nobody, and makes no revision.
-func (s *Set) RevisionHash(stored []*Revision) RevisionHash {
+func (s *Set) RevisionHash(stored []*Revision) spec.RevisionHash {
 	t := s.Template()
-	hash := HashTemplate(t)
+	hash := spec.HashTemplate(t)
 	for n := len(stored) - 1; n >= 0; n-- {
 		if r := stored[n]; r.Hash == hash || s.SameLife(r.Template, t) {
 			return r.Hash
@@ -26,28 +20,28 @@ func (s *Set) RevisionHash(stored []*Revision) RevisionHash {
 // SameLife reports whether a member that runs a needs no new life to run b: they differ
 // in labels at most, and with updateStrategy.metadata: Live in annotations, but in none
 // that a variable shows.
-func (s *Set) SameLife(a, b Template) bool {
-	return SameTemplate(s.noticed(a), s.noticed(b))
+func (s *Set) SameLife(a, b spec.Template) bool {
+	return spec.SameTemplate(s.noticed(a), s.noticed(b))
 }
 
 // noticed is t without what a running member does not notice. What a variable shows, it
 // does.
-func (s *Set) noticed(t Template) Template {
+func (s *Set) noticed(t spec.Template) spec.Template {
 	labels, annotations := map[string]bool{}, map[string]bool{RestartedAtAnnotation: true}
-	for _, list := range [][]Container{t.Spec.InitContainers, t.Spec.Containers} {
+	for _, list := range [][]spec.Container{t.Spec.InitContainers, t.Spec.Containers} {
 		for i := range list {
 			shown(&list[i], labels, annotations)
 		}
 	}
 	t.Metadata.Labels = only(t.Metadata.Labels, labels)
-	if s.Spec.UpdateStrategy.Metadata == MetadataLive {
+	if s.Spec.UpdateStrategy.Metadata == spec.MetadataLive {
 		t.Metadata.Annotations = only(t.Metadata.Annotations, annotations)
 	}
 	return t
 }
 
 // shown adds the labels and annotations that variables of c show.
-func shown(c *Container, labels, annotations map[string]bool) {
+func shown(c *spec.Container, labels, annotations map[string]bool) {
 	for _, e := range c.Env {
 		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 			continue
@@ -59,17 +53,6 @@ func shown(c *Container, labels, annotations map[string]bool) {
 			annotations[key] = true
 		}
 	}
-}
-
-var keyedFieldPath = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
-
-// Keyed splits the path of one label or annotation: metadata.labels['app'] is "labels"
-// and "app". Of every other path both are empty.
-func (f *FieldRef) Keyed() (of, key string) {
-	if m := keyedFieldPath.FindStringSubmatch(f.FieldPath); m != nil {
-		return m[1], m[2]
-	}
-	return "", ""
 }
 
 // only is m without other keys than those.

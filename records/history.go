@@ -1,9 +1,11 @@
-package spec
+package records
 
 import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // HistoryWindow is how many of a set's changes are kept and shown: the newest.
@@ -39,8 +41,8 @@ type Change struct {
 	// Token names the life meant.
 	Token string `json:"token,omitempty"`
 	// Reason is one word: of a begin and an end a Reason, of NotReady the cause.
-	Reason   string       `json:"reason,omitempty"`
-	Revision RevisionHash `json:"revision,omitempty"`
+	Reason   string            `json:"reason,omitempty"`
+	Revision spec.RevisionHash `json:"revision,omitempty"`
 	// Replicas is the number of members wanted then.
 	Replicas int `json:"replicas"`
 	// At is the leader's wall clock, for people only.
@@ -80,42 +82,42 @@ func ChangesAfter(changes []Change, seen ChangeID) []Change {
 	return changes[i:]
 }
 
-// Told is what a history has told up to a change: whatever differs from it in the
-// store is to be told next.
-type Told struct {
-	Replicas int          `json:"replicas"`
-	Update   RevisionHash `json:"update,omitempty"` // the template's, as last told
-	Updating bool         `json:"updating,omitempty"`
-	Members  []ToldMember `json:"members,omitempty"` // by ordinal
+// Recorded is what a history has recorded up to a change: whatever differs from it in the
+// store is to be recorded next.
+type Recorded struct {
+	Replicas int               `json:"replicas"`
+	Update   spec.RevisionHash `json:"update,omitempty"` // the template's, as last recorded
+	Updating bool              `json:"updating,omitempty"`
+	Members  []RecordedMember  `json:"members,omitempty"` // by ordinal
 }
 
-// ToldMember is what was told of one member's newest life.
-type ToldMember struct {
-	Ordinal  int          `json:"ordinal"`
-	Token    string       `json:"token"`
-	Revision RevisionHash `json:"revision,omitempty"`
-	Ready    bool         `json:"ready,omitempty"`
-	Left     bool         `json:"left,omitempty"` // that life is over
-	Gone     bool         `json:"gone,omitempty"` // and no other is to come
+// RecordedMember is what was recorded of one member's newest life.
+type RecordedMember struct {
+	Ordinal  int               `json:"ordinal"`
+	Token    string            `json:"token"`
+	Revision spec.RevisionHash `json:"revision,omitempty"`
+	Ready    bool              `json:"ready,omitempty"`
+	Left     bool              `json:"left,omitempty"` // that life is over
+	Gone     bool              `json:"gone,omitempty"` // and no other is to come
 }
 
 // HistoryBase is history/<ns>/<set>/base: what had been told before the first change
 // of the page Open. It outlives the set, so that no number comes twice. Only writer:
 // engine.
 type HistoryBase struct {
-	Ref    SetRef `json:"ref"`
-	SetUID UID    `json:"setUID"`
-	Open   int64  `json:"open"` // the page that further changes are added to
-	Next   int64  `json:"next"` // the number of that page's first change
-	Told   Told   `json:"told"`
+	Ref    spec.SetRef `json:"ref"`
+	SetUID spec.UID    `json:"setUID"`
+	Open   int64       `json:"open"` // the page that further changes are added to
+	Next   int64       `json:"next"` // the number of that page's first change
+	Told   Recorded    `json:"told"`
 }
 
 // HistoryPage is history/<ns>/<set>/<page>: changes in a row. Only writer: engine.
 type HistoryPage struct {
-	Ref     SetRef   `json:"ref"`
-	SetUID  UID      `json:"setUID"`
-	Page    int64    `json:"page"`
-	Changes []Change `json:"changes"`
+	Ref     spec.SetRef `json:"ref"`
+	SetUID  spec.UID    `json:"setUID"`
+	Page    int64       `json:"page"`
+	Changes []Change    `json:"changes"`
 }
 
 // NewestChanges is the newest HistoryWindow changes of the pages, which are ascending. The
@@ -131,17 +133,17 @@ func NewestChanges(pages []*HistoryPage) []Change {
 // History is the part of a set's history that a node is told: the newest changes
 // after what it was told before.
 type History struct {
-	Ref     SetRef   `json:"ref"`
-	Changes []Change `json:"changes"`
+	Ref     spec.SetRef `json:"ref"`
+	Changes []Change    `json:"changes"`
 }
 
 // Find is the place of an ordinal among the members, and whether it is there.
-func (t *Told) Find(ordinal int) (int, bool) {
-	return slices.BinarySearchFunc(t.Members, ordinal, func(m ToldMember, o int) int { return cmp.Compare(m.Ordinal, o) })
+func (t *Recorded) Find(ordinal int) (int, bool) {
+	return slices.BinarySearchFunc(t.Members, ordinal, func(m RecordedMember, o int) int { return cmp.Compare(m.Ordinal, o) })
 }
 
 // Add takes a change as told. The members must not be shared.
-func (t *Told) Add(c *Change) {
+func (t *Recorded) Add(c *Change) {
 	switch c.Kind {
 	case ChangeReplicas:
 		t.Replicas = c.Replicas
@@ -155,7 +157,7 @@ func (t *Told) Add(c *Change) {
 	}
 	i, known := t.Find(c.Ordinal)
 	if !known {
-		t.Members = slices.Insert(t.Members, i, ToldMember{Ordinal: c.Ordinal})
+		t.Members = slices.Insert(t.Members, i, RecordedMember{Ordinal: c.Ordinal})
 	}
 	m := &t.Members[i]
 	m.Token, m.Revision = c.Token, c.Revision

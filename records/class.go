@@ -1,8 +1,10 @@
-package spec
+package records
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // HasClass reports whether the node has a storage class. A node that never
@@ -26,7 +28,7 @@ func (f *NodeFacts) FencesClass(class string) bool {
 // must not be changed.
 func (f *NodeFacts) ClassNames() []string {
 	if f == nil || len(f.Classes) == 0 {
-		return []string{LocalClass}
+		return []string{spec.LocalClass}
 	}
 	return f.Classes
 }

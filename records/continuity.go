@@ -1,10 +1,12 @@
-package spec
+package records
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // Link is one link of a store's chain. The leader adds one after the store has changed,
@@ -32,14 +34,14 @@ func (c Chain) Newest() Link {
 // Known is what a server or a node has heard of the store so far: the highest of
 // everything, from any message. It is kept on the disk of who heard it (SAFETY S8).
 type Known struct {
-	Cluster string   `json:"cluster,omitempty"` // Stead's cluster id
-	Origin  string   `json:"origin,omitempty"`  // the store's own cluster id; a memory store has one, too
-	Term    uint64   `json:"term,omitempty"`    // the store's raft term
-	At      Sequence `json:"at"`
-	Link    Link     `json:"link,omitzero"`
+	Cluster string        `json:"cluster,omitempty"` // Stead's cluster id
+	Origin  string        `json:"origin,omitempty"`  // the store's own cluster id; a memory store has one, too
+	Term    uint64        `json:"term,omitempty"`    // the store's raft term
+	At      spec.Sequence `json:"at"`
+	Link    Link          `json:"link,omitzero"`
 	// Nodes are all nodes that a server has heard of and that were not removed. A node's
 	// own memory has none.
-	Nodes map[NodeName]UID `json:"nodes,omitempty"`
+	Nodes map[spec.NodeName]spec.UID `json:"nodes,omitempty"`
 }
 
 // Gap says why a store that is at now, with chain, is not the continuation of what k
@@ -94,8 +96,8 @@ type Count struct {
 func (c *Count) Open(epoch int64) bool { return c != nil && c.Epoch == epoch && !c.Done }
 
 // With is c with those of nodes that it does not name yet, by name. c is not changed.
-func (c Count) With(from string, nodes map[NodeName]UID) Count {
-	named := map[UID]bool{}
+func (c Count) With(from string, nodes map[spec.NodeName]spec.UID) Count {
+	named := map[spec.UID]bool{}
 	for _, n := range c.Nodes {
 		named[n.UID] = true
 	}
@@ -113,9 +115,9 @@ func (c Count) With(from string, nodes map[NodeName]UID) Count {
 
 // CountNode is one node that a count waits for.
 type CountNode struct {
-	Name NodeName `json:"name"`
-	UID  UID      `json:"uid"`
-	From string   `json:"from"` // how it became known: one of the constants From…
+	Name spec.NodeName `json:"name"`
+	UID  spec.UID      `json:"uid"`
+	From string        `json:"from"` // how it became known: one of the constants From…
 	// Off is who said that the machine is off, and so need not be heard; empty: nobody.
 	Off string `json:"off,omitempty"`
 }

@@ -1,11 +1,15 @@
-package spec
+package records
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/stead-project/stead/spec"
+)
 
 // Life is all an agent needs to run one life: the member with its template.
 type Life struct {
-	Member   Member   `json:"member"`
-	Template Template `json:"template"`
+	Member   Member        `json:"member"`
+	Template spec.Template `json:"template"`
 	// Service is the governing service of the set, Domain the cluster's domain:
 	// the member is <name>.<service>.<namespace>.svc.<domain>.
 	Service string `json:"service"`
@@ -15,7 +19,7 @@ type Life struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// FreshVolumes are the claims whose volume was never ready once, by how it
 	// came to be: "first" or "replaced" (SAFETY S11, S19).
-	FreshVolumes map[ClaimName]string `json:"freshVolumes,omitempty"`
+	FreshVolumes map[spec.ClaimName]string `json:"freshVolumes,omitempty"`
 	// SetGeneration is the generation of the set when the life was told.
 	SetGeneration int64 `json:"setGeneration,omitempty"`
 	// Bootstrapped: the set was bootstrapped when the life was told. It comes with
@@ -37,18 +41,18 @@ func (l *Life) FQDN() string {
 }
 
 // MemberFQDN is <set>-<ordinal>.<service>.<namespace>.svc.<domain>.
-func MemberFQDN(id Identity, service, domain string) string {
+func MemberFQDN(id spec.Identity, service, domain string) string {
 	return id.MemberName() + "." + service + "." + string(id.Namespace) + ".svc." + domain
 }
 
-// Picture is one set at one moment, as nodes and members see it: the source of
+// Snapshot is one set at one moment, as nodes and members see it: the source of
 // DNS and of /run/stead/set.json. A receiver never goes back in Sequence.
-type Picture struct {
-	Sequence   Sequence `json:"sequence"`
-	Ref        SetRef   `json:"ref"`
-	UID        UID      `json:"uid"`
-	Generation int64    `json:"generation"`
-	Replicas   int      `json:"replicas"`
+type Snapshot struct {
+	Sequence   spec.Sequence `json:"sequence"`
+	Ref        spec.SetRef   `json:"ref"`
+	UID        spec.UID      `json:"uid"`
+	Generation int64         `json:"generation"`
+	Replicas   int           `json:"replicas"`
 	// InitialReplicas is the number of members at the set's creation: those that
 	// form a cluster with each other; later ones join it.
 	InitialReplicas int `json:"initialReplicas"`
@@ -70,7 +74,7 @@ type Picture struct {
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Peer is one member of a Picture.
+// Peer is one member of a Snapshot.
 type Peer struct {
 	Name    string     `json:"name"`
 	Ordinal int        `json:"ordinal"`
@@ -79,8 +83,8 @@ type Peer struct {
 	Ready   bool       `json:"ready"`
 	// Node is where its life is, and Host that node's address for other hosts; zero: it
 	// has no life, or the node does not say.
-	Node NodeName   `json:"node,omitempty"`
-	Host netip.Addr `json:"host,omitzero"`
+	Node spec.NodeName `json:"node,omitempty"`
+	Host netip.Addr    `json:"host,omitzero"`
 	// Volumes is VolumesUsed or VolumesNew; "": it has no volume.
 	Volumes string `json:"volumes,omitempty"`
 }
@@ -93,27 +97,20 @@ const (
 
 // DNSName is a service's name with what DNS needs of it.
 type DNSName struct {
-	Name            string        `json:"name"`
-	PublishNotReady bool          `json:"publishNotReady,omitempty"`
-	Ports           []ServicePort `json:"ports,omitempty"`
+	Name            string             `json:"name"`
+	PublishNotReady bool               `json:"publishNotReady,omitempty"`
+	Ports           []spec.ServicePort `json:"ports,omitempty"`
 }
 
 // File sources of a namespace, as told to a node that runs lives which name them.
 
 // Files is the content of one ConfigMap or Secret at one moment.
 type Files struct {
-	Kind      string           `json:"kind"` // ConfigMap or Secret
-	Namespace Namespace        `json:"namespace"`
-	Name      string           `json:"name"`
-	Sequence  Sequence         `json:"sequence"`
-	Content   map[string]Bytes `json:"content"`
+	Kind      string                `json:"kind"` // ConfigMap or Secret
+	Namespace spec.Namespace        `json:"namespace"`
+	Name      string                `json:"name"`
+	Sequence  spec.Sequence         `json:"sequence"`
+	Content   map[string]spec.Bytes `json:"content"`
 	// Absent: there is no such object (now).
 	Absent bool `json:"absent,omitempty"`
-}
-
-// Stray is a life that a node runs and the store does not know (SAFETY S2): it
-// runs on, is shown, and blocks its identity.
-type Stray struct {
-	ID    Identity `json:"id"`
-	Token Token    `json:"token"`
 }

@@ -1,4 +1,4 @@
-package spec
+package records
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // Changes tells how b differs from a, one field a line in the order of their paths:
@@ -64,7 +66,7 @@ func flatten(path string, v any, out map[string]string) {
 		}
 	case nil:
 	case string:
-		out[path] = Quote(v)
+		out[path] = spec.Quote(v)
 	default:
 		out[path] = fmt.Sprint(v)
 	}

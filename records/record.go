@@ -1,27 +1,29 @@
-package spec
+package records
 
 import (
 	"cmp"
 	"maps"
 	"net/netip"
 	"time"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // The records below are what the store keeps: one writer per key (DESIGN 5).
 
 // Set is the record sets/<ns>/<set>. Only writer: control.
 type Set struct {
-	Ref        SetRef `json:"ref"`
-	UID        UID    `json:"uid"`
-	Generation int64  `json:"generation"`
+	Ref        spec.SetRef `json:"ref"`
+	UID        spec.UID    `json:"uid"`
+	Generation int64       `json:"generation"`
 	// InitialReplicas is the number of members when the set first had any: the set is
 	// bootstrapped once each of them was ready once (SAFETY S16).
 	InitialReplicas int `json:"initialReplicas"`
 	// InitialOrdinals is Spec.Ordinals at that time; nil: see InitialRange.
-	InitialOrdinals *Ordinals         `json:"initialOrdinals,omitempty"`
+	InitialOrdinals *spec.Ordinals    `json:"initialOrdinals,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
-	Spec            SetSpec           `json:"spec"`
+	Spec            spec.SetSpec      `json:"spec"`
 	// RestartedAt is set by "rollout restart": it is part of what members run (see
 	// Template), so that a new value is a new revision; apply keeps it.
 	RestartedAt string `json:"restartedAt,omitempty"`
@@ -67,7 +69,7 @@ const (
 
 // Template is what members run: the spec's template, marked with RestartedAt. The
 // caller must not change it.
-func (s *Set) Template() Template {
+func (s *Set) Template() spec.Template {
 	t := s.Spec.Template
 	if s.RestartedAt != "" {
 		t.Metadata.Annotations = maps.Clone(t.Metadata.Annotations)
@@ -80,8 +82,8 @@ func (s *Set) Template() Template {
 }
 
 // SetTemplate makes members run t, as a revision holds it.
-func (s *Set) SetTemplate(t Template) {
-	s.Spec.Template = Clone(t)
+func (s *Set) SetTemplate(t spec.Template) {
+	s.Spec.Template = spec.Clone(t)
 	s.RestartedAt = t.Metadata.Annotations[RestartedAtAnnotation]
 	delete(s.Spec.Template.Metadata.Annotations, RestartedAtAnnotation)
 }
@@ -98,22 +100,22 @@ func (s *Set) Start() int {
 func (s *Set) Service() string { return cmp.Or(s.Spec.ServiceName, string(s.Ref.Name)) }
 
 // Range is which ordinals the members have.
-func (s *Set) Range() OrdinalRange { return s.Spec.Ordinals.Range(s.Replicas()) }
+func (s *Set) Range() spec.OrdinalRange { return s.Spec.Ordinals.Range(s.Replicas()) }
 
 // InitialRange is which ordinals the initial members had. A set that an earlier version
 // made does not say; its present range is taken then.
-func (s *Set) InitialRange() OrdinalRange {
+func (s *Set) InitialRange() spec.OrdinalRange {
 	return cmp.Or(s.InitialOrdinals, s.Spec.Ordinals).Range(s.InitialReplicas)
 }
 
 // Revision is the record revisions/<ns>/<set>/<hash>. The template never changes.
 type Revision struct {
-	Ref         SetRef       `json:"ref"`
-	SetUID      UID          `json:"setUID"`
-	Hash        RevisionHash `json:"hash"`
-	HashVersion int          `json:"hashVersion"`
-	Number      int64        `json:"number"`
-	Template    Template     `json:"template"`
+	Ref         spec.SetRef       `json:"ref"`
+	SetUID      spec.UID          `json:"setUID"`
+	Hash        spec.RevisionHash `json:"hash"`
+	HashVersion int               `json:"hashVersion"`
+	Number      int64             `json:"number"`
+	Template    spec.Template     `json:"template"`
 	// ChangeCause is the set's annotation kubernetes.io/change-cause at that time.
 	ChangeCause string    `json:"changeCause,omitempty"`
 	CreatedAt   time.Time `json:"createdAt"`
@@ -146,20 +148,20 @@ const (
 // Member is the record members/<ns>/<set>/<ordinal>: the present life of an
 // identity and what we want of it. Only writer: engine.
 type Member struct {
-	ID     Identity `json:"id"`
-	SetUID UID      `json:"setUID"`
-	Token  Token    `json:"token"`
-	Goal   Goal     `json:"goal"`
+	ID     spec.Identity `json:"id"`
+	SetUID spec.UID      `json:"setUID"`
+	Token  spec.Token    `json:"token"`
+	Goal   Goal          `json:"goal"`
 	// Reason is why this life was begun; StopReason why it is being ended.
-	Reason     Reason       `json:"reason"`
-	StopReason Reason       `json:"stopReason,omitempty"`
-	Revision   RevisionHash `json:"revision"`
-	Node       NodeName     `json:"node"`
-	NodeUID    UID          `json:"nodeUID"`
+	Reason     Reason            `json:"reason"`
+	StopReason Reason            `json:"stopReason,omitempty"`
+	Revision   spec.RevisionHash `json:"revision"`
+	Node       spec.NodeName     `json:"node"`
+	NodeUID    spec.UID          `json:"nodeUID"`
 	// Boot is the boot of the node at which the life was assigned; an agent of
 	// another boot refuses it (SAFETY S4).
-	Boot    BootID     `json:"boot"`
-	Address netip.Addr `json:"address"`
+	Boot    spec.BootID `json:"boot"`
+	Address netip.Addr  `json:"address"`
 	// Bound, when not 0, makes the life guarded: it ends by itself this long after the
 	// last moment at which its node's session was confirmed (SAFETY S5, S6).
 	Bound time.Duration `json:"bound,omitempty"`
@@ -175,8 +177,8 @@ type Member struct {
 
 // MemberVolume says which volume a life uses for a claim.
 type MemberVolume struct {
-	Claim ClaimName `json:"claim"`
-	ID    VolumeID  `json:"id"`
+	Claim spec.ClaimName `json:"claim"`
+	ID    VolumeID       `json:"id"`
 	// Number counts the volumes the identity has had for this claim, from 1.
 	Number    int    `json:"number"`
 	Class     string `json:"class"`
@@ -229,10 +231,10 @@ func (p Phase) Over() bool { return p == PhaseStopped || p == PhaseFailed }
 // Report is the record reports/<ns>/<set>/<ordinal>: what an agent saw of one
 // life. Only writer: dispatch, for the session that holds the node.
 type Report struct {
-	ID      Identity  `json:"id"`
-	Token   Token     `json:"token"`
-	Node    NodeName  `json:"node"`
-	Session SessionID `json:"session"`
+	ID      spec.Identity  `json:"id"`
+	Token   spec.Token     `json:"token"`
+	Node    spec.NodeName  `json:"node"`
+	Session spec.SessionID `json:"session"`
 	// Seq grows with each report of a life; an older one is dropped.
 	Seq   int64 `json:"seq"`
 	Phase Phase `json:"phase"`
@@ -246,7 +248,7 @@ type Report struct {
 	// minReadySeconds.
 	ReadyFor time.Duration `json:"readyFor,omitempty"`
 	// Cause is one word for what is wrong, or why the life is over; Message the sentence.
-	Cause      Cause             `json:"cause,omitempty"`
+	Cause      spec.Cause        `json:"cause,omitempty"`
 	Message    string            `json:"message,omitempty"`
 	Containers []ContainerReport `json:"containers,omitempty"`
 	// At is the agent's wall clock, for people only.
@@ -257,50 +259,50 @@ type Report struct {
 type ContainerReport struct {
 	Name string `json:"name"`
 	// State is Waiting, Running or Exited.
-	State    string    `json:"state"`
-	Ready    bool      `json:"ready,omitempty"`
-	Restarts int       `json:"restarts,omitempty"`
-	ExitCode *int      `json:"exitCode,omitempty"`
-	Cause    Cause     `json:"cause,omitempty"`
-	Image    string    `json:"image,omitempty"`
-	Started  time.Time `json:"started,omitzero"`
+	State    string     `json:"state"`
+	Ready    bool       `json:"ready,omitempty"`
+	Restarts int        `json:"restarts,omitempty"`
+	ExitCode *int       `json:"exitCode,omitempty"`
+	Cause    spec.Cause `json:"cause,omitempty"`
+	Image    string     `json:"image,omitempty"`
+	Started  time.Time  `json:"started,omitzero"`
 }
 
 // IdentityRecord is identities/<ns>/<set>/<ordinal>: what outlives member and set.
 // Only writer: engine.
 type IdentityRecord struct {
-	ID        Identity `json:"id"`
-	LastToken Token    `json:"lastToken"`
+	ID        spec.Identity `json:"id"`
+	LastToken spec.Token    `json:"lastToken"`
 	// Address is the identity's own, kept while member, volume or unproven life exists.
 	Address netip.Addr `json:"address"`
 	// Due is the revision the ordinal last ran until its turn comes.
-	Due RevisionHash `json:"due,omitempty"`
+	Due spec.RevisionHash `json:"due,omitempty"`
 	// ReadyOnce names the set's uid under which a life of this identity was ready.
-	ReadyOnce UID `json:"readyOnce,omitempty"`
+	ReadyOnce spec.UID `json:"readyOnce,omitempty"`
 	// ReadyToken is the newest life that was ready; AvailableOn the revision on which
 	// a life was available last.
-	ReadyToken  Token        `json:"readyToken,omitzero"`
-	AvailableOn RevisionHash `json:"availableOn,omitempty"`
+	ReadyToken  spec.Token        `json:"readyToken,omitzero"`
+	AvailableOn spec.RevisionHash `json:"availableOn,omitempty"`
 	// VolumeNumbers holds the last number given to a volume, by claim.
-	VolumeNumbers map[ClaimName]int `json:"volumeNumbers,omitempty"`
+	VolumeNumbers map[spec.ClaimName]int `json:"volumeNumbers,omitempty"`
 	// VolumeReady holds the number of the volume on which a life was ready once, by claim.
-	VolumeReady map[ClaimName]int `json:"volumeReady,omitempty"`
+	VolumeReady map[spec.ClaimName]int `json:"volumeReady,omitempty"`
 }
 
 // Request is requests/<ns>/<set>/<ordinal>: what a person asks of one life: its
 // restart. Written by control, removed by the engine in the transaction that acts;
 // one of another token is void.
 type Request struct {
-	ID    Identity `json:"id"`
-	Token Token    `json:"token"`
+	ID    spec.Identity `json:"id"`
+	Token spec.Token    `json:"token"`
 	// At is for people only.
 	At time.Time `json:"at"`
 }
 
 // AddressRecord is addresses/<ip>: who holds an address, or since when it rests.
 type AddressRecord struct {
-	Address netip.Addr `json:"address"`
-	ID      Identity   `json:"id"`
+	Address netip.Addr    `json:"address"`
+	ID      spec.Identity `json:"id"`
 	// FreedAt is set while the address is quarantined (SAFETY S17).
 	FreedAt *time.Time `json:"freedAt,omitempty"`
 }
@@ -308,24 +310,32 @@ type AddressRecord struct {
 // Node is nodes/<name>. Written by auth when the node is let in, or by dispatch when it
 // joins without that; from then on only by control, until dispatch removes it.
 type Node struct {
-	Name   NodeName          `json:"name"`
-	UID    UID               `json:"uid"`
+	Name   spec.NodeName     `json:"name"`
+	UID    spec.UID          `json:"uid"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Cordon bool              `json:"cordon,omitempty"`
-	Taints []Taint           `json:"taints,omitempty"`
+	Taints []spec.Taint      `json:"taints,omitempty"`
 	// EnrolledBy is the id of the client by whose join token it came; "": root's, or none.
-	EnrolledBy UID `json:"enrolledBy,omitempty"`
+	EnrolledBy spec.UID `json:"enrolledBy,omitempty"`
+}
+
+// AllLabels are the node's labels and those that every node has.
+func (n *Node) AllLabels() map[string]string {
+	all := make(map[string]string, len(n.Labels)+2)
+	maps.Copy(all, n.Labels)
+	all[spec.HostnameLabel], all["kubernetes.io/os"] = string(n.Name), "linux"
+	return all
 }
 
 // NodeFacts is nodefacts/<name>: what a node says of itself. Only writer: dispatch.
 type NodeFacts struct {
-	Name        NodeName `json:"name"`
-	UID         UID      `json:"uid"`
-	Boot        BootID   `json:"boot"`
-	CPUMillis   int64    `json:"cpuMillis"`
-	MemoryBytes int64    `json:"memoryBytes"`
-	Version     string   `json:"version"`
-	HostIP      string   `json:"hostIP,omitempty"`
+	Name        spec.NodeName `json:"name"`
+	UID         spec.UID      `json:"uid"`
+	Boot        spec.BootID   `json:"boot"`
+	CPUMillis   int64         `json:"cpuMillis"`
+	MemoryBytes int64         `json:"memoryBytes"`
+	Version     string        `json:"version"`
+	HostIP      string        `json:"hostIP,omitempty"`
 	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
 	Classes []string `json:"classes,omitempty"`
 	// SharedClasses are those of them whose directory is one and the same on every node that
@@ -339,7 +349,7 @@ type NodeFacts struct {
 	// not say what it runs now (SAFETY S8).
 	Epoch int64 `json:"epoch,omitempty"`
 	// Strays are lives the node runs and the store does not know.
-	Strays []Stray `json:"strays,omitempty"`
+	Strays []spec.LifeID `json:"strays,omitempty"`
 	// Known is what the node knew of the store when it last said hello, if that was more
 	// than the store itself: the evidence for a hold.
 	Known *Known `json:"known,omitempty"`
@@ -355,11 +365,11 @@ func (f *NodeFacts) Address() (a netip.Addr) {
 
 // Session is sessions/<name> (leased): the live connection of a node. Only writer: dispatch.
 type Session struct {
-	Node   NodeName  `json:"node"`
-	UID    UID       `json:"uid"`
-	Boot   BootID    `json:"boot"`
-	ID     SessionID `json:"id"`
-	Server string    `json:"server"`
+	Node   spec.NodeName  `json:"node"`
+	UID    spec.UID       `json:"uid"`
+	Boot   spec.BootID    `json:"boot"`
+	ID     spec.SessionID `json:"id"`
+	Server string         `json:"server"`
 	// At is where other hosts reach that server: host:port, with commas between them.
 	At string `json:"at,omitempty"`
 	// Resumed: the session before it lived until this one began, or those of most nodes were
@@ -369,18 +379,18 @@ type Session struct {
 
 // Event is events/<ns>/<set>/<id> (leased 24 h): what happened and why, once per cause.
 type Event struct {
-	Ref     SetRef    `json:"ref"`
-	Member  string    `json:"member,omitempty"`
-	Type    string    `json:"type"` // Normal or Warning
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	Count   int       `json:"count"`
-	At      time.Time `json:"at"`
+	Ref     spec.SetRef `json:"ref"`
+	Member  string      `json:"member,omitempty"`
+	Type    string      `json:"type"` // Normal or Warning
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+	Count   int         `json:"count"`
+	At      time.Time   `json:"at"`
 }
 
 // Bootstrapped is bootstrapped/<set uid>, never unset while the set is there; and
 // bootstrapped/<ns>/<set> while the set is gone and volumes of it are kept.
 type Bootstrapped struct {
-	SetUID UID   `json:"setUID"`
-	Token  Token `json:"token"`
+	SetUID spec.UID   `json:"setUID"`
+	Token  spec.Token `json:"token"`
 }

@@ -1,6 +1,10 @@
-package spec
+package records
 
-import "time"
+import (
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
 
 // VolumeVerb is what a person asks of a volume.
 type VolumeVerb string
@@ -20,16 +24,16 @@ const (
 // it. It is void for another volume, and once a life of the identity began that the
 // person did not know: then the engine removes it, too.
 type VolumeRequest struct {
-	ID     Identity   `json:"id"`
-	Claim  ClaimName  `json:"claim"`
-	Volume VolumeID   `json:"volume"`
-	Verb   VolumeVerb `json:"verb"`
+	ID     spec.Identity  `json:"id"`
+	Claim  spec.ClaimName `json:"claim"`
+	Volume VolumeID       `json:"volume"`
+	Verb   VolumeVerb     `json:"verb"`
 	// Node in whose trash the volume lies; of VerbRestore. "": of an older version.
-	Node NodeName `json:"node,omitempty"`
+	Node spec.NodeName `json:"node,omitempty"`
 	// Token is the newest that the identity had; zero: none.
-	Token Token `json:"token"`
+	Token spec.Token `json:"token"`
 	// Trash is how long the volume is to lie in the trash; nil: as its claim says.
-	Trash *Duration `json:"trash,omitempty"`
+	Trash *spec.Duration `json:"trash,omitempty"`
 	// At is for people only.
 	At time.Time `json:"at"`
 }

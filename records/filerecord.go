@@ -1,27 +1,29 @@
-package spec
+package records
+
+import "github.com/stead-project/stead/spec"
 
 // ServiceRecord, ConfigRecord and SecretRecord are services/<ns>/<name>,
 // configs/<ns>/<name> and secrets/<ns>/<name>. Only writer: control.
 type ServiceRecord struct {
-	Namespace  Namespace         `json:"namespace"`
+	Namespace  spec.Namespace    `json:"namespace"`
 	Name       string            `json:"name"`
 	Generation int64             `json:"generation"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Spec       ServiceSpec       `json:"spec"`
+	Spec       spec.ServiceSpec  `json:"spec"`
 }
 
 // ConfigRecord holds the files of a ConfigMap.
 type ConfigRecord struct {
-	Namespace  Namespace         `json:"namespace"`
-	Name       string            `json:"name"`
-	Generation int64             `json:"generation"`
-	Labels     map[string]string `json:"labels,omitempty"`
-	Files      map[string]Bytes  `json:"files"`
+	Namespace  spec.Namespace        `json:"namespace"`
+	Name       string                `json:"name"`
+	Generation int64                 `json:"generation"`
+	Labels     map[string]string     `json:"labels,omitempty"`
+	Files      map[string]spec.Bytes `json:"files"`
 }
 
 // SecretRecord holds the files of a Secret, sealed with the cluster's key.
 type SecretRecord struct {
-	Namespace  Namespace         `json:"namespace"`
+	Namespace  spec.Namespace    `json:"namespace"`
 	Name       string            `json:"name"`
 	Generation int64             `json:"generation"`
 	Labels     map[string]string `json:"labels,omitempty"`
@@ -30,5 +32,5 @@ type SecretRecord struct {
 	Keys []string `json:"keys"`
 	// Sealed is nonce and AES-256-GCM ciphertext of the JSON of map[string][]byte,
 	// with "secrets/<ns>/<name>" as additional data.
-	Sealed Bytes `json:"sealed"`
+	Sealed spec.Bytes `json:"sealed"`
 }

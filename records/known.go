@@ -1,4 +1,4 @@
-package spec
+package records
 
 // Add is k with what now says of the same store: the highest of each. A higher epoch is a
 // restore that was declared: what was known of the store before counts no more, and a lower

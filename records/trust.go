@@ -1,6 +1,10 @@
-package spec
+package records
 
-import "time"
+import (
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
 
 // Authority is ca: what signs all certificates of the cluster. Written once, by the
 // first server that others may reach. Only writer: auth.
@@ -8,7 +12,7 @@ type Authority struct {
 	// Certificate is DER.
 	Certificate []byte `json:"certificate"`
 	// Sealed is its key, PKCS #8, sealed as Secrets are, for the key "ca".
-	Sealed Bytes `json:"sealed"`
+	Sealed spec.Bytes `json:"sealed"`
 }
 
 // JoinToken is tokens/<id> (leased): what is kept of a join token. Only writer: auth.
@@ -17,21 +21,21 @@ type JoinToken struct {
 	// Hash is the SHA-256 of its secret.
 	Hash []byte `json:"hash"`
 	// Node is the only one that may use it; "": any that never joined.
-	Node NodeName `json:"node,omitempty"`
+	Node spec.NodeName `json:"node,omitempty"`
 	// By is the id of the client that made it; "": root, over the socket.
-	By UID `json:"by,omitempty"`
+	By spec.UID `json:"by,omitempty"`
 	// UsedBy and Key (the SHA-256 of a public key) are the machine that has used it; the
 	// same key may ask again, nobody else.
-	UsedBy NodeName `json:"usedBy,omitempty"`
-	Key    []byte   `json:"key,omitempty"`
+	UsedBy spec.NodeName `json:"usedBy,omitempty"`
+	Key    []byte        `json:"key,omitempty"`
 	// CreatedAt and TTL are for people; the lease ends it.
-	CreatedAt time.Time `json:"createdAt"`
-	TTL       Duration  `json:"ttl"`
+	CreatedAt time.Time     `json:"createdAt"`
+	TTL       spec.Duration `json:"ttl"`
 }
 
 // Revoked is revoked/<uid>: certificates of this uid are void, for ever. Only writer: auth.
 type Revoked struct {
-	UID UID `json:"uid"`
+	UID spec.UID `json:"uid"`
 	// At is for people only.
 	At time.Time `json:"at"`
 }
