@@ -30,7 +30,7 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 	imports := func(p string) string { return doc + "import _ \"" + p + "\"\n" }
 	cases := []struct{ name, file, text, want string }{
 		{"spec imports ours", "spec/a.go", imports(module + "/store"), "spec imports nothing of ours"},
-		{"plan imports the store", "server/plan/a.go", imports(module + "/store"), "pure code imports spec only"},
+		{"plan imports the store", "server/plan/a.go", imports(module + "/store"), "pure code imports spec and records only"},
 		{"plan imports os", "server/plan/a.go", imports("os"), "pure code imports no os"},
 		{"step imports sync", "agent/step/a.go", imports("sync"), "pure code imports no sync"},
 		{"step imports rand", "agent/step/a.go", imports("math/rand/v2"), "pure code imports no math/rand/v2"},
@@ -48,8 +48,8 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"dns elsewhere", "agent/a.go", imports("github.com/miekg/dns"), "belongs into dnsd"},
 		{"yaml elsewhere", "cmd/stead/a.go", imports("gopkg.in/yaml.v3"), "belongs into manifest"},
 		{"yaml in spec", "spec/a.go", imports("gopkg.in/yaml.v3"), "belongs into manifest"},
-		{"manifest imports ours", "manifest/a.go", imports(module + "/store"), "manifest imports spec only"},
-		{"plan imports manifest", "server/plan/a.go", imports(module + "/manifest"), "pure code imports spec only"},
+		{"manifest imports ours", "manifest/a.go", imports(module + "/store"), "manifest imports spec and records only"},
+		{"plan imports manifest", "server/plan/a.go", imports(module + "/manifest"), "pure code imports spec and records only"},
 		{"agent imports manifest", "agent/a.go", imports(module + "/manifest"), "agent must not reach it (agent → manifest)"},
 		{"a room of agent imports manifest", "agent/files/a.go", imports(module + "/manifest"), "agent must not reach it (agent/files → manifest)"},
 		{"a test of agent imports manifest", "agent/a_test.go", imports(module + "/manifest"), "agent must not reach it (agent → manifest)"},
@@ -110,7 +110,7 @@ func TestALawfulTreeIsLeftAlone(t *testing.T) {
 	write(t, root, "bin/a.go", "package util\n")
 	write(t, root, ".cache/a.go", "package util\n")
 	write(t, root, "spec/testdata/a.go", "package util\n")
-	write(t, root, "records/record.go", "package x\nconst PhaseStopped = \"Stopped\"\n")
+	write(t, root, "records/record.go", "// Package x is.\npackage x\nconst PhaseStopped = \"Stopped\"\n")
 	write(t, root, "server/control/tag.go", "package x\ntype r struct{ A int `CrashLoop` }\n")
 	write(t, root, "server/ok_test.go", "package x\nconst cause = \"CrashLoop\"\n")
 	write(t, root, "scripts/gotest/a.go", "// Package gotest is the runner.\npackage gotest\nimport _ \""+module+"/test/judge\"\n")

@@ -6,7 +6,7 @@ import "strings"
 const module = "github.com/stead-project/stead"
 
 // pure names the folders that decide and never act: they import the standard
-// library (but none of impure) and spec.
+// library (but none of impure), spec and records.
 var pure = []string{"server/plan", "agent/step"}
 
 // impure are the packages a pure folder must not import. net/netip is fine.
@@ -109,12 +109,14 @@ func ownProblem(from, ours string, test bool) string {
 		return "" // the runner knows what judges say
 	case from == "spec":
 		return "spec imports nothing of ours"
-	case from == "manifest" && ours != "spec":
-		return "manifest imports spec only"
+	case from == "records" && ours != "spec":
+		return "records imports spec only"
+	case from == "manifest" && ours != "spec" && ours != "records":
+		return "manifest imports spec and records only"
 	case isPure(from) && test && ours == "manifest":
 		return "" // tests give the planner what users write
-	case isPure(from) && ours != "spec":
-		return "pure code imports spec only"
+	case isPure(from) && ours != "spec" && ours != "records":
+		return "pure code imports spec and records only"
 	case below(from, "server") && below(ours, "agent"), below(from, "agent") && below(ours, "server"):
 		return "server and agent meet only in cmd and test"
 	case below(ours, "cmd") && !below(from, "cmd"), below(ours, "test"), below(ours, "scripts"):
