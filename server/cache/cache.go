@@ -26,7 +26,7 @@ type Cache struct {
 	mu     sync.RWMutex
 	state  *state
 	moved  chan struct{} // closed and made anew when state.rev grows
-	subs   map[*subscription]struct{}
+	subs   map[*Subscription]struct{}
 	loaded bool
 }
 
@@ -36,7 +36,7 @@ var _ Reader = (*Cache)(nil)
 func New(s store.Store, log *slog.Logger) *Cache {
 	return &Cache{
 		store: s, log: log, state: newState(0),
-		moved: make(chan struct{}), subs: map[*subscription]struct{}{},
+		moved: make(chan struct{}), subs: map[*Subscription]struct{}{},
 	}
 }
 
@@ -187,14 +187,14 @@ func (c *Cache) Wait(ctx context.Context, rev store.Rev) error {
 func (c *Cache) Look(f func(View)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	f(c.state)
+	f(View{c.state})
 }
 
 // Subscribe implements Reader. Its first Take says All when the cache is loaded.
-func (c *Cache) Subscribe() Subscription {
+func (c *Cache) Subscribe() *Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &subscription{cache: c, wake: make(chan struct{}, 1), gathered: newChanges(0)}
+	s := &Subscription{cache: c, wake: make(chan struct{}, 1), gathered: newChanges(0)}
 	c.subs[s] = struct{}{}
 	if c.loaded {
 		s.add(&Changes{All: true, Rev: c.state.rev})

@@ -142,7 +142,7 @@ func TestAnUnreadableAddressIsNotFree(t *testing.T) {
 	commit(t, s, store.Put("addresses/10.88.0.1", []byte("junk")))
 	c, _ := start(t, s)
 	c.Look(func(v View) {
-		if v.Addresses()["10.88.0.1"] == nil || v.AddressRev("10.88.0.1") == 0 {
+		if v.Addresses()["10.88.0.1"] == nil || v.ModRev("addresses/10.88.0.1") == 0 {
 			t.Error("the address is missing, so that it would be given away")
 		}
 	})

@@ -21,29 +21,30 @@ func (s *state) applyKnown(server string, ev store.Event, ch *Changes) error {
 	return err
 }
 
-// Count adds what servers remember to a count that is open: they may tell it later.
-func (s *state) Count() (*records.Count, store.Rev) {
-	c := s.count.record
-	if c == nil || !c.Open(s.epoch) || len(s.known) == 0 {
-		return c, s.count.mod
+// Count is that of the last restore; while it is open, with the nodes of all Memories, too: they may
+// be written after it.
+func (v View) Count() (*records.Count, store.Rev) {
+	c := v.count.record
+	if c == nil || !c.Open(v.epoch) || len(v.known) == 0 {
+		return c, v.count.mod
 	}
 	with := *c
-	for _, m := range s.Memories() {
+	for _, m := range v.Memories() {
 		with = with.With(records.FromServer, m.Nodes)
 	}
-	return &with, s.count.mod
+	return &with, v.count.mod
 }
 
-func (s *state) Memories() []Memory {
-	list := make([]Memory, 0, len(s.known))
-	for _, server := range slices.Sorted(maps.Keys(s.known)) {
-		m := Memory{Server: server, Rev: s.known[server].mod}
-		if k := s.known[server].record; k != nil {
+// Memories are what servers remembered when they found the store held, or restored, by
+// the names of servers. One that cannot be read has no nodes.
+func (v View) Memories() []Memory {
+	list := make([]Memory, 0, len(v.known))
+	for _, server := range slices.Sorted(maps.Keys(v.known)) {
+		m := Memory{Server: server, Rev: v.known[server].mod}
+		if k := v.known[server].record; k != nil {
 			m.Nodes, m.Epoch = k.Nodes, k.At.Epoch
 		}
 		list = append(list, m)
 	}
 	return list
 }
-
-func (s *state) HellosRev() store.Rev { return s.hellos }

@@ -14,4 +14,5 @@ func (s *state) applyHold(ev store.Event, ch *Changes) {
 	ch.All = true
 }
 
-func (s *state) Hold() *records.Hold { return s.hold }
+// Hold is the word that the store went back, while it stands; nil: nobody says so.
+func (v View) Hold() *records.Hold { return v.hold }

@@ -2,7 +2,9 @@ package cache
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
@@ -15,11 +17,11 @@ type nodeState struct {
 	node    entry[records.Node]
 	facts   entry[records.NodeFacts]
 	session entry[records.Session]
-	// bare is a revision that grows with every end of a session, and when its absence was
+	// noSession is a revision that grows with every end of a session, and when its absence was
 	// learnt anew.
-	bare    store.Rev
-	fence   entry[records.Fence]
-	members map[spec.Identity]bool
+	noSession store.Rev
+	fence     entry[records.Fence]
+	members   map[spec.Identity]bool
 	// cpuMillis and memoryBytes are what the members ask for.
 	cpuMillis, memoryBytes int64
 
@@ -37,7 +39,7 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 	case store.KindSession:
 		n.session, err = decode(s, ev, func(r *records.Session) string { return store.SessionKey(r.Node) })
 		if ev.Delete {
-			n.bare, s.ended = ev.Mod, ev.Mod
+			n.noSession, s.ended = ev.Mod, ev.Mod
 		}
 	case store.KindFence:
 		n.fence, err = decode(s, ev, func(r *records.Fence) string { return store.FenceKey(r.Node) })
@@ -85,7 +87,7 @@ func (s *state) node(name spec.NodeName) *nodeState {
 	n := s.nodes[name]
 	if n == nil {
 		n = &nodeState{
-			bare: max(s.rev, s.ended), members: map[spec.Identity]bool{}, volumes: map[string]*records.Volume{}, said: map[string]*records.VolumeReport{},
+			noSession: max(s.rev, s.ended), members: map[spec.Identity]bool{}, volumes: map[string]*records.Volume{}, said: map[string]*records.VolumeReport{},
 		}
 		s.nodes[name] = n
 	}
@@ -100,10 +102,63 @@ func (s *state) dropIdleNode(name spec.NodeName) {
 	}
 }
 
-func (s *state) Bare(node spec.NodeName) (since store.Rev, bare bool) {
-	n := s.nodes[node]
+// NoSessionSince tells whether node has no session key, not even an unreadable one, and since when
+// this cache has seen that: as long as since is the same there was none in between.
+func (v View) NoSessionSince(node spec.NodeName) (since store.Rev, absent bool) {
+	n := v.nodes[node]
 	if n == nil {
-		return s.rev, true
+		return v.rev, true
 	}
-	return n.bare, n.session.mod == 0
+	return n.noSession, n.session.mod == 0
+}
+
+// Session is the session of a node, of whichever machine.
+func (v View) Session(node spec.NodeName) (*records.Session, store.Rev) {
+	n := v.nodes[node]
+	if n == nil {
+		return nil, 0
+	}
+	return n.session.record, n.session.mod
+}
+
+// MembersOn lists the identities whose life is on node, sorted.
+func (v View) MembersOn(node spec.NodeName) []spec.Identity {
+	n := v.nodes[node]
+	if n == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(n.members), func(a, b spec.Identity) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+}
+
+// Nodes lists the nodes that have a record, by name. A session or facts of
+// another uid than the record's are not the node's (SAFETY S9).
+func (v View) Nodes() []plan.Node { return v.nodeList }
+
+// listNodes makes the list that Nodes hands out; it is never changed afterwards.
+func (s *state) listNodes() []plan.Node {
+	var list []plan.Node
+	for _, n := range s.nodes {
+		if n.node.record == nil {
+			continue
+		}
+		p := plan.Node{
+			Node: n.node.record, Labels: n.node.record.AllLabels(),
+			Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes,
+		}
+		if f := n.facts.record; f != nil && f.UID == p.Node.UID {
+			p.Facts = f
+		}
+		p.Unread = n.facts.mod != 0 && n.facts.record == nil
+		if e := n.session.record; e != nil && e.UID == p.Node.UID {
+			p.Session = e
+		}
+		if f := n.fence.record; f != nil && f.UID == p.Node.UID {
+			p.Fenced = true
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b plan.Node) int { return strings.Compare(string(a.Node.Name), string(b.Node.Name)) })
+	return list
 }

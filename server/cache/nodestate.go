@@ -23,19 +23,20 @@ const (
 type NodeState struct {
 	Node  plan.Node
 	State string
-	// Waits says how its lives stand while it has no session; "": there are none.
+	// Waits says what is known of its lives while it has no session; "": it has none.
 	Waits string
 }
 
-// NodeStates tells how nodes, which are v's with the silence that was measured, stand.
+// NodeStates judges nodes, which are those of v with the silence that was measured.
 func NodeStates(v View, nodes []plan.Node) []NodeState {
 	judge := plan.Silent(nodes, v.Epoch())
 	list := make([]NodeState, len(nodes))
 	for i, n := range nodes {
-		if list[i] = (NodeState{Node: n, State: NodeReady}); n.Session != nil {
+		list[i] = NodeState{Node: n, State: NodeReady}
+		if n.Session != nil {
 			continue
 		}
-		var c standing
+		var c livesOf
 		for _, id := range v.MembersOn(n.Node.Name) {
 			c.count(v, id, judge)
 		}
@@ -50,13 +51,13 @@ func NodeStates(v View, nodes []plan.Node) []NodeState {
 	return list
 }
 
-// standing counts the lives of a node without a session.
-type standing struct {
+// livesOf counts the lives of a node without a session.
+type livesOf struct {
 	held, ending, over int
 	last               time.Duration // until all of those that are ending are over
 }
 
-func (c *standing) count(v View, id spec.Identity, judge func(*records.Member, *records.Report) plan.Silence) {
+func (c *livesOf) count(v View, id spec.Identity, judge func(*records.Member, *records.Report) plan.Silence) {
 	m, _ := v.Member(id)
 	if m == nil { // it cannot be read
 		c.held++
@@ -78,7 +79,7 @@ func (c *standing) count(v View, id spec.Identity, judge func(*records.Member, *
 	}
 }
 
-func (c *standing) text() string {
+func (c *livesOf) text() string {
 	var parts []string
 	if c.held > 0 {
 		parts = append(parts, fmt.Sprintf("%d may run still, until the node or 'stead node fence' says otherwise", c.held))

@@ -23,7 +23,7 @@ type picture struct {
 	On        [][]spec.Identity
 	Orders    [][]*records.Volume
 	Said      [][]*records.VolumeReport
-	Remains   []spec.SetRef
+	Removed   []spec.SetRef
 	Nodes     []plan.Node
 	Addresses map[string]*records.AddressRecord
 	Revs      [2]store.Rev // of count and hellos
@@ -32,9 +32,9 @@ type picture struct {
 
 func pictureOf(c *Cache) (p picture) {
 	c.Look(func(v View) {
-		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Remains: v.Remains()}
+		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Removed: v.RemovedSets()}
 		_, p.Revs[0] = v.Count()
-		p.Revs[1] = v.HellosRev()
+		p.Revs[1] = v.ModRev(store.HellosKey)
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
 			p.On = append(p.On, v.MembersOn(nodeOf(i)))

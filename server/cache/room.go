@@ -53,16 +53,16 @@ func (s *state) reweigh(t *setState) {
 
 // nodesFor are the nodes as the planner of t sees them: with their residents where it
 // matters to this set which they are.
-func (s *state) nodesFor(t *setState) []plan.Node {
-	if t.set.record == nil || s.avoiders == 0 && !t.constrained() {
-		return s.nodeList
+func (v View) nodesFor(t *setState) []plan.Node {
+	if t.set.record == nil || v.avoiders == 0 && !t.constrained() {
+		return v.nodeList
 	}
-	list := make([]plan.Node, len(s.nodeList))
-	for i, n := range s.nodeList {
-		members := s.MembersOn(n.Node.Name)
+	list := make([]plan.Node, len(v.nodeList))
+	for i, n := range v.nodeList {
+		members := v.MembersOn(n.Node.Name)
 		n.Residents = make([]plan.Resident, 0, len(members))
 		for _, id := range members {
-			n.Residents = append(n.Residents, s.resident(id))
+			n.Residents = append(n.Residents, v.resident(id))
 		}
 		list[i] = n
 	}
@@ -80,8 +80,8 @@ func (t *setState) constrained() bool {
 
 // resident has the labels of its set's own spec, which hold at once; of a set that is
 // gone, or of an older kind, those of the revision it runs.
-func (s *state) resident(id spec.Identity) plan.Resident {
-	r, t, l := plan.Resident{ID: id}, s.sets[id.Ref()], s.lookup(id)
+func (v View) resident(id spec.Identity) plan.Resident {
+	r, t, l := plan.Resident{ID: id}, v.sets[id.Ref()], v.lookup(id)
 	if t == nil || l.member.record == nil {
 		return r
 	}

@@ -57,13 +57,13 @@ func (s *state) set(ref spec.SetRef) *setState {
 	return t
 }
 
-func (t *setState) find(ordinal int) (int, bool) {
+func (t *setState) index(ordinal int) (int, bool) {
 	return slices.BinarySearchFunc(t.slots, ordinal, func(l *slot, o int) int { return cmp.Compare(l.view.ID.Ordinal, o) })
 }
 
 // slot is the slot of an identity of the set, made when there is none.
 func (t *setState) slot(id spec.Identity) *slot {
-	i, ok := t.find(id.Ordinal)
+	i, ok := t.index(id.Ordinal)
 	if !ok {
 		l := &slot{
 			view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[records.Volume]{},
@@ -74,19 +74,26 @@ func (t *setState) slot(id spec.Identity) *slot {
 	return t.slots[i]
 }
 
+// find is the state of a set, or one without any record.
+func (s *state) find(ref spec.SetRef) *setState {
+	if t := s.sets[ref]; t != nil {
+		return t
+	}
+	return &setState{}
+}
+
 // lookup is the slot of an identity, or one without any record.
 func (s *state) lookup(id spec.Identity) *slot {
-	if t := s.sets[id.Ref()]; t != nil {
-		if i, ok := t.find(id.Ordinal); ok {
-			return t.slots[i]
-		}
+	t := s.find(id.Ref())
+	if i, ok := t.index(id.Ordinal); ok {
+		return t.slots[i]
 	}
 	return &slot{}
 }
 
 // dropIdle forgets a slot without records, and the set when it was the last.
 func (t *setState) dropIdle(s *state, id spec.Identity) {
-	if i, ok := t.find(id.Ordinal); ok && t.slots[i].idle() {
+	if i, ok := t.index(id.Ordinal); ok && t.slots[i].idle() {
 		t.slots = slices.Delete(t.slots, i, i+1)
 	}
 	t.dropIdleSet(s)
@@ -183,7 +190,8 @@ func (s *state) applyHistory(t *setState, name string, ev store.Event) (err erro
 
 // rehash names the revision of the set's template.
 func (t *setState) rehash() {
-	if t.hash = ""; t.set.record != nil {
+	t.hash = ""
+	if t.set.record != nil {
 		t.hash = t.set.record.RevisionHash(t.byNumber)
 	}
 }

@@ -26,7 +26,6 @@ type state struct {
 	rev           store.Rev
 	mods          map[string]store.Rev // of every key
 	epoch         int64
-	epochRev      store.Rev
 	cluster       string
 	leader        string
 	leaderCreated store.Rev
@@ -45,13 +44,11 @@ type state struct {
 	configs   map[string]entry[records.ConfigRecord]
 	secrets   map[string]entry[records.SecretRecord]
 	addresses map[string]*records.AddressRecord
-	addrRevs  map[string]store.Rev
 	boots     map[spec.UID]bool
-	wasBoot   map[spec.SetRef]store.Rev       // bootstrapped sets that are gone
+	wasBoot   map[spec.SetRef]bool            // bootstrapped sets that are gone
 	broken    map[string]error                // by key
 	count     entry[records.Count]            // of the last restore
 	known     map[string]entry[records.Known] // by server
-	hellos    store.Rev
 }
 
 func newState(rev store.Rev) *state {
@@ -66,9 +63,8 @@ func newState(rev store.Rev) *state {
 		configs:   map[string]entry[records.ConfigRecord]{},
 		secrets:   map[string]entry[records.SecretRecord]{},
 		addresses: map[string]*records.AddressRecord{},
-		addrRevs:  map[string]store.Rev{},
 		boots:     map[spec.UID]bool{},
-		wasBoot:   map[spec.SetRef]store.Rev{},
+		wasBoot:   map[spec.SetRef]bool{},
 		broken:    map[string]error{},
 		known:     map[string]entry[records.Known]{},
 	}
@@ -109,7 +105,8 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	if ch == nil {
 		ch = newChanges(0)
 	}
-	if s.mods[ev.Key] = ev.Mod; ev.Delete {
+	s.mods[ev.Key] = ev.Mod
+	if ev.Delete {
 		delete(s.mods, ev.Key)
 	}
 	if ref, ok := store.RefOfKey(ev.Key); ok {
@@ -146,10 +143,6 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 		return s.applyCount(ev, ch)
 	case store.KindKnown:
 		return s.applyKnown(rest, ev, ch)
-	case store.KindHellos:
-		if s.hellos = ev.Mod; ev.Delete {
-			s.hellos = 0
-		}
 	}
 	return nil // kinds of newer versions are not ours to judge
 }
@@ -160,7 +153,8 @@ func (s *state) applyBootstrapped(of string, ev store.Event, ch *Changes) {
 	if ns, name, ok := strings.Cut(of, "/"); ok {
 		ref := spec.SetRef{Namespace: spec.Namespace(ns), Name: spec.SetName(name)}
 		ch.Sets[ref] = true
-		if s.wasBoot[ref] = ev.Mod; ev.Delete {
+		s.wasBoot[ref] = true
+		if ev.Delete {
 			delete(s.wasBoot, ref)
 		}
 		return
@@ -180,10 +174,6 @@ func (s *state) applyBootstrapped(of string, ev store.Event, ch *Changes) {
 
 func (s *state) applyEpoch(ev store.Event) error {
 	delete(s.broken, ev.Key)
-	s.epochRev = ev.Mod
-	if ev.Delete {
-		s.epochRev = 0
-	}
 	n, err := strconv.ParseInt(string(ev.Value), 10, 64)
 	if ev.Delete || err != nil || n < 1 {
 		s.epoch = 0 // the engine decides nothing in epoch 0
@@ -236,14 +226,11 @@ func (s *state) applyAddress(text string, ev store.Event) error {
 	switch {
 	case ev.Delete:
 		delete(s.addresses, text)
-		delete(s.addrRevs, text)
-		return err
 	case e.record == nil:
 		addr, _ := netip.ParseAddr(text)
 		s.addresses[text] = &records.AddressRecord{Address: addr}
 	default:
 		s.addresses[text] = e.record
 	}
-	s.addrRevs[text] = e.mod
 	return err
 }

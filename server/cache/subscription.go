@@ -7,8 +7,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// subscription gathers changes between two calls of Take.
-type subscription struct {
+// Subscription gathers what changed between two calls of Take, and never loses a wake-up.
+type Subscription struct {
 	cache *Cache
 	wake  chan struct{} // holds one token while gathered is not empty
 
@@ -24,7 +24,7 @@ func newChanges(rev revision) *Changes {
 }
 
 // add merges ch and wakes the reader.
-func (s *subscription) add(ch *Changes) {
+func (s *Subscription) add(ch *Changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.gathered
@@ -42,12 +42,12 @@ func (s *subscription) add(ch *Changes) {
 	}
 }
 
-// C implements Subscription.
-func (s *subscription) C() <-chan struct{} { return s.wake }
+// C receives when there is something to Take.
+func (s *Subscription) C() <-chan struct{} { return s.wake }
 
-// Take implements Subscription. It does not block; a Take that nothing preceded
-// returns empty Changes.
-func (s *subscription) Take() Changes {
+// Take returns what changed since the last Take, and starts anew. It does not block; when
+// nothing changed it returns empty Changes.
+func (s *Subscription) Take() Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := *s.gathered
@@ -55,8 +55,8 @@ func (s *subscription) Take() Changes {
 	return ch
 }
 
-// Close implements Subscription.
-func (s *subscription) Close() {
+// Close ends it: nothing is gathered any more.
+func (s *Subscription) Close() {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	delete(s.cache.subs, s)

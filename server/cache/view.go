@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
@@ -12,18 +11,33 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-var _ View = (*state)(nil)
+// View is the cache at one revision, valid during the call of Look that hands it out. Records are
+// shared by all readers and must not be changed. A revision that a method returns beside a record
+// is that of the record's last write: 0: absent; a record that cannot be read has one, and is nil.
+type View struct{ *state }
 
-func (s *state) Rev() store.Rev              { return s.rev }
-func (s *state) Epoch() int64                { return s.epoch }
-func (s *state) EpochRev() store.Rev         { return s.epochRev }
-func (s *state) ClusterID() string           { return s.cluster }
-func (s *state) Leader() (string, store.Rev) { return s.leader, s.leaderCreated }
+// Rev is the store's revision that the view shows.
+func (v View) Rev() store.Rev { return v.rev }
+
+// ModRev is the revision of the last write of any key, also of one that cannot be read; 0: absent.
+func (v View) ModRev(key string) store.Rev { return v.mods[key] }
+
+// Seen compares that key is as it is in this view.
+func (v View) Seen(key string) store.Guard { return store.Seen(key, v.mods[key]) }
+
+// Epoch is the store's epoch; 0: there is none, or it cannot be read.
+func (v View) Epoch() int64 { return v.epoch }
+
+// ClusterID names the store's cluster; "": not yet.
+func (v View) ClusterID() string { return v.cluster }
+
+// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
+func (v View) Leader() (string, store.Rev) { return v.leader, v.leaderCreated }
 
 // Sets lists the sets that exist, by namespace and name.
-func (s *state) Sets() []spec.SetRef {
-	refs := make([]spec.SetRef, 0, len(s.sets))
-	for ref, t := range s.sets {
+func (v View) Sets() []spec.SetRef {
+	refs := make([]spec.SetRef, 0, len(v.sets))
+	for ref, t := range v.sets {
 		if t.set.record != nil {
 			refs = append(refs, ref)
 		}
@@ -36,22 +50,34 @@ func compareRef(a, b spec.SetRef) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func (s *state) Set(ref spec.SetRef) (*records.Set, store.Rev) {
-	t := s.sets[ref]
-	if t == nil {
-		return nil, 0
-	}
+// Set is the record of a set.
+func (v View) Set(ref spec.SetRef) (*records.Set, store.Rev) {
+	t := v.find(ref)
 	return t.set.record, t.set.mod
 }
 
-func (s *state) World(ref spec.SetRef) plan.World {
-	w := plan.World{Rev: int64(s.rev), Epoch: s.epoch, Nodes: s.Nodes(), Broken: s.brokenOf(ref), Hold: s.hold}
-	w.Count, _ = s.Count()
-	t := s.sets[ref]
+// Status is what the leader wrote last about a set.
+func (v View) Status(ref spec.SetRef) (*records.SetStatus, store.Rev) {
+	t := v.find(ref)
+	return t.status.record, t.status.mod
+}
+
+// Revision is one revision of a set's template.
+func (v View) Revision(ref spec.SetRef, h spec.RevisionHash) (*records.Revision, store.Rev) {
+	e := v.find(ref).revisions[h]
+	return e.record, e.mod
+}
+
+// World is the plan's world of one set (also when only its volumes or
+// identities remain: Set is nil then); Free, VolumeID and Now are left to the caller.
+func (v View) World(ref spec.SetRef) plan.World {
+	w := plan.World{Rev: int64(v.rev), Epoch: v.epoch, Nodes: v.Nodes(), Broken: v.brokenOf(ref), Hold: v.hold}
+	w.Count, _ = v.Count()
+	t := v.sets[ref]
 	if t == nil {
 		return w
 	}
-	w.Nodes = s.nodesFor(t)
+	w.Nodes = v.nodesFor(t)
 	w.Set, w.TemplateHash, w.Status = t.set.record, t.hash, t.status.record
 	w.Revisions = t.byNumber
 	w.Slots = make([]plan.Slot, len(t.slots))
@@ -59,17 +85,17 @@ func (s *state) World(ref spec.SetRef) plan.World {
 		w.Slots[i] = l.view
 	}
 	if w.Set != nil {
-		w.Bootstrapped = s.boots[w.Set.UID]
-		w.Budgets = s.budgetsOf(w.Set)
+		w.Bootstrapped = v.boots[w.Set.UID]
+		w.Budgets = v.budgetsOf(w.Set)
 	}
-	w.WasBootstrapped = s.wasBoot[ref] != 0
+	w.WasBootstrapped = v.wasBoot[ref]
 	return w
 }
 
 // brokenOf names the records that cannot be read without which nothing is decided for a set.
-func (s *state) brokenOf(ref spec.SetRef) []string {
+func (v View) brokenOf(ref spec.SetRef) []string {
 	var keys []string
-	for key := range s.broken {
+	for key := range v.broken {
 		if key == store.CountKey {
 			keys = append(keys, key) // nobody knows for whom is waited
 		}
@@ -96,187 +122,77 @@ func (t *setState) sortRevisions() []*records.Revision {
 	return list
 }
 
-func (s *state) Member(id spec.Identity) (*records.Member, store.Rev) {
-	l := s.lookup(id)
+// Member is the present life of an identity, and what it should be.
+func (v View) Member(id spec.Identity) (*records.Member, store.Rev) {
+	l := v.lookup(id)
 	return l.member.record, l.member.mod
 }
 
-func (s *state) Report(id spec.Identity) (*records.Report, store.Rev) {
-	l := s.lookup(id)
+// Report is what a node said last of a life of an identity, not only of the present one.
+func (v View) Report(id spec.Identity) (*records.Report, store.Rev) {
+	l := v.lookup(id)
 	return l.report.record, l.report.mod
 }
 
-func (s *state) Identity(id spec.Identity) (*records.IdentityRecord, store.Rev) {
-	l := s.lookup(id)
+// Identity is what outlives the lives of an identity.
+func (v View) Identity(id spec.Identity) (*records.IdentityRecord, store.Rev) {
+	l := v.lookup(id)
 	return l.identity.record, l.identity.mod
 }
 
-func (s *state) RequestRev(id spec.Identity) store.Rev { return s.lookup(id).request.mod }
-
-func (s *state) Status(ref spec.SetRef) (*records.SetStatus, store.Rev) {
-	t := s.sets[ref]
-	if t == nil {
-		return nil, 0
-	}
-	return t.status.record, t.status.mod
-}
-
-func (s *state) Revision(ref spec.SetRef, h spec.RevisionHash) (*records.Revision, store.Rev) {
-	t := s.sets[ref]
-	if t == nil {
-		return nil, 0
-	}
-	e := t.revisions[h]
-	return e.record, e.mod
-}
-
-// Volumes lists the set's volumes by ordinal and claim.
-func (s *state) Volumes(ref spec.SetRef) []*records.Volume {
-	t := s.sets[ref]
-	if t == nil {
-		return nil
-	}
-	var list []*records.Volume
-	for _, l := range t.slots {
-		for _, claim := range slices.Sorted(maps.Keys(l.view.Volumes)) {
-			list = append(list, l.view.Volumes[claim])
-		}
-	}
-	return list
-}
-
-func (s *state) VolumeRev(id spec.Identity, c spec.ClaimName) store.Rev {
-	return s.lookup(id).volumes[c].mod
-}
-
-func (s *state) Strays(id spec.Identity) []plan.NodeStray { return s.strays[id] }
-
-func (s *state) MembersOn(node spec.NodeName) []spec.Identity {
-	n := s.nodes[node]
-	if n == nil {
-		return nil
-	}
-	return slices.SortedFunc(maps.Keys(n.members), compareIdentity)
-}
-
-func compareIdentity(a, b spec.Identity) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal))
-}
-
-// Nodes lists the nodes that have a record, by name. A session or facts of
-// another uid than the record's are not the node's (SAFETY S9).
-func (s *state) Nodes() []plan.Node { return s.nodeList }
-
-// listNodes makes the list that Nodes hands out; it is never changed afterwards.
-func (s *state) listNodes() []plan.Node {
-	var list []plan.Node
-	for _, n := range s.nodes {
-		if n.node.record == nil {
-			continue
-		}
-		p := plan.Node{
-			Node: n.node.record, Labels: n.node.record.AllLabels(),
-			Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes,
-		}
-		if f := n.facts.record; f != nil && f.UID == p.Node.UID {
-			p.Facts = f
-		}
-		p.Unread = n.facts.mod != 0 && n.facts.record == nil
-		if e := n.session.record; e != nil && e.UID == p.Node.UID {
-			p.Session = e
-		}
-		if f := n.fence.record; f != nil && f.UID == p.Node.UID {
-			p.Fenced = true
-		}
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b plan.Node) int { return strings.Compare(string(a.Node.Name), string(b.Node.Name)) })
-	return list
-}
-
-func (s *state) Session(node spec.NodeName) (*records.Session, store.Rev) {
-	n := s.nodes[node]
-	if n == nil {
-		return nil, 0
-	}
-	return n.session.record, n.session.mod
-}
-
-func (s *state) NodeRevs(node spec.NodeName) (record, facts, session store.Rev) {
-	n := s.nodes[node]
-	if n == nil {
-		return 0, 0, 0
-	}
-	return n.node.mod, n.facts.mod, n.session.mod
-}
-
-func (s *state) FenceRev(node spec.NodeName) store.Rev {
-	n := s.nodes[node]
-	if n == nil {
-		return 0
-	}
-	return n.fence.mod
-}
+// UnknownLives are the lives of an identity that nodes run and the store does not know.
+func (v View) UnknownLives(id spec.Identity) []plan.NodeStray { return v.strays[id] }
 
 // Services lists the services of a namespace by name.
-func (s *state) Services(ns spec.Namespace) []*records.ServiceRecord {
+func (v View) Services(ns spec.Namespace) []*records.ServiceRecord {
 	var list []*records.ServiceRecord
-	for _, name := range slices.Sorted(maps.Keys(s.services[ns])) {
-		if r := s.services[ns][name].record; r != nil {
+	for _, name := range slices.Sorted(maps.Keys(v.services[ns])) {
+		if r := v.services[ns][name].record; r != nil {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-func (s *state) Config(ns spec.Namespace, name string) (*records.ConfigRecord, store.Rev) {
-	e := s.configs[store.ConfigKey(ns, name)]
+// Config is a ConfigMap.
+func (v View) Config(ns spec.Namespace, name string) (*records.ConfigRecord, store.Rev) {
+	e := v.configs[store.ConfigKey(ns, name)]
 	return e.record, e.mod
 }
 
-func (s *state) Secret(ns spec.Namespace, name string) (*records.SecretRecord, store.Rev) {
-	e := s.secrets[store.SecretKey(ns, name)]
+// Secret is a Secret, sealed as it is stored.
+func (v View) Secret(ns spec.Namespace, name string) (*records.SecretRecord, store.Rev) {
+	e := v.secrets[store.SecretKey(ns, name)]
 	return e.record, e.mod
 }
 
-// Events lists the events of a set by key.
-func (s *state) Events(ref spec.SetRef) []*records.Event {
-	t := s.sets[ref]
-	if t == nil {
-		return nil
-	}
-	var list []*records.Event
-	for _, name := range slices.Sorted(maps.Keys(t.events)) {
-		if r := t.events[name].record; r != nil {
-			list = append(list, r)
+// Events holds the events of a set by the last element of their keys.
+func (v View) Events(ref spec.SetRef) map[string]*records.Event {
+	named := map[string]*records.Event{}
+	for name, e := range v.find(ref).events {
+		if e.record != nil {
+			named[name] = e.record
 		}
 	}
-	return list
+	return named
 }
 
-func (s *state) EventNames(ref spec.SetRef) map[string]*records.Event {
-	names := map[string]*records.Event{}
-	if t := s.sets[ref]; t != nil {
-		for name, e := range t.events {
-			if e.record != nil {
-				names[name] = e.record
-			}
-		}
-	}
-	return names
-}
-
-func (s *state) History(ref spec.SetRef) History {
-	t := s.sets[ref]
-	if t == nil {
-		return History{}
-	}
-	h := History{Base: t.base.record, BaseRev: t.base.mod, PageRevs: make(map[int64]store.Rev, len(t.pages))}
+// History is what is stored of the set's history.
+func (v View) History(ref spec.SetRef) History {
+	t := v.find(ref)
+	h := History{Base: t.base.record, BaseRev: t.base.mod, Pages: t.pageList, PageRevs: make(map[int64]store.Rev, len(t.pages))}
 	for page, e := range t.pages {
 		h.PageRevs[page] = e.mod
 	}
-	h.Pages = t.pageList
 	return h
+}
+
+// LastChange names the newest change of the set's history; zero: there is none.
+func (v View) LastChange(ref spec.SetRef) (last records.ChangeID) {
+	if pages := v.find(ref).pageList; len(pages) > 0 {
+		last = records.LastChange(pages[len(pages)-1].Changes)
+	}
+	return last
 }
 
 func (t *setState) sortPages() []*records.HistoryPage {
@@ -289,17 +205,9 @@ func (t *setState) sortPages() []*records.HistoryPage {
 	return list
 }
 
-func (s *state) LastChange(ref spec.SetRef) (last records.ChangeID) {
-	if t := s.sets[ref]; t != nil && len(t.pageList) > 0 {
-		last = records.LastChange(t.pageList[len(t.pageList)-1].Changes)
-	}
-	return last
-}
+// Addresses holds all address records by the address's text; an unreadable one
+// stands there without identity: it is not free.
+func (v View) Addresses() map[string]*records.AddressRecord { return v.addresses }
 
-func (s *state) Addresses() map[string]*records.AddressRecord { return s.addresses }
-
-func (s *state) AddressRev(ip string) store.Rev { return s.addrRevs[ip] }
-
-func (s *state) Bootstrapped(uid spec.UID) bool { return s.boots[uid] }
-
-func (s *state) WasBootstrapped(ref spec.SetRef) store.Rev { return s.wasBoot[ref] }
+// Bootstrapped reports whether every initial member of the set was ready once.
+func (v View) Bootstrapped(uid spec.UID) bool { return v.boots[uid] }

@@ -111,15 +111,27 @@ func (s *state) moveVolume(key string, old, now *records.Volume) {
 	}
 }
 
-func (s *state) VolumesOn(node spec.NodeName) []*records.Volume {
-	if n := s.nodes[node]; n != nil {
+// Volumes lists the set's volumes by ordinal and claim.
+func (v View) Volumes(ref spec.SetRef) (list []*records.Volume) {
+	for _, l := range v.find(ref).slots {
+		for _, claim := range slices.Sorted(maps.Keys(l.view.Volumes)) {
+			list = append(list, l.view.Volumes[claim])
+		}
+	}
+	return list
+}
+
+// VolumesOn lists the volumes about which node has an order, in the order of their keys.
+func (v View) VolumesOn(node spec.NodeName) []*records.Volume {
+	if n := v.nodes[node]; n != nil {
 		return byKey(n.volumes)
 	}
 	return nil
 }
 
-func (s *state) VolumeReportsOn(node spec.NodeName) []*records.VolumeReport {
-	if n := s.nodes[node]; n != nil {
+// VolumeReportsOn lists what node said of volumes, in the order of their keys.
+func (v View) VolumeReportsOn(node spec.NodeName) []*records.VolumeReport {
+	if n := v.nodes[node]; n != nil {
 		return byKey(n.said)
 	}
 	return nil
@@ -133,33 +145,34 @@ func byKey[T any](m map[string]*T) []*T {
 	return out
 }
 
-func (s *state) Volume(id spec.Identity, c spec.ClaimName) *records.Volume {
-	return s.lookup(id).volumes[c].record
+// Volume is the volume of a claim now; nil: none.
+func (v View) Volume(id spec.Identity, c spec.ClaimName) *records.Volume {
+	return v.lookup(id).volumes[c].record
 }
 
-func (s *state) VolumeReport(id spec.Identity, c spec.ClaimName, v records.VolumeID) *records.VolumeReport {
-	return s.lookup(id).said[volumeKey{c, v}].record
+// VolumeReport is what a node said of a volume, whichever turn it was in; nil: nothing.
+func (v View) VolumeReport(id spec.Identity, c spec.ClaimName, volume records.VolumeID) *records.VolumeReport {
+	return v.lookup(id).said[volumeKey{c, volume}].record
 }
 
-func (s *state) VolumeReportRev(id spec.Identity, c spec.ClaimName, v records.VolumeID) store.Rev {
-	return s.lookup(id).said[volumeKey{c, v}].mod
-}
-
-func (s *state) VolumeRequest(id spec.Identity, c spec.ClaimName) (*records.VolumeRequest, store.Rev) {
-	e := s.lookup(id).asked[c]
+// VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
+// nil and 0: nothing.
+func (v View) VolumeRequest(id spec.Identity, c spec.ClaimName) (*records.VolumeRequest, store.Rev) {
+	e := v.lookup(id).asked[c]
 	return e.record, e.mod
 }
 
-func (s *state) Used(ref spec.SetRef) bool {
-	t := s.sets[ref]
-	return t != nil && slices.ContainsFunc(t.slots, func(l *slot) bool { return plan.VolumesState(&l.view) == records.VolumesUsed })
+// HasUsedVolumes reports whether a life was ready on a volume of the set that is kept.
+func (v View) HasUsedVolumes(ref spec.SetRef) bool {
+	return slices.ContainsFunc(v.find(ref).slots, func(l *slot) bool { return plan.VolumesState(&l.view) == records.VolumesUsed })
 }
 
-// Remains looks at each set that is gone: they are few.
-func (s *state) Remains() []spec.SetRef {
+// RemovedSets lists the sets that are gone and leave something to do: volumes that are being given
+// up or brought back, or of which a person asks something, or that the set was bootstrapped.
+func (v View) RemovedSets() []spec.SetRef {
 	var refs []spec.SetRef
-	for ref, t := range s.sets {
-		if t.set.mod == 0 && (s.wasBoot[ref] != 0 || slices.ContainsFunc(t.slots, (*slot).unfinished)) {
+	for ref, t := range v.sets {
+		if t.set.mod == 0 && (v.wasBoot[ref] || slices.ContainsFunc(t.slots, (*slot).unfinished)) {
 			refs = append(refs, ref)
 		}
 	}

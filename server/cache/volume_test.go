@@ -33,7 +33,7 @@ func TestWhatASetLeftBehindRemainsUntilItIsDone(t *testing.T) {
 	} {
 		wait(t, c, commit(t, s, step.op))
 		c.Look(func(v View) {
-			if got := v.Remains(); len(got) != step.want {
+			if got := v.RemovedSets(); len(got) != step.want {
 				t.Errorf("%s: remains %v; want %d", step.what, got, step.want)
 			}
 		})

@@ -195,7 +195,7 @@ func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records
 		guards = []store.Guard{
 			store.Seen(store.SetKey(q.ID.Ref()), set), store.Seen(store.MemberKey(q.ID), member),
 			store.Seen(store.IdentityKey(q.ID), identity), store.Seen(key, asked),
-			store.Seen(store.VolumeKey(q.ID, q.Claim), v.VolumeRev(q.ID, q.Claim)),
+			v.Seen(store.VolumeKey(q.ID, q.Claim)),
 		}
 		if why = plan.Refusal(w, q, said); why == "" {
 			judged(w)

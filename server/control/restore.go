@@ -109,7 +109,7 @@ func randomEpochs() int64 {
 // declare takes it as said that the store of v was restored.
 func declare(v cache.View, by string, at time.Time, step int64) (d decision, err error) {
 	held, epoch := v.Hold(), v.Epoch()
-	old, count := v.Count()
+	old, _ := v.Count()
 	if held == nil && old.Open(epoch) {
 		return d, status.Errorf(codes.FailedPrecondition,
 			"%s has declared a restore already, and it is under way: 'stead restore --status' says for whom it waits", old.By)
@@ -119,7 +119,7 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 	}
 	next := records.Count{Epoch: highestEpoch(v) + step, By: by, At: at, Nodes: expected(v)}
 	d.said = "restore declared"
-	d.If = []store.Guard{store.Seen(store.EpochKey, v.EpochRev()), store.Seen(store.CountKey, count), store.Seen(store.HellosKey, v.HellosRev())}
+	d.If = []store.Guard{v.Seen(store.EpochKey), v.Seen(store.CountKey), v.Seen(store.HellosKey)}
 	if held == nil {
 		d.If = append(d.If, store.NotHeld())
 	}
@@ -132,13 +132,12 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 		d.Then = append(d.Then, store.Del(store.KnownKey(m.Server)))
 	}
 	for _, n := range v.Nodes() {
-		_, _, session := v.NodeRevs(n.Node.Name)
 		switch key := store.SessionKey(n.Node.Name); {
-		case session == 0:
+		case v.ModRev(key) == 0:
 		case len(d.Then) < store.MaxOps:
 			d.Then = append(d.Then, store.Del(key))
 		default:
-			d.sessions = append(d.sessions, store.Txn{If: []store.Guard{store.Seen(key, session)}, Then: []store.Op{store.Del(key)}})
+			d.sessions = append(d.sessions, store.Txn{If: []store.Guard{v.Seen(key)}, Then: []store.Op{store.Del(key)}})
 		}
 	}
 	d.effects = declared(held, next.Nodes)
@@ -209,14 +208,14 @@ func highestEpoch(v cache.View) int64 {
 
 // excuse takes it as said that nodes are off: the count does not wait for them.
 func excuse(v cache.View, off []string, by string) (d decision, err error) {
-	count, rev := v.Count()
+	count, _ := v.Count()
 	if v.Hold() != nil || !count.Open(v.Epoch()) {
 		return d, status.Error(codes.FailedPrecondition, "no restore is under way that waits for nodes: 'stead restore --status'")
 	}
 	missing := plan.Missing(v.Epoch(), count, v.Nodes())
 	next := count.With(records.FromStore, nil)
 	d.said = "nodes excused from the restore"
-	d.If = []store.Guard{store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev)}
+	d.If = []store.Guard{v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey)}
 	for _, name := range off {
 		node := spec.NodeName(name)
 		found := false
@@ -228,8 +227,7 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 			if seen != 0 && (session == nil || session.UID == m.UID) {
 				return d, status.Errorf(codes.FailedPrecondition, "node %s has a session: it is on, and says what it runs", node)
 			}
-			_, facts, _ := v.NodeRevs(node)
-			d.If = append(d.If, store.Seen(store.SessionKey(node), seen), store.Seen(store.FactsKey(node), facts))
+			d.If = append(d.If, v.Seen(store.SessionKey(node)), v.Seen(store.FactsKey(node)))
 			next, found = excused(next, m, by), true
 		}
 		if !found {

@@ -125,7 +125,7 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 		life, seen = v.Member(id)
 		guards = []store.Guard{
 			store.Seen(store.SetKey(id.Ref()), its), store.Seen(store.MemberKey(id), seen),
-			store.Seen(store.RequestKey(id), v.RequestRev(id)),
+			v.Seen(store.RequestKey(id)),
 		}
 	})
 	if of != nil {

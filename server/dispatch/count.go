@@ -62,5 +62,5 @@ func mayLiveElsewhere(v cache.View, m *records.Member) bool {
 	if r, _ := v.Report(m.ID); r != nil && r.Token == m.Token && r.Phase.Rank() > records.PhasePreparing.Rank() {
 		return false
 	}
-	return counting(v) || len(v.Strays(m.ID)) > 0
+	return counting(v) || len(v.UnknownLives(m.ID)) > 0
 }

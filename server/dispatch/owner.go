@@ -47,7 +47,8 @@ func (o *owner) judge(r records.VolumeReport) (out records.VolumeReport, v verdi
 	switch {
 	case r.State == records.VolumeLeft:
 		return r, stale, fmt.Sprintf("that volume %s of %s was left on a host that is off is not for a node to say", r.Volume, r.ID)
-	case record == nil && o.v.VolumeRev(r.ID, r.Claim) != 0, old == nil && o.v.VolumeReportRev(r.ID, r.Claim, r.Volume) != 0:
+	case record == nil && o.v.ModRev(store.VolumeKey(r.ID, r.Claim)) != 0,
+		old == nil && o.v.ModRev(store.VolumeReportKey(r.ID, r.Claim, r.Volume)) != 0:
 		return r, stale, fmt.Sprintf("what is stored of volume %s of %s cannot be read", r.Volume, r.ID)
 	case record != nil && record.UID == r.Volume:
 		if record.Node != o.node {

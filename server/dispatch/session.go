@@ -185,7 +185,7 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 
 // await sends small answers until there is more to tell; all asks to tell
 // everything. Its error ends the session.
-func (se *session) await(stream proto.Nodes_SessionServer, sub cache.Subscription, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (all bool, err error) {
+func (se *session) await(stream proto.Nodes_SessionServer, sub *cache.Subscription, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (all bool, err error) {
 	for {
 		select {
 		case <-pong: // it waited long enough

@@ -23,7 +23,7 @@ func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.Volum
 	out := map[records.VolumeID]records.VolumeOrder{}
 	for _, r := range v.VolumeReportsOn(node) {
 		now := v.Volume(r.ID, r.Claim)
-		if now != nil && now.UID == r.Volume || now == nil && v.VolumeRev(r.ID, r.Claim) != 0 {
+		if now != nil && now.UID == r.Volume || now == nil && v.ModRev(store.VolumeKey(r.ID, r.Claim)) != 0 {
 			continue
 		}
 		o := records.VolumeOrder{
@@ -161,8 +161,8 @@ func (s said) units(v cache.View, node spec.NodeName) (units []store.Txn, foreig
 	own := newOwner(v, node)
 	write := func(r *records.VolumeReport, op store.Op) {
 		units = append(units, store.Txn{If: []store.Guard{
-			store.Seen(store.VolumeKey(r.ID, r.Claim), v.VolumeRev(r.ID, r.Claim)),
-			store.Seen(op.Key, v.VolumeReportRev(r.ID, r.Claim, r.Volume)),
+			v.Seen(store.VolumeKey(r.ID, r.Claim)),
+			v.Seen(op.Key),
 		}, Then: []store.Op{op}})
 	}
 	key := func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) }

@@ -141,7 +141,7 @@ func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimNa
 			fresh = map[spec.ClaimName]string{}
 		}
 		fresh[vol.Claim] = records.VolumeReplaced
-		if vol.Number <= 1 && !booted && !v.Used(m.ID.Ref()) {
+		if vol.Number <= 1 && !booted && !v.HasUsedVolumes(m.ID.Ref()) {
 			fresh[vol.Claim] = records.VolumeFirst
 		}
 	}

@@ -50,7 +50,7 @@ func TestBootstrappedOutlivesTheSetWithItsVolumes(t *testing.T) {
 				c.until("bootstrapped", func(v cache.View) bool { return v.Bootstrapped("u1") })
 				c.remove()
 				c.cache.Look(func(v cache.View) {
-					if v.Bootstrapped("u1") || v.WasBootstrapped(db) == 0 {
+					if v.Bootstrapped("u1") || v.ModRev(store.WasBootstrappedKey(db)) == 0 {
 						c.t.Error("what was bootstrapped is not remembered under the set's name")
 					}
 				})
@@ -82,7 +82,7 @@ func TestBootstrappedOutlivesTheSetWithItsVolumes(t *testing.T) {
 					c.t.Errorf("the member with the new disk begins at %d, and the set is bootstrapped at %d only", begun, marked)
 				}
 				c.cache.Look(func(v cache.View) {
-					if !v.Bootstrapped("u2") || v.WasBootstrapped(db) != 0 {
+					if !v.Bootstrapped("u2") || v.ModRev(store.WasBootstrappedKey(db)) != 0 {
 						c.t.Error("the mark was not carried over to the new set")
 					}
 				})
@@ -109,7 +109,7 @@ func TestASetWithoutAnyKeptVolumeBeginsAnew(t *testing.T) {
 				k.until("bootstrapped", func(v cache.View) bool { return v.Bootstrapped("u1") })
 				k.remove()
 				k.giveUp(c.giveUp...)
-				k.until("forgotten", func(v cache.View) bool { return v.WasBootstrapped(db) == 0 && !v.Bootstrapped("u1") })
+				k.until("forgotten", func(v cache.View) bool { return v.ModRev(store.WasBootstrappedKey(db)) == 0 && !v.Bootstrapped("u1") })
 				k.node.behave(2, "hold")
 				k.set(3, volumes, parallel, as("u2"))
 				k.until("two are ready", func(v cache.View) bool {
@@ -117,7 +117,7 @@ func TestASetWithoutAnyKeptVolumeBeginsAnew(t *testing.T) {
 					one, _ := v.Report(member(1))
 					return zero != nil && zero.Ready && one != nil && one.Ready
 				})
-				k.until("that is marked", func(v cache.View) bool { return v.Used(db) || name == "no volumes at all" })
+				k.until("that is marked", func(v cache.View) bool { return v.HasUsedVolumes(db) || name == "no volumes at all" })
 				k.cache.Look(func(v cache.View) {
 					if v.Bootstrapped("u2") {
 						k.t.Error("a new set is bootstrapped before its first members were ready")

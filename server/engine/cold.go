@@ -42,7 +42,7 @@ func (c *cold) awaited(v cache.View, now time.Time, limit time.Duration) (nodes 
 			continue
 		}
 		// A session of before may be in a backup, with a lease that its restore has renewed.
-		if _, _, session := v.NodeRevs(n.Node.Name); session <= c.rev {
+		if v.ModRev(store.SessionKey(n.Node.Name)) <= c.rev {
 			nodes = append(nodes, n.Node.Name)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func (l *leader) endCount(ctx context.Context) {
 	var t store.Txn
 	l.cfg.Cache.Look(func(v cache.View) {
-		c, rev := v.Count()
+		c, _ := v.Count()
 		if !c.Open(v.Epoch()) || len(plan.Missing(v.Epoch(), c, v.Nodes())) > 0 {
 			return
 		}
@@ -24,8 +24,8 @@ func (l *leader) endCount(ctx context.Context) {
 		done.Done = true
 		t = store.Txn{
 			If: []store.Guard{
-				l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, rev),
-				store.Seen(store.HellosKey, v.HellosRev()),
+				l.term.Guard(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey),
+				v.Seen(store.HellosKey),
 			},
 			Then: []store.Op{store.Put(store.CountKey, store.Encode(done))},
 		}

@@ -148,7 +148,7 @@ type ledger struct {
 }
 
 func newLedger(v cache.View, ref spec.SetRef, lease store.LeaseID) *ledger {
-	l := &ledger{ref: ref, lease: lease, old: v.EventNames(ref), moved: map[string]bool{}}
+	l := &ledger{ref: ref, lease: lease, old: v.Events(ref), moved: map[string]bool{}}
 	l.room = maxEvents - len(l.old)
 	return l
 }

@@ -44,7 +44,7 @@ func telling(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, next+int64(i), now.UTC()
 	}
 	base := store.HistoryBaseKey(ref)
-	u.seen(base, h.BaseRev)
+	u.seen(v, base)
 	page := records.HistoryPage{Ref: ref, SetUID: w.Set.UID}
 	if open != nil && !full(open, len(told.Members)) && len(changes) < records.HistoryWindow {
 		page.Page, page.Changes = open.Page, append(slices.Clip(open.Changes), changes...)
@@ -59,7 +59,7 @@ func telling(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 	}
 	u.leavers(v, w, changes)
 	key := store.HistoryPageKey(ref, page.Page)
-	u.seen(key, h.PageRevs[page.Page])
+	u.seen(v, key)
 	u.put(key, page)
 	for _, old := range outOfWindow(h, page) {
 		u.remove(store.HistoryPageKey(ref, old))

@@ -303,7 +303,7 @@ func (n *node) trash(v cache.View) (units []store.Txn) {
 		}
 		key := store.VolumeReportKey(vol.ID, vol.Claim, vol.UID)
 		units = append(units, store.Txn{
-			If:   []store.Guard{store.Seen(key, v.VolumeReportRev(vol.ID, vol.Claim, vol.UID))},
+			If:   []store.Guard{v.Seen(key)},
 			Then: []store.Op{store.Put(key, store.Encode(r))},
 		})
 	}

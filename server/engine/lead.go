@@ -107,7 +107,7 @@ func (l *leader) begin() {
 }
 
 // await blocks until there is something to do; false: ctx ended.
-func (l *leader) await(ctx context.Context, sub cache.Subscription) bool {
+func (l *leader) await(ctx context.Context, sub *cache.Subscription) bool {
 	if len(l.queue) > 0 {
 		return ctx.Err() == nil
 	}
@@ -133,7 +133,7 @@ func (l *leader) await(ctx context.Context, sub cache.Subscription) bool {
 func (l *leader) take(ch cache.Changes) {
 	if ch.All || len(ch.Nodes) > 0 {
 		l.cfg.Cache.Look(func(v cache.View) {
-			for _, ref := range append(v.Sets(), v.Remains()...) {
+			for _, ref := range append(v.Sets(), v.RemovedSets()...) {
 				l.push(ref)
 			}
 		})

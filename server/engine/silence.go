@@ -24,10 +24,10 @@ type silences struct {
 	reign time.Time // when its term was first seen
 }
 
-// silence is one that goes on as long as bare is the same: see cache.View.
+// silence is one that goes on as long as absent is the same: see cache.View.
 type silence struct {
-	bare  store.Rev
-	since time.Time
+	absent store.Rev
+	since  time.Time
 }
 
 // measure returns the nodes with how long they were silent at now. What it sees for the
@@ -45,13 +45,13 @@ func (s *silences) measure(v cache.View, nodes []plan.Node, now time.Time, clock
 		if nodes[i].Session != nil {
 			continue
 		}
-		since, bare := v.Bare(name)
-		if !bare { // the session is another machine's, or cannot be read
+		since, absent := v.NoSessionSince(name)
+		if !absent { // the session is another machine's, or cannot be read
 			delete(s.of, name)
 			continue
 		}
 		x, known := s.of[name]
-		if !known || x.bare != since {
+		if !known || x.absent != since {
 			x = s.begun(name, silence{since, clock()}, nodes)
 		}
 		if &out[0] == &nodes[0] {

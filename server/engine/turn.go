@@ -106,10 +106,8 @@ func (l *leader) look(v cache.View, ref spec.SetRef, mem *memory, now time.Time)
 
 // shared are the guards of every transaction about a set.
 func (l *leader) shared(v cache.View, ref spec.SetRef) []store.Guard {
-	_, set := v.Set(ref)
-	_, count := v.Count()
 	return []store.Guard{
-		l.term.Guard(), store.Seen(store.EpochKey, v.EpochRev()), store.NotHeld(), store.Seen(store.CountKey, count), store.Seen(store.SetKey(ref), set),
+		l.term.Guard(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey), v.Seen(store.SetKey(ref)),
 	}
 }
 
@@ -168,10 +166,10 @@ func (l *leader) tell(v cache.View, w plan.World, mem *memory, t *turn, now time
 func (l *leader) report(v cache.View, w plan.World, p plan.Plan, mem *memory, events *ledger, t *turn, now time.Time) {
 	ref := w.Set.Ref
 	var u unit
-	stored, rev := v.Status(ref)
+	stored, _ := v.Status(ref)
 	value := store.Encode(p.Status)
 	if !bytes.Equal(value, store.Encode(stored)) {
-		u.seen(store.StatusKey(ref), rev)
+		u.seen(v, store.StatusKey(ref))
 		u.Then = append(u.Then, store.Put(store.StatusKey(ref), value))
 	}
 	causes := append(rolloutNotes(ref, p, now), warnings(ref, p, now)...)

@@ -21,12 +21,30 @@ type unit struct {
 	freed  *records.AddressRecord
 }
 
-func (u *unit) seen(key string, rev store.Rev) { u.If = append(u.If, store.Seen(key, rev)) }
+// seen compares that keys are as the decision saw them.
+func (u *unit) seen(v cache.View, keys ...string) {
+	for _, key := range keys {
+		u.If = append(u.If, v.Seen(key))
+	}
+}
+
+func (u *unit) absent(key string) { u.If = append(u.If, store.Absent(key)) }
+
 func (u *unit) put(key string, record any) {
 	u.Then = append(u.Then, store.Put(key, store.Encode(record)))
 }
-func (u *unit) remove(key string)                 { u.Then = append(u.Then, store.Del(key)) }
-func (u *unit) replace(key string, rev store.Rev) { u.seen(key, rev); u.remove(key) }
+
+func (u *unit) remove(key string) { u.Then = append(u.Then, store.Del(key)) }
+
+// removeSeen removes a key if it is as the decision saw it.
+func (u *unit) removeSeen(v cache.View, key string) { u.seen(v, key); u.remove(key) }
+
+// removeIfThere does so if it is there at all.
+func (u *unit) removeIfThere(v cache.View, key string) {
+	if v.ModRev(key) != 0 {
+		u.removeSeen(v, key)
+	}
+}
 
 // maxRevisions is how many revisions one transaction removes with their set.
 const maxRevisions = 80
@@ -74,16 +92,14 @@ func translate(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 	switch a := a.(type) {
 	case plan.AddRevision:
 		key := store.RevisionKey(ref, a.Revision.Hash)
-		u.seen(key, 0)
+		u.absent(key)
 		u.put(key, a.Revision)
 	case plan.RaiseRevision:
 		key := store.RevisionKey(ref, a.Revision.Hash)
-		_, rev := v.Revision(ref, a.Revision.Hash)
-		u.seen(key, rev)
+		u.seen(v, key)
 		u.put(key, a.Revision)
 	case plan.PruneRevision:
-		_, rev := v.Revision(ref, a.Hash)
-		u.replace(store.RevisionKey(ref, a.Hash), rev)
+		u.removeSeen(v, store.RevisionKey(ref, a.Hash))
 	case plan.Start:
 		err = u.start(v, a)
 	case plan.Stop:
@@ -92,20 +108,15 @@ func translate(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 		err = u.forget(v, a, now)
 	case plan.MarkReady:
 		id := a.Identity.ID
-		_, member := v.Member(id)
-		_, rev := v.Identity(id)
-		u.seen(store.MemberKey(id), member)
-		u.seen(store.IdentityKey(id), rev)
+		u.seen(v, store.MemberKey(id), store.IdentityKey(id))
 		u.put(store.IdentityKey(id), a.Identity)
 	case plan.MarkBootstrapped:
 		set, _ := v.Set(ref)
-		u.seen(store.BootstrappedKey(set.UID), 0)
+		u.absent(store.BootstrappedKey(set.UID))
 		u.put(store.BootstrappedKey(set.UID), records.Bootstrapped{SetUID: set.UID})
-		if rev := v.WasBootstrapped(ref); rev != 0 {
-			u.replace(store.WasBootstrappedKey(ref), rev)
-		}
+		u.removeIfThere(v, store.WasBootstrappedKey(ref))
 	case plan.ForgetBootstrapped:
-		u.replace(store.WasBootstrappedKey(ref), v.WasBootstrapped(ref))
+		u.removeSeen(v, store.WasBootstrappedKey(ref))
 	case plan.SetVolumes:
 		err = u.setVolumes(v, a)
 	case plan.DropVolume:
@@ -113,7 +124,7 @@ func translate(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 	case plan.RestoreVolume:
 		err = u.restoreVolume(v, a)
 	case plan.VoidRequest:
-		u.voidRequest(v, a)
+		u.removeSeen(v, store.VolumeRequestKey(a.ID, a.Claim)) // one that was made since stays
 	case plan.RemoveSet:
 		u.removeSet(v, ref)
 	default:
@@ -126,23 +137,13 @@ func translate(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (u u
 // volumes and its address.
 func (u *unit) start(v cache.View, a plan.Start) error {
 	m := a.Member
-	_, member := v.Member(m.ID)
-	_, report := v.Report(m.ID)
-	_, identity := v.Identity(m.ID)
-	_, revision := v.Revision(m.ID.Ref(), m.Revision)
-	node, facts, session := v.NodeRevs(m.Node)
-	u.seen(store.MemberKey(m.ID), member)
-	u.seen(store.ReportKey(m.ID), report)
-	u.seen(store.IdentityKey(m.ID), identity)
-	u.seen(store.RevisionKey(m.ID.Ref(), m.Revision), revision)
-	u.seen(store.NodeKey(m.Node), node)
-	u.seen(store.FactsKey(m.Node), facts)
-	u.seen(store.SessionKey(m.Node), session)
+	u.seen(v, store.MemberKey(m.ID), store.ReportKey(m.ID), store.IdentityKey(m.ID), store.RevisionKey(m.ID.Ref(), m.Revision))
+	u.seen(v, store.NodeKey(m.Node), store.FactsKey(m.Node), store.SessionKey(m.Node))
 	for _, mount := range m.Volumes {
-		u.seen(store.VolumeKey(m.ID, mount.Claim), v.VolumeRev(m.ID, mount.Claim))
+		u.seen(v, store.VolumeKey(m.ID, mount.Claim))
 	}
 	for _, volume := range a.Volumes {
-		if v.VolumeRev(m.ID, volume.Claim) != 0 {
+		if v.ModRev(store.VolumeKey(m.ID, volume.Claim)) != 0 {
 			return fmt.Errorf("start %s: its volume of the claim %s has a record already", m.ID, volume.Claim)
 		}
 		u.put(store.VolumeKey(m.ID, volume.Claim), volume)
@@ -158,7 +159,7 @@ func (u *unit) start(v cache.View, a plan.Start) error {
 	u.put(store.MemberKey(m.ID), m)
 	u.answer(v, m.ID)
 	u.put(store.IdentityKey(m.ID), a.Identity)
-	if report != 0 {
+	if v.ModRev(store.ReportKey(m.ID)) != 0 {
 		u.remove(store.ReportKey(m.ID))
 	}
 	return nil
@@ -166,7 +167,7 @@ func (u *unit) start(v cache.View, a plan.Start) error {
 
 // strays guards that no node has joined or told of lives that the store does not know since
 // v: what is begun, given up or freed must not be one of theirs.
-func (u *unit) strays(v cache.View) { u.seen(store.HellosKey, v.HellosRev()) }
+func (u *unit) strays(v cache.View) { u.seen(v, store.HellosKey) }
 
 // lost guards a proof by deadline: that the node has no session, and had none since, for
 // each begins by writing its facts. "": there is another proof.
@@ -174,9 +175,8 @@ func (u *unit) lost(v cache.View, node spec.NodeName) {
 	if node == "" {
 		return
 	}
-	_, facts, _ := v.NodeRevs(node)
-	u.seen(store.SessionKey(node), 0)
-	u.seen(store.FactsKey(node), facts)
+	u.absent(store.SessionKey(node))
+	u.seen(v, store.FactsKey(node))
 }
 
 // address claims a new address, or checks that a kept one is still the identity's.
@@ -187,7 +187,7 @@ func (u *unit) address(v cache.View, a plan.Start) error {
 	if free && !a.NewAddress || !free && held.ID != a.Member.ID {
 		return fmt.Errorf("start %s: its address %s is not its own in the store (record %+v)", a.Member.ID, ip, held)
 	}
-	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
+	u.seen(v, store.AddressKey(ip))
 	if a.NewAddress {
 		u.put(store.AddressKey(ip), records.AddressRecord{Address: ip, ID: a.Member.ID})
 	}
@@ -196,17 +196,15 @@ func (u *unit) address(v cache.View, a plan.Start) error {
 
 // answer removes the request that was made of the life that ends or ended.
 func (u *unit) answer(v cache.View, id spec.Identity) {
-	if rev := v.RequestRev(id); rev != 0 {
-		u.replace(store.RequestKey(id), rev)
-	}
+	u.removeIfThere(v, store.RequestKey(id))
 }
 
 func (u *unit) stop(v cache.View, a plan.Stop) error {
-	m, rev := v.Member(a.ID)
+	m, _ := v.Member(a.ID)
 	if m == nil || m.Token != a.Token {
 		return fmt.Errorf("stop %s: token %s is not its life", a.ID, a.Token)
 	}
-	u.seen(store.MemberKey(a.ID), rev)
+	u.seen(v, store.MemberKey(a.ID))
 	for _, volume := range a.Volumes {
 		u.volume(v, volume)
 	}
@@ -218,16 +216,16 @@ func (u *unit) stop(v cache.View, a plan.Stop) error {
 // forget removes what is proven over. The proof is read once more: a report of
 // this very token that says so, or that its node has no session.
 func (u *unit) forget(v cache.View, a plan.Forget, now time.Time) error {
-	m, member := v.Member(a.ID)
-	r, report := v.Report(a.ID)
-	id, identity := v.Identity(a.ID)
+	m, _ := v.Member(a.ID)
+	r, _ := v.Report(a.ID)
+	id, _ := v.Identity(a.ID)
 	said := r != nil && r.Token == a.Token && r.Phase.Over()
 	if m == nil || m.Token != a.Token || !said && m.Node != a.Lost {
 		return fmt.Errorf("forget %s: nothing proves token %s over", a.ID, a.Token)
 	}
-	u.seen(store.IdentityKey(a.ID), identity)
-	u.replace(store.MemberKey(a.ID), member)
-	if u.seen(store.ReportKey(a.ID), report); report != 0 {
+	u.seen(v, store.IdentityKey(a.ID), store.MemberKey(a.ID), store.ReportKey(a.ID))
+	u.remove(store.MemberKey(a.ID))
+	if v.ModRev(store.ReportKey(a.ID)) != 0 {
 		u.remove(store.ReportKey(a.ID))
 	}
 	u.lost(v, a.Lost)
@@ -250,7 +248,7 @@ func (u *unit) free(v cache.View, id *records.IdentityRecord, now time.Time) boo
 	}
 	freed := now.UTC()
 	u.strays(v)
-	u.seen(store.AddressKey(ip), v.AddressRev(ip.String()))
+	u.seen(v, store.AddressKey(ip))
 	u.freed = &records.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed}
 	u.put(store.AddressKey(ip), *u.freed)
 	return true
@@ -267,7 +265,7 @@ func (u *unit) removeSet(v cache.View, ref spec.SetRef) {
 		return
 	}
 	set, _ := v.Set(ref)
-	if _, rev := v.Status(ref); rev != 0 {
+	if v.ModRev(store.StatusKey(ref)) != 0 {
 		u.remove(store.StatusKey(ref))
 	}
 	if v.Bootstrapped(set.UID) { // a uid is never used again

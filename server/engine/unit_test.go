@@ -15,7 +15,7 @@ import (
 func of(action plan.Action, guards, ops int) unit {
 	u := unit{action: action}
 	for i := range guards {
-		u.seen(fmt.Sprintf("g/%d", i), 1)
+		u.If = append(u.If, store.Seen(fmt.Sprintf("g/%d", i), 1))
 	}
 	for i := range ops {
 		u.remove(fmt.Sprintf("o/%d", i))

@@ -99,7 +99,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 			return m != nil && m.Token.Compare(old) > 0 && ready(2)(v)
 		})
 		c.cache.Look(func(v cache.View) {
-			if rev := v.RequestRev(member(1)); rev != 0 {
+			if rev := v.ModRev(store.RequestKey(member(1))); rev != 0 {
 				t.Error("the request is still there")
 			}
 			if m, _ := v.Member(member(1)); m.Reason != records.ReasonRestart {
@@ -119,7 +119,7 @@ func TestARequestForALifeThatIsOverIsVoid(t *testing.T) {
 		c.set(1, image("b"))
 		c.until("b", on("b", 1))
 		c.cache.Look(func(v cache.View) {
-			if rev := v.RequestRev(member(0)); rev != 0 {
+			if rev := v.ModRev(store.RequestKey(member(0))); rev != 0 {
 				t.Error("the request is still there after the next life began")
 			}
 		})

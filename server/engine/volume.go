@@ -14,7 +14,7 @@ import (
 // volume writes a volume's record, which must stand.
 func (u *unit) volume(v cache.View, volume records.Volume) {
 	key := store.VolumeKey(volume.ID, volume.Claim)
-	u.seen(key, v.VolumeRev(volume.ID, volume.Claim))
+	u.seen(v, key)
 	u.put(key, volume)
 }
 
@@ -23,10 +23,10 @@ func (u *unit) volume(v cache.View, volume records.Volume) {
 func (u *unit) setVolumes(v cache.View, a plan.SetVolumes) error {
 	w := v.World(a.Volumes[0].ID.Ref())
 	guarded := map[string]bool{}
-	once := func(key string, rev store.Rev) {
+	once := func(key string) {
 		if !guarded[key] {
 			guarded[key] = true
-			u.seen(key, rev)
+			u.seen(v, key)
 		}
 	}
 	for _, volume := range a.Volumes {
@@ -34,38 +34,32 @@ func (u *unit) setVolumes(v cache.View, a plan.SetVolumes) error {
 		if now == nil || now.UID != volume.UID {
 			return fmt.Errorf("set volume %s of %s: it has no record", volume.UID, volume.ID)
 		}
-		m, member := v.Member(volume.ID)
-		once(store.MemberKey(volume.ID), member)
+		m, _ := v.Member(volume.ID)
+		once(store.MemberKey(volume.ID))
 		switch {
 		case volume.Fate == records.FateReclaiming || volume.Fate == records.FateLost:
 			if m != nil {
-				r, report := v.Report(volume.ID)
+				r, _ := v.Report(volume.ID)
 				if volume.Fate == records.FateReclaiming || r == nil || r.Token != m.Token || !r.Phase.Over() {
 					return fmt.Errorf("set volume %s of %s %s: token %s may use it", volume.UID, volume.ID, volume.Fate, m.Token)
 				}
-				once(store.ReportKey(volume.ID), report)
+				once(store.ReportKey(volume.ID))
 			}
-			_, facts, _ := v.NodeRevs(volume.Node)
-			once(store.FactsKey(volume.Node), facts)
-			once(store.HellosKey, v.HellosRev())
-			u.unsay(v, volume)
-			u.answerVolume(v, volume.ID, volume.Claim)
+			once(store.FactsKey(volume.Node))
+			once(store.HellosKey)
+			// What was said of it before may not be true any more: it may have been put back into its
+			// place since, by hand or with an older store.
+			u.removeIfThere(v, store.VolumeReportKey(volume.ID, volume.Claim, volume.UID))
+			u.removeIfThere(v, store.VolumeRequestKey(volume.ID, volume.Claim))
 		case now.Fate == records.FateLost || now.Fate == records.FateRestoring:
 			if !plan.Back(now, w.Said(volume.ID, volume.Claim)) {
 				return fmt.Errorf("keep volume %s of %s: its node does not say that it is there", volume.UID, volume.ID)
 			}
-			u.seen(store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), v.VolumeReportRev(volume.ID, volume.Claim, volume.UID))
+			u.seen(v, store.VolumeReportKey(volume.ID, volume.Claim, volume.UID))
 		}
 		u.volume(v, volume)
 	}
 	return nil
-}
-
-// answerVolume removes what a person asked of a volume, as it was seen.
-func (u *unit) answerVolume(v cache.View, id spec.Identity, claim spec.ClaimName) {
-	if _, asked := v.VolumeRequest(id, claim); asked != 0 {
-		u.replace(store.VolumeRequestKey(id, claim), asked)
-	}
 }
 
 // restoreVolume makes the record of a volume in the trash, where its claim has none, and
@@ -74,45 +68,27 @@ func (u *unit) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	id, claim := a.Volume.ID, a.Volume.Claim
 	w := v.World(id.Ref())
 	said := w.Said(id, claim)
-	m, member := v.Member(id)
-	if m != nil || v.VolumeRev(id, claim) != 0 || said == nil || said.Volume != a.Volume.UID || said.State != records.VolumeTrashed {
+	m, _ := v.Member(id)
+	if m != nil || v.ModRev(store.VolumeKey(id, claim)) != 0 || said == nil || said.Volume != a.Volume.UID || said.State != records.VolumeTrashed {
 		return fmt.Errorf("restore volume %s of %s: it does not lie in the trash alone", a.Volume.UID, id)
 	}
-	_, identity := v.Identity(id)
-	_, facts, _ := v.NodeRevs(a.Volume.Node)
-	u.seen(store.MemberKey(id), member)
-	u.seen(store.IdentityKey(id), identity)
-	u.seen(store.FactsKey(a.Volume.Node), facts)
+	u.seen(v, store.MemberKey(id), store.IdentityKey(id), store.FactsKey(a.Volume.Node))
 	u.strays(v)
-	u.seen(store.VolumeReportKey(id, claim, a.Volume.UID), v.VolumeReportRev(id, claim, a.Volume.UID))
-	u.seen(store.VolumeKey(id, claim), 0)
+	u.seen(v, store.VolumeReportKey(id, claim, a.Volume.UID))
+	u.absent(store.VolumeKey(id, claim))
 	u.put(store.VolumeKey(id, claim), a.Volume)
 	u.put(store.IdentityKey(id), a.Identity)
-	u.answerVolume(v, id, claim)
+	u.removeIfThere(v, store.VolumeRequestKey(id, claim))
 	return nil
-}
-
-// unsay forgets what was said of a volume before it was given up: it may have been put
-// back into its place since, by hand or with an older store.
-func (u *unit) unsay(v cache.View, volume records.Volume) {
-	if rev := v.VolumeReportRev(volume.ID, volume.Claim, volume.UID); rev != 0 {
-		u.replace(store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), rev)
-	}
-}
-
-// voidRequest removes a request as it was seen: one that was made since stands.
-func (u *unit) voidRequest(v cache.View, a plan.VoidRequest) {
-	_, rev := v.VolumeRequest(a.ID, a.Claim)
-	u.replace(store.VolumeRequestKey(a.ID, a.Claim), rev)
 }
 
 // leave notes that a volume was left on a host that is off, guarded by the word that it is
 // and by its silence.
 func (u *unit) leave(v cache.View, volume *records.Volume) {
-	u.seen(store.FenceKey(volume.Node), v.FenceRev(volume.Node))
-	u.seen(store.SessionKey(volume.Node), 0)
+	u.seen(v, store.FenceKey(volume.Node))
+	u.absent(store.SessionKey(volume.Node))
 	key := store.VolumeReportKey(volume.ID, volume.Claim, volume.UID)
-	u.seen(key, v.VolumeReportRev(volume.ID, volume.Claim, volume.UID))
+	u.seen(v, key)
 	u.put(key, records.VolumeReport{
 		ID: volume.ID, Claim: volume.Claim, Volume: volume.UID, Number: volume.Number, Class: volume.Class, Node: volume.Node,
 		State: records.VolumeLeft, Turn: volume.Turn, SizeBytes: volume.SizeBytes, Left: spec.Duration{Duration: volume.Trash()},
@@ -132,13 +108,11 @@ func (u *unit) dropVolume(v cache.View, a plan.DropVolume, now time.Time) error 
 	case a.Left || !plan.Gone(volume, said):
 		return fmt.Errorf("drop volume %s of %s: nothing proves it gone", a.Volume, a.ID)
 	default:
-		u.seen(store.VolumeReportKey(a.ID, a.Claim, a.Volume), v.VolumeReportRev(a.ID, a.Claim, a.Volume))
+		u.seen(v, store.VolumeReportKey(a.ID, a.Claim, a.Volume))
 	}
-	_, member := v.Member(a.ID)
-	id, identity := v.Identity(a.ID)
-	u.seen(store.MemberKey(a.ID), member)
-	u.seen(store.IdentityKey(a.ID), identity)
-	u.replace(store.VolumeKey(a.ID, a.Claim), v.VolumeRev(a.ID, a.Claim))
+	id, _ := v.Identity(a.ID)
+	u.seen(v, store.MemberKey(a.ID), store.IdentityKey(a.ID))
+	u.removeSeen(v, store.VolumeKey(a.ID, a.Claim))
 	if a.FreeAddress && id != nil && id.Address.IsValid() && !u.free(v, id, now) {
 		return nil // the identity keeps what it has
 	}

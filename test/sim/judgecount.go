@@ -113,7 +113,7 @@ func (j *judge) unknown(v cache.View, l life) {
 			j.counted.unheard[l] = append(j.counted.unheard[l], n.uid)
 		}
 	}
-	for _, stray := range v.Strays(l.id) {
+	for _, stray := range v.UnknownLives(l.id) {
 		j.w.fail("strays", "%s gets %s, and %s has said that it runs %s", l.id, l.token, stray.Node, stray.Stray.Token)
 	}
 }

@@ -156,5 +156,5 @@ func (j *judge) lost(v cache.View, b store.Batch, old *records.Volume, m *record
 // left: the host of a volume that is lost is off, as a person said; nobody looks for it.
 func left(v cache.View, old *records.Volume) bool {
 	_, session := v.Session(old.Node)
-	return old.Fate == records.FateLost && !old.Shared && session == 0 && v.FenceRev(old.Node) != 0
+	return old.Fate == records.FateLost && !old.Shared && session == 0 && v.ModRev(store.FenceKey(old.Node)) != 0
 }
