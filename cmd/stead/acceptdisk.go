@@ -16,24 +16,24 @@ func acceptDiskCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "accept-disk CLASS",
-		Short: "Take the disk that is mounted now as that of a storage class",
-		Long: `Take the disk on which the directory of a storage class lies now as the disk of
-that class, in place of the one that was first used for it. Do this when a disk
-was replaced for good: until then members that want a volume of the class wait,
-with DiskMissing. Mount the new disk before. Volumes on the disk before are
-VolumeMissing from then on. A running agent takes notice by itself.`,
+		Short: "Accept the disk that is mounted now as the disk of a storage class",
+		Long: `Accept the disk that now holds the directory of a storage class as the disk of that
+class, instead of the one that was used first. Use it after a disk was replaced for
+good: until then members with a volume of the class wait with DiskMissing. Mount the
+new disk first. Volumes that were on the old disk become VolumeMissing. A running
+agent notices the change by itself.`,
 		Example: "  stead agent accept-disk ssd --root /var/lib/stead/agent",
 		Args:    exactly(1, "one storage class"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			class := args[0]
 			if !spec.ValidSubdomain(class) {
-				return usageError{fmt.Errorf("storage class %q is no name", class)}
+				return usageError{fmt.Errorf("invalid storage class %q: use lower-case letters, digits, '-' and '.'", class)}
 			}
 			disk, err := volume.AcceptDisk(root, class, dirs[class])
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "storage class %s is on %s from now on; volumes that were made on another disk are missing (stead volume ls)\n", class, disk)
+			fmt.Fprintf(cmd.OutOrStdout(), "storage class %s now uses %s; volumes made on another disk are missing (see 'stead volume ls')\n", class, disk)
 			return nil
 		},
 	}

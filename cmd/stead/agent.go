@@ -32,10 +32,10 @@ func agentCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Run members on this host, as a server wants them",
-		Long: `Run members on this host, as a server wants them. Stopping the agent leaves its
-members running; the next one on the same --root takes them up again, and
-'stead agent purge' ends them.`,
+		Short: "Run members on this host, as assigned by a server",
+		Long: `Run members on this host, as assigned by a server. Stopping the agent leaves its
+members running. The next agent with the same --root adopts them; 'stead agent purge'
+ends them.`,
 		Example: `  stead agent --server unix:///run/stead/stead.sock --node host-a
   stead agent --join 10.0.0.1:7443,10.0.0.2:7443 --token-file /root/token`,
 		Args: exactly(0, "no arguments"),
@@ -58,9 +58,9 @@ members running; the next one on the same --root takes them up again, and
 		},
 	}
 	agentFlags(cmd, &o)
-	cmd.Flags().StringSliceVar(&o.Join, "join", nil, "HOST:PORT of servers on other hosts, in place of a socket on this one (repeatable)")
+	cmd.Flags().StringSliceVar(&o.Join, "join", nil, "HOST:PORT of servers on other hosts, instead of a socket on this host (repeatable)")
 	token.flags(cmd.Flags())
-	cmd.Flags().StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
+	cmd.Flags().StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
 	logFlag(cmd.Flags(), &level)
 	var p hostOptions
 	purge := &cobra.Command{
@@ -83,7 +83,7 @@ func agentFlags(cmd *cobra.Command, o *hostOptions) {
 	o.flags(cmd.Flags())
 }
 
-// onDiskEnv lets tests have a run directory that is not on tmpfs; for nothing else.
+// onDiskEnv lets tests use a run directory that is not on tmpfs. It is for tests only.
 const onDiskEnv = "STEAD_TEST_RUN_DIR_ON_DISK"
 
 // runAgent is one node's agent until ctx ends.
@@ -152,8 +152,9 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 	return group.Wait()
 }
 
-// reach is the node's way to a server, and what keeps it open until its context ends: a
-// socket, or where --join names servers a link, for which the node is let in first.
+// reach returns how the node connects to a server, and what keeps that way open until its
+// context ends: a socket, or with --join a link to other hosts, for which the node enrolls
+// first.
 func reach(ctx context.Context, o hostOptions, at *home.Home, socket agent.Dial, log *slog.Logger) (agent.Dial, func(context.Context), error) {
 	if len(o.Join) == 0 {
 		return socket, func(ctx context.Context) { <-ctx.Done() }, nil
@@ -165,8 +166,8 @@ func reach(ctx context.Context, o hostOptions, at *home.Home, socket agent.Dial,
 	return link.Dial, link.Run, nil
 }
 
-// serveAgentMetrics tells of the agent and its DNS on lis (nil: nowhere) until ctx ends. An agent
-// without a server is healthy: its members run on.
+// serveAgentMetrics serves metrics of the agent and its DNS on lis (nil: not at all) until ctx
+// ends. An agent without a server is healthy: its members continue to run.
 func serveAgentMetrics(ctx context.Context, lis net.Listener, of ...prometheus.Collector) error {
 	registry := prometheus.NewRegistry()
 	for _, c := range of {
@@ -177,16 +178,16 @@ func serveAgentMetrics(ctx context.Context, lis net.Listener, of ...prometheus.C
 	return server.ServeMetrics(ctx, lis, registry, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 }
 
-// prepareHost sets up the network, and goes on trying unless the host's own
-// addresses stand in the way: members of an agent before this one live on.
+// prepareHost sets up the network. It retries until that succeeds, unless addresses of the
+// host overlap the members': members that an earlier agent started continue to run.
 func prepareHost(ctx context.Context, h *host, log *slog.Logger) error {
-	for said := false; ; said = true {
+	for warned := false; ; warned = true {
 		err := h.prepare(ctx)
 		if err == nil || ctx.Err() != nil || errors.Is(err, network.ErrOverlap) {
 			return err
 		}
-		if !said {
-			log.Warn("host's network not set up; trying again", "err", err)
+		if !warned {
+			log.Warn("network setup failed; retrying", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -18,14 +18,14 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// manifestBytes bounds one manifest file; the server refuses larger ones anyway.
+// manifestBytes limits one manifest file. The server refuses larger ones, too.
 const manifestBytes = 8 << 20
 
 func applyCommand(c *cli) *cobra.Command {
 	var (
 		files           []string
 		dryRun          bool
-		meant           meant
+		options         applyOptions
 		wait            bool
 		timeout         time.Duration
 		applyCmdExample = `  stead apply -f examples/etcd.yaml --wait
@@ -34,7 +34,7 @@ func applyCommand(c *cli) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "apply -f FILE",
-		Short:   "Make objects equal to manifests, all or nothing",
+		Short:   "Create or update objects from manifests, all or nothing",
 		Example: applyCmdExample,
 		Args:    exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +46,7 @@ func applyCommand(c *cli) *cobra.Command {
 				ctx, cancel := call(cmd.Context())
 				defer cancel()
 				done, err := control.Apply(ctx, &proto.ApplyRequest{
-					Files: read, Namespace: c.namespace, DryRun: dryRun, SkipUnsupported: meant.skip, RenameService: meant.rename,
+					Files: read, Namespace: c.namespace, DryRun: dryRun, SkipUnsupported: options.skipUnsupported, RenameService: options.renameService,
 				})
 				if err != nil {
 					return err
@@ -60,27 +60,29 @@ func applyCommand(c *cli) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	manifestFlags(flags, &files, &meant)
-	flags.BoolVar(&dryRun, "dry-run", false, "say what would be done and do nothing; 'stead diff' also shows what differs")
-	flags.BoolVar(&wait, "wait", false, "wait until every member of the applied sets is available, showing who waits for what")
-	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits; exit code 3 when it is over")
+	manifestFlags(flags, &files, &options)
+	flags.BoolVar(&dryRun, "dry-run", false, "show what would be done, and change nothing; 'stead diff' also shows the differences")
+	flags.BoolVar(&wait, "wait", false, "wait until every member of the applied sets is available, and show what each waits for")
+	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
 	return cmd
 }
 
-// meant is what a person says of manifests beside them.
-type meant struct{ skip, rename bool }
+// applyOptions change how manifests are applied.
+type applyOptions struct {
+	skipUnsupported, renameService bool
+}
 
-// manifestFlags name the manifests of a verb, and what is meant by them.
-func manifestFlags(flags *pflag.FlagSet, files *[]string, m *meant) {
-	flags.StringArrayVarP(files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - (may be repeated)")
-	flags.BoolVar(&m.skip, "skip-unsupported", false, "leave out objects of kinds that Stead does not run")
-	flags.BoolVar(&m.rename, "rename-service", false, "let sets get another serviceName: their members restart for it, and both names resolve until all have")
+// manifestFlags add the flags that name manifests and say how to apply them.
+func manifestFlags(flags *pflag.FlagSet, files *[]string, o *applyOptions) {
+	flags.StringArrayVarP(files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - for standard input (repeatable)")
+	flags.BoolVar(&o.skipUnsupported, "skip-unsupported", false, "skip objects of kinds that Stead does not support")
+	flags.BoolVar(&o.renameService, "rename-service", false, "allow a change of serviceName: all members restart, and both names resolve until they have")
 }
 
 // readManifests reads every file once; a directory stands for the manifests in it.
 func readManifests(names []string, stdin io.Reader) ([]*proto.File, error) {
 	if len(names) == 0 {
-		return nil, usageError{errors.New("a manifest is needed: -f FILE, -f DIRECTORY or -f - for standard input")}
+		return nil, usageError{errors.New("no manifest given; use -f FILE, -f DIRECTORY, or -f - for standard input")}
 	}
 	var out []*proto.File
 	for _, name := range names {
@@ -143,25 +145,25 @@ func manifestPaths(name string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s holds no .yaml, .yml or .json file", name)
+		return nil, fmt.Errorf("%s contains no .yaml, .yml or .json file", name)
 	}
 	sort.Strings(out)
 	return out, nil
 }
 
 func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool) {
-	sayWarnings(errOut, done)
+	printWarnings(errOut, done)
 	suffix := ""
 	if dryRun {
 		suffix = " (dry run)"
 	}
 	for _, a := range done.GetApplied() {
 		fmt.Fprintf(out, "%s %s/%s %s%s\n", strings.ToLower(a.GetKind()), a.GetNamespace(), a.GetName(), a.GetOutcome(), suffix)
-		sayEffects(out, a.GetEffects())
+		printEffects(out, a.GetEffects())
 	}
 }
 
-func sayWarnings(errOut io.Writer, done *proto.ApplyResponse) {
+func printWarnings(errOut io.Writer, done *proto.ApplyResponse) {
 	for _, w := range done.GetWarnings() {
 		fmt.Fprintln(errOut, "warning: "+spec.Plain(w))
 	}

@@ -15,17 +15,17 @@ import (
 )
 
 func backupCommand(c *cli) *cobra.Command {
-	return group("backup", "Back up the embedded store, and make a store from a backup", backupSave(c), backupUnpack())
+	return group("backup", "Back up the embedded store, or create a store from a backup", backupSave(c), backupUnpack())
 }
 
 func backupSave(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "save FILE",
-		Short: "Write all that the embedded store holds into a file, while it runs",
-		Long: `Write all that the embedded store holds at this moment into a file, while it runs, and
-check it. The file is readable by its owner only, and complete once it has its name. It
-holds the Secrets sealed: keep the server's secret.key, too, in another place. It has no
-data of members: back these up with the tools of your database.`,
+		Short: "Write a snapshot of the embedded store to a file, while it runs",
+		Long: `Write a snapshot of the embedded store to a file, while it runs, and check the file. It
+is readable by its owner only, and complete as soon as it exists. Secrets are encrypted in
+it: also keep a copy of the server's secret.key, in another place. It contains no data of
+members: back that up with the tools of your database.`,
 		Example: `  stead backup save /var/backups/stead-monday.db`,
 		Args:    exactly(1, "a file that does not exist"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +39,7 @@ data of members: back these up with the tools of your database.`,
 // saveBackup writes and checks the file under another name, and gives it its own then.
 func saveBackup(ctx context.Context, control proto.ControlClient, file string, out io.Writer) (err error) {
 	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s exists already, or cannot be looked at; nothing was written", file)
+		return fmt.Errorf("%s already exists or cannot be checked; nothing was written", file)
 	}
 	part := file + ".part"
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -69,7 +69,7 @@ func saveBackup(ctx context.Context, control proto.ControlClient, file string, o
 	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "saved %s: %d keys of revision %d, %s\n", file, st.Keys, st.Rev, bytesText(st.Bytes))
+	fmt.Fprintf(out, "saved %s: %d keys at revision %d, %s\n", file, st.Keys, st.Rev, bytesText(st.Bytes))
 	return nil
 }
 
@@ -97,14 +97,14 @@ func backupUnpack() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "unpack FILE",
-		Short: "Make the embedded store of a server that does not run from a backup",
-		Long: `Make the embedded store of a server that does not run from a backup, which is checked
-first. The server's directory must have no store: move DIR/etcd away, and leave secret.key
-and seen.json where they are (on another machine, bring both). When the server is started
-it holds the store: members run on, and nothing is done before 'stead restore'.`,
+		Short: "Create the embedded store of a stopped server from a backup",
+		Long: `Create the embedded store of a stopped server from a backup. The backup is checked first.
+The server's directory must not contain a store: move DIR/etcd away, and leave secret.key
+and seen.json in place (on another machine, copy both there). The server then starts with
+the store held: members continue to run, and nothing is decided before 'stead restore'.`,
 		Example: `  stead backup unpack /var/backups/stead-monday.db
   stead backup unpack /var/backups/stead-monday.db --data-dir /srv/stead/server`,
-		Args: exactly(1, "a file that 'stead backup save' wrote"),
+		Args: exactly(1, "a file written by 'stead backup save'"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			st, err := etcdembed.Check(args[0])
 			if err != nil {
@@ -113,11 +113,11 @@ it holds the store: members run on, and nothing is done before 'stead restore'.`
 			if err := etcdembed.Unpack(args[0], embeddedDir(dir)); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "unpacked %d keys of revision %d into %s; start the server, then run 'stead restore'\n", st.Keys, st.Rev, embeddedDir(dir))
+			fmt.Fprintf(cmd.OutOrStdout(), "unpacked %d keys at revision %d into %s; start the server, then run 'stead restore'\n", st.Keys, st.Rev, embeddedDir(dir))
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&dir, "data-dir", defaultDataDir, "the server's directory ('stead dev': server below its --root)")
+	cmd.Flags().StringVar(&dir, "data-dir", defaultDataDir, "the server's directory (for 'stead dev': the directory server in its --root)")
 	return cmd
 }
 

@@ -76,13 +76,13 @@ func TestAStoreThatWasUnpackedIsHeldUntilItsRestoreIsDeclared(t *testing.T) {
 			file, store := filepath.Join(short, "b.db"), filepath.Join(s.dir, "etcd")
 			stop := s.start()
 			s.must("apply", "-f", "testdata/files.yaml")
-			if out := s.must("backup", "save", file); !strings.Contains(out, "keys of revision") {
+			if out := s.must("backup", "save", file); !strings.Contains(out, "keys at revision") {
 				t.Errorf("it says %q", out)
 			}
 			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("the file: %v, %v", info, err)
 			}
-			s.refused("exists already", "backup", "save", file)
+			s.refused("already exists", "backup", "save", file)
 			s.must("apply", "-f", "testdata/db.yaml")
 			s.refused("is locked", "backup", "unpack", file, "--data-dir", s.dir)
 			stop()

@@ -21,7 +21,7 @@ import (
 // callTimeout bounds every unary call of the command line.
 const callTimeout = 30 * time.Second
 
-// cli is what all verbs of people share.
+// cli holds the options that all client verbs share.
 type cli struct {
 	server    string // "": that of config, or this host's socket
 	config    string // a client file; "": none
@@ -38,7 +38,7 @@ func dialSocket(address string) (*grpc.ClientConn, error) {
 	}
 	socket, ok := strings.CutPrefix(address, socketScheme)
 	if !ok {
-		return nil, usageError{fmt.Errorf("--server %q: without a client file (--config) only a socket of this host can be reached: unix:///path", address)}
+		return nil, usageError{fmt.Errorf("--server %q needs a client file (--config); without one use a socket of this host: unix:///path", address)}
 	}
 	return server.Dial(socket)
 }
@@ -57,7 +57,7 @@ func (c *cli) dial(ctx context.Context) (*grpc.ClientConn, error) {
 		servers = []string{c.server}
 	}
 	if len(servers) == 0 {
-		return nil, fmt.Errorf("--config: %s names no server; give --server HOST:PORT", c.config)
+		return nil, fmt.Errorf("--config: %s contains no server address; add --server HOST:PORT", c.config)
 	}
 	conn, _, err := proto.ConnectAny(ctx, servers, 0, mine.TLS)
 	return conn, err
@@ -82,9 +82,9 @@ func (c *cli) connected(ctx context.Context, f func(*grpc.ClientConn) error) err
 			at = socketScheme + server.DefaultSocket
 		}
 		if c.config != "" {
-			return fmt.Errorf("the server does not go on with us: %s", explainError(err))
+			return fmt.Errorf("connection to the server failed: %s", explainError(err))
 		}
-		return fmt.Errorf("no server answers at %s; start one with 'stead dev', or name another with --server", at)
+		return fmt.Errorf("no server answers at %s; start one with 'stead dev', or choose another with --server", at)
 	}
 	return err
 }
@@ -94,13 +94,13 @@ func call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
 }
 
-// explainError is an error in the words of people: a status without its code.
+// explainError is the text of an error for users: that of a gRPC status without its code.
 func explainError(err error) string { return plainLines(errorText(err)) }
 
 func errorText(err error) string {
 	if s, ok := status.FromError(err); ok && s.Code() != codes.Unknown {
 		if s.Code() == codes.DeadlineExceeded {
-			return "the server did not answer in time; is it healthy? see 'stead version'"
+			return "the server did not answer in time; check it with 'stead version'"
 		}
 		return s.Message()
 	}
@@ -154,7 +154,7 @@ type setStatus struct {
 	Edits    []records.Edit `json:"edits"`
 }
 
-// userName is for whom this runs: whoever called sudo, else the user.
+// userName is the name of the user: of the one who called sudo, if anybody did.
 func userName() string {
 	for _, name := range []string{os.Getenv("SUDO_USER"), os.Getenv("USER"), os.Getenv("LOGNAME")} {
 		if name != "" {

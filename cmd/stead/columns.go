@@ -26,7 +26,7 @@ var columns = map[string]column{
 	},
 	"node": {
 		head: []string{"NAME", "STATE", "CPU", "MEMORY", "VERSION"},
-		wide: []string{"MEMBERS", "CPU ASKED", "MEMORY ASKED", "LABELS", "TAINTS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
+		wide: []string{"MEMBERS", "CPU REQUESTED", "MEMORY REQUESTED", "LABELS", "TAINTS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
 		row:  nodeRow,
 	},
 	"service":   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, wide: []string{"LABELS"}, row: serviceRow},

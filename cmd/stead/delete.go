@@ -21,8 +21,8 @@ const (
 	cascadeOrphan     = "orphan"
 )
 
-// checkCascade refuses what --cascade cannot mean for a kind, and says whether to wait
-// until the object is gone.
+// checkCascade refuses a --cascade that does not fit the kind, and returns whether to
+// wait until the object is removed.
 func checkCascade(cascade, kind string, wait bool) (bool, error) {
 	switch {
 	case cascade == cascadeBackground:
@@ -32,9 +32,9 @@ func checkCascade(cascade, kind string, wait bool) (bool, error) {
 	case cascade != cascadeOrphan:
 		return false, usageError{fmt.Errorf("--cascade %q: write %s, %s or %s", cascade, cascadeBackground, cascadeForeground, cascadeOrphan)}
 	case kind != "set":
-		return false, usageError{fmt.Errorf("a %s has no members to orphan; --cascade=orphan is for sets", kind)}
+		return false, usageError{fmt.Errorf("--cascade=orphan is for sets; a %s has no members", kind)}
 	case wait:
-		return false, usageError{errors.New("an orphaned set stays: --wait would not end")}
+		return false, usageError{errors.New("--wait cannot be used with --cascade=orphan: an orphaned set is not removed")}
 	}
 	return false, nil
 }
@@ -48,14 +48,15 @@ func deleteCommand(c *cli) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME",
-		Short: "Remove an object; a set's members are stopped in order, its volumes stay",
-		Long: `Remove an object. A set's members are stopped, highest first (Parallel: all at once),
-and it is gone when they are; its volumes stay, unless its retention policy says Delete.
+		Short: "Delete an object; the members of a set are stopped in order, its volumes are kept",
+		Long: `Delete an object. The members of a set are stopped, highest first (Parallel: all at
+once), and the set is removed after the last one. Its volumes are kept, unless its
+retention policy says Delete.
 
-With --cascade=orphan nothing is stopped: the set stays, as Orphaned, and its members
-run on with their names, addresses and volumes, but nobody replaces, updates or scales
-them. 'stead apply' of the set adopts them; what it changes may then also be what of a
-set must not change, as far as it suits the members and volumes that are there.`,
+With --cascade=orphan nothing is stopped. The set becomes Orphaned. Its members continue
+to run with their names, addresses and volumes, but are not replaced, updated or scaled
+any more. 'stead apply' of the set adopts them. That manifest may even change immutable
+fields, as long as it fits the members and volumes that exist.`,
 		Example: `  stead delete set etcd --wait
   stead delete set etcd --cascade=orphan
   stead delete configmap/etcd-entry
@@ -74,7 +75,7 @@ set must not change, as far as it suits the members and volumes that are there.`
 				return restartMember(cmd, c, name)
 			case "set", "service", "configmap", "secret", "budget":
 			default:
-				return usageError{fmt.Errorf("a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", kind)}
+				return usageError{fmt.Errorf("a %s cannot be deleted; only sets, services, configmaps, secrets and budgets can", kind)}
 			}
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())
@@ -94,7 +95,7 @@ set must not change, as far as it suits the members and volumes that are there.`
 					word = "is being deleted"
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", kind, c.namespace, name, word)
-				sayEffects(cmd.OutOrStdout(), done.GetEffects())
+				printEffects(cmd.OutOrStdout(), done.GetEffects())
 				if !wait || kind != "set" {
 					return nil
 				}
@@ -105,10 +106,10 @@ set must not change, as far as it suits the members and volumes that are there.`
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the set is gone")
-	cmd.Flags().StringVar(&cascade, "cascade", cascadeBackground, "what becomes of a set's members: background stops them, foreground does and waits, orphan leaves them as they are")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the set is removed")
+	cmd.Flags().StringVar(&cascade, "cascade", cascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
 	cmd.Flags().Lookup("cascade").NoOptDefVal = cascadeBackground
-	cmd.Flags().BoolVar(&ignoreNotFound, "ignore-not-found", false, "succeed when there is no such object")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits; exit code 3 when it is over")
+	cmd.Flags().BoolVar(&ignoreNotFound, "ignore-not-found", false, "succeed if the object does not exist")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
 	return cmd
 }

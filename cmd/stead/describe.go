@@ -17,7 +17,7 @@ import (
 func describeCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe KIND NAME",
-		Short: "Show a set or member with all that belongs to it",
+		Short: "Show a set or member with everything that belongs to it",
 		Example: `  stead describe set etcd
   stead describe member/etcd-0`,
 		ValidArgsFunction: c.completeTarget,
@@ -64,10 +64,10 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 		return err
 	}
 	d.fields(
-		"Set", o.Metadata.Namespace+"/"+o.Metadata.Name+ordered(&st),
+		"Set", o.Metadata.Namespace+"/"+o.Metadata.Name+orders(&st),
 		"Created", age(o.Metadata.CreationTimestamp)+" ago, generation "+fmt.Sprint(o.Metadata.Generation),
-		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d ending", replicasOf(&s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
-		"Update", fmt.Sprintf("%d on the newest revision, %d of them available", st.UpdatedReplicas, st.UpdatedAvailableReplicas),
+		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d terminating", replicasOf(&s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
+		"Update", fmt.Sprintf("%d on the update revision, %d of them available", st.UpdatedReplicas, st.UpdatedAvailableReplicas),
 		"Policy", fmt.Sprintf("%s, %s", s.PodManagementPolicy, s.UpdateStrategy.Type),
 		"Service", serviceText(&s, &st),
 		"Revision", fmt.Sprintf("current %s, update %s", st.CurrentRevision, st.UpdateRevision),
@@ -88,15 +88,15 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 	return d.list(ctx, "event", o.Metadata.Name, "Events", nil)
 }
 
-// ordered says what people ordered of a set beside its spec.
-func ordered(st *setStatus) string {
+// orders is what users requested for a set beside its spec.
+func orders(st *setStatus) string {
 	switch {
 	case st.Deleting:
 		return " (being deleted)"
 	case st.Orphaned:
-		return " (orphaned: nobody owns it; apply it again to adopt its members, or delete it)"
+		return " (orphaned; apply it again to adopt its members, or delete it)"
 	case st.Paused:
-		return " (its rollout is paused)"
+		return " (rollout paused)"
 	}
 	return ""
 }
@@ -106,10 +106,10 @@ func serviceText(s *spec.SetSpec, st *setStatus) string {
 	if st.ServiceName == "" || st.ServiceName == s.ServiceName {
 		return s.ServiceName
 	}
-	return fmt.Sprintf("%s, renamed from %s: both names resolve until every member runs anew", s.ServiceName, st.ServiceName)
+	return fmt.Sprintf("%s, renamed from %s: both names resolve until every member has restarted", s.ServiceName, st.ServiceName)
 }
 
-// rows is the table of members; who waits says for what.
+// rows prints the table of members, and for each that waits why.
 func (d describer) rows(st *setStatus) error {
 	if len(st.Members) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func (d describer) rows(st *setStatus) error {
 	return t.flush()
 }
 
-// edits are who changed the spec last.
+// edits prints the last changes of the spec, and who made them.
 func (d describer) edits(st *setStatus) error {
 	if len(st.Edits) == 0 {
 		return nil
@@ -164,7 +164,7 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		"Life", lifeText(&m, &st.MemberStatus),
 	)
 	if m.StopReason != "" {
-		fmt.Fprintf(d.out, "%-13s it is being stopped for %s\n", "Ending:", m.StopReason)
+		fmt.Fprintf(d.out, "%-13s reason %s\n", "Stopping:", m.StopReason)
 	}
 	for _, v := range m.Volumes {
 		fmt.Fprintf(d.out, "%-13s %s: %s of class %s (id %s)\n", "Volume:", v.Claim, bytesText(v.SizeBytes), v.Class, v.ID)
@@ -192,9 +192,9 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 
 func lifeText(m *records.Member, st *records.MemberStatus) string {
 	if st.Token == "" {
-		return "none now"
+		return "none"
 	}
-	return fmt.Sprintf("token %s, begun for %s %s ago", st.Token, m.Reason, age(st.BeganAt))
+	return fmt.Sprintf("token %s, started %s ago, reason %s", st.Token, age(st.BeganAt), m.Reason)
 }
 
 // fields prints aligned "Name: value" lines.
@@ -204,7 +204,7 @@ func (d describer) fields(pairs ...string) {
 	}
 }
 
-// list shows the objects of a set that keep lets pass (nil: all); nothing when there are none.
+// list prints the objects of a set that keep accepts (nil: all); nothing when there are none.
 func (d describer) list(ctx context.Context, kind, set, title string, keep func(*proto.Object) bool) error {
 	got, err := d.control.List(ctx, &proto.ListRequest{Kind: kind, Namespace: d.namespace, Set: set})
 	if err != nil {

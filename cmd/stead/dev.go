@@ -21,7 +21,7 @@ func (o *devOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.host.Root, "root", "/var/lib/stead", "directory on disk for everything: store, ledger, volumes, logs")
 	o.server.flags(cmd.Flags())
 	o.host.flags(cmd.Flags())
-	cmd.Flags().StringVar(&o.host.Metrics, "agent-metrics", "", "like --metrics, for the agent (default: nowhere)")
+	cmd.Flags().StringVar(&o.host.Metrics, "agent-metrics", "", "like --metrics, for the agent (default: off)")
 	logFlag(cmd.Flags(), &o.level)
 }
 
@@ -35,11 +35,10 @@ func devCommand() *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run everything on this host in one process: server, agent, DNS, embedded etcd",
-		Long: `Run everything on this host in one process: server, agent, DNS and an embedded
-etcd. The API is a unix socket that only root can open. Stopping it leaves the
-members running; the next 'stead dev' takes them up again, and 'stead dev purge'
-ends them.`,
+		Short: "Run server, agent, DNS and an embedded etcd in one process on this host",
+		Long: `Run server, agent, DNS and an embedded etcd in one process on this host. The API is
+a unix socket that only root can open. Stopping it leaves the members running. The
+next 'stead dev' adopts them; 'stead dev purge' ends them.`,
 		Example: `  stead dev
   stead dev --root /srv/stead --cidr 10.99.0.0/16`,
 		Args: exactly(0, "no arguments"),

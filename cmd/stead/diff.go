@@ -17,24 +17,24 @@ const exitDifferent = 1
 
 func diffCommand(c *cli) *cobra.Command {
 	var (
-		files []string
-		meant meant
+		files   []string
+		options applyOptions
 	)
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
-		Short: "Show how manifests differ from what is stored, and what applying them would do",
-		Long: `Show how manifests differ from what is stored, both with their defaults filled in, and
-what applying them would do: who is created, stopped and restarted, in which order. The
-server decides as 'apply' does, and changes nothing. Values of Secrets are not shown.
-Exit code 0 when nothing differs, 1 when something does, 2 when it could not be told,
-as when the manifests would be refused.`,
+		Short: "Show how manifests differ from the stored objects, and what applying them would do",
+		Long: `Show how manifests differ from the stored objects, both with their defaults filled in,
+and what applying them would do: which members are created, stopped and restarted, and in
+which order. The server decides as for 'apply', and changes nothing. Values of Secrets are
+not shown. Exit code 0: no difference. 1: there are differences. 2: the comparison failed,
+for example because the manifests would be refused.`,
 		Example: `  stead diff -f examples/etcd.yaml
   helm template my-release chart/ | stead diff -f -`,
 		Args: exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			different := false
-			err := c.dryRun(cmd, files, meant, func(done *proto.ApplyResponse) (err error) {
-				sayWarnings(cmd.ErrOrStderr(), done)
+			err := c.dryRun(cmd, files, options, func(done *proto.ApplyResponse) (err error) {
+				printWarnings(cmd.ErrOrStderr(), done)
 				different, err = printDifference(cmd.OutOrStdout(), done)
 				return err
 			})
@@ -47,12 +47,12 @@ as when the manifests would be refused.`,
 			return err
 		},
 	}
-	manifestFlags(cmd.Flags(), &files, &meant)
+	manifestFlags(cmd.Flags(), &files, &options)
 	return cmd
 }
 
-// dryRun asks what applying the files would do.
-func (c *cli) dryRun(cmd *cobra.Command, files []string, meant meant, then func(*proto.ApplyResponse) error) error {
+// dryRun asks the server what applying the files would do.
+func (c *cli) dryRun(cmd *cobra.Command, files []string, options applyOptions, then func(*proto.ApplyResponse) error) error {
 	read, err := readManifests(files, cmd.InOrStdin())
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (c *cli) dryRun(cmd *cobra.Command, files []string, meant meant, then func(
 		ctx, cancel := call(cmd.Context())
 		defer cancel()
 		done, err := control.Apply(ctx, &proto.ApplyRequest{
-			Files: read, Namespace: c.namespace, DryRun: true, SkipUnsupported: meant.skip, RenameService: meant.rename,
+			Files: read, Namespace: c.namespace, DryRun: true, SkipUnsupported: options.skipUnsupported, RenameService: options.renameService,
 		})
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func printDifference(out io.Writer, done *proto.ApplyResponse) (different bool, 
 		name := fmt.Sprintf("%s %s/%s", strings.ToLower(a.GetKind()), a.GetNamespace(), a.GetName())
 		stored := "stored " + name
 		if before == "" {
-			stored = "nothing is stored"
+			stored = "not stored yet"
 		}
 		fmt.Fprintf(out, "--- %s\n+++ applied %s\n%s", stored, name, difference)
 		for _, e := range a.GetEffects() {

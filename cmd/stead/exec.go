@@ -27,7 +27,7 @@ const (
 	channelControl = 3
 )
 
-// exitCode is the exit code of a command that ran for us; it becomes ours.
+// exitCode is the exit code of a command that ran in a member; stead exits with it.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -40,23 +40,23 @@ func execCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [-i] [-t] MEMBER -- COMMAND...",
 		Short: "Run a command in a member's container",
-		Long: `Run a command in a member's container, as its user, in its directory and with its
-environment. Its exit code becomes that of stead; a code of stead's own comes with a
-message. When stead ends before the command does, the command is killed.`,
+		Long: `Run a command in a member's container, with the container's user, directory and
+environment. The exit code is that of the command; when stead itself fails, it prints a
+message. If stead ends first, the command is killed.`,
 		Example: `  stead exec etcd-0 -- etcdctl endpoint health
   stead exec -it etcd-0 -- sh
   stead exec -i etcd-0 -- etcdctl put greeting < greeting.txt`,
 		ValidArgsFunction: c.completeNames("member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
-				return usageError{errors.New("exec takes a member, -- and a command, as in 'stead exec db-0 -- ls /'")}
+				return usageError{errors.New("exec needs a member, -- and a command, for example 'stead exec db-0 -- ls /'")}
 			}
 			kind, name, err := parseTarget(args[:1], "member")
 			if err != nil {
 				return err
 			}
 			if kind != "member" {
-				return usageError{fmt.Errorf("commands run in members, not in a %s", kind)}
+				return usageError{fmt.Errorf("exec needs a member, not a %s", kind)}
 			}
 			start.Namespace, start.Member, start.Command, start.Stdin = c.namespace, name, args[1:], stdin
 			return c.with(func(control proto.ControlClient) error {
@@ -69,52 +69,52 @@ message. When stead ends before the command does, the command is killed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&start.Container, "container", "c", "", "the container; may be left out for the first one")
-	flags.BoolVarP(&stdin, "stdin", "i", false, "pass standard input on to the command")
-	flags.BoolVarP(&tty, "tty", "t", false, "give the command this terminal; its two outputs become one")
+	flags.StringVarP(&start.Container, "container", "c", "", "the container (default: the first)")
+	flags.BoolVarP(&stdin, "stdin", "i", false, "pass standard input to the command")
+	flags.BoolVarP(&tty, "tty", "t", false, "run the command on this terminal; its output and errors are one stream")
 	return cmd
 }
 
-// execution is one command that runs in a member for us.
+// execution is one command that runs in a member.
 type execution struct {
 	in          io.Reader
 	out, errOut io.Writer
-	resize      <-chan os.Signal // rings when the terminal has another size; nil: never
+	resize      <-chan os.Signal // receives when the size of the terminal changes; nil: never
 	screen      int              // the terminal's descriptor
 
-	sending sync.Mutex // one at a time may send
+	sending sync.Mutex // held while sending
 	stream  grpc.BidiStreamingClient[proto.ExecRequest, proto.Frame]
-	taken   chan struct{} // rings when the command has taken the input sent last
+	taken   chan struct{} // receives when the command has read the input sent last
 }
 
-// onTerminal runs a command on our own terminal. While it runs every key is the
-// command's, Ctrl-C, too.
+// onTerminal runs a command on this terminal. While it runs, every key goes to the
+// command, Ctrl-C included.
 func (x *execution) onTerminal(ctx context.Context, control proto.ControlClient, start *proto.ExecStart) error {
 	screen, ok := x.out.(*os.File)
 	if !ok || !term.IsTerminal(int(screen.Fd())) {
-		return usageError{errors.New("-t needs a terminal, and the output is none; leave it out")}
+		return usageError{errors.New("-t needs a terminal, but standard output is not one; omit -t")}
 	}
 	x.screen = int(screen.Fd())
 	start.Terminal = x.size()
-	rings := make(chan os.Signal, 1)
-	signal.Notify(rings, syscall.SIGWINCH)
-	defer signal.Stop(rings)
-	x.resize = rings
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	x.resize = resized
 	if start.GetStdin() {
 		keys, ok := x.in.(*os.File)
 		if !ok || !term.IsTerminal(int(keys.Fd())) {
-			return usageError{errors.New("-t needs a terminal, and the input is none; leave it out, as in 'stead exec -i'")}
+			return usageError{errors.New("-t needs a terminal, but standard input is not one; omit -t, as in 'stead exec -i'")}
 		}
 		before, err := term.MakeRaw(int(keys.Fd()))
 		if err != nil {
 			return fmt.Errorf("prepare the terminal: %w", err)
 		}
-		defer func() { _ = term.Restore(int(keys.Fd()), before) }() // it is as it was, or gone
+		defer func() { _ = term.Restore(int(keys.Fd()), before) }() // the terminal may be gone
 	}
 	return x.run(ctx, control, start)
 }
 
-// size is that of the terminal; 0 where it cannot be told.
+// size is that of the terminal; 0 if it is not known.
 func (x *execution) size() *proto.Size {
 	columns, rows, err := term.GetSize(x.screen)
 	if err != nil {
@@ -123,9 +123,9 @@ func (x *execution) size() *proto.Size {
 	return &proto.Size{Columns: uint32(columns), Rows: uint32(rows)}
 }
 
-// run runs the command until it ends, and returns its exit code as an error unless
-// that is 0. The goroutines that read our input and the signals of our terminal may
-// outlive it: a read of a terminal cannot be ended. They end with the process.
+// run runs the command until it ends, and returns its exit code as an error unless it
+// is 0. The goroutines that read standard input and the terminal's signals may outlive
+// it, because a read of a terminal cannot be interrupted. They end with the process.
 func (x *execution) run(ctx context.Context, control proto.ControlClient, start *proto.ExecStart) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -145,7 +145,7 @@ func (x *execution) run(ctx context.Context, control proto.ControlClient, start 
 		f, err := x.stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
-			return errors.New("the server did not say how the command ended")
+			return errors.New("the connection ended before the exit code of the command arrived")
 		case err != nil:
 			return err
 		case f.GetDone() && f.GetExitCode() != 0:
@@ -165,7 +165,7 @@ func (x *execution) show(f *proto.Frame) error {
 	case channelIn:
 		select {
 		case x.taken <- struct{}{}:
-		default: // one piece of input is under way at most
+		default: // at most one piece of input is in flight
 		}
 		return nil
 	case channelErr:
@@ -175,7 +175,7 @@ func (x *execution) show(f *proto.Frame) error {
 	return err
 }
 
-// send reports an error only to end the sending; why it failed is heard by Recv.
+// send returns an error only to end the sending; Recv returns the reason of a failure.
 func (x *execution) send(m *proto.ExecRequest) error {
 	x.sending.Lock()
 	defer x.sending.Unlock()
@@ -185,7 +185,7 @@ func (x *execution) send(m *proto.ExecRequest) error {
 	return nil
 }
 
-// passInput sends our input, each piece when the command has taken the one before.
+// passInput sends standard input, each piece after the command has read the one before.
 func (x *execution) passInput(ctx context.Context) {
 	buf := make([]byte, inputBytes)
 	for {

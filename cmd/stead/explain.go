@@ -11,9 +11,9 @@ import (
 func explainCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain SET|MEMBER",
-		Short: "Say what is being done for a set or member, what is waited for, and why",
-		Long: `Run the planner as the server does and show its answer: every action it would
-take now, and for every member that waits the reason.`,
+		Short: "Explain what is being done for a set or member, what it waits for, and why",
+		Long: `Run the planner as the server does, and show its result: every action it would take
+now, and the reason for every member that waits.`,
 		Example: `  stead explain etcd
   stead explain etcd-2`,
 		Args:              exactly(1, "the name of a set or member"),
@@ -27,10 +27,10 @@ take now, and for every member that waits the reason.`,
 					return err
 				}
 				if len(got.GetRows()) == 0 {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s is as it should be; nothing is done and nothing waits\n", args[0])
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is up to date; nothing is being done and nothing waits\n", args[0])
 					return nil
 				}
-				t := newTable(cmd.OutOrStdout(), "MEMBER", "WHAT", "WHY")
+				t := newTable(cmd.OutOrStdout(), "MEMBER", "ACTION", "REASON")
 				for _, r := range got.GetRows() {
 					member := r.GetMember()
 					if member == "" {

@@ -21,11 +21,11 @@ func getCommand(c *cli) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME]",
-		Short: "List objects, or show one",
-		Long: `List objects, or show one. Kinds: sets (sts), members (pods, po), volumes (pvc),
+		Short: "List objects, or show one of them",
+		Long: `List objects, or show one of them. Kinds: sets (sts), members (pods, po), volumes (pvc),
 nodes (no), services (svc), budgets (pdb), configmaps (cm), secrets, events (ev), revisions
-(rev). The table of members says of each that waits for what, under BLOCKED; -o wide shows more.
-What -o yaml shows of a set, service, budget or configmap can be applied again.`,
+(rev). The column BLOCKED of members says what a member waits for; -o wide shows more. The
+-o yaml of a set, service, budget or configmap can be applied again.`,
 		Example: `  stead get members
   stead get members -o wide -A
   stead get pods -l app=etcd -o name
@@ -35,7 +35,7 @@ What -o yaml shows of a set, service, budget or configmap can be applied again.`
 		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usageError{errors.New("get takes a kind and perhaps a name, as in 'stead get members'")}
+				return usageError{errors.New("get needs a kind and takes a name, for example 'stead get members'")}
 			}
 			kind, name, err := parseChoice(args)
 			if err != nil {
@@ -58,11 +58,11 @@ What -o yaml shows of a set, service, budget or configmap can be applied again.`
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
-	flags.StringVarP(&list.Selector, "selector", "l", "", "only those with these labels: app=db,tier!=test")
-	flags.StringVar(&list.Set, "set", "", "only what belongs to this set")
-	flags.StringVarP(&output, "output", "o", "", "wide, yaml, json or name (default: a table)")
-	flags.BoolVarP(&watch, "watch", "w", false, "go on showing changes, until Ctrl-C")
+	flags.BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
+	flags.StringVarP(&list.Selector, "selector", "l", "", "only objects with these labels: app=db,tier!=test")
+	flags.StringVar(&list.Set, "set", "", "only objects of this set")
+	flags.StringVarP(&output, "output", "o", "", "wide, yaml, json or name (default: table)")
+	flags.BoolVarP(&watch, "watch", "w", false, "watch for changes until Ctrl-C")
 	return cmd
 }
 
@@ -100,7 +100,7 @@ func getObjects(ctx context.Context, control proto.ControlClient, list *proto.Li
 	return show.all(got.GetObjects(), false)
 }
 
-// watchObjects prints the present objects, then each change as it comes.
+// watchObjects prints the objects that exist, then each change as it happens.
 func watchObjects(ctx context.Context, control proto.ControlClient, list *proto.ListRequest, name string, show *printer) error {
 	stream, err := control.Watch(ctx, list)
 	if err != nil {

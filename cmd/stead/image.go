@@ -12,14 +12,14 @@ import (
 )
 
 func imageCommand(c *cli) *cobra.Command {
-	return group("image", "Load and list the images of nodes", imageLoadCommand(c), imageListCommand(c))
+	return group("image", "Load and list images on nodes", imageLoadCommand(c), imageListCommand(c))
 }
 
 func imageLoadCommand(c *cli) *cobra.Command {
 	var node string
 	cmd := &cobra.Command{
 		Use:     "load ARCHIVE",
-		Short:   "Load an OCI archive into a node, without any registry",
+		Short:   "Load an OCI archive onto a node, without a registry",
 		Example: `  stead image load etcd.tar`,
 		Args:    exactly(1, "one archive, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ func imageLoadCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&node, "node", "", "the node; may be left out when there is one")
+	cmd.Flags().StringVar(&node, "node", "", "the node (default: the only one)")
 	return cmd
 }
 
@@ -60,7 +60,7 @@ type archiveSender interface {
 	Send(*proto.LoadImageRequest) error
 }
 
-// sendArchive sends in whole; the server's refusal comes with CloseAndRecv.
+// sendArchive sends all of in; a refusal of the server is returned by CloseAndRecv.
 func sendArchive(stream archiveSender, node string, in io.Reader) error {
 	if err := stream.Send(&proto.LoadImageRequest{Node: node}); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -90,7 +90,7 @@ func imageListCommand(c *cli) *cobra.Command {
 	var node string
 	cmd := &cobra.Command{
 		Use:     "ls",
-		Short:   "List the images of the nodes",
+		Short:   "List images on nodes",
 		Example: `  stead image ls`,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -109,6 +109,6 @@ func imageListCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&node, "node", "", "only this node")
+	cmd.Flags().StringVar(&node, "node", "", "only images on this node")
 	return cmd
 }

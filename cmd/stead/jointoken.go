@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// tokenVariable holds a join token, which is then seen by no other user of the host.
+// tokenVariable holds a join token; unlike a flag, other users of the host cannot see it.
 const tokenVariable = "STEAD_TOKEN"
 
-// tokenBytes bounds a join token as it is read; one has about 120.
+// tokenBytes limits a join token that is read; a real one has about 120 bytes.
 const tokenBytes = 4096
 
 // tokenOptions say where a join token is.
@@ -23,12 +23,12 @@ type tokenOptions struct {
 }
 
 func (o *tokenOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.file, "token-file", "", "file with the join token, for the first start; made by 'stead token create'")
-	f.StringVar(&o.token, "token", "", "the join token itself, which every user of this host sees in the list of processes; '-': read it from standard input (default: $"+tokenVariable+")")
+	f.StringVar(&o.file, "token-file", "", "file with the join token for the first start, created by 'stead token create'")
+	f.StringVar(&o.token, "token", "", "the join token itself, visible to every user of this host in the process list; '-': read it from standard input (default: $"+tokenVariable+")")
 }
 
-// read is the join token; "": there is none. The variable is gone afterwards, so that no
-// process that is started has it.
+// read returns the join token; "": none was given. It unsets the variable, so that no
+// process that is started later inherits it.
 func (o *tokenOptions) read(in io.Reader) (string, error) {
 	variable := os.Getenv(tokenVariable)
 	if err := os.Unsetenv(tokenVariable); err != nil {
@@ -36,7 +36,7 @@ func (o *tokenOptions) read(in io.Reader) (string, error) {
 	}
 	switch {
 	case o.token != "" && o.file != "":
-		return "", usageError{errors.New("give --token or --token-file, not both")}
+		return "", usageError{errors.New("use either --token or --token-file, not both")}
 	case o.token == "-":
 		return tokenFrom(in, "standard input")
 	case o.token != "":
@@ -46,7 +46,7 @@ func (o *tokenOptions) read(in io.Reader) (string, error) {
 	}
 	f, err := os.Open(o.file)
 	if err != nil {
-		return "", fmt.Errorf("--token-file: %w; remove the option when the node has joined", err)
+		return "", fmt.Errorf("--token-file: %w; remove the flag if the node has already joined", err)
 	}
 	defer f.Close()
 	return tokenFrom(f, o.file)

@@ -29,7 +29,7 @@ func TestAJoinTokenComesFromAFileStandardInputOrAVariable(t *testing.T) {
 		{"standard input", tokenOptions{token: "-"}, "", "from-stdin", ""},
 		{"the variable", tokenOptions{}, "variable", "variable", ""},
 		{"two at once", tokenOptions{token: "a", file: file}, "", "", "not both"},
-		{"no such file", tokenOptions{file: file + "x"}, "", "", "remove the option when the node has joined"},
+		{"no such file", tokenOptions{file: file + "x"}, "", "", "remove the flag if the node has already joined"},
 		{"an empty file", tokenOptions{file: empty}, "", "", "is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

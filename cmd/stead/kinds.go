@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// kinds maps what people type to the server's name of a kind.
+// kinds maps the server's name of a kind to the other words that users may type for it.
 var kinds = map[string][]string{
 	"set":       {"sets", "sts", "statefulset", "statefulsets"},
 	"member":    {"members", "pod", "pods", "po"},
@@ -23,7 +23,7 @@ var kinds = map[string][]string{
 	"revision":  {"revisions", "rev", "controllerrevision", "controllerrevisions"},
 }
 
-// parseKind finds the kind a word names.
+// parseKind returns the kind that a word names.
 func parseKind(word string) (string, error) {
 	word = strings.ToLower(word)
 	var known []string
@@ -39,14 +39,14 @@ func parseKind(word string) (string, error) {
 		known = append(known, kind+"s")
 	}
 	sort.Strings(known)
-	return "", usageError{fmt.Errorf("unknown kind %q; known are %s", word, strings.Join(known, ", "))}
+	return "", usageError{fmt.Errorf("unknown kind %q; use one of %s", word, strings.Join(known, ", "))}
 }
 
 // parseTarget reads "kind name", "kind/name" or, with a default kind, "name".
 func parseTarget(args []string, defaultKind string) (kind, name string, err error) {
-	example := "an object, as 'set db' or 'set/db'"
+	example := "an object is needed, for example 'set db' or 'set/db'"
 	if defaultKind != "" {
-		example = map[string]string{"set": "a set, as 'db'", "member": "a member, as 'db-0'"}[defaultKind]
+		example = map[string]string{"set": "a set is needed, for example 'db'", "member": "a member is needed, for example 'db-0'"}[defaultKind]
 	}
 	kind = defaultKind
 	switch {
@@ -58,7 +58,7 @@ func parseTarget(args []string, defaultKind string) (kind, name string, err erro
 		name = args[0]
 	}
 	if kind == "" || name == "" {
-		return "", "", usageError{errors.New("name " + example)}
+		return "", "", usageError{errors.New(example)}
 	}
 	kind, err = parseKind(kind)
 	return kind, name, err

@@ -19,13 +19,13 @@ func logsCommand(c *cli) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "logs MEMBER|set/NAME",
-		Short: "Show what a member's container wrote, or those of all members of a set",
-		Long: `Show what a member's container wrote. For a set each line begins with its member; with
--f those members are followed that have a life now.`,
+		Short: "Show the logs of a member's container, or of all members of a set",
+		Long: `Show the logs of a member's container. For a set, each line starts with the name of the
+member; -f follows the members that have a life now.`,
 		Example: `  stead logs etcd-0
   stead logs set/etcd -f --tail 5
   stead logs etcd-0 -f --tail 20
-  stead logs etcd-0 --previous      (the run before the last restart)`,
+  stead logs etcd-0 --previous      (the container before its last restart)`,
 		ValidArgsFunction: c.completeNames("member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parseTarget(args, "member")
@@ -33,7 +33,7 @@ func logsCommand(c *cli) *cobra.Command {
 				return err
 			}
 			if kind != "member" && kind != "set" {
-				return usageError{fmt.Errorf("logs are a member's or a set's, not a %s's", kind)}
+				return usageError{fmt.Errorf("logs needs a member or a set, not a %s", kind)}
 			}
 			req.Namespace, req.Member = c.namespace, name
 			if since > 0 {
@@ -51,19 +51,19 @@ func logsCommand(c *cli) *cobra.Command {
 				return copyLogs(stream, out, errOut)
 			})
 			if req.Follow && cmd.Context().Err() != nil {
-				return nil // Ctrl-C is how it ends
+				return nil // Ctrl-C is the normal end
 			}
 			return err
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&req.Container, "container", "c", "", "the container; may be left out when there is one")
-	flags.BoolVarP(&req.Follow, "follow", "f", false, "go on as the container writes, until Ctrl-C")
-	flags.Int64Var(&req.Tail, "tail", -1, "only the last lines; -1 for all")
-	flags.BoolVarP(&req.Previous, "previous", "p", false, "the run before the last restart")
-	flags.DurationVar(&since, "since", 0, "only what was written in the last span, e.g. 5m")
-	flags.BoolVar(&req.Timestamps, "timestamps", false, "begin each line with its time")
-	flags.BoolVar(&raw, "raw", false, "to a terminal, too, exactly what was written: it may control the terminal")
+	flags.StringVarP(&req.Container, "container", "c", "", "the container (default: the only one)")
+	flags.BoolVarP(&req.Follow, "follow", "f", false, "follow the output until Ctrl-C")
+	flags.Int64Var(&req.Tail, "tail", -1, "number of lines from the end; -1: all")
+	flags.BoolVarP(&req.Previous, "previous", "p", false, "show the container before its last restart")
+	flags.DurationVar(&since, "since", 0, "only lines newer than this, for example 5m")
+	flags.BoolVar(&req.Timestamps, "timestamps", false, "start each line with its time")
+	flags.BoolVar(&raw, "raw", false, "write unchanged bytes to a terminal, too, even if they control the terminal")
 	return cmd
 }
 

@@ -37,12 +37,12 @@ type usageError struct{ error }
 // What verbs that waited return: they ran out of time, or Ctrl-C ended them.
 var (
 	errNotInTime = errors.New("not finished in time")
-	errLeft      = errors.New("not finished, and left alone")
+	errLeft      = errors.New("not finished: interrupted")
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends us at once
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitDone
 	}
 	if ctx.Err() != nil && (status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled)) {
-		fmt.Fprintln(errOut, "stead: interrupted; what the server has taken up goes on")
+		fmt.Fprintln(errOut, "stead: interrupted; the server continues what it has accepted")
 		return exitTimedOut
 	}
 	if code, ok := errors.AsType[exitCode](err); ok {
@@ -82,9 +82,9 @@ func newRoot() *cobra.Command {
 	c := &cli{}
 	root := &cobra.Command{
 		Use:   "stead",
-		Short: "Runs databases and other clustered stateful software, without Kubernetes",
-		Long: `Stead keeps sets of members, each with a name, an address and a disk that stay
-its own through crashes, updates and moves.
+		Short: "Run databases and other clustered stateful software, without Kubernetes",
+		Long: `Stead runs sets of members. Each member keeps its name, its address and its disk
+through crashes, updates and moves.
 
 Try it on one machine:
   sudo stead dev                          (server, agent, DNS and store in one)
@@ -95,7 +95,7 @@ Try it on one machine:
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("there is no command %q; see 'stead --help'", args[0])}
+				return usageError{fmt.Errorf("unknown command %q; see 'stead --help'", args[0])}
 			}
 			return nil
 		},
@@ -106,8 +106,8 @@ Try it on one machine:
 	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", os.Getenv("STEAD_SERVER"),
-		"server: unix:///path, or with --config HOST:PORT (env STEAD_SERVER; default: this host's, unix://"+server.DefaultSocket+")")
-	flags.StringVar(&c.config, "config", os.Getenv("STEAD_CONFIG"), "client file, made by 'stead client create', for servers on other hosts (env STEAD_CONFIG)")
+		"server address: unix:///path, or HOST:PORT with --config (env STEAD_SERVER; default: unix://"+server.DefaultSocket+")")
+	flags.StringVar(&c.config, "config", os.Getenv("STEAD_CONFIG"), "client file for servers on other hosts, created by 'stead client create' (env STEAD_CONFIG)")
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of the objects")
 	root.AddCommand(
 		devCommand(), serverCommand(), agentCommand(),
@@ -120,8 +120,8 @@ Try it on one machine:
 	return root
 }
 
-// addCompletion adds the command of the shells' scripts, which write to what root
-// writes to now.
+// addCompletion adds the command that prints completion scripts for shells. The scripts
+// are written to root's output of this moment.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -131,7 +131,7 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// exactly makes a wrong number of arguments a usage error that says what is wanted.
+// exactly makes a wrong number of arguments a usage error that says what is expected.
 func exactly(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {

@@ -15,19 +15,19 @@ import (
 )
 
 func nodeCommand(c *cli) *cobra.Command {
-	ls := c.listCommand("node", "List the hosts, with what their members ask for", "  stead node ls")
-	return group("node", "Look after the hosts", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c),
+	ls := c.listCommand("node", "List the nodes, with what their members request", "  stead node ls")
+	return group("node", "Manage nodes", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c),
 		nodeRoutes(c), nodeFence(c), nodeRemove(c), nodeRevoke(c))
 }
 
-// editNode sends a request about the node that args name first.
+// editNode sends an edit of a node, and prints the result.
 func (c *cli) editNode(cmd *cobra.Command, r *proto.EditNodeRequest, said string) error {
 	return c.onNode(cmd, r.GetName(), said, func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
 		return control.EditNode(ctx, r)
 	})
 }
 
-// onNode calls do, bounded as every call, and prints what became of the node.
+// onNode calls do with the time limit of every call, and prints the result.
 func (c *cli) onNode(cmd *cobra.Command, name, said string, do func(context.Context, proto.ControlClient) (*proto.EditResponse, error)) error {
 	return c.with(func(control proto.ControlClient) error {
 		ctx, cancel := call(cmd.Context())
@@ -39,15 +39,15 @@ func (c *cli) onNode(cmd *cobra.Command, name, said string, do func(context.Cont
 
 // nodeCordon is the verb cordon, or uncordon.
 func nodeCordon(c *cli, cordon bool) *cobra.Command {
-	use, short := "cordon", "Let no member begin on a host; those that run go on"
+	use, short := "cordon", "Mark a node unschedulable; running members are not affected"
 	if !cordon {
-		use, short = "uncordon", "Let members begin on a cordoned host again"
+		use, short = "uncordon", "Mark a node schedulable again"
 	}
 	return &cobra.Command{
 		Use:               use + " NODE",
 		Short:             short,
 		Example:           "  stead node " + use + " host-a",
-		Args:              exactly(1, "the node's name"),
+		Args:              exactly(1, "the name of a node"),
 		ValidArgsFunction: c.completeNames("node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.editNode(cmd, &proto.EditNodeRequest{Name: args[0], Cordon: &cordon}, use+"ed")
@@ -58,12 +58,12 @@ func nodeCordon(c *cli, cordon bool) *cobra.Command {
 func nodeLabel(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:               "label NODE KEY=VALUE|KEY-...",
-		Short:             "Give a host labels, or take them away",
+		Short:             "Set or remove labels of a node",
 		Example:           "  stead node label host-a zone=north disk=ssd\n  stead node label host-a disk-",
 		ValidArgsFunction: c.completeNames("node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usageError{errors.New("label takes the node's name and KEY=VALUE, or KEY- to take one away")}
+				return usageError{errors.New("label needs the name of a node and KEY=VALUE, or KEY- to remove a label")}
 			}
 			r := &proto.EditNodeRequest{Name: args[0], Labels: map[string]string{}}
 			for _, arg := range args[1:] {
@@ -85,15 +85,15 @@ func nodeLabel(c *cli) *cobra.Command {
 func nodeTaint(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "taint NODE KEY[=VALUE]:EFFECT|KEY[:EFFECT]-...",
-		Short: "Keep members away from a host that do not tolerate it",
-		Long: fmt.Sprintf(`Keep members away from a host that do not tolerate it, or let them come again.
-EFFECT is %s, or %s: they come when no other host can take them.
-Members that run go on.`, spec.NoSchedule, spec.PreferNoSchedule),
+		Short: "Set or remove taints of a node",
+		Long: fmt.Sprintf(`Set or remove taints of a node. Members that do not tolerate a taint are not placed
+there. EFFECT is %s, or %s: then they are placed there only if no
+other node can take them. Running members are not affected.`, spec.NoSchedule, spec.PreferNoSchedule),
 		Example:           "  stead node taint host-a dedicated=kafka:NoSchedule\n  stead node taint host-a dedicated-",
 		ValidArgsFunction: c.completeNames("node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usageError{errors.New("taint takes the node's name and KEY=VALUE:EFFECT, or KEY- to take one away")}
+				return usageError{errors.New("taint needs the name of a node and KEY=VALUE:EFFECT, or KEY- to remove a taint")}
 			}
 			r := &proto.EditNodeRequest{Name: args[0]}
 			for _, arg := range args[1:] {
@@ -115,38 +115,38 @@ func nodeFence(c *cli) *cobra.Command {
 	var off bool
 	cmd := &cobra.Command{
 		Use:   "fence NODE --i-have-powered-off",
-		Short: "Say that a host is off, so that its members may begin elsewhere",
-		Long: `Say that a host is off, so that its members may begin elsewhere. Stead never takes
-silence for an end: a host that does not answer may run its members still, and two of
-one member destroy data. Only power it off and say so here when it really is: pulled,
-or off in its management controller. A host that is only unreachable is not off.
+		Short: "Confirm that a node is powered off, so that its members can start elsewhere",
+		Long: `Confirm that a node is powered off, so that its members can start elsewhere. Silence
+proves nothing: a node that does not answer may still run its members, and two lives of
+one member destroy data. Power the host off first (pull the plug, or use its management
+controller), then run this. A host that is only unreachable is not off.
 
-It ends the lives that the host has now. Members whose volumes are on it wait for it
-to return, when it has no lives left, or until a person says that a volume is lost
-with it: 'stead volume reclaim VOLUME --lost'.`,
+The lives that the node has now count as over. A member whose volumes are on the node
+waits until the node returns without lives, or until you declare a volume lost with
+'stead volume reclaim VOLUME --lost'.`,
 		Example:           "  stead node fence host-b --i-have-powered-off",
-		Args:              exactly(1, "the node's name"),
+		Args:              exactly(1, "the name of a node"),
 		ValidArgsFunction: c.completeNames("node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !off {
-				return usageError{fmt.Errorf("fence %s: power the host off first, then add --i-have-powered-off; if it runs on, members run twice", args[0])}
+				return usageError{fmt.Errorf("fence %s: power the host off, then confirm with --i-have-powered-off; if it is still on, members run twice", args[0])}
 			}
 			return c.onNode(cmd, args[0], "fenced", func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
 				return control.FenceNode(ctx, &proto.FenceNodeRequest{Name: args[0], PoweredOff: off})
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&off, "i-have-powered-off", false, "the host is off, and its members with it")
+	cmd.Flags().BoolVar(&off, "i-have-powered-off", false, "confirm that the host is powered off")
 	return cmd
 }
 
 func nodeRemove(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NODE",
-		Short:             "Forget a silent host of which nothing is left",
-		Long:              "Forget a silent host of which nothing is left: no member and no volume. A machine that\nreturns under its name joins anew.",
+		Short:             "Remove the record of a silent node that has no members and no volumes",
+		Long:              "Remove the record of a silent node that has no members and no volumes. A machine that\nreturns under this name must join again.",
 		Example:           "  stead node remove host-b",
-		Args:              exactly(1, "the node's name"),
+		Args:              exactly(1, "the name of a node"),
 		ValidArgsFunction: c.completeNames("node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onNode(cmd, args[0], "removed", func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
@@ -159,10 +159,10 @@ func nodeRemove(c *cli) *cobra.Command {
 func nodeRoutes(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "routes",
-		Short: "Print the routes by which a machine without Stead reaches members",
-		Long: `Print the routes by which a machine without Stead reaches members. One is enough: each
-host leads on to the others. Their names are answered by hosts whose agents have
---dns-listen.`,
+		Short: "Print the routes by which machines without Stead can reach members",
+		Long: `Print the routes by which machines without Stead can reach members. One route is enough:
+every node forwards to the others. To resolve members' names, use the DNS of a node whose
+agent has --dns-listen.`,
 		Example: "  stead node routes",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -177,14 +177,14 @@ host leads on to the others. Their names are answered by hosts whose agents have
 				if err != nil {
 					return err
 				}
-				return sayRoutes(cmd.OutOrStdout(), about.GetCidr(), nodes.GetObjects())
+				return printRoutes(cmd.OutOrStdout(), about.GetCidr(), nodes.GetObjects())
 			})
 		},
 	}
 }
 
-// sayRoutes prints a route to cidr over each node that says its address and is there.
-func sayRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
+// printRoutes prints a route to cidr over each ready node that reported its address.
+func printRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
 	any := false
 	for _, p := range nodes {
 		var st struct {
@@ -201,7 +201,7 @@ func sayRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
 		}
 	}
 	if !any {
-		return errors.New("no host that is there says its address; start an agent with --address")
+		return errors.New("no ready node has reported its address; start an agent with --address")
 	}
 	return nil
 }

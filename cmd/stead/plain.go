@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// plainLines is text of several lines, each as any terminal shows it.
+// plainLines returns text of several lines without characters that control a terminal.
 func plainLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -21,8 +21,8 @@ func plainLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// plainJSON writes the characters that control a terminal and that JSON leaves as they are
-// as \u009b; they stand in strings only.
+// plainJSON writes characters that control a terminal, and that JSON allows in strings, as
+// \u009b.
 func plainJSON(doc []byte) []byte {
 	var out []byte
 	for _, r := range string(doc) {
@@ -35,8 +35,8 @@ func plainJSON(doc []byte) []byte {
 	return out
 }
 
-// forReader is where to write what a member wrote: as it is to a file or a program, and to
-// a terminal without what would control it, unless raw.
+// forReader returns where to write output of a member: unchanged to a file or a program, and
+// to a terminal without characters that control it, unless raw.
 func forReader(out io.Writer, raw bool) io.Writer {
 	if f, ok := out.(*os.File); !ok || raw || !term.IsTerminal(int(f.Fd())) {
 		return out
@@ -44,10 +44,10 @@ func forReader(out io.Writer, raw bool) io.Writer {
 	return &screen{out: out}
 }
 
-// screen writes control characters as \x1b, but ends of lines and tabs.
+// screen writes control characters as \x1b, except newlines and tabs.
 type screen struct {
 	out  io.Writer
-	rest []byte // the beginning of a character whose end has not come
+	rest []byte // the first bytes of a character that is not complete yet
 }
 
 // Write implements io.Writer.

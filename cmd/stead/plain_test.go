@@ -21,13 +21,13 @@ func TestWhatMembersSayReachesNoTerminalAsItIs(t *testing.T) {
 	}
 	describer{out: &out}.fields("Message", attack)
 	fact(&out, "nodes", "%s", attack)
-	sayEffects(&out, []string{attack})
+	printEffects(&out, []string{attack})
 	object := &proto.Object{
 		Kind: "set", Name: "db", Namespace: "default",
 		Json: []byte(`{"kind":"Set","metadata":{"name":"db","namespace":"default"},"spec":{},"status":{"members":[{"name":"db-0","blocked":"` +
 			strings.NewReplacer("\x1b", `\u001b`, "\a", `\u0007`, "\r", `\r`, "\n", `\n`, "\t", `\t`).Replace(attack) + `"}]}}`),
 	}
-	if err := saySet(&out, object); err != nil {
+	if err := printSet(&out, object); err != nil {
 		t.Fatal(err)
 	}
 	for _, form := range []string{"json", "yaml"} {

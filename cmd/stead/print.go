@@ -32,7 +32,7 @@ func newPrinter(out io.Writer, form, kind string, namespace bool) (*printer, err
 
 func (p *printer) isTable() bool { return p.form == "" || p.form == "wide" }
 
-// all shows a list; a single object is shown bare in yaml and json.
+// all shows a list; yaml and json show a single object without a list around it.
 func (p *printer) all(objects []*proto.Object, single bool) error {
 	switch p.form {
 	case "name":
@@ -61,7 +61,7 @@ func (p *printer) all(objects []*proto.Object, single bool) error {
 	return p.table(objects, true)
 }
 
-// change shows one object after it changed; tables go on without a new head.
+// change shows one object after it changed; a table continues without a new header.
 func (p *printer) change(o *proto.Object) error {
 	if p.isTable() {
 		return p.table([]*proto.Object{o}, false)
@@ -96,7 +96,7 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 	}
 	cols, ok := columns[p.kind]
 	if !ok {
-		return fmt.Errorf("no table for kind %s; use -o yaml", p.kind)
+		return fmt.Errorf("kind %s has no table; use -o yaml", p.kind)
 	}
 	var names []string
 	if p.namespace {
@@ -140,8 +140,8 @@ func sortByAge(objects []*proto.Object) {
 	slices.SortStableFunc(objects, func(a, b *proto.Object) int { return at(a).Compare(at(b)) })
 }
 
-// sayEffects prints what comes of an order.
-func sayEffects(out io.Writer, effects []string) {
+// printEffects prints what a change will cause.
+func printEffects(out io.Writer, effects []string) {
 	for _, e := range effects {
 		fmt.Fprintln(out, "  "+spec.Plain(e))
 	}

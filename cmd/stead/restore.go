@@ -20,18 +20,18 @@ func restoreCommand(c *cli) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "Say that the store was restored from a backup, and see for which hosts that waits",
-		Long: `Say that the store was restored from a backup: a server or host has noticed it (the store
-is held), or you know it before they do. The store gets a new epoch, and members run on;
-but nothing starts, stops, moves or is given up before every host has said what it runs:
-those of the backup, those that servers remember, and those that say hello meanwhile.
-Start all servers and agents first. What was changed after the backup was made is to be
-applied again.
+		Short: "Declare that the store was restored from a backup, and show which nodes it waits for",
+		Long: `Declare that the store was restored from a backup. Use it when a server or node has
+noticed a restore (the store is held), or before they do. The store gets a new epoch.
+Members continue to run, but nothing starts, stops or moves, and no volume is given up,
+before every node has reported what it runs: the nodes in the backup, those that servers
+remember, and those that connect meanwhile. Start all servers and agents first. Changes
+made after the backup must be applied again.
 
---status shows how it stands: what was noticed, and which hosts were heard.
---off says that hosts which are waited for are off for good: nothing waits for them any
-more. What they run, and the store does not know, may then run twice: make sure that they
-are off, and stay off.`,
+--status shows what was noticed, and which nodes have reported.
+--off declares that nodes are powered off for good, so that nothing waits for them. Make
+sure that they are off and stay off: whatever they run, unknown to the store, may
+otherwise run twice.`,
 		Example: `  stead restore
   stead restore --yes
   stead restore --status
@@ -43,9 +43,9 @@ are off, and stay off.`,
 			case output != "" && output != "json":
 				return usageError{fmt.Errorf("-o %q: write json", output)}
 			case output != "" && !show:
-				return usageError{errors.New("-o goes with --status")}
+				return usageError{errors.New("-o can only be used with --status")}
 			case show && (yes || len(off) > 0):
-				return usageError{errors.New("--status goes with neither --off nor --yes: it changes nothing")}
+				return usageError{errors.New("--status changes nothing, and cannot be used with --off or --yes")}
 			}
 			return c.with(func(control proto.ControlClient) error {
 				if show {
@@ -55,34 +55,34 @@ are off, and stay off.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&show, "status", false, "only show how it stands")
-	cmd.Flags().StringSliceVar(&off, "off", nil, "hosts that are waited for, and are off for good")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do it without being asked")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "with --status: json (default: a table)")
+	cmd.Flags().BoolVar(&show, "status", false, "only show the state of the restore")
+	cmd.Flags().StringSliceVar(&off, "off", nil, "nodes that are powered off for good; the restore no longer waits for them")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "with --status: json (default: table)")
 	return cmd
 }
 
-// restore says what it means, asks, does it, and shows how it stands then.
+// restore shows what would happen, asks, does it, and shows the new state.
 func restore(cmd *cobra.Command, control proto.ControlClient, off []string, yes bool) error {
 	out := cmd.OutOrStdout()
-	ask := func(dry bool) (*proto.EditResponse, error) {
-		ctx, cancel := call(cmd.Context()) // for each: a person may think for long
+	declare := func(dry bool) (*proto.EditResponse, error) {
+		ctx, cancel := call(cmd.Context()) // one limit each: the user may take a while to answer
 		defer cancel()
 		return control.Restore(ctx, &proto.RestoreRequest{Off: off, DryRun: dry})
 	}
-	would, err := ask(true)
+	would, err := declare(true)
 	if err != nil {
 		return err
 	}
 	question := "Was the store restored from a backup?"
 	if len(off) > 0 {
-		question = "Are these hosts off for good?"
+		question = "Are these nodes powered off for good?"
 	}
-	sayEffects(out, would.GetEffects())
+	printEffects(out, would.GetEffects())
 	if err := confirm(cmd, question, yes); err != nil {
 		return err
 	}
-	if _, err := ask(false); err != nil {
+	if _, err := declare(false); err != nil {
 		return err
 	}
 	return restoreStatus(cmd, control, "")
@@ -96,7 +96,7 @@ func restoreStatus(cmd *cobra.Command, control proto.ControlClient, output strin
 	if output == "json" {
 		return (&printer{out: cmd.OutOrStdout(), form: output}).document(raw)
 	}
-	return sayRestore(cmd.OutOrStdout(), st)
+	return printRestore(cmd.OutOrStdout(), st)
 }
 
 func readRestore(ctx context.Context, control proto.ControlClient) (st records.RestoreState, raw []byte, err error) {
@@ -108,14 +108,14 @@ func readRestore(ctx context.Context, control proto.ControlClient) (st records.R
 	}
 	raw = info.GetRestoreJson()
 	if len(raw) == 0 {
-		return st, nil, errors.New("the server is of an older version, which knows nothing of restores")
+		return st, nil, errors.New("the server is too old to report restores; upgrade it")
 	}
 	err = json.Unmarshal(raw, &st)
 	return st, raw, err
 }
 
-// sayRestoreState says how it stands, and what does not happen for that.
-func sayRestoreState(out io.Writer, st records.RestoreState) {
+// printRestoreState prints the state of the restore, and what does not happen because of it.
+func printRestoreState(out io.Writer, st records.RestoreState) {
 	heard, excused := 0, 0
 	for _, n := range st.Nodes {
 		switch n.State {
@@ -125,18 +125,18 @@ func sayRestoreState(out io.Writer, st records.RestoreState) {
 			excused++
 		}
 	}
-	counted := fmt.Sprintf("%d of %d nodes were heard", heard, len(st.Nodes))
+	counted := fmt.Sprintf("%d of %d nodes have reported", heard, len(st.Nodes))
 	if excused > 0 {
 		counted += fmt.Sprintf(", %d excused", excused)
 	}
 	declared := fmt.Sprintf("declared by %s at %s, epoch %d", st.By, st.At.Format(time.DateTime), st.Epoch)
 	switch st.State {
 	case records.RestoreHeld:
-		fact(out, "restore", "the store went back, says %s: %s", st.By, st.Cause)
-		fact(out, "", "It is HELD since %s: nothing starts, stops or moves, and nothing can be changed", st.At.Format(time.DateTime))
+		fact(out, "restore", "the store went back, noticed by %s: %s", st.By, st.Cause)
+		fact(out, "", "HELD since %s: nothing starts, stops or moves, and nothing can be changed", st.At.Format(time.DateTime))
 	case records.RestoreCounting:
 		fact(out, "restore", "%s; %s", declared, counted)
-		fact(out, "", "Nothing starts, stops or moves before all were")
+		fact(out, "", "Nothing starts, stops or moves before all have reported")
 	case records.RestoreComplete:
 		fact(out, "restore", "complete (%s; %s)", declared, counted)
 	default:
@@ -144,9 +144,9 @@ func sayRestoreState(out io.Writer, st records.RestoreState) {
 	}
 }
 
-// sayRestore is the whole screen.
-func sayRestore(out io.Writer, st records.RestoreState) error {
-	sayRestoreState(out, st)
+// printRestore prints the whole screen of 'restore --status'.
+func printRestore(out io.Writer, st records.RestoreState) error {
+	printRestoreState(out, st)
 	if st.Next != "" {
 		fact(out, "next", "%s", st.Next)
 	}
@@ -159,7 +159,7 @@ func sayRestore(out io.Writer, st records.RestoreState) error {
 		state, since := n.State, ""
 		switch n.State {
 		case records.NodeExcused:
-			state += ": off, says " + n.Off
+			state += ": declared off by " + n.Off
 		case records.NodeWaited:
 			since = age(st.At)
 		}
@@ -168,12 +168,12 @@ func sayRestore(out io.Writer, st records.RestoreState) error {
 	return t.flush()
 }
 
-// sayRestoring tells in an overview what holds everything up; else nothing.
-func sayRestoring(out io.Writer, info *proto.InfoResponse) {
+// printRestoring prints, for 'status', a restore that holds everything up; else nothing.
+func printRestoring(out io.Writer, info *proto.InfoResponse) {
 	var st records.RestoreState
 	if json.Unmarshal(info.GetRestoreJson(), &st) != nil || st.State != records.RestoreHeld && st.State != records.RestoreCounting {
 		return
 	}
-	sayRestoreState(out, st)
+	printRestoreState(out, st)
 	fact(out, "", "%s; see 'stead restore --status'", st.Next)
 }

@@ -46,7 +46,7 @@ func TestARestoreIsDeclaredAndWaitsOnOneScreen(t *testing.T) {
 	c.until("the host that is there is heard, and the other is waited for", func() bool {
 		_, out := c.stead("restore", "--status")
 		_, all := c.stead("status")
-		return strings.Contains(out, "1 of 2 nodes were heard") && strings.Contains(out, "late     Waited") && strings.Contains(all, "1 of 2 nodes were heard")
+		return strings.Contains(out, "1 of 2 nodes have reported") && strings.Contains(out, "late     Waited") && strings.Contains(all, "1 of 2 nodes have reported")
 	})
 	if code, out := c.stead("scale", "db", "--replicas", "4"); code != exitDone {
 		t.Fatal(out)

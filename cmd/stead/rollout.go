@@ -11,16 +11,16 @@ import (
 )
 
 func rolloutCommand(c *cli) *cobra.Command {
-	return group("rollout", "Follow an update of a set, hold it, go back, or restart its members",
+	return group("rollout", "Watch, pause, resume or undo the update of a set, or restart its members",
 		rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutPause(c, true), rolloutPause(c, false), rolloutRestart(c))
 }
 
-// rolloutSet reads the set that a rollout verb is about.
+// rolloutSet returns the set that a rollout verb is about.
 func (c *cli) rolloutSet(args []string) (spec.SetRef, error) {
-	return c.parseSet(args, "only sets roll out")
+	return c.parseSet(args, "only sets have rollouts")
 }
 
-// onSet calls do, bounded as every call, with the set that args name.
+// onSet calls do with the set that args name, with the time limit of every call.
 func (c *cli) onSet(cmd *cobra.Command, args []string, do func(context.Context, proto.ControlClient, string) error) error {
 	ref, err := c.rolloutSet(args)
 	if err != nil {
@@ -37,39 +37,39 @@ func rolloutUndo(c *cli) *cobra.Command {
 	var to int64
 	cmd := &cobra.Command{
 		Use:   "undo SET [--to-revision N]",
-		Short: "Go back to the revision before, or to the one of that number",
+		Short: "Return a set to its previous revision, or to the one with this number",
 		Example: `  stead rollout undo etcd
   stead rollout undo etcd --to-revision 2`,
 		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
-				return usageError{fmt.Errorf("--to-revision %d is no number of a revision", to)}
+				return usageError{fmt.Errorf("invalid --to-revision %d; see the numbers in 'stead rollout history'", to)}
 			}
 			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Undo(ctx, &proto.UndoRequest{Namespace: c.namespace, Name: name, ToRevision: to})
 				if done.GetUnchanged() {
-					return printEdit(cmd, done, err, "the template of set "+name+" is that of "+revisionText(to)+" already; nothing changes")
+					return printEdit(cmd, done, err, "set "+name+" already has the template of "+revisionText(to)+"; nothing was changed")
 				}
-				return printEdit(cmd, done, err, "set "+name+" goes back")
+				return printEdit(cmd, done, err, "set "+name+" rolled back")
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the one before")
+	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the previous one")
 	return cmd
 }
 
 func revisionText(number int64) string {
 	if number == 0 {
-		return "the revision before"
+		return "the previous revision"
 	}
 	return fmt.Sprintf("revision %d", number)
 }
 
 // rolloutPause is the verb pause, or resume.
 func rolloutPause(c *cli, paused bool) *cobra.Command {
-	use, short, said := "pause", "Hold back the update of a set; scaling and healing go on", "paused"
+	use, short, said := "pause", "Pause a rollout; scaling and self-healing continue", "paused"
 	if !paused {
-		use, short, said = "resume", "Let the update of a paused set go on", "resumed"
+		use, short, said = "resume", "Resume a paused rollout", "resumed"
 	}
 	return &cobra.Command{
 		Use:               use + " SET",
@@ -88,13 +88,13 @@ func rolloutPause(c *cli, paused bool) *cobra.Command {
 func rolloutRestart(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:               "restart SET",
-		Short:             "Replace the lives of all members, as an update does",
+		Short:             "Restart all members of a set, one after the other as in an update",
 		Example:           `  stead rollout restart etcd`,
 		ValidArgsFunction: c.completeNames("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Set: name})
-				return printEdit(cmd, done, err, "set "+name+" restarts")
+				return printEdit(cmd, done, err, "set "+name+" is being restarted")
 			})
 		},
 	}
@@ -103,10 +103,11 @@ func rolloutRestart(c *cli) *cobra.Command {
 func restartCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart MEMBER",
-		Short: "Replace the life of one member, within the set's budget",
-		Long: `Replace the life of one member, when the set's maxUnavailable allows it. Under the
-strategy OnDelete it returns on the newest revision; otherwise an available member
-returns on the revision it runs, and one that is down on the one it is to run.`,
+		Short: "Restart one member, within the set's budget",
+		Long: `Restart one member as soon as the set's maxUnavailable allows it: its life ends, and a
+new one starts. With the strategy OnDelete the member moves to the newest revision.
+Otherwise an available member stays on its revision, and one that is down moves to the
+revision it should run.`,
 		Example:           `  stead restart etcd-1`,
 		ValidArgsFunction: c.completeNames("member"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,7 +116,7 @@ returns on the revision it runs, and one that is down on the one it is to run.`,
 				return err
 			}
 			if kind != "member" {
-				return usageError{fmt.Errorf("only a member is restarted; for a %s there is 'stead rollout restart'", kind)}
+				return usageError{fmt.Errorf("restart needs a member, not a %s; to restart a set use 'stead rollout restart'", kind)}
 			}
 			return restartMember(cmd, c, name)
 		},
@@ -127,9 +128,9 @@ func restartMember(cmd *cobra.Command, c *cli, name string) error {
 		ctx, cancel := call(cmd.Context())
 		defer cancel()
 		done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Member: name})
-		said := "member " + name + " restarts"
+		said := "member " + name + " is being restarted"
 		if len(done.GetEffects()) > 0 {
-			said += ", but not yet"
+			said = "member " + name + " will be restarted"
 		}
 		return printEdit(cmd, done, err, said)
 	})
@@ -140,6 +141,6 @@ func printEdit(cmd *cobra.Command, done *proto.EditResponse, err error, said str
 		return err
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), said)
-	sayEffects(cmd.OutOrStdout(), done.GetEffects())
+	printEffects(cmd.OutOrStdout(), done.GetEffects())
 	return nil
 }

@@ -18,9 +18,9 @@ func rolloutHistory(c *cli) *cobra.Command {
 	var number int64
 	cmd := &cobra.Command{
 		Use:   "history SET [--revision N]",
-		Short: "List the revisions of a set, the newest last, or show one",
-		Long: `List the revisions of a set by number, the newest last. With --revision show the template
-of one, and how it differs from the one before it that is still kept.`,
+		Short: "List the revisions of a set, newest last, or show one of them",
+		Long: `List the revisions of a set by number, newest last. With --revision, show the template of
+one revision, and how it differs from the previous one that is still kept.`,
 		Example: `  stead rollout history etcd
   stead rollout history etcd --revision 3`,
 		ValidArgsFunction: c.completeNames("set"),
@@ -37,7 +37,7 @@ of one, and how it differs from the one before it that is still kept.`,
 			})
 		},
 	}
-	cmd.Flags().Int64Var(&number, "revision", 0, "show this one, by its number")
+	cmd.Flags().Int64Var(&number, "revision", 0, "show the revision with this number")
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, na
 	return revisions, &st, nil
 }
 
-// listRevisions marks the current revision and the update's.
+// listRevisions prints all revisions, and which is current and which the update's.
 func listRevisions(out io.Writer, revisions []records.Revision, st *setStatus) error {
 	t := newTable(out, "REVISION", "NAME", "STATE", "CAUSE", "AGE")
 	for _, r := range revisions {

@@ -16,11 +16,11 @@ func rolloutStatus(c *cli) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "status SET",
-		Short: "Wait until the update is done, showing who waits for what",
-		Long: `Wait until the update of a set is done. With a partition it is done when the members
-at or above it are; under OnDelete it is with those that were restarted. Exit code 1 when
-it will not go on by itself: the rollout is paused, stalled or was rolled back, or the set
-is deleted; 3 when the time is over.`,
+		Short: "Wait until the update of a set is complete, and show what each member waits for",
+		Long: `Wait until the update of a set is complete. With a partition, it is complete when the
+members at or above the partition are updated; with OnDelete, when those that were
+restarted are available. Exit code 1 when the update will not continue by itself: the
+rollout is paused, stalled or was rolled back, or the set is deleted. 3 on timeout.`,
 		Example: `  stead rollout status etcd --timeout 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := c.rolloutSet(args)
@@ -35,16 +35,16 @@ is deleted; 3 when the time is over.`,
 		},
 		ValidArgsFunction: c.completeNames("set"),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; exit code 3 when it is over")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit; exit code 3 when it expires")
 	return cmd
 }
 
-// orphaned says why a set does not go on by itself.
+// orphaned is the error about a set that is orphaned.
 func orphaned(set string) error {
-	return fmt.Errorf("set %s is orphaned: nobody owns its members; apply it again to adopt them, or delete it", set)
+	return fmt.Errorf("set %s is orphaned; apply it again to adopt its members, or delete it", set)
 }
 
-// halted says why a set will not become as its spec says by itself; nil: it may.
+// halted returns why a set will not reach its spec by itself; nil: it may.
 func halted(o object, s *spec.SetSpec, st *setStatus) error {
 	name := o.Metadata.Name
 	if st.Deleting {
@@ -54,27 +54,27 @@ func halted(o object, s *spec.SetSpec, st *setStatus) error {
 		return orphaned(name)
 	}
 	if st.ObservedGeneration < o.Metadata.Generation {
-		return nil // what is known is about an older spec
+		return nil // the status is about an older spec
 	}
 	if st.RolledBackFrom != "" && st.RolledBackFrom == st.UpdateRevision {
-		return fmt.Errorf("the update of set %s was given up: revision %s did not become available in time, and the members go back to %s; apply what is right",
+		return fmt.Errorf("the update of set %s was rolled back: revision %s did not become available in time, and the members return to %s; apply a corrected manifest",
 			name, st.UpdateRevision, st.CurrentRevision)
 	}
 	for _, c := range st.Conditions {
 		switch {
-		case c.Type == "Stalled" && c.Status == "True" && strings.Contains(c.Message, "stead "): // it names what helps
+		case c.Type == "Stalled" && c.Status == "True" && strings.Contains(c.Message, "stead "): // it says what to do
 			return fmt.Errorf("the update of set %s is stalled (%s): %s", name, c.Reason, c.Message)
 		case c.Type == "Stalled" && c.Status == "True":
-			return fmt.Errorf("the update of set %s is stalled (%s): %s; apply what is right, or go back with 'stead rollout undo %s'", name, c.Reason, c.Message, name)
+			return fmt.Errorf("the update of set %s is stalled (%s): %s; apply a corrected manifest, or go back with 'stead rollout undo %s'", name, c.Reason, c.Message, name)
 		case c.Type == "Progressing" && c.Reason == "Paused":
-			return fmt.Errorf("the rollout of set %s is paused: %d of %d members run revision %s; go on with 'stead rollout resume %s'",
+			return fmt.Errorf("the rollout of set %s is paused: %d of %d members run revision %s; continue with 'stead rollout resume %s'",
 				name, st.UpdatedReplicas, replicasOf(s), st.UpdateRevision, name)
 		}
 	}
 	return nil
 }
 
-// rolloutEnd says how an update ended, or why it will not; empty while it goes on.
+// rolloutEnd says how an update ended, or why it will not; empty while it is in progress.
 func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
 	if err := halted(o, s, st); err != nil {
 		return "", err
@@ -82,12 +82,12 @@ func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
 	if !settled(o, s, st, forAvailable) {
 		return "", nil
 	}
-	rest := st.Replicas - st.UpdatedReplicas
+	old := st.Replicas - st.UpdatedReplicas
 	switch {
-	case rest == 0:
+	case old == 0:
 		return "is updated and available on revision " + string(st.UpdateRevision), nil
 	case s.UpdateStrategy.Type == spec.OnDeleteStrategy:
-		return fmt.Sprintf("is available; %d of %d members run revision %s, the others go to it when they are restarted (OnDelete)",
+		return fmt.Sprintf("is available; %d of %d members run revision %s, the others move to it when they are restarted (OnDelete)",
 			st.UpdatedReplicas, st.Replicas, st.UpdateRevision), nil
 	}
 	return fmt.Sprintf("is partitioned: %d of %d members run revision %s and are available, the partition keeps the others on %s",

@@ -26,8 +26,8 @@ func setRow(p *proto.Object) (cells, wide []any, err error) {
 		[]any{s.ServiceName, s.PodManagementPolicy, st.CurrentRevision, images(&s.Template), selectorText(s.Selector)}, nil
 }
 
-// setState is the state of a set in one word: that of the first condition which is
-// not as it should be; nobody owns it before all.
+// setState is the state of a set in one word: Orphaned, or that of the first condition
+// that is not as it should be.
 func setState(st *setStatus) string {
 	if st.Orphaned {
 		return "Orphaned"
@@ -77,7 +77,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// phaseText is the phase of a member's life; Waiting where it has none.
+// phaseText is the phase of a member's life; Waiting if it has no life.
 func phaseText(m records.MemberStatus) string {
 	if m.Goal == records.GoalStop && !m.Phase.Over() {
 		return string(records.PhaseStopping)
@@ -92,7 +92,7 @@ func addressText(m records.MemberStatus) string {
 	return m.Address.String()
 }
 
-// blockedText says what a member waits for, or what is wrong with it.
+// blockedText is what a member waits for, or what is wrong with it.
 func blockedText(m records.MemberStatus) string {
 	if m.Blocked == "" && m.Cause != "" {
 		return string(m.Cause) + ": " + m.Message
@@ -137,14 +137,14 @@ func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}, nil
 }
 
-// nodeSilence is whether a node has a session, and what is known while it has none.
+// nodeSilence says whether a node has a session, and since when it has none.
 type nodeSilence struct {
 	State         string `json:"state"`
 	SilentSeconds int64  `json:"silentSeconds"`
 	Waits         string `json:"waits"`
 }
 
-// text is the state, and for how long the server that was asked has seen it so.
+// text is the state, and for how long the answering server has seen it.
 func (s *nodeSilence) text() string {
 	if s.SilentSeconds == 0 {
 		return s.State
@@ -162,7 +162,7 @@ func serviceRow(p *proto.Object) (cells, wide []any, err error) {
 	for _, q := range s.Ports {
 		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s:%d/%s", q.Name, q.Port, q.Protocol), ":"))
 	}
-	notReady := "left out"
+	notReady := "omitted"
 	if s.PublishNotReadyAddresses {
 		notReady = "published"
 	}

@@ -20,8 +20,8 @@ func scaleCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale SET --replicas N",
 		Short: "Change the number of members of a set",
-		Long: `Change the number of members of a set. Members are added at the end and taken
-from the end; volumes of members that go are kept.`,
+		Long: `Change the number of members of a set. Members are added and removed at the highest
+ordinal. The volumes of removed members are kept.`,
 		Example: `  stead scale etcd --replicas 5 --wait
   stead scale set/etcd --replicas 3 --current-replicas 5`,
 		ValidArgsFunction: c.completeNames("set"),
@@ -31,7 +31,7 @@ from the end; volumes of members that go are kept.`,
 				return err
 			}
 			if !cmd.Flags().Changed("replicas") || replicas < 0 {
-				return usageError{errors.New("scale needs --replicas N, 0 or more")}
+				return usageError{errors.New("scale needs --replicas N with N of 0 or more")}
 			}
 			req := &proto.ScaleRequest{Namespace: c.namespace, Name: string(ref.Name), Replicas: replicas}
 			if cmd.Flags().Changed("current-replicas") {
@@ -45,7 +45,7 @@ from the end; volumes of members that go are kept.`,
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "set %s scaled %d → %d\n", ref, done.GetBefore(), done.GetAfter())
-				sayEffects(cmd.OutOrStdout(), done.GetEffects())
+				printEffects(cmd.OutOrStdout(), done.GetEffects())
 				if !wait {
 					return nil
 				}
@@ -56,9 +56,9 @@ from the end; volumes of members that go are kept.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Int32Var(&replicas, "replicas", 0, "the number of members wanted")
-	flags.Int32Var(&current, "current-replicas", 0, "refuse unless the set has this number now")
-	flags.BoolVar(&wait, "wait", false, "wait until it is done, showing who waits for what")
-	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "how long --wait waits; exit code 3 when it is over")
+	flags.Int32Var(&replicas, "replicas", 0, "the new number of members")
+	flags.Int32Var(&current, "current-replicas", 0, "refuse unless the set has this number of members now")
+	flags.BoolVar(&wait, "wait", false, "wait until it is done, and show what each member waits for")
+	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
 	return cmd
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stead-project/stead/records"
 )
 
-// setLogs shows the logs of all members of the set that req names as its member:
-// one after the other, or all at once when they are followed. One that has none does
+// setLogs shows the logs of all members of the set that req names in place of a member:
+// one after the other, or all at once when they are followed. A failure of one member does
 // not keep the others from being shown.
 func setLogs(ctx context.Context, control proto.ControlClient, req *proto.LogsRequest, out, errOut io.Writer) error {
 	names, err := livingMembers(ctx, control, req.GetNamespace(), req.GetMember())
@@ -49,13 +49,13 @@ func setLogs(ctx context.Context, control proto.ControlClient, req *proto.LogsRe
 		}
 	}
 	all.Wait()
-	if ctx.Err() != nil { // Ctrl-C: not the members' fault
+	if ctx.Err() != nil { // Ctrl-C, not a failure of members
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	return errors.Join(errs...)
 }
 
-// livingMembers are the names of the members of a set that have a life now.
+// livingMembers returns the names of the members of a set that have a life.
 func livingMembers(ctx context.Context, control proto.ControlClient, namespace, set string) (names []string, err error) {
 	ctx, cancel := call(ctx)
 	defer cancel()
@@ -73,17 +73,17 @@ func livingMembers(ctx context.Context, control proto.ControlClient, namespace, 
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("set %s has no members that live in namespace %s", set, namespace)
+		return nil, fmt.Errorf("set %s in namespace %s has no running members", set, namespace)
 	}
 	return names, nil
 }
 
-// lineWriter writes whole lines, each after a prefix.
+// lineWriter writes whole lines, each with a prefix.
 type lineWriter struct {
 	lock   *sync.Mutex
 	out    io.Writer
 	prefix string
-	rest   []byte // of a line that has not ended
+	rest   []byte // the start of a line that has not ended
 }
 
 // Write implements io.Writer.
@@ -106,7 +106,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush ends a line that has not ended by itself.
+// flush writes a last line that has no newline.
 func (w *lineWriter) flush() error {
 	if len(w.rest) == 0 {
 		return nil

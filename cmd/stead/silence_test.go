@@ -31,10 +31,10 @@ func TestNodesWithoutASessionAreTold(t *testing.T) {
 		t.Errorf("get nodes says\n%s\nwant\n%s", got, want)
 	}
 	var out strings.Builder
-	if err := sayNodes(&out, nodes); err != nil {
+	if err := printNodes(&out, nodes); err != nil {
 		t.Fatal(err)
 	}
-	const want = `nodes    1 of 4 have a session; these have none:
+	const want = `nodes    1 of 4 have a session; the others:
          host-b Silent 42s: of the lives there: 1 will have ended by themselves in 20s
          host-c Lost 6m
          host-d Silent

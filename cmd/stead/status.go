@@ -15,17 +15,18 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// shownLines bounds what status says of the members of one set.
+// shownLines limits the lines about the members of one set.
 const shownLines = 5
 
 func statusCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show on one screen whether all is well: servers, store, nodes, and sets that are not as they should be",
-		Long: `Show on one screen whether all is well: the servers and who leads, how full the store
-is and what it complains of, whether it went back and for whom its restore waits, the nodes without a session, and every set, of all
-namespaces, that is not as it should be, with what its members wait for. It answers also
-while the store is full. The exit code tells only whether there was an answer.`,
+		Short: "Show the health of servers, store, nodes and sets on one screen",
+		Long: `Show on one screen: the servers and their leader; how full the store is, and its alarms;
+whether the store went back, and which nodes its restore waits for; the nodes without a
+session; and, of all namespaces, the sets that are not healthy, with what their members wait
+for. It works also while the store is full. The exit code only says whether the server
+answered.`,
 		Example: `  stead status`,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,49 +52,49 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	sayServers(out, info)
-	sayStore(out, info)
-	sayRestoring(out, info)
-	if err := sayNodes(out, nodes.GetObjects()); err != nil {
+	printServers(out, info)
+	printStore(out, info)
+	printRestoring(out, info)
+	if err := printNodes(out, nodes.GetObjects()); err != nil {
 		return err
 	}
-	return saySets(ctx, control, out, sets.GetObjects())
+	return printSets(ctx, control, out, sets.GetObjects())
 }
 
-// fact prints one aligned line; a long text is the reader's terminal's to wrap.
+// fact prints one aligned line; long text is left to the terminal to wrap.
 func fact(out io.Writer, name, format string, args ...any) {
 	for i, a := range args {
-		if text, is := a.(string); is {
+		if text, ok := a.(string); ok {
 			args[i] = spec.Plain(text)
 		}
 	}
 	fmt.Fprintf(out, "%-8s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func sayServers(out io.Writer, i *proto.InfoResponse) {
+func printServers(out io.Writer, i *proto.InfoResponse) {
 	fact(out, "cluster", "%s (epoch %d)", i.GetCluster(), i.GetEpoch())
 	leader := "leader " + i.GetLeader()
 	if i.GetLeader() == "" {
-		leader = "nobody leads: no set is looked after until a server can write to the store"
+		leader = "no leader: sets are not reconciled until a server can write to the store"
 	}
 	fact(out, "servers", "%s (answered by %s, %s); %s",
 		strings.Join(i.GetServers(), ", "), i.GetServer(), i.GetVersion(), leader)
 }
 
-func sayStore(out io.Writer, i *proto.InfoResponse) {
+func printStore(out io.Writer, i *proto.InfoResponse) {
 	fact(out, "store", "%s %s: %s%s used", i.GetStore(), i.GetStoreVersion(), bytesText(i.GetStoreBytes()), ofQuota(i.GetStoreQuotaBytes()))
 	switch alarm := i.GetStoreAlarm(); {
 	case strings.Contains(alarm, store.NoSpaceAlarm):
-		fact(out, "alarm", `%s: the store is full; members run on, but nothing can be changed or healed.
+		fact(out, "alarm", `%s: the store is full; members continue to run, but nothing can be changed or healed.
          Delete ConfigMaps and Secrets that are not needed, or start the server with
-         a larger --store-quota-bytes; the rest the server does by itself within seconds.
-         Of an external etcd: compact, defragment and disarm it.`, store.NoSpaceAlarm)
+         a larger --store-quota-bytes; the server then recovers by itself within seconds.
+         An external etcd must be compacted, defragmented and disarmed by hand.`, store.NoSpaceAlarm)
 	case alarm != "":
 		fact(out, "alarm", "%s", alarm)
 	}
 }
 
-func sayNodes(out io.Writer, nodes []*proto.Object) error {
+func printNodes(out io.Writer, nodes []*proto.Object) error {
 	var silent []string
 	for _, p := range nodes {
 		var st nodeSilence
@@ -114,7 +115,7 @@ func sayNodes(out io.Writer, nodes []*proto.Object) error {
 	case len(silent) == 0:
 		fact(out, "nodes", "%d of %d have a session", heard, len(nodes))
 	default:
-		fact(out, "nodes", "%d of %d have a session; these have none:", heard, len(nodes))
+		fact(out, "nodes", "%d of %d have a session; the others:", heard, len(nodes))
 	}
 	for _, line := range silent {
 		fact(out, "", "%s", line)
@@ -122,8 +123,8 @@ func sayNodes(out io.Writer, nodes []*proto.Object) error {
 	return nil
 }
 
-// saySets tells of the sets that are not as they should be.
-func saySets(ctx context.Context, control proto.ControlClient, out io.Writer, sets []*proto.Object) error {
+// printSets prints the sets that are not healthy.
+func printSets(ctx context.Context, control proto.ControlClient, out io.Writer, sets []*proto.Object) error {
 	var wrong []*proto.Object
 	for _, p := range sets {
 		var s spec.SetSpec
@@ -136,22 +137,22 @@ func saySets(ctx context.Context, control proto.ControlClient, out io.Writer, se
 			wrong = append(wrong, p)
 		}
 	}
-	fact(out, "sets", "%d of %d are as they should be", len(sets)-len(wrong), len(sets))
+	fact(out, "sets", "%d of %d are healthy", len(sets)-len(wrong), len(sets))
 	for _, p := range wrong {
-		// Asked for by its name, a large set tells of its members, too.
+		// A list omits the members of a large set; a Get includes them.
 		one, err := control.Get(ctx, &proto.GetRequest{Kind: "set", Namespace: p.GetNamespace(), Name: p.GetName()})
 		if err != nil {
-			continue // gone meanwhile
+			continue // it was deleted meanwhile
 		}
-		if err := saySet(out, one); err != nil {
+		if err := printSet(out, one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// saySet says of one set what is wrong.
-func saySet(out io.Writer, p *proto.Object) error {
+// printSet prints what is wrong with one set.
+func printSet(out io.Writer, p *proto.Object) error {
 	var s spec.SetSpec
 	var st setStatus
 	o, err := decode(p, &s, &st)
@@ -179,7 +180,7 @@ func replicasOf(s *spec.SetSpec) int {
 	return int(*s.Replicas)
 }
 
-// conditionText are the conditions that say more than that members are missing.
+// conditionText lists the conditions that say more than that members are missing.
 func conditionText(st *records.SetStatus) string {
 	text := ""
 	for _, c := range st.Conditions {
@@ -194,7 +195,7 @@ func conditionText(st *records.SetStatus) string {
 	return text
 }
 
-// ofQuota says how large the store may grow; nothing where that is not known.
+// ofQuota says how large the store may grow; empty if that is not known.
 func ofQuota(bytes int64) string {
 	if bytes == 0 {
 		return ""

@@ -30,15 +30,15 @@ type storeOptions struct {
 }
 
 func (o *storeOptions) flags(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.Endpoints, "etcd-endpoints", nil, "external etcd (default: the embedded one), https://host:2379,...")
-	f.StringVar(&o.CA, "etcd-cacert", "", "file with the certificates that signed the endpoints'")
-	f.StringVar(&o.Cert, "etcd-cert", "", "file with our client certificate")
-	f.StringVar(&o.Key, "etcd-key", "", "file with its key")
-	f.BoolVar(&o.Insecure, "etcd-insecure", false, "reach endpoints on other hosts without TLS: who is on the way reads and writes all that is stored")
-	f.Int64Var(&o.QuotaBytes, "store-quota-bytes", 0, "most bytes of the embedded store's data file; writes are refused above (default 2 GiB)")
+	f.StringSliceVar(&o.Endpoints, "etcd-endpoints", nil, "endpoints of an external etcd, https://host:2379,... (default: an embedded etcd)")
+	f.StringVar(&o.CA, "etcd-cacert", "", "file with the CA certificates of the endpoints")
+	f.StringVar(&o.Cert, "etcd-cert", "", "file with the client certificate")
+	f.StringVar(&o.Key, "etcd-key", "", "file with the client certificate's key")
+	f.BoolVar(&o.Insecure, "etcd-insecure", false, "allow endpoints on other hosts without TLS: anyone on the network path can read and change the store")
+	f.Int64Var(&o.QuotaBytes, "store-quota-bytes", 0, "limit of the embedded store's data file in bytes; writes above it are refused (default 2 GiB)")
 }
 
-// about names the store for people.
+// about is the name of the store in messages.
 func (o *storeOptions) about() string {
 	if len(o.Endpoints) == 0 {
 		return "embedded etcd"
@@ -46,7 +46,7 @@ func (o *storeOptions) about() string {
 	return "etcd at " + strings.Join(o.Endpoints, ",")
 }
 
-// openedStore is a store, how to close it, and what tells of its own end.
+// openedStore is a store, and the embedded etcd below it.
 type openedStore struct {
 	*etcdstore.Store
 	embedded *etcdembed.Embedded // nil: external
@@ -81,8 +81,8 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 	return &openedStore{Store: s, embedded: e}, nil
 }
 
-// checkSecure refuses endpoints of other hosts that are reached in the clear: whoever writes to
-// the store owns every host. tls: those without a scheme are reached by TLS.
+// checkSecure refuses endpoints on other hosts without TLS: whoever can write to the store
+// controls every host. tls: endpoints without a scheme use TLS.
 func (o *storeOptions) checkSecure(tls bool) error {
 	for _, e := range o.Endpoints {
 		scheme, at, found := strings.Cut(e, "://")
@@ -92,13 +92,13 @@ func (o *storeOptions) checkSecure(tls bool) error {
 		if o.Insecure || scheme == "https" || scheme == "unix" || scheme == "unixs" || scheme == "" && tls || loopback(at) {
 			continue
 		}
-		return usageError{fmt.Errorf("--etcd-endpoints: %s would be reached without TLS, and who is on the way there could read and write "+
-			"all that is stored; write https://, or accept that with --etcd-insecure", e)}
+		return usageError{fmt.Errorf("--etcd-endpoints: %s would be used without TLS, and anyone on the network path could read and change "+
+			"the store; use https://, or accept that with --etcd-insecure", e)}
 	}
 	return nil
 }
 
-// loopback reports whether host:port is of this host alone.
+// loopback reports whether host:port is a loopback address.
 func loopback(at string) bool {
 	host, _, err := net.SplitHostPort(at)
 	if err != nil {
@@ -125,11 +125,11 @@ func (o *storeOptions) tls() (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--etcd-cacert: %s holds no certificate", o.CA)
+			return nil, fmt.Errorf("--etcd-cacert: %s contains no certificate", o.CA)
 		}
 	}
 	if (o.Cert == "") != (o.Key == "") {
-		return nil, usageError{errors.New("--etcd-cert and --etcd-key go together")}
+		return nil, usageError{errors.New("--etcd-cert and --etcd-key must be used together")}
 	}
 	if o.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
@@ -141,21 +141,21 @@ func (o *storeOptions) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// reachEvery is how often an external store is looked at.
+// reachEvery is how often an external store is checked.
 const reachEvery = 5 * time.Second
 
-// reach tells why an external store cannot be used, once each reason, until ctx ends.
+// reach logs why an external store cannot be used, each reason once, until ctx ends.
 func (s *openedStore) reach(ctx context.Context, log *slog.Logger) {
-	for told := ""; ctx.Err() == nil; {
+	for logged := ""; ctx.Err() == nil; {
 		err := s.Reach(ctx)
 		switch {
 		case ctx.Err() != nil:
-		case err == nil && told != "":
-			log.Info("store reached")
-			told = ""
-		case err != nil && err.Error() != told:
-			told = err.Error()
-			log.Warn("store not reached", "err", err)
+		case err == nil && logged != "":
+			log.Info("store reachable again")
+			logged = ""
+		case err != nil && err.Error() != logged:
+			logged = err.Error()
+			log.Warn("store not reachable", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -164,7 +164,7 @@ func (s *openedStore) reach(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// watch returns when the embedded store ended by itself, or ctx does.
+// watch returns when the embedded store has ended by itself, or ctx ends.
 func (s *openedStore) watch(ctx context.Context, log *slog.Logger) error {
 	if s.embedded == nil {
 		s.reach(ctx, log)
@@ -178,7 +178,7 @@ func (s *openedStore) watch(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// noted forgets that an embedded store was unpacked, once the server holds it for that.
+// noted removes the note that an embedded store was unpacked, once the server holds it for that.
 func (s *openedStore) noted(ctx context.Context, held <-chan struct{}) error {
 	if s.embedded == nil || s.embedded.UnpackedFrom() == "" {
 		return nil
@@ -191,7 +191,7 @@ func (s *openedStore) noted(ctx context.Context, held <-chan struct{}) error {
 	}
 }
 
-// close ends the client first, then the embedded store.
+// close closes the client first, then the embedded store.
 func (s *openedStore) close() error {
 	err := s.Store.Close()
 	if s.embedded != nil {

@@ -43,7 +43,7 @@ func (t *table) row(cells ...any) {
 
 func (t *table) flush() error { return t.w.Flush() }
 
-// age is a span as kubectl shows it: 5s, 3m, 2h, 4d.
+// age is the time since a moment, as kubectl shows it: 5s, 3m, 2h, 4d.
 func age(since time.Time) string {
 	if since.IsZero() {
 		return "-"
@@ -75,7 +75,7 @@ func bytesText(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") + units[i]
 }
 
-// bareTable is a table that goes on without a head.
+// bareTable is a table without a header.
 func bareTable(out io.Writer) *table {
 	return &table{w: tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)}
 }

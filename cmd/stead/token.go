@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/proto"
 )
 
-// trusting makes one call of the API of trust.
+// trusting makes one call of the trust API.
 func (c *cli) trusting(cmd *cobra.Command, f func(context.Context, proto.TrustClient) error) error {
 	ctx, cancel := call(cmd.Context())
 	defer cancel()
@@ -20,7 +20,7 @@ func (c *cli) trusting(cmd *cobra.Command, f func(context.Context, proto.TrustCl
 }
 
 func tokenCommand(c *cli) *cobra.Command {
-	return group("token", "Let new nodes in: tokens with which they join", tokenCreate(c), tokenList(c), tokenRevoke(c))
+	return group("token", "Manage the tokens with which nodes join", tokenCreate(c), tokenList(c), tokenRevoke(c))
 }
 
 func tokenCreate(c *cli) *cobra.Command {
@@ -30,11 +30,11 @@ func tokenCreate(c *cli) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token with which one machine joins, once",
-		Long: `Make a token with which one machine joins, once and soon: 'stead agent --join
-HOST:PORT --token-file FILE', or with STEAD_TOKEN=TOKEN. It says which cluster it is for, so that the machine tells
-its secret to no other. A node that has joined before, and whose certificate ended
-while it was away, comes back by a token that names it with --node.`,
+		Short: "Create a token with which one machine can join, once",
+		Long: `Create a token with which one machine can join, once and for a short time: with 'stead
+agent --join HOST:PORT --token-file FILE', or with STEAD_TOKEN=TOKEN. The token contains
+a fingerprint of the cluster, so that the machine reveals the secret to no other cluster.
+A node whose certificate expired while it was away needs a token created with --node.`,
 		Example: "  stead token create\n  stead token create --node host-b --ttl 1h",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,15 +47,15 @@ while it was away, comes back by a token that names it with --node.`,
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&ttl, "ttl", 15*time.Minute, "how long it lasts; at most 168h, and 1h of one that is made with a client file")
-	cmd.Flags().StringVar(&node, "node", "", "the only node that may use it (default: any that never joined)")
+	cmd.Flags().DurationVar(&ttl, "ttl", 15*time.Minute, "how long the token is valid; at most 168h, or 1h if created with a client file")
+	cmd.Flags().StringVar(&node, "node", "", "the only node that may use it (default: any node that has never joined)")
 	return cmd
 }
 
 func tokenList(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "ls",
-		Short:   "List the tokens that have not ended, without their secrets",
+		Short:   "List valid tokens, without their secrets",
 		Example: "  stead token ls",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,7 +64,7 @@ func tokenList(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				show := newTable(cmd.OutOrStdout(), "ID", "NODE", "USED BY", "MADE BY", "LASTS", "AGE")
+				show := newTable(cmd.OutOrStdout(), "ID", "NODE", "USED BY", "MADE BY", "TTL", "AGE")
 				for _, k := range list.GetTokens() {
 					show.row(k.GetId(), k.GetNode(), k.GetUsedBy(), cmp.Or(k.GetMadeBy(), "root"), time.Duration(k.GetTtlMillis())*time.Millisecond, age(time.Unix(k.GetCreatedUnix(), 0)))
 				}
@@ -77,7 +77,7 @@ func tokenList(c *cli) *cobra.Command {
 func tokenRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "End a token before its time; a node that has joined by it stays",
+		Short:   "Revoke a token; a node that has joined with it stays",
 		Example: "  stead token revoke 1f2e3d4c5b6a",
 		Args:    exactly(1, "the id of a token"),
 		RunE: func(cmd *cobra.Command, args []string) error {

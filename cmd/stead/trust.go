@@ -15,7 +15,7 @@ import (
 )
 
 func clientCommand(c *cli) *cobra.Command {
-	return group("client", "Let people work from other hosts: client files", clientCreate(c), clientRevoke(c))
+	return group("client", "Manage client credentials for use from other hosts", clientCreate(c), clientRevoke(c))
 }
 
 func clientCreate(c *cli) *cobra.Command {
@@ -26,15 +26,16 @@ func clientCreate(c *cli) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a file with which 'stead --config FILE' works from any host, as root does here",
-		Long: `Make a file with which 'stead --config FILE' (or STEAD_CONFIG) works from any host
-that reaches a server, and may do all that root may here, but make such files. It holds
-a key: who has the file has the cluster, until it ends or is revoked.`,
+		Short: "Create a client credential file, for 'stead --config FILE' on any host",
+		Long: `Create a client credential file, for 'stead --config FILE' (or STEAD_CONFIG) on any host
+that can reach a server. It allows everything that root may do here, except creating such
+files. It contains a key: whoever has the file controls the cluster until the file
+expires or is revoked.`,
 		Example: "  stead client create -o ann.json --name ann\n  stead client create --servers 10.0.0.1:7443,10.0.0.2:7443",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s is there already; remove it, or name another with -o", file)
+				return fmt.Errorf("%s already exists; remove it, or choose another file with -o", file)
 			}
 			mine, err := trust.NewCredential(servers)
 			if err != nil {
@@ -46,20 +47,20 @@ a key: who has the file has the cluster, until it ends or is revoked.`,
 					err = mine.Save(file)
 				}
 				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s is the client file of %s for %s; to end it before: stead client revoke %s\n", file, name, ttl, id)
+					fmt.Fprintf(cmd.OutOrStdout(), "created %s for %s, valid for %s; revoke it with: stead client revoke %s\n", file, name, ttl, id)
 				}
 				return err
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "stead-client.json", "the file; readable by its owner only")
-	cmd.Flags().StringVar(&name, "name", userName(), "whose it is, as edits are noted")
-	cmd.Flags().DurationVar(&ttl, "ttl", 30*24*time.Hour, "how long it lasts")
-	cmd.Flags().StringSliceVar(&servers, "servers", nil, "HOST:PORT of servers (default: those of the one that is asked)")
+	cmd.Flags().StringVarP(&file, "output", "o", "stead-client.json", "the file to create; readable by its owner only")
+	cmd.Flags().StringVar(&name, "name", userName(), "name of the user, recorded with edits")
+	cmd.Flags().DurationVar(&ttl, "ttl", 30*24*time.Hour, "how long the file is valid")
+	cmd.Flags().StringSliceVar(&servers, "servers", nil, "HOST:PORT of servers (default: those that the server advertises)")
 	return cmd
 }
 
-// signClient has a server sign the key of mine, and returns the client's id.
+// signClient requests a certificate for the key of mine, and returns the client's id.
 func signClient(ctx context.Context, t proto.TrustClient, mine *trust.Credential, name string, ttl time.Duration) (string, error) {
 	request, err := mine.Request()
 	if err != nil {
@@ -78,9 +79,9 @@ func signClient(ctx context.Context, t proto.TrustClient, mine *trust.Credential
 func clientRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Void a client file, and the unused join tokens that it made, for ever",
+		Short:   "Revoke a client credential permanently, with the unused join tokens made with it",
 		Example: "  stead client revoke 1f2e3d4c5b6a7988",
-		Args:    exactly(1, "the id of a client, as 'stead client create' said it"),
+		Args:    exactly(1, "the id of a client, as printed by 'stead client create'"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.trusting(cmd, func(ctx context.Context, t proto.TrustClient) error {
 				gone, err := t.Revoke(ctx, &proto.RevokeRequest{Client: args[0]})
@@ -90,10 +91,10 @@ func clientRevoke(c *cli) *cobra.Command {
 				out := cmd.OutOrStdout()
 				fmt.Fprintf(out, "client %s revoked\n", args[0])
 				for _, id := range gone.GetTokens() {
-					fmt.Fprintf(out, "  join token %s, which it made and nobody used, ended with it\n", id)
+					fmt.Fprintf(out, "  its unused join token %s is revoked, too\n", id)
 				}
 				for _, n := range gone.GetNodes() {
-					fmt.Fprintf(out, "  node %s joined by its token and stays; if it should not: stead node revoke %s\n", n, n)
+					fmt.Fprintf(out, "  node %s joined with one of its tokens and stays; if it should not, run 'stead node revoke %s'\n", n, n)
 				}
 				return nil
 			})
@@ -104,17 +105,18 @@ func clientRevoke(c *cli) *cobra.Command {
 func nodeRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
-		Short: "Void a node's certificates, for ever",
-		Long: `Void a node's certificates, for ever: it has no session any more, hears nothing new and
-its reports do not count. What it runs goes on, for silence proves nothing: its members
-are not replaced. The machine can join again with an empty --root and another name only.`,
+		Short: "Revoke a node's certificates permanently",
+		Long: `Revoke a node's certificates permanently. The node loses its session, gets no more
+instructions, and its reports are ignored. Its members continue to run, and are not
+replaced, because silence proves nothing. The machine can join again only with an empty
+--root and another name.`,
 		Example: "  stead node revoke host-b",
 		Args:    exactly(1, "the name of a node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.trusting(cmd, func(ctx context.Context, t proto.TrustClient) error {
 				_, err := t.Revoke(ctx, &proto.RevokeRequest{Node: args[0]})
 				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "node %s revoked; what it runs goes on\n", args[0])
+					fmt.Fprintf(cmd.OutOrStdout(), "node %s revoked; its members continue to run\n", args[0])
 				}
 				return err
 			})

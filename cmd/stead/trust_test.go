@@ -211,7 +211,7 @@ func TestAClientFileDoesWhatRootDoesUntilItIsRevoked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ann.json")
 	said := c.must("client", "create", "-o", file, "--name", "ann")
 	id := said[strings.LastIndex(said, " ")+1:]
-	c.refused("is there already", "client", "create", "-o", file)
+	c.refused("already exists", "client", "create", "-o", file)
 
 	ann := &cluster{t: t, config: file}
 	ann.must("apply", "-f", "testdata/db.yaml", "--wait", "--timeout", "2m")

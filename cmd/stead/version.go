@@ -35,7 +35,7 @@ func versionCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&client, "client", false, "only this program; ask no server")
+	cmd.Flags().BoolVar(&client, "client", false, "only this program, without asking a server")
 	return cmd
 }
 

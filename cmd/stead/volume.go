@@ -7,11 +7,11 @@ import (
 )
 
 func volumeCommand(c *cli) *cobra.Command {
-	ls := c.listCommand("volume", "List the volumes, also those that no member uses now", "  stead volume ls\n  stead volume ls -A --set etcd")
-	return group("volume", "Look after the volumes of members", ls, volumeReclaim(c), volumeRestore(c))
+	ls := c.listCommand("volume", "List the volumes, including those that no member uses", "  stead volume ls\n  stead volume ls -A --set etcd")
+	return group("volume", "Manage volumes", ls, volumeReclaim(c), volumeRestore(c))
 }
 
-// listCommand is ls of a group: the wide table of a kind.
+// listCommand is the verb ls of a group: the wide table of a kind.
 func (c *cli) listCommand(kind, short, example string) *cobra.Command {
 	list := &proto.ListRequest{Kind: kind}
 	ls := &cobra.Command{
@@ -31,8 +31,8 @@ func (c *cli) listCommand(kind, short, example string) *cobra.Command {
 		},
 	}
 	if kind != "node" {
-		ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "of all namespaces")
-		ls.Flags().StringVar(&list.Set, "set", "", "only those of this set")
+		ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
+		ls.Flags().StringVar(&list.Set, "set", "", "only objects of this set")
 	}
 	return ls
 }

@@ -13,20 +13,20 @@ type volumeStatus struct {
 	Asked records.VolumeVerb    `json:"asked"`
 }
 
-// volumeNote says what becomes of a volume that is given up, or why it does not go.
+// volumeNote says what happens to a volume that is given up, or why it cannot be.
 func volumeNote(st volumeStatus) string {
 	switch said := st.Said; {
 	case said != nil && said.State == records.VolumeTrashed:
 		left := max(0, said.Left.Duration-time.Since(said.At)).Round(time.Second)
-		note := "erased in about " + left.String()
+		note := "will be erased in about " + left.String()
 		if said.Unproven {
-			note += "; known by the word of node " + string(said.Node) + " alone"
+			note += "; reported only by node " + string(said.Node)
 		}
 		return note
 	case said != nil && said.Cause != "":
 		return string(said.Cause) + ": " + said.Message
 	case st.Asked != "":
-		return "asked for by hand: " + string(st.Asked)
+		return "requested by a user: " + string(st.Asked)
 	case said != nil:
 		return string(said.State)
 	}

@@ -14,33 +14,32 @@ import (
 	"github.com/stead-project/stead/records"
 )
 
-// volumeEvery is how often a volume is looked at while it is waited for.
+// volumeEvery is how often a volume that is waited for is read.
 const volumeEvery = 200 * time.Millisecond
 
-// volume waits, if that was asked, until judge says how it ended, and prints what the
-// volume waits for whenever that changes. judge is given nil when there is no such
-// volume any more.
+// volume waits, with --wait, until judge says how it ended, and prints what the volume waits
+// for whenever that changes. judge gets nil when the volume no longer exists.
 func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, id string, judge func(*records.Volume, volumeStatus) (string, error)) error {
 	if !w.wait {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), w.timeout)
 	defer cancel()
-	told, last := newTeller(cmd.OutOrStdout()), ""
-	defer told.beat()()
+	log, last := newProgress(cmd.OutOrStdout()), ""
+	defer log.beat()()
 	for {
 		v, st, err := findVolume(ctx, control, ns, id)
 		switch {
 		case err == nil:
 			end, err := judge(v, st)
 			if end != "" {
-				told.line("volume", end)
+				log.line("volume", end)
 			}
 			if end != "" || err != nil {
 				return err
 			}
 			if now := waitsFor(v, st); now != last {
-				told.line("volume", now)
+				log.line("volume", now)
 				last = now
 			}
 		case ctx.Err() == nil && status.Code(err) != codes.Unavailable && status.Code(err) != codes.DeadlineExceeded:
@@ -52,7 +51,7 @@ func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, 
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				why = errNotInTime
 			}
-			return fmt.Errorf("wait for volume %s: %w; what was ordered goes on, see 'stead volume ls -n %s'", id, why, ns)
+			return fmt.Errorf("wait for volume %s: %w; the operation continues, see 'stead volume ls -n %s'", id, why, ns)
 		case <-time.After(volumeEvery):
 		}
 	}
@@ -65,7 +64,7 @@ func waitsFor(v *records.Volume, st volumeStatus) string {
 	return string(v.Fate)
 }
 
-// findVolume is the volume of this id, also in the trash; nil: there is none.
+// findVolume returns the volume with this id, also from the trash; nil: there is none.
 func findVolume(ctx context.Context, control proto.ControlClient, ns, id string) (*records.Volume, volumeStatus, error) {
 	got, err := control.List(ctx, &proto.ListRequest{Kind: "volume", Namespace: ns})
 	for _, o := range got.GetObjects() {

@@ -17,12 +17,12 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// what can be waited for.
+// What can be waited for.
 const (
 	forAvailable = "available"
 	forReady     = "ready"
 	forDeleted   = "deleted"
-	// forScaled is what 'scale --wait' waits for: whatever an update still has to do.
+	// forScaled is the goal of 'scale --wait': an update may still be in progress.
 	forScaled = "scaled"
 )
 
@@ -33,16 +33,16 @@ func waitCommand(c *cli) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "wait SET",
-		Short: "Wait until a set is available, ready or gone, showing who waits for what",
-		Long: `Wait until every member of a set is ready, is available (ready for minReadySeconds), or
-until the set is deleted. Whatever a member does or waits for is shown when it changes.
-Exit code 1 when it will not come by itself: the rollout is paused, stalled or was rolled
-back, or the set is deleted; 3 when the time is over.`,
+		Short: "Wait until a set is available, ready or deleted, and show what each member waits for",
+		Long: `Wait until every member of a set is ready or available (ready for minReadySeconds), or
+until the set is deleted. Every change of a member, and what it waits for, is shown. Exit
+code 1 when the goal cannot be reached without a user: the rollout is paused, stalled or
+was rolled back, or the set is deleted. 3 on timeout.`,
 		Example: `  stead wait set/etcd
   stead wait etcd --for ready --timeout 1m
   stead wait set/etcd --for deleted`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := c.parseSet(args, "only sets can be waited for")
+			ref, err := c.parseSet(args, "wait needs a set")
 			if err != nil {
 				return err
 			}
@@ -55,61 +55,60 @@ back, or the set is deleted; 3 when the time is over.`,
 				case forDeleted:
 					return waitGone(ctx, control, ref, cmd.OutOrStdout())
 				}
-				return usageError{fmt.Errorf("--for %q: write %s, %s or %s", goal, forAvailable, forReady, forDeleted)}
+				return usageError{fmt.Errorf("invalid --for %q; use %s, %s or %s", goal, forAvailable, forReady, forDeleted)}
 			})
 		},
 		ValidArgsFunction: c.completeNames("set"),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&goal, "for", forAvailable, "available, ready or deleted")
-	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; exit code 3 when it is over")
+	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "time limit; exit code 3 when it expires")
 	return cmd
 }
 
-// waitSet blocks until the set is as its spec says and its members are available, or
-// at least ready, printing each change of what its members do and wait for. It ends with
-// an error when that will not come by itself: the rollout is paused and all else is done,
-// stalled, or was given up.
-// errNotInTime when ctx's deadline passes first, errLeft when it is ended.
+// waitSet blocks until the set has reached its spec and its members are available, or at
+// least ready, and prints every change of its members. It returns an error when the goal
+// cannot be reached without a user: the rollout is paused and everything else is done, it is
+// stalled, or it was rolled back. errNotInTime: ctx's deadline passed; errLeft: ctx ended.
 func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, goal string, out io.Writer) error {
 	return followSet(ctx, control, ref, out, func(o object, s *spec.SetSpec, st *setStatus) (string, error) {
 		return waitEnd(o, s, st, goal)
 	})
 }
 
-// waitEnd says how a wait ended, or why what it waits for will not come by itself; empty
-// while it may.
+// waitEnd says how a wait ended, or returns why it cannot end without a user; empty while
+// it may.
 func waitEnd(o object, s *spec.SetSpec, st *setStatus, goal string) (string, error) {
 	if settled(o, s, st, goal) {
 		if goal == forScaled {
-			goal = forAvailable // all are
+			goal = forAvailable // all members are
 		}
 		return "is " + goal, nil
 	}
 	if paused(st) && !settled(o, s, st, forScaled) {
-		return "", nil // the members that are missing still come
+		return "", nil // missing members are still started
 	}
 	return "", halted(o, s, st)
 }
 
-// followSet prints what the members of a set do and wait for until judge says how it
-// ended, in the words that end the sentence "default/db ...", or that it never will.
+// followSet prints every change of a set's members until judge says how it ended, in words
+// that complete the sentence "default/db ...", or returns an error.
 func followSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer,
 	judge func(object, *spec.SetSpec, *setStatus) (string, error)) error {
-	told, found := newTeller(out), false
-	defer told.beat()()
+	log, found := newProgress(out), false
+	defer log.beat()()
 	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *setStatus) (bool, error) {
 		found = true
-		told.members(s, st)
+		log.members(s, st)
 		end, err := judge(o, s, st)
 		if end != "" {
-			told.line(ref, end)
+			log.line(ref, end)
 		}
 		return end != "", err
 	})
 	switch {
 	case errors.Is(err, errSetGone) && found:
-		return fmt.Errorf("set %s was deleted while waiting for it", ref)
+		return fmt.Errorf("set %s was deleted during the wait", ref)
 	case errors.Is(err, errSetGone):
 		return fmt.Errorf("there is no set %s in namespace %s", ref.Name, ref.Namespace)
 	}
@@ -118,75 +117,76 @@ func followSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef
 
 // waitGone blocks until the set no longer exists.
 func waitGone(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer) error {
-	told := newTeller(out)
-	defer told.beat()()
+	log := newProgress(out)
+	defer log.beat()()
 	err := watchSet(ctx, control, ref, func(_ object, s *spec.SetSpec, st *setStatus) (bool, error) {
-		told.members(s, st)
+		log.members(s, st)
 		return false, nil
 	})
 	if errors.Is(err, errSetGone) {
-		told.line(ref, "is gone")
+		log.line(ref, "is deleted")
 		return nil
 	}
 	return err
 }
 
-// stillEvery is after how much silence a wait says that it goes on.
+// stillEvery is the time without news after which a wait says that it still waits.
 const stillEvery = 20 * time.Second
 
-// teller prints what changed, with the time since it began.
-type teller struct {
-	began time.Time
-	every time.Duration // of silence
+// progress prints what changed during a wait, with the time since its start.
+type progress struct {
+	start time.Time
+	every time.Duration // without news, until it repeats what it waits for
 
-	mu     sync.Mutex
-	out    io.Writer
-	said   map[string]string
-	last   time.Time // when something was said
-	stands string    // how it stands, for who waits in silence
+	mu      sync.Mutex
+	out     io.Writer
+	printed map[string]string // the last line of each member
+	last    time.Time         // of the last line
+	summary string            // what is repeated when there are no news
 }
 
-func newTeller(out io.Writer) *teller {
+func newProgress(out io.Writer) *progress {
 	now := time.Now()
-	return &teller{out: out, began: now, last: now, every: stillEvery, said: map[string]string{}}
+	return &progress{out: out, start: now, last: now, every: stillEvery, printed: map[string]string{}}
 }
 
-func (t *teller) line(who any, what string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.say(who, what)
+func (p *progress) line(subject any, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.print(subject, text)
 }
 
-// say prints a line; mu is held.
-func (t *teller) say(who any, what string) {
-	t.last = time.Now()
-	fmt.Fprintf(t.out, "%6s  %s  %s\n", elapsed(t.began), who, spec.Plain(what))
+// print prints a line; mu is held.
+func (p *progress) print(subject any, text string) {
+	p.last = time.Now()
+	fmt.Fprintf(p.out, "%6s  %s  %s\n", elapsed(p.start), subject, spec.Plain(text))
 }
 
-func (t *teller) members(s *spec.SetSpec, st *setStatus) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// members prints every member whose line has changed.
+func (p *progress) members(s *spec.SetSpec, st *setStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	waits := ""
 	for _, m := range st.Members {
 		line := memberState(m)
-		if t.said[m.Name] != line {
-			t.said[m.Name] = line
-			t.say(m.Name, line)
+		if p.printed[m.Name] != line {
+			p.printed[m.Name] = line
+			p.print(m.Name, line)
 		}
 		if waits == "" && (!m.Ready || m.Blocked != "") {
 			waits = "; " + m.Name + " " + line
 		}
 	}
-	t.stands = fmt.Sprintf("%d of %d available%s", st.AvailableReplicas, replicasOf(s), waits)
+	p.summary = fmt.Sprintf("%d of %d available%s", st.AvailableReplicas, replicasOf(s), waits)
 }
 
-// beat says after each span of silence how it stands, until the returned function ends
-// it.
-func (t *teller) beat() (stop func()) {
+// beat repeats, whenever there was no news for a while, what is waited for, until the
+// returned function is called.
+func (p *progress) beat() (stop func()) {
 	quit := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
-		ticker := time.NewTicker(t.every)
+		ticker := time.NewTicker(p.every)
 		defer ticker.Stop()
 		for {
 			select {
@@ -194,11 +194,11 @@ func (t *teller) beat() (stop func()) {
 				return
 			case <-ticker.C:
 			}
-			t.mu.Lock()
-			if time.Since(t.last) >= t.every {
-				t.say("still waiting:", firstOf(t.stands, "no answer yet"))
+			p.mu.Lock()
+			if time.Since(p.last) >= p.every {
+				p.print("still waiting:", firstOf(p.summary, "no answer yet"))
 			}
-			t.mu.Unlock()
+			p.mu.Unlock()
 		}
 	})
 	return func() { close(quit); group.Wait() }
@@ -208,8 +208,8 @@ func elapsed(since time.Time) string {
 	return fmt.Sprintf("%.1fs", time.Since(since).Seconds())
 }
 
-// settled reports whether everything the spec asks for has been reached, with all
-// members available, or at least ready; forScaled: but for the update.
+// settled reports whether the set has reached its spec, with all members available, or at
+// least ready; forScaled: except for the update.
 func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
 	have, updated := st.AvailableReplicas, st.UpdatedAvailableReplicas
 	if goal == forReady {
@@ -221,7 +221,7 @@ func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
 		(goal == forScaled || updated >= updatable(s, want))
 }
 
-// paused reports whether the update is held back by a person.
+// paused reports whether a user has paused the update.
 func paused(st *setStatus) bool {
 	return slices.ContainsFunc(st.Conditions, func(c records.Condition) bool { return c.Type == "Progressing" && c.Reason == "Paused" })
 }
@@ -247,14 +247,14 @@ func above(r spec.OrdinalRange, partition int) (n int) {
 	return n
 }
 
-// memberState is one member in one line: what it is, or what it waits for.
+// memberState is one member in one line: its state, or what it waits for.
 func memberState(m records.MemberStatus) string {
 	switch {
 	case m.Ready && m.Goal != records.GoalStop:
 		return fmt.Sprintf("ready on %s at %s", m.Node, m.Address)
 	case m.Cause != "":
 		return fmt.Sprintf("%s: %s: %s", m.Phase, m.Cause, m.Message)
-	case strings.HasPrefix(m.Blocked, "waits "):
+	case strings.HasPrefix(m.Blocked, "waits "), strings.HasPrefix(m.Blocked, "waiting "):
 		return m.Blocked
 	case m.Blocked != "":
 		return "waits: " + m.Blocked

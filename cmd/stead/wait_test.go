@@ -37,7 +37,7 @@ func TestAWaitThatIsOverSaysWhatGoesOn(t *testing.T) {
 			}
 			// Long enough for a busy machine to connect and look.
 			code, out := c.stead(append(strings.Fields(line), "--timeout", "3s")...)
-			if code != exitTimedOut || !strings.Contains(out, "not finished in time; what was ordered goes on, see 'stead describe set db -n default'") {
+			if code != exitTimedOut || !strings.Contains(out, "not finished in time; the operation continues, see 'stead describe set db -n default'") {
 				t.Errorf("exit code %d\n%s", code, out)
 			}
 		})
@@ -55,7 +55,7 @@ func TestCtrlCEndsAWaitWithALineOfWhatGoesOn(t *testing.T) {
 		}()
 		c.until(line+" waits", func() bool { return strings.Contains(out.String(), "  db-0  ") })
 		interrupt()
-		if got := <-code; got != exitTimedOut || !strings.Contains(out.String(), "left alone; what was ordered goes on") {
+		if got := <-code; got != exitTimedOut || !strings.Contains(out.String(), "interrupted; the operation continues") {
 			t.Errorf("%s: exit code %d\n%s", line, got, &out)
 		}
 	}
@@ -63,7 +63,7 @@ func TestCtrlCEndsAWaitWithALineOfWhatGoesOn(t *testing.T) {
 
 func TestALongWaitSaysThatItGoesOn(t *testing.T) {
 	var out lines
-	told := newTeller(&out)
+	told := newProgress(&out)
 	told.every = time.Millisecond
 	three := int32(3)
 	told.members(&spec.SetSpec{Replicas: &three}, &setStatus{SetStatus: records.SetStatus{
@@ -140,12 +140,12 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		"being deleted":       {with(func(st *setStatus) { st.Deleting = true }), "", "set db is being deleted"},
 		"stalled": {with(func(st *setStatus) {
 			st.Conditions = []records.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
-		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply what is right, or go back"},
+		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply a corrected manifest, or go back"},
 		"stalled, and it says what helps": {with(func(st *setStatus) {
 			st.Conditions = []records.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-1: to replace it now: stead restart db-1"}}
 		}), "", "stalled (ProgressDeadline): db-1: to replace it now: stead restart db-1$"},
 		"given up": {with(func(st *setStatus) { st.RolledBackFrom, st.CurrentRevision = "r2", "r1" }), "",
-			"given up: revision r2 did not become available in time, and the members go back to r1"},
+			"rolled back: revision r2 did not become available in time, and the members return to r1"},
 		"an older one was given up": {with(func(st *setStatus) { st.RolledBackFrom = "r1" }), "is updated and available on revision r2", ""},
 		"not stalled any more": {with(func(st *setStatus) {
 			st.Conditions = []records.Condition{{Type: "Stalled", Status: "False"}}

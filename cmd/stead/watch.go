@@ -14,10 +14,10 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-var errSetGone = errors.New("set is gone")
+var errSetGone = errors.New("set does not exist")
 
-// watchSet calls see with every picture of the set until it says done. errSetGone
-// when the set does not exist (any more). A lost server is waited for.
+// watchSet calls see with every state of the set until see returns true. It returns
+// errSetGone when the set does not exist (any more), and waits for a server that is away.
 func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
 	see func(object, *spec.SetSpec, *setStatus) (bool, error)) error {
 	for {
@@ -28,7 +28,7 @@ func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
 			if over || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				why = errNotInTime
 			}
-			return fmt.Errorf("wait for %s: %w; what was ordered goes on, see 'stead describe set %s -n %s'", ref, why, ref.Name, ref.Namespace)
+			return fmt.Errorf("wait for %s: %w; the operation continues, see 'stead describe set %s -n %s'", ref, why, ref.Name, ref.Namespace)
 		}
 		if status.Code(err) != codes.Unavailable && !errors.Is(err, io.EOF) { // EOF: the server ended the watch
 			return err

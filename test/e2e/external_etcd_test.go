@@ -93,7 +93,7 @@ func TestWhatIsWrongWithAnExternalEtcdIsTold(t *testing.T) {
 		{name: "nobody there", flags: []string{"--etcd-endpoints", "https://127.0.0.1:1"}, want: "connection refused"},
 		{name: "http where https is spoken", flags: []string{"--etcd-endpoints", "http://127.0.0.1:2379"}, want: "https://"},
 		{name: "no such file", flags: c.flags("none.pem", "stead"), ends: "none.pem"},
-		{name: "no certificates in the file", flags: c.flags("stead-key.pem", "stead"), ends: "holds no certificate"},
+		{name: "no certificates in the file", flags: c.flags("stead-key.pem", "stead"), ends: "contains no certificate"},
 		{name: "the key of another certificate", flags: append(c.flags("ca.pem", ""),
 			"--etcd-cert", filepath.Join(c.dir, "stead.pem"), "--etcd-key", filepath.Join(c.dir, "nameless-key.pem")), ends: "private key does not match"},
 		{name: "a certificate without a key", flags: append(c.flags("ca.pem", ""), "--etcd-cert", filepath.Join(c.dir, "stead.pem")), ends: "go together"},

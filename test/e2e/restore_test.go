@@ -101,7 +101,7 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 	l.stead("image", "load", image)
 	heard := []string{l.startWitness(), late.startWitness()}
 	l.apply("life", movable, "--wait", "--timeout", patience)
-	if said := l.follow(steps[0]); !strings.Contains(said, "keys of revision") {
+	if said := l.follow(steps[0]); !strings.Contains(said, "keys at revision") {
 		t.Errorf("the backup: %s", said)
 	}
 

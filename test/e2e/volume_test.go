@@ -101,7 +101,7 @@ func TestVolumesAreLookedAfterByHand(t *testing.T) {
 	if _, err := os.Stat(place); err == nil {
 		t.Error("it stands in its place still")
 	}
-	stead("is back in its place", "volume", "restore", "data-db-1")
+	stead("is restored on node", "volume", "restore", "data-db-1")
 	if got, err := os.ReadFile(place + "/data/precious"); err != nil || string(got) != "data" {
 		t.Fatalf("brought back it holds %q, error %v", got, err)
 	}
