@@ -116,7 +116,7 @@ func (a *Agent) share() {
 		Report:    a.outbox.put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
 		Boot: a.c.Boot, Epoch: func() int64 { return a.memory.now().At.Epoch },
-		Root: a.c.Home.Root(), RunDir: a.c.RunDir, Clock: a.c.Clock, Tuning: a.c.Tuning.Worker, Logger: a.log,
+		RunDir: a.c.RunDir, Files: worker.OnHost(a.c.Home.Root(), a.c.RunDir), Clock: a.c.Clock, Now: time.Now, Tuning: a.c.Tuning.Worker, Logger: a.log,
 	}
 	if a.deadlines != nil {
 		a.shared.Guard = a.deadlines

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -16,7 +17,7 @@ const rewatchAfter = 200 * time.Millisecond
 
 // box is one container of the life, over all its restarts in place.
 type box struct {
-	containerState
+	ContainerState
 	seen   step.State
 	status runtime.Status
 	image  bool // present, as far as this worker knows
@@ -43,7 +44,7 @@ type box struct {
 func (w *Worker) box(name string) *box {
 	b, ok := w.boxes[name]
 	if !ok {
-		b = &box{containerState: w.state.Boxes[name]}
+		b = &box{ContainerState: w.state.Containers[name]}
 		w.boxes[name] = b
 	}
 	return b
@@ -69,7 +70,7 @@ func (b *box) unwatch() {
 // that is still to be cleared away.
 func (w *Worker) see(ctx context.Context, b *box, st runtime.Status) {
 	if st.Refused > b.status.Refused {
-		b.crowded = time.Now()
+		b.crowded = w.c.Now()
 	}
 	b.status = st
 	if st.Token != w.token {
@@ -81,7 +82,7 @@ func (w *Worker) see(ctx context.Context, b *box, st runtime.Status) {
 	case runtime.Running:
 		b.Attempt = st.Attempt
 		if b.seen != step.Running {
-			b.seen, b.since, b.broken = step.Running, time.Now(), false
+			b.seen, b.since, b.broken = step.Running, w.c.Now(), false
 		}
 		w.hear(b)
 		return
@@ -104,8 +105,8 @@ func (w *Worker) see(ctx context.Context, b *box, st runtime.Status) {
 		b.Attempt = st.Attempt
 		w.countEnd(b, w.endOf(ctx, b, st), st.Exit)
 	case b.due.IsZero() && b.Streak > 1: // counted by the agent before this one
-		b.wait = delay(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, b.Streak-1)
-		b.due = time.Now().Add(b.wait)
+		b.wait = backoff.After(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, b.Streak-1)
+		b.due = w.c.Now().Add(b.wait)
 	}
 }
 
@@ -153,20 +154,20 @@ func (w *Worker) countEnd(b *box, e ending, exit runtime.Exit) {
 	if w.order == step.OrderStop {
 		return
 	}
-	if !b.since.IsZero() && time.Since(b.since) >= w.c.Tuning.CrashReset {
+	if !b.since.IsZero() && w.c.Now().Sub(b.since) >= w.c.Tuning.CrashReset {
 		b.Streak = 0
 	}
 	b.since = time.Time{}
 	b.wait = 0
 	if b.Streak > 0 {
-		b.wait = delay(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, b.Streak)
+		b.wait = backoff.After(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, b.Streak)
 		if b.Cause == spec.CauseExited || b.Cause == spec.CauseLost {
 			b.Cause = spec.CauseCrashLoop
 		}
 	}
 	b.Streak++
 	b.Attempt++
-	b.due = time.Now().Add(b.wait)
+	b.due = w.c.Now().Add(b.wait)
 	w.saveState()
 	w.log.Info("container ended", "token", w.token, "reason", e.message)
 }
@@ -200,9 +201,9 @@ func (w *Worker) watchAll(ctx context.Context) {
 		select {
 		case <-b.watching:
 			if b.rewatch.IsZero() {
-				b.rewatch = time.Now().Add(rewatchAfter)
+				b.rewatch = w.c.Now().Add(rewatchAfter)
 			}
-			if !time.Now().Before(b.rewatch) {
+			if !w.c.Now().Before(b.rewatch) {
 				// The probes go on; only the watch begins anew.
 				sub, cancel := context.WithCancel(ctx)
 				stop := b.stopWatch
@@ -218,9 +219,7 @@ func (w *Worker) watchAll(ctx context.Context) {
 func (w *Worker) watch(ctx context.Context, name string, b *box) {
 	done := make(chan struct{})
 	b.watching, b.rewatch = done, time.Time{}
-	w.group.Go(func() {
-		// What it says is only a hint: the worker looks for itself.
-		_, _ = w.c.Runtime.Wait(ctx, runtime.ContainerID{ID: w.id, Name: name})
+	w.back.Watch(ctx, runtime.ContainerID{ID: w.id, Name: name}, func() {
 		close(done)
 		if ctx.Err() != nil {
 			return
@@ -228,13 +227,13 @@ func (w *Worker) watch(ctx context.Context, name string, b *box) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.kicks.containers = true
-		w.nudge()
+		w.wake.Notify()
 	})
 }
 
 // probe starts the probes of a running container; one without probes is ready.
 func (w *Worker) probe(ctx context.Context, c *spec.Container, b *box) {
-	if w.c.Prober == nil || (c.StartupProbe == nil && c.ReadinessProbe == nil && c.LivenessProbe == nil) {
+	if w.c.Prober == nil && w.c.Background == nil || (c.StartupProbe == nil && c.ReadinessProbe == nil && c.LivenessProbe == nil) {
 		w.takeHealth(b, probe.Health{Started: true, Ready: true})
 		return
 	}
@@ -242,19 +241,17 @@ func (w *Worker) probe(ctx context.Context, c *spec.Container, b *box) {
 		ID: runtime.ContainerID{ID: w.id, Name: c.Name}, Container: *c, Address: w.life.Member.Address,
 		Adopted: !b.ours, Health: probe.Health{Started: b.Started, Ready: b.Ready},
 	}
-	w.group.Go(func() {
-		w.c.Prober.Probe(ctx, target, func(h probe.Health) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if ctx.Err() != nil { // of an attempt that is over
-				return
-			}
-			if w.kicks.health == nil {
-				w.kicks.health = map[string]probe.Health{}
-			}
-			w.kicks.health[c.Name] = h
-			w.nudge()
-		})
+	w.back.Probe(ctx, target, func(h probe.Health) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if ctx.Err() != nil { // of an attempt that is over
+			return
+		}
+		if w.kicks.health == nil {
+			w.kicks.health = map[string]probe.Health{}
+		}
+		w.kicks.health[c.Name] = h
+		w.wake.Notify()
 	})
 }
 

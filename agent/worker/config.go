@@ -9,11 +9,13 @@ import (
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
-// Config is what all workers of a node share. Every field but Prober, Guard and Starts is needed.
+// Config is what all workers of a node share. Every field down to Logger is needed, but for
+// Prober, Guard and Starts.
 type Config struct {
 	Runtime runtime.Runtime
 	Network runtime.Network
@@ -42,13 +44,38 @@ type Config struct {
 	Epoch func() int64
 	Node  files.Node
 	Boot  spec.BootID
-	// Root holds the logs, RunDir (tmpfs) what lasts until the next boot.
-	Root, RunDir string
+	// RunDir (tmpfs) is where members' files lie, which Files writes.
+	RunDir string
+	Files  HostFiles
 	// Clock is the time since boot: it goes on over a restart of the agent and does
 	// not jump.
-	Clock  func() time.Duration
+	Clock func() time.Duration
+	// Now is the wall clock with Go's monotonic reading: waits are counted by it.
+	Now    func() time.Time
 	Tuning Tuning
 	Logger *slog.Logger
+
+	// What follows is for a simulation. Background watches and probes; nil: goroutines for
+	// which Run waits.
+	Background Background
+	// AfterFunc calls f once, after d, unless it is stopped before; nil: time.AfterFunc.
+	AfterFunc func(d time.Duration, f func()) (stop func() bool)
+	// Next chooses the operation for a life; nil: step.Next.
+	Next func(id spec.Identity, token spec.Token, wanted step.Wanted, seen step.Seen) step.Op
+}
+
+func (c *Config) after(d time.Duration, f func()) (stop func() bool) {
+	if c.AfterFunc != nil {
+		return c.AfterFunc(d, f)
+	}
+	return time.AfterFunc(d, f).Stop
+}
+
+func (c *Config) next(id spec.Identity, token spec.Token, wanted step.Wanted, seen step.Seen) step.Op {
+	if c.Next != nil {
+		return c.Next(id, token, wanted, seen)
+	}
+	return step.Next(wanted, seen)
 }
 
 // Tuning holds the waits. Zero fields take Kubernetes' numbers.
@@ -103,15 +130,6 @@ func (t Tuning) Filled() Tuning {
 		t.LogFiles = 5
 	}
 	return t
-}
-
-// delay is the wait after the n-th failure in a row (from 1).
-func delay(first, most time.Duration, n int) time.Duration {
-	d := first
-	for ; n > 1 && d < most; n-- {
-		d *= 2
-	}
-	return min(d, most)
 }
 
 // Prober runs the probes of a container that has any; agent/probe is one.

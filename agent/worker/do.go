@@ -132,7 +132,7 @@ func (w *Worker) proven(err error, there *bool) error {
 }
 
 func (w *Worker) openToken() error {
-	if err := w.saveLife(w.life); err != nil {
+	if err := w.c.Files.SaveLife(w.life); err != nil {
 		return err
 	}
 	if err := w.recordGuard(); err != nil {
@@ -162,10 +162,10 @@ func (w *Worker) performOn(ctx context.Context, op step.Op, b *box) error {
 	case step.StartContainer:
 		return w.start(ctx, id, b)
 	case step.EndContainer:
-		b.deadline = time.Now().Add(w.grace())
+		b.deadline = w.c.Now().Add(w.grace())
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigterm, false))
 	case step.KillContainer:
-		b.deadline = time.Now().Add(killAgain)
+		b.deadline = w.c.Now().Add(killAgain)
 		w.dirty = true
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigkill, true))
 	}

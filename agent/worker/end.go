@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"maps"
+	"slices"
 
-	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
@@ -18,10 +18,11 @@ func (w *Worker) signalStop(ctx context.Context) error {
 	if w.life != nil && w.life.Member.StopReason != "" {
 		reason = w.life.Member.StopReason
 	}
-	if err := files.WriteTermination(w.place, reason); err != nil {
+	if err := w.c.Files.ShowTermination(w.id, reason); err != nil {
 		return err
 	}
-	for name, b := range w.boxes {
+	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
+		b := w.boxes[name]
 		if b.seen != step.Running {
 			continue
 		}
@@ -29,7 +30,7 @@ func (w *Worker) signalStop(ctx context.Context) error {
 			return err
 		}
 	}
-	w.state.Signalled, w.stopAt = true, time.Now().Add(w.grace())
+	w.state.Signalled, w.stopAt = true, w.c.Now().Add(w.grace())
 	w.saveState()
 	w.dirty = true
 	w.log.Info("life asked to stop", "token", w.token, "reason", reason)
@@ -69,7 +70,7 @@ func (w *Worker) reportOver() error {
 				return err
 			}
 		}
-		if err := w.forget(); err != nil {
+		if err := w.c.Files.Forget(w.id); err != nil {
 			return fmt.Errorf("forget the life: %w", err)
 		}
 	}

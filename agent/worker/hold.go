@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -45,7 +46,7 @@ func (w *Worker) settle(op step.Op, err error) {
 		w.setAway(true)
 		first, most = w.c.Tuning.Away, w.c.Tuning.Away
 	}
-	h.until = time.Now().Add(delay(first, most, h.count))
+	h.until = w.c.Now().Add(backoff.After(first, most, h.count))
 	cause, message := causeOf(op.Kind, err), err.Error()
 	if errors.Is(err, syscall.ENOSPC) {
 		message += "; free space there: it is tried again by itself"
@@ -58,7 +59,7 @@ func (w *Worker) settle(op step.Op, err error) {
 
 func (w *Worker) seenHeld() []step.Held {
 	var out []step.Held
-	now := time.Now()
+	now := w.c.Now()
 	for key, h := range w.held {
 		if h.until.After(now) {
 			out = append(out, step.Held{Op: key.op, Container: key.container, Cause: h.cause, Message: h.message})

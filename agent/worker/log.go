@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"path/filepath"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -19,19 +18,14 @@ const (
 	muteAfter = 5 * time.Second
 )
 
-// logDir is where a container's log lies, of all its runs.
-func (w *Worker) logDir(container string) string {
-	return filepath.Join(w.c.Root, "logs", string(w.id.Namespace), w.id.MemberName(), container)
-}
-
 // hear looks whether the logger of a running container lives.
 func (w *Worker) hear(b *box) {
 	run := logs.RunName(b.status.Token.Epoch, b.status.Token.Number, b.status.Attempt)
-	switch dead := logs.Abandoned(w.logDir(b.status.ID.Name), run); {
+	switch dead := w.c.Files.LoggerDead(w.id, b.status.ID.Name, run); {
 	case !dead:
 		b.mute = time.Time{}
 	case b.mute.IsZero():
-		b.mute = time.Now()
+		b.mute = w.c.Now()
 	}
 }
 
@@ -49,7 +43,7 @@ func (w *Worker) endOf(ctx context.Context, b *box, st runtime.Status) ending {
 		return e
 	}
 	run := logs.RunName(st.Token.Epoch, st.Token.Number, st.Attempt)
-	line := logs.LastLine(ctx, w.logDir(st.ID.Name), run, lastLineWait)
+	line := w.c.Files.LastLine(ctx, w.id, st.ID.Name, run)
 	if line != "" {
 		e.message += "; its last line: " + strconv.Quote(cut(line, lastLineBytes))
 	}
@@ -68,6 +62,6 @@ func cut(text string, most int) string {
 }
 
 // isMute: it runs, and its logger has been dead for a while.
-func (b *box) isMute() bool {
-	return b.seen == step.Running && !b.mute.IsZero() && time.Since(b.mute) >= muteAfter
+func (b *box) isMute(now time.Time) bool {
+	return b.seen == step.Running && !b.mute.IsZero() && now.Sub(b.mute) >= muteAfter
 }

@@ -37,7 +37,7 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 		w.keepStop()
 	}
 	if w.state.Signalled && w.stopAt.IsZero() { // by the agent before this one
-		w.stopAt = time.Now().Add(w.grace())
+		w.stopAt = w.c.Now().Add(w.grace())
 	}
 	w.lookAtContainers(ctx)
 	w.watchAll(ctx)
@@ -49,7 +49,7 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 	}
 	s.Volumes, s.Sandbox, s.Network, s.Files = w.prepared.volumes, w.prepared.sandbox, w.prepared.network, w.prepared.files
 	s.Signalled = w.state.Signalled
-	s.GraceOver = !time.Now().Before(w.stopAt)
+	s.GraceOver = !w.c.Now().Before(w.stopAt)
 	s.Removed, s.Detached, s.Unpinned = !w.left.containers, !w.left.link, !w.left.sandbox
 	s.Unmounted = !w.left.scratch && w.seeClean(ctx)
 	s.Held = w.seenHeld()
@@ -85,7 +85,7 @@ func (w *Worker) choose() bool {
 			delete(w.lives, t)
 		}
 	}
-	for t := range w.asked {
+	for _, t := range slices.SortedFunc(maps.Keys(w.asked), spec.Token.Compare) {
 		w.answerOld(t)
 	}
 	return w.told[token] || token.IsZero()
@@ -96,13 +96,15 @@ func (w *Worker) turnTo(token spec.Token) {
 	for _, b := range w.boxes {
 		b.unwatch()
 	}
-	w.token, w.state = token, state{}
+	w.token = token
 	w.prepared, w.boxes, w.held = prepared{}, map[string]*box{}, map[holdKey]*hold{}
 	w.stopAt, w.dirty, w.sighted, w.last, w.strange = time.Time{}, true, false, nil, ""
 	w.turned = w.c.Clock()
-	if err := load(&w.state, w.statePath); err != nil || w.state.Token != token {
-		w.state = state{Token: token}
+	kept, ok := w.c.Files.LoadState(w.id)
+	if !ok || kept.Token != token {
+		kept = State{Token: token}
 	}
+	w.state = kept
 }
 
 // keepStop makes an order to stop outlast this agent.
@@ -117,7 +119,7 @@ func (w *Worker) keepStop() {
 		w.lives[w.token], w.life = life, &life
 		w.mu.Unlock()
 	}
-	if err := w.saveLife(w.life); err != nil {
+	if err := w.c.Files.SaveLife(w.life); err != nil {
 		w.log.Warn("life not kept", "token", w.token, "err", err)
 	}
 }
@@ -131,7 +133,7 @@ func (w *Worker) takeKicks() {
 		w.dirty = true
 	}
 	if k.confirmed && w.prepared.files {
-		if err := files.WriteConfirmed(w.place, files.Uptime(w.c.Confirmed())); err != nil {
+		if err := w.c.Files.ShowConfirmed(w.id, files.Uptime(w.c.Confirmed())); err != nil {
 			w.log.Warn("confirmation not written", "err", err)
 		}
 	}
@@ -144,7 +146,7 @@ func (w *Worker) takeKicks() {
 			w.renew = w.wrote.Add(w.renewAfter())
 		}
 	}
-	if !w.renew.IsZero() && !time.Now().Before(w.renew) {
+	if !w.renew.IsZero() && !w.c.Now().Before(w.renew) {
 		w.prepared.files, w.renew = false, time.Time{}
 		delete(w.held, holdKey{step.WriteFiles, ""})
 	}
@@ -170,12 +172,12 @@ func (w *Worker) renewAfter() time.Duration {
 
 // lookAtContainers asks the runtime, when something may have changed.
 func (w *Worker) lookAtContainers(ctx context.Context) {
-	if !w.dirty && time.Since(w.looked) < w.c.Tuning.Look {
+	if !w.dirty && w.c.Now().Sub(w.looked) < w.c.Tuning.Look {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.c.Tuning.Operation)
 	defer cancel()
-	w.looked = time.Now()
+	w.looked = w.c.Now()
 	entry := w.c.Ledger.Look(w.id)
 	strange := ""
 	for _, name := range w.names {
@@ -219,7 +221,7 @@ func (w *Worker) seenContainers() []step.Container {
 			names = append(names, w.life.Template.Spec.Containers[i].Name)
 		}
 	}
-	now := time.Now()
+	now := w.c.Now()
 	out := make([]step.Container, 0, len(names))
 	for _, name := range names {
 		b := w.box(name)

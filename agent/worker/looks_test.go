@@ -204,7 +204,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 }
 
 func TestAStateThatIsDamagedOrOfAnotherLifeCountsForNothing(t *testing.T) {
-	another, err := json.Marshal(state{Token: tok(4), Phase: records.PhaseStopping, ReadyOnce: true})
+	another, err := json.Marshal(State{Token: tok(4), Phase: records.PhaseStopping, ReadyOnce: true})
 	must(t, err)
 	for name, doc := range map[string]string{
 		"damaged":         `{"token":{"epoch":1,"number":5},"phase":"Stopping","readyOnce":true,"containers":7}`,

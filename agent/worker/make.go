@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"time"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
@@ -15,9 +13,9 @@ import (
 )
 
 func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
-	dir := w.logDir(c.Name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the log directory: %w", err)
+	dir, err := w.c.Files.MakeLogDir(w.id, c.Name)
+	if err != nil {
+		return err
 	}
 	log := runtime.Log{Dir: dir, FileBytes: w.c.Tuning.LogBytes, Files: w.c.Tuning.LogFiles}
 	if w.life.Member.Bound > 0 {
@@ -32,7 +30,7 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 		subPaths[s.Index] = path
 	}
 	desc, err := files.Build(w.life, c, w.c.Node, w.c.Find, files.Parts{
-		Attempt: b.Attempt, Place: w.place, Volumes: w.prepared.dirs, SubPaths: subPaths, Log: log,
+		Attempt: b.Attempt, Place: files.At(w.c.RunDir, w.id), Volumes: w.prepared.dirs, SubPaths: subPaths, Log: log,
 	})
 	if err != nil {
 		return err
@@ -133,8 +131,8 @@ func (w *Worker) attach(ctx context.Context) error {
 
 // writeFiles shows the member what is known now.
 func (w *Worker) writeFiles() error {
-	w.wrote = time.Now()
-	if err := files.WriteMember(w.place, w.life, w.c.Node); err != nil {
+	w.wrote = w.c.Now()
+	if err := w.c.Files.ShowMember(w.life, w.c.Node); err != nil {
 		return err
 	}
 	if picture, ok := w.c.Picture(w.id.Ref()); ok {
@@ -157,11 +155,11 @@ func (w *Worker) writeFiles() error {
 func (w *Worker) writeVolumeNew() error {
 	switch {
 	case w.state.ReadyOnce:
-		return files.WriteVolumeNew(w.place, nil)
+		return w.c.Files.ShowVolumeNew(w.id, nil)
 	case w.anyStarted():
 		return nil
 	}
-	return files.WriteVolumeNew(w.place, files.VolumeNew(w.life))
+	return w.c.Files.ShowVolumeNew(w.id, files.VolumeNew(w.life))
 }
 
 // writeSet shows the member its set. A node hears of a set's history once it has a
@@ -171,11 +169,5 @@ func (w *Worker) writeSet(picture *records.Snapshot) error {
 	if last := records.LastChange(changes); last.Compare(picture.Told) < 0 {
 		picture.Told = last
 	}
-	if err := files.WriteEvents(w.place, changes); err != nil {
-		return err
-	}
-	if err := files.WriteSet(w.place, picture, confirmed); err != nil {
-		return err
-	}
-	return files.WriteConfirmed(w.place, confirmed)
+	return w.c.Files.ShowSet(w.id, picture, changes, confirmed)
 }

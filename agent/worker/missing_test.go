@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
@@ -64,7 +65,7 @@ func TestAConfigMapThatGoesWhileItsMemberIsMadeIsWaitedFor(t *testing.T) {
 // wantScript looks what the member sees of the ConfigMap etc.
 func (n *node) wantScript(want string) {
 	n.t.Helper()
-	got, err := os.ReadFile(filepath.Join(n.w.place.Media, "etc", "run.sh"))
+	got, err := os.ReadFile(filepath.Join(files.At(n.w.c.RunDir, db0).Media, "etc", "run.sh"))
 	must(n.t, err)
 	if string(got) != want {
 		n.t.Errorf("got %q, want %q", got, want)

@@ -54,7 +54,7 @@ func TestAWorkerSleepsUntilTheNextThingThatIsDue(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &Worker{
-					c:    &Config{Tuning: Tuning{}.Filled(), Clock: func() time.Duration { return time.Hour }},
+					c:    &Config{Tuning: Tuning{}.Filled(), Now: time.Now, Clock: func() time.Duration { return time.Hour }},
 					held: map[holdKey]*hold{}, boxes: map[string]*box{"db": {}, "side": {}}, looked: time.Now(),
 				}
 				for _, there := range c.there {

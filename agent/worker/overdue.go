@@ -3,7 +3,6 @@ package worker
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
@@ -16,7 +15,7 @@ import (
 func (w *Worker) lend(op step.Op) (give func()) {
 	leave := sync.OnceFunc(w.leave)
 	ended := false // guarded by mu
-	late := time.AfterFunc(w.c.Tuning.Place, func() {
+	stop := w.c.after(w.c.Tuning.Place, func() {
 		leave()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -25,7 +24,7 @@ func (w *Worker) lend(op step.Op) (give func()) {
 		}
 	})
 	return func() {
-		late.Stop()
+		stop()
 		leave()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -45,7 +44,7 @@ func (w *Worker) tellOverdue(op step.Op) {
 	r := *w.last
 	r.Cause, r.Message = spec.CauseStartError, fmt.Sprintf("container %s: it has been %s for %s without an end; the host's runtime or disk does not answer. "+
 		"Other members go on; this one goes on by itself when it does", op.Container, verb, w.c.Tuning.Place)
-	r.Seq, r.At = w.c.Seq(), time.Now()
+	r.Seq, r.At = w.c.Seq(), w.c.Now()
 	w.last = &r
 	w.c.Report(r)
 	w.log.Warn("operation overdue", "token", r.Token, "reason", r.Message)

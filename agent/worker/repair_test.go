@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/records"
 )
 
@@ -18,7 +19,7 @@ func TestARepairPutsBackLinkAndFilesOfWhatRuns(t *testing.T) {
 		time.Sleep(time.Minute)
 		n.wantReady()
 		must(t, n.host.Detach(t.Context(), db0))
-		resolv := filepath.Join(n.w.place.Etc, "resolv.conf")
+		resolv := filepath.Join(files.At(n.w.c.RunDir, db0).Etc, "resolv.conf")
 		must(t, os.Remove(resolv))
 		attached := func() int {
 			ids, err := n.host.Attached(t.Context())

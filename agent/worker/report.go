@@ -135,13 +135,13 @@ func (w *Worker) trouble(op step.Op) (cause spec.Cause, message string) {
 		return op.Cause, op.Message
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if w.boxes[name].isMute() {
+		if w.boxes[name].isMute(w.c.Now()) {
 			return spec.CauseLogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
 				"and is lost until it is restarted", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if b := w.boxes[name]; b.seen == step.Running && time.Since(b.crowded) < crowdedTime {
+		if b := w.boxes[name]; b.seen == step.Running && w.c.Now().Sub(b.crowded) < crowdedTime {
 			return spec.CauseProcessLimit, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
 				"the host together have, and was refused more; see --max-processes of the agent", name)
 		}
@@ -201,7 +201,7 @@ func (w *Worker) emit(r records.Report) {
 	if w.last != nil && !w.news(r, *w.last) {
 		return
 	}
-	r.Seq, r.At = w.c.Seq(), time.Now()
+	r.Seq, r.At = w.c.Seq(), w.c.Now()
 	w.last, w.lastEnough = &r, w.enough()
 	w.c.Report(r)
 }
@@ -232,7 +232,7 @@ func (w *Worker) answerOld(token spec.Token) {
 		return
 	}
 	w.c.Report(records.Report{
-		ID: w.id, Token: token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Message: messageSpent, Seq: w.c.Seq(), At: time.Now(),
+		ID: w.id, Token: token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Message: messageSpent, Seq: w.c.Seq(), At: w.c.Now(),
 	})
 }
 
@@ -242,7 +242,7 @@ const messageSpent = "a newer token of the identity is known on this node; this 
 // reportEnd tells that the token is over: proven gone, or refused before anything
 // was started.
 func (w *Worker) reportEnd() {
-	r := records.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Bound: w.bound(), Seq: w.c.Seq(), At: time.Now()}
+	r := records.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Bound: w.bound(), Seq: w.c.Seq(), At: w.c.Now()}
 	cause := w.endCause()
 	switch {
 	case w.standing == step.Spent:

@@ -36,7 +36,7 @@ func TestFilesOfARunningMemberAreWrittenAgainAfterAWhile(t *testing.T) {
 			want := func(text string) {
 				t.Helper()
 				synctest.Wait()
-				got, err := os.ReadFile(filepath.Join(n.w.place.Media, "etc", "run.sh"))
+				got, err := os.ReadFile(filepath.Join(files.At(n.w.c.RunDir, db0).Media, "etc", "run.sh"))
 				if err != nil || string(got) != text {
 					t.Fatalf("%d peers: got %q, %v, want %q", peers, got, err, text)
 				}
@@ -75,7 +75,7 @@ func TestAConfirmationReachesTheFilesThatThisAgentWrote(t *testing.T) {
 		confirm(60, "60.00")
 		confirm(120, "120.00")
 		n.kill()
-		inTheWay := filepath.Join(n.w.place.Stead, files.MemberFile)
+		inTheWay := filepath.Join(files.At(n.w.c.RunDir, db0).Stead, files.MemberFile)
 		must(t, os.Remove(inTheWay))
 		must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o755))
 		n.run()

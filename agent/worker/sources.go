@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"path/filepath"
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
@@ -36,7 +35,7 @@ func (w *Worker) writeMedia() error {
 		group = sc.FSGroup
 	}
 	for _, m := range media {
-		if err := files.WriteMedia(filepath.Join(w.place.Media, m.Name), m, group); err != nil {
+		if err := w.c.Files.ShowMedia(w.id, m, group); err != nil {
 			return err
 		}
 	}
@@ -53,7 +52,7 @@ func (w *Worker) tryRepaired() {
 	if w.life == nil {
 		return
 	}
-	now := time.Now()
+	now := w.c.Now()
 	for _, b := range w.boxes {
 		if !b.due.After(now) {
 			continue

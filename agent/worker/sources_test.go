@@ -52,7 +52,7 @@ func TestARepairedConfigMapEndsTheBackOff(t *testing.T) {
 		n.apply("nats-server")
 		time.Sleep(5 * time.Second)
 		n.wantReady()
-		script, err := os.ReadFile(filepath.Join(n.w.place.Media, "etc", "run.sh"))
+		script, err := os.ReadFile(filepath.Join(files.At(n.w.c.RunDir, db0).Media, "etc", "run.sh"))
 		must(t, err)
 		if string(script) != "nats-server" {
 			t.Errorf("it was started with %q", script)

@@ -138,7 +138,7 @@ func TestPendingIsWhatWasToldToRunAndIsNotOpened(t *testing.T) {
 			l, err := ledger.Open(path, "b1")
 			must(t, err)
 			defer l.Close()
-			w := New(&Config{Ledger: l, RunDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}, db0, Found{})
+			w := New(&Config{Ledger: l, Files: OnHost(t.TempDir(), t.TempDir()), RunDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}, db0, Found{})
 			for _, then := range c.then {
 				then(t, w)
 			}

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -17,10 +17,10 @@ import (
 type Worker struct {
 	c     *Config
 	id    spec.Identity
-	place files.Place
 	log   *slog.Logger
-	wake  chan struct{}
-	group sync.WaitGroup // watchers and probes
+	wake  *notify.Signal
+	group *goroutines // watchers and probes; nil: Config.Background has them
+	back  Background
 
 	mu         sync.Mutex // guards what others tell the worker
 	orders     step.Orders
@@ -38,7 +38,7 @@ type Worker struct {
 	standing step.Standing
 	order    step.Order
 	life     *records.Life // nil: its template is not known
-	state    state
+	state    State
 	left     left
 	names    []string // containers that may stand here
 	prepared prepared
@@ -54,6 +54,9 @@ type Worker struct {
 	wrote    time.Time // files were written
 	renew    time.Time // when they are to be written again; zero: nothing changed
 	gone     string    // which ConfigMap or Secret went away since they were first written
+
+	lastOp  step.Op // performed last; zero: none since the worker waited
+	repeats int     // how often in a row
 
 	haunted   bool // processes are left of a token that is to be told over
 	guardWait bool // the watchdog must say something first
@@ -92,16 +95,20 @@ type Found struct {
 // not open is forgotten: it must be told anew.
 func New(c *Config, id spec.Identity, found Found) *Worker {
 	w := &Worker{
-		c: c, id: id, place: files.At(c.RunDir, id), wake: make(chan struct{}, 1),
+		c: c, id: id, wake: notify.New(), back: c.Background,
 		log:   c.Logger.With("member", id.String()),
 		lives: map[spec.Token]records.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{},
 		names: found.Containers, boxes: map[string]*box{}, held: map[holdKey]*hold{}, dirty: true,
+	}
+	if w.back == nil {
+		w.group = &goroutines{c: c}
+		w.back = w.group
 	}
 	entry := c.Ledger.Look(id)
 	if !found.Clean || !entry.Newest.IsZero() {
 		w.left = left{true, true, true, true}
 	}
-	if life, ok := w.loadLife(); ok && life.Member.Token == entry.Open {
+	if life, ok := c.Files.LoadLife(id); ok && life.Member.Token == entry.Open {
 		w.lives[entry.Open] = life
 		w.orders = step.Orders{Token: entry.Open, Goal: life.Member.Goal}
 	}
@@ -127,7 +134,7 @@ func (w *Worker) Tell(life records.Life) {
 	if (life.Member.Goal == records.GoalStop || token != w.token) && w.cancelOp != nil {
 		w.cancelOp()
 	}
-	w.nudge()
+	w.wake.Notify()
 }
 
 // Over tells that the identity has a newer token than the given one: whatever runs
@@ -142,7 +149,7 @@ func (w *Worker) Over(token spec.Token) {
 		w.cancelOp()
 	}
 	delete(w.told, token)
-	w.nudge()
+	w.wake.Notify()
 }
 
 // Confirmed tells that Config.Confirmed moved on.
@@ -150,7 +157,7 @@ func (w *Worker) Confirmed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kicks.confirmed = true
-	w.nudge()
+	w.wake.Notify()
 }
 
 // Expired tells that the life's token was closed because it missed its deadline.
@@ -160,7 +167,7 @@ func (w *Worker) Expired() {
 	if w.cancelOp != nil {
 		w.cancelOp()
 	}
-	w.nudge()
+	w.wake.Notify()
 }
 
 // FilesChanged tells that a picture, history, ConfigMap or Secret may have changed.
@@ -168,7 +175,7 @@ func (w *Worker) FilesChanged() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kicks.files = true
-	w.nudge()
+	w.wake.Notify()
 }
 
 // ImagesChanged tells that an image came, so that waiting for one ends at once.
@@ -176,7 +183,7 @@ func (w *Worker) ImagesChanged() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kicks.images = true
-	w.nudge()
+	w.wake.Notify()
 }
 
 // Repair puts back what somebody may have taken from the member's link and files.
@@ -185,7 +192,7 @@ func (w *Worker) Repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kicks.repair = true
-	w.nudge()
+	w.wake.Notify()
 }
 
 // Pending is a life that this worker was told to run and has not opened yet; false:
@@ -207,47 +214,51 @@ func (w *Worker) Last() (records.Report, bool) {
 	return *w.last, true
 }
 
-func (w *Worker) nudge() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run works until ctx ends; it leaves containers as they are, and returns when all
 // its watchers have ended.
 func (w *Worker) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer w.group.Wait()
+	if w.group != nil {
+		defer w.group.group.Wait()
+	}
 	defer cancel()
-	last, repeats := step.Op{}, 0
 	for ctx.Err() == nil {
-		wanted, seen := w.look(ctx)
-		op := step.Next(wanted, seen)
-		w.report(op)
-		if op.Kind == step.Wait || op.Kind == step.Nothing {
-			last, repeats = step.Op{}, 0
-			w.sleep(ctx)
-			continue
+		if acted, next := w.Turn(ctx); !acted {
+			w.sleep(ctx, next)
 		}
-		if repeats++; op != last {
-			last, repeats = op, 0
-		}
-		w.do(ctx, op, repeats)
 	}
 }
 
-// sleep waits for a wake-up or for the next moment at which something is due.
-func (w *Worker) sleep(ctx context.Context) {
+// Turn looks, reports, and performs at most one operation. acted: there was one, and the
+// next turn is due at once. Else it is due at next, or when somebody tells the worker
+// something; zero: then only. One goroutine takes turns.
+func (w *Worker) Turn(ctx context.Context) (acted bool, next time.Time) {
+	wanted, seen := w.look(ctx)
+	op := w.c.next(w.id, w.token, wanted, seen)
+	w.report(op)
+	if op.Kind == step.Wait || op.Kind == step.Nothing {
+		w.lastOp, w.repeats = step.Op{}, 0
+		return false, w.next()
+	}
+	w.repeats++
+	if op != w.lastOp {
+		w.lastOp, w.repeats = op, 0
+	}
+	w.do(ctx, op, w.repeats)
+	return true, time.Time{}
+}
+
+// sleep waits for a wake-up or for the moment at which something is due.
+func (w *Worker) sleep(ctx context.Context, at time.Time) {
 	var timer <-chan time.Time
-	if at := w.next(); !at.IsZero() {
-		t := time.NewTimer(max(time.Until(at), time.Millisecond))
+	if !at.IsZero() {
+		t := time.NewTimer(max(at.Sub(w.c.Now()), time.Millisecond))
 		defer t.Stop()
 		timer = t.C
 	}
 	select {
 	case <-ctx.Done():
-	case <-w.wake:
+	case <-w.wake.C():
 	case <-timer:
 	}
 }
@@ -266,9 +277,9 @@ func (w *Worker) next() time.Time {
 	case w.standing == step.Open || w.strange != "":
 		sooner(w.looked.Add(w.c.Tuning.Look))
 	case w.haunted:
-		sooner(time.Now().Add(w.c.Tuning.Look))
+		sooner(w.c.Now().Add(w.c.Tuning.Look))
 	}
-	now := time.Now()
+	now := w.c.Now()
 	ahead := func(t time.Time) {
 		if t.After(now) {
 			sooner(t)

@@ -70,6 +70,7 @@ func (n *node) run() {
 	l, err := ledger.Open(filepath.Join(n.dir, "ledger"), n.boot)
 	must(n.t, err)
 	starts, seq := l.Starts(), int64(0)
+	runDir := filepath.Join(n.dir, "run-"+string(n.boot))
 	c := &Config{
 		Runtime: n.host, Network: n.host, Volumes: n.host, Ledger: l, Prober: n.prober, Guard: n.guard, Find: n.book.Find, Starts: n.starts,
 		History:   func(spec.SetRef) []records.Change { return nil },
@@ -86,7 +87,7 @@ func (n *node) run() {
 		},
 		Seq:  func() int64 { n.mu.Lock(); defer n.mu.Unlock(); seq++; return starts<<32 + seq },
 		Node: files.Node{Name: "n1", Gateway: "169.254.1.1"}, Boot: n.boot,
-		Root: n.dir, RunDir: filepath.Join(n.dir, "run-"+string(n.boot)),
+		RunDir: runDir, Files: OnHost(n.dir, runDir), Now: time.Now,
 		Epoch:  func() int64 { n.looked(); return n.epoch.Load() },
 		Clock:  func() time.Duration { return time.Since(n.start) },
 		Tuning: n.tuning.Filled(), Logger: slog.New(slog.DiscardHandler),

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -185,6 +186,9 @@ func (c *checker) calls(rel, folder string, test bool, fset *token.FileSet, f *a
 		case "time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.NewTimer", "time.NewTicker":
 			if isPure(folder) && !test {
 				c.add(rel, line, "%s in pure code: time comes in as data", call)
+			}
+			if slices.Contains(simulated, folder) && !test && readsClock[call] {
+				c.add(rel, line, "%s in code that is simulated: time comes in by its Config", call)
 			}
 		}
 		return true

@@ -36,6 +36,7 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"step imports rand", "agent/step/a.go", imports("math/rand/v2"), "pure code imports no math/rand/v2"},
 		{"plan imports a library", "server/plan/a.go", imports("golang.org/x/sync/errgroup"), "no foreign library"},
 		{"plan reads the clock", "server/plan/a.go", doc + "import \"time\"\nvar f = time.Now\n", "time.Now in pure code"},
+		{"the worker reads the clock", "agent/worker/a.go", doc + "import \"time\"\nvar f = time.Now\n", "time comes in by its Config"},
 		{"plan starts a goroutine", "server/plan/a.go", doc + "func f() { go f() }\n", "goroutine in pure code"},
 		{"server imports agent", "server/a.go", imports(module + "/agent/runtime"), "meet only in cmd"},
 		{"agent imports server", "agent/a.go", imports(module + "/server/plan"), "meet only in cmd"},

@@ -9,6 +9,12 @@ const module = "github.com/stead-project/stead"
 // library (but none of impure), spec and records.
 var pure = []string{"server/plan", "agent/step"}
 
+// simulated names the folders that test/sim runs on its own clock: they act, but read the
+// time from their Config.
+var simulated = []string{"agent/worker"}
+
+var readsClock = map[string]bool{"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true}
+
 // impure are the packages a pure folder must not import. net/netip is fine.
 var impure = map[string]bool{
 	"context": true, "os": true, "net": true, "sync": true, "log": true,

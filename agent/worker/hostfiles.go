@@ -1,0 +1,154 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/logs"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// HostFiles is what a worker keeps and shows below the agent's directories: what outlives
+// the agent until the next boot, what the member reads, and where its containers log. Of
+// one identity one worker uses it at a time. Every method may be repeated.
+type HostFiles interface {
+	// LoadLife and LoadState return what was kept; false: nothing that can be read.
+	LoadLife(id spec.Identity) (records.Life, bool)
+	LoadState(id spec.Identity) (State, bool)
+	SaveLife(life *records.Life) error
+	SaveState(id spec.Identity, s *State) error
+	// Forget removes what was kept and shown of a life that is over.
+	Forget(id spec.Identity) error
+
+	// The files in /run/stead and beside it, see agent/files.
+	ShowMember(life *records.Life, n files.Node) error
+	ShowSet(id spec.Identity, p *records.Snapshot, changes []records.Change, confirmed files.Uptime) error
+	ShowConfirmed(id spec.Identity, until files.Uptime) error
+	ShowVolumeNew(id spec.Identity, content []byte) error
+	ShowTermination(id spec.Identity, reason records.Reason) error
+	ShowMedia(id spec.Identity, m files.Media, group *int64) error
+
+	// MakeLogDir makes the directory of a container's logs, of all its runs.
+	MakeLogDir(id spec.Identity, container string) (string, error)
+	// LoggerDead: nobody writes down any more what a running container says.
+	LoggerDead(id spec.Identity, container, run string) bool
+	// LastLine is the last line with text of a run that ended; "": there is none. It waits
+	// a moment for the logger to write what it has read.
+	LastLine(ctx context.Context, id spec.Identity, container, run string) string
+}
+
+// onHost is HostFiles on the host: the logs below root, all else below runDir (tmpfs).
+type onHost struct{ root, runDir string }
+
+var _ HostFiles = onHost{}
+
+// OnHost keeps the logs below root and all else below runDir, which is on tmpfs.
+func OnHost(root, runDir string) HostFiles { return onHost{root, runDir} }
+
+func (h onHost) place(id spec.Identity) files.Place { return files.At(h.runDir, id) }
+
+func (h onHost) kept(kind string, id spec.Identity) (dir, name string) {
+	return filepath.Join(h.runDir, kind, string(id.Namespace)), id.MemberName() + ".json"
+}
+
+func (h onHost) LoadLife(id spec.Identity) (life records.Life, ok bool) {
+	ok = h.load(&life, "lives", id) == nil
+	return life, ok
+}
+
+func (h onHost) LoadState(id spec.Identity) (s State, ok bool) {
+	ok = h.load(&s, "state", id) == nil
+	return s, ok
+}
+
+func (h onHost) load(into any, kind string, id spec.Identity) error {
+	b, err := os.ReadFile(filepath.Join(h.kept(kind, id)))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
+
+func (h onHost) SaveLife(life *records.Life) error { return h.save(life, "lives", life.Member.ID) }
+
+func (h onHost) SaveState(id spec.Identity, s *State) error { return h.save(s, "state", id) }
+
+func (h onHost) save(doc any, kind string, id spec.Identity) error {
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", doc, err)
+	}
+	dir, name := h.kept(kind, id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("keep %s: %w", name, err)
+	}
+	return files.Put(dir, name, b, 0o600)
+}
+
+func (h onHost) Forget(id spec.Identity) error {
+	var errs []error
+	for _, kind := range []string{"lives", "state"} {
+		if err := os.Remove(filepath.Join(h.kept(kind, id))); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, files.Clean(h.place(id)))...)
+}
+
+func (h onHost) ShowMember(life *records.Life, n files.Node) error {
+	return files.WriteMember(h.place(life.Member.ID), life, n)
+}
+
+// ShowSet writes the events first, for set.json names one of them.
+func (h onHost) ShowSet(id spec.Identity, p *records.Snapshot, changes []records.Change, confirmed files.Uptime) error {
+	at := h.place(id)
+	if err := files.WriteEvents(at, changes); err != nil {
+		return err
+	}
+	if err := files.WriteSet(at, p, confirmed); err != nil {
+		return err
+	}
+	return files.WriteConfirmed(at, confirmed)
+}
+
+func (h onHost) ShowConfirmed(id spec.Identity, until files.Uptime) error {
+	return files.WriteConfirmed(h.place(id), until)
+}
+
+func (h onHost) ShowVolumeNew(id spec.Identity, content []byte) error {
+	return files.WriteVolumeNew(h.place(id), content)
+}
+
+func (h onHost) ShowTermination(id spec.Identity, reason records.Reason) error {
+	return files.WriteTermination(h.place(id), reason)
+}
+
+func (h onHost) ShowMedia(id spec.Identity, m files.Media, group *int64) error {
+	return files.WriteMedia(filepath.Join(h.place(id).Media, m.Name), m, group)
+}
+
+func (h onHost) logDir(id spec.Identity, container string) string {
+	return filepath.Join(h.root, "logs", string(id.Namespace), id.MemberName(), container)
+}
+
+func (h onHost) MakeLogDir(id spec.Identity, container string) (string, error) {
+	dir := h.logDir(id, container)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the log directory: %w", err)
+	}
+	return dir, nil
+}
+
+func (h onHost) LoggerDead(id spec.Identity, container, run string) bool {
+	return logs.Abandoned(h.logDir(id, container), run)
+}
+
+func (h onHost) LastLine(ctx context.Context, id spec.Identity, container, run string) string {
+	return logs.LastLine(ctx, h.logDir(id, container), run, lastLineWait)
+}
