@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/stead-project/stead/internal/backoff"
 )
 
 // Leadership is one term of one candidate.
@@ -50,18 +52,18 @@ var errLost = errors.New("leadership is lost")
 // context ended, Run campaigns again. Run returns nil when ctx ends, and the error
 // of lead if it returned one while it still led.
 func (c *Candidate) Run(ctx context.Context, lead func(context.Context, Leadership) error) error {
-	pause := leastPause
+	failures := 0
 	for ctx.Err() == nil {
 		t, err := c.campaign(ctx)
 		if err != nil {
-			if pause == leastPause && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
+			failures++
+			if failures == 1 && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
 				c.log.Warn("campaign failed, trying again", "err", err)
 			}
-			sleep(ctx, pause)
-			pause = min(2*pause, mostPause)
+			sleep(ctx, backoff.After(leastPause, mostPause, failures))
 			continue
 		}
-		pause = leastPause
+		failures = 0
 		if err := c.serve(ctx, t, lead); err != nil {
 			return err
 		}

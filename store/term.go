@@ -11,14 +11,14 @@ import (
 // serve calls lead for one term, keeps the lease meanwhile, and gives it up after.
 func (c *Candidate) serve(ctx context.Context, t term, lead func(context.Context, Leadership) error) error {
 	leading, end := context.WithCancelCause(ctx)
-	var guards sync.WaitGroup
-	guards.Go(func() { end(c.keep(leading, t, end)) })
-	guards.Go(func() { end(c.heed(leading, t)) })
+	var keepers sync.WaitGroup
+	keepers.Go(func() { end(c.keep(leading, t, end)) })
+	keepers.Go(func() { end(c.heed(leading, t)) })
 	c.log.Info("leadership won", "revision", t.Created)
 	err := lead(leading, t.Leadership)
 	lost := leading.Err() != nil
 	end(nil)
-	guards.Wait()
+	keepers.Wait()
 	c.resign(ctx, t.lease)
 	if !lost {
 		return err

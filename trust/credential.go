@@ -10,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -145,24 +145,5 @@ func (c *Credential) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: it cannot be encoded", path)
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), ".credential-*") // 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(draft.Name())
-	_, err = draft.Write(append(b, '\n'))
-	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(draft.Name(), path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return durable.Put(path, append(b, '\n'), 0o600)
 }

@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // Put replaces dir/name atomically: a reader sees the old content or the new one.
-// It is not synced: all of it is on tmpfs. The same content is not written again.
+// It is not synced: it is for tmpfs, and for what is written anew after a power cut.
+// The same content is not written again.
 func Put(dir, name string, content []byte, mode os.FileMode) error {
 	target := filepath.Join(dir, name)
 	if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, content) {
@@ -26,18 +28,7 @@ func Put(dir, name string, content []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", target, err)
 	}
-	next := filepath.Join(dir, "."+name+".new")
-	if err := os.WriteFile(next, content, mode); err != nil {
-		return fmt.Errorf("write %s: %w", target, err)
-	}
-	// The umask may have taken bits away.
-	if err := os.Chmod(next, mode); err != nil {
-		return fmt.Errorf("write %s: %w", target, err)
-	}
-	if err := os.Rename(next, target); err != nil {
-		return fmt.Errorf("write %s: %w", target, err)
-	}
-	return nil
+	return durable.PutUnsynced(target, content, mode)
 }
 
 // WriteMember writes what is constant for the life: member.json, hosts, resolv.conf,

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/durable"
 )
 
 // Disk is where a ledger lies: a file of the host or, in a simulation, memory that
@@ -22,7 +24,7 @@ type Disk interface {
 	Truncate(size int64) error
 	Sync() error
 	// Replace puts content in the place of all, whole or not at all, and returns when
-	// that lasts. With an error it tells whether the content is the new one.
+	// that lasts. With an error it reports whether the content is the new one.
 	Replace(content []byte) (replaced bool, err error)
 	// Close may be repeated.
 	Close() error
@@ -88,15 +90,12 @@ func (h *hostFile) Replace(content []byte) (replaced bool, err error) {
 	}
 	old := h.File
 	h.File, h.held = f, 0
-	return true, errors.Join(syncDir(h.path), old.Close())
+	return true, errors.Join(syncName(h.path), old.Close())
 }
 
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("sync the ledger's directory: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+// syncName returns when the name of the file at path is on disk.
+func syncName(path string) error {
+	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("sync the ledger's directory: %w", err)
 	}
 	return nil

@@ -77,7 +77,7 @@ func Create(path string) error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("create ledger: %w", err)
 	}
-	return syncDir(path)
+	return syncName(path)
 }
 
 // Open reads the ledger at path, drops a cut-off last record, counts this start,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/stead-project/stead/internal/notify"
 )
 
 func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
@@ -17,7 +19,7 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 	hh := handle(t, h)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	changed := make(chan struct{}, 1)
+	changed := notify.New()
 	var group sync.WaitGroup
 	group.Go(func() { n.Watch(ctx, changed) })
 	defer group.Wait() // it ends with ctx
@@ -30,7 +32,7 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 		must(t, hh.AddrAdd(lo, probe))
 		must(t, hh.AddrDel(lo, probe))
 		select {
-		case <-changed:
+		case <-changed.C():
 			begun = true
 		case <-time.After(50 * time.Millisecond):
 		case <-t.Context().Done():
@@ -41,14 +43,14 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 		t.Helper()
 		for drained := false; !drained; { // what went before
 			select {
-			case <-changed:
+			case <-changed.C():
 			case <-time.After(2 * time.Second):
 				drained = true
 			}
 		}
 		must(t, n.Repair(t.Context(), []Assignment{{ID: member(0), NetNS: a, Address: addrA}}))
 		select {
-		case <-changed:
+		case <-changed.C():
 			t.Errorf("%s: a repair wakes the next one", what)
 		case <-time.After(200 * time.Millisecond):
 		}
@@ -65,7 +67,7 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 	} {
 		harm()
 		select {
-		case <-changed:
+		case <-changed.C():
 		case <-time.After(time.Minute):
 			t.Errorf("nobody noticed that %s went", name)
 		}

@@ -25,6 +25,18 @@ type Network interface {
 	Attached(ctx context.Context) ([]spec.Identity, error)
 }
 
+// Scratch describes an empty directory of one life.
+type Scratch struct {
+	ID    spec.Identity
+	Token spec.Token
+	Name  string // that of the volume in the template
+	// Memory: on a tmpfs of at most SizeBytes; 0: half of the machine's memory.
+	Memory    bool
+	SizeBytes int64
+	// FSGroup may write in it; nil: it is left as it is made, mode 0777.
+	FSGroup *int64
+}
+
 // SubPath names a part of a volume that a container mounts.
 type SubPath struct {
 	ID        spec.Identity
@@ -103,9 +115,9 @@ type Volumes interface {
 	// class is not there, so that nothing is known of it; ErrForeign: its owner file
 	// cannot be read or is another's. Nothing was touched then.
 	Erase(ctx context.Context, class string, id records.VolumeID) error
-	// Scratch makes an empty directory for one life (emptyDir; memory: tmpfs of at
-	// most sizeBytes, 0: half of the machine's memory), or returns that of the same token.
-	Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error)
+	// Scratch makes an empty directory for one life (emptyDir), or returns that of the
+	// same token.
+	Scratch(ctx context.Context, s Scratch) (string, error)
 	// SubPath resolves a path inside a volume, makes it as a directory if nothing is
 	// there, and returns where exactly that is mounted on the host: no member can make
 	// that path show anything else. It is asked for at every creation of a container,

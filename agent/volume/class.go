@@ -60,11 +60,11 @@ func inside(path, dir string) bool {
 
 // open opens the directory of a storage class, if it lies on the disk of that; the caller
 // closes it.
-func (v *Volumes) open(class string) (*os.Root, error) {
-	dir, known := v.classes[class]
+func (d *disks) open(class string) (*os.Root, error) {
+	dir, known := d.classes[class]
 	if !known {
 		return nil, fmt.Errorf("%w: this node has no storage class %q, only %s; declare it with --storage-class",
-			runtime.ErrNotFound, class, strings.Join(slices.Sorted(maps.Keys(v.classes)), ", "))
+			runtime.ErrNotFound, class, strings.Join(slices.Sorted(maps.Keys(d.classes)), ", "))
 	}
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,7 @@ func (v *Volumes) open(class string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.onDisk(class, root); err != nil {
+	if err := d.onDisk(class, root); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return root, nil

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -149,7 +150,7 @@ func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
 
 func TestScratchOfAnyDepthGoes(t *testing.T) {
 	v := begin(t)
-	path, err := v.Scratch(t.Context(), db0, spec.Token{Epoch: 1, Number: 7}, "tmp", false, 0, nil)
+	path, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: spec.Token{Epoch: 1, Number: 7}, Name: "tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}

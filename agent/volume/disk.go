@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/durable"
 )
 
 // markFile is in the directory of every storage class and names its disk. It is how a
@@ -28,21 +29,30 @@ type disk struct {
 	Directory string `json:"directory,omitempty"`
 }
 
+// disks are the directories of storage classes, and what this node notes of the disks they
+// are on and of the volumes it made there.
+type disks struct {
+	writer  durable.Writer // tests watch and fail its Sync
+	records records
+	classes map[string]string // directory by storage class
+	shared  []string          // classes whose directory other nodes have, too
+}
+
 // onDisk fails unless the directory of the class, open as root, lies on the disk that was
 // first used for it. At the first use the disk is marked and noted.
-func (v *Volumes) onDisk(class string, root *os.Root) error {
+func (d *disks) onDisk(class string, root *os.Root) error {
 	have, err := readMark(root)
 	if err != nil {
 		return fmt.Errorf("storage class %s: read %s: %w", class, filepath.Join(root.Name(), markFile), err)
 	}
 	var want disk
-	known, err := v.records.read(disksDir, class, &want)
+	known, err := d.records.read(disksDir, class, &want)
 	if err != nil {
 		return fmt.Errorf("storage class %s: which disk it is on is not known: %w", class, err)
 	}
 	switch {
 	case !known:
-		return v.useDisk(class, root)
+		return d.useDisk(class, root)
 	case want.Disk == have:
 		return nil
 	}
@@ -55,16 +65,16 @@ func (v *Volumes) onDisk(class string, root *os.Root) error {
 }
 
 // useDisk marks the disk, if it is not marked, and notes it as that of the class.
-func (v *Volumes) useDisk(class string, root *os.Root) error {
+func (d *disks) useDisk(class string, root *os.Root) error {
 	mark, err := readMark(root)
 	if err == nil && mark == "" {
-		mark, err = v.makeMark(root)
+		mark, err = d.makeMark(root)
 	}
 	if err == nil { // also a mark that was there: the try that made it may have died before it synced it
-		err = v.syncDir(root, ".")
+		err = d.writer.SyncDir(root, ".")
 	}
 	if err == nil {
-		err = v.records.write(disksDir, class, disk{Disk: mark, Directory: root.Name()})
+		err = d.records.write(disksDir, class, disk{Disk: mark, Directory: root.Name()})
 	}
 	if err != nil {
 		return fmt.Errorf("note the disk of storage class %s: %w", class, err)
@@ -92,14 +102,14 @@ func readMark(root *os.Root) (string, error) {
 }
 
 // makeMark marks the disk. Nodes that share it may do so at once: one mark is made, whole.
-func (d durable) makeMark(root *os.Root) (string, error) {
+func (d *disks) makeMark(root *os.Root) (string, error) {
 	name := rand.Text()
 	temp := markFile + "." + name
 	content, err := json.Marshal(disk{Disk: name})
 	if err != nil {
 		return "", err
 	}
-	if err := d.writeFile(root, temp, content); err != nil {
+	if err := d.writer.Create(root, temp, append(content, '\n'), 0o600); err != nil {
 		return "", errors.Join(err, root.Remove(temp))
 	}
 	err = root.Link(temp, markFile)
@@ -125,11 +135,11 @@ func acceptDisk(agentRoot, class, dir string) (string, error) {
 	if _, err := os.Stat(filepath.Join(agentRoot, disksDir)); err != nil {
 		return "", fmt.Errorf("%w; give the --root of an agent that ran", err)
 	}
-	d := durable{(*os.File).Sync}
-	v := &Volumes{durable: d, records: newRecords(agentRoot, d)}
+	w := durable.Writer{Sync: (*os.File).Sync}
+	d := &disks{writer: w, records: newRecords(agentRoot, w)}
 	if dir == "" {
 		var was disk
-		known, err := v.records.read(disksDir, class, &was)
+		known, err := d.records.read(disksDir, class, &was)
 		if err != nil {
 			return "", err
 		}
@@ -147,5 +157,5 @@ func acceptDisk(agentRoot, class, dir string) (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	return dir + onMount(dir), v.useDisk(class, root)
+	return dir + onMount(dir), d.useDisk(class, root)
 }

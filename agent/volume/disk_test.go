@@ -228,7 +228,7 @@ func TestNodesThatShareADiskMarkItOnce(t *testing.T) {
 // atMark calls do when the first volume of the class is about to be given its mark: that is
 // on the disk, by a name of its own.
 func atMark(v *Volumes, do func(temp string)) {
-	v.flush = func(f *os.File) error {
+	v.writer.Sync = func(f *os.File) error {
 		if strings.HasPrefix(filepath.Base(f.Name()), markFile+".") {
 			do(f.Name())
 		}

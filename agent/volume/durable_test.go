@@ -26,7 +26,7 @@ func watchDisk(t *testing.T, v *Volumes, look func(path string)) *[]string {
 		done = append(done, path)
 		return f.Sync()
 	}
-	v.flush, v.records.flush = flush, flush
+	v.writer.Sync, v.records.writer.Sync = flush, flush
 	return &done
 }
 
@@ -78,7 +78,7 @@ func TestAVolumeThatIsGivenUpOrBroughtBackIsOnDiskThere(t *testing.T) {
 			t.Errorf("%s: that the note of the trash is gone was not put on disk at last", step.what)
 		}
 	}
-	v.flush = func(*os.File) error { return errors.New("the disk is gone") }
+	v.writer.Sync = func(*os.File) error { return errors.New("the disk is gone") }
 	if err := v.Reclaim(t.Context(), toTrash); err == nil {
 		t.Error("it counts as given up, and is not on disk")
 	}
@@ -98,7 +98,7 @@ func TestANewVolumeIsOnDiskBeforeItIsHandedOut(t *testing.T) {
 	want := []string{
 		madeDir,                             // what was noted of it before, by whom that may have died
 		"volumes", "volumes/default", dbDir, // the names of the directories
-		dbDir + "/data-0/" + ownerTemp, dbDir + "/data-0", // whose it is
+		dbDir + "/data-0/" + ownerDraft, dbDir + "/data-0", // whose it is
 		dbDir + "/data-0", // the name of its data
 		madeDir + "/" + string(data.ID) + ".json.new", madeDir, // that it was made
 	}

@@ -60,7 +60,7 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol records.Memb
 		return path, err
 	}
 	// An earlier try may have died, or failed to sync: only what is on disk is noted as made.
-	if err := v.syncDir(root, placeOf(id, vol.Claim)); err != nil {
+	if err := v.writer.SyncDir(root, placeOf(id, vol.Claim)); err != nil {
 		return "", err
 	}
 	return path, v.noteMade(vol.Class, want)
@@ -113,7 +113,7 @@ func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) err
 		return fmt.Errorf("%w: %s was made before and is not there; is its filesystem mounted? An empty one is not made in its place; if it is lost for good, say so: stead volume reclaim %s -n %s --lost",
 			runtime.ErrAbsent, path, records.VolumeName(spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}, want.Claim), want.Namespace)
 	}
-	if err := v.makeDirs(root, place); err != nil {
+	if err := v.writer.MakeDirs(root, place); err != nil {
 		return err
 	}
 	return v.writeOwner(root, place, want)
@@ -136,7 +136,7 @@ func contents(root *os.Root, place string) ([]string, error) {
 	}
 	var found []string
 	for _, name := range names {
-		if name != ownerTemp {
+		if name != ownerDraft {
 			found = append(found, name)
 		}
 	}

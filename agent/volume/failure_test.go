@@ -129,7 +129,7 @@ func TestADiskThatFailsIsToldAndLosesNothing(t *testing.T) {
 				}
 				next := func() *Volumes {
 					v := l.agent()
-					v.flush, v.records.flush = flush, flush
+					v.writer.Sync, v.records.writer.Sync = flush, flush
 					return v
 				}
 				v := next()

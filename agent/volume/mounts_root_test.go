@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -29,14 +30,14 @@ func TestNothingIsTouchedWhileItIsNotKnownWhatIsMounted(t *testing.T) {
 	if err := v.Reclaim(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
-	scratch, err := v.Scratch(t.Context(), db0, token, "tmp", false, 0, nil)
+	scratch, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: token, Name: "tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.SubPath(t.Context(), subPath(path, "sub")); err != nil {
 		t.Fatal(err)
 	}
-	memory, err := v.Scratch(t.Context(), db0, token, "shm", true, 0, nil)
+	memory, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: token, Name: "shm", Memory: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +49,16 @@ func TestNothingIsTouchedWhileItIsNotKnownWhatIsMounted(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(table, unix.MNT_DETACH) })
 	for what, do := range map[string]func() error{
-		"give up":           func() error { return v.Reclaim(t.Context(), toTrash) },
-		"bring back":        func() error { return v.Restore(t.Context(), order) },
-		"erase":             func() error { return v.Erase(t.Context(), order.Class, order.Volume) },
-		"scratch in memory": func() error { _, err := v.Scratch(t.Context(), db0, token, "shm", true, 0, nil); return err },
-		"subPath":           func() error { _, err := v.SubPath(t.Context(), subPath(path, "sub")); return err },
-		"remove scratch":    func() error { return v.RemoveScratch(t.Context(), db0) },
-		"clean":             func() error { _, err := v.Clean(t.Context(), db0); return err },
+		"give up":    func() error { return v.Reclaim(t.Context(), toTrash) },
+		"bring back": func() error { return v.Restore(t.Context(), order) },
+		"erase":      func() error { return v.Erase(t.Context(), order.Class, order.Volume) },
+		"scratch in memory": func() error {
+			_, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: token, Name: "shm", Memory: true})
+			return err
+		},
+		"subPath":        func() error { _, err := v.SubPath(t.Context(), subPath(path, "sub")); return err },
+		"remove scratch": func() error { return v.RemoveScratch(t.Context(), db0) },
+		"clean":          func() error { _, err := v.Clean(t.Context(), db0); return err },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "unknown line") {
 			t.Errorf("%s: got %v", what, err)
@@ -81,7 +85,7 @@ func TestWhatIsMountedBelowAMountGoes(t *testing.T) {
 	v := mounting(t)
 	path := ensure(t, v, true)
 	write(t, filepath.Join(path, "file"))
-	scratch, err := v.Scratch(t.Context(), db0, spec.Token{Epoch: 1, Number: 7}, "tmp", false, 0, nil)
+	scratch, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: spec.Token{Epoch: 1, Number: 7}, Name: "tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -20,7 +21,7 @@ func TestNamesThatAreNoPathElementsAreRefused(t *testing.T) {
 		if _, err := v.Ensure(t.Context(), id, data, true, nil); err == nil {
 			t.Errorf("volume of %v was made", id)
 		}
-		if _, err := v.Scratch(t.Context(), id, spec.Token{Number: 1}, "tmp", false, 0, nil); err == nil {
+		if _, err := v.Scratch(t.Context(), runtime.Scratch{ID: id, Token: spec.Token{Number: 1}, Name: "tmp"}); err == nil {
 			t.Errorf("scratch of %v was made", id)
 		}
 		if err := v.RemoveScratch(t.Context(), id); err == nil {

@@ -11,7 +11,6 @@ import (
 
 const (
 	noteFile = "trash.json"
-	noteTemp = "trash.json.new"
 	// noteEvery is more than a reboot may take of the time that a volume lay in the trash.
 	noteEvery = 10 * time.Minute
 )
@@ -63,5 +62,5 @@ func (v *Volumes) writeNote(root *os.Root, dir string, n note) error {
 	if err != nil {
 		return err
 	}
-	return v.put(root, dir, noteTemp, noteFile, content)
+	return v.writer.Put(root, filepath.Join(dir, noteFile), append(content, '\n'), 0o600)
 }

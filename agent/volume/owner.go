@@ -6,14 +6,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
-const (
-	ownerFile = "owner.json"
-	ownerTemp = "owner.json.new"
-)
+const ownerFile = "owner.json"
+
+// ownerDraft is what a crash may leave of one that was being written.
+var ownerDraft = durable.Draft(ownerFile)
 
 // owner is the content of an owner file: which volume this is (SAFETY S11).
 type owner struct {
@@ -43,10 +44,10 @@ func readOwner(root *os.Root, place string) (owner, error) {
 }
 
 // writeOwner writes the owner file whole and durably, or not at all.
-func (d durable) writeOwner(root *os.Root, place string, o owner) error {
+func (d *disks) writeOwner(root *os.Root, place string, o owner) error {
 	content, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	return d.put(root, place, ownerTemp, ownerFile, content)
+	return d.writer.Put(root, filepath.Join(place, ownerFile), append(content, '\n'), 0o600)
 }

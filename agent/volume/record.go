@@ -11,31 +11,32 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
 )
 
 // recordDir holds records: small files below the agent's root: what this node must know of volumes
 // when their disks are away.
 type recordDir struct {
-	durable
-	root string
+	writer durable.Writer
+	root   string
 	// settled are the kinds whose names are on disk: not before this process saw to it, as
 	// the one before may have died while it wrote one, nor after a disk that failed.
 	settled *sync.Map
 }
 
 // openRecords makes the directories that hold them.
-func openRecords(agentRoot string, d durable) (recordDir, error) {
+func openRecords(agentRoot string, w durable.Writer) (recordDir, error) {
 	root, err := os.OpenRoot(agentRoot)
 	if err != nil {
 		return recordDir{}, err
 	}
 	defer root.Close()
-	return newRecords(agentRoot, d), errors.Join(d.makeDirs(root, disksDir), d.makeDirs(root, madeDir))
+	return newRecords(agentRoot, w), errors.Join(w.MakeDirs(root, disksDir), w.MakeDirs(root, madeDir))
 }
 
-func newRecords(agentRoot string, d durable) recordDir {
-	return recordDir{durable: d, root: agentRoot, settled: &sync.Map{}}
+func newRecords(agentRoot string, w durable.Writer) recordDir {
+	return recordDir{writer: w, root: agentRoot, settled: &sync.Map{}}
 }
 
 // settle puts the names of a kind on disk, unless they are.
@@ -48,7 +49,7 @@ func (r recordDir) settle(kind string) error {
 		return err
 	}
 	defer root.Close()
-	if err := r.syncDir(root, kind); err != nil {
+	if err := r.writer.SyncDir(root, kind); err != nil {
 		return err
 	}
 	r.settled.Store(kind, true)
@@ -85,7 +86,7 @@ func (r recordDir) write(kind, name string, record any) error {
 		return err
 	}
 	defer root.Close()
-	if err := r.put(root, kind, name+".json.new", name+".json", content); err != nil {
+	if err := r.writer.Put(root, filepath.Join(kind, name+".json"), append(content, '\n'), 0o600); err != nil {
 		r.settled.Delete(kind)
 		return err
 	}
@@ -102,7 +103,7 @@ func (r recordDir) remove(kind, name string) error {
 	if err := except(root.Remove(filepath.Join(kind, name+".json")), fs.ErrNotExist); err != nil {
 		return err
 	}
-	return r.syncDir(root, kind)
+	return r.writer.SyncDir(root, kind)
 }
 
 // names lists the records of a kind.
@@ -128,9 +129,9 @@ type made struct {
 }
 
 // wasMade reports whether this node made the volume, or had it before.
-func (v *Volumes) wasMade(id records.VolumeID) (bool, error) {
+func (d *disks) wasMade(id records.VolumeID) (bool, error) {
 	var m made
-	known, err := v.records.read(madeDir, string(id), &m)
+	known, err := d.records.read(madeDir, string(id), &m)
 	if err != nil {
 		return false, fmt.Errorf("whether the volume was made before is not known: %w", err)
 	}
@@ -139,8 +140,8 @@ func (v *Volumes) wasMade(id records.VolumeID) (bool, error) {
 
 // inSomeTrash reports whether a volume of a shared class lies in the trash of any node: that
 // one made it, and a store that went back may know of it as of one that is new.
-func (v *Volumes) inSomeTrash(root *os.Root, class string, id records.VolumeID) (bool, error) {
-	if !slices.Contains(v.shared, class) {
+func (d *disks) inSomeTrash(root *os.Root, class string, id records.VolumeID) (bool, error) {
+	if !slices.Contains(d.shared, class) {
 		return false, nil
 	}
 	entries, err := fs.ReadDir(root.FS(), ".")
@@ -160,8 +161,8 @@ func (v *Volumes) inSomeTrash(root *os.Root, class string, id records.VolumeID) 
 
 // noteMade notes that the volume exists. Nobody can have written to it before: its
 // directory is handed out after this.
-func (v *Volumes) noteMade(class string, o owner) error {
-	if err := v.records.write(madeDir, string(o.Volume), made{Class: class, owner: o}); err != nil {
+func (d *disks) noteMade(class string, o owner) error {
+	if err := d.records.write(madeDir, string(o.Volume), made{Class: class, owner: o}); err != nil {
 		return fmt.Errorf("note that the volume was made: %w", err)
 	}
 	return nil

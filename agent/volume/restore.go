@@ -62,10 +62,10 @@ func (v *Volumes) restore(o records.VolumeOrder) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	if err := except(v.syncDir(root, filepath.Dir(bin)), fs.ErrNotExist); err != nil {
+	if err := except(v.writer.SyncDir(root, filepath.Dir(bin)), fs.ErrNotExist); err != nil {
 		return err
 	}
-	if err := v.syncDir(root, filepath.Dir(place)); err != nil {
+	if err := v.writer.SyncDir(root, filepath.Dir(place)); err != nil {
 		return err
 	}
 	if err := v.step("remove note"); err != nil {
@@ -74,15 +74,15 @@ func (v *Volumes) restore(o records.VolumeOrder) error {
 	if err := except(root.Remove(filepath.Join(place, noteFile)), fs.ErrNotExist); err != nil {
 		return err
 	}
-	return v.syncDir(root, place)
+	return v.writer.SyncDir(root, place)
 }
 
 // openFor checks an order and opens the directory of its class.
-func (v *Volumes) openFor(o records.VolumeOrder) (*os.Root, error) {
+func (d *disks) openFor(o records.VolumeOrder) (*os.Root, error) {
 	if err := checkIdentity(o.ID, string(o.Claim), string(o.Volume)); err != nil {
 		return nil, err
 	}
-	return v.open(o.Class)
+	return d.open(o.Class)
 }
 
 // stands reports whether the volume stands in its place; an error tells what else does.
@@ -120,10 +120,10 @@ func (v *Volumes) inTrash(root *os.Root, place, bin string, want owner) error {
 
 // makeRoom makes what is above place, and removes an empty directory there.
 func (v *Volumes) makeRoom(root *os.Root, place string) error {
-	if err := v.makeDirs(root, filepath.Dir(place)); err != nil {
+	if err := v.writer.MakeDirs(root, filepath.Dir(place)); err != nil {
 		return err
 	}
-	for _, path := range []string{filepath.Join(place, ownerTemp), place} {
+	for _, path := range []string{filepath.Join(place, ownerDraft), place} {
 		if err := except(root.Remove(path), fs.ErrNotExist); err != nil {
 			return err
 		}

@@ -160,7 +160,7 @@ func TestAnEmptyPlaceIsTaken(t *testing.T) {
 	if err := os.MkdirAll(l.place(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(l.place(), ownerTemp))
+	write(t, filepath.Join(l.place(), ownerDraft))
 	if err := l.agent().Restore(t.Context(), bringBack); err != nil {
 		t.Fatal(err)
 	}

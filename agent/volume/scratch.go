@@ -10,48 +10,57 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
+// scratchDirs holds what belongs to lives and ends with them.
+type scratchDirs struct {
+	scratch  string // <root>/scratch
+	memory   string // <run>/scratch
+	subpaths string // <run>/subpath
+}
+
 // Scratch implements runtime.Volumes: an emptyDir, mode 0777 as in Kubernetes. In
 // memory it is a tmpfs of its own (nosuid, nodev).
-func (v *Volumes) Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error) {
-	path, err := v.makeScratch(ctx, id, token, name, memory, sizeBytes, fsGroup)
+func (d scratchDirs) Scratch(ctx context.Context, s runtime.Scratch) (string, error) {
+	path, err := d.makeScratch(ctx, s)
 	if err != nil {
-		return "", fmt.Errorf("make scratch %s of %s: %w", name, id, err)
+		return "", fmt.Errorf("make scratch %s of %s: %w", s.Name, s.ID, err)
 	}
 	return path, nil
 }
 
-func (v *Volumes) makeScratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, sizeBytes int64, fsGroup *int64) (string, error) {
-	if err := checkIdentity(id, name); err != nil {
+func (d scratchDirs) makeScratch(ctx context.Context, s runtime.Scratch) (string, error) {
+	if err := checkIdentity(s.ID, s.Name); err != nil {
 		return "", err
 	}
-	if token.IsZero() {
-		return "", errors.New("there is no life without a token")
+	if s.Token.IsZero() {
+		return "", errors.New("the life has no token")
 	}
-	top := v.scratch
-	if memory {
-		top = v.memory
+	top := d.scratch
+	if s.Memory {
+		top = d.memory
 	}
 	root, err := os.OpenRoot(top)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	life := filepath.Join(scratchOf(id), token.String())
+	life := filepath.Join(scratchOf(s.ID), s.Token.String())
 	if err := root.MkdirAll(life, 0o700); err != nil {
 		return "", err
 	}
-	place := filepath.Join(life, name)
+	place := filepath.Join(life, s.Name)
 	err = root.Mkdir(place, 0o777)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	path := filepath.Join(top, place)
 	made := err == nil
-	if memory {
-		if made, err = mountMemory(path, sizeBytes); err != nil {
+	if s.Memory {
+		made, err = mountMemory(path, s.SizeBytes)
+		if err != nil {
 			return "", err
 		}
 	}
@@ -60,8 +69,8 @@ func (v *Volumes) makeScratch(ctx context.Context, id spec.Identity, token spec.
 			return "", err
 		}
 	}
-	if fsGroup != nil {
-		if err := giveTo(ctx, root, place, *fsGroup); err != nil {
+	if s.FSGroup != nil {
+		if err := giveTo(ctx, root, place, *s.FSGroup); err != nil {
 			return "", err
 		}
 	}
@@ -73,7 +82,7 @@ func scratchOf(id spec.Identity) string {
 	return filepath.Join(string(id.Namespace), id.MemberName())
 }
 
-// mountMemory mounts a tmpfs at path unless one is there, and tells whether it did.
+// mountMemory mounts a tmpfs at path unless one is there, and reports whether it did.
 func mountMemory(path string, sizeBytes int64) (bool, error) {
 	there, err := mountsAt(path)
 	if err != nil || len(there) > 0 {
@@ -91,14 +100,14 @@ func mountMemory(path string, sizeBytes int64) (bool, error) {
 
 // RemoveScratch implements runtime.Volumes. It fails while something is in use (a
 // shell that stands in it, say) and may be repeated.
-func (v *Volumes) RemoveScratch(ctx context.Context, id spec.Identity) error {
+func (d scratchDirs) RemoveScratch(ctx context.Context, id spec.Identity) error {
 	if err := checkIdentity(id); err != nil {
 		return fmt.Errorf("remove scratch of %s: %w", id, err)
 	}
-	if err := v.removeSubPaths(id); err != nil { // first: they show what is in the others
+	if err := d.removeSubPaths(id); err != nil { // first: they show what is in the others
 		return fmt.Errorf("remove subPath mounts of %s: %w", id, err)
 	}
-	for _, top := range []string{v.memory, v.scratch} {
+	for _, top := range []string{d.memory, d.scratch} {
 		if err := removeTree(ctx, top, scratchOf(id)); err != nil {
 			return fmt.Errorf("remove scratch of %s: %w", id, err)
 		}
@@ -121,11 +130,11 @@ func removeTree(ctx context.Context, top, place string) error {
 }
 
 // Clean implements runtime.Volumes, by the kernel's own list of mounts.
-func (v *Volumes) Clean(_ context.Context, id spec.Identity) (bool, error) {
+func (d scratchDirs) Clean(_ context.Context, id spec.Identity) (bool, error) {
 	if err := checkIdentity(id); err != nil {
 		return false, fmt.Errorf("look for mounts of %s: %w", id, err)
 	}
-	for _, top := range []string{v.subpaths, v.memory, v.scratch} {
+	for _, top := range []string{d.subpaths, d.memory, d.scratch} {
 		there, err := mountsAt(filepath.Join(top, scratchOf(id)))
 		if err != nil {
 			return false, fmt.Errorf("look for mounts of %s: %w", id, err)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -84,7 +85,7 @@ func TestFSGroupIsGivenTheTreeAndLeavesLinksAlone(t *testing.T) {
 func TestScratchIsOfOneLifeAndGoes(t *testing.T) {
 	v := begin(t)
 	one, two := spec.Token{Epoch: 1, Number: 7}, spec.Token{Epoch: 1, Number: 9}
-	first, err := v.Scratch(t.Context(), db0, one, "tmp", false, 0, nil)
+	first, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: one, Name: "tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,13 +93,13 @@ func TestScratchIsOfOneLifeAndGoes(t *testing.T) {
 		t.Errorf("mode %v, want 0777", mode)
 	}
 	write(t, filepath.Join(first, "file"))
-	if again, err := v.Scratch(t.Context(), db0, one, "tmp", false, 0, nil); err != nil || again != first {
+	if again, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: one, Name: "tmp"}); err != nil || again != first {
 		t.Errorf("again: %s, error %v", again, err)
 	}
 	if _, err := os.Stat(filepath.Join(first, "file")); err != nil {
 		t.Errorf("the same life lost its file: %v", err)
 	}
-	second, err := v.Scratch(t.Context(), db0, two, "tmp", false, 0, nil)
+	second, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: two, Name: "tmp"})
 	if err != nil || second == first {
 		t.Fatalf("the next life got %s, error %v", second, err)
 	}

@@ -21,15 +21,15 @@ const resolveTries = 100
 // SubPath implements runtime.Volumes. The path is resolved to a descriptor, and the
 // descriptor is what is mounted: whatever the member renames meanwhile, the mount
 // shows something of this volume.
-func (v *Volumes) SubPath(_ context.Context, s runtime.SubPath) (string, error) {
-	path, err := v.subPath(s)
+func (d scratchDirs) SubPath(_ context.Context, s runtime.SubPath) (string, error) {
+	path, err := d.subPath(s)
 	if err != nil {
 		return "", fmt.Errorf("subPath %s of volume %s: %w", s.Path, s.Volume, err)
 	}
 	return path, nil
 }
 
-func (v *Volumes) subPath(s runtime.SubPath) (string, error) {
+func (d scratchDirs) subPath(s runtime.SubPath) (string, error) {
 	if err := checkIdentity(s.ID, s.Container); err != nil {
 		return "", err
 	}
@@ -43,8 +43,8 @@ func (v *Volumes) subPath(s runtime.SubPath) (string, error) {
 		return "", err
 	}
 	place := filepath.Join(scratchOf(s.ID), s.Container, strconv.Itoa(s.Index))
-	target := filepath.Join(v.subpaths, place)
-	if err := removeMounts(v.subpaths, place); err != nil { // of the run before, or left by a crash
+	target := filepath.Join(d.subpaths, place)
+	if err := removeMounts(d.subpaths, place); err != nil { // of the run before, or left by a crash
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
@@ -142,8 +142,8 @@ func makeSubPath(s runtime.SubPath) error {
 }
 
 // removeSubPaths unmounts all that SubPath mounted for the identity.
-func (v *Volumes) removeSubPaths(id spec.Identity) error {
-	return removeMounts(v.subpaths, scratchOf(id))
+func (d scratchDirs) removeSubPaths(id spec.Identity) error {
+	return removeMounts(d.subpaths, scratchOf(id))
 }
 
 // removeMounts unmounts all at and below place and removes the empty directories and

@@ -69,7 +69,7 @@ func (v *Volumes) reclaim(o records.VolumeOrder) error {
 	if err := unmounted(filepath.Join(root.Name(), place)); err != nil {
 		return err
 	}
-	if err := v.makeDirs(root, filepath.Dir(bin)); err != nil {
+	if err := v.writer.MakeDirs(root, filepath.Dir(bin)); err != nil {
 		return err
 	}
 	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}
@@ -93,7 +93,7 @@ func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	return errors.Join(v.syncDir(root, filepath.Dir(bin)), v.syncDir(root, filepath.Dir(place)))
+	return errors.Join(v.writer.SyncDir(root, filepath.Dir(bin)), v.writer.SyncDir(root, filepath.Dir(place)))
 }
 
 // unmounted refuses a directory at or below which something is mounted.
@@ -231,7 +231,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id records.VolumeID) 
 			return err
 		}
 	}
-	if err := except(v.syncDir(root, v.trashAt(class)), fs.ErrNotExist); err != nil {
+	if err := except(v.writer.SyncDir(root, v.trashAt(class)), fs.ErrNotExist); err != nil {
 		return err
 	}
 	return v.records.remove(madeDir, string(id))

@@ -202,3 +202,11 @@ func unlink(flags int) visit {
 		return nil
 	}
 }
+
+// except returns err, or nil when err is harmless.
+func except(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}

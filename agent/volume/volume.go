@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -57,19 +58,14 @@ type Config struct {
 
 // Volumes is the body of runtime.Volumes on directories of this host.
 type Volumes struct {
-	durable
-	cluster  string
-	classes  map[string]string // directory by storage class
-	shared   []string
-	node     spec.NodeName
-	scratch  string // <root>/scratch
-	memory   string // <run>/scratch
-	subpaths string // <run>/subpath
-	records  recordDir
-	notes    sync.Mutex // of the trash, while one is read and written, or leaves it
-	boot     spec.BootID
-	clock    func() time.Duration
-	step     func(what string) error // tests fail here
+	*disks
+	scratchDirs
+	cluster string
+	node    spec.NodeName
+	notes   sync.Mutex // of the trash, while one is read and written, or leaves it
+	boot    spec.BootID
+	clock   func() time.Duration
+	step    func(what string) error // tests fail here
 }
 
 var _ runtime.Volumes = (*Volumes)(nil)
@@ -79,44 +75,50 @@ func New(config Config) (*Volumes, error) {
 	if config.Root == "" || config.RunDir == "" || config.ClusterID == "" {
 		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
 	}
+	v, err := open(config)
+	if err != nil {
+		return nil, fmt.Errorf("make volumes: %w", err)
+	}
+	return v, nil
+}
+
+func open(config Config) (*Volumes, error) {
+	w := durable.Writer{Sync: (*os.File).Sync}
 	v := &Volumes{
-		durable: durable{(*os.File).Sync},
-		cluster: config.ClusterID, shared: config.Shared, node: config.Node, boot: config.Boot, clock: config.Clock,
+		disks:   &disks{writer: w, shared: config.Shared},
+		cluster: config.ClusterID, node: config.Node, boot: config.Boot, clock: config.Clock,
 		step: func(string) error { return nil },
 	}
 	if v.clock == nil {
 		v.clock = func() time.Duration { return 0 }
 	}
-	local := filepath.Join(config.Root, "volumes")
+	var local string
 	for _, d := range []struct {
 		path *string
 		dir  string
 	}{
-		{&local, local},
+		{&local, filepath.Join(config.Root, "volumes")},
 		{&v.scratch, filepath.Join(config.Root, "scratch")},
 		{&v.memory, filepath.Join(config.RunDir, "scratch")},
 		{&v.subpaths, filepath.Join(config.RunDir, "subpath")},
 	} {
 		if err := os.MkdirAll(d.dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make volumes: %w", err)
+			return nil, err
 		}
 		real, err := filepath.EvalSymlinks(d.dir) // as the kernel's list of mounts names it
 		if err != nil {
-			return nil, fmt.Errorf("make volumes: %w", err)
+			return nil, err
 		}
 		if *d.path, err = filepath.Abs(real); err != nil {
-			return nil, fmt.Errorf("make volumes: %w", err)
+			return nil, err
 		}
 	}
 	var err error
-	if v.records, err = openRecords(config.Root, v.durable); err != nil {
-		return nil, fmt.Errorf("make volumes: %w", err)
+	if v.records, err = openRecords(config.Root, w); err != nil {
+		return nil, err
 	}
 	v.classes, err = classes(config.Classes, local)
-	if err != nil {
-		return nil, fmt.Errorf("make volumes: %w", err)
-	}
-	return v, nil
+	return v, err
 }
 
 // checkIdentity refuses names that are no single path element. They were validated

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -17,11 +18,11 @@ func TestScratchInMemory(t *testing.T) {
 	v := mounting(t)
 	token, g := spec.Token{Epoch: 1, Number: 7}, int64(4711)
 	const size = 1 << 20
-	path, err := v.Scratch(t.Context(), db0, token, "shm", true, size, &g)
+	path, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: token, Name: "shm", Memory: true, SizeBytes: size, FSGroup: &g})
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk, err := v.Scratch(t.Context(), db0, token, "tmp", false, 0, nil)
+	disk, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: token, Name: "tmp"})
 	if err != nil || !inside(disk, v.scratch) || !inside(path, v.memory) {
 		t.Errorf("on disk at %s, in memory at %s, error %v", disk, path, err)
 	}
@@ -35,14 +36,14 @@ func TestScratchInMemory(t *testing.T) {
 	if fsys.Flags&(unix.ST_NOSUID|unix.ST_NODEV) != unix.ST_NOSUID|unix.ST_NODEV {
 		t.Errorf("programs in it may run as their owners, or devices be opened: flags %x", fsys.Flags)
 	}
-	half, err := v.Scratch(t.Context(), db0, token, "half", true, 0, nil)
+	half, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: token, Name: "half", Memory: true})
 	if err := errors.Join(err, unix.Statfs(half, &fsys)); err != nil || fsys.Blocks == 0 {
 		t.Errorf("without a size it has no bound, error %v; want the kernel's, half of the memory", err)
 	}
 	if err := os.WriteFile(filepath.Join(path, "big"), make([]byte, 2*size), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("more than its size: got %v, want %v", err, syscall.ENOSPC)
 	}
-	if again, err := v.Scratch(t.Context(), db0, token, "shm", true, size, &g); err != nil || again != path {
+	if again, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: token, Name: "shm", Memory: true, SizeBytes: size, FSGroup: &g}); err != nil || again != path {
 		t.Errorf("again: %s, error %v", again, err)
 	}
 	if there, err := mountsAt(path); err != nil || len(there) != 1 {

@@ -84,7 +84,7 @@ func TestWhoMayEnterHangsOnNoUmask(t *testing.T) {
 	if _, mode := stat(t, ensure(t, v, true)); mode != 0o755 {
 		t.Errorf("a volume has mode %v", mode)
 	}
-	scratch, err := v.Scratch(t.Context(), db0, spec.Token{Number: 1}, "tmp", false, 0, nil)
+	scratch, err := v.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: spec.Token{Number: 1}, Name: "tmp"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,11 +98,11 @@ func (w *Worker) ensureVolumes(ctx context.Context) error {
 		if _, claimed := dirs[v.Name]; claimed || v.EmptyDir == nil {
 			continue
 		}
-		size := int64(0)
+		s := runtime.Scratch{ID: w.id, Token: w.token, Name: v.Name, Memory: v.EmptyDir.Medium == "Memory", FSGroup: group}
 		if v.EmptyDir.SizeLimit != nil {
-			size = v.EmptyDir.SizeLimit.Value()
+			s.SizeBytes = v.EmptyDir.SizeLimit.Value()
 		}
-		dir, err := w.c.Volumes.Scratch(ctx, w.id, w.token, v.Name, v.EmptyDir.Medium == "Memory", size, group)
+		dir, err := w.c.Volumes.Scratch(ctx, s)
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", v.Name, err)
 		}

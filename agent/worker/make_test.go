@@ -62,9 +62,9 @@ func (a *asked) Ensure(ctx context.Context, id spec.Identity, v records.MemberVo
 	return a.Host.Ensure(ctx, id, v, fresh, group)
 }
 
-func (a *asked) Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, memory bool, size int64, group *int64) (string, error) {
-	a.scratch = append(a.scratch, fmt.Sprintf("%s memory=%v size=%d", name, memory, size))
-	return a.Host.Scratch(ctx, id, token, name, memory, size, group)
+func (a *asked) Scratch(ctx context.Context, s runtime.Scratch) (string, error) {
+	a.scratch = append(a.scratch, fmt.Sprintf("%s memory=%v size=%d", s.Name, s.Memory, s.SizeBytes))
+	return a.Host.Scratch(ctx, s)
 }
 
 // SAFETY S11: what was used once and is not there is never made anew.

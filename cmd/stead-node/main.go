@@ -56,9 +56,9 @@ func logger(role, arg string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "stead-node logger:", err)
 		return 2
 	}
-	h := &half{cfg: cfg, arg: arg, first: role != "again", tell: stderr}
+	h := &half{cfg: cfg, arg: arg, first: role != "again", stderr: stderr}
 	h.streams = [2]*os.File{os.NewFile(3, "stdout"), os.NewFile(4, "stderr")}
-	guard := ward(cfg)
+	guard := lifeGuard(cfg)
 	if role != "logger" {
 		if guard != nil {
 			go guard.Guard()

@@ -18,14 +18,14 @@ import (
 // anew; killed both at once, they are gone.
 //
 // Both have the streams as fd 3 and 4, and one end of a socket between them. A byte in
-// it is the writer's word that both streams have ended, and its code; the socket's end
-// without one is a death.
+// it says that both streams have ended, and is the writer's exit code; the socket's end
+// without one says that the other half died.
 type half struct {
 	cfg     logs.Config
 	arg     string // cfg, as it came
 	first   bool   // no writer was there before
 	streams [2]*os.File
-	tell    io.Writer
+	stderr  io.Writer
 }
 
 // respawn is the time between two starts of a half that dies again and again.
@@ -37,15 +37,16 @@ func (h *half) keep(peer *os.File) int {
 		begun := time.Now()
 		if peer == nil {
 			var err error
-			if peer, err = h.start("writer"); err != nil {
+			peer, err = h.start("writer")
+			if err != nil {
 				// Better one process than none.
-				fmt.Fprintln(h.tell, "stead-node logger: start the writer:", err)
+				fmt.Fprintln(h.stderr, "stead-node logger: start the writer:", err)
 				return h.write(nil)
 			}
 		}
-		word := []byte{0}
-		if n, _ := peer.Read(word); n == 1 {
-			return int(word[0])
+		code := []byte{0}
+		if n, _ := peer.Read(code); n == 1 {
+			return int(code[0])
 		}
 		peer.Close()
 		peer = nil
@@ -58,13 +59,13 @@ func (h *half) write(peer *os.File) int {
 	w := logs.NewWriter(h.cfg)
 	defer w.Close()
 	if !h.first {
-		w.Note("it was killed and began anew; what it had read and not written is lost")
+		w.Note("the logger was killed and started again; output it had read and not written is lost")
 	}
-	guard := &guard{h: h, peer: peer}
-	go guard.run()
+	keeper := &keeperProcess{h: h, peer: peer}
+	go keeper.run()
 	code := h.copy(w)
 	w.Close() // before the keeper ends, whose end is the logger's
-	guard.end(code)
+	keeper.end(code)
 	return code
 }
 
@@ -78,15 +79,15 @@ func (h *half) copy(w *logs.Writer) int {
 	group.Wait()
 	for _, err := range failed {
 		if err != nil {
-			fmt.Fprintln(h.tell, "stead-node logger:", err)
+			fmt.Fprintln(h.stderr, "stead-node logger:", err)
 			return 1
 		}
 	}
 	return 0
 }
 
-// guard gives a writer its keeper.
-type guard struct {
+// keeperProcess is the keeper of a writer, started again whenever it is gone.
+type keeperProcess struct {
 	h     *half
 	mu    sync.Mutex
 	peer  *os.File // nil: there is none
@@ -94,41 +95,41 @@ type guard struct {
 }
 
 // run starts a keeper whenever there is none. It lives as long as the process.
-func (g *guard) run() {
+func (k *keeperProcess) run() {
 	var begun time.Time
 	for {
 		time.Sleep(respawn - time.Since(begun))
 		begun = time.Now()
-		g.mu.Lock()
-		if g.ended {
-			g.mu.Unlock()
+		k.mu.Lock()
+		if k.ended {
+			k.mu.Unlock()
 			return
 		}
-		if g.peer == nil {
-			g.peer, _ = g.h.start("keeper") // tried again
+		if k.peer == nil {
+			k.peer, _ = k.h.start("keeper") // tried again
 		}
-		peer := g.peer
-		g.mu.Unlock()
+		peer := k.peer
+		k.mu.Unlock()
 		if peer == nil {
 			continue
 		}
 		_, _ = peer.Read(make([]byte, 1)) // nothing but its end
-		g.mu.Lock()
-		if !g.ended {
-			g.peer = nil
+		k.mu.Lock()
+		if !k.ended {
+			k.peer = nil
 			peer.Close()
 		}
-		g.mu.Unlock()
+		k.mu.Unlock()
 	}
 }
 
-// end lets the keeper go, with our code: both streams have ended.
-func (g *guard) end(code int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ended = true
-	if g.peer != nil {
-		_, _ = g.peer.Write([]byte{byte(code)}) // a keeper that just died needs no word
+// end lets the keeper end with this code: both streams have ended.
+func (k *keeperProcess) end(code int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	if k.peer != nil {
+		_, _ = k.peer.Write([]byte{byte(code)}) // a keeper that just died needs no code
 	}
 }
 

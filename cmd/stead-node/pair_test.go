@@ -100,7 +100,7 @@ func TestEitherHalfOfALoggerOutlivesTheOther(t *testing.T) {
 		pairOf(t, dir, keeper)
 		say(fmt.Sprint("another keeper ", n))
 	}
-	if got := strings.Count(log(), "stderr stead-node logger: it was killed and began anew"); got != 2 {
+	if got := strings.Count(log(), "stderr stead-node logger: the logger was killed and started again"); got != 2 {
 		t.Errorf("two deaths of the writer are told %d times:\n%s", got, log())
 	}
 	stdout.Close()

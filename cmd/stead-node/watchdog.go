@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/agent/cgroup"
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/watchdog"
+	"github.com/stead-project/stead/internal/notify"
 )
 
 // serveWatchdog guards the lives recorded in dir. Signals end it only while there are
@@ -26,8 +27,8 @@ func serveWatchdog(dir string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "stead-node watchdog: %s is no absolute path\n", dir)
 		return 2
 	}
-	stand()
-	hurry()
+	protectFromPressure()
+	runFirst()
 	say := func(line string) {
 		fmt.Fprintf(stderr, "%s stead-node watchdog: %s\n", time.Now().UTC().Format(time.RFC3339), line)
 	}
@@ -37,7 +38,7 @@ func serveWatchdog(dir string, stderr io.Writer) int {
 		Wake: changes(dir),
 	}
 	quit := make(chan struct{})
-	go asked(quit)
+	go waitForQuit(quit)
 	if err := w.Run(context.Background(), quit); err != nil {
 		say(err.Error())
 		return 1
@@ -45,8 +46,8 @@ func serveWatchdog(dir string, stderr io.Writer) int {
 	return 0
 }
 
-// asked passes on that we are to end, as long as the process lives.
-func asked(quit chan<- struct{}) {
+// waitForQuit sends on quit when a signal asks this process to end or its parent is gone.
+func waitForQuit(quit chan<- struct{}) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	parent := os.Getppid()
@@ -63,9 +64,10 @@ func asked(quit chan<- struct{}) {
 	}
 }
 
-// stand makes us the last that a machine in need ends or keeps waiting: as far as we may,
-// for nothing here is needed to be right.
-func stand() {
+// protectFromPressure makes this process the last that a machine short of memory or CPU
+// ends or keeps waiting. Where that is not permitted it does without: nothing here is
+// needed for being right.
+func protectFromPressure() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 	// What is touched from now on stays in memory; our program is touched now. Without
@@ -84,10 +86,10 @@ func stand() {
 	}
 }
 
-// hurry lets our threads, and those that they make, run before all that is not of real
-// time, where that is permitted: a machine in need is when it matters. Loggers do not,
+// runFirst gives this process's threads, and those that they make, real-time priority
+// where that is permitted: a machine under pressure is when it matters. Loggers have none,
 // since members decide how much they have to do.
-func hurry() {
+func runFirst() {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return
@@ -113,24 +115,21 @@ func changes(dir string) <-chan struct{} {
 		unix.Close(fd)
 		return nil
 	}
-	wake := make(chan struct{}, 1)
+	changed := notify.New()
 	go func() { // as long as the process
 		buf := make([]byte, 64<<10)
 		for {
 			if n, err := unix.Read(fd, buf); n <= 0 && err != unix.EINTR {
 				return
 			}
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
+			changed.Notify()
 		}
 	}()
-	return wake
+	return changed.C()
 }
 
-// ward is a logger's guard of its life; nil: the life is not guarded.
-func ward(cfg logs.Config) *watchdog.Logger {
+// lifeGuard is a logger's guard of its life; nil: the life is not guarded.
+func lifeGuard(cfg logs.Config) *watchdog.Logger {
 	if cfg.Guard == "" {
 		return nil
 	}

@@ -136,7 +136,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
 		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
 		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Hosts: h.reach.admit, Logger: log,
-		Repair: h.repair, Changed: h.changed, Watchdog: h.watch, Cgroup: h.runtime.Cgroup,
+		Repair: h.repair, Changed: h.changed.C(), Watchdog: h.watch, Cgroup: h.runtime.Cgroup,
 	})
 	if err != nil {
 		return err

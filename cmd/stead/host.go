@@ -21,6 +21,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
@@ -125,7 +126,7 @@ type host struct {
 	reach   *reacher
 	node    string // path of stead-node
 	log     *slog.Logger
-	changed chan struct{} // something of the host's network went
+	changed *notify.Signal // something of the host's network went
 
 	bounds cgroup.Bounds // of all members
 	unsaid string        // bound's alone: what it told last
@@ -165,7 +166,7 @@ func newHost(o hostOptions, at *home.Home, log *slog.Logger) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{node: logger, log: log, bounds: bounds, changed: make(chan struct{}, 1), told: dnsd.Snapshot{Domain: at.Domain(), Gateway: gateway, Members: cidr}}
+	h := &host{node: logger, log: log, bounds: bounds, changed: notify.New(), told: dnsd.Snapshot{Domain: at.Domain(), Gateway: gateway, Members: cidr}}
 	h.runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: logger,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, Log: log,

@@ -1,35 +1,43 @@
-// Package durable keeps small files that must survive a crash and a power cut.
+// Package durable replaces files so that whoever reads sees the old content or the new one,
+// whole; also after a power cut, unless a name says Unsynced.
 package durable
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
+// disk is the writer of the functions below.
+var disk = Writer{Sync: (*os.File).Sync}
+
 // Put replaces the file at path by content and returns when that is on disk: after a crash
-// at any moment the file has the old content or the new one, whole. Of one path it may be
-// called once at a time. Its directory must be there.
+// at any moment the file has the old content or the new one. Its mode is mode, whatever the
+// umask. Of one path it may be called once at a time. Its directory must be there.
 func Put(path string, content []byte, mode os.FileMode) error {
-	next := path + ".new"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	return in(path, func(root *os.Root, name string) error { return disk.Put(root, name, content, mode) })
+}
+
+// PutUnsynced is Put for files that need not survive a power cut, as on tmpfs: after one the
+// file may be the old one, empty or damaged. The name of what is being written begins with a
+// dot, for others may list the directory.
+func PutUnsynced(path string, content []byte, mode os.FileMode) error {
+	return in(path, func(root *os.Root, name string) error {
+		return Writer{Sync: func(*os.File) error { return nil }}.replace(root, name, "."+name+".new", content, mode)
+	})
+}
+
+// in calls do with the directory of path, open.
+func in(path string, do func(root *os.Root, name string) error) error {
+	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(next, path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+	defer root.Close()
+	if err := do(root, filepath.Base(path)); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
@@ -55,4 +63,86 @@ func GetJSON(path string, doc any) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
+}
+
+// SyncDir returns when the names in the directory at path are on disk.
+func SyncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Draft names what Put writes before it becomes the file at path; a crash may leave it.
+func Draft(path string) string { return path + ".new" }
+
+// Writer writes below an open directory, which no link in a path leads out of.
+type Writer struct {
+	// Sync returns when a file or directory is on disk: (*os.File).Sync, but in tests that
+	// watch it or let it fail.
+	Sync func(*os.File) error
+}
+
+// Put is the function Put of a path below root.
+func (w Writer) Put(root *os.Root, path string, content []byte, mode os.FileMode) error {
+	return w.replace(root, path, Draft(path), content, mode)
+}
+
+// replace writes content at draft and moves it to path, which is in the same directory.
+func (w Writer) replace(root *os.Root, path, draft string, content []byte, mode os.FileMode) error {
+	if err := root.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a crash, or somebody else's
+		return err
+	}
+	err := w.Create(root, draft, content, mode)
+	if err == nil {
+		err = root.Rename(draft, path)
+	}
+	if err != nil {
+		return errors.Join(err, ignoreAbsent(root.Remove(draft)))
+	}
+	return w.SyncDir(root, filepath.Dir(path))
+}
+
+// Create writes a file that must not be there and returns when its content is on disk; its
+// name may not be yet (see SyncDir).
+func (w Writer) Create(root *os.Root, path string, content []byte, mode os.FileMode) error {
+	f, err := root.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Chmod(mode), w.Sync(f), f.Close())
+}
+
+// MakeDirs makes path and what is above it, mode 0700, and returns when they are on disk.
+// What is there already is synced, too: the process that made it may have died before it
+// synced it, or failed to.
+func (w Writer) MakeDirs(root *os.Root, path string) error {
+	if path == "." {
+		return nil
+	}
+	if err := w.MakeDirs(root, filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := root.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return w.SyncDir(root, filepath.Dir(path))
+}
+
+// SyncDir returns when the names in a directory are on disk.
+func (w Writer) SyncDir(root *os.Root, path string) error {
+	dir, err := root.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.Sync(dir), dir.Close())
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

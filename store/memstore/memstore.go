@@ -188,7 +188,7 @@ func (s *Store) apply(ops []store.Op) {
 	if len(s.log) > s.history {
 		s.compact(s.log[len(s.log)-s.history].Rev)
 	}
-	s.wake()
+	s.notifyWatches()
 }
 
 // Compact forgets the history before rev; a watch that needs it fails with
@@ -199,7 +199,7 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 			return fmt.Errorf("compact %d: the store is at %d, compacted at %d", rev, s.rev, s.compacted)
 		}
 		s.compact(rev)
-		s.wake()
+		s.notifyWatches()
 		return nil
 	})
 }

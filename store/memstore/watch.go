@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/store"
 )
 
@@ -16,7 +17,7 @@ type watch struct {
 	ctx    context.Context // ends with the watch
 	cancel context.CancelFunc
 	prefix string
-	wakeup chan struct{} // holds one signal
+	moved  *notify.Signal // when the log has grown or the watch is broken
 
 	// Under s.mu.
 	at     store.Rev // everything up to here is delivered or does not match
@@ -25,7 +26,7 @@ type watch struct {
 
 // Watch implements store.Store.
 func (s *Store) Watch(ctx context.Context, prefix string, from store.Rev) (store.Watch, error) {
-	w := &watch{s: s, prefix: prefix, at: from, wakeup: make(chan struct{}, 1)}
+	w := &watch{s: s, prefix: prefix, at: from, moved: notify.New()}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	err := s.do(ctx, Call{Method: "Watch"}, func() error {
 		s.watches[w] = struct{}{}
@@ -55,7 +56,7 @@ func (w *watch) Next(ctx context.Context) (store.Batch, error) {
 			return batch, nil
 		}
 		select {
-		case <-w.wakeup:
+		case <-w.moved.C():
 		case <-ctx.Done():
 		case <-w.ctx.Done():
 		}
@@ -115,23 +116,16 @@ func (w *watch) Close() {
 	delete(w.s.watches, w)
 }
 
-func (w *watch) signal() {
-	select {
-	case w.wakeup <- struct{}{}:
-	default:
-	}
-}
-
-func (s *Store) wake() {
+func (s *Store) notifyWatches() {
 	for w := range s.watches {
-		w.signal()
+		w.moved.Notify()
 	}
 }
 
 func (s *Store) breakWatches() {
 	for w := range s.watches {
 		w.broken = true
-		w.signal()
+		w.moved.Notify()
 		delete(s.watches, w)
 	}
 }

@@ -117,7 +117,7 @@ func TestAKilledLoggerLosesNoMember(t *testing.T) {
 	l.startAgent()
 	l.newBeat("life-0")
 	l.assertStay(kept)
-	if out := l.stead("logs", "life-0"); strings.Count(out, "stead-node logger: it was killed and began anew") != 2 {
+	if out := l.stead("logs", "life-0"); strings.Count(out, "stead-node logger: the logger was killed and started again") != 2 {
 		t.Errorf("two deaths are not told in the log:\n%s", out)
 	}
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -73,10 +74,7 @@ func makeSandbox(dir string, s runtime.Sandbox) error {
 		return err
 	}
 	file := filepath.Join(dir, "sandbox.json")
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err := durable.PutUnsynced(file, text, 0o600); err != nil {
 		return err
 	}
 	return pin(dir, s.Hostname)

@@ -107,18 +107,18 @@ func (h *Host) DropVolumes(id spec.Identity, claims ...spec.ClaimName) {
 }
 
 // Scratch makes a directory of one life in name. ErrExists: another token's stands.
-func (h *Host) Scratch(ctx context.Context, id spec.Identity, token spec.Token, name string, _ bool, _ int64, _ *int64) (string, error) {
-	if err := h.intercept(ctx, Call{"Scratch", id, name}); err != nil {
+func (h *Host) Scratch(ctx context.Context, s runtime.Scratch) (string, error) {
+	if err := h.intercept(ctx, Call{"Scratch", s.ID, s.Name}); err != nil {
 		return "", err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := scratchKey{id, name}
-	if have, ok := h.scratch[key]; ok && have != token {
-		return "", fmt.Errorf("scratch %s of %s: token %s stands: %w", name, id, have, runtime.ErrExists)
+	key := scratchKey{s.ID, s.Name}
+	if have, ok := h.scratch[key]; ok && have != s.Token {
+		return "", fmt.Errorf("scratch %s of %s exists for token %s: %w", s.Name, s.ID, have, runtime.ErrExists)
 	}
-	h.scratch[key] = token
-	return fmt.Sprintf("/fake/scratch/%s/%s/%s", id, token, name), nil
+	h.scratch[key] = s.Token
+	return fmt.Sprintf("/fake/scratch/%s/%s/%s", s.ID, s.Token, s.Name), nil
 }
 
 // SubPath mounts in name what stands beside a life's scratch.

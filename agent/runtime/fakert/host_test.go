@@ -163,7 +163,7 @@ func TestRebootLosesWhatLivesInMemory(t *testing.T) {
 	if _, err := h.Ensure(t.Context(), db0, v, true, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Scratch(t.Context(), db0, one, "tmp", false, 0, nil); err != nil {
+	if _, err := h.Scratch(t.Context(), runtime.Scratch{ID: db0, Token: one, Name: "tmp"}); err != nil {
 		t.Fatal(err)
 	}
 	boxes, _ := h.Sandboxes(t.Context())
