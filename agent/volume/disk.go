@@ -33,7 +33,7 @@ type disk struct {
 // are on and of the volumes it made there.
 type disks struct {
 	writer  durable.Writer // tests watch and fail its Sync
-	records records
+	records recordDir
 	classes map[string]string // directory by storage class
 	shared  []string          // classes whose directory other nodes have, too
 }
