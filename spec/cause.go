@@ -15,7 +15,7 @@ type Cause string
 // What a life waits for. The agent's worker says these, from what step.Next decides.
 const (
 	CauseStray              Cause = "Stray"              // containers of the identity are there that this node cannot account for; also said by the planner
-	CauseRuntimeUnavailable Cause = "RuntimeUnavailable" // the container runtime does not answer; what runs goes on
+	CauseRuntimeUnavailable Cause = "RuntimeUnavailable" // the container runtime does not answer; running members are not affected
 	CauseConfigMissing      Cause = "ConfigMissing"      // a ConfigMap, Secret or key of the template is not there
 	CauseProcessLeft        Cause = "ProcessLeft"        // processes of the member are there although no container runs
 	CauseUnconfirmed        Cause = "Unconfirmed"        // it is guarded, and no server confirmed the node within its bound

@@ -69,12 +69,12 @@ func (i Identity) Compare(o Identity) int {
 func ParseMemberName(name string) (SetName, int, error) {
 	cut := strings.LastIndexByte(name, '-')
 	if cut <= 0 || cut == len(name)-1 {
-		return "", 0, fmt.Errorf("%q is no member name; write <set>-<ordinal>, as in db-0", name)
+		return "", 0, fmt.Errorf("%q is not a member name; write <set>-<ordinal>, as in db-0", name)
 	}
 	digits := name[cut+1:]
 	n, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil || n < 0 || strconv.FormatInt(n, 10) != digits {
-		return "", 0, fmt.Errorf("%q is no member name: %q is no ordinal", name, digits)
+		return "", 0, fmt.Errorf("%q is not a member name: %q is not an ordinal", name, digits)
 	}
 	return SetName(name[:cut]), int(n), nil
 }
@@ -105,7 +105,7 @@ func ParseToken(s string) (Token, error) {
 	epoch, err1 := strconv.ParseInt(e, 10, 64)
 	number, err2 := strconv.ParseInt(n, 10, 64)
 	if !ok || err1 != nil || err2 != nil || epoch < 0 || number < 0 {
-		return Token{}, fmt.Errorf("%q is no token; want epoch.number", s)
+		return Token{}, fmt.Errorf("%q is not a token; want epoch.number", s)
 	}
 	return Token{epoch, number}, nil
 }

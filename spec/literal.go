@@ -85,7 +85,7 @@ func jsonLiteral(b []byte) (Literal, error) {
 		}
 		return Literal{string(b), FloatLiteral}, nil
 	}
-	return Literal{}, fmt.Errorf("%s is no single value", Quote(string(b)))
+	return Literal{}, fmt.Errorf("%s is not a single value", Quote(string(b)))
 }
 
 // unmarshalScalar is the body of every scalar's UnmarshalJSON; null leaves s alone.

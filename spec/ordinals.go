@@ -49,7 +49,7 @@ func (s *OrdinalSpan) FromLiteral(l Literal) error {
 	a, err1 := strconv.ParseInt(first, 10, 32)
 	b, err2 := strconv.ParseInt(last, 10, 32)
 	if err1 != nil || err2 != nil || l.Kind != IntLiteral && l.Kind != TextLiteral {
-		return hint(Quote(l.Text)+" is no ordinal and no run of them", `write 3 or "5-7"`)
+		return hint(Quote(l.Text)+" is neither an ordinal nor a range of ordinals", `write 3 or "5-7"`)
 	}
 	if a > b {
 		return hint(Quote(l.Text)+" runs backwards", "write "+Quote(last+"-"+first))

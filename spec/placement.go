@@ -113,7 +113,7 @@ func ParseTaint(text string) (Taint, error) {
 	key, value, _ := strings.Cut(pair, "=")
 	t := Taint{Key: key, Value: value, Effect: effect}
 	if why := checkTaint(t); why != "" {
-		return Taint{}, hint(Quote(text)+" is no taint", why)
+		return Taint{}, hint(Quote(text)+" is not a taint", why)
 	}
 	return t, nil
 }
@@ -213,7 +213,7 @@ func checkTaint(t Taint) string {
 	case !ValidLabelKey(t.Key) || !ValidLabelValue(t.Value):
 		return "write key:Effect or key=value:Effect, of letters, digits, -, _ and ."
 	case t.Effect == NoExecute:
-		return NoExecute + " is not supported yet; write " + NoSchedule + ", which lets those that run go on"
+		return NoExecute + " is not supported yet; write " + NoSchedule + ", which leaves running members alone"
 	case t.Effect != NoSchedule && t.Effect != PreferNoSchedule:
 		return "write the effect " + NoSchedule + " or " + PreferNoSchedule
 	}

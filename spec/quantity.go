@@ -94,7 +94,7 @@ func noQuantity(s string) error {
 		unit := strings.ToUpper(m[2])
 		fix = "write " + m[1] + unit + "i"
 	}
-	return hint(Quote(s)+" is no size", fix)
+	return hint(Quote(s)+" is not a size", fix)
 }
 
 // String is the canonical text: the same for equal amounts, the shortest with

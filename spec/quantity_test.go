@@ -52,19 +52,19 @@ func TestParseQuantity(t *testing.T) {
 
 func TestParseQuantityRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"a space and a wrong unit", "1 GB", `"1 GB" is no size; write 1Gi`},
-		{"lower case units", "512mb", `"512mb" is no size; write 512Mi`},
-		{"a capital K", "4K", `"4K" is no size; write 4Ki`},
-		{"gib", "1.5gib", `"1.5gib" is no size; write 1.5Gi`},
-		{"nothing", "", `"" is no size; write a number with a unit, as in 500m, 2, 1Gi`},
-		{"only a sign", "-", `"-" is no size; write a number with a unit, as in 500m, 2, 1Gi`},
-		{"only a unit", "Gi", `"Gi" is no size; write a number with a unit, as in 500m, 2, 1Gi`},
-		{"words", "lots", `"lots" is no size; write a number with a unit, as in 500m, 2, 1Gi`},
-		{"a unit and an exponent", "1Ki3", `"1Ki3" is no size; write a number with a unit, as in 500m, 2, 1Gi`},
+		{"a space and a wrong unit", "1 GB", `"1 GB" is not a size; write 1Gi`},
+		{"lower case units", "512mb", `"512mb" is not a size; write 512Mi`},
+		{"a capital K", "4K", `"4K" is not a size; write 4Ki`},
+		{"gib", "1.5gib", `"1.5gib" is not a size; write 1.5Gi`},
+		{"nothing", "", `"" is not a size; write a number with a unit, as in 500m, 2, 1Gi`},
+		{"only a sign", "-", `"-" is not a size; write a number with a unit, as in 500m, 2, 1Gi`},
+		{"only a unit", "Gi", `"Gi" is not a size; write a number with a unit, as in 500m, 2, 1Gi`},
+		{"words", "lots", `"lots" is not a size; write a number with a unit, as in 500m, 2, 1Gi`},
+		{"a unit and an exponent", "1Ki3", `"1Ki3" is not a size; write a number with a unit, as in 500m, 2, 1Gi`},
 		{"exa, which is out of range", "1E", `"1E" is out of range; the most is 9223372036854775`},
 		{"one too many", "9223372036854776", `"9223372036854776" is out of range; the most is 9223372036854775`},
 		{"a huge exponent", "1e999999999", `"1e999999999" is out of range; the most is 9223372036854775`},
-		{"an exponent beyond int32", "1e99999999999", `"1e99999999999" is no size; write a number with a unit, as in 500m, 2, 1Gi`},
+		{"an exponent beyond int32", "1e99999999999", `"1e99999999999" is not a size; write a number with a unit, as in 500m, 2, 1Gi`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

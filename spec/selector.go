@@ -69,7 +69,7 @@ func ParseSelector(text string) (*LabelSelector, error) {
 	for _, term := range splitTerms(text) {
 		r, ok := parseTerm(term)
 		if !ok || !ValidLabelKey(r.Key) || slices.ContainsFunc(r.Values, func(v string) bool { return !ValidLabelValue(v) }) {
-			return nil, hint(Quote(term)+" is no selector", "write k=v, k!=v, k, !k or k in (a,b), joined by commas")
+			return nil, hint(Quote(term)+" is not a selector", "write k=v, k!=v, k, !k or k in (a,b), joined by commas")
 		}
 		s.MatchExpressions = append(s.MatchExpressions, r)
 	}

@@ -96,7 +96,7 @@ func ParseDuration(s string) (Duration, error) {
 		if _, err := strconv.ParseInt(s, 10, 32); err == nil {
 			fix = "write " + s + "s"
 		}
-		return Duration{}, hint(Quote(s)+" is no time span", fix)
+		return Duration{}, hint(Quote(s)+" is not a duration", fix)
 	}
 	return Duration{d}, nil
 }
@@ -143,7 +143,7 @@ func ValidPortName(s string) bool {
 func ParsePortRef(s string) (PortRef, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n < 1 || n > 65535 {
-			return PortRef{}, hint(s+" is no port", "write 1 to 65535")
+			return PortRef{}, hint(s+" is not a port number", "write 1 to 65535")
 		}
 		return PortRef{Number: int32(n)}, nil
 	}

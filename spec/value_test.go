@@ -90,9 +90,9 @@ func TestValuesRefuse(t *testing.T) {
 	}{
 		{"a number as text", &IntOrPercent{}, `"3"`, `"3" is text, not a number or percentage; write 1 or "25%"`},
 		{"half a percentage", &IntOrPercent{}, `"%"`, `"%" is neither a number nor a percentage; write 1 or "25%"`},
-		{"a time without unit", &Duration{}, `90`, `"90" is no time span; write 90s`},
-		{"a time in words", &Duration{}, `"soon"`, `"soon" is no time span; write a time with its unit, as in 90s, 5m, 1h30m`},
-		{"a port that is too high", &PortRef{}, `70000`, `70000 is no port; write 1 to 65535`},
+		{"a time without unit", &Duration{}, `90`, `"90" is not a duration; write 90s`},
+		{"a time in words", &Duration{}, `"soon"`, `"soon" is not a duration; write a time with its unit, as in 90s, 5m, 1h30m`},
+		{"a port that is too high", &PortRef{}, `70000`, `70000 is not a port number; write 1 to 65535`},
 		{"a port in quotes", &PortRef{}, `"80"`, `"80" is text, not a number; write it without quotes: 80`},
 		{"a port name with a capital", &PortRef{}, `"HTTP"`,
 			`"HTTP" is neither a port's number nor its name; a name has at most 15 of a-z, 0-9 and -, with a letter among them`},

@@ -79,7 +79,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		txn  Txn
 		want string
 	}{
-		{Txn{Then: []Op{Put("a", nil), Del("a")}}, "check operations: key a stands twice"},
+		{Txn{Then: []Op{Put("a", nil), Del("a")}}, "check operations: key a appears twice"},
 		{Txn{Then: []Op{Del("")}}, "check operations: empty key"},
 		{Txn{If: []Guard{Absent("")}}, "check guards: empty key"},
 		{Txn{Then: []Op{Put("a", make([]byte, MaxBytes))}}, "check 1300001 bytes of at most 1300000: transaction is too large"},

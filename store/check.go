@@ -28,7 +28,7 @@ func (t Txn) Check() error {
 			return fmt.Errorf("check operations: empty key")
 		}
 		if seen[op.Key] {
-			return fmt.Errorf("check operations: key %s stands twice", op.Key)
+			return fmt.Errorf("check operations: key %s appears twice", op.Key)
 		}
 		seen[op.Key] = true
 	}

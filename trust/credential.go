@@ -130,7 +130,7 @@ func Load(path string) (*Credential, error) {
 	}
 	c := &Credential{}
 	if err := json.Unmarshal(b, c); err != nil {
-		return nil, fmt.Errorf("%s is no credential of Stead", path)
+		return nil, fmt.Errorf("%s is not a Stead credential file", path)
 	}
 	if _, err := c.key(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -49,7 +49,7 @@ func (t JoinToken) GoString() string { return t.String() }
 
 // ParseJoinToken reads what Text gave. The error shows nothing of it.
 func ParseJoinToken(text string) (JoinToken, error) {
-	bad := errors.New("this is no join token; make one with 'stead token create'")
+	bad := errors.New("not a join token; make one with 'stead token create'")
 	parts := strings.Split(strings.TrimSpace(text), ".")
 	if len(parts) != 3 || !ValidTokenID(parts[0]) {
 		return JoinToken{}, bad

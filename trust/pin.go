@@ -43,7 +43,7 @@ func (p Pin) verify(shown []*x509.Certificate, host string) error {
 		}
 		return nil
 	}
-	return errors.New("the server is not of the cluster that the join token is for; nothing was told to it")
+	return errors.New("the server does not belong to the cluster of this join token; nothing was sent to it")
 }
 
 // Host is that of an address, host:port.

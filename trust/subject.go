@@ -45,15 +45,15 @@ var (
 func (s Subject) Check() error {
 	switch {
 	case !clusterForm.MatchString(s.Cluster):
-		return fmt.Errorf("%q is no cluster's id", s.Cluster)
+		return fmt.Errorf("%q is not a cluster id", s.Cluster)
 	case !spec.ValidSubdomain(s.Name):
-		return fmt.Errorf("%q is no name: lower-case letters, digits, '-' and '.'", s.Name)
+		return fmt.Errorf("%q is not a valid name: use lower-case letters, digits, '-' and '.'", s.Name)
 	case s.Role == RoleServer && s.UID == "":
 		return nil
 	case s.Role != RoleNode && s.Role != RoleAdmin:
-		return fmt.Errorf("%q is no role", s.Role)
+		return fmt.Errorf("%q is not a role", s.Role)
 	case !uidForm.MatchString(string(s.UID)):
-		return fmt.Errorf("%q is no uid", s.UID)
+		return fmt.Errorf("%q is not a uid", s.UID)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func SubjectOf(cert *x509.Certificate) (Subject, error) {
 	parts := append(strings.Split(strings.TrimPrefix(u.Path, "/"), "/"), "", "")
 	s := Subject{Cluster: u.Host, Role: Role(parts[0]), Name: parts[1], UID: spec.UID(parts[2])}
 	if err := s.Check(); err != nil || s.URL().String() != u.String() {
-		return Subject{}, errors.New("the certificate names nobody")
+		return Subject{}, errors.New("the certificate names neither a node nor a client")
 	}
 	return s, nil
 }

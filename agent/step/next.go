@@ -209,7 +209,7 @@ func (s Seen) blind() (Op, bool) {
 		return wait(spec.CauseStray, s.Strange), true
 	}
 	if s.Unknown {
-		return wait(spec.CauseRuntimeUnavailable, "containerd does not answer; what runs goes on"), true
+		return wait(spec.CauseRuntimeUnavailable, "containerd does not answer; running members are not affected"), true
 	}
 	return Op{}, false
 }

@@ -96,7 +96,7 @@ func TestNext(t *testing.T) {
 		{"a running life gets its network repaired", run, with(alive(), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},
 		{"volumes of a running life are not touched", run, with(alive(), func(s *Seen) { s.Volumes = false }), Op{Kind: Nothing}},
 		{"a missing ConfigMap does not disturb what runs", run, with(alive(), func(s *Seen) { s.Missing = "no ConfigMap etc" }), Op{Kind: Nothing}},
-		{"while the runtime is away nothing is done", run, with(alive(), func(s *Seen) { s.Unknown, s.Network = true, false }), wait(spec.CauseRuntimeUnavailable, "containerd does not answer; what runs goes on")},
+		{"while the runtime is away nothing is done", run, with(alive(), func(s *Seen) { s.Unknown, s.Network = true, false }), wait(spec.CauseRuntimeUnavailable, "containerd does not answer; running members are not affected")},
 		{"an operation in its back-off waits with its cause", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "db", "ImageMissing", "no etcd:1"}} }), wait("ImageMissing", "no etcd:1")},
 		{"the back-off of another operation holds up nothing", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{StartContainer, "db", "StartError", "no"}} }), Op{Kind: EnsureImage, Container: "db"}},
 		{"nor does that of another container", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "side", "ImageMissing", "no"}} }), Op{Kind: EnsureImage, Container: "db"}},
@@ -152,7 +152,7 @@ func TestNext(t *testing.T) {
 		{"then the scratch space", stop, with(gone(Open), func(s *Seen) { s.Unmounted, s.Unpinned = false, false }), Op{Kind: RemoveScratch}},
 		{"then the sandbox", stop, with(gone(Open), func(s *Seen) { s.Unpinned = false }), Op{Kind: RemoveSandbox}},
 		{"then the token is closed", stop, gone(Open), Op{Kind: CloseToken}},
-		{"a stop waits while the runtime is away", stop, with(alive(), func(s *Seen) { s.Unknown = true }), wait(spec.CauseRuntimeUnavailable, "containerd does not answer; what runs goes on")},
+		{"a stop waits while the runtime is away", stop, with(alive(), func(s *Seen) { s.Unknown = true }), wait(spec.CauseRuntimeUnavailable, "containerd does not answer; running members are not affected")},
 
 		{"a closed token is told", none, gone(Closed), Op{Kind: ReportOver}},
 		{"what could not be told is told after its back-off", none, with(gone(Closed), func(s *Seen) { s.Held = []Held{{ReportOver, "", "StopError", "full"}} }), wait("StopError", "full")},

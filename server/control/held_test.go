@@ -70,7 +70,7 @@ func TestWhileTheStoreIsHeldNothingIsAskedOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, ask(), codes.FailedPrecondition,
-				"node n1 says that the store went back: it is at revision 7, and revision 9 is known", "stead restore", "what runs goes on")
+				"node n1 says that the store went back: it is at revision 7, and revision 9 is known", "stead restore", "running members are not affected")
 		})
 	}
 	if after := r.rev(); after != before {

@@ -34,7 +34,7 @@ func (e *Embedded) keepSpace(ctx context.Context) {
 			e.config.Logger.Info("store was full and takes writes again")
 		case ctx.Err() == nil && !told:
 			told = true
-			e.config.Logger.Error("store is full; reads go on, and only what keeps sessions is written", "err", err)
+			e.config.Logger.Error("store is full; only sessions and reports are still written", "err", err)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (s *Store) Reach(ctx context.Context) error {
 func (s *Store) reachOne(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" {
-		return errors.New("this is no address; write https://host:2379")
+		return errors.New("not an address; write https://host:2379")
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()

@@ -148,7 +148,7 @@ func (h *harness) collect(t *testing.T, w store.Watch, n int) []store.Event {
 			t.Fatal("an empty batch was delivered")
 		}
 		if b.Events[0].Mod <= last {
-			t.Fatalf("batch begins at revision %d, which belongs to the batch before (up to %d)", b.Events[0].Mod, last)
+			t.Fatalf("batch starts at revision %d, which belongs to the batch before (up to %d)", b.Events[0].Mod, last)
 		}
 		for _, e := range b.Events {
 			if e.Mod < last {

@@ -76,7 +76,7 @@ var writes = []promise{
 			t.Errorf("got %+v, want both revisions %d", kv, rev)
 		}
 	}},
-	{"a key that stands twice is refused", func(t *testing.T, h *harness) {
+	{"a key that appears twice is refused", func(t *testing.T, h *harness) {
 		for _, second := range []store.Op{store.Put("k", nil), store.Del("k")} {
 			_, err := h.Commit(h.ctx, store.Txn{Then: []store.Op{store.Put("k", nil), second}})
 			if err == nil || errors.Is(err, store.ErrConflict) {
