@@ -23,7 +23,7 @@ import (
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
-	"github.com/stead-project/stead/server/fencer"
+	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/server/memory"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
@@ -72,7 +72,7 @@ type Config struct {
 	CertificateLife time.Duration
 	// FenceCommand is a program that proves silent nodes dead, by its absolute path; "":
 	// people do. FenceAfter is how long a node must have been silent, FenceTimeout how long
-	// the program may take. Zero: the defaults of package fencer.
+	// the program may take. Zero: the defaults of package fence.
 	FenceCommand             string
 	FenceAfter, FenceTimeout time.Duration
 	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
@@ -129,7 +129,7 @@ func (c *Config) Check() error {
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("a session of %s cannot be kept; at least 1s", c.SessionTTL)
 	}
-	if err := fencer.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
+	if err := fence.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
 		return err
 	}
 	if err := checkListen(c.Listen, c.Advertise); err != nil {
@@ -144,6 +144,7 @@ type Server struct {
 	memory  *memory.Memory
 	cache   *cache.Cache
 	engine  *engine.Engine
+	fencing *fence.Outcomes
 	reserve *store.Reserve // the store
 	serving chan struct{}  // closed when both APIs answer
 	book    refusals
@@ -163,10 +164,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	reserve := store.NewReserve(known.Judge(cfg.Store))
 	cfg.Store = reserve
-	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), serving: make(chan struct{})}
+	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), fencing: fence.NewOutcomes(), serving: make(chan struct{})}
 	decide := engine.Config{
 		Store: cfg.Store, Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
-		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Logger: cfg.Logger,
+		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
 	}
 	if cfg.FenceCommand != "" {
 		decide.Beside = s.fence
@@ -179,9 +180,9 @@ func New(cfg Config) (*Server, error) {
 
 // fence has silent nodes fenced while this server leads.
 func (s *Server) fence(ctx context.Context, term store.Leadership) {
-	fencer.New(fencer.Config{
+	fence.New(fence.Config{
 		Command: s.cfg.FenceCommand, After: s.cfg.FenceAfter, Timeout: s.cfg.FenceTimeout,
-		Store: s.cfg.Store, Cache: s.cache, Nodes: s.engine.Nodes, Tell: s.engine.Fencing, Logger: s.cfg.Logger,
+		Store: s.cfg.Store, Cache: s.cache, Nodes: s.engine.Nodes, Outcomes: s.fencing, Logger: s.cfg.Logger,
 	}).Run(ctx, term)
 }
 

@@ -214,3 +214,16 @@ func Decode[T any](kv KV) (T, error) {
 	}
 	return record, nil
 }
+
+// DecodeIn reads the record at key of what Get returned; nil when there is none.
+func DecodeIn[T any](kvs map[string]KV, key string) (*T, error) {
+	kv, ok := kvs[key]
+	if !ok {
+		return nil, nil
+	}
+	record, err := Decode[T](kv)
+	if err != nil {
+		return nil, err
+	}
+	return &record, nil
+}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/fencer"
+	"github.com/stead-project/stead/server/fence"
 )
 
 // defaultDataDir is a server's own directory.
@@ -53,16 +53,16 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Socket, "socket", server.DefaultSocket, "unix socket of the API, for root only")
 	f.StringVar(&o.Name, "name", "", "name of this server (default: the host's name)")
 	f.StringVar(&o.Domain, "domain", server.DefaultDomain, "DNS domain of the cluster")
-	f.StringVar(&o.CIDR, "cidr", server.DefaultCIDR, "address range of the members; it must not overlap addresses or routes of the hosts")
-	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node may be silent before its session ends")
-	f.StringVar(&o.Listen, "listen", "", "HOST:PORT where agents and clients on other hosts reach the API, over mutual TLS only (default: off)")
-	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT under which other hosts reach --listen (repeatable; default: --listen)")
-	f.StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
-	f.StringToStringVar(&o.Classes, "map-class", nil, "map a storage class of manifests to one of the nodes: fast-ssd=local (repeatable)")
-	f.StringVar(&o.Fence, "fence-command", "", "program that powers off a silent node when its members must start elsewhere (nodeLoss: Replace); exit code 0 is taken as proof that the node is off (default: none)")
-	f.DurationVar(&o.FenceAfter, "fence-after", fencer.DefaultAfter, "how long a node must be silent before the fence command is run")
-	f.DurationVar(&o.FenceTime, "fence-timeout", fencer.DefaultTimeout, "time limit of the fence command; a command that is killed for it has proved nothing")
-	f.BoolVar(&o.Hold, "hold", false, "the store was restored: hold it until 'stead restore' is run; remove the flag before the next start")
+	f.StringVar(&o.CIDR, "cidr", server.DefaultCIDR, "range of the members' addresses; none of the host's may overlap it")
+	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node that fell silent counts as connected")
+	f.StringVar(&o.Listen, "listen", "", "where agents and clients on other hosts reach the API, HOST:PORT, by mutual TLS only (default: nowhere)")
+	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT by which they do (repeatable; default: --listen)")
+	f.StringVar(&o.Metrics, "metrics", "", "where /metrics and /healthz answer: unix:///path or 127.0.0.1:port (default: nowhere)")
+	f.StringToStringVar(&o.Classes, "map-class", nil, "a storage class of manifests and the nodes' it stands for: fast-ssd=local (repeatable)")
+	f.StringVar(&o.Fence, "fence-command", "", "program that switches off a silent node whose members are to begin elsewhere (nodeLoss Replace) and cannot without; exit code 0 is proof that it is off (default: none)")
+	f.DurationVar(&o.FenceAfter, "fence-after", fence.DefaultAfter, "how long a node must have been silent before the fence command is called")
+	f.DurationVar(&o.FenceTime, "fence-timeout", fence.DefaultTimeout, "how long the fence command may take; then it is ended and has proved nothing")
+	f.BoolVar(&o.Hold, "hold", false, "the store was restored: hold it at this start, until 'stead restore'; take the flag out again for the next start")
 	o.Store.flags(f)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -73,7 +73,7 @@ func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*pro
 	if !r.GetPoweredOff() {
 		return nil, status.Errorf(codes.InvalidArgument, "fence %s: nobody says that it was powered off", r.GetName())
 	}
-	f, err := dispatch.Fence(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName()), user(ctx))
+	f, err := fence.Node(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName()), user(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*pro
 
 // RemoveNode implements proto.ControlServer.
 func (s *Server) RemoveNode(ctx context.Context, r *proto.RemoveNodeRequest) (*proto.EditResponse, error) {
-	if err := dispatch.Remove(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName())); err != nil {
+	if err := fence.RemoveNode(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName())); err != nil {
 		return nil, err
 	}
 	s.cfg.Logger.Info("node removed", "node", r.GetName())

@@ -284,8 +284,8 @@ func (c *committer) settle(ctx context.Context, u unit) (left []unit) {
 			u.se.cancel(errOver)
 			return nil // the node reports all again in its next session
 		}
-		last, _ := decodeIf[records.Report](kvs, store.ReportKey(id)) // an unreadable one is written over
-		member, err := decodeIf[records.Member](kvs, store.MemberKey(id))
+		last, _ := store.DecodeIn[records.Report](kvs, store.ReportKey(id)) // an unreadable one is written over
+		member, err := store.DecodeIn[records.Member](kvs, store.MemberKey(id))
 		if err != nil {
 			c.log.Error("report dropped", "node", u.se.node, "err", err)
 			return nil
@@ -307,17 +307,4 @@ func (c *committer) settle(ctx context.Context, u unit) (left []unit) {
 		}
 	}
 	return []unit{u}
-}
-
-// decodeIf reads the record at key; nil when there is none.
-func decodeIf[T any](kvs map[string]store.KV, key string) (*T, error) {
-	kv, ok := kvs[key]
-	if !ok {
-		return nil, nil
-	}
-	record, err := store.Decode[T](kv)
-	if err != nil {
-		return nil, err
-	}
-	return &record, nil
 }

@@ -17,7 +17,7 @@ import (
 // it is open, waits for this node, too (SAFETY S8). A hello that changes neither costs no
 // write besides its own.
 func (g *guest) tellCount(t threshold, txn *store.Txn) error {
-	facts, _ := decodeIf[records.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones are written over
+	facts, _ := store.DecodeIn[records.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones are written over
 	if t.node == nil || facts == nil || !slices.Equal(facts.Strays, g.facts.Strays) {
 		txn.Then = append(txn.Then, heardOf(g.node))
 	}
@@ -34,7 +34,7 @@ func (g *guest) tellCount(t threshold, txn *store.Txn) error {
 
 // openCount is the count of this epoch's restore; nil: there is none, or it is done.
 func (t *threshold) openCount() (*records.Count, error) {
-	count, err := decodeIf[records.Count](t.keys, store.CountKey)
+	count, err := store.DecodeIn[records.Count](t.keys, store.CountKey)
 	switch {
 	case err != nil:
 		return nil, status.Errorf(codes.Internal, "read the count of the restore: %v", err)

@@ -101,20 +101,6 @@ func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
 	}
 }
 
-func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		r := newRig(t)
-		silentNode(r)
-		r.endLives()
-		r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
-		r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
-		err := Remove(t.Context(), r.store, r.cache, "n1")
-		if _, there := r.get(store.NodeKey("n1")); (err == nil) != done || there == done {
-			t.Errorf("count done %v: %v, and the node is there: %v", done, err, there)
-		}
-	}
-}
-
 // The backup was made between the order to begin a life and its begin; who knows what took
 // its place since.
 func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T) {

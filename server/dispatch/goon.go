@@ -14,7 +14,7 @@ import (
 // server, boot and epoch, and the strays are those that are stored. Otherwise it fails with
 // cause.
 func (s *Server) goOn(ctx context.Context, g guest, t threshold, cause error, full bool) (*session, error) {
-	facts, _ := decodeIf[records.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones would be written over
+	facts, _ := store.DecodeIn[records.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones would be written over
 	count, unread := t.openCount()
 	switch old := t.session; {
 	case !full || old == nil || old.Server != s.cfg.Name || facts == nil:

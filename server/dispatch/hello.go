@@ -69,7 +69,6 @@ type threshold struct {
 	node    *records.Node    // nil: never joined
 	session *records.Session // nil: none lives
 	hold    *records.Hold    // nil: nobody says that the store went back
-	also    []store.Guard    // what must hold besides when something is written
 }
 
 func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t threshold, err error) {
@@ -85,7 +84,7 @@ func readThreshold(ctx context.Context, s store.Store, node spec.NodeName) (t th
 		return t, status.Error(codes.Unavailable, "the store has no cluster yet")
 	}
 	t.hold = store.HoldIn(t.keys)
-	if chain, _ := decodeIf[records.Chain](t.keys, store.ContinuityKey); chain != nil { // an unreadable one has no links
+	if chain, _ := store.DecodeIn[records.Chain](t.keys, store.ContinuityKey); chain != nil { // an unreadable one has no links
 		t.chain = *chain
 	}
 	if kv, ok := t.keys[store.NodeKey(node)]; ok {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -53,6 +54,8 @@ type Config struct {
 	Next   func(plan.World) plan.Plan
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Fencing is what came of fencing nodes, for their members to show. Default: nothing ever.
+	Fencing *fence.Outcomes
 	// Beside runs beside each term, if given: ctx ends with the term, which waits for it.
 	Beside func(ctx context.Context, term store.Leadership)
 }
@@ -63,7 +66,6 @@ type Engine struct {
 	log      *slog.Logger
 	meter    meter
 	silences silences
-	fencing  fencing
 	cold     cold
 }
 
@@ -96,7 +98,10 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Engine{cfg: cfg, log: cfg.Logger, fencing: fencing{news: make(chan struct{}, 1)}}, nil
+	if cfg.Fencing == nil {
+		cfg.Fencing = fence.NewOutcomes()
+	}
+	return &Engine{cfg: cfg, log: cfg.Logger}, nil
 }
 
 // Run campaigns, and decides while it leads, until ctx ends. It returns nil when

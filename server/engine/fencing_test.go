@@ -34,7 +34,7 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 		}
 		k.until("it waits", told(plan.BlockedNodeSilent, "proves nothing about token"))
 		began := time.Now()
-		e.Fencing("n1", "the plug is stuck")
+		e.cfg.Fencing.Set("n1", "the plug is stuck")
 		k.until("it is told", told(plan.BlockedFence, "; the plug is stuck"))
 		k.until("there is an event", func(v cache.View) bool {
 			for _, x := range v.Events(db) {
@@ -47,7 +47,7 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second { // of the bubble
 			t.Errorf("told after %s only", took)
 		}
-		e.Fencing("n1", "")
+		e.cfg.Fencing.Set("n1", "")
 		k.until("it is told no more", told(plan.BlockedNodeSilent, "proves nothing about token"))
 	})
 }

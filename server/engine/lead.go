@@ -122,7 +122,7 @@ func (l *leader) await(ctx context.Context, sub *cache.Subscription) bool {
 		return false
 	case <-sub.C():
 	case <-due:
-	case <-l.fencing.news:
+	case <-l.cfg.Fencing.C():
 		l.take(cache.Changes{All: true})
 	}
 	return ctx.Err() == nil

@@ -84,7 +84,7 @@ func later(a, b time.Time) time.Time {
 
 // nodes are those of v with how long they were silent at now.
 func (e *Engine) nodes(v cache.View, nodes []plan.Node, now time.Time) []plan.Node {
-	return e.fencing.told(e.silences.measure(v, nodes, now, e.cfg.Now))
+	return e.cfg.Fencing.Annotate(e.silences.measure(v, nodes, now, e.cfg.Now))
 }
 
 // Nodes are those of v with how long each had no session, as this server measured it. It

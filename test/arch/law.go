@@ -54,7 +54,7 @@ var home = map[string][]string{
 	"github.com/vishvananda/":         {"agent/network"},
 	"github.com/klauspost/compress/":  {"agent/runtime/archive"},
 	"github.com/google/nftables":      {"agent/network"},
-	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server", "agent", "cmd/..."},
+	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server/fence", "server", "agent", "cmd/..."},
 	"google.golang.org/protobuf":      {"proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "cmd/..."},
 	"github.com/spf13/":               {"cmd/..."},
 	"golang.org/x/term":               {"cmd/..."},

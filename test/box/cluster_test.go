@@ -18,7 +18,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server"
-	"github.com/stead-project/stead/server/fencer"
+	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/etcdembed"
@@ -170,7 +170,7 @@ func (c *cluster) startServer() *serverProcess {
 	srv, err := server.New(server.Config{
 		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
 		KeyFile: filepath.Join(c.dir, "secret.key"), SeenFile: filepath.Join(c.dir, name, "seen.json"), SessionTTL: c.ttl, LeaderTTL: c.ttl,
-		FenceCommand: c.fencing, FenceAfter: fencer.LeastAfter,
+		FenceCommand: c.fencing, FenceAfter: fence.LeastAfter,
 		Logger: c.log.With("server", name),
 	})
 	if err == nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -12,7 +12,7 @@ import (
 // found then the word is taken that comes later (SAFETY S10).
 type fencing struct {
 	n     *node
-	found *dispatch.FenceCase
+	found *fence.Case
 	boots int // of the machine then
 	off   bool
 }
@@ -30,7 +30,7 @@ func (w *World) fence() bool {
 		return w.closeFence(s)
 	}
 	n := w.someNode()
-	c, err := dispatch.OpenFence(w.ctx, s.door, reader{s.cache, s}, n.name)
+	c, err := fence.Open(w.ctx, s.door, reader{s.cache, s}, n.name)
 	if s.buried() || err != nil || c.UID != n.uid {
 		return false
 	}
@@ -79,7 +79,7 @@ func (w *World) removeNode() bool {
 	}
 	owner := spec.UID("")
 	w.view(func(v cache.View) { owner = ownerOf(v, n.name) })
-	err := dispatch.Remove(w.ctx, s.door, reader{s.cache, s}, n.name)
+	err := fence.RemoveNode(w.ctx, s.door, reader{s.cache, s}, n.name)
 	s.buried()
 	w.look()
 	if err != nil {

@@ -1,9 +1,4 @@
-// Package fencer asks a program from outside, the fence command, to prove silent nodes
-// dead (SAFETY S10). Only the leading server does, only for nodes that have been silent for
-// long enough and have a life that nothing else ends (plan.FenceNeeded), and never while
-// more than half of the nodes are silent. What the program says is taken for proof only if
-// it says yes in time, and only for the lives that were there when it was asked.
-package fencer
+package fence
 
 import (
 	"context"
@@ -15,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -39,12 +33,12 @@ type Config struct {
 	After, Timeout time.Duration
 	Store          store.Store
 	Cache          cache.Reader
-	// Nodes are those of a view with how long they were silent; Tell is told what came of
-	// a try: a sentence without its subject, or "".
+	// Nodes are those of a view with how long they were silent.
 	Nodes func(cache.View) []plan.Node
-	Tell  func(node spec.NodeName, text string)
+	// Outcomes gets what came of a try.
+	Outcomes *Outcomes
 	// Call asks the program; nil: Command. A simulation has its own.
-	Call   func(context.Context, *dispatch.FenceCase) error
+	Call   func(context.Context, *Case) error
 	Logger *slog.Logger
 }
 
@@ -109,7 +103,7 @@ func (f *Fencer) Run(ctx context.Context, term store.Leadership) {
 		select {
 		case <-ctx.Done():
 			for node := range nodes {
-				f.cfg.Tell(node, "")
+				f.cfg.Outcomes.Set(node, "")
 			}
 			return
 		case <-sub.C():
@@ -130,7 +124,7 @@ func (f *Fencer) due(nodes map[spec.NodeName]*tries, now time.Time) (ask []spec.
 		if is || t.under {
 			return false
 		}
-		f.cfg.Tell(node, "")
+		f.cfg.Outcomes.Set(node, "")
 		return true
 	})
 	later := func(d time.Duration) {
@@ -209,7 +203,7 @@ func (t *tries) came(err error, now time.Time) {
 // try asks the program about one node, and writes down what it proved. The node must have
 // been silent all the while, and most others must not be.
 func (f *Fencer) try(ctx context.Context, term store.Leadership, node spec.NodeName) error {
-	c, err := dispatch.OpenFence(ctx, f.cfg.Store, f.cfg.Cache, node)
+	c, err := Open(ctx, f.cfg.Store, f.cfg.Cache, node)
 	if err != nil {
 		return err
 	}
@@ -243,10 +237,10 @@ func (f *Fencer) tell(o outcome) {
 	var refused *refusal
 	switch {
 	case o.err == nil:
-		f.cfg.Tell(o.node, "")
+		f.cfg.Outcomes.Set(o.node, "")
 	case errors.As(o.err, &refused):
 		f.cfg.Logger.Warn("fence command proved nothing", "node", string(o.node), "err", o.err)
-		f.cfg.Tell(o.node, "the fence command proved nothing: "+o.err.Error()+"; it is called again from time to time")
+		f.cfg.Outcomes.Set(o.node, "the fence command proved nothing: "+o.err.Error()+"; it is called again from time to time")
 	default:
 		f.cfg.Logger.Info("node not fenced", "node", string(o.node), "err", o.err)
 	}

@@ -1,4 +1,4 @@
-package fencer
+package fence
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -26,8 +25,8 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-func asked() *dispatch.FenceCase {
-	return &dispatch.FenceCase{
+func asked() *Case {
+	return &Case{
 		Node: "n1", UID: "u1", Facts: records.NodeFacts{Boot: "b1", HostIP: "192.0.2.7"},
 		Lives: []spec.LifeID{{ID: spec.Identity{Namespace: "default", Set: "db", Ordinal: 3}, Token: spec.Token{Epoch: 1, Number: 9}}},
 	}

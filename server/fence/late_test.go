@@ -1,4 +1,4 @@
-package fencer
+package fence
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/store"
 )
 
@@ -32,7 +31,7 @@ func TestAYesThatCameTooLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in(t, nothing, func(s *stand) {
 				asked := false
-				s.says = func(ctx context.Context, _ *dispatch.FenceCase) error {
+				s.says = func(ctx context.Context, _ *Case) error {
 					if asked {
 						return errors.New("once is enough")
 					}

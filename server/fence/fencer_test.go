@@ -1,4 +1,4 @@
-package fencer
+package fence
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -34,8 +33,8 @@ type stand struct {
 	gone  map[spec.NodeName]time.Time // since when
 	calls []spec.NodeName
 	at    []time.Time
-	told  map[spec.NodeName]string
-	says  func(context.Context, *dispatch.FenceCase) error
+	told  *Outcomes
+	says  func(context.Context, *Case) error
 }
 
 func member(ordinal int) spec.Identity {
@@ -47,21 +46,21 @@ func token(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
 // in runs f with a fencer at work; begin fills the store before.
 func in(t *testing.T, begin func(*stand), f func(*stand)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stand{t: t, store: memstore.New(), gone: map[spec.NodeName]time.Time{}, told: map[spec.NodeName]string{},
-			says: func(context.Context, *dispatch.FenceCase) error { return nil }}
+		s := &stand{t: t, store: memstore.New(), gone: map[spec.NodeName]time.Time{}, told: NewOutcomes(),
+			says: func(context.Context, *Case) error { return nil }}
 		s.cache = cache.New(s.store, slog.New(slog.DiscardHandler))
 		s.fill()
 		begin(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() { _ = s.cache.Run(ctx) })
-		fencer := New(Config{Store: s.store, Cache: s.cache, Nodes: s.nodes, Tell: s.tell, Call: s.call})
+		fencer := New(Config{Store: s.store, Cache: s.cache, Nodes: s.nodes, Outcomes: s.told, Call: s.call})
 		group.Go(func() { fencer.Run(ctx, s.term) })
 		f(s)
 		cancel()
 		group.Wait()
-		if len(s.told) > 0 {
-			t.Errorf("left to be told: %v", s.told)
+		if left := s.told.All(); len(left) > 0 {
+			t.Errorf("left to be shown: %v", left)
 		}
 		_ = s.store.Close()
 	})
@@ -135,15 +134,7 @@ func (s *stand) nodes(v cache.View) []plan.Node {
 	return list
 }
 
-func (s *stand) tell(node spec.NodeName, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.told[node] = text; text == "" {
-		delete(s.told, node)
-	}
-}
-
-func (s *stand) call(ctx context.Context, c *dispatch.FenceCase) error {
+func (s *stand) call(ctx context.Context, c *Case) error {
 	s.mu.Lock()
 	s.calls, s.at = append(s.calls, c.Node), append(s.at, time.Now())
 	s.mu.Unlock()
@@ -231,7 +222,7 @@ func TestWhomNobodyFences(t *testing.T) {
 
 func TestWhatProvesNothingIsToldAndTriedAgainLater(t *testing.T) {
 	in(t, nothing, func(s *stand) {
-		s.says = func(context.Context, *dispatch.FenceCase) error { return errors.New("exit status 1: no such plug") }
+		s.says = func(context.Context, *Case) error { return errors.New("exit status 1: no such plug") }
 		s.lose("n1")
 		calls := s.after(DefaultAfter + time.Hour)
 		if len(calls) < 5 || len(calls) > 20 || s.over() {
@@ -242,14 +233,14 @@ func TestWhatProvesNothingIsToldAndTriedAgainLater(t *testing.T) {
 				t.Errorf("pause %d is %s", i, pause)
 			}
 		}
-		if want := "the fence command proved nothing: exit status 1: no such plug; it is called again from time to time"; s.told["n1"] != want {
-			t.Errorf("told %q", s.told)
+		if want := "the fence command proved nothing: exit status 1: no such plug; it is called again from time to time"; s.told.All()["n1"] != want {
+			t.Errorf("shown %q", s.told.All())
 		}
 		s.back("n1")
-		if s.after(time.Second); len(s.told) > 0 {
-			t.Errorf("told of a node that is back: %v", s.told)
+		if s.after(time.Second); len(s.told.All()) > 0 {
+			t.Errorf("shown of a node that is back: %v", s.told.All())
 		}
-		s.says = func(context.Context, *dispatch.FenceCase) error { return nil }
+		s.says = func(context.Context, *Case) error { return nil }
 		s.lose("n1")
 		if s.after(DefaultAfter + time.Second); !s.over() {
 			t.Error("a new silence does not wait for the pause of the one before")
@@ -263,7 +254,7 @@ func TestOneTryOfANodeAtATimeAndNoneAfterTheTerm(t *testing.T) {
 	}, func(s *stand) {
 		under := map[spec.NodeName]int{}
 		var mu sync.Mutex
-		s.says = func(ctx context.Context, c *dispatch.FenceCase) error {
+		s.says = func(ctx context.Context, c *Case) error {
 			mu.Lock()
 			under[c.Node]++
 			if under[c.Node] > 1 {

@@ -1,4 +1,4 @@
-package dispatch
+package fence
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// silentNode puts n1 into the store, silent, with the lives db-0 (running), db-1 (over) and,
+// putSilentNode puts n1 into the store, silent, with the lives db-0 (running), db-1 (over) and,
 // of another machine that had the name, db-2.
-func silentNode(r *rig) {
+func putSilentNode(r *rig) {
 	for i, uid := range []spec.UID{"uid1", "uid1", "before"} {
 		r.record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", uid))
 	}
@@ -27,16 +27,24 @@ func silentNode(r *rig) {
 
 // saidOf is the stored report of a member; zero: none.
 func saidOf(r *rig, ordinal int) records.Report {
-	report, _ := r.report(ordinal)
+	r.t.Helper()
+	kv, there := r.get(store.ReportKey(ident(ordinal)))
+	if !there {
+		return records.Report{}
+	}
+	report, err := store.Decode[records.Report](kv)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	return report
 }
 
 // SAFETY S10: a person's word has a scope.
 func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	r := newRig(t)
-	silentNode(r)
+	putSilentNode(r)
 	r.put(store.EpochKey, []byte("2"))
-	f, err := Fence(t.Context(), r.store, r.cache, "n1", "ann")
+	f, err := Node(t.Context(), r.store, r.cache, "n1", "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +68,7 @@ func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.Epoch != 2 || len(facts.Strays) != 0 {
 		t.Errorf("facts are %+v, %v; want them heard in epoch 2, without strays", facts, err)
 	}
-	if again, err := Fence(t.Context(), r.store, r.cache, "n1", "ann"); err != nil || len(again.Lives) != 0 {
+	if again, err := Node(t.Context(), r.store, r.cache, "n1", "ann"); err != nil || len(again.Lives) != 0 {
 		t.Errorf("again it ends %+v, %v", again, err)
 	}
 }
@@ -94,8 +102,8 @@ func TestAFenceComparesWhatItReliedOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			silentNode(r)
-			_, err := Fence(t.Context(), &racing{r.store, func() { meanwhile(r) }}, r.cache, "n1", "ann")
+			putSilentNode(r)
+			_, err := Node(t.Context(), &racing{r.store, func() { meanwhile(r) }}, r.cache, "n1", "ann")
 			if status.Code(err) != codes.Aborted {
 				t.Errorf("got %v; want it aborted", err)
 			}
@@ -113,37 +121,37 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 		want    string
 	}{
 		"lives":                          {func(*rig) {}, "lives of 3 members"},
-		"a volume of a set that is gone": {func(r *rig) { r.endLives(); r.record(store.VolumeKey(ident(9), "data"), volume) }, "has volumes, such as data-db-9"},
-		"a life, or not: its record cannot be read":   {func(r *rig) { r.endLives(); r.put(store.MemberKey(ident(9)), []byte("{")) }, "it may be of a life on node n1"},
-		"a volume, or not: its record cannot be read": {func(r *rig) { r.endLives(); r.put(store.VolumeKey(ident(9), "data"), []byte("{")) }, "it may be of a volume on node n1"},
+		"a volume of a set that is gone": {func(r *rig) { r.deleteMembers(); r.record(store.VolumeKey(ident(9), "data"), volume) }, "has volumes, such as data-db-9"},
+		"a life, or not: its record cannot be read":   {func(r *rig) { r.deleteMembers(); r.put(store.MemberKey(ident(9)), []byte("{")) }, "it may be of a life on node n1"},
+		"a volume, or not: its record cannot be read": {func(r *rig) { r.deleteMembers(); r.put(store.VolumeKey(ident(9), "data"), []byte("{")) }, "it may be of a volume on node n1"},
 		"a volume, but on another node": {func(r *rig) {
-			r.endLives()
+			r.deleteMembers()
 			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 			elsewhere := volume
 			elsewhere.Node = "n2"
 			r.record(store.VolumeKey(ident(9), "data"), elsewhere)
 		}, ""},
-		"lives that nobody knows": {(*rig).endLives, "lives that this store does not know"},
+		"lives that nobody knows": {(*rig).deleteMembers, "lives that this store does not know"},
 		"a session": {func(r *rig) {
 			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
 		}, "it is on"},
 		"another name": {func(r *rig) { r.commit(store.Del(store.NodeKey("n1"))) }, "there is no node n1"},
 		"a node that said nothing since the store was restored": {func(r *rig) {
-			r.endLives()
+			r.deleteMembers()
 			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 			r.put(store.EpochKey, []byte("2"))
 		}, "lives that this store does not know"},
-		"a node that never said hello": {func(r *rig) { r.endLives(); r.commit(store.Del(store.FactsKey("n1"))) }, ""},
+		"a node that never said hello": {func(r *rig) { r.deleteMembers(); r.commit(store.Del(store.FactsKey("n1"))) }, ""},
 		"nothing": {func(r *rig) {
-			r.endLives()
+			r.deleteMembers()
 			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			silentNode(r)
+			putSilentNode(r)
 			c.prepare(r)
-			err := Remove(t.Context(), r.store, r.cache, "n1")
+			err := RemoveNode(t.Context(), r.store, r.cache, "n1")
 			if c.want == "" {
 				if _, there := r.get(store.NodeKey("n1")); err != nil || there {
 					t.Errorf("%v, and the node is there: %v", err, there)
@@ -155,7 +163,7 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 	}
 }
 
-func (r *rig) endLives() {
+func (r *rig) deleteMembers() {
 	for i := range 3 {
 		r.commit(store.Del(store.MemberKey(ident(i))))
 	}
@@ -183,7 +191,7 @@ func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
 			s := &racing{Store: r.store}
 			s.before = func() { s.before = func() { s.before = func() { back(r) } } } // the word, some ends, and then
-			_, err := Fence(t.Context(), s, r.cache, "n1", "ann")
+			_, err := Node(t.Context(), s, r.cache, "n1", "ann")
 			if status.Code(err) != codes.Aborted {
 				t.Errorf("got %v; want it aborted", err)
 			}
@@ -203,9 +211,9 @@ func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 // What a node runs whose facts cannot be read ends with the word that it is off.
 func TestANodeWhoseFactsCannotBeReadIsFenced(t *testing.T) {
 	r := newRig(t)
-	silentNode(r)
+	putSilentNode(r)
 	r.put(store.FactsKey("n1"), []byte("{damaged"))
-	if _, err := Fence(t.Context(), r.store, r.cache, "n1", "ann"); err != nil {
+	if _, err := Node(t.Context(), r.store, r.cache, "n1", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	kv, _ := r.get(store.FactsKey("n1"))
@@ -214,5 +222,19 @@ func TestANodeWhoseFactsCannotBeReadIsFenced(t *testing.T) {
 	}
 	if got := saidOf(r, 0); got.Cause != spec.CauseFenced {
 		t.Errorf("db-0 is told as %+v", got)
+	}
+}
+
+func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		r := newRig(t)
+		putSilentNode(r)
+		r.deleteMembers()
+		r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+		r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
+		err := RemoveNode(t.Context(), r.store, r.cache, "n1")
+		if _, there := r.get(store.NodeKey("n1")); (err == nil) != done || there == done {
+			t.Errorf("count done %v: %v, and the node is there: %v", done, err, there)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package fencer
+package fence
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -60,8 +59,8 @@ const (
 // STEAD_NODE_BOOT and STEAD_NODE_ADDRESS. Exit code 0 says that the machine is off, or was
 // switched off since it was asked. All else, and no answer until ctx ends, is an error: the
 // program and what it started is killed then.
-func Command(path string) func(context.Context, *dispatch.FenceCase) error {
-	return func(ctx context.Context, c *dispatch.FenceCase) error {
+func Command(path string) func(context.Context, *Case) error {
+	return func(ctx context.Context, c *Case) error {
 		text, err := json.Marshal(question{c.Node, c.UID, c.Facts.Boot, c.Facts.HostIP, c.Lives})
 		if err != nil {
 			return fmt.Errorf("write the question: %w", err)
