@@ -16,20 +16,20 @@ func TestHostileInputIsRefusedQuickly(t *testing.T) {
 	tests := []struct {
 		name, content, want string
 	}{
-		{"a huge file", strings.Repeat("# x\n", 3<<20), "f: the file has 12582912 bytes, the most is 8388608; split it"},
+		{"a huge file", strings.Repeat("# x\n", 3<<20), "f: the file has 12582912 bytes, the maximum is 8388608; split it"},
 		{"too many documents", strings.Repeat("---\n{kind: Namespace, apiVersion: v1}\n", 10_001), "f:20001:1: more than 10000 documents; split the file"},
 		{"too many values", "[" + strings.Repeat("a,", 600_000) + "]", "f:1:1: the document has more than 500000 values; split it"},
-		{"deep brackets", strings.Repeat("[", 100_000), "f:1:1: the YAML cannot be read: exceeded max depth of 10000"},
-		{"deep dashes", strings.Repeat("- ", 100_000), "f:1:1: the YAML cannot be read: exceeded max depth of 10000"},
+		{"deep brackets", strings.Repeat("[", 100_000), "f:1:1: invalid YAML: exceeded max depth of 10000"},
+		{"deep dashes", strings.Repeat("- ", 100_000), "f:1:1: invalid YAML: exceeded max depth of 10000"},
 		{"deep values", deepFlow, "f:4:11: data[a]: is a list, not text"},
 		{"latin 1", config + "data: {a: caf\xe9}\n", "f:4:14: the file is not UTF-8; save it as UTF-8; put binary content as base64 into binaryData"},
 		{"UTF-16", "\xff\xfea\x00", "f:1:1: the file is not UTF-8; save it as UTF-8; put binary content as base64 into binaryData"},
-		{"a NUL byte", config + "data: {a: é\x00}\n", "f:4:12: the file holds a NUL byte; is it a text file?"},
+		{"a NUL byte", config + "data: {a: é\x00}\n", "f:4:12: the file contains a NUL byte; is it a text file?"},
 		{"an escape character", config + "data: {a: \x1b}\n", "f:4:11: the control character U+001B is not allowed; write it as an escape in double quotes"},
 		{"a merge of itself", config + "data: &d\n  <<: [*d, *d]\n  a: b\n", "nested deeper than 100"},
 		{"aliases of aliases", config + laughs("data"), "is a list, not text"},
-		{"a long text, often", longAlias(), "aliases stand for more than 100000 values; write them out"},
-		{"merges that multiply", merges(), "aliases stand for more than 100000 values; write them out"},
+		{"a long text, often", longAlias(), "aliases expand to more than 100000 values; write them out"},
+		{"merges that multiply", merges(), "aliases expand to more than 100000 values; write them out"},
 		{"a list that holds itself", "apiVersion: v1\nkind: List\nitems: &i [*i]\n", "items[0]: is an alias; write the object out"},
 	}
 	for _, tt := range tests {
@@ -98,7 +98,7 @@ func TestInputWithoutAnyObjectIsAProblem(t *testing.T) {
 	} {
 		empty := Source{Name: "f", Content: []byte(content)}
 		_, problems, _ := Parse([]Source{empty, {Name: "g"}}, Options{})
-		want := "f, g: no objects in it; write at least one; empty standard input often means that the command before the pipe failed"
+		want := "f, g: contains no objects; write at least one; empty standard input often means that the command before the pipe failed"
 		if len(problems) != 1 || problems[0].String() != want {
 			t.Errorf("%q: got %v", content, problems)
 		}
@@ -155,7 +155,7 @@ func TestOptions(t *testing.T) {
 	if len(problems) != 0 || len(warnings) != 1 || len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Metadata.Namespace != "prod" {
 		t.Errorf("got %v %v %v", o.ConfigMaps, problems, warnings)
 	}
-	if want := `f:2:7: kind: Job "j" is not supported; it is left out`; warnings[0].String() != want {
+	if want := `f:2:7: kind: Job "j" is not supported; it is skipped`; warnings[0].String() != want {
 		t.Errorf("got %s, want %s", warnings[0], want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 type checks struct {
 	problems, warnings problemList
 	// oneOf are problems of a field of which exactly one part must be given. They
-	// are not told when a part was refused.
+	// are dropped when a part was refused.
 	oneOf problemList
 }
 
@@ -28,7 +28,7 @@ func (c *checks) required(path, value string) bool {
 	return value != ""
 }
 
-// exactlyOne wants one of the parts, which are given by name.
+// exactlyOne requires one of the parts, which are named by the keys.
 func (c *checks) exactlyOne(path string, parts map[string]bool) {
 	var given []string
 	for _, name := range sortedKeys(parts) {
@@ -39,21 +39,21 @@ func (c *checks) exactlyOne(path string, parts map[string]bool) {
 	fix := "write " + either(sortedKeys(parts))
 	switch len(given) {
 	case 0:
-		c.oneOf.add(path, "says nothing", fix)
+		c.oneOf.add(path, "is empty", fix)
 	case 1:
 	default:
 		c.fail(path, "has "+strings.Join(given, " and "), fix)
 	}
 }
 
-// choice wants value to be one of ours; others are known but not supported yet.
-func (c *checks) choice(path, value string, ours []string, others ...string) {
+// choice requires value to be one of supported; planned ones are not supported yet.
+func (c *checks) choice(path, value string, supported []string, planned ...string) {
 	switch {
-	case slices.Contains(ours, value):
-	case slices.Contains(others, value):
-		c.fail(path, spec.Quote(value)+" is not supported yet", "write "+either(ours))
+	case slices.Contains(supported, value):
+	case slices.Contains(planned, value):
+		c.fail(path, spec.Quote(value)+" is not supported yet", "write "+either(supported))
 	default:
-		c.fail(path, spec.Quote(value)+" is unknown", "write "+either(ours))
+		c.fail(path, spec.Quote(value)+" is unknown", "write "+either(supported))
 	}
 }
 
@@ -67,21 +67,21 @@ func (c *checks) between(path string, n, least, most int64) {
 	}
 }
 
-// label wants a DNS-1123 label.
+// label requires a DNS-1123 label.
 func (c *checks) label(path, name string) {
 	if c.required(path, name) && !spec.ValidLabel(name) {
-		c.fail(path, spec.Quote(name)+" is no name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
+		c.fail(path, spec.Quote(name)+" is not a valid name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
 	}
 }
 
-// subdomain wants a DNS-1123 subdomain.
+// subdomain requires a DNS-1123 subdomain.
 func (c *checks) subdomain(path, name string) {
 	if c.required(path, name) && !spec.ValidSubdomain(name) {
-		c.fail(path, spec.Quote(name)+" is no name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
+		c.fail(path, spec.Quote(name)+" is not a valid name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
 	}
 }
 
-// once reports values that stand twice among those seen.
+// once reports a value that was seen before, and adds it to seen.
 func (c *checks) once(path, value string, seen map[string]bool) {
 	if value != "" && seen[value] {
 		c.fail(path, spec.Quote(value)+" is given twice", "")
@@ -94,18 +94,18 @@ const maxAnnotations = 256 << 10 // bytes of all annotations of an object, as in
 // metadata checks everything but the name, whose rule differs.
 func (c *checks) metadata(path string, m *spec.ObjectMeta) {
 	if m.Namespace != "" && !spec.ValidLabel(string(m.Namespace)) {
-		c.fail(path+".namespace", spec.Quote(string(m.Namespace))+" is no namespace", "write at most 63 of a-z, 0-9 and -")
+		c.fail(path+".namespace", spec.Quote(string(m.Namespace))+" is not a valid namespace", "write at most 63 of a-z, 0-9 and -")
 	}
 	c.labels(path+".labels", m.Labels)
 	size := 0
 	for _, key := range sortedKeys(m.Annotations) {
 		size += len(key) + len(m.Annotations[key])
 		if !spec.ValidLabelKey(key) {
-			c.fail(path+".annotations["+showKey(key)+"]", spec.Quote(key)+" is no key of an annotation", "write name or prefix/name")
+			c.fail(path+".annotations["+showKey(key)+"]", spec.Quote(key)+" is not a valid annotation key", "write name or prefix/name")
 		}
 	}
 	if size > maxAnnotations {
-		c.fail(path+".annotations", fmt.Sprintf("%d bytes of annotations, the most is %d", size, maxAnnotations), "")
+		c.fail(path+".annotations", fmt.Sprintf("%d bytes of annotations, the maximum is %d", size, maxAnnotations), "")
 	}
 }
 
@@ -114,25 +114,25 @@ func (c *checks) labels(path string, labels map[string]string) {
 		at := path + "[" + showKey(key) + "]"
 		switch value := labels[key]; {
 		case !spec.ValidLabelKey(key):
-			c.fail(at, spec.Quote(key)+" is no key of a label", "write name or prefix/name")
+			c.fail(at, spec.Quote(key)+" is not a valid label key", "write name or prefix/name")
 		case !spec.ValidLabelValue(value):
-			c.fail(at, spec.Quote(value)+" is no value of a label",
+			c.fail(at, spec.Quote(value)+" is not a valid label value",
 				"write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
 		}
 	}
 }
 
-// size wants a whole number of bytes, at least least.
+// size requires a whole number of bytes, at least least.
 func (c *checks) size(path string, q spec.Quantity, least int64) {
 	switch {
 	case q.Milli%1000 != 0:
-		c.fail(path, q.String()+" is no whole number of bytes", fmt.Sprintf("write %dMi", q.Milli))
+		c.fail(path, q.String()+" is not a whole number of bytes", fmt.Sprintf("write %dMi", q.Milli))
 	case q.Value() < least:
-		c.fail(path, q.String()+" is too little", "write at least "+spec.Quantity{Milli: least * 1000}.String())
+		c.fail(path, q.String()+" is too small", "write at least "+spec.Quantity{Milli: least * 1000}.String())
 	}
 }
 
-// either is "a, b or c"; an empty text is shown as "".
+// either is "a, b or c"; an empty word is shown as "".
 func either(words []string) string {
 	shown := make([]string, len(words))
 	for i, w := range words {

@@ -9,14 +9,19 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-func (c *checks) container(at string, x *spec.Container, volumes map[string]bool, member *spec.MemberSecurityContext) {
+// containerChecks checks the containers of a template.
+type containerChecks struct{ *checks }
+
+// container checks one container; volumes are the names that it may mount, member the
+// security context of its template.
+func (c containerChecks) container(at string, x *spec.Container, volumes map[string]bool, member *spec.MemberSecurityContext) {
 	c.label(at+".name", x.Name)
 	if c.required(at+".image", x.Image) && (strings.ContainsAny(x.Image, " \t\r\n") || len(x.Image) > 1024) {
-		c.fail(at+".image", spec.Quote(x.Image)+" is no image", "write it as in registry/name:tag")
+		c.fail(at+".image", spec.Quote(x.Image)+" is not a valid image name", "write it as in registry/name:tag")
 	}
 	c.choice(at+".imagePullPolicy", x.ImagePullPolicy, []string{spec.PullIfNotPresent, spec.PullAlways, spec.PullNever})
 	if x.WorkingDir != "" && !strings.HasPrefix(x.WorkingDir, "/") {
-		c.fail(at+".workingDir", spec.Quote(x.WorkingDir)+" is no absolute path", "write a path that begins with /")
+		c.fail(at+".workingDir", spec.Quote(x.WorkingDir)+" is not an absolute path", "write a path that starts with /")
 	}
 	ports := c.containerPorts(at+".ports", x.Ports)
 	c.env(at+".env", x.Env)
@@ -35,7 +40,7 @@ func (c *checks) container(at string, x *spec.Container, volumes map[string]bool
 var protocols = []string{"TCP", "UDP", "SCTP"}
 
 // containerPorts returns the names of the ports.
-func (c *checks) containerPorts(at string, ports []spec.ContainerPort) map[string]bool {
+func (c containerChecks) containerPorts(at string, ports []spec.ContainerPort) map[string]bool {
 	seen := map[string]bool{}
 	for i, port := range ports {
 		p := index(at, i)
@@ -46,7 +51,7 @@ func (c *checks) containerPorts(at string, ports []spec.ContainerPort) map[strin
 			continue
 		}
 		if !spec.ValidPortName(port.Name) {
-			c.fail(p+".name", spec.Quote(port.Name)+" is no name of a port", "write at most 15 of a-z, 0-9 and -, with a letter among them")
+			c.fail(p+".name", spec.Quote(port.Name)+" is not a valid port name", "write at most 15 of a-z, 0-9 and -, with a letter among them")
 		}
 		c.once(p+".name", port.Name, seen)
 	}
@@ -54,12 +59,12 @@ func (c *checks) containerPorts(at string, ports []spec.ContainerPort) map[strin
 	return seen
 }
 
-func (c *checks) env(at string, env []spec.EnvVar) {
+func (c containerChecks) env(at string, env []spec.EnvVar) {
 	seen := map[string]bool{}
 	for i := range env {
 		e, p := &env[i], index(at, i)
 		if c.required(p+".name", e.Name) && !validEnvName(e.Name) {
-			c.fail(p+".name", spec.Quote(e.Name)+" is no name of a variable", `write printable characters without "="`)
+			c.fail(p+".name", spec.Quote(e.Name)+" is not a valid variable name", `write printable characters without "="`)
 		}
 		if e.Name != "" && seen[e.Name] {
 			c.warn(p+".name", spec.Quote(e.Name)+" is given twice; the last one counts", "")
@@ -79,7 +84,7 @@ func (c *checks) env(at string, env []spec.EnvVar) {
 var fieldPaths = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
 	"spec.serviceAccountName", "status.hostIP", "status.podIP", "status.podIPs"}
 
-func (c *checks) envSource(at string, s *spec.EnvVarSource) {
+func (c containerChecks) envSource(at string, s *spec.EnvVarSource) {
 	c.exactlyOne(at, map[string]bool{"fieldRef": s.FieldRef != nil,
 		"configMapKeyRef": s.ConfigMapKeyRef != nil, "secretKeyRef": s.SecretKeyRef != nil})
 	if f := s.FieldRef; f != nil {
@@ -94,17 +99,17 @@ func (c *checks) envSource(at string, s *spec.EnvVarSource) {
 	c.keyRef(at+".secretKeyRef", s.SecretKeyRef)
 }
 
-func (c *checks) keyRef(at string, r *spec.KeyRef) {
+func (c containerChecks) keyRef(at string, r *spec.KeyRef) {
 	if r != nil {
 		c.subdomain(at+".name", r.Name)
 		c.fileName(at+".key", r.Key)
 	}
 }
 
-func (c *checks) envFrom(at string, s *spec.EnvFromSource) {
+func (c containerChecks) envFrom(at string, s *spec.EnvFromSource) {
 	c.exactlyOne(at, map[string]bool{"configMapRef": s.ConfigMapRef != nil, "secretRef": s.SecretRef != nil})
 	if s.Prefix != "" && !validEnvName(s.Prefix) {
-		c.fail(at+".prefix", spec.Quote(s.Prefix)+" cannot begin the name of a variable", `write printable characters without "="`)
+		c.fail(at+".prefix", spec.Quote(s.Prefix)+" cannot be the start of a variable name", `write printable characters without "="`)
 	}
 	if s.ConfigMapRef != nil {
 		c.subdomain(at+".configMapRef.name", s.ConfigMapRef.Name)
@@ -114,10 +119,10 @@ func (c *checks) envFrom(at string, s *spec.EnvFromSource) {
 	}
 }
 
-// leastMemory: no process starts with less; "512" was meant as 512Mi.
+// leastMemory is what a process needs to start; it also catches "512" written for 512Mi.
 const leastMemory = 1 << 20
 
-func (c *checks) resources(at string, r *spec.ResourceRequirements) {
+func (c containerChecks) resources(at string, r *spec.ResourceRequirements) {
 	for _, part := range []struct {
 		path string
 		of   map[string]spec.Quantity
@@ -132,23 +137,23 @@ func (c *checks) resources(at string, r *spec.ResourceRequirements) {
 				}
 				c.size(p, q, least)
 			case name != "cpu" && part.path != at+".limits" && r.Limits[name] == q:
-				// a request that came from the limit, about which enough was said
+				// the request was copied from the limit, which has this problem already
 			case name != "cpu":
 				c.fail(p, spec.Quote(name)+" is not supported yet", "write cpu or memory")
 			case q.Milli < 0:
-				c.fail(p, q.String()+" is too little", "write 0 or more")
+				c.fail(p, q.String()+" is too small", "write 0 or more")
 			}
 		}
 	}
 	for _, name := range sortedKeys(r.Requests) {
 		if limit, limited := r.Limits[name]; limited && r.Requests[name].Milli > limit.Milli {
-			c.fail(at+".requests["+showKey(name)+"]", fmt.Sprintf("%s is more than the limit %s", r.Requests[name], limit), "raise the limit, or ask for less")
+			c.fail(at+".requests["+showKey(name)+"]", fmt.Sprintf("%s is more than the limit %s", r.Requests[name], limit), "raise the limit, or request less")
 		}
 	}
 }
 
-// probe checks p, if there is one; single: only the success threshold 1 makes sense.
-func (c *checks) probe(at string, p *spec.Probe, ports map[string]bool, single bool) {
+// probe checks p, if it is set; single: only the success threshold 1 is allowed.
+func (c containerChecks) probe(at string, p *spec.Probe, ports map[string]bool, single bool) {
 	if p == nil {
 		return
 	}
@@ -161,7 +166,7 @@ func (c *checks) probe(at string, p *spec.Probe, ports map[string]bool, single b
 		c.choice(at+".httpGet.scheme", h.Scheme, []string{"HTTP", "HTTPS"})
 		for i, header := range h.HTTPHeaders {
 			if !headerName.MatchString(header.Name) || strings.ContainsAny(header.Value, "\r\n\x00") {
-				c.fail(index(at+".httpGet.httpHeaders", i), spec.Quote(header.Name)+" is no header of HTTP", "")
+				c.fail(index(at+".httpGet.httpHeaders", i), spec.Quote(header.Name)+" is not a valid HTTP header", "")
 			}
 		}
 	}
@@ -181,11 +186,11 @@ func (c *checks) probe(at string, p *spec.Probe, ports map[string]bool, single b
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-func (c *checks) probePort(at string, port spec.PortRef, ports map[string]bool) {
+func (c containerChecks) probePort(at string, port spec.PortRef, ports map[string]bool) {
 	switch {
 	case port == spec.PortRef{}:
 		c.fail(at, "is missing", "")
 	case port.Name != "" && !ports[port.Name]:
-		c.fail(at, spec.Quote(port.Name)+" is no port of this container", names(ports))
+		c.fail(at, spec.Quote(port.Name)+" is not a port of this container", names(ports))
 	}
 }

@@ -21,7 +21,7 @@ var memberCapabilities = strings.Fields(`AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER F
 	IPC_LOCK IPC_OWNER LEASE NET_BROADCAST SYS_NICE SYS_PTRACE`)
 
 // context checks a container's security context against the member's.
-func (c *checks) context(at string, s *spec.SecurityContext, member *spec.MemberSecurityContext) {
+func (c containerChecks) context(at string, s *spec.SecurityContext, member *spec.MemberSecurityContext) {
 	if s == nil {
 		s = &spec.SecurityContext{}
 	}
@@ -58,7 +58,7 @@ func (c *checks) context(at string, s *spec.SecurityContext, member *spec.Member
 	}
 }
 
-func (c *checks) capability(at, name string) {
+func (c containerChecks) capability(at, name string) {
 	if name == "ALL" || slices.Contains(capabilities, name) {
 		return
 	}
@@ -66,5 +66,5 @@ func (c *checks) capability(at, name string) {
 	if short := strings.TrimPrefix(strings.ToUpper(name), "CAP_"); short == "ALL" || slices.Contains(capabilities, short) {
 		fix = "write " + short
 	}
-	c.fail(at, spec.Quote(name)+" is no capability", fix)
+	c.fail(at, spec.Quote(name)+" is not a capability", fix)
 }

@@ -17,7 +17,7 @@ func (c *checks) service(s *spec.Service) {
 		c.fail("spec.type", spec.Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
 	}
 	if s.Spec.ClusterIP != "None" {
-		c.warn("spec.clusterIP", "there are no virtual IPs: the name is answered with the members' addresses", "write clusterIP: None")
+		c.warn("spec.clusterIP", "there are no virtual IPs: the name resolves to the addresses of the members", "write clusterIP: None")
 	}
 	if len(s.Spec.Selector) == 0 {
 		c.fail("spec.selector", "is missing", "write labels of the members")
@@ -39,7 +39,7 @@ func (c *checks) servicePort(at string, p *spec.ServicePort) {
 	c.between(at+".port", int64(p.Port), 1, 65535)
 	c.choice(at+".protocol", p.Protocol, protocols)
 	if t := p.TargetPort; t != nil && t.Name == "" && t.Number != p.Port {
-		c.fail(at+".targetPort", fmt.Sprintf("%d is not the port %d, and there is no proxy that could translate", t.Number, p.Port),
+		c.fail(at+".targetPort", fmt.Sprintf("%d is not the port %d, and there is no proxy to translate", t.Number, p.Port),
 			fmt.Sprintf("write port: %d", t.Number))
 	}
 }
@@ -54,7 +54,7 @@ func (c *checks) configMap(s *spec.ConfigMap) {
 		at := "binaryData[" + showKey(key) + "]"
 		c.fileName(at, key)
 		if _, twice := s.Data[key]; twice {
-			c.fail(at, "stands in data, too", "remove one of them")
+			c.fail(at, "is also in data", "remove one of them")
 		}
 	}
 }

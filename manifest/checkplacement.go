@@ -7,8 +7,11 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// placement checks what decides about the members' nodes.
-func (c *checks) placement(at string, s *spec.MemberSpec) {
+// placementChecks checks the fields that decide on which nodes members run.
+type placementChecks struct{ *checks }
+
+// placement checks all of them.
+func (c placementChecks) placement(at string, s *spec.MemberSpec) {
 	c.labels(at+".nodeSelector", s.NodeSelector)
 	if a := s.Affinity; a != nil {
 		c.nodeAffinity(at+".affinity.nodeAffinity", a.NodeAffinity)
@@ -29,7 +32,7 @@ func (c *checks) placement(at string, s *spec.MemberSpec) {
 	}
 }
 
-func (c *checks) nodeAffinity(at string, a *spec.NodeAffinity) {
+func (c placementChecks) nodeAffinity(at string, a *spec.NodeAffinity) {
 	if a == nil {
 		return
 	}
@@ -49,7 +52,7 @@ func (c *checks) nodeAffinity(at string, a *spec.NodeAffinity) {
 	}
 }
 
-func (c *checks) nodeTerm(at string, t *spec.NodeTerm) {
+func (c placementChecks) nodeTerm(at string, t *spec.NodeTerm) {
 	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
 		c.fail(at, "matches no node", "write matchExpressions")
 	}
@@ -60,7 +63,7 @@ func (c *checks) nodeTerm(at string, t *spec.NodeTerm) {
 			continue
 		}
 		if !spec.ValidLabelKey(r.Key) {
-			c.fail(p+".key", spec.Quote(r.Key)+" is no key of a label", "write name or prefix/name")
+			c.fail(p+".key", spec.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
 		}
 		if len(r.Values) != 1 || !isNumber(r.Values[0]) {
 			c.fail(p+".values", r.Operator+" compares with one whole number", "")
@@ -81,7 +84,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-func (c *checks) memberAffinity(at string, a *spec.MemberAffinity) {
+func (c placementChecks) memberAffinity(at string, a *spec.MemberAffinity) {
 	if a == nil {
 		return
 	}
@@ -95,7 +98,7 @@ func (c *checks) memberAffinity(at string, a *spec.MemberAffinity) {
 	}
 }
 
-func (c *checks) memberTerm(at string, t *spec.MemberTerm) {
+func (c placementChecks) memberTerm(at string, t *spec.MemberTerm) {
 	c.topologyKey(at+".topologyKey", t.TopologyKey)
 	c.memberSelector(at+".labelSelector", t.LabelSelector)
 	for i, ns := range t.Namespaces {
@@ -103,10 +106,10 @@ func (c *checks) memberTerm(at string, t *spec.MemberTerm) {
 	}
 }
 
-// memberSelector wants a selector: without one nobody is named.
-func (c *checks) memberSelector(at string, s *spec.LabelSelector) {
+// memberSelector requires a selector: without one, no member is selected.
+func (c placementChecks) memberSelector(at string, s *spec.LabelSelector) {
 	if s == nil {
-		c.fail(at, "is missing", "write matchLabels with labels of the members that are meant")
+		c.fail(at, "is missing", "write matchLabels with labels of members")
 		return
 	}
 	c.labels(at+".matchLabels", s.MatchLabels)
@@ -115,25 +118,25 @@ func (c *checks) memberSelector(at string, s *spec.LabelSelector) {
 	}
 }
 
-func (c *checks) topologyKey(at, key string) {
+func (c placementChecks) topologyKey(at, key string) {
 	if c.required(at, key) && !spec.ValidLabelKey(key) {
-		c.fail(at, spec.Quote(key)+" is no key of a label", "write "+spec.HostnameLabel+", or a label that the nodes have")
+		c.fail(at, spec.Quote(key)+" is not a valid label key", "write "+spec.HostnameLabel+", or a label that the nodes have")
 	}
 }
 
-func (c *checks) toleration(at string, t *spec.Toleration) {
+func (c placementChecks) toleration(at string, t *spec.Toleration) {
 	c.choice(at+".operator", t.Operator, []string{spec.Equal, spec.Exists})
 	c.choice(at+".effect", t.Effect, []string{"", spec.NoSchedule, spec.PreferNoSchedule, spec.NoExecute})
 	switch {
 	case t.Key == "" && t.Operator == spec.Equal:
 		c.fail(at+".key", "is missing", "write the key of a taint, or operator: Exists for all")
 	case t.Key != "" && !spec.ValidLabelKey(t.Key):
-		c.fail(at+".key", spec.Quote(t.Key)+" is no key of a taint", "write name or prefix/name")
+		c.fail(at+".key", spec.Quote(t.Key)+" is not a valid taint key", "write name or prefix/name")
 	}
 	switch {
 	case t.Operator == spec.Exists && t.Value != "":
-		c.fail(at+".value", "changes nothing for "+spec.Exists, "remove it")
+		c.fail(at+".value", "has no effect with "+spec.Exists, "remove it")
 	case !spec.ValidLabelValue(t.Value):
-		c.fail(at+".value", spec.Quote(t.Value)+" is no value of a taint", "")
+		c.fail(at+".value", spec.Quote(t.Value)+" is not a valid taint value", "")
 	}
 }

@@ -26,18 +26,21 @@ const (
 // maxTrash bounds the trash period: ten years.
 const maxTrash = 10 * 365 * 24 * time.Hour
 
-func (c *checks) statefulSet(s *spec.StatefulSet) {
+// setChecks checks a StatefulSet, except for its template.
+type setChecks struct{ *checks }
+
+func (c setChecks) statefulSet(s *spec.StatefulSet) {
 	name := s.Metadata.Name
 	c.label("metadata.name", name)
 	if n := len(name); n > maxSetName && spec.ValidLabel(name) {
 		c.fail("metadata.name", fmt.Sprintf("the name has %d characters", n),
-			fmt.Sprintf("the most is %d, because <name>-<revision> is a label", maxSetName))
+			fmt.Sprintf("the maximum is %d, because <name>-<revision> is a label", maxSetName))
 	}
 	c.metadata("metadata", &s.Metadata)
 	c.setSpec(&s.Spec, name)
 }
 
-func (c *checks) setSpec(s *spec.SetSpec, name string) {
+func (c setChecks) setSpec(s *spec.SetSpec, name string) {
 	replicas := int64(0)
 	if s.Replicas != nil {
 		replicas = int64(*s.Replicas)
@@ -47,9 +50,9 @@ func (c *checks) setSpec(s *spec.SetSpec, name string) {
 		c.between("spec.ordinals.start", int64(s.Ordinals.Start), 0, math.MaxInt32)
 	}
 	if !s.Ordinals.Range(int(replicas)).Fits() {
-		c.fail("spec.replicas", "the highest ordinal is out of range", fmt.Sprintf("the most is %d", math.MaxInt32))
+		c.fail("spec.replicas", "the highest ordinal is out of range", fmt.Sprintf("the maximum is %d", math.MaxInt32))
 	}
-	if s.ServiceName != name { // else said of the name
+	if s.ServiceName != name { // else the name has this problem already
 		c.label("spec.serviceName", s.ServiceName)
 	}
 	c.choice("spec.podManagementPolicy", string(s.PodManagementPolicy), []string{string(spec.OrderedReady), string(spec.Parallel)})
@@ -68,7 +71,7 @@ func (c *checks) setSpec(s *spec.SetSpec, name string) {
 	c.selector(s)
 }
 
-func (c *checks) updateStrategy(path string, u *spec.UpdateStrategy) {
+func (c setChecks) updateStrategy(path string, u *spec.UpdateStrategy) {
 	c.choice(path+".type", u.Type, []string{spec.RollingUpdateStrategy, spec.OnDeleteStrategy, spec.RecreateStrategy})
 	if u.ReplaceBroken != "" {
 		c.choice(path+".replaceBroken", u.ReplaceBroken, []string{spec.ReplaceBrokenAlways, spec.ReplaceBrokenNever})
@@ -82,7 +85,7 @@ func (c *checks) updateStrategy(path string, u *spec.UpdateStrategy) {
 	}
 	path += ".rollingUpdate"
 	if u.Type != spec.RollingUpdateStrategy {
-		c.fail(path, "changes nothing for the type "+u.Type, "remove it")
+		c.fail(path, "has no effect with type "+u.Type, "remove it")
 		return
 	}
 	c.between(path+".partition", int64(*r.Partition), 0, math.MaxInt32)
@@ -96,7 +99,7 @@ func (c *checks) updateStrategy(path string, u *spec.UpdateStrategy) {
 	c.between(path+".maxUnavailable", int64(r.MaxUnavailable.Number), 1, most)
 }
 
-func (c *checks) nodeLoss(path string, l *spec.NodeLoss) {
+func (c setChecks) nodeLoss(path string, l *spec.NodeLoss) {
 	if l == nil {
 		return
 	}
@@ -104,7 +107,7 @@ func (c *checks) nodeLoss(path string, l *spec.NodeLoss) {
 	switch after := l.After; {
 	case after == nil:
 	case l.Policy == spec.NodeLossHold:
-		c.fail(path+".after", "changes nothing for the policy "+l.Policy, "remove it, or write policy: "+spec.NodeLossReplace)
+		c.fail(path+".after", "has no effect with policy "+l.Policy, "remove it, or write policy: "+spec.NodeLossReplace)
 	case after.Duration < minBound || after.Duration > maxBound:
 		c.fail(path+".after", after.String()+" is out of range", "write "+spec.Duration{Duration: minBound}.String()+" to "+spec.Duration{Duration: maxBound}.String())
 	}
@@ -130,12 +133,12 @@ func (c *checks) disruption(path string, d *spec.Disruption) {
 	}
 }
 
-func (c *checks) retention(path string, r spec.Retention) {
+func (c setChecks) retention(path string, r spec.Retention) {
 	c.choice(path, string(r), []string{string(spec.Retain), string(spec.Delete)})
 }
 
-// selector must be there, be well formed, and match the template's labels.
-func (c *checks) selector(s *spec.SetSpec) {
+// selector must be present and well formed, and match the labels of the template.
+func (c setChecks) selector(s *spec.SetSpec) {
 	const path = "spec.selector"
 	if s.Selector == nil || len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
 		c.fail(path, "is missing", "write matchLabels with labels of the template")
@@ -160,7 +163,7 @@ func (c *checks) selector(s *spec.SetSpec) {
 
 func (c *checks) requirement(path string, r spec.SelectorRequirement) {
 	if !spec.ValidLabelKey(r.Key) {
-		c.fail(path+".key", spec.Quote(r.Key)+" is no key of a label", "write name or prefix/name")
+		c.fail(path+".key", spec.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
 	}
 	switch r.Operator {
 	case spec.In, spec.NotIn:
@@ -169,20 +172,20 @@ func (c *checks) requirement(path string, r spec.SelectorRequirement) {
 		}
 	case spec.Exists, spec.DoesNotExist:
 		if len(r.Values) > 0 {
-			c.fail(path+".values", "changes nothing for "+r.Operator, "remove it")
+			c.fail(path+".values", "has no effect with "+r.Operator, "remove it")
 		}
 	default:
 		c.fail(path+".operator", spec.Quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
 	}
 	for i, v := range r.Values {
 		if !spec.ValidLabelValue(v) {
-			c.fail(index(path+".values", i), spec.Quote(v)+" is no value of a label", "")
+			c.fail(index(path+".values", i), spec.Quote(v)+" is not a valid label value", "")
 		}
 	}
 }
 
 // claims checks the volumeClaimTemplates and returns their names.
-func (c *checks) claims(claims []spec.ClaimTemplate) map[string]bool {
+func (c setChecks) claims(claims []spec.ClaimTemplate) map[string]bool {
 	seen := map[string]bool{}
 	for i := range claims {
 		path := index("spec.volumeClaimTemplates", i)
@@ -200,7 +203,7 @@ func (c *checks) claims(claims []spec.ClaimTemplate) map[string]bool {
 	return seen
 }
 
-func (c *checks) claim(path string, s *spec.ClaimSpec) {
+func (c setChecks) claim(path string, s *spec.ClaimSpec) {
 	if len(s.AccessModes) == 0 {
 		c.fail(path+".accessModes", "is missing", "write ReadWriteOnce")
 	}
@@ -210,7 +213,7 @@ func (c *checks) claim(path string, s *spec.ClaimSpec) {
 	}
 	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
 	if !spec.ValidSubdomain(s.Class()) {
-		c.fail(path+".storageClassName", spec.Quote(s.Class())+" is no name of a storage class", "write "+spec.LocalClass+", or leave it out")
+		c.fail(path+".storageClassName", spec.Quote(s.Class())+" is not a valid storage class name", "write "+spec.LocalClass+", or omit it")
 	}
 	requests := path + ".resources.requests"
 	storage, given := s.Resources.Requests["storage"]
@@ -221,12 +224,12 @@ func (c *checks) claim(path string, s *spec.ClaimSpec) {
 	}
 	for _, name := range sortedKeys(s.Resources.Requests) {
 		if name != "storage" {
-			c.fail(requests+"["+showKey(name)+"]", spec.Quote(name)+" is no resource of a claim", "write storage")
+			c.fail(requests+"["+showKey(name)+"]", spec.Quote(name)+" is not a resource of a claim", "write storage")
 		}
 	}
 }
 
-// names lists what there is, for a message.
+// names lists the known names, for a message.
 func names(known map[string]bool) string {
 	if len(known) == 0 {
 		return "there is none"

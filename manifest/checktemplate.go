@@ -14,25 +14,25 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	const at = "spec.template"
 	c.metadata(at+".metadata", &t.Metadata)
 	if t.Metadata.Name != "" {
-		c.warn(at+".metadata.name", "changes nothing here", "")
+		c.warn(at+".metadata.name", "has no effect here", "")
 	}
 	s, at2 := &t.Spec, at+".spec"
 	c.choice(at2+".restartPolicy", s.RestartPolicy, []string{"Always"}, "OnFailure", "Never")
 	c.choice(at2+".dnsPolicy", s.DNSPolicy, []string{"ClusterFirst"}, "Default", "None", "ClusterFirstWithHostNet")
 	c.between(at2+".terminationGracePeriodSeconds", *s.TerminationGracePeriodSeconds, 0, maxSeconds)
 	c.memberContext(at2+".securityContext", s.SecurityContext)
-	c.placement(at2, s)
+	placementChecks{c}.placement(at2, s)
 	volumes := c.volumes(at2+".volumes", s.Volumes, claims)
 	if len(s.Containers) == 0 {
-		c.fail(at2+".containers", "there is no container", "write at least one")
+		c.fail(at2+".containers", "contains no container", "write at least one")
 	}
-	seen := map[string]bool{}
+	containers, seen := containerChecks{c}, map[string]bool{}
 	for i := range s.Containers {
 		p := index(at2+".containers", i)
 		c.once(p+".name", s.Containers[i].Name, seen)
-		c.container(p, &s.Containers[i], volumes, s.SecurityContext)
+		containers.container(p, &s.Containers[i], volumes, s.SecurityContext)
 	}
-	c.hostPorts(at2+".containers", s.Containers)
+	containers.hostPorts(at2+".containers", s.Containers)
 	for _, claim := range sortedKeys(claims) {
 		if claim != "" && !t.Mounts(claim) {
 			c.warn("spec.volumeClaimTemplates", "no container mounts "+spec.Quote(claim), "")
@@ -51,7 +51,7 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 		c.label(p+".name", v.Name)
 		c.once(p+".name", v.Name, seen)
 		if claims[v.Name] && v.Name != "" {
-			c.fail(p+".name", spec.Quote(v.Name)+" names a volumeClaimTemplate, too", "remove the volume; the claim is mounted by its name")
+			c.fail(p+".name", spec.Quote(v.Name)+" is also the name of a volumeClaimTemplate", "remove the volume; the claim is mounted by its name")
 		}
 		known[v.Name] = true
 		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil})
@@ -90,7 +90,7 @@ func (c *checks) files(at string, items []spec.KeyToPath, mode *int32) {
 		p := index(at+".items", i)
 		c.fileName(p+".key", item.Key)
 		if c.required(p+".path", item.Path) && !insidePath(item.Path) {
-			c.fail(p+".path", spec.Quote(item.Path)+" leads out of the volume", `write a relative path without ".."`)
+			c.fail(p+".path", spec.Quote(item.Path)+" points outside the volume", `write a relative path without ".."`)
 		}
 		c.once(p+".path", path.Clean(item.Path), seen)
 		c.mode(p+".mode", item.Mode)
@@ -103,19 +103,19 @@ func (c *checks) mode(at string, mode *int32) {
 	}
 }
 
-// fileName wants a key of a ConfigMap or Secret.
+// fileName requires a key of a ConfigMap or Secret.
 func (c *checks) fileName(at, key string) {
 	if c.required(at, key) && !validConfigKey(key) {
-		c.fail(at, spec.Quote(key)+" is no key", "write letters, digits, -, _ and .")
+		c.fail(at, spec.Quote(key)+" is not a valid key", "write letters, digits, -, _ and .")
 	}
 }
 
-// insidePath: relative, and never above where it began.
+// insidePath reports whether p is relative and never leaves its directory.
 func insidePath(p string) bool {
 	return !path.IsAbs(p) && !slices.Contains(strings.Split(p, "/"), "..") && !strings.ContainsRune(p, 0)
 }
 
-// ownPaths are what Stead puts into every container; hidden are mounted by the runtime.
+// ownPaths are mounted by Stead in every container, hidden by the runtime.
 var (
 	ownPaths = []string{"/run/stead", "/proc", "/sys"}
 	hidden   = []string{"/", "/dev", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
@@ -129,7 +129,7 @@ func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[s
 			c.fail(p+".name", spec.Quote(m.Name)+" is neither a volume nor a claim", names(volumes))
 		}
 		if m.SubPath != "" && !insidePath(m.SubPath) {
-			c.fail(p+".subPath", spec.Quote(m.SubPath)+" leads out of the volume", `write a relative path without ".."`)
+			c.fail(p+".subPath", spec.Quote(m.SubPath)+" points outside the volume", `write a relative path without ".."`)
 		}
 		if !c.required(p+".mountPath", m.MountPath) {
 			continue
@@ -137,9 +137,9 @@ func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[s
 		clean := path.Clean(m.MountPath)
 		switch {
 		case !path.IsAbs(m.MountPath) || strings.ContainsAny(m.MountPath, ":\x00") || len(m.MountPath) > 4096:
-			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" is no absolute path", `write a path that begins with / and has no ":"`)
+			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" is not an absolute path", `write a path that starts with / and has no ":"`)
 		case slices.Contains(hidden, clean) || slices.ContainsFunc(ownPaths, func(own string) bool { return clean == own || strings.HasPrefix(clean, own+"/") }):
-			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" is in the way of what every member has there", "mount it elsewhere")
+			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" hides a path that every member needs", "mount it elsewhere")
 		default:
 			c.once(p+".mountPath", clean, seen)
 		}

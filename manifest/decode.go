@@ -10,7 +10,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// decoder reads one object strictly into its type, and remembers where each field stood.
+// decoder reads one object strictly into its type, and records the position of each field.
 type decoder struct {
 	problems, warnings []Problem // with positions, paths below base
 	at                 position
@@ -20,7 +20,7 @@ type decoder struct {
 	stead bool
 	// secret: values must not be shown.
 	secret bool
-	// bad holds the paths about which enough was said: validation keeps silent there.
+	// bad holds the paths that already have a problem: validation skips them.
 	bad map[string]bool
 	// reads counts what may still be read through aliases, aliased the aliases
 	// around the present value.
@@ -103,7 +103,7 @@ func (d *decoder) spend(n *yaml.Node, path string, values int) bool {
 	left := *d.reads
 	*d.reads -= values
 	if left > 0 && *d.reads <= 0 {
-		d.fail(n, path, fmt.Sprintf("aliases stand for more than %d values", maxAliasReads), "write them out")
+		d.fail(n, path, fmt.Sprintf("aliases expand to more than %d values", maxAliasReads), "write them out")
 	}
 	return *d.reads > 0
 }
@@ -156,7 +156,7 @@ func (d *decoder) supported(e entry, f *field, path string) bool {
 		d.fail(e.key, path, "not supported yet", "")
 		return false
 	case f.ignored:
-		d.warn(e.key, path, "changes nothing here", "")
+		d.warn(e.key, path, "has no effect here", "")
 		return false
 	case f.only && !d.stead:
 		d.fail(e.key, path, "only in apiVersion stead/v1",

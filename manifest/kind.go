@@ -19,7 +19,7 @@ var kindVersions = map[string][]string{
 	"PodDisruptionBudget": {"policy/v1"},
 }
 
-// skippedKinds say nothing that matters here; they are skipped with a warning, by
+// skippedKinds have no meaning here; they are skipped with a warning, by
 // their API group.
 var skippedKinds = map[string]string{
 	"ServiceAccount":     "",
@@ -33,7 +33,7 @@ var skippedKinds = map[string]string{
 	"PodMonitor":         "monitoring.coreos.com",
 }
 
-// known reports whether Stead has this kind; if not, it has said why.
+// known reports whether Stead has this kind; if not, it has added a problem or warning.
 func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	name := scalarText(child(child(root, "metadata"), "name"))
 	title := showKey(kind)
@@ -50,7 +50,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	}
 	refuse := func(path, what, fix string) bool {
 		if p.opts.SkipUnsupported {
-			d.warn(at, path, title+" "+what+"; it is left out", "")
+			d.warn(at, path, title+" "+what+"; it is skipped", "")
 		} else {
 			d.fail(at, path, title+" "+what, fix)
 		}
@@ -62,7 +62,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 		d.fail(root, "", "apiVersion or kind is missing", "write, as in apiVersion: apps/v1, kind: StatefulSet")
 		return false
 	case skipped && skippedGroup == group:
-		d.warn(at, "kind", title+" is skipped: Stead has no use for it", "")
+		d.warn(at, "kind", title+" is skipped: Stead does not need it", "")
 		return false
 	case child(child(child(root, "metadata"), "annotations"), "helm.sh/hook") != nil:
 		return refuse("metadata.annotations[helm.sh/hook]", "is a Helm hook, which Stead does not run", "render the chart with --no-hooks")

@@ -78,7 +78,7 @@ func (d *decoder) mergedEntries(n *yaml.Node, path string, depth int) []entry {
 func (d *decoder) keyName(n *yaml.Node, path string) (string, bool) {
 	n = deref(n)
 	if n.Kind != yaml.ScalarNode {
-		d.fail(n, path, "has "+describe(n)+" for a key", "a key is a text")
+		d.fail(n, path, "has "+describe(n)+" for a key", "a key must be a string")
 		return "", false
 	}
 	switch tag := n.ShortTag(); {
@@ -89,7 +89,7 @@ func (d *decoder) keyName(n *yaml.Node, path string) (string, bool) {
 			return n.Value, true
 		}
 	}
-	d.fail(n, join(path, showKey(n.Value)), "the key is no text", "put it in quotes: "+spec.Quote(n.Value))
+	d.fail(n, join(path, showKey(n.Value)), "the key is not a string", "put it in quotes: "+spec.Quote(n.Value))
 	return "", false
 }
 

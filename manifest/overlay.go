@@ -28,7 +28,7 @@ func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *spec.Statef
 	}
 	value = deref(value)
 	if len(text) > maxAnnotation {
-		d.fail(value, path, fmt.Sprintf("has %d bytes, the most is %d", len(text), maxAnnotation), "write the fields into a stead/v1 set")
+		d.fail(value, path, fmt.Sprintf("has %d bytes, the maximum is %d", len(text), maxAnnotation), "write the fields into a stead/v1 set")
 		return
 	}
 	inner := *d
@@ -36,7 +36,7 @@ func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *spec.Statef
 	read := 0
 	err := readPiece([]byte(text), func(n *yaml.Node) error {
 		if read++; read > 1 {
-			return &spec.HintError{What: "the annotation holds more than one document", Fix: "write one mapping"}
+			return &spec.HintError{What: "the annotation contains more than one document", Fix: "write one mapping"}
 		}
 		inner.stead = true
 		inner.overlay(n, reflect.ValueOf(&s.Spec).Elem(), path, "spec", 1)
@@ -66,14 +66,14 @@ func (d *decoder) overlay(n *yaml.Node, v reflect.Value, shown, path string, dep
 		_, given := d.at.places[inSet]
 		switch {
 		case f.only && given:
-			d.fail(e.key, at, "given twice", "it stands in the spec, too")
+			d.fail(e.key, at, "given twice", "it is also in the spec")
 		case f.only:
 			if d.supported(e, f, at) {
 				d.at.places[inSet] = d.where(e.key)
 				d.value(e.value, target, inSet, depth+1)
 			}
 		case f.later || !holdsSteadFields(f.typ):
-			d.fail(e.key, at, "is no field of Stead alone", "write it into "+path)
+			d.fail(e.key, at, "is not a field that only Stead has", "write it into "+path)
 		case indirect(f.typ).Kind() != reflect.Struct:
 			d.fail(e.key, at, "not supported yet", "")
 		default:

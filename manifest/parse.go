@@ -72,18 +72,18 @@ func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 		warnings = append(warnings, sortProblems(p.warnings)...)
 	}
 	if p.objects == 0 && len(problems) == 0 {
-		problems = append(problems, nothing(files))
+		problems = append(problems, noObjects(files))
 	}
 	return p.out, problems, warnings
 }
 
-// nothing is the problem of sources without a single object.
-func nothing(files []Source) Problem {
+// noObjects is the problem of sources without a single object.
+func noObjects(files []Source) Problem {
 	names := make([]string, 0, len(files))
 	for _, f := range files {
 		names = append(names, f.Name)
 	}
-	return Problem{File: strings.Join(names, ", "), What: "no objects in it",
+	return Problem{File: strings.Join(names, ", "), What: "contains no objects",
 		Fix: "write at least one; empty standard input often means that the command before the pipe failed"}
 }
 
@@ -175,7 +175,7 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		read(s)
 		d.steadAnnotation(doc, root, s)
 		fillSet(s)
-		meta, check = &s.Metadata, func(c *checks) { c.statefulSet(s) }
+		meta, check = &s.Metadata, func(c *checks) { setChecks{c}.statefulSet(s) }
 		add = func() {
 			p.out.Sets = append(p.out.Sets, *s)
 			p.out.seen[spec.SetRef{Namespace: s.Metadata.Namespace, Name: spec.SetName(s.Metadata.Name)}] = d.seenSet(root)
@@ -210,7 +210,7 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 	}
 	c := &checks{}
 	check(c)
-	d.problems = append(d.problems, d.at.fill(d.unsaid(c))...)
+	d.problems = append(d.problems, d.at.fill(d.newProblems(c))...)
 	d.warnings = append(d.warnings, d.at.fill(c.warnings.list)...)
 	p.once(d, root, kind, meta)
 	add()
@@ -224,7 +224,7 @@ func fillSet(s *spec.StatefulSet) {
 	}
 }
 
-// once reports an object that was given before, else remembers where it stands.
+// once reports an object that was given before, else it records its position.
 func (p *parser) once(d *decoder, root *yaml.Node, kind string, meta *spec.ObjectMeta) {
 	key := objectKey{kind, meta.Namespace, meta.Name}
 	if first, twice := p.out.positions[key]; twice && meta.Name != "" {
@@ -235,9 +235,9 @@ func (p *parser) once(d *decoder, root *yaml.Node, kind string, meta *spec.Objec
 	p.out.positions[key] = &d.at
 }
 
-// unsaid are the problems found by c, without those of fields about which the
-// decoder has spoken.
-func (d *decoder) unsaid(c *checks) []Problem {
+// newProblems returns the problems found by c, except for fields that already have a
+// problem of the decoder.
+func (d *decoder) newProblems(c *checks) []Problem {
 	list := slices.DeleteFunc(c.oneOf.list, func(p Problem) bool {
 		for path := range d.bad {
 			if strings.HasPrefix(path, p.Path+".") {

@@ -40,7 +40,7 @@ func (p Problem) String() string {
 	return out.String()
 }
 
-// maxProblems bounds what is told of one source.
+// maxProblems limits the problems of one source.
 const maxProblems = 1000
 
 // problemList gathers problems by path; positions are added by whoever knows them.
@@ -50,7 +50,7 @@ func (p *problemList) add(path, what, fix string) {
 	p.list = append(p.list, Problem{Path: path, What: what, Fix: fix})
 }
 
-// sortProblems orders by position and cuts off what nobody would read.
+// sortProblems orders by position and cuts off those beyond the limit.
 func sortProblems(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -64,7 +64,7 @@ func sortProblems(list []Problem) []Problem {
 // place is a position in a source.
 type place struct{ line, column int }
 
-// position knows where the fields of one object stand.
+// position knows where the fields of one object are.
 type position struct {
 	file string
 	// base is the object's path in its document: empty, or as in "items[3].".

@@ -132,11 +132,11 @@ func (d *decoder) number(n *yaml.Node, v reflect.Value, path string) {
 	case l.Kind == spec.TextLiteral && err == nil:
 		d.fail(n, path, d.show(n)+"is text, not a number", "write it without quotes: "+l.Text)
 	case l.Kind == spec.FloatLiteral:
-		d.fail(n, path, d.show(n)+"is no whole number", "")
+		d.fail(n, path, d.show(n)+"is not a whole number", "")
 	case l.Kind != spec.IntLiteral:
 		d.fail(n, path, d.show(n)+"is "+l.Kind.String()+", not a number", "")
 	case err != nil || i < least || i > most:
-		d.fail(n, path, d.show(n)+"is out of range", fmt.Sprintf("the most is %d", most))
+		d.fail(n, path, d.show(n)+"is out of range", fmt.Sprintf("the maximum is %d", most))
 	default:
 		v.SetInt(i)
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// SeenSet is which set, and which generation of it, a manifest was made of, as get
-// shows them in metadata. Zero, also one of the fields: it does not say.
+// SeenSet is the set, and its generation, that a manifest was made from, as 'get' shows
+// them in metadata. A zero field: the manifest does not say.
 type SeenSet struct {
 	UID        spec.UID
 	Generation int64
 }
 
-// Seen tells what the set ref of o was made of.
+// Seen returns what the manifest of the set ref was made from.
 func (o *Objects) Seen(ref spec.SetRef) SeenSet { return o.seen[ref] }
 
-// seenSet reads what a manifest of a set was made of, and takes the warnings back that
-// this changes nothing.
+// seenSet reads what a manifest of a set was made from, and removes the warnings that
+// these fields have no effect.
 func (d *decoder) seenSet(root *yaml.Node) (seen SeenSet) {
 	meta := child(root, "metadata")
 	generation, err := strconv.ParseInt(scalarText(child(meta, "generation")), 10, 64)

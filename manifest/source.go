@@ -25,7 +25,7 @@ const (
 	maxAnnotation   = 4 << 10 // bytes of the annotation stead.dev/spec
 )
 
-// document is one YAML document of a source, not yet understood.
+// document is one YAML document of a source, not yet decoded.
 type document struct {
 	file string
 	// text is the piece of the source that holds the document; line is the number
@@ -33,7 +33,7 @@ type document struct {
 	text []byte
 	line int
 	root *yaml.Node
-	// reads counts what aliases of the source may still stand for.
+	// reads counts the values that aliases of the source may still expand to.
 	reads *int
 }
 
@@ -73,7 +73,7 @@ func readDocuments(s Source, each func(*document)) []Problem {
 // that YAML does not allow.
 func unreadable(file string, content []byte) (Problem, bool) {
 	if len(content) > maxSourceBytes {
-		return Problem{File: file, What: fmt.Sprintf("the file has %d bytes, the most is %d", len(content), maxSourceBytes),
+		return Problem{File: file, What: fmt.Sprintf("the file has %d bytes, the maximum is %d", len(content), maxSourceBytes),
 			Fix: "split it"}, true
 	}
 	line, start := 1, 0
@@ -97,7 +97,7 @@ func unreadableRune(r rune, size int) (what, fix string) {
 	case r == utf8.RuneError && size == 1:
 		return "the file is not UTF-8", "save it as UTF-8; put binary content as base64 into binaryData"
 	case r == 0:
-		return "the file holds a NUL byte", "is it a text file?"
+		return "the file contains a NUL byte", "is it a text file?"
 	case r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f:
 		return fmt.Sprintf("the control character %U is not allowed", r), "write it as an escape in double quotes"
 	}
@@ -138,7 +138,7 @@ func isMarker(line []byte, marker string) bool {
 // readPiece reads the documents of a piece: one, and maybe empty ones.
 func readPiece(text []byte, each func(root *yaml.Node) error) (err error) {
 	defer func() {
-		// The reader of YAML is not ours; whatever it stumbles over is bad input.
+		// The YAML library may panic; what makes it panic is bad input.
 		if r := recover(); r != nil {
 			err = errors.New("yaml: the document cannot be read")
 		}
@@ -187,10 +187,10 @@ func syntaxProblem(file string, line int, err error) Problem {
 		if n > 0 && parserError.MatchString(m[2]) {
 			n++ // its parser, unlike its scanner, counts lines from 0
 		}
-		p.Line, p.What = line+max(n, 1), "the YAML cannot be read: "+m[2]
+		p.Line, p.What = line+max(n, 1), "invalid YAML: "+m[2]
 	}
 	if strings.Contains(p.What, "unknown anchor") {
-		p.What, p.Fix = "an alias (*name) of an anchor (&name) that is not there", "quote a text that begins with *"
+		p.What, p.Fix = "an alias (*name) of an unknown anchor (&name)", "quote text that starts with *"
 	}
 	return p
 }

@@ -6,22 +6,21 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// ValidateUpdate says what of a running set's spec must not become what it is in
-// next. Both have their defaults. The caller takes out a rename of the service.
+// ValidateUpdate returns the changes from old to next that a running set does not allow.
+// Both have their defaults. The caller removes an allowed rename of the service first.
 // Problems have no position: see Objects.Locate.
 func ValidateUpdate(old, next *spec.SetSpec) []Problem {
 	var p problemList
 	if !spec.Same(old.Selector, next.Selector) {
-		p.add("spec.selector", "must not change", "delete the set and create it anew; its volumes stay")
+		p.add("spec.selector", "must not change", "delete the set and create it again; its volumes are kept")
 	}
 	p.serviceName(old, next)
 	p.claims(old.VolumeClaimTemplates, next.VolumeClaimTemplates)
 	return p.list
 }
 
-// ValidateAdoption is ValidateUpdate for a set that was orphaned: what people orphan a
-// set to change may change, as far as it suits the members and volumes that are there,
-// which the caller compares.
+// ValidateAdoption is ValidateUpdate for an orphaned set. More fields may change; the caller
+// checks that they fit the members and volumes that exist.
 func ValidateAdoption(old, next *spec.SetSpec) []Problem {
 	var p problemList
 	p.serviceName(old, next)
@@ -31,7 +30,7 @@ func ValidateAdoption(old, next *spec.SetSpec) []Problem {
 func (p *problemList) serviceName(old, next *spec.SetSpec) {
 	if old.ServiceName != next.ServiceName {
 		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", spec.Quote(old.ServiceName), spec.Quote(next.ServiceName)),
-			"the members are found under it; --rename-service changes it: they restart, and both names resolve until all have")
+			"members are reached under this name; use --rename-service to change it: all members restart, and both names resolve until they have")
 	}
 }
 
@@ -52,14 +51,14 @@ func (p *problemList) claims(old, next []spec.ClaimTemplate) {
 		p.claim(index(path, i), was, &next[i])
 	}
 	for _, name := range sortedKeys(before) {
-		p.add(path, "the claim "+spec.Quote(name)+" must not go", "its volumes are kept for it")
+		p.add(path, "the claim "+spec.Quote(name)+" must not be removed", "its volumes are kept for it")
 	}
 }
 
 func (p *problemList) claim(path string, old, next *spec.ClaimTemplate) {
 	size, class := path+".spec.resources.requests[storage]", path+".spec.storageClassName"
 	if next.Spec.SizeBytes() < old.Spec.SizeBytes() {
-		p.add(size, "a volume cannot shrink", "write at least what it was")
+		p.add(size, "a volume cannot shrink", "write at least the old size")
 	}
 	if was, is := old.Spec.Class(), next.Spec.Class(); was != is {
 		p.add(class, fmt.Sprintf("must not change from %s to %s", spec.Quote(was), spec.Quote(is)), "a volume does not move to another class")

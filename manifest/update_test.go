@@ -16,7 +16,7 @@ func TestValidateAdoption(t *testing.T) {
 		t.Errorf("got %v; want that the members that are there decide", got)
 	}
 	next.ServiceName = "x"
-	const want = `spec.serviceName: must not change from "db" to "x"; the members are found under it; --rename-service changes it: they restart, and both names resolve until all have`
+	const want = `spec.serviceName: must not change from "db" to "x"; members are reached under this name; use --rename-service to change it: all members restart, and both names resolve until they have`
 	if got := ValidateAdoption(parse(), next); len(got) != 1 || got[0].String() != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
@@ -45,11 +45,11 @@ func TestValidateUpdate(t *testing.T) {
 			s.Ordinals.Start = 4
 		}, nil},
 		{"the selector", func(s *spec.SetSpec) { s.Selector.MatchLabels["x"] = "y" },
-			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
+			[]string{"spec.selector: must not change; delete the set and create it again; its volumes are kept"}},
 		{"no selector", func(s *spec.SetSpec) { s.Selector = nil },
-			[]string{"spec.selector: must not change; delete the set and create it anew; its volumes stay"}},
+			[]string{"spec.selector: must not change; delete the set and create it again; its volumes are kept"}},
 		{"the service", func(s *spec.SetSpec) { s.ServiceName = "x" },
-			[]string{`spec.serviceName: must not change from "db" to "x"; the members are found under it; --rename-service changes it: they restart, and both names resolve until all have`}},
+			[]string{`spec.serviceName: must not change from "db" to "x"; members are reached under this name; use --rename-service to change it: all members restart, and both names resolve until they have`}},
 		{"a larger size", func(s *spec.SetSpec) { storage(s, "2Gi") }, nil},
 		{"a claim comes", func(s *spec.SetSpec) {
 			log := spec.Clone(s.VolumeClaimTemplates[0])
@@ -60,13 +60,13 @@ func TestValidateUpdate(t *testing.T) {
 			s.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Hour}}
 		}, nil},
 		{"a smaller size", func(s *spec.SetSpec) { storage(s, "1Mi") },
-			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: a volume cannot shrink; write at least what it was"}},
+			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: a volume cannot shrink; write at least the old size"}},
 		{"another class", func(s *spec.SetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = &other },
 			[]string{`spec.volumeClaimTemplates[0].spec.storageClassName: must not change from "local" to "other"; a volume does not move to another class`}},
 		{"another access mode", func(s *spec.SetSpec) { s.VolumeClaimTemplates[0].Spec.AccessModes = []string{"ReadWriteOncePod"} },
 			[]string{"spec.volumeClaimTemplates[0]: must not change"}},
 		{"a claim goes, another comes", func(s *spec.SetSpec) { s.VolumeClaimTemplates[0].Metadata.Name = "new" },
-			[]string{`spec.volumeClaimTemplates: the claim "data" must not go; its volumes are kept for it`}},
+			[]string{`spec.volumeClaimTemplates: the claim "data" must not be removed; its volumes are kept for it`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

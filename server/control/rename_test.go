@@ -41,7 +41,7 @@ func TestARenameRestartsTheMembersInTheSameWrite(t *testing.T) {
 	r := newRig(t)
 	r.running()
 	_, err := r.apply(under(setYAML, "dbs"))
-	refused(t, err, codes.FailedPrecondition, `a.yaml:7:`, `spec.serviceName: must not change from "db" to "dbs"`, "--rename-service changes it")
+	refused(t, err, codes.FailedPrecondition, `a.yaml:7:`, `spec.serviceName: must not change from "db" to "dbs"`, "use --rename-service to change it")
 	_, err = r.rename(under(setYAML, "dbs"))
 	refused(t, err, codes.FailedPrecondition, `a.yaml:7:`, "no server has looked at the set", "try again")
 	r.named("db")
