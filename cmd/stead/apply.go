@@ -173,7 +173,7 @@ func waitApplied(ctx context.Context, control proto.ControlClient, done *proto.A
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for _, a := range done.GetApplied() {
-		if kind, err := parseKind(a.GetKind()); err != nil || kind != "set" {
+		if kind, err := parseKind(a.GetKind()); err != nil || kind != proto.KindSet {
 			continue
 		}
 		ref := spec.SetRef{Namespace: spec.Namespace(a.GetNamespace()), Name: spec.SetName(a.GetName())}

@@ -9,30 +9,30 @@ type column struct {
 }
 
 var columns = map[string]column{
-	"set": {
+	proto.KindSet: {
 		head: []string{"NAME", "READY", "UPDATED", "AVAILABLE", "STRATEGY", "REVISION", "STATE", "AGE"},
 		wide: []string{"SERVICE", "POLICY", "CURRENT", "IMAGES", "SELECTOR"},
 		row:  setRow,
 	},
-	"member": {
+	proto.KindMember: {
 		head: []string{"NAME", "READY", "PHASE", "RESTARTS", "AGE", "NODE", "ADDRESS", "REVISION", "BLOCKED"},
 		wide: []string{"TOKEN", "REASON", "IMAGES"},
 		row:  memberRow,
 	},
-	"volume": {
+	proto.KindVolume: {
 		head: []string{"NAME", "MEMBER", "CLAIM", "CLASS", "SIZE", "NODE", "FATE", "AGE"},
 		wide: []string{"ID", "NUMBER", "USER", "WHY"},
 		row:  volumeRow,
 	},
-	"node": {
+	proto.KindNode: {
 		head: []string{"NAME", "STATE", "CPU", "MEMORY", "VERSION"},
 		wide: []string{"MEMBERS", "CPU REQUESTED", "MEMORY REQUESTED", "LABELS", "TAINTS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
 		row:  nodeRow,
 	},
-	"service":   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, wide: []string{"LABELS"}, row: serviceRow},
-	"budget":    {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: budgetRow},
-	"configmap": {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: filesRow},
-	"secret":    {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: filesRow},
-	"event":     {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: eventRow},
-	"revision":  {head: []string{"NAME", "SET", "NUMBER", "CAUSE", "AGE"}, wide: []string{"IMAGES"}, row: revisionRow},
+	proto.KindService:   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, wide: []string{"LABELS"}, row: serviceRow},
+	proto.KindBudget:    {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: budgetRow},
+	proto.KindConfigMap: {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: filesRow},
+	proto.KindSecret:    {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: filesRow},
+	proto.KindEvent:     {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: eventRow},
+	proto.KindRevision:  {head: []string{"NAME", "SET", "NUMBER", "CAUSE", "AGE"}, wide: []string{"IMAGES"}, row: revisionRow},
 }

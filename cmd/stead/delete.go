@@ -14,29 +14,16 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// The values of --cascade.
-const (
-	cascadeBackground = "background"
-	cascadeForeground = "foreground"
-	cascadeOrphan     = "orphan"
-)
-
 // checkCascade refuses a --cascade that does not fit the kind, and returns whether to
 // wait until the object is removed.
 func checkCascade(cascade, kind string, wait bool) (bool, error) {
-	switch {
-	case cascade == cascadeBackground:
-		return wait, nil
-	case cascade == cascadeForeground:
-		return true, nil
-	case cascade != cascadeOrphan:
-		return false, usageError{fmt.Errorf("--cascade %q: write %s, %s or %s", cascade, cascadeBackground, cascadeForeground, cascadeOrphan)}
-	case kind != "set":
-		return false, usageError{fmt.Errorf("--cascade=orphan is for sets; a %s has no members", kind)}
-	case wait:
+	if err := proto.CheckCascade(cascade, kind); err != nil {
+		return false, usageError{fmt.Errorf("--cascade: %w", err)}
+	}
+	if wait && cascade == proto.CascadeOrphan {
 		return false, usageError{errors.New("--wait cannot be used with --cascade=orphan: an orphaned set is not removed")}
 	}
-	return false, nil
+	return wait || cascade == proto.CascadeForeground, nil
 }
 
 func deleteCommand(c *cli) *cobra.Command {
@@ -71,9 +58,9 @@ fields, as long as it fits the members and volumes that exist.`,
 				return err
 			}
 			switch kind {
-			case "member": // what this means in Kubernetes: another life follows
+			case proto.KindMember: // what this means in Kubernetes: another life follows
 				return restartMember(cmd, c, name)
-			case "set", "service", "configmap", "secret", "budget":
+			case proto.KindSet, proto.KindService, proto.KindConfigMap, proto.KindSecret, proto.KindBudget:
 			default:
 				return usageError{fmt.Errorf("a %s cannot be deleted; only sets, services, configmaps, secrets and budgets can", kind)}
 			}
@@ -89,14 +76,14 @@ fields, as long as it fits the members and volumes that exist.`,
 				}
 				word := "deleted"
 				switch {
-				case cascade == cascadeOrphan:
+				case cascade == proto.CascadeOrphan:
 					word = "is orphaned"
-				case kind == "set":
+				case kind == proto.KindSet:
 					word = "is being deleted"
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", kind, c.namespace, name, word)
 				printEffects(cmd.OutOrStdout(), done.GetEffects())
-				if !wait || kind != "set" {
+				if !wait || kind != proto.KindSet {
 					return nil
 				}
 				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
@@ -107,8 +94,8 @@ fields, as long as it fits the members and volumes that exist.`,
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the set is removed")
-	cmd.Flags().StringVar(&cascade, "cascade", cascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
-	cmd.Flags().Lookup("cascade").NoOptDefVal = cascadeBackground
+	cmd.Flags().StringVar(&cascade, "cascade", proto.CascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
+	cmd.Flags().Lookup("cascade").NoOptDefVal = proto.CascadeBackground
 	cmd.Flags().BoolVar(&ignoreNotFound, "ignore-not-found", false, "succeed if the object does not exist")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
 	return cmd

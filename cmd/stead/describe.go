@@ -35,9 +35,9 @@ func describeCommand(c *cli) *cobra.Command {
 				}
 				d := describer{control: control, namespace: c.namespace, out: cmd.OutOrStdout()}
 				switch kind {
-				case "set":
+				case proto.KindSet:
 					return d.set(ctx, got)
-				case "member":
+				case proto.KindMember:
 					return d.member(ctx, got)
 				}
 				show, err := newPrinter(d.out, "yaml", kind, false)
@@ -82,10 +82,10 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 	if err := d.edits(&st); err != nil {
 		return err
 	}
-	if err := d.list(ctx, "volume", o.Metadata.Name, "Volumes", nil); err != nil {
+	if err := d.list(ctx, proto.KindVolume, o.Metadata.Name, "Volumes", nil); err != nil {
 		return err
 	}
-	return d.list(ctx, "event", o.Metadata.Name, "Events", nil)
+	return d.list(ctx, proto.KindEvent, o.Metadata.Name, "Events", nil)
 }
 
 // orders is what users requested for a set beside its spec.
@@ -183,7 +183,7 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 			return err
 		}
 	}
-	return d.list(ctx, "event", set, "Events", func(p *proto.Object) bool {
+	return d.list(ctx, proto.KindEvent, set, "Events", func(p *proto.Object) bool {
 		var e records.Event
 		_, err := decode(p, &e, nil)
 		return err == nil && e.Member == o.Metadata.Name

@@ -46,16 +46,16 @@ message. If stead ends first, the command is killed.`,
 		Example: `  stead exec etcd-0 -- etcdctl endpoint health
   stead exec -it etcd-0 -- sh
   stead exec -i etcd-0 -- etcdctl put greeting < greeting.txt`,
-		ValidArgsFunction: c.completeNames("member"),
+		ValidArgsFunction: c.completeNames(proto.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
 				return usageError{errors.New("exec needs a member, -- and a command, for example 'stead exec db-0 -- ls /'")}
 			}
-			kind, name, err := parseTarget(args[:1], "member")
+			kind, name, err := parseTarget(args[:1], proto.KindMember)
 			if err != nil {
 				return err
 			}
-			if kind != "member" {
+			if kind != proto.KindMember {
 				return usageError{fmt.Errorf("exec needs a member, not a %s", kind)}
 			}
 			start.Namespace, start.Member, start.Command, start.Stdin = c.namespace, name, args[1:], stdin

@@ -17,7 +17,7 @@ now, and the reason for every member that waits.`,
 		Example: `  stead explain etcd
   stead explain etcd-2`,
 		Args:              exactly(1, "the name of a set or member"),
-		ValidArgsFunction: c.completeNames("set", "member"),
+		ValidArgsFunction: c.completeNames(proto.KindSet, proto.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())

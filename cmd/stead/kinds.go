@@ -6,21 +6,22 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
 
 // kinds maps the server's name of a kind to the other words that users may type for it.
 var kinds = map[string][]string{
-	"set":       {"sets", "sts", "statefulset", "statefulsets"},
-	"member":    {"members", "pod", "pods", "po"},
-	"volume":    {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
-	"node":      {"nodes", "no"},
-	"service":   {"services", "svc"},
-	"budget":    {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
-	"configmap": {"configmaps", "cm", "config", "configs"},
-	"secret":    {"secrets"},
-	"event":     {"events", "ev"},
-	"revision":  {"revisions", "rev", "controllerrevision", "controllerrevisions"},
+	proto.KindSet:       {"sets", "sts", "statefulset", "statefulsets"},
+	proto.KindMember:    {"members", "pod", "pods", "po"},
+	proto.KindVolume:    {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
+	proto.KindNode:      {"nodes", "no"},
+	proto.KindService:   {"services", "svc"},
+	proto.KindBudget:    {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
+	proto.KindConfigMap: {"configmaps", "cm", "config", "configs"},
+	proto.KindSecret:    {"secrets"},
+	proto.KindEvent:     {"events", "ev"},
+	proto.KindRevision:  {"revisions", "rev", "controllerrevision", "controllerrevisions"},
 }
 
 // parseKind returns the kind that a word names.
@@ -46,7 +47,7 @@ func parseKind(word string) (string, error) {
 func parseTarget(args []string, defaultKind string) (kind, name string, err error) {
 	example := "an object is needed, for example 'set db' or 'set/db'"
 	if defaultKind != "" {
-		example = map[string]string{"set": "a set is needed, for example 'db'", "member": "a member is needed, for example 'db-0'"}[defaultKind]
+		example = map[string]string{proto.KindSet: "a set is needed, for example 'db'", proto.KindMember: "a member is needed, for example 'db-0'"}[defaultKind]
 	}
 	kind = defaultKind
 	switch {
@@ -66,8 +67,8 @@ func parseTarget(args []string, defaultKind string) (kind, name string, err erro
 
 // parseSet reads the name of a set; whatever else is named is refused with why.
 func (c *cli) parseSet(args []string, why string) (spec.SetRef, error) {
-	kind, name, err := parseTarget(args, "set")
-	if err == nil && kind != "set" {
+	kind, name, err := parseTarget(args, proto.KindSet)
+	if err == nil && kind != proto.KindSet {
 		err = usageError{fmt.Errorf("%s, not a %s", why, kind)}
 	}
 	return spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, err

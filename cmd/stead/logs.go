@@ -26,13 +26,13 @@ member; -f follows the members that have a life now.`,
   stead logs set/etcd -f --tail 5
   stead logs etcd-0 -f --tail 20
   stead logs etcd-0 --previous      (the container before its last restart)`,
-		ValidArgsFunction: c.completeNames("member"),
+		ValidArgsFunction: c.completeNames(proto.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseTarget(args, "member")
+			kind, name, err := parseTarget(args, proto.KindMember)
 			if err != nil {
 				return err
 			}
-			if kind != "member" && kind != "set" {
+			if kind != proto.KindMember && kind != proto.KindSet {
 				return usageError{fmt.Errorf("logs needs a member or a set, not a %s", kind)}
 			}
 			req.Namespace, req.Member = c.namespace, name
@@ -41,7 +41,7 @@ member; -f follows the members that have a life now.`,
 			}
 			out, errOut := forReader(cmd.OutOrStdout(), raw), forReader(cmd.ErrOrStderr(), raw)
 			err = c.with(func(control proto.ControlClient) error {
-				if kind == "set" {
+				if kind == proto.KindSet {
 					return setLogs(cmd.Context(), control, &req, out, errOut)
 				}
 				stream, err := control.Logs(cmd.Context(), &req)

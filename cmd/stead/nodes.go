@@ -15,7 +15,7 @@ import (
 )
 
 func nodeCommand(c *cli) *cobra.Command {
-	ls := c.listCommand("node", "List the nodes, with what their members request", "  stead node ls")
+	ls := c.listCommand(proto.KindNode, "List the nodes, with what their members request", "  stead node ls")
 	return group("node", "Manage nodes", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c),
 		nodeRoutes(c), nodeFence(c), nodeRemove(c), nodeRevoke(c))
 }
@@ -48,7 +48,7 @@ func nodeCordon(c *cli, cordon bool) *cobra.Command {
 		Short:             short,
 		Example:           "  stead node " + use + " host-a",
 		Args:              exactly(1, "the name of a node"),
-		ValidArgsFunction: c.completeNames("node"),
+		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.editNode(cmd, &proto.EditNodeRequest{Name: args[0], Cordon: &cordon}, use+"ed")
 		},
@@ -60,7 +60,7 @@ func nodeLabel(c *cli) *cobra.Command {
 		Use:               "label NODE KEY=VALUE|KEY-...",
 		Short:             "Set or remove labels of a node",
 		Example:           "  stead node label host-a zone=north disk=ssd\n  stead node label host-a disk-",
-		ValidArgsFunction: c.completeNames("node"),
+		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usageError{errors.New("label needs the name of a node and KEY=VALUE, or KEY- to remove a label")}
@@ -90,7 +90,7 @@ func nodeTaint(c *cli) *cobra.Command {
 there. EFFECT is %s, or %s: then they are placed there only if no
 other node can take them. Running members are not affected.`, spec.NoSchedule, spec.PreferNoSchedule),
 		Example:           "  stead node taint host-a dedicated=kafka:NoSchedule\n  stead node taint host-a dedicated-",
-		ValidArgsFunction: c.completeNames("node"),
+		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usageError{errors.New("taint needs the name of a node and KEY=VALUE:EFFECT, or KEY- to remove a taint")}
@@ -126,7 +126,7 @@ waits until the node returns without lives, or until you declare a volume lost w
 'stead volume reclaim VOLUME --lost'.`,
 		Example:           "  stead node fence host-b --i-have-powered-off",
 		Args:              exactly(1, "the name of a node"),
-		ValidArgsFunction: c.completeNames("node"),
+		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !off {
 				return usageError{fmt.Errorf("fence %s: power the host off, then confirm with --i-have-powered-off; if it is still on, members run twice", args[0])}
@@ -147,7 +147,7 @@ func nodeRemove(c *cli) *cobra.Command {
 		Long:              "Remove the record of a silent node that has no members and no volumes. A machine that\nreturns under this name must join again.",
 		Example:           "  stead node remove host-b",
 		Args:              exactly(1, "the name of a node"),
-		ValidArgsFunction: c.completeNames("node"),
+		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onNode(cmd, args[0], "removed", func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
 				return control.RemoveNode(ctx, &proto.RemoveNodeRequest{Name: args[0]})
@@ -173,7 +173,7 @@ agent has --dns-listen.`,
 				if err != nil {
 					return err
 				}
-				nodes, err := control.List(ctx, &proto.ListRequest{Kind: "node"})
+				nodes, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindNode})
 				if err != nil {
 					return err
 				}

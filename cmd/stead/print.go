@@ -91,7 +91,7 @@ func (p *printer) document(doc []byte) error {
 }
 
 func (p *printer) table(objects []*proto.Object, head bool) error {
-	if p.kind == "event" {
+	if p.kind == proto.KindEvent {
 		sortByAge(objects)
 	}
 	cols, ok := columns[p.kind]

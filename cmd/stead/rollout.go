@@ -40,7 +40,7 @@ func rolloutUndo(c *cli) *cobra.Command {
 		Short: "Return a set to its previous revision, or to the one with this number",
 		Example: `  stead rollout undo etcd
   stead rollout undo etcd --to-revision 2`,
-		ValidArgsFunction: c.completeNames("set"),
+		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
 				return usageError{fmt.Errorf("invalid --to-revision %d; see the numbers in 'stead rollout history'", to)}
@@ -75,7 +75,7 @@ func rolloutPause(c *cli, paused bool) *cobra.Command {
 		Use:               use + " SET",
 		Short:             short,
 		Example:           "  stead rollout " + use + " etcd",
-		ValidArgsFunction: c.completeNames("set"),
+		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Pause(ctx, &proto.PauseRequest{Namespace: c.namespace, Name: name, Paused: paused})
@@ -90,7 +90,7 @@ func rolloutRestart(c *cli) *cobra.Command {
 		Use:               "restart SET",
 		Short:             "Restart all members of a set, one after the other as in an update",
 		Example:           `  stead rollout restart etcd`,
-		ValidArgsFunction: c.completeNames("set"),
+		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Set: name})
@@ -109,13 +109,13 @@ new one starts. With the strategy OnDelete the member moves to the newest revisi
 Otherwise an available member stays on its revision, and one that is down moves to the
 revision it should run.`,
 		Example:           `  stead restart etcd-1`,
-		ValidArgsFunction: c.completeNames("member"),
+		ValidArgsFunction: c.completeNames(proto.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseTarget(args, "member")
+			kind, name, err := parseTarget(args, proto.KindMember)
 			if err != nil {
 				return err
 			}
-			if kind != "member" {
+			if kind != proto.KindMember {
 				return usageError{fmt.Errorf("restart needs a member, not a %s; to restart a set use 'stead rollout restart'", kind)}
 			}
 			return restartMember(cmd, c, name)

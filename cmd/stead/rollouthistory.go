@@ -23,7 +23,7 @@ func rolloutHistory(c *cli) *cobra.Command {
 one revision, and how it differs from the previous one that is still kept.`,
 		Example: `  stead rollout history etcd
   stead rollout history etcd --revision 3`,
-		ValidArgsFunction: c.completeNames("set"),
+		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
 				revisions, st, err := revisionsOf(ctx, control, c.namespace, name)
@@ -43,7 +43,7 @@ one revision, and how it differs from the previous one that is still kept.`,
 
 // revisionsOf reads the revisions of a set, by number, and its status.
 func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, name string) ([]records.Revision, *setStatus, error) {
-	set, err := control.Get(ctx, &proto.GetRequest{Kind: "set", Namespace: namespace, Name: name})
+	set, err := control.Get(ctx, &proto.GetRequest{Kind: proto.KindSet, Namespace: namespace, Name: name})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +51,7 @@ func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, na
 	if _, err := decode(set, nil, &st); err != nil {
 		return nil, nil, err
 	}
-	list, err := control.List(ctx, &proto.ListRequest{Kind: "revision", Namespace: namespace, Set: name})
+	list, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindRevision, Namespace: namespace, Set: name})
 	if err != nil {
 		return nil, nil, err
 	}

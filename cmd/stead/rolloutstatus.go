@@ -33,7 +33,7 @@ rollout is paused, stalled or was rolled back, or the set is deleted. 3 on timeo
 				return followSet(ctx, control, ref, cmd.OutOrStdout(), rolloutEnd)
 			})
 		},
-		ValidArgsFunction: c.completeNames("set"),
+		ValidArgsFunction: c.completeNames(proto.KindSet),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit; exit code 3 when it expires")
 	return cmd

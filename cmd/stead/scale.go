@@ -24,7 +24,7 @@ func scaleCommand(c *cli) *cobra.Command {
 ordinal. The volumes of removed members are kept.`,
 		Example: `  stead scale etcd --replicas 5 --wait
   stead scale set/etcd --replicas 3 --current-replicas 5`,
-		ValidArgsFunction: c.completeNames("set"),
+		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := c.parseSet(args, "only sets can be scaled")
 			if err != nil {

@@ -59,7 +59,7 @@ func setLogs(ctx context.Context, control proto.ControlClient, req *proto.LogsRe
 func livingMembers(ctx context.Context, control proto.ControlClient, namespace, set string) (names []string, err error) {
 	ctx, cancel := call(ctx)
 	defer cancel()
-	got, err := control.List(ctx, &proto.ListRequest{Kind: "member", Namespace: namespace, Set: set})
+	got, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindMember, Namespace: namespace, Set: set})
 	if err != nil {
 		return nil, err
 	}

@@ -44,11 +44,11 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	nodes, err := control.List(ctx, &proto.ListRequest{Kind: "node"})
+	nodes, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindNode})
 	if err != nil {
 		return err
 	}
-	sets, err := control.List(ctx, &proto.ListRequest{Kind: "set", AllNamespaces: true})
+	sets, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindSet, AllNamespaces: true})
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func printSets(ctx context.Context, control proto.ControlClient, out io.Writer, 
 	fact(out, "sets", "%d of %d are healthy", len(sets)-len(wrong), len(sets))
 	for _, p := range wrong {
 		// A list omits the members of a large set; a Get includes them.
-		one, err := control.Get(ctx, &proto.GetRequest{Kind: "set", Namespace: p.GetNamespace(), Name: p.GetName()})
+		one, err := control.Get(ctx, &proto.GetRequest{Kind: proto.KindSet, Namespace: p.GetNamespace(), Name: p.GetName()})
 		if err != nil {
 			continue // it was deleted meanwhile
 		}

@@ -121,6 +121,6 @@ replaced, because silence proves nothing. The machine can join again only with a
 				return err
 			})
 		},
-		ValidArgsFunction: c.completeNames("node"),
+		ValidArgsFunction: c.completeNames(proto.KindNode),
 	}
 }

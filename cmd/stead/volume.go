@@ -7,7 +7,7 @@ import (
 )
 
 func volumeCommand(c *cli) *cobra.Command {
-	ls := c.listCommand("volume", "List the volumes, including those that no member uses", "  stead volume ls\n  stead volume ls -A --set etcd")
+	ls := c.listCommand(proto.KindVolume, "List the volumes, including those that no member uses", "  stead volume ls\n  stead volume ls -A --set etcd")
 	return group("volume", "Manage volumes", ls, volumeReclaim(c), volumeRestore(c))
 }
 
@@ -30,7 +30,7 @@ func (c *cli) listCommand(kind, short, example string) *cobra.Command {
 			})
 		},
 	}
-	if kind != "node" {
+	if kind != proto.KindNode {
 		ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
 		ls.Flags().StringVar(&list.Set, "set", "", "only objects of this set")
 	}

@@ -41,7 +41,7 @@ trash.`,
   stead volume reclaim data-etcd-3 --yes --trash-period 0s
   stead volume reclaim data-etcd-1 --lost`,
 		Args:              exactly(1, "a volume, for example 'data-db-3'"),
-		ValidArgsFunction: c.completeNames("volume"),
+		ValidArgsFunction: c.completeNames(proto.KindVolume),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ask.Namespace, ask.Name = c.namespace, args[0]
 			if cmd.Flags().Changed("trash-period") {

@@ -24,7 +24,7 @@ volume that only its node has reported, for example after a restore of the store
 		Example: `  stead volume restore data-etcd-3
   stead volume restore data-etcd-3.0f3a9c71 --wait`,
 		Args:              exactly(1, "a volume in the trash, for example 'data-db-3'"),
-		ValidArgsFunction: c.completeNames("volume"),
+		ValidArgsFunction: c.completeNames(proto.KindVolume),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(func(control proto.ControlClient) error {
 				ctx, cancel := call(cmd.Context())

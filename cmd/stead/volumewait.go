@@ -66,7 +66,7 @@ func waitsFor(v *records.Volume, st volumeStatus) string {
 
 // findVolume returns the volume with this id, also from the trash; nil: there is none.
 func findVolume(ctx context.Context, control proto.ControlClient, ns, id string) (*records.Volume, volumeStatus, error) {
-	got, err := control.List(ctx, &proto.ListRequest{Kind: "volume", Namespace: ns})
+	got, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindVolume, Namespace: ns})
 	for _, o := range got.GetObjects() {
 		var v records.Volume
 		var st volumeStatus

@@ -58,7 +58,7 @@ was rolled back, or the set is deleted. 3 on timeout.`,
 				return usageError{fmt.Errorf("invalid --for %q; use %s, %s or %s", goal, forAvailable, forReady, forDeleted)}
 			})
 		},
-		ValidArgsFunction: c.completeNames("set"),
+		ValidArgsFunction: c.completeNames(proto.KindSet),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&goal, "for", forAvailable, "available, ready or deleted")

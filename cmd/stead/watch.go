@@ -44,7 +44,7 @@ func watchSetOnce(ctx context.Context, control proto.ControlClient, ref spec.Set
 	see func(object, *spec.SetSpec, *setStatus) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := control.Watch(ctx, &proto.ListRequest{Kind: "set", Namespace: string(ref.Namespace), Set: string(ref.Name)})
+	stream, err := control.Watch(ctx, &proto.ListRequest{Kind: proto.KindSet, Namespace: string(ref.Namespace), Set: string(ref.Name)})
 	if err != nil {
 		return err
 	}

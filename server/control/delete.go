@@ -21,13 +21,13 @@ import (
 // members and removes the record last. Other objects are removed at once.
 func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.DeleteResponse, error) {
 	ns, name := namespace(r.GetNamespace()), r.GetName()
-	if err := checkCascade(r); err != nil {
-		return nil, err
+	if err := proto.CheckCascade(r.GetCascade(), r.GetKind()); err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "cascade: %v", err)
 	}
 	switch r.GetKind() {
 	case kindSet:
 		ref := spec.SetRef{Namespace: ns, Name: spec.SetName(name)}
-		if r.GetCascade() == cascadeOrphan {
+		if r.GetCascade() == proto.CascadeOrphan {
 			return s.orphanSet(ctx, ref)
 		}
 		return s.deleteSet(ctx, ref)

@@ -15,16 +15,16 @@ import (
 
 // The kinds of objects, as requests name them.
 const (
-	kindSet       = "set"
-	kindMember    = "member"
-	kindVolume    = "volume"
-	kindNode      = "node"
-	kindService   = "service"
-	kindBudget    = "budget"
-	kindConfigMap = "configmap"
-	kindSecret    = "secret"
-	kindEvent     = "event"
-	kindRevision  = "revision"
+	kindSet       = proto.KindSet
+	kindMember    = proto.KindMember
+	kindVolume    = proto.KindVolume
+	kindNode      = proto.KindNode
+	kindService   = proto.KindService
+	kindBudget    = proto.KindBudget
+	kindConfigMap = proto.KindConfigMap
+	kindSecret    = proto.KindSecret
+	kindEvent     = proto.KindEvent
+	kindRevision  = proto.KindRevision
 )
 
 // object is the manifest shape in which every kind is shown.

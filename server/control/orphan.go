@@ -17,27 +17,6 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// The values of DeleteRequest.Cascade.
-const (
-	cascadeBackground = "background"
-	cascadeForeground = "foreground"
-	cascadeOrphan     = "orphan"
-)
-
-// checkCascade refuses what cannot be: only a set has members.
-func checkCascade(r *proto.DeleteRequest) error {
-	switch r.GetCascade() {
-	case "", cascadeBackground, cascadeForeground:
-		return nil
-	case cascadeOrphan:
-		if r.GetKind() == kindSet {
-			return nil
-		}
-		return status.Errorf(codes.InvalidArgument, "a %s has no members to orphan; cascade orphan is for sets", r.GetKind())
-	}
-	return status.Errorf(codes.InvalidArgument, "cascade %q: write %s, %s or %s", r.GetCascade(), cascadeBackground, cascadeForeground, cascadeOrphan)
-}
-
 // owned refuses an edit that nobody would carry out.
 func owned(set *records.Set) error {
 	switch {
@@ -60,7 +39,7 @@ func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 		}
 		was := now.Orphaned
 		if now.Orphaned = true; !was {
-			edited(ctx, now, now, cascadeOrphan)
+			edited(ctx, now, now, proto.CascadeOrphan)
 		}
 		s.cfg.Cache.Look(func(v cache.View) { out.Effects = orphanEffects(v.World(ref).Slots) })
 		return !was, nil

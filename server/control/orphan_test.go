@@ -253,9 +253,9 @@ func TestOnlyWhatCanBeIsCascaded(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML, filesYAML)
 	_, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "set", Name: "db", Cascade: "none"})
-	refused(t, err, codes.InvalidArgument, `cascade "none": write background, foreground or orphan`)
+	refused(t, err, codes.InvalidArgument, `cascade: invalid value "none"; use background, foreground or orphan`)
 	_, err = r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "configmap", Name: "conf", Cascade: "orphan"})
-	refused(t, err, codes.InvalidArgument, "a configmap has no members to orphan")
+	refused(t, err, codes.InvalidArgument, "cascade: orphan is for sets; a configmap has no members")
 	if _, err = r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "configmap", Name: "conf", Cascade: "background"}); err != nil {
 		t.Fatal(err)
 	}
