@@ -170,7 +170,7 @@ func New(cfg Config) (*Server, error) {
 		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
 	}
 	if cfg.FenceCommand != "" {
-		decide.Beside = s.fence
+		decide.WhileLeading = s.fence
 	}
 	if s.engine, err = engine.New(decide); err != nil {
 		return nil, fmt.Errorf("make server: %w", err)

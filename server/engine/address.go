@@ -20,15 +20,15 @@ type pool struct {
 	exclude    []netip.Prefix
 	quarantine time.Duration
 	cursor     netip.Addr // all below it have a record or are excluded
-	// seen is when this leader first saw an address freed, on its own clock: what
+	// resting is when this leader first saw an address freed, on its own clock: what
 	// FreedAt says is another machine's clock, and orders only.
-	seen map[netip.Addr]resting
-	// given holds addresses of commits that the cache may not show yet.
-	given map[netip.Addr]store.Rev
+	resting map[netip.Addr]rest
+	// assigned holds addresses of commits that the cache may not show yet.
+	assigned map[netip.Addr]store.Rev
 }
 
-// resting is one stay in quarantine.
-type resting struct {
+// rest is one stay in quarantine.
+type rest struct {
 	freed time.Time // FreedAt: a later one is another stay
 	since time.Time
 }
@@ -36,13 +36,13 @@ type resting struct {
 func newPool(cfg Config) *pool {
 	return &pool{
 		cidr: cfg.CIDR.Masked(), exclude: cfg.Exclude, quarantine: cfg.Quarantine,
-		seen: map[netip.Addr]resting{}, given: map[netip.Addr]store.Rev{},
+		resting: map[netip.Addr]rest{}, assigned: map[netip.Addr]store.Rev{},
 	}
 }
 
-// missing is how many addresses the planner may ask for: one under OrderedReady,
+// addressesWanted is how many addresses the planner may ask for: one under OrderedReady,
 // where one member starts at a time.
-func missing(w plan.World) int {
+func addressesWanted(w plan.World) int {
 	n, wanted := w.Set.Replicas(), w.Set.Range()
 	for i := range w.Slots {
 		id := w.Slots[i].Identity
@@ -56,10 +56,10 @@ func missing(w plan.World) int {
 	return n
 }
 
-// free lists up to n addresses in the order of preference.
-func (p *pool) free(v cache.View, n int, now time.Time) []netip.Addr {
-	p.settle(v)
-	if n == 0 || strangersHold(v) {
+// candidates lists up to n addresses in the order of preference.
+func (p *pool) candidates(v cache.View, n int, now time.Time) []netip.Addr {
+	p.dropShown(v)
+	if n == 0 || unknownLivesHoldAddresses(v) {
 		return nil
 	}
 	used := v.Addresses()
@@ -76,7 +76,7 @@ func (p *pool) free(v cache.View, n int, now time.Time) []netip.Addr {
 			if advance {
 				p.cursor = a.Next()
 			}
-		case hosts[a] || p.given[a] != 0:
+		case hosts[a] || p.assigned[a] != 0:
 			advance = false
 		default:
 			advance = false
@@ -86,11 +86,11 @@ func (p *pool) free(v cache.View, n int, now time.Time) []netip.Addr {
 	return append(list, p.rested(used, hosts, n-len(list), now)...)
 }
 
-// settle forgets given addresses that the cache shows by now.
-func (p *pool) settle(v cache.View) {
-	for a, rev := range p.given {
+// dropShown forgets given addresses that the cache shows by now.
+func (p *pool) dropShown(v cache.View) {
+	for a, rev := range p.assigned {
 		if rev <= v.Rev() {
-			delete(p.given, a)
+			delete(p.assigned, a)
 		}
 	}
 }
@@ -100,14 +100,14 @@ func (p *pool) rested(used map[string]*records.AddressRecord, hosts map[netip.Ad
 	if n == 0 {
 		return nil
 	}
-	p.notice(used, now)
+	p.startQuarantines(used, now)
 	var freed []*records.AddressRecord
 	for _, r := range used {
 		a := r.Address
-		if r.FreedAt == nil || !p.cidr.Contains(a) || p.excluded(a) || hosts[a] || p.given[a] != 0 {
+		if r.FreedAt == nil || !p.cidr.Contains(a) || p.excluded(a) || hosts[a] || p.assigned[a] != 0 {
 			continue
 		}
-		if now.Sub(p.seen[a].since) >= p.quarantine {
+		if now.Sub(p.resting[a].since) >= p.quarantine {
 			freed = append(freed, r)
 		}
 	}
@@ -121,28 +121,28 @@ func (p *pool) rested(used map[string]*records.AddressRecord, hosts map[netip.Ad
 	return list
 }
 
-// notice begins the quarantine of addresses that were freed.
-func (p *pool) notice(used map[string]*records.AddressRecord, now time.Time) {
+// startQuarantines begins the quarantine of addresses that were freed.
+func (p *pool) startQuarantines(used map[string]*records.AddressRecord, now time.Time) {
 	for _, r := range used {
-		p.see(r, now)
+		p.startQuarantine(r, now)
 	}
 }
 
-// see begins the quarantine of an address if it was freed since it last was.
-func (p *pool) see(r *records.AddressRecord, now time.Time) {
-	if r.FreedAt != nil && p.seen[r.Address].freed.Compare(*r.FreedAt) != 0 {
-		p.seen[r.Address] = resting{*r.FreedAt, now}
+// startQuarantine begins the quarantine of an address if it was freed since it last was.
+func (p *pool) startQuarantine(r *records.AddressRecord, now time.Time) {
+	if r.FreedAt != nil && p.resting[r.Address].freed.Compare(*r.FreedAt) != 0 {
+		p.resting[r.Address] = rest{*r.FreedAt, now}
 	}
 }
 
-// await looks again when the next address has rested, if a member waits for one.
-func (p *pool) await(t *turn, now time.Time) {
-	if !slices.ContainsFunc(t.blocked, func(b plan.Blocked) bool { return b.Reason == plan.BlockedAddress }) {
+// wakeWhenRested has the set evaluated again when the next address has rested, if a member waits for one.
+func (p *pool) wakeWhenRested(e *evaluation, now time.Time) {
+	if !slices.ContainsFunc(e.blocked, func(b plan.Blocked) bool { return b.Reason == plan.BlockedAddress }) {
 		return
 	}
-	for _, r := range p.seen {
+	for _, r := range p.resting {
 		if left := p.quarantine - now.Sub(r.since); left > 0 {
-			t.sooner(left)
+			e.wakeWithin(left)
 		}
 	}
 }
@@ -176,9 +176,9 @@ func broadcast(p netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// strangersHold reports whether a node runs lives of identities that the store has
+// unknownLivesHoldAddresses reports whether a node runs lives of identities that the store has
 // no address of: theirs might be any, so none is given (SAFETY S8, S17).
-func strangersHold(v cache.View) bool {
+func unknownLivesHoldAddresses(v cache.View) bool {
 	for _, n := range v.Nodes() {
 		if n.Unread {
 			return true

@@ -46,7 +46,7 @@ func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
 		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.5"})))
 	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.8/30")}, Quarantine: time.Minute})
 	free := func(n int) (s string) {
-		look(func(v cache.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
+		look(func(v cache.View) { s = fmt.Sprint(p.candidates(v, n, time.Now())) })
 		return s
 	}
 	if got, want := free(99), "[10.88.0.1 10.88.0.3 10.88.0.6 10.88.0.7 10.88.0.12 10.88.0.13 10.88.0.14]"; got != want {
@@ -55,13 +55,13 @@ func TestTheLowestNeverUsedAddressComesFirst(t *testing.T) {
 	if got := free(1); got != "[10.88.0.1]" {
 		t.Errorf("got %s; asking must not give it away", got)
 	}
-	p.given[netip.MustParseAddr("10.88.0.1")] = 1 << 40 // committed, not seen yet
+	p.assigned[netip.MustParseAddr("10.88.0.1")] = 1 << 40 // committed, not seen yet
 	if got := free(1); got != "[10.88.0.3]" {
 		t.Errorf("got %s; want the next after the one just given", got)
 	}
 	var now store.Rev
 	look(func(v cache.View) { now = v.Rev() })
-	p.given[netip.MustParseAddr("10.88.0.1")] = now
+	p.assigned[netip.MustParseAddr("10.88.0.1")] = now
 	if got := free(1); got != "[10.88.0.1]" {
 		t.Errorf("got %s; want what the cache shows, which has the commit by now", got)
 	}
@@ -81,7 +81,7 @@ func TestAFreedAddressRestsOnTheLeadersOwnClock(t *testing.T) {
 		look, write := addresses(t, freed("10.88.0.1", longAgo.Add(time.Hour)), freed("10.88.0.2", longAgo), used("10.88.0.3"))
 		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/30"), Quarantine: 10 * time.Minute})
 		free := func() (s string) {
-			look(func(v cache.View) { s = fmt.Sprint(p.free(v, 9, time.Now())) })
+			look(func(v cache.View) { s = fmt.Sprint(p.candidates(v, 9, time.Now())) })
 			return s
 		}
 		if got := free(); got != "[]" {
@@ -113,9 +113,9 @@ func TestARestedAddressIsGivenOnlyWhereItMayBe(t *testing.T) {
 			store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
 			store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", HostIP: "10.88.0.2"})))...)
 		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/29"), Exclude: []netip.Prefix{netip.MustParsePrefix("10.88.0.1/32")}, Quarantine: time.Minute})
-		p.given[netip.MustParseAddr("10.88.0.3")] = 1 << 40
+		p.assigned[netip.MustParseAddr("10.88.0.3")] = 1 << 40
 		free := func(n int) (s string) {
-			look(func(v cache.View) { s = fmt.Sprint(p.free(v, n, time.Now())) })
+			look(func(v cache.View) { s = fmt.Sprint(p.candidates(v, n, time.Now())) })
 			return s
 		}
 		free(9)
@@ -123,7 +123,7 @@ func TestARestedAddressIsGivenOnlyWhereItMayBe(t *testing.T) {
 		if got := free(9); got != "[10.88.0.4]" {
 			t.Errorf("got %s; want 10.88.0.4: the others are excluded, a host's, just given, out of the range", got)
 		}
-		delete(p.given, netip.MustParseAddr("10.88.0.3"))
+		delete(p.assigned, netip.MustParseAddr("10.88.0.3"))
 		if got := free(1); got != "[10.88.0.3]" {
 			t.Errorf("got %s; want one, that was freed longest ago", got)
 		}
@@ -146,13 +146,13 @@ func TestWhoWaitsForAnAddressIsLookedAtWhenTheNextHasRested(t *testing.T) {
 		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Quarantine: 10 * time.Second})
 		for _, d := range c.rested {
 			a := p.cidr.Addr()
-			for range len(p.seen) + 1 {
+			for range len(p.resting) + 1 {
 				a = a.Next()
 			}
-			p.see(&records.AddressRecord{Address: a, FreedAt: &now}, now.Add(-d))
+			p.startQuarantine(&records.AddressRecord{Address: a, FreedAt: &now}, now.Add(-d))
 		}
-		got := turn{wake: 9 * time.Second, blocked: []plan.Blocked{{Reason: c.reason}}}
-		if p.await(&got, now); got.wake != c.want {
+		got := evaluation{wake: 9 * time.Second, blocked: []plan.Blocked{{Reason: c.reason}}}
+		if p.wakeWhenRested(&got, now); got.wake != c.want {
 			t.Errorf("%s: looked at in %s, want %s", c.name, got.wake, c.want)
 		}
 	}
@@ -178,7 +178,7 @@ func TestAsManyAddressesAreAskedForAsMembersHaveNone(t *testing.T) {
 	} {
 		three := int32(3)
 		set := records.Set{Ref: db, Spec: spec.SetSpec{Replicas: &three, PodManagementPolicy: c.policy}}
-		if got := missing(plan.World{Set: &set, Slots: c.slots}); got != c.want {
+		if got := addressesWanted(plan.World{Set: &set, Slots: c.slots}); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
 	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})), facts(stray))
 	p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Quarantine: time.Minute})
 	free := func() (n int) {
-		look(func(v cache.View) { n = len(p.free(v, 1, time.Now())) })
+		look(func(v cache.View) { n = len(p.candidates(v, 1, time.Now())) })
 		return n
 	}
 	if free() != 0 {

@@ -29,13 +29,13 @@ func TestARestGrowsWithEachFailureAndIsForgotten(t *testing.T) {
 		{"it runs", []time.Duration{0}, 0, runs, 0},
 		{"it has not said anything", []time.Duration{0}, 0, nil, 0},
 	} {
-		tries := trials{}
+		tries := replaceBackoff{}
 		now := began
 		for _, at := range c.begun {
 			now = began.Add(at)
-			tries.begun(id, now)
+			tries.replaced(id, now)
 		}
-		rests := tries.rests(plan.World{Slots: []plan.Slot{{ID: member(1), Report: failed}, {ID: id, Report: c.report}}}, now.Add(c.at))
+		rests := tries.waits(plan.World{Slots: []plan.Slot{{ID: member(1), Report: failed}, {ID: id, Report: c.report}}}, now.Add(c.at))
 		want := 1
 		if c.want == 0 {
 			want = 0
@@ -47,19 +47,19 @@ func TestARestGrowsWithEachFailureAndIsForgotten(t *testing.T) {
 }
 
 func TestEachOfManyFailedLivesRests(t *testing.T) {
-	tries, now := trials{}, time.Unix(1000, 0)
+	tries, now := replaceBackoff{}, time.Unix(1000, 0)
 	var w plan.World
 	for i := range 3 {
-		tries.begun(member(i), now)
+		tries.replaced(member(i), now)
 		w.Slots = append(w.Slots, plan.Slot{ID: member(i), Report: &records.Report{Phase: records.PhaseFailed}})
 	}
-	if rests := tries.rests(w, now); len(rests) != 3 {
+	if rests := tries.waits(w, now); len(rests) != 3 {
 		t.Errorf("rests %v, want three", rests)
 	}
 	w.Slots[0].Report = &records.Report{Phase: records.PhaseRunning, Ready: true}
-	tries.rests(w, now)
+	tries.waits(w, now)
 	w.Slots[0].Report = &records.Report{Phase: records.PhaseFailed}
-	if rests := tries.rests(w, now); rests[member(0)] != 0 || len(rests) != 2 {
+	if rests := tries.waits(w, now); rests[member(0)] != 0 || len(rests) != 2 {
 		t.Errorf("rests %v; want none for the one that was ready meanwhile", rests)
 	}
 }

@@ -144,7 +144,7 @@ func TestWhatASetInheritsIsStoredBeforeAllElse(t *testing.T) {
 			}{
 				{plan.MarkBootstrapped{Inherited: true}, 1}, {plan.ForgetBootstrapped{}, 1}, {plan.MarkBootstrapped{}, 2},
 			} {
-				list, err := units(v, db, plan.Plan{Actions: []plan.Action{x.first, next}}, time.Now())
+				list, err := decisions(v, db, plan.Plan{Actions: []plan.Action{x.first, next}}, time.Now())
 				if err != nil || len(list) != x.want {
 					c.t.Errorf("%T%+v and another: %d units, %v; want %d", x.first, x.first, len(list), err, x.want)
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/store"
@@ -19,22 +20,22 @@ const (
 	chainLinks = 128
 )
 
-// begun makes the term's first link, before anything else is written in it: from then on
+// startChain makes the term's first link, before anything else is written in it: from then on
 // two stores in which somebody led differ. False: the term is over.
-func (l *leader) begun(ctx context.Context) bool {
-	pause, told := firstPause, false
-	for ctx.Err() == nil {
+func (l *leader) startChain(ctx context.Context) bool {
+	warned := false
+	for failures := 1; ctx.Err() == nil; failures++ {
 		rev, err := l.link(ctx)
 		if err == nil {
 			l.linked = rev
 			return true
 		}
-		if pause == lastPause && !told && !errors.Is(err, store.ErrConflict) {
+		pause := backoff.After(firstPause, lastPause, failures)
+		if pause == lastPause && !warned && !errors.Is(err, store.ErrConflict) {
 			l.log.Warn("chain of the store not continued, trying again", "err", err)
-			told = true
+			warned = true
 		}
 		sleep(ctx, pause)
-		pause = min(2*pause, lastPause)
 	}
 	return false
 }
@@ -66,7 +67,7 @@ func (l *leader) link(ctx context.Context) (store.Rev, error) {
 	var chain records.Chain
 	if kv, ok := kvs[store.ContinuityKey]; ok {
 		if chain, err = store.Decode[records.Chain](kv); err != nil {
-			l.log.Error("chain of the store begun anew", "err", err)
+			l.log.Error("chain of the store started anew", "err", err)
 			// Each link is a revision, so no chain has had a link of a higher number.
 			chain = records.Chain{Links: []records.Link{{Number: int64(rev), Nonce: randomID()}}}
 		}

@@ -53,7 +53,7 @@ func (c *cluster) leads(s store.Store) (*leader, *bytes.Buffer) {
 		c.t.Fatal(err)
 	}
 	l := e.leader(store.Leadership{Value: "a", Created: rev})
-	l.begin()
+	l.startQuarantines()
 	return l, &log
 }
 
@@ -181,7 +181,7 @@ func TestATermWaitsForItsFirstLink(t *testing.T) {
 					}
 					return f
 				})
-				if !l.begun(k.t.Context()) || time.Since(began) < c.last || l.linked == 0 {
+				if !l.startChain(k.t.Context()) || time.Since(began) < c.last || l.linked == 0 {
 					t.Errorf("the term began after %s with the link %d", time.Since(began), l.linked)
 				}
 				if got := strings.Count(log.String(), "level=WARN"); got != c.told {

@@ -9,30 +9,30 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// cold is the beginning of this process: its leader decides nothing before every node has
-// said hello to a server since, or a while has passed. The store may have gone back in a
+// coldStart holds the leader of a process that has just started: it decides nothing before every node
+// has connected to a server since, or a while has passed. The store may have gone back in a
 // way that only a node knows, and that node must have the chance to say so (SAFETY S8).
 // Safe for concurrent use.
-type cold struct {
-	mu    sync.Mutex
-	begun time.Time
-	rev   store.Rev // of the store then
-	over  bool
+type coldStart struct {
+	mu        sync.Mutex
+	startedAt time.Time
+	rev       store.Rev // of the store then
+	over      bool
 }
 
 // begin starts the wait.
-func (c *cold) begin(v cache.View, now time.Time) {
+func (c *coldStart) begin(v cache.View, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun, c.rev = now, v.Rev()
+	c.startedAt, c.rev = now, v.Rev()
 }
 
-// awaited are the nodes that are waited for, and for how long still; none: it is over, for
+// missing are the nodes that are waited for, and for how long still; none: it is over, for
 // as long as the process lives.
-func (c *cold) awaited(v cache.View, now time.Time, limit time.Duration) (nodes []spec.NodeName, left time.Duration) {
+func (c *coldStart) missing(v cache.View, now time.Time, limit time.Duration) (nodes []spec.NodeName, left time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	left = limit - now.Sub(c.begun)
+	left = limit - now.Sub(c.startedAt)
 	if c.over || left <= 0 {
 		c.over = true
 		return nil, 0

@@ -65,7 +65,7 @@ func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 					cl.t.Fatal(err)
 				}
 				e.cfg.Cache.Look(func(v cache.View) {
-					if nodes, _ := e.cold.awaited(v, time.Now(), e.cfg.Cold); len(nodes) > 0 {
+					if nodes, _ := e.coldStart.missing(v, time.Now(), e.cfg.Cold); len(nodes) > 0 {
 						cl.t.Errorf("after the wait it waits for %v", nodes)
 					}
 				})
@@ -77,11 +77,11 @@ func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 func TestASessionIsBelievedAfterAColdStartOnlyWhenItBeganSince(t *testing.T) {
 	session := store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x"}))
 	look, write := addresses(t, store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})), session)
-	var c cold
+	var c coldStart
 	now := time.Now()
 	awaited := func() (n int) {
 		look(func(v cache.View) {
-			nodes, _ := c.awaited(v, now, time.Minute)
+			nodes, _ := c.missing(v, now, time.Minute)
 			n = len(nodes)
 		})
 		return n

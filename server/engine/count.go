@@ -10,10 +10,10 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// endCount records that the count of a restore is complete, once it is: each node has said
+// completeCount records that the count of a restore is complete, once it is: each node has reported
 // what it runs, or was excused. A node that joins meanwhile writes the count, and a server that
-// tells which nodes it remembers writes the key of hellos: both are compared.
-func (l *leader) endCount(ctx context.Context) {
+// reports which nodes it remembers writes the key of hellos: both are compared.
+func (l *leader) completeCount(ctx context.Context) {
 	var t store.Txn
 	l.cfg.Cache.Look(func(v cache.View) {
 		c, _ := v.Count()
@@ -29,7 +29,7 @@ func (l *leader) endCount(ctx context.Context) {
 			},
 			Then: []store.Op{store.Put(store.CountKey, store.Encode(done))},
 		}
-		for _, m := range v.Memories() { // they are in the count now, and told for nothing else
+		for _, m := range v.Memories() { // they are in the count now, and of no other use
 			t.If = append(t.If, store.Seen(store.KnownKey(m.Server), m.Rev))
 			t.Then = append(t.Then, store.Del(store.KnownKey(m.Server)))
 		}
@@ -42,7 +42,7 @@ func (l *leader) endCount(ctx context.Context) {
 	switch _, err := l.cfg.Store.Commit(ctx, t); {
 	case err == nil:
 		l.log.Info("restore complete: every node was heard or excused")
-	case !errors.Is(err, store.ErrConflict): // a conflict is news, which wakes us
-		l.wake(spec.SetRef{}, l.cfg.Now().Add(lastPause)) // no set is meant
+	case !errors.Is(err, store.ErrConflict): // a conflict is news, which starts another evaluation
+		l.wakeAt(spec.SetRef{}, l.cfg.Now().Add(lastPause)) // no set is meant
 	}
 }

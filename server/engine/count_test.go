@@ -168,7 +168,7 @@ func TestTheEndOfACountIsTriedAgain(t *testing.T) {
 					}
 					return f
 				})
-				l.endCount(k.t.Context())
+				l.completeCount(k.t.Context())
 				k.mem.Fail(nil)
 				_, kvs, err := k.store.Get(t.Context(), store.CountKey)
 				if err != nil {
@@ -181,7 +181,7 @@ func TestTheEndOfACountIsTriedAgain(t *testing.T) {
 				if said := strings.Contains(log.String(), "restore complete"); said != c.done {
 					t.Errorf("it is said to be complete: %v, want %v", said, c.done)
 				}
-				if _, again := l.nextWake(); again != c.again {
+				if _, again := l.nextDue(); again != c.again {
 					t.Errorf("it is tried again: %v, want %v", again, c.again)
 				}
 			})

@@ -12,8 +12,8 @@ import (
 )
 
 // of is a unit of so many guards and operations.
-func of(action plan.Action, guards, ops int) unit {
-	u := unit{action: action}
+func of(action plan.Action, guards, ops int) decision {
+	u := decision{action: action}
 	for i := range guards {
 		u.If = append(u.If, store.Seen(fmt.Sprintf("g/%d", i), 1))
 	}
@@ -27,27 +27,27 @@ func TestStartsGoWithTheirRevisionAsFarAsTheyFit(t *testing.T) {
 	const most = store.MaxOps / 2
 	for _, c := range []struct {
 		name string
-		list []unit
+		list []decision
 		want int // starts
 	}{
 		{"alone", nil, 0},
-		{"all fit", []unit{of(plan.Start{}, 10, 5), of(plan.Start{}, 10, 5)}, 2},
-		{"as many guards as fit", []unit{of(plan.Start{}, most-1, 1)}, 1},
-		{"more guards", []unit{of(plan.Start{}, most, 1)}, 0},
-		{"as many writes as fit", []unit{of(plan.Start{}, 1, most-1)}, 1},
-		{"more writes", []unit{of(plan.Start{}, 1, most)}, 0},
-		{"one that fits follows one that does not", []unit{of(plan.Start{}, most, 1), of(plan.Start{}, 1, 1)}, 1},
-		{"others go later", []unit{of(plan.Stop{}, 1, 1), of(plan.Start{}, 1, 1)}, 1},
+		{"all fit", []decision{of(plan.Start{}, 10, 5), of(plan.Start{}, 10, 5)}, 2},
+		{"as many guards as fit", []decision{of(plan.Start{}, most-1, 1)}, 1},
+		{"more guards", []decision{of(plan.Start{}, most, 1)}, 0},
+		{"as many writes as fit", []decision{of(plan.Start{}, 1, most-1)}, 1},
+		{"more writes", []decision{of(plan.Start{}, 1, most)}, 0},
+		{"one that fits follows one that does not", []decision{of(plan.Start{}, most, 1), of(plan.Start{}, 1, 1)}, 1},
+		{"others go later", []decision{of(plan.Stop{}, 1, 1), of(plan.Start{}, 1, 1)}, 1},
 	} {
-		got := joinRevision(append([]unit{of(plan.AddRevision{}, 1, 1)}, c.list...))
-		if len(got) != 1 || len(got[0].with) != c.want || len(got[0].Then) > most || len(got[0].If) > most {
-			t.Errorf("%s: %d units, the first with %d starts; want %d", c.name, len(got), len(got[0].with), c.want)
+		got := joinRevision(append([]decision{of(plan.AddRevision{}, 1, 1)}, c.list...))
+		if len(got) != 1 || len(got[0].alsoStarts) != c.want || len(got[0].Then) > most || len(got[0].If) > most {
+			t.Errorf("%s: %d units, the first with %d starts; want %d", c.name, len(got), len(got[0].alsoStarts), c.want)
 		}
 	}
 }
 
 func TestTheReportOfALifeGoesWithTheNext(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	d.write(base(stage{report: records.PhaseStopped, without: []string{store.LeaderKey}})...)
 	d.put(d.look())
 	d.cache.Look(func(v cache.View) {
@@ -60,7 +60,7 @@ func TestTheReportOfALifeGoesWithTheNext(t *testing.T) {
 
 func TestASetGoesWithItsRevisionsOrAfterThem(t *testing.T) {
 	for n, turns := range map[int]int{1: 1, maxRevisions: 1, maxRevisions + 1: 2} {
-		d := newDesk(t)
+		d := newManualTerm(t)
 		d.write(d.set("db", 1))
 		for i := range n {
 			hash := spec.RevisionHash(fmt.Sprint("h", i))

@@ -1,4 +1,4 @@
-// Package engine decides for all sets, in the one server that leads: it looks at a
+// Package engine decides for all sets, in the one server that leads: it takes a
 // set's world at one store revision, asks the pure planner, and writes what it
 // decided in transactions that compare everything the decision relied on (SAFETY
 // S7). A deposed engine writes nothing: each transaction compares the leader key
@@ -23,10 +23,10 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// Config is what an engine needs. Store, World and CIDR must be set.
+// Config is what an engine needs. Store, Cache and CIDR must be set.
 type Config struct {
 	Store store.Store
-	// World mirrors Store; its Run is the caller's.
+	// Cache mirrors Store; its Run is the caller's.
 	Cache *cache.Cache
 	// ID says who leads, for people: the server's name.
 	ID string
@@ -40,8 +40,8 @@ type Config struct {
 	// it (SAFETY S17), counted by this leader from when it first saw it freed.
 	// Default and, outside of tests, least: 10m.
 	Quarantine time.Duration
-	// Cold is how long at most after its beginning this engine, if it leads, waits for nodes
-	// that have not said hello to a server since, before it decides anything: the length of
+	// Cold is how long at most after its start this engine, if it leads, waits for nodes
+	// that have not connected to a server since, before it decides anything: the length of
 	// their sessions. 0: it does not wait.
 	Cold time.Duration
 	// StatusDelay gathers changes of a set's status that ride with no action.
@@ -56,17 +56,17 @@ type Config struct {
 	Logger *slog.Logger
 	// Fencing is what came of fencing nodes, for their members to show. Default: nothing ever.
 	Fencing *fence.Outcomes
-	// Beside runs beside each term, if given: ctx ends with the term, which waits for it.
-	Beside func(ctx context.Context, term store.Leadership)
+	// WhileLeading runs during each term, if given: ctx ends with the term, which waits for it.
+	WhileLeading func(ctx context.Context, term store.Leadership)
 }
 
 // Engine leads or waits to lead; see Run.
 type Engine struct {
-	cfg      Config
-	log      *slog.Logger
-	meter    meter
-	silences silences
-	cold     cold
+	cfg       Config
+	log       *slog.Logger
+	meter     meter
+	silences  silences
+	coldStart coldStart
 }
 
 // New checks cfg and starts nothing.
@@ -114,8 +114,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.cfg.Cache.Wait(ctx, 1); err != nil {
 		return nil // ctx ended
 	}
-	e.cfg.Cache.Look(func(v cache.View) { e.cold.begin(v, e.cfg.Now()) })
-	group.Go(func() { e.listen(ctx) })
+	e.cfg.Cache.Look(func(v cache.View) { e.coldStart.begin(v, e.cfg.Now()) })
+	group.Go(func() { e.followSilence(ctx) })
 	return store.NewCandidate(e.cfg.Store, e.cfg.ID, e.cfg.LeaseTTL, e.log).Run(ctx, e.lead)
 }
 
@@ -132,10 +132,10 @@ func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
 			return
 		}
 		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, e.cfg.Now().UTC()
-		w.Nodes = e.nodes(v, w.Nodes, e.cfg.Now())
-		w.Free = newPool(e.cfg).free(v, missing(w), w.Now)
+		w.Nodes = e.withSilence(v, w.Nodes, e.cfg.Now())
+		w.Free = newPool(e.cfg).candidates(v, addressesWanted(w), w.Now)
 		if leader, _ := v.Leader(); leader == e.cfg.ID {
-			w.Awaited, w.AwaitFor = e.cold.awaited(v, e.cfg.Now(), e.cfg.Cold)
+			w.Awaited, w.AwaitFor = e.coldStart.missing(v, e.cfg.Now(), e.cfg.Cold)
 		}
 		p = e.cfg.Next(w)
 	})

@@ -29,7 +29,7 @@ func TestTheStatusOfALargeSetHasNoRows(t *testing.T) {
 		{"more are remembered", 1, tableSize + 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newManualTerm(t)
 			ops := []store.Op{d.set("db", c.replicas)}
 			for i := range c.records {
 				ops = append(ops, store.Put(store.IdentityKey(member(i)), store.Encode(records.IdentityRecord{ID: member(i)})))
@@ -45,7 +45,7 @@ func TestTheStatusOfALargeSetHasNoRows(t *testing.T) {
 }
 
 func TestOnlyWhatWasDecidedAndWrittenIsMeasured(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	waits := plan.Plan{Blocked: []plan.Blocked{{ID: member(0), Reason: plan.BlockedNoRoom}}}
 	d.next = func(plan.World) plan.Plan { return waits }
 	measured := func(what string, decided, committed uint64, blocked int) {
@@ -55,39 +55,39 @@ func TestOnlyWhatWasDecidedAndWrittenIsMeasured(t *testing.T) {
 			t.Errorf("%s: %d decisions, %d commits, %d waiting; want %d, %d and %d", what, s.Plan.Count, s.Commit.Count, s.Blocked[plan.BlockedNoRoom], decided, committed, blocked)
 		}
 	}
-	d.l.turn(t.Context(), db)
+	d.l.reconcile(t.Context(), db)
 	measured("there is no such set", 0, 0, 0)
-	d.mem = d.l.memory(db)
+	d.mem = d.l.remembered(db)
 	d.write(d.set("db", 1), store.Put(store.StatusKey(db), store.Encode(records.SetStatus{})))
-	d.l.turn(t.Context(), db)
+	d.l.reconcile(t.Context(), db)
 	measured("nothing is to be done", 1, 0, 1)
 	d.mem.notBefore = 1 << 40
-	d.l.turn(t.Context(), db)
+	d.l.reconcile(t.Context(), db)
 	measured("the cache does not show the last commit", 1, 0, 1)
-	if !d.l.place.homeless[db] {
+	if !d.l.placement.unplaced[db] {
 		t.Error("it is forgotten that a member waits for room")
 	}
 	d.mem.notBefore, waits.Actions = 0, []plan.Action{asked()}
-	d.l.turn(t.Context(), db)
+	d.l.reconcile(t.Context(), db)
 	measured("something is done", 2, 1, 1)
 }
 
 func TestADecisionThatMakesNoSenseIsToldAndTriedAgain(t *testing.T) {
-	for name, op := range map[string]func(*desk) store.Op{
-		"of a set": func(d *desk) store.Op { return d.set("db", 1) },
-		"of a set that is gone": func(*desk) store.Op {
+	for name, op := range map[string]func(*manualTerm) store.Op{
+		"of a set": func(d *manualTerm) store.Op { return d.set("db", 1) },
+		"of a set that is gone": func(*manualTerm) store.Op {
 			return store.Put(store.VolumeKey(member(0), "data"), store.Encode(records.Volume{ID: member(0), Claim: "data", UID: "v", Fate: records.FateDelete}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newManualTerm(t)
 			d.write(op(d))
 			d.next = func(plan.World) plan.Plan {
 				return plan.Plan{Actions: []plan.Action{asked(), plan.Stop{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}}}}
 			}
-			d.l.turn(t.Context(), db)
-			at, ok := d.l.nextWake()
-			if !strings.Contains(d.log.String(), "is not its life") || !ok || at.Sub(d.now) != firstPause || d.l.sets[db] != d.mem {
+			d.l.reconcile(t.Context(), db)
+			at, ok := d.l.nextDue()
+			if !strings.Contains(d.log.String(), "its token is not 1.1") || !ok || at.Sub(d.now) != firstPause || d.l.sets[db] != d.mem {
 				t.Errorf("it is tried again after %s (%v); told: %s", at.Sub(d.now), ok, &d.log)
 			}
 		})
@@ -97,7 +97,7 @@ func TestADecisionThatMakesNoSenseIsToldAndTriedAgain(t *testing.T) {
 // TestTheBeginOfALifeIsToldWithWhatComesNext: alone only after a while, and with anything
 // else at once.
 func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	var does []plan.Action
 	d.next = func(plan.World) plan.Plan { return plan.Plan{Actions: does} }
 	life := func(n int, number int64) store.Op {
@@ -144,14 +144,14 @@ func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
 	d.write(life(1, 8))
 	does = []plan.Action{asked()}
 	got := d.look()
-	if len(got.units) != 2 || got.units[0].action != nil || got.units[1].action == nil || got.wake != 0 {
-		t.Errorf("with an action: %+v; want that it is told before it, at once", got.units)
+	if len(got.decisions) != 2 || got.decisions[0].action != nil || got.decisions[1].action == nil || got.wake != 0 {
+		t.Errorf("with an action: %+v; want that it is told before it, at once", got.decisions)
 	}
 }
 
 // TestAStatusIsWrittenWithADecisionOrAfterAWhile: and in each while once.
 func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	d.write(d.set("db", 1))
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -186,8 +186,8 @@ func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
 			if st, _ := v.Status(db); st != nil {
 				stored = st.Replicas
 			}
-			if len(got.units) != c.want || stored != c.stored || got.wake != c.wake {
-				t.Errorf("%s: %d units, the status tells of %d, again in %s; want %d, %d and %s", c.name, len(got.units), stored, got.wake, c.want, c.stored, c.wake)
+			if len(got.decisions) != c.want || stored != c.stored || got.wake != c.wake {
+				t.Errorf("%s: %d units, the status tells of %d, again in %s; want %d, %d and %s", c.name, len(got.decisions), stored, got.wake, c.want, c.stored, c.wake)
 			}
 		})
 	}
@@ -195,29 +195,29 @@ func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
 
 // TestACommitThatFailsIsTriedAgain: and told, once, unless it is only news.
 func TestACommitThatFailsIsTriedAgain(t *testing.T) {
-	put := unit{Txn: store.Txn{Then: []store.Op{store.Put("x", nil)}}}
-	late := unit{Txn: store.Txn{If: []store.Guard{store.Seen("y", 99)}, Then: []store.Op{store.Put("y", nil)}}}
-	leased := unit{Txn: store.Txn{Then: []store.Op{store.PutLeased("z", nil, 99)}}}
+	put := decision{Txn: store.Txn{Then: []store.Op{store.Put("x", nil)}}}
+	late := decision{Txn: store.Txn{If: []store.Guard{store.Seen("y", 99)}, Then: []store.Op{store.Put("y", nil)}}}
+	leased := decision{Txn: store.Txn{Then: []store.Op{store.PutLeased("z", nil, 99)}}}
 	for _, c := range []struct {
 		name   string
-		units  []unit
+		units  []decision
 		fault  error
 		over   bool // the term
 		again  bool
 		told   int
 		leased bool // the lease of the events is kept
 	}{
-		{"all is written", []unit{put}, nil, false, false, 0, true},
-		{"somebody wrote before", []unit{late}, nil, false, true, 0, true},
-		{"somebody wrote before one of them", []unit{put, late, put}, nil, false, true, 0, true},
-		{"the events' lease is gone", []unit{leased}, nil, false, true, 0, false},
-		{"the lease is gone, and somebody wrote before", []unit{leased, late}, nil, false, true, 0, false},
-		{"somebody wrote before, and the lease is gone", []unit{late, leased}, nil, false, true, 0, false},
-		{"the store is away", []unit{put}, store.ErrUnavailable, false, true, 1, true},
-		{"the store is away, and the term is over", []unit{put}, nil, true, true, 0, true},
+		{"all is written", []decision{put}, nil, false, false, 0, true},
+		{"somebody wrote before", []decision{late}, nil, false, true, 0, true},
+		{"somebody wrote before one of them", []decision{put, late, put}, nil, false, true, 0, true},
+		{"the events' lease is gone", []decision{leased}, nil, false, true, 0, false},
+		{"the lease is gone, and somebody wrote before", []decision{leased, late}, nil, false, true, 0, false},
+		{"somebody wrote before, and the lease is gone", []decision{late, leased}, nil, false, true, 0, false},
+		{"the store is away", []decision{put}, store.ErrUnavailable, false, true, 1, true},
+		{"the store is away, and the term is over", []decision{put}, nil, true, true, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newManualTerm(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if c.over {
@@ -227,9 +227,9 @@ func TestACommitThatFailsIsTriedAgain(t *testing.T) {
 			d.l.lease = eventLease{7, d.now}
 			pause := firstPause
 			for range 3 {
-				clear(d.l.wakes)
-				d.l.commit(ctx, db, d.mem, turn{units: slices.Clone(c.units)})
-				at, again := d.l.nextWake()
+				clear(d.l.due)
+				d.l.commit(ctx, &evaluation{ref: db, mem: d.mem, decisions: slices.Clone(c.units)})
+				at, again := d.l.nextDue()
 				if again != c.again || again && at.Sub(d.now) != pause {
 					t.Errorf("again: %v, after %s; want %v after %s", again, at.Sub(d.now), c.again, pause)
 				}
@@ -245,9 +245,9 @@ func TestACommitThatFailsIsTriedAgain(t *testing.T) {
 				return
 			}
 			d.mirror.mem.Fail(nil)
-			d.l.commit(t.Context(), db, d.mem, turn{units: []unit{put}})
-			if d.mem.failed != 0 {
-				t.Errorf("the next pause is %s, after a commit that was done", d.mem.failed)
+			d.l.commit(t.Context(), &evaluation{ref: db, mem: d.mem, decisions: []decision{put}})
+			if d.mem.failures != 0 {
+				t.Errorf("%d failures are counted after a commit that was done", d.mem.failures)
 			}
 		})
 	}
@@ -256,20 +256,20 @@ func TestACommitThatFailsIsTriedAgain(t *testing.T) {
 // TestWhatWasBegunIsKnownBeforeTheCacheShowsIt: no other set gets its address, nor is one
 // placed that may mind.
 func TestWhatWasBegunIsKnownBeforeTheCacheShowsIt(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	other := spec.SetRef{Namespace: "default", Name: "other"}
 	d.write(d.set("db", 1), d.set("other", 1))
 	free := func() (first netip.Addr) {
-		d.cache.Look(func(v cache.View) { first = d.l.pool.free(v, 1, d.now)[0] })
+		d.cache.Look(func(v cache.View) { first = d.l.pool.candidates(v, 1, d.now)[0] })
 		return first
 	}
 	minds := plan.World{Set: &records.Set{Ref: other}, Nodes: []plan.Node{{Residents: []plan.Resident{}}}}
 	held := func() (waits bool) {
-		d.cache.Look(func(v cache.View) { waits = d.l.place.waits(other, v.Rev(), &minds) })
+		d.cache.Look(func(v cache.View) { waits = d.l.placement.mustWait(other, v.Rev(), &minds) })
 		return waits
 	}
 	before := free()
-	d.l.turn(t.Context(), db)
+	d.l.reconcile(t.Context(), db)
 	if got := free(); got == before || !held() {
 		t.Errorf("the address %s is free still, and the other set waits: %v", got, held())
 	}
@@ -282,15 +282,15 @@ func TestWhatWasBegunIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 	d.next = func(plan.World) plan.Plan {
 		return plan.Plan{Actions: []plan.Action{plan.Stop{ID: member(0), Token: life}}}
 	}
-	d.l.turn(t.Context(), db)
+	d.l.reconcile(t.Context(), db)
 	if held() {
 		t.Error("the other set waits for what ended")
 	}
 	d.follow()
 	d.write(store.Put(store.ReportKey(member(0)), store.Encode(records.Report{ID: member(0), Token: life, Phase: records.PhaseStopped})))
 	d.next = nil
-	d.l.turn(t.Context(), db)
-	if _, noted := d.l.pool.given[before]; noted || !held() {
+	d.l.reconcile(t.Context(), db)
+	if _, noted := d.l.pool.assigned[before]; noted || !held() {
 		t.Errorf("the next life keeps its address, and that is noted: %v; the other set waits: %v", noted, held())
 	}
 }

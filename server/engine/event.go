@@ -18,27 +18,27 @@ const (
 	eventLife    = 24 * time.Hour // how long an event is kept
 	eventRenewal = time.Hour      // a lease serves the events of this time
 	maxEvents    = 100            // of one set
-	eventsAStep  = 20             // one step tells no more
+	eventsAtOnce = 20             // one evaluation writes no more
 )
 
-// note is an event to be written; its name is made of its cause, so that a cause
-// is told once, also by another leader.
-type note struct {
+// namedEvent is an event to be written; its name is made of its cause, so that a cause
+// is written once, also by another leader.
+type namedEvent struct {
 	name  string
 	event records.Event
 }
 
-// notes are the events of an action; none for those that only mark.
-func notes(ref spec.SetRef, u *unit, now time.Time) []note {
-	var list []note
+// actionEvents are the events of an action; none for those that only mark.
+func actionEvents(ref spec.SetRef, d *decision, now time.Time) []namedEvent {
+	var list []namedEvent
 	add := func(kind string, id spec.Identity, token spec.Token, reason, text string) {
-		list = append(list, note{
+		list = append(list, namedEvent{
 			fmt.Sprintf("%s-%d-%s", kind, id.Ordinal, token),
 			records.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: reason, Message: text, Count: 1, At: now.UTC()},
 		})
 	}
 	started := func(a plan.Start) { add("begin", a.Member.ID, a.Member.Token, string(a.Member.Reason), a.Text) }
-	switch a := u.action.(type) {
+	switch a := d.action.(type) {
 	case plan.Start:
 		started(a)
 	case plan.Stop:
@@ -47,29 +47,29 @@ func notes(ref spec.SetRef, u *unit, now time.Time) []note {
 		add("gone", a.ID, a.Token, "Gone", a.Text)
 	case plan.SetVolumes:
 		for _, vol := range a.Volumes {
-			list = append(list, volumeNote(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
+			list = append(list, volumeEvent(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
 				fmt.Sprintf("volume %s of %s: %s: %s", vol.Claim, vol.ID.MemberName(), vol.Fate, a.Text), now))
 		}
 	case plan.DropVolume:
-		list = append(list, volumeNote(ref, a.ID, a.Volume, a.Turn, "Gone",
+		list = append(list, volumeEvent(ref, a.ID, a.Volume, a.Turn, "Gone",
 			fmt.Sprintf("volume %s of %s is gone: %s", a.Claim, a.ID.MemberName(), a.Text), now))
 	case plan.RestoreVolume:
 		vol := a.Volume
-		list = append(list, volumeNote(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
+		list = append(list, volumeEvent(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
 			fmt.Sprintf("volume %s of %s: %s: %s", vol.Claim, vol.ID.MemberName(), vol.Fate, a.Text), now))
 	case plan.VoidRequest:
-		list = append(list, volumeNote(ref, a.ID, a.Volume, 0, "RequestVoid",
-			fmt.Sprintf("what was asked of volume %s of %s is not done: %s", a.Claim, a.ID.MemberName(), a.Text), now))
+		list = append(list, volumeEvent(ref, a.ID, a.Volume, 0, "RequestVoid",
+			fmt.Sprintf("the request about volume %s of %s was not carried out: %s", a.Claim, a.ID.MemberName(), a.Text), now))
 	}
-	for _, a := range u.with {
+	for _, a := range d.alsoStarts {
 		started(a)
 	}
 	return list
 }
 
-// volumeNote is what became of a volume in one of its turns.
-func volumeNote(ref spec.SetRef, id spec.Identity, v records.VolumeID, turn int, fate, text string, now time.Time) note {
-	return note{
+// volumeEvent is what became of a volume in one of its turns.
+func volumeEvent(ref spec.SetRef, id spec.Identity, v records.VolumeID, turn int, fate, text string, now time.Time) namedEvent {
+	return namedEvent{
 		fmt.Sprintf("volume-%s-%s-%d", v, fate, turn),
 		records.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: "Volume" + fate, Message: text, Count: 1, At: now.UTC()},
 	}
@@ -77,13 +77,13 @@ func volumeNote(ref spec.SetRef, id spec.Identity, v records.VolumeID, turn int,
 
 // warnings are the events of members that wait for what does not come by itself, nor
 // because a person paused the rollout. The cause is the same in each life of a member.
-func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []note {
-	var list []note
+func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []namedEvent {
+	var list []namedEvent
 	for _, b := range p.Blocked {
 		if plan.UnderWay(b.Reason) || b.Reason == plan.BlockedPaused {
 			continue
 		}
-		list = append(list, note{
+		list = append(list, namedEvent{
 			fmt.Sprintf("wait-%d-%s", b.ID.Ordinal, b.Reason),
 			records.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: b.Reason, Message: b.Text, Count: 1, At: now.UTC()},
 		})
@@ -91,12 +91,12 @@ func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []note {
 	return list
 }
 
-// rolloutNotes are the events of a rollout that stands still, and of one that is given up
-// for it.
-func rolloutNotes(ref spec.SetRef, p plan.Plan, now time.Time) (list []note) {
+// rolloutEvents are the events of a rollout that does not come further, and of one that is given up
+// for that.
+func rolloutEvents(ref spec.SetRef, p plan.Plan, now time.Time) (list []namedEvent) {
 	at := fmt.Sprintf("%s-%d", p.Reached.Aim, p.Reached.Arrived)
 	add := func(name, reason, text string) {
-		list = append(list, note{name, records.Event{Ref: ref, Type: "Warning", Reason: reason, Message: text, Count: 1, At: now.UTC()}})
+		list = append(list, namedEvent{name, records.Event{Ref: ref, Type: "Warning", Reason: reason, Message: text, Count: 1, At: now.UTC()}})
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == plan.ConditionStalled && c.Status == "True" {
@@ -109,19 +109,19 @@ func rolloutNotes(ref spec.SetRef, p plan.Plan, now time.Time) (list []note) {
 	return list
 }
 
-// repeats tells which causes came back, in one term. A cause that goes on is not told
-// again, nor is one that a leader before told.
-type repeats struct {
-	now map[string]bool // there at the last look; nil: there was none
-	due map[string]int  // the count that an event is to get, until it has it
+// recurrences notices which causes came back, in one term. A cause that persists is not written
+// again, nor is one that an earlier leader wrote.
+type recurrences struct {
+	present map[string]bool // at the last evaluation; nil: there was none
+	due     map[string]int  // the count that an event is to get, until it has it
 }
 
-// look takes the causes that are there now.
-func (r *repeats) look(list []note, old map[string]*records.Event) {
+// observe takes the causes that are there now.
+func (r *recurrences) observe(list []namedEvent, old map[string]*records.Event) {
 	now := map[string]bool{}
 	for _, n := range list {
 		now[n.name] = true
-		if e := old[n.name]; e != nil && r.now != nil && !r.now[n.name] {
+		if e := old[n.name]; e != nil && r.present != nil && !r.present[n.name] {
 			if r.due == nil {
 				r.due = map[string]int{}
 			}
@@ -133,71 +133,72 @@ func (r *repeats) look(list []note, old map[string]*records.Event) {
 			delete(r.due, name)
 		}
 	}
-	r.now = now
+	r.present = now
 }
 
-// ledger bounds the events of one set for one step.
-type ledger struct {
-	ref   spec.SetRef
-	lease store.LeaseID
-	old   map[string]*records.Event
-	names []string        // of old, oldest first
-	moved map[string]bool // of old, those removed or written anew in this step
-	room  int             // how many may be added before old ones go
-	told  int
+// eventLog bounds the events of one set that one evaluation writes.
+type eventLog struct {
+	ref       spec.SetRef
+	lease     store.LeaseID
+	stored    map[string]*records.Event
+	names     []string        // of stored, oldest first
+	rewritten map[string]bool // of stored, those removed or written anew
+	space     int             // how many may be added before old ones go
+	written   int
 }
 
-func newLedger(v cache.View, ref spec.SetRef, lease store.LeaseID) *ledger {
-	l := &ledger{ref: ref, lease: lease, old: v.Events(ref), moved: map[string]bool{}}
-	l.room = maxEvents - len(l.old)
+func newEventLog(v cache.View, ref spec.SetRef, lease store.LeaseID) *eventLog {
+	l := &eventLog{ref: ref, lease: lease, stored: v.Events(ref), rewritten: map[string]bool{}}
+	l.space = maxEvents - len(l.stored)
 	return l
 }
 
-// write adds the events that were not told yet to u; beyond the bound the oldest go.
-func (l *ledger) write(u *unit, list []note) {
+// write adds the events that are not stored yet to d; beyond the bound the oldest go.
+func (l *eventLog) write(d *decision, list []namedEvent) {
 	for _, n := range list {
-		if l.lease == 0 || l.old[n.name] != nil || l.told == eventsAStep {
+		if l.lease == 0 || l.stored[n.name] != nil || l.written == eventsAtOnce {
 			continue
 		}
-		l.told++
-		u.Then = append(u.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
-		if l.room--; l.room < 0 {
-			u.remove(store.EventKey(l.ref, l.oldest()))
+		l.written++
+		d.Then = append(d.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
+		l.space--
+		if l.space < 0 {
+			d.remove(store.EventKey(l.ref, l.takeOldest()))
 		}
 	}
 }
 
-// raise counts what came back once more: the same event, with a higher count and the
-// newest words.
-func (l *ledger) raise(u *unit, list []note, due map[string]int) {
+// recount counts what came back once more: the same event, with a higher count and the
+// newest text.
+func (l *eventLog) recount(d *decision, list []namedEvent, due map[string]int) {
 	for _, n := range list {
 		count := due[n.name]
-		if l.lease == 0 || count == 0 || l.moved[n.name] || l.told == eventsAStep {
+		if l.lease == 0 || count == 0 || l.rewritten[n.name] || l.written == eventsAtOnce {
 			continue
 		}
-		l.told++
-		l.moved[n.name] = true
+		l.written++
+		l.rewritten[n.name] = true
 		n.event.Count = count
-		u.Then = append(u.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
+		d.Then = append(d.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
 	}
 }
 
-// oldest takes the name of the oldest event off the list. There is one: where room is
-// scarce there are many more than a step tells.
-func (l *ledger) oldest() string {
+// takeOldest takes the name of the oldest event off the list. There is one: where space is
+// scarce there are many more than are written at once.
+func (l *eventLog) takeOldest() string {
 	if l.names == nil {
-		for name := range l.old {
+		for name := range l.stored {
 			l.names = append(l.names, name)
 		}
 		slices.SortFunc(l.names, func(a, b string) int {
-			return cmp.Or(l.old[a].At.Compare(l.old[b].At), strings.Compare(a, b))
+			return cmp.Or(l.stored[a].At.Compare(l.stored[b].At), strings.Compare(a, b))
 		})
 	}
 	name := l.names[0]
 	l.names = l.names[1:]
-	if l.moved[name] {
-		return l.oldest()
+	if l.rewritten[name] {
+		return l.takeOldest()
 	}
-	l.moved[name] = true
+	l.rewritten[name] = true
 	return name
 }

@@ -43,7 +43,7 @@ func TestARolloutThatStandsOrWentBackIsTold(t *testing.T) {
 		{"it went back", records.SetStatus{RolledBackFrom: "h2"}, "back-h2 RolledBack"},
 	} {
 		var got []string
-		for _, n := range rolloutNotes(db, plan.Plan{Status: c.status, Reached: plan.Progress{Aim: "h2", Arrived: 1}}, time.Now()) {
+		for _, n := range rolloutEvents(db, plan.Plan{Status: c.status, Reached: plan.Progress{Aim: "h2", Arrived: 1}}, time.Now()) {
 			got = append(got, n.name+" "+n.event.Reason)
 		}
 		if strings.Join(got, ", ") != c.want {
@@ -54,11 +54,11 @@ func TestARolloutThatStandsOrWentBackIsTold(t *testing.T) {
 
 func TestACauseIsCountedOnceEachTimeItComesBack(t *testing.T) {
 	stored := func(count int) map[string]*records.Event { return map[string]*records.Event{"x": {Count: count}} }
-	x := []note{{name: "x"}}
-	var r repeats
+	x := []namedEvent{{name: "x"}}
+	var r recurrences
 	for _, step := range []struct {
 		name string
-		list []note
+		list []namedEvent
 		old  map[string]*records.Event
 		want int // the count that it is to get; 0: none
 	}{
@@ -72,7 +72,7 @@ func TestACauseIsCountedOnceEachTimeItComesBack(t *testing.T) {
 		{"and back", x, stored(2), 3},
 		{"its event is gone with its lease before", x, nil, 0},
 	} {
-		r.look(step.list, step.old)
+		r.observe(step.list, step.old)
 		if got := r.due["x"]; got != step.want {
 			t.Errorf("%s: count %d is due, want %d", step.name, got, step.want)
 		}
@@ -93,9 +93,9 @@ type step struct {
 // the older it is; the two oldest are of one time.
 func (st step) tell(t *testing.T) (added, raised, gone []string) {
 	name := func(i int) string { return fmt.Sprintf("wait-%03d", i) }
-	notes := func(kind string, n int) (list []note) {
+	notes := func(kind string, n int) (list []namedEvent) {
 		for i := range n {
-			list = append(list, note{name: fmt.Sprintf("%s-%03d", kind, i)})
+			list = append(list, namedEvent{name: fmt.Sprintf("%s-%03d", kind, i)})
 		}
 		return list
 	}
@@ -104,17 +104,17 @@ func (st step) tell(t *testing.T) (added, raised, gone []string) {
 		at := time.Unix(2000-int64(min(i, st.old-2)), 0)
 		ops = append(ops, store.Put(store.EventKey(db, name(i)), store.Encode(records.Event{Ref: db, Count: 1, At: at})))
 	}
-	var back []note
+	var back []namedEvent
 	due := map[string]int{}
 	for _, i := range st.back {
-		back, due[name(i)] = append(back, note{name: name(i)}), 2
+		back, due[name(i)] = append(back, namedEvent{name: name(i)}), 2
 	}
-	var u unit
+	var u decision
 	look, _ := addresses(t, ops...)
 	look(func(v cache.View) {
-		l := newLedger(v, db, st.lease)
+		l := newEventLog(v, db, st.lease)
 		l.write(&u, notes("fresh", st.fresh))
-		l.raise(&u, append(back, note{name: "another"}), due)
+		l.recount(&u, append(back, namedEvent{name: "another"}), due)
 		l.write(&u, append(back, notes("more", st.more)...))
 	})
 	for _, op := range u.Then {
@@ -144,8 +144,8 @@ func TestAStepTellsFewEventsAndTheOldestGo(t *testing.T) {
 	}{
 		{"without a lease nothing is told", step{old: 2, back: []int{0}, more: 3}, 0, 0, "[]"},
 		{"there is room", step{2, 7, 1, []int{0}, 2}, 3, 1, "[]"},
-		{"not all at once", step{2, 7, 0, []int{0}, 30}, eventsAStep - 1, 1, "[]"},
-		{"nor all that came back", step{40, 7, 0, many, 5}, 0, eventsAStep, "[]"},
+		{"not all at once", step{2, 7, 0, []int{0}, 30}, eventsAtOnce - 1, 1, "[]"},
+		{"nor all that came back", step{40, 7, 0, many, 5}, 0, eventsAtOnce, "[]"},
 		{"the last place is taken", step{maxEvents - 1, 7, 1, nil, 0}, 1, 0, "[]"},
 		{"the oldest goes, of one time the first by name", step{maxEvents, 7, 1, nil, 0}, 1, 0, "[wait-098]"},
 		{"the oldest go", step{maxEvents, 7, 1, nil, 2}, 3, 0, "[wait-098 wait-099 wait-097]"},

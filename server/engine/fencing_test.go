@@ -55,7 +55,7 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 // TestBesideATermEndsWithIt: and the term waits for it.
 func TestBesideATermEndsWithIt(t *testing.T) {
 	began, ended := make(chan struct{}), false
-	end := beside(t.Context(), func(ctx context.Context) {
+	end := during(t.Context(), func(ctx context.Context) {
 		close(began)
 		<-ctx.Done()
 		ended = true

@@ -26,7 +26,7 @@ func TestEveryServerListensForSilence(t *testing.T) {
 				if err := k.cache.Wait(k.t.Context(), k.commit(store.Del(store.LeaderKey))); err != nil {
 					k.t.Fatal(err)
 				}
-				stop := k.run(func(ctx context.Context) error { l.listen(ctx); return nil })
+				stop := k.run(func(ctx context.Context) error { l.followSilence(ctx); return nil })
 				defer stop()
 				time.Sleep(time.Minute)
 				c.then(k)

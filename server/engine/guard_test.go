@@ -188,22 +188,22 @@ func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &leader{Engine: e, term: store.Leadership{Value: "a", Created: rev}, pool: newPool(e.cfg), wakes: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*memory{}}
-		var turn turn
-		l.memory(db).statusDue = time.Now() // marks are not held back
+		l := &leader{Engine: e, term: store.Leadership{Value: "a", Created: rev}, pool: newPool(e.cfg), due: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*setMemory{}}
+		var turn evaluation
+		l.remembered(db).statusDue = time.Now() // marks are not held back
 		if st.lost {
-			cached.Look(func(v cache.View) { l.look(v, db, l.memory(db), time.Now()) })
+			cached.Look(func(v cache.View) { l.evaluate(v, db, l.remembered(db), time.Now()) })
 			time.Sleep(plan.Patience(lostBound))
 		}
-		cached.Look(func(v cache.View) { turn = l.look(v, db, l.memory(db), time.Now()) })
-		acts := slices.DeleteFunc(slices.Clone(turn.units), func(u unit) bool { return u.action == nil })
+		cached.Look(func(v cache.View) { turn = l.evaluate(v, db, l.remembered(db), time.Now()) })
+		acts := slices.DeleteFunc(slices.Clone(turn.decisions), func(u decision) bool { return u.action == nil })
 		if turn.err != nil || len(acts) == 0 || reflect.TypeOf(acts[0].action) != reflect.TypeOf(st.action) {
 			t.Fatalf("error %v, actions %+v; want %T", turn.err, acts, st.action)
 		}
 		cancel() // the leader sees no more
 		<-done
 		touch(t, s, touched)
-		l.commit(t.Context(), db, l.memory(db), turn)
+		l.commit(t.Context(), &turn)
 		_, after, err := s.Snapshot(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func touch(t *testing.T, s *memstore.Store, key string) {
 }
 
 // wrote reports whether all writes of u stand in the store.
-func wrote(u unit, kvs []store.KV) bool {
+func wrote(u decision, kvs []store.KV) bool {
 	have := map[string]string{}
 	for _, kv := range kvs {
 		have[kv.Key] = string(kv.Value)

@@ -13,40 +13,39 @@ import (
 
 // pageSize is how many changes a page of a history holds at least. The base, which
 // has a row a member, is written once a page; its pages are longer for more members,
-// so that a step writes few bytes of either.
+// so that a write has few bytes of either.
 const pageSize = 16
 
-// beginDelay is how many StatusDelays the begin of a life may wait to be told.
-const beginDelay = 10
+// startsDelay is how many StatusDelays the start of a life may wait to be recorded.
+const startsDelay = 10
 
-// full: the next change begins another page.
-func full(p *records.HistoryPage, members int) bool {
+// pageFull: the next change goes to another page.
+func pageFull(p *records.HistoryPage, members int) bool {
 	n := len(p.Changes)
 	return n >= pageSize && n*n >= members
 }
 
-// telling makes the write that tells what became of the set since its history was
-// last written; ok is false when nothing did, begins true when lives began and no
-// more. It stands before the actions of its
-// step: what takes a fact away is never written before the fact was told.
-func telling(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (u unit, begins, ok bool) {
+// historyDecision records what became of the set since its history was last written; any is false
+// when nothing did, startsOnly true when lives started and no more. It is written before the
+// actions of its evaluation: what takes a fact away is never written before the fact is recorded.
+func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (d decision, startsOnly, any bool) {
 	h := v.History(ref)
-	told, open, next := resume(h, w)
-	before := told
-	before.Members = slices.Clone(told.Members)
-	changes := plan.Tell(w, &told)
+	recorded, open, next := resume(h, w)
+	before := recorded
+	before.Members = slices.Clone(recorded.Members)
+	changes := plan.Tell(w, &recorded)
 	if len(changes) == 0 {
-		return unit{}, false, false
+		return decision{}, false, false
 	}
-	begins = true
+	startsOnly = true
 	for i := range changes {
-		begins = begins && (changes[i].Kind == records.ChangeJoined || changes[i].Kind == records.ChangeReturned)
+		startsOnly = startsOnly && (changes[i].Kind == records.ChangeJoined || changes[i].Kind == records.ChangeReturned)
 		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, next+int64(i), now.UTC()
 	}
 	base := store.HistoryBaseKey(ref)
-	u.seen(v, base)
+	d.seen(v, base)
 	page := records.HistoryPage{Ref: ref, SetUID: w.Set.UID}
-	if open != nil && !full(open, len(told.Members)) && len(changes) < records.HistoryWindow {
+	if open != nil && !pageFull(open, len(recorded.Members)) && len(changes) < records.HistoryWindow {
 		page.Page, page.Changes = open.Page, append(slices.Clip(open.Changes), changes...)
 	} else {
 		kept := changes[max(0, len(changes)-records.HistoryWindow):]
@@ -55,20 +54,20 @@ func telling(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (u unit
 		}
 		plan.Forgotten(w, &before)
 		page.Page, page.Changes = freshPage(h), kept
-		u.put(base, records.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
+		d.put(base, records.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
 	}
-	u.leavers(v, w, changes)
+	d.compareLeavers(v, w, changes)
 	key := store.HistoryPageKey(ref, page.Page)
-	u.seen(v, key)
-	u.put(key, page)
+	d.seen(v, key)
+	d.put(key, page)
 	for _, old := range outOfWindow(h, page) {
-		u.remove(store.HistoryPageKey(ref, old))
+		d.remove(store.HistoryPageKey(ref, old))
 	}
-	return u, begins, true
+	return d, startsOnly, true
 }
 
-// leavers guards what is told of lives that are over by their deadline.
-func (u *unit) leavers(v cache.View, w plan.World, changes []records.Change) {
+// compareLeavers compares what the record of lives that are over by their deadline relies on.
+func (d *decision) compareLeavers(v cache.View, w plan.World, changes []records.Change) {
 	for i := range w.Slots {
 		s := &w.Slots[i]
 		if s.Member == nil || s.Over() || !slices.ContainsFunc(changes, func(c records.Change) bool {
@@ -76,14 +75,14 @@ func (u *unit) leavers(v cache.View, w plan.World, changes []records.Change) {
 		}) {
 			continue
 		}
-		u.lost(v, s.Member.Node)
+		d.noSession(v, s.Member.Node)
 	}
 }
 
-// resume is what the stored history has told, its open page, and the next number.
-// The history of an earlier set of the name, or one that cannot be read, is begun
+// resume is what the stored history has recorded, its open page, and the next number.
+// The history of an earlier set of the name, or one that cannot be read, starts
 // anew, with numbers higher than any it can have had.
-func resume(h cache.History, w plan.World) (told records.Recorded, open *records.HistoryPage, next int64) {
+func resume(h cache.History, w plan.World) (recorded records.Recorded, open *records.HistoryPage, next int64) {
 	b := h.Base
 	switch {
 	case h.BaseRev == 0 && len(h.PageRevs) == 0:
@@ -102,15 +101,15 @@ func resume(h cache.History, w plan.World) (told records.Recorded, open *records
 	case b.SetUID != w.Set.UID:
 		return plan.Quiet(w), nil, max(b.Next, lastNumber(h)+1)
 	}
-	told, next = b.Told, b.Next
-	told.Members = slices.Clone(told.Members)
+	recorded, next = b.Told, b.Next
+	recorded.Members = slices.Clone(recorded.Members)
 	if open != nil {
 		for i := range open.Changes {
-			told.Add(&open.Changes[i])
+			recorded.Add(&open.Changes[i])
 			next = open.Changes[i].Number + 1
 		}
 	}
-	return told, open, next
+	return recorded, open, next
 }
 
 func lastNumber(h cache.History) (last int64) {
@@ -154,7 +153,7 @@ func outOfWindow(h cache.History, page records.HistoryPage) (old []int64) {
 }
 
 // closeHistory ends the history of a set that is removed: only its last number stays.
-func (u *unit) closeHistory(v cache.View, ref spec.SetRef) {
+func (d *decision) closeHistory(v cache.View, ref spec.SetRef) {
 	h := v.History(ref)
 	if len(h.PageRevs) == 0 {
 		return // an earlier set's is closed already
@@ -162,7 +161,7 @@ func (u *unit) closeHistory(v cache.View, ref spec.SetRef) {
 	_, _, next := resume(h, v.World(ref))
 	last := records.HistoryBase{Ref: ref, Open: freshPage(h), Next: next}
 	for page := range h.PageRevs {
-		u.remove(store.HistoryPageKey(ref, page))
+		d.remove(store.HistoryPageKey(ref, page))
 	}
-	u.put(store.HistoryBaseKey(ref), last)
+	d.put(store.HistoryBaseKey(ref), last)
 }

@@ -248,26 +248,26 @@ func TestTheCheckerSeesTwoLives(t *testing.T) {
 }
 
 func TestTheNextWakeIsTheSoonest(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	for i := range 64 {
 		ref := spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}
-		d.l.wake(ref, d.now.Add(time.Duration(1+(i+17)%64)*time.Second))
+		d.l.wakeAt(ref, d.now.Add(time.Duration(1+(i+17)%64)*time.Second))
 	}
-	if at, ok := d.l.nextWake(); !ok || at.Sub(d.now) != time.Second {
+	if at, ok := d.l.nextDue(); !ok || at.Sub(d.now) != time.Second {
 		t.Errorf("it is in %s (%v), want in a second", at.Sub(d.now), ok)
 	}
 }
 
 // An event lives for a day from when it was written, not less.
 func TestTheLeaseOfTheEventsIsRenewed(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	var last store.LeaseID
 	for _, c := range []struct {
 		at   time.Duration
 		want bool // another lease
 	}{{0, true}, {eventRenewal - 1, false}, {eventRenewal, true}, {2*eventRenewal - 1, false}} {
 		d.after(c.at)
-		d.l.renewEvents(t.Context())
+		d.l.renewEventLease(t.Context())
 		if id := d.l.lease.id; id == 0 || (id != last) != c.want {
 			t.Errorf("after %s there is another lease: %v, want %v", c.at, id != last, c.want)
 		}

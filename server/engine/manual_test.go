@@ -14,18 +14,18 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// desk is a term worked by hand, on a cache and with a clock that are moved by hand.
-type desk struct {
+// manualTerm is a term worked by hand, on a cache and with a clock that are moved by hand.
+type manualTerm struct {
 	*mirror
 	l   *leader
-	mem *memory // of the set db
+	mem *setMemory // of the set db
 	log bytes.Buffer
 	// next decides, if given, in the place of plan.Next.
 	next func(plan.World) plan.Plan
 }
 
-func newDesk(t *testing.T) *desk {
-	d := &desk{mirror: newMirror(t)}
+func newManualTerm(t *testing.T) *manualTerm {
+	d := &manualTerm{mirror: newMirror(t)}
 	e, err := New(Config{
 		Store: d.mirror.mem, Cache: d.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
 		Now: func() time.Time { return d.now }, Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
@@ -44,19 +44,19 @@ func newDesk(t *testing.T) *desk {
 		value, created := v.Leader()
 		d.l = e.leader(store.Leadership{Value: value, Created: created})
 	})
-	d.mem = d.l.memory(db)
+	d.mem = d.l.remembered(db)
 	return d
 }
 
 // write is what another did, and the cache shows it.
-func (d *desk) write(ops ...store.Op) {
+func (d *manualTerm) write(ops ...store.Op) {
 	d.t.Helper()
 	d.commit(ops...)
 	d.follow()
 }
 
 // set is the record of a set of that name with so many members.
-func (d *desk) set(name spec.SetName, replicas int) store.Op {
+func (d *manualTerm) set(name spec.SetName, replicas int) store.Op {
 	n := int32(replicas)
 	ref := spec.SetRef{Namespace: "default", Name: name}
 	return store.Put(store.SetKey(ref), store.Encode(records.Set{
@@ -66,20 +66,20 @@ func (d *desk) set(name spec.SetName, replicas int) store.Op {
 }
 
 // look decides about the set db.
-func (d *desk) look() (t turn) {
-	d.cache.Look(func(v cache.View) { t = d.l.look(v, db, d.mem, d.now) })
+func (d *manualTerm) look() (t evaluation) {
+	d.cache.Look(func(v cache.View) { t = d.l.evaluate(v, db, d.mem, d.now) })
 	return t
 }
 
 // put commits what was decided, and the cache shows it.
-func (d *desk) put(t turn) {
+func (d *manualTerm) put(t evaluation) {
 	d.t.Helper()
-	d.l.commit(d.t.Context(), db, d.mem, t)
+	d.l.commit(d.t.Context(), &t)
 	d.follow()
 }
 
 // after lets time pass.
-func (d *desk) after(at time.Duration) { d.now = time.Unix(1000, 0).Add(at) }
+func (d *manualTerm) after(at time.Duration) { d.now = time.Unix(1000, 0).Add(at) }
 
 // asked is an action that relies on nothing, and of which somebody waits for the end.
 func asked() plan.Action { return plan.VoidRequest{ID: member(0), Claim: "data"} }

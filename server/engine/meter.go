@@ -38,7 +38,7 @@ type meter struct {
 type tally struct {
 	count   uint64
 	seconds float64
-	at      [len(bounds)]uint64
+	buckets [len(bounds)]uint64
 }
 
 func (t *tally) add(d time.Duration) {
@@ -47,7 +47,7 @@ func (t *tally) add(d time.Duration) {
 	t.seconds += s
 	for i, b := range bounds {
 		if s <= b {
-			t.at[i]++
+			t.buckets[i]++
 		}
 	}
 }
@@ -55,7 +55,7 @@ func (t *tally) add(d time.Duration) {
 func (t *tally) histogram() Histogram {
 	h := Histogram{Count: t.count, Seconds: t.seconds, Buckets: map[float64]uint64{}}
 	for i, b := range bounds {
-		h.Buckets[b] = t.at[i]
+		h.Buckets[b] = t.buckets[i]
 	}
 	return h
 }
@@ -80,15 +80,15 @@ func (m *meter) committed(took time.Duration) {
 	m.commit.add(took)
 }
 
-// gone forgets a set that was removed.
-func (m *meter) gone(ref spec.SetRef) {
+// forget forgets a set that was removed.
+func (m *meter) forget(ref spec.SetRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.blocked, ref)
 }
 
-// over: this engine leads no more.
-func (m *meter) over() {
+// clear: this engine leads no more.
+func (m *meter) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.blocked = nil

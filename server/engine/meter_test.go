@@ -6,7 +6,7 @@ import (
 )
 
 func TestADurationIsCountedInEachBucketThatHoldsIt(t *testing.T) {
-	d := newDesk(t)
+	d := newManualTerm(t)
 	d.l.meter.committed(time.Second)
 	d.l.meter.committed(20 * time.Second)
 	h := d.l.Stats().Commit

@@ -23,8 +23,8 @@ func (o outages) measure(now time.Time) map[plan.Outage]time.Duration {
 	return last
 }
 
-// note takes over those that a plan made at now names; what it does not name is over.
-func (o outages) note(named []plan.Outage, now time.Time) {
+// observe takes over those that a plan made at now names; what it does not name is over.
+func (o outages) observe(named []plan.Outage, now time.Time) {
 	still := make(outages, len(named))
 	for _, x := range named {
 		still[x] = now

@@ -153,12 +153,12 @@ func TestASetThatAsksForNothingWaitsForNobody(t *testing.T) {
 		"it asks for a port of the host":             {spec.MemberSpec{Containers: []spec.Container{{Ports: []spec.ContainerPort{{ContainerPort: 80, HostPort: 80}}}}}, nil, true},
 		"others say that they do not want it beside": {spec.MemberSpec{}, []plan.Node{{Residents: []plan.Resident{}}}, true},
 	} {
-		p := placement{begunAt: 7, early: map[spec.SetRef]bool{}}
+		p := placement{lastStart: 7, waiting: map[spec.SetRef]bool{}}
 		w := plan.World{Set: &records.Set{Ref: db, Spec: spec.SetSpec{Template: spec.Template{Spec: c.member}}}, Nodes: c.nodes}
-		if got := p.waits(db, 6, &w); got != c.want || p.early[db] != c.want {
+		if got := p.mustWait(db, 6, &w); got != c.want || p.waiting[db] != c.want {
 			t.Errorf("%s: it waits: %v, want %v", name, got, c.want)
 		}
-		if p.waits(db, 7, &w) {
+		if p.mustWait(db, 7, &w) {
 			t.Errorf("%s: it waits though the last life is seen", name)
 		}
 	}

@@ -120,7 +120,7 @@ func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
 			write(c.ops...)
 		}
 		look(func(v cache.View) {
-			u, err := translate(v, db, c.action, time.Now())
+			u, err := decisionFor(v, db, c.action, time.Now())
 			if (err == nil) != c.want {
 				t.Errorf("%s: %v, want that it is done: %v", c.name, err, c.want)
 			}
@@ -132,7 +132,7 @@ func TestAnActionWithoutItsProofIsRefused(t *testing.T) {
 }
 
 // twice is a key that a transaction compares or writes twice; "": none.
-func twice(u unit) string {
+func twice(u decision) string {
 	var seen, written []string
 	for _, g := range u.If {
 		if slices.Contains(seen, g.Key) {
@@ -168,10 +168,10 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 			write(store.Put(store.AddressKey(ip), store.Encode(c.held)))
 		}
 		now := time.Unix(1000, 0)
-		var u unit
+		var u decision
 		look(func(v cache.View) {
 			var err error
-			if u, err = translate(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: c.all}, now); err != nil {
+			if u, err = decisionFor(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: c.all}, now); err != nil {
 				t.Error(err)
 			}
 		})
@@ -212,10 +212,10 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testi
 			store.Put(store.IdentityKey(member(0)), store.Encode(records.IdentityRecord{
 				ID: member(0), LastToken: spec.Token{Epoch: 1, Number: 1}, Address: ip, VolumeNumbers: numbers, VolumeReady: numbers,
 			})))
-		var u unit
+		var u decision
 		look(func(v cache.View) {
 			var err error
-			if u, err = translate(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: true}, time.Unix(1000, 0)); err != nil {
+			if u, err = decisionFor(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: true}, time.Unix(1000, 0)); err != nil {
 				t.Error(err)
 			}
 		})

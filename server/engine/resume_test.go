@@ -90,7 +90,7 @@ func TestAPageIsFullLaterInALargeSet(t *testing.T) {
 		{pageSize - 1, 1, false}, {pageSize, 1, true}, {pageSize, pageSize * pageSize, true},
 		{pageSize, pageSize*pageSize + 1, false}, {pageSize + 1, pageSize*pageSize + 1, true},
 	} {
-		if got := full(pages("u1", c.changes)[0], c.members); got != c.want {
+		if got := pageFull(pages("u1", c.changes)[0], c.members); got != c.want {
 			t.Errorf("%d changes of a set with %d members are a full page: %v, want %v", c.changes, c.members, got, c.want)
 		}
 	}
@@ -128,12 +128,12 @@ func lives(token int64, nodes ...spec.NodeName) (ops []store.Op) {
 }
 
 // tells has what became of the set written, and returns it.
-func (d *desk) tells() (u unit) {
+func (d *manualTerm) tells() (u decision) {
 	d.t.Helper()
 	d.cache.Look(func(v cache.View) {
 		w := v.World(db)
-		w.Nodes = d.l.nodes(v, w.Nodes, d.now)
-		u, _, _ = telling(v, db, w, d.now)
+		w.Nodes = d.l.withSilence(v, w.Nodes, d.now)
+		u, _, _ = historyDecision(v, db, w, d.now)
 	})
 	d.commit(u.Then...)
 	d.follow()
@@ -143,7 +143,7 @@ func (d *desk) tells() (u unit) {
 // As many changes as are shown need no page before them.
 func TestChangesThatFillTheWindowBeginAPage(t *testing.T) {
 	for n, want := range map[int][]int64{records.HistoryWindow - 1: {0}, records.HistoryWindow: {1}} {
-		d := newDesk(t)
+		d := newManualTerm(t)
 		d.write(append(lives(5, "n1"), d.set("db", 1))...)
 		d.tells()
 		for ops := range slices.Chunk(lives(9, make([]spec.NodeName, n)...)[1:], 100) {
@@ -167,7 +167,7 @@ func TestChangesThatFillTheWindowBeginAPage(t *testing.T) {
 // TestALifeThatEndedByItsDeadlineIsToldWithItsProof: that its node had no session, and no
 // other life's node.
 func TestALifeThatEndedByItsDeadlineIsToldWithItsProof(t *testing.T) {
-	proof := func(u unit) (nodes []spec.NodeName) {
+	proof := func(u decision) (nodes []spec.NodeName) {
 		for _, node := range []spec.NodeName{"n1", "n2"} {
 			if slices.Contains(u.If, store.Seen(store.SessionKey(node), 0)) {
 				nodes = append(nodes, node)
@@ -177,25 +177,25 @@ func TestALifeThatEndedByItsDeadlineIsToldWithItsProof(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		then func(d *desk)
+		then func(d *manualTerm)
 		want string
 	}{
-		{"nothing ended", func(d *desk) {}, "[]"},
-		{"its node is lost; that of another with the same token is not", func(d *desk) {
+		{"nothing ended", func(d *manualTerm) {}, "[]"},
+		{"its node is lost; that of another with the same token is not", func(d *manualTerm) {
 			d.write(store.Del(store.SessionKey("n1")))
 			d.tells()
 			d.after(time.Hour)
 		}, "[n1]"},
-		{"it says so", func(d *desk) {
+		{"it says so", func(d *manualTerm) {
 			d.write(store.Put(store.ReportKey(member(0)), store.Encode(records.Report{ID: member(0), Token: spec.Token{Epoch: 1, Number: 5}, Phase: records.PhaseStopped})))
 		}, "[]"},
-		{"another has its place", func(d *desk) { d.write(lives(9, "n1")...) }, "[]"},
-		{"it is gone, and its identity is remembered", func(d *desk) {
+		{"another has its place", func(d *manualTerm) { d.write(lives(9, "n1")...) }, "[]"},
+		{"it is gone, and its identity is remembered", func(d *manualTerm) {
 			d.write(store.Del(store.MemberKey(member(0))), store.Put(store.IdentityKey(member(0)), store.Encode(records.IdentityRecord{ID: member(0)})))
 		}, "[]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newManualTerm(t)
 			d.write(append(lives(5, "n1", "n2"), d.set("db", 2),
 				store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "x"})),
 				store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "x", Epoch: 1, Guards: true})),

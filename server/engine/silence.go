@@ -14,20 +14,20 @@ import (
 )
 
 // silences measures how long nodes have been without a session, on this process's
-// monotonic clock: from when its cache was first looked at without the session's key,
-// never from earlier, and from the beginning of the present leader's term at the
+// monotonic clock: from when its cache first showed no session key,
+// never from earlier, and from the start of the present leader's term at the
 // earliest (SAFETY S18). Its methods are safe for concurrent use.
 type silences struct {
-	mu    sync.Mutex
-	of    map[spec.NodeName]silence
-	term  store.Rev // of the leader
-	reign time.Time // when its term was first seen
+	mu        sync.Mutex
+	byNode    map[spec.NodeName]silence
+	term      store.Rev // of the leader
+	termStart time.Time // when its term was first seen
 }
 
 // silence is one that goes on as long as absent is the same: see cache.View.
 type silence struct {
-	absent store.Rev
-	since  time.Time
+	absentSince store.Rev
+	since       time.Time
 }
 
 // measure returns the nodes with how long they were silent at now. What it sees for the
@@ -37,7 +37,7 @@ func (s *silences) measure(v cache.View, nodes []plan.Node, now time.Time, clock
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, term := v.Leader(); term != s.term {
-		s.term, s.reign = term, clock()
+		s.term, s.termStart = term, clock()
 	}
 	out := nodes
 	for i := range nodes {
@@ -47,28 +47,29 @@ func (s *silences) measure(v cache.View, nodes []plan.Node, now time.Time, clock
 		}
 		since, absent := v.NoSessionSince(name)
 		if !absent { // the session is another machine's, or cannot be read
-			delete(s.of, name)
+			delete(s.byNode, name)
 			continue
 		}
-		x, known := s.of[name]
-		if !known || x.absent != since {
-			x = s.begun(name, silence{since, clock()}, nodes)
+		x, known := s.byNode[name]
+		if !known || x.absentSince != since {
+			x = s.remember(name, silence{since, clock()}, nodes)
 		}
 		if &out[0] == &nodes[0] {
 			out = slices.Clone(nodes)
 		}
-		out[i].Gone = max(0, now.Sub(later(x.since, s.reign)))
+		out[i].Gone = max(0, now.Sub(later(x.since, s.termStart)))
 	}
 	return out
 }
 
-// begun keeps the begin of a silence, and forgets those of nodes that were removed.
-func (s *silences) begun(name spec.NodeName, x silence, nodes []plan.Node) silence {
-	if s.of == nil {
-		s.of = map[spec.NodeName]silence{}
+// remember keeps the start of a silence, and forgets those of nodes that were removed.
+func (s *silences) remember(name spec.NodeName, x silence, nodes []plan.Node) silence {
+	if s.byNode == nil {
+		s.byNode = map[spec.NodeName]silence{}
 	}
-	if s.of[name] = x; len(s.of) > len(nodes) {
-		maps.DeleteFunc(s.of, func(name spec.NodeName, _ silence) bool {
+	s.byNode[name] = x
+	if len(s.byNode) > len(nodes) {
+		maps.DeleteFunc(s.byNode, func(name spec.NodeName, _ silence) bool {
 			return !slices.ContainsFunc(nodes, func(n plan.Node) bool { return n.Node.Name == name })
 		})
 	}
@@ -82,18 +83,18 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// nodes are those of v with how long they were silent at now.
-func (e *Engine) nodes(v cache.View, nodes []plan.Node, now time.Time) []plan.Node {
+// withSilence are those of v with how long they were silent at now.
+func (e *Engine) withSilence(v cache.View, nodes []plan.Node, now time.Time) []plan.Node {
 	return e.cfg.Fencing.Annotate(e.silences.measure(v, nodes, now, e.cfg.Now))
 }
 
 // Nodes are those of v with how long each had no session, as this server measured it. It
 // does not block, and works on every server.
-func (e *Engine) Nodes(v cache.View) []plan.Node { return e.nodes(v, v.Nodes(), e.cfg.Now()) }
+func (e *Engine) Nodes(v cache.View) []plan.Node { return e.withSilence(v, v.Nodes(), e.cfg.Now()) }
 
-// listen looks whenever a node or the leader changed, so that every server knows since
+// followSilence measures whenever a node or the leader changed, so that every server knows since
 // when a node is silent, until ctx ends.
-func (e *Engine) listen(ctx context.Context) {
+func (e *Engine) followSilence(ctx context.Context) {
 	sub := e.cfg.Cache.Subscribe()
 	defer sub.Close()
 	for {

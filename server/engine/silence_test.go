@@ -180,8 +180,8 @@ func TestWhatIsMeasuredIsNotWrittenToTheView(t *testing.T) {
 	m.commit(store.Del(store.NodeKey("n1")), store.Del(store.NodeKey("n2")), node("n3"))
 	m.follow()
 	m.gone()
-	if _, kept := m.s.of["n3"]; len(m.s.of) != 1 || !kept {
-		t.Errorf("silences are kept of %v; want n3 alone", m.s.of)
+	if _, kept := m.s.byNode["n3"]; len(m.s.byNode) != 1 || !kept {
+		t.Errorf("silences are kept of %v; want n3 alone", m.s.byNode)
 	}
 }
 

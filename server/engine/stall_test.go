@@ -16,7 +16,7 @@ func TestAStandstillIsCountedWhileThePlannerSaysSo(t *testing.T) {
 	plain := func(arrived int, clock bool) plan.Plan {
 		return plan.Plan{Reached: plan.Progress{Aim: "h2", Arrived: arrived}, Clock: clock}
 	}
-	var s standstill
+	var s stallTimer
 	for _, step := range []struct {
 		name string
 		at   int
@@ -33,7 +33,7 @@ func TestAStandstillIsCountedWhileThePlannerSaysSo(t *testing.T) {
 		if got := s.measure(later(step.at)); got != time.Duration(step.want)*time.Second {
 			t.Errorf("%s: counted %s; want %d s", step.name, got, step.want)
 		}
-		s.note(step.note, later(step.at))
+		s.observe(step.note, later(step.at))
 	}
 }
 

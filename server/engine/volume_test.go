@@ -117,10 +117,10 @@ func TestWithItsLastVolumeAnIdentityLosesItsAddress(t *testing.T) {
 			store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "v", Node: "n1", Fate: records.FateReclaiming})),
 			store.Put(store.VolumeReportKey(id, "data", "v"), store.Encode(records.VolumeReport{ID: id, Claim: "data", Volume: "v", Node: "n1", State: records.VolumeTrashed})))...)
 		c.action.ID, c.action.Claim, c.action.Volume = id, "data", "v"
-		var u unit
+		var u decision
 		look(func(v cache.View) {
 			var err error
-			if u, err = translate(v, db, c.action, time.Now()); err != nil {
+			if u, err = decisionFor(v, db, c.action, time.Now()); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		})
@@ -149,7 +149,7 @@ func TestVolumesOfOneMemberAreGivenUpTogether(t *testing.T) {
 	}
 	look, _ := addresses(t, ops...)
 	look(func(v cache.View) {
-		if u, err := translate(v, db, a, time.Now()); err != nil || len(u.Then) != 2 || twice(u) != "" {
+		if u, err := decisionFor(v, db, a, time.Now()); err != nil || len(u.Then) != 2 || twice(u) != "" {
 			t.Errorf("%v, %d writes, %q stands twice; want two volumes", err, len(u.Then), twice(u))
 		}
 	})

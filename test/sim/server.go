@@ -35,7 +35,7 @@ type server struct {
 	fed   store.Rev
 	eng   *engine.Engine
 	nodes *dispatch.Server
-	term  *engine.Term // nil: it does not believe to lead
+	term  *engine.ManualTerm // nil: it does not believe to lead
 	lead  store.Leadership
 	lease store.LeaseID
 	asked time.Time // when the lease was last renewed
@@ -183,7 +183,7 @@ func (w *World) turn() bool {
 }
 
 func (s *server) turn(ref spec.SetRef) {
-	s.term.Turn(s.w.ctx, ref)
+	s.term.Reconcile(s.w.ctx, ref)
 	s.buried()
 }
 

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// The pauses after a decision that could not be written, doubling.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// commit writes the decisions and notes what became of them. Whatever failed is
+// decided anew: a conflict is news, an unknown outcome shows in the next evaluation.
+func (l *leader) commit(ctx context.Context, e *evaluation) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	txns := make([]store.Txn, len(e.decisions))
+	for i, d := range e.decisions {
+		txns[i] = d.Txn
+	}
+	var failure error
+	began := time.Now()
+	outcomes := store.CommitAll(ctx, l.cfg.Store, e.shared, txns)
+	l.meter.committed(time.Since(began))
+	for i, o := range outcomes {
+		if o.Err == nil {
+			e.mem.notBefore = max(e.mem.notBefore, o.Rev)
+			l.committed(e, &e.decisions[i], o.Rev)
+			continue
+		}
+		if failure == nil || !errors.Is(o.Err, store.ErrConflict) {
+			failure = o.Err
+		}
+	}
+	if failure == nil {
+		e.mem.failures = 0
+		return
+	}
+	if errors.Is(failure, store.ErrLeaseGone) {
+		l.lease = eventLease{}
+	}
+	if e.mem.failures == 0 && !errors.Is(failure, store.ErrConflict) && !errors.Is(failure, store.ErrLeaseGone) && ctx.Err() == nil {
+		l.log.Warn("decision not written, trying again", "set", e.ref.String(), "err", failure)
+	}
+	l.retryLater(e.ref, e.mem)
+}
+
+// committed notes a decision that was written.
+func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
+	starts := d.alsoStarts
+	if a, ok := d.action.(plan.Start); ok {
+		starts = []plan.Start{a}
+	}
+	now := l.cfg.Now()
+	if d.freed != nil {
+		l.pool.startQuarantine(d.freed, now)
+	}
+	if len(starts) > 0 {
+		l.placement.lastStart = max(l.placement.lastStart, rev)
+	}
+	for _, a := range starts {
+		if a.NewAddress {
+			l.pool.assigned[a.Member.Address] = rev
+		}
+		if a.Member.Reason == records.ReasonReplace {
+			e.mem.backoff.replaced(a.Member.ID, now)
+		}
+		l.log.Info("member assigned", "member", a.Member.ID.String(), "token", a.Member.Token.String(), "node", string(a.Member.Node), "reason", string(a.Member.Reason))
+	}
+	switch a := d.action.(type) {
+	case plan.Stop:
+		l.log.Info("stop requested", "member", a.ID.String(), "token", a.Token.String(), "reason", string(a.Reason))
+	case plan.Forget:
+		l.log.Info("member record removed", "member", a.ID.String(), "token", a.Token.String())
+	case plan.RemoveSet:
+		l.log.Info("set removed", "set", e.ref.String())
+	}
+}
+
+// retryLater evaluates the set again after a while that doubles with each failure.
+func (l *leader) retryLater(ref spec.SetRef, mem *setMemory) {
+	mem.failures++
+	l.wakeAt(ref, l.cfg.Now().Add(backoff.After(firstPause, lastPause, mem.failures)))
+}
