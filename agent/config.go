@@ -7,17 +7,13 @@ import (
 	"net/netip"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
-
-// Dial makes a connection to a server; whoever called closes it.
-type Dial func(ctx context.Context) (*grpc.ClientConn, error)
 
 // Config is what an agent needs. All fields but those marked are needed.
 type Config struct {
@@ -25,7 +21,7 @@ type Config struct {
 	Home *home.Home
 	// RunDir is a directory on tmpfs: what is in it lasts until the next boot.
 	RunDir string
-	Dial   Dial
+	Dial   session.Dial
 
 	Runtime runtime.Runtime
 	Network runtime.Network
@@ -39,10 +35,10 @@ type Config struct {
 	Facts records.NodeFacts
 	// Gateway is the members' gateway and name server; default 169.254.1.1.
 	Gateway string
-	// Pictures takes all sets as last told, at start and after each change, from one
-	// goroutine at a time; it must not block nor change them. Optional.
-	Pictures func([]records.Snapshot)
-	// Hosts takes the addresses of all nodes, in the same way, once a server told them; they
+	// Snapshots takes the newest snapshots of all sets, at start and after each change, from
+	// one goroutine at a time; it must not block nor change them. Optional.
+	Snapshots func([]records.Snapshot)
+	// Hosts takes the addresses of all nodes, in the same way, once a server sent them; they
 	// must not be changed. Optional.
 	Hosts func([]netip.Addr)
 	// Repair puts back what is missing of the host's own part of the network; called
@@ -75,7 +71,7 @@ type Tuning struct {
 	// Soon and Later delay reports that a next one may make needless: of trouble that
 	// may pass, and of progress.
 	Soon, Later time.Duration // 300ms, 1s
-	// Keep is how often changed pictures are written down for the next agent.
+	// Keep is how often changed snapshots are written down for the next agent.
 	Keep time.Duration // 250ms
 	// Repair is how often the network is looked after; Settle how long a change of it
 	// is left to come to an end before.
@@ -100,8 +96,8 @@ func (c Config) filled() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = home.SinceBoot
 	}
-	if c.Pictures == nil {
-		c.Pictures = func([]records.Snapshot) {}
+	if c.Snapshots == nil {
+		c.Snapshots = func([]records.Snapshot) {}
 	}
 	if c.Hosts == nil {
 		c.Hosts = func([]netip.Addr) {}

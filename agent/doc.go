@@ -4,7 +4,7 @@
 // not, leaves members running, and the next one on the same root adopts them.
 //
 //	h, err := home.Open(root, node)               // one agent a root
-//	err = agent.Join(ctx, h, dial, boot, facts)   // learns the cluster's id, once
+//	err = session.Join(ctx, h, dial, boot, facts) // learns the cluster's id, once
 //	a, err := agent.New(agent.Config{Home: h, …})
 //	err = a.Run(ctx)
 package agent

@@ -40,29 +40,29 @@ func TestACommandGetsInputAndSizesAndItsCodeIsTold(t *testing.T) {
 			return 7, nil
 		})
 		tunnel := n.ask(&proto.ExecAsk{Command: []string{"a", "b"}, Stdin: true, Terminal: &proto.Size{Columns: 80, Rows: 24}})
-		must(t, tunnel.Send(&proto.Frame{Channel: channelControl, Size: &proto.Size{Columns: 1 << 20, Rows: 30}}))
+		must(t, tunnel.Send(&proto.Frame{Channel: proto.ChannelControl, Size: &proto.Size{Columns: 1 << 20, Rows: 30}}))
 		var out, errs string
 		acks := 0
 		next := func() *proto.Frame {
 			f, err := tunnel.Recv()
 			must(t, err)
 			switch f.GetChannel() {
-			case channelIn:
+			case proto.ChannelIn:
 				acks++
-			case channelOut:
+			case proto.ChannelOut:
 				out += string(f.GetData())
-			case channelErr:
+			case proto.ChannelErr:
 				errs += string(f.GetData())
 			}
 			return f
 		}
 		for _, text := range []string{"one\nt", "wo\n"} {
-			must(t, tunnel.Send(&proto.Frame{Channel: channelIn, Data: []byte(text)}))
+			must(t, tunnel.Send(&proto.Frame{Channel: proto.ChannelIn, Data: []byte(text)}))
 			for had := acks; acks == had; {
 				next()
 			}
 		}
-		must(t, tunnel.Send(&proto.Frame{Channel: channelIn, Done: true}))
+		must(t, tunnel.Send(&proto.Frame{Channel: proto.ChannelIn, Done: true}))
 		f := next()
 		for ; !f.GetDone(); f = next() {
 		}
@@ -76,10 +76,10 @@ func TestACommandThatReadsNothingEnds(t *testing.T) {
 	for name, end := range map[string]func(n *node, tunnel proto.Nodes_TunnelServer){
 		"when its asker goes away": func(n *node, _ proto.Nodes_TunnelServer) { close(n.script.ends) },
 		"when its asker sends more than it may": func(n *node, tunnel proto.Nodes_TunnelServer) {
-			must(n.t, tunnel.Send(&proto.Frame{Channel: channelIn, Data: []byte("y")}))
+			must(n.t, tunnel.Send(&proto.Frame{Channel: proto.ChannelIn, Data: []byte("y")}))
 		},
 		"when its asker sends what is no input": func(n *node, tunnel proto.Nodes_TunnelServer) {
-			must(n.t, tunnel.Send(&proto.Frame{Channel: channelOut, Data: []byte("y")}))
+			must(n.t, tunnel.Send(&proto.Frame{Channel: proto.ChannelOut, Data: []byte("y")}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestACommandThatReadsNothingEnds(t *testing.T) {
 				if f, err := tunnel.Recv(); err != nil || string(f.GetData()) != "runs" {
 					t.Fatalf("got %v, %v", f, err)
 				}
-				must(t, tunnel.Send(&proto.Frame{Channel: channelIn, Data: []byte("x")}))
+				must(t, tunnel.Send(&proto.Frame{Channel: proto.ChannelIn, Data: []byte("x")}))
 				end(n, tunnel)
 				<-ended
 			})
@@ -128,7 +128,7 @@ func TestNothingIsSentAfterTheLastFrame(t *testing.T) {
 		tunnel := n.ask(&proto.ExecAsk{Command: []string{"a"}, Stdin: true})
 		stdin := <-late
 		synctest.Wait() // the last frame is sent
-		must(t, tunnel.Send(&proto.Frame{Channel: channelIn, Data: []byte("x")}))
+		must(t, tunnel.Send(&proto.Frame{Channel: proto.ChannelIn, Data: []byte("x")}))
 		synctest.Wait()
 		for range 20 { // as a pipe that was being filled when the command ended
 			if _, err := stdin.Read(make([]byte, 8)); err != nil {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,42 +17,6 @@ var (
 	confirmedGauge = prometheus.NewDesc("stead_agent_confirmed_margin_seconds", "Time until what members are told of their sets is confirmed no longer; below 0: since when it is not.", nil, nil)
 )
 
-// contact is how the agent stands with the servers. The zero value: no session.
-type contact struct {
-	mu           sync.Mutex
-	since, heard time.Time
-	ttl          time.Duration
-}
-
-func (c *contact) began(ttl time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.since, c.heard, c.ttl = time.Now(), time.Now(), ttl
-}
-
-// answered: a server answered a ping.
-func (c *contact) answered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.heard = time.Now()
-}
-
-func (c *contact) ended() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.since = time.Time{}
-}
-
-// look is the session's age and margin; both are zero when there is none.
-func (c *contact) look() (age, margin time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.since.IsZero() {
-		return 0, 0
-	}
-	return time.Since(c.since), max(0, c.ttl-time.Since(c.heard))
-}
-
 // Describe implements prometheus.Collector.
 func (a *Agent) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{membersGauge, readyGauge, restartsGauge, sessionGauge, marginGauge, confirmedGauge} {
@@ -61,14 +24,14 @@ func (a *Agent) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector: it tells what was last reported of the
-// lives that are not over.
+// Collect implements prometheus.Collector: of the lives
+// that are not over, what was last reported.
 func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	phases, ready, restarts := map[records.Phase]float64{}, 0.0, 0.0
-	for _, r := range a.lastReports() {
+	for _, r := range a.workers.Last() {
 		phases[r.Phase]++
 		if r.Ready {
 			ready++
@@ -80,10 +43,14 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	for phase, n := range phases {
 		gauge(membersGauge, n, string(phase))
 	}
-	age, margin := a.contact.look()
 	gauge(readyGauge, ready)
 	gauge(restartsGauge, restarts)
+	var age, margin, confirmed time.Duration
+	if client := a.client.Load(); client != nil {
+		age, margin = client.Contact()
+		confirmed = client.ConfirmedUntil()
+	}
 	gauge(sessionGauge, age.Seconds())
 	gauge(marginGauge, margin.Seconds())
-	gauge(confirmedGauge, (time.Duration(a.confirmed.Load()) - a.c.Clock()).Seconds())
+	gauge(confirmedGauge, (confirmed - a.c.Clock()).Seconds())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -49,7 +50,7 @@ func (n *node) run() {
 	n.t.Helper()
 	home, err := home.Open(n.root, "n1")
 	must(n.t, err)
-	must(n.t, Join(n.t.Context(), home, n.script.dial, n.boot, records.NodeFacts{}, slog.New(slog.DiscardHandler)))
+	must(n.t, session.Join(n.t.Context(), home, n.script.dial, n.boot, records.NodeFacts{}, slog.New(slog.DiscardHandler)))
 	n.start(home)
 }
 
@@ -69,7 +70,7 @@ func (n *node) start(home *home.Home) {
 		Home: home, RunDir: filepath.Join(n.root, "run", string(n.boot)), Dial: n.script.dial,
 		Runtime: n.host, Network: n.host, Volumes: n.host, Boot: n.boot, Logger: slog.New(slog.DiscardHandler),
 		Clock: n.clock,
-		Pictures: func(ps []records.Snapshot) {
+		Snapshots: func(ps []records.Snapshot) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.dns = ps
@@ -115,7 +116,7 @@ func (n *node) report(token spec.Token) records.Report {
 	synctest.Wait()
 	n.script.mu.Lock()
 	defer n.script.mu.Unlock()
-	return n.script.last[lifeKey{db0, token}]
+	return n.script.last[spec.LifeID{ID: db0, Token: token}]
 }
 
 func (n *node) want(what string, token spec.Token, ok func(records.Report) bool) {

@@ -43,6 +43,6 @@ func (a *Agent) repairOnce(ctx context.Context, told string) string {
 			a.log.Warn("host's network not repaired", "err", err)
 		}
 	}
-	a.each(func(_ spec.Identity, w *worker.Worker) { w.Repair() })
+	a.workers.each(func(_ spec.Identity, w *worker.Worker) { w.Repair() })
 	return trouble
 }

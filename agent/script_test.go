@@ -45,7 +45,7 @@ type script struct {
 	known   *proto.Known  // said in welcomes and pongs
 	hellos  []*proto.Hello
 	reports []records.Report
-	last    map[lifeKey]records.Report
+	last    map[spec.LifeID]records.Report
 	trash   []*proto.VolumeReports // all there were
 	first   []*proto.ToNode        // sent after welcome to each session
 	out     chan *proto.ToNode
@@ -57,7 +57,7 @@ type script struct {
 }
 
 func newScript(t *testing.T) *script {
-	s := &script{t: t, cluster: cluster, last: map[lifeKey]records.Report{}, tunnels: make(chan proto.Nodes_TunnelServer), ends: make(chan struct{})}
+	s := &script{t: t, cluster: cluster, last: map[spec.LifeID]records.Report{}, tunnels: make(chan proto.Nodes_TunnelServer), ends: make(chan struct{})}
 	s.up()
 	t.Cleanup(s.down)
 	return s
@@ -149,7 +149,7 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	}
 	stored := &proto.Stored{}
 	for _, r := range told {
-		key := lifeKey{r.ID, r.Token}
+		key := spec.LifeID{ID: r.ID, Token: r.Token}
 		if had, ok := s.last[key]; ok && (r.Seq <= had.Seq && r.Seq != had.Seq || r.Phase.Rank() < had.Phase.Rank()) {
 			s.t.Errorf("report goes back: %+v after %+v", r, had)
 		}

@@ -208,9 +208,6 @@ func (h *Home) newestPath() string { return filepath.Join(h.root, "newest.json")
 // LedgerPath is the file of the ledger (agent/ledger).
 func (h *Home) LedgerPath() string { return filepath.Join(h.root, "ledger") }
 
-// KnownPath is the file of what is known of the store (SAFETY S8).
-func (h *Home) KnownPath() string { return filepath.Join(h.root, "known.json") }
-
 // CredentialPath is the file of the node's key and certificate.
 func (h *Home) CredentialPath() string { return filepath.Join(h.root, "credential.json") }
 

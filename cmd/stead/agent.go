@@ -20,6 +20,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 )
@@ -87,7 +88,7 @@ func agentFlags(cmd *cobra.Command, o *hostOptions) {
 const onDiskEnv = "STEAD_TEST_RUN_DIR_ON_DISK"
 
 // runAgent is one node's agent until ctx ends.
-func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Logger) error {
+func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.Logger) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		}
 		return err
 	}
-	if err := agent.Join(ctx, at, dial, about.Boot, about, log); err != nil {
+	if err := session.Join(ctx, at, dial, about.Boot, about, log); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -135,7 +136,7 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 		Home: at, RunDir: o.RunDir, Dial: dial,
 		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
 		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
-		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Pictures: h.see, Hosts: h.reach.admit, Logger: log,
+		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Snapshots: h.see, Hosts: h.reach.admit, Logger: log,
 		Repair: h.repair, Changed: h.changed.C(), Watchdog: h.watch, Cgroup: h.runtime.Cgroup,
 	})
 	if err != nil {
@@ -155,11 +156,11 @@ func runAgent(ctx context.Context, o hostOptions, dial agent.Dial, log *slog.Log
 // reach returns how the node connects to a server, and what keeps that way open until its
 // context ends: a socket, or with --join a link to other hosts, for which the node enrolls
 // first.
-func reach(ctx context.Context, o hostOptions, at *home.Home, socket agent.Dial, log *slog.Logger) (agent.Dial, func(context.Context), error) {
+func reach(ctx context.Context, o hostOptions, at *home.Home, socket session.Dial, log *slog.Logger) (session.Dial, func(context.Context), error) {
 	if len(o.Join) == 0 {
 		return socket, func(ctx context.Context) { <-ctx.Done() }, nil
 	}
-	link, err := agent.Enroll(ctx, at, o.Join, o.Token, log)
+	link, err := session.Enroll(ctx, at, o.Join, o.Token, log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/cmd/stead/script"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
@@ -79,7 +80,7 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 	}
 	part("the server", srv.Run)
 	part("the agent", func(ctx context.Context) error {
-		return c.node(ctx, "host-a", c.host, func(context.Context, *home.Home) (agent.Dial, func(context.Context), error) {
+		return c.node(ctx, "host-a", c.host, func(context.Context, *home.Home) (session.Dial, func(context.Context), error) {
 			return func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }, func(context.Context) {}, nil
 		})
 	})
@@ -98,7 +99,7 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 
 // node is the agent of a host until ctx ends; to is its way to a server.
 func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Host,
-	to func(context.Context, *home.Home) (agent.Dial, func(context.Context), error)) (err error) {
+	to func(context.Context, *home.Home) (session.Dial, func(context.Context), error)) (err error) {
 	at, err := home.Open(filepath.Join(c.dir, string(name)), name)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Hos
 	defer cancel()
 	keeping.Go(func() { keep(ctx) })
 	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
-	if err := agent.Join(ctx, at, dial, "boot-1", facts, c.log); err != nil {
+	if err := session.Join(ctx, at, dial, "boot-1", facts, c.log); err != nil {
 		return err
 	}
 	a, err := agent.New(agent.Config{

@@ -20,13 +20,6 @@ import (
 // inputBytes bounds the input that is sent in one message.
 const inputBytes = 64 << 10
 
-// The channels of frames.
-const (
-	channelIn      = 0
-	channelErr     = 2
-	channelControl = 3
-)
-
 // exitCode is the exit code of a command that ran in a member; stead exits with it.
 type exitCode int
 
@@ -162,13 +155,13 @@ func (x *execution) run(ctx context.Context, control proto.ControlClient, start 
 func (x *execution) show(f *proto.Frame) error {
 	to := x.out
 	switch f.GetChannel() {
-	case channelIn:
+	case proto.ChannelIn:
 		select {
 		case x.taken <- struct{}{}:
 		default: // at most one piece of input is in flight
 		}
 		return nil
-	case channelErr:
+	case proto.ChannelErr:
 		to = x.errOut
 	}
 	_, err := to.Write(f.GetData())
@@ -191,7 +184,7 @@ func (x *execution) passInput(ctx context.Context) {
 	for {
 		n, err := x.in.Read(buf)
 		if n > 0 {
-			if x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: channelIn, Data: buf[:n]}}) != nil {
+			if x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: proto.ChannelIn, Data: buf[:n]}}) != nil {
 				return
 			}
 			select {
@@ -201,7 +194,7 @@ func (x *execution) passInput(ctx context.Context) {
 			}
 		}
 		if err != nil {
-			_ = x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: channelIn, Done: true}})
+			_ = x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: proto.ChannelIn, Done: true}})
 			return
 		}
 	}
@@ -213,7 +206,7 @@ func (x *execution) passSizes(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-x.resize:
-			if x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: channelControl, Size: x.size()}}) != nil {
+			if x.send(&proto.ExecRequest{Frame: &proto.Frame{Channel: proto.ChannelControl, Size: x.size()}}) != nil {
 				return
 			}
 		}

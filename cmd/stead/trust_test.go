@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/auth"
@@ -50,7 +50,7 @@ func (c *cluster) elsewhere(name spec.NodeName, o hostOptions) (stop func() erro
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	end := make(chan error, 1)
 	go func() {
-		end <- c.node(ctx, name, fakert.New(), func(ctx context.Context, at *home.Home) (agent.Dial, func(context.Context), error) {
+		end <- c.node(ctx, name, fakert.New(), func(ctx context.Context, at *home.Home) (session.Dial, func(context.Context), error) {
 			return reach(ctx, o, at, nil, c.log)
 		})
 	}()

@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
@@ -92,11 +93,11 @@ func (c *cluster) startAgent(dir, socket string) {
 	c.b.Cleanup(func() { must(c.b, at.Close()) })
 	dial := func(context.Context) (*grpc.ClientConn, error) { return server.Dial(socket) }
 	facts := records.NodeFacts{Name: "n1", Boot: "b1", CPUMillis: 1 << 40, MemoryBytes: 1 << 50}
-	must(c.b, agent.Join(c.ctx, at, dial, facts.Boot, facts, slog.New(slog.DiscardHandler)))
+	must(c.b, session.Join(c.ctx, at, dial, facts.Boot, facts, slog.New(slog.DiscardHandler)))
 	host := fakert.New()
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: c.runDir(), Dial: dial, Boot: facts.Boot, Facts: facts,
-		Runtime: host, Network: host, Volumes: host, Pictures: c.see, Logger: slog.New(slog.DiscardHandler),
+		Runtime: host, Network: host, Volumes: host, Snapshots: c.see, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(c.b, err)
 	c.background("agent", a.Run)

@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
@@ -89,7 +90,7 @@ func (h *hollow) startAgent(i int) {
 	end := make(chan error, 1)
 	go func() {
 		log := slog.New(slog.DiscardHandler)
-		err := agent.Join(ctx, at, dial, facts.Boot, facts, log)
+		err := session.Join(ctx, at, dial, facts.Boot, facts, log)
 		if err == nil {
 			var a *agent.Agent
 			if a, err = agent.New(agent.Config{

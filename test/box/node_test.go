@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -113,7 +114,7 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 	}
 	defer func() { err = errors.Join(err, at.Close()) }()
 	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "box"}
-	if err := agent.Join(ctx, at, n.dial, boot, facts, log); err != nil {
+	if err := session.Join(ctx, at, n.dial, boot, facts, log); err != nil {
 		return err
 	}
 	host := machine{n.host, n.name, n.c.audit}
@@ -121,7 +122,7 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 		Home: at, RunDir: filepath.Join(n.root, "run", string(boot)), Dial: n.dial,
 		Watchdog: n.watchdog, Cgroup: fakert.Cgroup,
 		Runtime: host, Network: host, Volumes: host, Prober: probe.New(probe.Config{Exec: host.Exec}),
-		Boot: boot, Facts: facts, Pictures: n.see, Tuning: tuning, Logger: log,
+		Boot: boot, Facts: facts, Snapshots: n.see, Tuning: tuning, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package agent
+package session
 
 import (
 	"bytes"
@@ -113,7 +113,7 @@ func TestAServerThatTheTokenDoesNotNameIsToldNothing(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	if line := <-said; !strings.Contains(line, "not of the cluster that the join token is for") || strings.Contains(line, token.Text()[13:56]) {
+	if line := <-said; !strings.Contains(line, "does not belong to the cluster of this join token") || strings.Contains(line, token.Text()[13:56]) {
 		t.Fatalf("it says %s", line)
 	}
 	i.mu.Lock()
@@ -139,7 +139,7 @@ func TestAnEnrolledNodeStartsWithoutAServer(t *testing.T) {
 	if _, err := Enroll(t.Context(), h, []string{"127.0.0.1:1"}, "", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "give it a join token") {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := Enroll(t.Context(), h, nil, "nonsense", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no join token") {
+	if _, err := Enroll(t.Context(), h, nil, "nonsense", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "not a join token") {
 		t.Fatalf("got %v", err)
 	}
 	before, err := trust.Load(h.CredentialPath())

@@ -1,4 +1,4 @@
-package agent
+package session
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
@@ -23,14 +23,6 @@ import (
 
 // frameBytes bounds the data of one frame.
 const frameBytes = 256 << 10
-
-// The channels of frames.
-const (
-	channelIn      = 0
-	channelOut     = 1
-	channelErr     = 2
-	channelControl = 3
-)
 
 type tunnel struct {
 	stream grpc.BidiStreamingClient[proto.Frame, proto.Frame]
@@ -89,9 +81,19 @@ func (t *tunnel) linger() {
 	<-t.heard
 }
 
-// answer opens the tunnel of an ask and answers it; it ends when the asker has
+// Answerer does what people ask of a node: logs, a command, images. All fields are needed.
+type Answerer struct {
+	Runtime runtime.Runtime
+	// Root is the node's; logs are below it.
+	Root string
+	// ImagesChanged is called when images were loaded.
+	ImagesChanged func()
+	Logger        *slog.Logger
+}
+
+// Answer opens the tunnel of an ask and answers it; it ends when the asker has
 // enough or ctx ends.
-func (a *Agent) answer(ctx context.Context, client proto.NodesClient, ask *proto.Ask) {
+func (a *Answerer) Answer(ctx context.Context, client proto.NodesClient, ask *proto.Ask) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := client.Tunnel(ctx)
@@ -99,11 +101,11 @@ func (a *Agent) answer(ctx context.Context, client proto.NodesClient, ask *proto
 		err = stream.Send(&proto.Frame{Ask: ask.GetId()})
 	}
 	if err != nil {
-		a.log.Warn("ask not answered", "err", plain(err))
+		a.Logger.Warn("ask not answered", "err", plain(err))
 		return
 	}
 	t := &tunnel{stream: stream}
-	last := &proto.Frame{Done: true, Channel: channelControl}
+	last := &proto.Frame{Done: true, Channel: proto.ChannelControl}
 	switch {
 	case ask.GetLogs() != nil:
 		t.listen(ignore, cancel) // ends a log that is followed
@@ -147,7 +149,7 @@ func codeOf(err error) codes.Code {
 }
 
 // answerLogs sends the lines of a container.
-func (a *Agent) answerLogs(ctx context.Context, t *tunnel, ask *proto.LogsAsk) error {
+func (a *Answerer) answerLogs(ctx context.Context, t *tunnel, ask *proto.LogsAsk) error {
 	dir, err := a.logDir(wire.ToIdentity(ask.GetMember()), ask.GetContainer())
 	if err != nil {
 		return err
@@ -160,8 +162,8 @@ func (a *Agent) answerLogs(ctx context.Context, t *tunnel, ask *proto.LogsAsk) e
 }
 
 // logDir finds the log directory of a container; without a name the member's only one.
-func (a *Agent) logDir(id spec.Identity, container string) (string, error) {
-	dir := filepath.Join(a.c.Home.Root(), "logs", string(id.Namespace), id.MemberName())
+func (a *Answerer) logDir(id spec.Identity, container string) (string, error) {
+	dir := filepath.Join(a.Root, "logs", string(id.Namespace), id.MemberName())
 	if id.Namespace == "" || id.Set == "" || filepath.Base(container) != container && container != "" {
 		return "", fmt.Errorf("logs of %s: %w", id, runtime.ErrBadSpec)
 	}
@@ -179,7 +181,7 @@ func (a *Agent) logDir(id spec.Identity, container string) (string, error) {
 }
 
 // Write sends data to the asker as output.
-func (t *tunnel) Write(p []byte) (int, error) { return channel{t, channelOut}.Write(p) }
+func (t *tunnel) Write(p []byte) (int, error) { return channel{t, proto.ChannelOut}.Write(p) }
 
 // channel is one kind of output of a tunnel.
 type channel struct {
@@ -219,17 +221,17 @@ func (t *tunnel) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (a *Agent) loadImage(ctx context.Context, t *tunnel) ([]byte, error) {
-	images, err := a.c.Runtime.LoadImage(ctx, t)
+func (a *Answerer) loadImage(ctx context.Context, t *tunnel) ([]byte, error) {
+	images, err := a.Runtime.LoadImage(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	a.each(func(_ spec.Identity, w *worker.Worker) { w.ImagesChanged() })
+	a.ImagesChanged()
 	return json.Marshal(images)
 }
 
-func (a *Agent) listImages(ctx context.Context) ([]byte, error) {
-	images, err := a.c.Runtime.Images(ctx)
+func (a *Answerer) listImages(ctx context.Context) ([]byte, error) {
+	images, err := a.Runtime.Images(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package agent
+package session
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 
 // exec runs a command for the asker of t and returns its exit code. The command is
 // killed when the asker goes away.
-func (a *Agent) exec(ctx context.Context, t *tunnel, ask *proto.ExecAsk) (int, error) {
+func (a *Answerer) exec(ctx context.Context, t *tunnel, ask *proto.ExecAsk) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	id := runtime.ContainerID{ID: wire.ToIdentity(ask.GetMember()), Name: ask.GetContainer()}
-	e := runtime.Exec{Command: ask.GetCommand(), Stdout: t, Stderr: channel{t, channelErr}}
+	e := runtime.Exec{Command: ask.GetCommand(), Stdout: t, Stderr: channel{t, proto.ChannelErr}}
 	in := &input{t: t, over: ctx.Done(), frames: make(chan *proto.Frame, 1), sizes: make(chan runtime.Size, 1)}
 	if ask.GetStdin() {
 		e.Stdin = in
@@ -27,7 +27,7 @@ func (a *Agent) exec(ctx context.Context, t *tunnel, ask *proto.ExecAsk) (int, e
 		e.Terminal = &runtime.Terminal{Size: size(ask.GetTerminal()), Resize: in.sizes}
 	}
 	t.listen(in.take, cancel)
-	return a.c.Runtime.Exec(ctx, id, e)
+	return a.Runtime.Exec(ctx, id, e)
 }
 
 // input is what the asker sends to a command. It holds one frame: the next may come
@@ -54,7 +54,7 @@ func (in *input) take(f *proto.Frame) error {
 		}
 		in.sizes <- size(f.GetSize())
 		return nil
-	case f.GetChannel() != channelIn:
+	case f.GetChannel() != proto.ChannelIn:
 		return fmt.Errorf("frame of channel %d", f.GetChannel())
 	}
 	select {
@@ -86,7 +86,7 @@ func (in *input) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	in.now = nil
-	return n, in.t.send(&proto.Frame{Channel: channelIn})
+	return n, in.t.send(&proto.Frame{Channel: proto.ChannelIn})
 }
 
 func size(s *proto.Size) runtime.Size {

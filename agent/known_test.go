@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -33,7 +31,7 @@ func TestWhatAnyMessageSaysOfTheStoreIsKeptAndSaid(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		wants := func(what string, rev int64) {
 			t.Helper()
-			time.Sleep(2 * keepKnown)
+			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			var disk records.Known
 			must(t, durable.GetJSON(filepath.Join(n.root, "known.json"), &disk))
@@ -78,50 +76,6 @@ func TestOfAStoreThatIsHeldNothingIsLearnt(t *testing.T) {
 			t.Errorf("it knows %+v", got)
 		}
 	})
-}
-
-func TestTheDiskIsWrittenOnlyWhenSomethingIsNewAndNotEachTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "known.json")
-		m := openMemory(path, slog.New(slog.DiscardHandler))
-		done := make(chan struct{})
-		ctx := t.Context()
-		go func() { defer close(done); m.keep(ctx, time.Second) }()
-		writes := 0
-		var last os.FileInfo
-		for i := range int64(100) { // ten seconds
-			m.hear(records.Known{At: spec.Sequence{Epoch: 1, Rev: 1 + i}})
-			time.Sleep(100 * time.Millisecond)
-			if now, err := os.Stat(path); err == nil && (last == nil || !os.SameFile(last, now)) {
-				last, writes = now, writes+1
-			}
-		}
-		if writes < 9 || writes > 11 {
-			t.Errorf("in ten seconds of change it was written %d times", writes)
-		}
-		time.Sleep(2 * time.Second)
-		before, err := os.Stat(path)
-		must(t, err)
-		m.hear(records.Known{At: spec.Sequence{Epoch: 1, Rev: 50}})
-		time.Sleep(time.Minute)
-		if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) || after.Mode().Perm() != 0o600 {
-			t.Errorf("nothing was new, and it was written; %v, %v", after, err)
-		}
-	})
-}
-
-func TestADamagedMemoryStopsNoNode(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "known.json")
-	must(t, os.WriteFile(path, []byte("{"), 0o600))
-	m := openMemory(path, slog.New(slog.DiscardHandler))
-	if got := m.now(); got.At != (spec.Sequence{}) {
-		t.Errorf("it knows %+v", got)
-	}
-	m.hear(records.Known{At: spec.Sequence{Epoch: 1, Rev: 5}})
-	must(t, m.save())
-	if got := openMemory(path, slog.New(slog.DiscardHandler)).now(); got.At.Rev != 5 {
-		t.Errorf("it knows %+v", got)
-	}
 }
 
 // A server whose store is held answers pings and tells no list: what it ordered before may

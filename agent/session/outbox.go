@@ -1,0 +1,123 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// pendingReport is the newest report of one life, kept until the server has stored it.
+type pendingReport struct {
+	report records.Report
+	due    time.Time // when it is to be sent; zero: it was sent
+}
+
+// Outbox gathers reports: the newest of each life, sent at once when it matters
+// and a little later when the next one may make it needless. Safe for concurrent use.
+type Outbox struct {
+	soon, later time.Duration
+	now         func() time.Time
+	changed     *notify.Signal
+
+	mu      sync.Mutex
+	pending map[spec.LifeID]*pendingReport
+	ready   map[spec.LifeID]bool // what was last put of each life that is not over
+}
+
+// NewOutbox returns an empty one that leaves reports of trouble that may pass for soon, and
+// of progress for later; now is the wall clock.
+func NewOutbox(soon, later time.Duration, now func() time.Time) *Outbox {
+	return &Outbox{
+		soon: soon, later: later, now: now, changed: notify.New(),
+		pending: map[spec.LifeID]*pendingReport{}, ready: map[spec.LifeID]bool{},
+	}
+}
+
+// Put takes a report in place of an older one of the same life.
+func (o *Outbox) Put(r records.Report) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := spec.LifeID{ID: r.ID, Token: r.Token}
+	due := o.now().Add(o.delay(r, o.ready[key]))
+	o.ready[key] = r.Ready
+	if r.Phase.Over() {
+		delete(o.ready, key)
+	}
+	if old, ok := o.pending[key]; ok {
+		if old.report.Seq > r.Seq {
+			return
+		}
+		if !old.due.IsZero() && old.due.Before(due) {
+			due = old.due
+		}
+	}
+	o.pending[key] = &pendingReport{r, due}
+	o.changed.Notify()
+}
+
+// delay is zero for what somebody acts on.
+func (o *Outbox) delay(r records.Report, wasReady bool) time.Duration {
+	switch {
+	case r.Phase.Over(), r.Ready, wasReady:
+		return 0
+	case r.Cause != "", r.Phase.Rank() >= records.PhaseRunning.Rank():
+		return o.soon
+	}
+	return o.later
+}
+
+// Notify wakes whoever sends although no report changed: something else is to be sent.
+func (o *Outbox) Notify() { o.changed.Notify() }
+
+// SendAgain puts the reports and marks everything as not sent: a new session begins.
+func (o *Outbox) SendAgain(reports []records.Report) {
+	for _, r := range reports {
+		o.Put(r)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.now()
+	for _, l := range o.pending {
+		l.due = now
+	}
+	o.changed.Notify()
+}
+
+// Due returns the reports that are due, in the order in which they were made, and
+// how long until the next one is (0: none waits). Each counts as sent from now on.
+func (o *Outbox) Due() (due []records.Report, next time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.now()
+	for _, l := range o.pending {
+		switch wait := l.due.Sub(now); {
+		case l.due.IsZero():
+		case wait <= 0:
+			due = append(due, l.report)
+			l.due = time.Time{}
+		case next == 0 || wait < next:
+			next = wait
+		}
+	}
+	slices.SortFunc(due, func(a, b records.Report) int { return cmp.Compare(a.Seq, b.Seq) })
+	return due, next
+}
+
+// Stored takes the server's word that the report seq of a life needs no more
+// sending; over: it was that life's end.
+func (o *Outbox) Stored(id spec.Identity, token spec.Token, seq int64) (over bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := spec.LifeID{ID: id, Token: token}
+	l, ok := o.pending[key]
+	if !ok || !l.due.IsZero() || l.report.Seq > seq {
+		return false
+	}
+	delete(o.pending, key)
+	return l.report.Phase.Over()
+}

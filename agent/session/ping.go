@@ -1,0 +1,64 @@
+package session
+
+import (
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+)
+
+var (
+	errSilent = errors.New("the server does not answer pings")
+	errGuards = errors.New("this node guards lives now; it says hello again to tell so")
+)
+
+// Ping returns the next ping. An error says why the session is to end instead: the server
+// does not answer, or was told in hello what is no longer so.
+func (s *Session) Ping() (*proto.FromNode, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c.cfg.Now().Sub(s.pong) > s.ttl {
+		return nil, errSilent
+	}
+	if !s.guards && s.c.cfg.Deadlines.Watched() {
+		return nil, errGuards
+	}
+	s.pings++
+	s.unanswered[s.pings] = s.c.cfg.Clock()
+	return &proto.FromNode{Kind: &proto.FromNode_Ping{Ping: &proto.Ping{Id: s.pings}}}, nil
+}
+
+// answered takes a pong. From the moment its ping was sent guarded lives count their
+// bound. What the members are shown is confirmed for a TTL from then, if they were told
+// all: until its end no server can have ended this session, and so counted the node's
+// members otherwise (SAFETY S5).
+func (s *Session) answered(p *proto.Pong) {
+	s.mu.Lock()
+	s.pong = s.c.cfg.Now()
+	sent, asked := s.unanswered[p.GetId()]
+	maps.DeleteFunc(s.unanswered, func(id int64, _ time.Duration) bool { return id <= p.GetId() })
+	s.mu.Unlock()
+	s.c.contact.answered()
+	if !p.GetHeld() {
+		s.c.cfg.Known.Add(wire.ToKnown(p.GetKnown()))
+	}
+	s.c.cfg.Deadlines.Hold(p.GetHeld())
+	if !asked {
+		return
+	}
+	_ = s.c.cfg.Deadlines.Confirm(sent) // it logs why it cannot
+	if p.GetCurrent() {
+		s.c.confirm(sent + s.ttl)
+	}
+}
+
+// confirm moves on the moment until which snapshots and histories are confirmed.
+func (c *Client) confirm(until time.Duration) {
+	if until <= c.ConfirmedUntil() {
+		return
+	}
+	c.confirmed.Store(int64(until)) // the session's receiver alone writes
+	c.cfg.Workers.Confirmed()
+}

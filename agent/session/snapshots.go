@@ -1,0 +1,214 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// The files in which the cache is kept.
+const (
+	snapshotsFile = "pictures.json"
+	historiesFile = "histories.json"
+	hostsFile     = "hosts.json"
+)
+
+// SnapshotCache holds the newest snapshot and the history of every set, and the addresses of
+// all nodes, and keeps them on tmpfs so that DNS answers, and members are shown the same,
+// after a restart of the agent while no server is there. Safe for concurrent use.
+type SnapshotCache struct {
+	dir   Dir
+	log   *slog.Logger
+	moved *notify.Signal // what is held is not kept
+
+	mu        sync.Mutex
+	snapshots map[spec.SetRef]records.Snapshot
+	changes   map[spec.SetRef][]records.Change // ascending; replaced whole
+	hosts     []netip.Addr                     // of all nodes, ascending; nil: never heard; replaced whole
+	newest    spec.Sequence                    // of what was put
+}
+
+// OpenSnapshots reads what an agent before this one kept.
+func OpenSnapshots(dir Dir, log *slog.Logger) *SnapshotCache {
+	c := &SnapshotCache{
+		dir: dir, log: log, changes: map[spec.SetRef][]records.Change{},
+		snapshots: map[spec.SetRef]records.Snapshot{}, moved: notify.New(),
+	}
+	var histories []records.History
+	if err := dir.Get(historiesFile, &histories); err == nil {
+		for _, h := range histories {
+			c.changes[h.Ref] = h.Changes
+		}
+	}
+	if err := dir.Get(hostsFile, &c.hosts); err != nil {
+		c.hosts = nil
+	}
+	var kept []records.Snapshot
+	if err := dir.Get(snapshotsFile, &kept); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			log.Warn("kept pictures not read", "err", err)
+		}
+		return c
+	}
+	for _, p := range kept {
+		c.snapshots[p.Ref] = p
+	}
+	return c
+}
+
+// Put takes snapshots of sequence seq; full replaces all. It never goes back: neither with
+// one snapshot nor with all. It returns the sets that changed.
+func (c *SnapshotCache) Put(seq spec.Sequence, full bool, fresh []records.Snapshot) []spec.SetRef {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if seq.Compare(c.newest) < 0 {
+		return nil
+	}
+	c.newest = seq
+	var changed []spec.SetRef
+	named := map[spec.SetRef]bool{}
+	for _, p := range fresh {
+		named[p.Ref] = true
+		had, ok := c.snapshots[p.Ref]
+		if ok && had.Sequence.Compare(p.Sequence) > 0 {
+			continue
+		}
+		changed = append(changed, p.Ref)
+		if p.Gone {
+			delete(c.snapshots, p.Ref)
+			delete(c.changes, p.Ref)
+			continue
+		}
+		c.snapshots[p.Ref] = p
+	}
+	if full {
+		for ref := range c.snapshots {
+			if !named[ref] {
+				delete(c.snapshots, ref)
+				delete(c.changes, ref)
+				changed = append(changed, ref)
+			}
+		}
+	}
+	c.moved.Notify()
+	return changed
+}
+
+// AddHistories takes more of histories and returns the sets of which something was new.
+// Numbers only grow; what is held already is left out.
+func (c *SnapshotCache) AddHistories(more []records.History) []spec.SetRef {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var changed []spec.SetRef
+	for _, h := range more {
+		had := c.changes[h.Ref]
+		fresh := records.ChangesAfter(h.Changes, records.LastChange(had))
+		if len(fresh) == 0 {
+			continue
+		}
+		all := append(slices.Clip(had), fresh...)
+		c.changes[h.Ref] = slices.Clone(all[max(0, len(all)-records.HistoryWindow):])
+		changed = append(changed, h.Ref)
+	}
+	return changed
+}
+
+// PutHosts takes the addresses of all nodes, if there are any, and returns them when they
+// differ from those held.
+func (c *SnapshotCache) PutHosts(addresses []string) (hosts []netip.Addr, moved bool) {
+	for _, text := range addresses {
+		if a, err := netip.ParseAddr(text); err == nil {
+			hosts = append(hosts, a)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(hosts) == 0 || slices.Equal(hosts, c.hosts) {
+		return nil, false
+	}
+	c.hosts = hosts
+	c.moved.Notify()
+	return hosts, true
+}
+
+// Hosts are the addresses of all nodes, ascending; nil: none were heard of. They must not be changed.
+func (c *SnapshotCache) Hosts() []netip.Addr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hosts
+}
+
+// History is the newest changes of a set, oldest first; it must not be changed.
+func (c *SnapshotCache) History(ref spec.SetRef) []records.Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changes[ref]
+}
+
+// Find is the newest snapshot of a set; false: there is none.
+func (c *SnapshotCache) Find(ref spec.SetRef) (records.Snapshot, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.snapshots[ref]
+	return p, ok
+}
+
+// All are the newest snapshots, by the name of their sets.
+func (c *SnapshotCache) All() []records.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]records.Snapshot, 0, len(c.snapshots))
+	for _, p := range c.snapshots {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b records.Snapshot) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	return out
+}
+
+// Run keeps what changes, at most once in every, until ctx ends.
+func (c *SnapshotCache) Run(ctx context.Context, every time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.moved.C():
+		}
+		if err := c.Save(); err != nil {
+			c.log.Warn("pictures not kept", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(every):
+		}
+	}
+}
+
+// Save keeps what is held. It writes histories first, so that they are never behind the
+// snapshots. One goroutine at a time may call it.
+func (c *SnapshotCache) Save() error {
+	snapshots := c.All()
+	c.mu.Lock()
+	histories := make([]records.History, 0, len(c.changes))
+	for ref, changes := range c.changes {
+		histories = append(histories, records.History{Ref: ref, Changes: changes})
+	}
+	hosts := c.hosts
+	c.mu.Unlock()
+	if err := c.dir.Put(historiesFile, histories); err != nil {
+		return err
+	}
+	if err := c.dir.Put(hostsFile, hosts); err != nil {
+		return err
+	}
+	return c.dir.Put(snapshotsFile, snapshots)
+}

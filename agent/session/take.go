@@ -1,0 +1,130 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// ErrBack: the server's list is older than one that was accepted.
+var ErrBack = errors.New("the server's list is older than one this node has accepted; its store may have been restored without a new epoch")
+
+// takeWanted hands orders to the workers. A list that goes back is refused as a
+// whole and ends the session. Lives that are not named are left alone (SAFETY S2).
+func (c *Client) takeWanted(w *proto.Wanted) error {
+	seq := wire.ToSequence(w.GetSequence())
+	if seq.Compare(c.newest) < 0 {
+		return fmt.Errorf("%w (told %d.%d, accepted %d.%d)", ErrBack, seq.Epoch, seq.Rev, c.newest.Epoch, c.newest.Rev)
+	}
+	if seq != c.newest {
+		c.newest = seq
+		if err := c.cfg.Home.KeepNewest(seq); err != nil {
+			c.log.Warn("sequence not kept", "err", err)
+		}
+	}
+	c.cfg.Known.Add(records.Known{At: seq})
+	c.takeVolumes(w)
+	for _, h := range w.GetOver() {
+		c.cfg.Workers.Over(wire.ToIdentity(h.GetId()), wire.ToToken(h.GetToken()))
+	}
+	for _, doc := range w.GetLivesJson() {
+		var life records.Life
+		if err := json.Unmarshal(doc, &life); err != nil {
+			// One life that cannot be read must not hold up the others.
+			c.log.Error("life not understood", "err", err)
+			continue
+		}
+		if why := c.notOurs(&life.Member); why != "" {
+			c.log.Error("life not ours", "member", life.Member.ID.String(), "token", life.Member.Token.String(), "reason", why)
+			continue
+		}
+		c.cfg.Workers.Tell(life)
+	}
+	return nil
+}
+
+// takeVolumes hands over the orders of a wanted list.
+func (c *Client) takeVolumes(w *proto.Wanted) {
+	orders, err := wire.ToDocuments[records.VolumeOrder](w.GetVolumesJson())
+	if err != nil {
+		// Volumes that stay are no harm; members must not wait for them.
+		c.log.Error("orders on volumes not understood", "err", err)
+		return
+	}
+	c.cfg.Reclaimer.Take(w.GetFull(), orders)
+}
+
+// notOurs says why a life is not for this node. Such a life is not even refused: a
+// refusal would be proof that it runs nowhere.
+func (c *Client) notOurs(m *records.Member) string {
+	switch {
+	case m.Token.IsZero() || m.ID.Set == "" || m.ID.Namespace == "":
+		return "it has no token or identity"
+	case m.Node != c.cfg.Home.Name():
+		return "it is for node " + string(m.Node)
+	case m.NodeUID != c.cfg.Home.UID():
+		return "it is for another machine of this name"
+	}
+	return ""
+}
+
+func (c *Client) takeSnapshots(p *proto.Pictures) error {
+	fresh, err := wire.ToDocuments[records.Snapshot](p.GetPicturesJson())
+	if err != nil {
+		return err
+	}
+	histories, err := wire.ToDocuments[records.History](p.GetHistoriesJson())
+	if err != nil {
+		return err
+	}
+	seq := wire.ToSequence(p.GetSequence())
+	c.cfg.Known.Add(records.Known{At: seq})
+	changed := map[spec.SetRef]bool{}
+	for _, ref := range c.cfg.Snapshots.AddHistories(histories) { // first: they are never behind the snapshots
+		changed[ref] = true
+	}
+	replaced := c.cfg.Snapshots.Put(seq, p.GetFull(), fresh)
+	for _, ref := range replaced {
+		changed[ref] = true
+	}
+	if len(replaced) > 0 {
+		c.cfg.SnapshotsChanged(c.cfg.Snapshots.All())
+	}
+	if hosts, moved := c.cfg.Snapshots.PutHosts(p.GetHosts()); moved {
+		c.cfg.HostsChanged(hosts)
+	}
+	if len(changed) > 0 {
+		c.cfg.Workers.FilesChanged(func(ref spec.SetRef) bool { return changed[ref] })
+	}
+	return nil
+}
+
+func (c *Client) takeFiles(f *proto.FilesUpdate) error {
+	fresh, err := wire.ToDocuments[records.Files](f.GetFilesJson())
+	if err != nil {
+		// Its text could hold a piece of a Secret.
+		return errors.New("the server's files are not understood")
+	}
+	c.cfg.Files.Put(f.GetFull(), fresh)
+	c.cfg.FilesChanged()
+	c.cfg.Workers.FilesChanged(func(spec.SetRef) bool { return true })
+	return nil
+}
+
+// takeStored ends the sending of reports; the end of a token may then be forgotten.
+func (c *Client) takeStored(s *proto.Stored) {
+	for _, r := range s.GetReports() {
+		id, token := wire.ToIdentity(r.GetId()), wire.ToToken(r.GetToken())
+		if !c.cfg.Outbox.Stored(id, token, r.GetSeq()) {
+			continue
+		}
+		if err := c.cfg.Ledger.Stored(id, token); err != nil {
+			c.log.Error("end not noted as stored", "member", id.String(), "token", token.String(), "err", err)
+		}
+	}
+}
