@@ -21,9 +21,14 @@ import (
 // fails with runtime.ErrExists when another link holds the address's route: it
 // never takes an address away from a member that may still live.
 func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr, ports ...spec.HostPort) error {
-	err := n.attach(ctx, id, path, addr)
+	var err error
+	if n.isReady() {
+		err = n.links.attach(ctx, id, path, addr)
+	} else {
+		err = errors.New("the host's network is not set up")
+	}
 	if err == nil && len(ports) > 0 {
-		err = n.publish(id, addr, ports) // once there is a link: by it a crash is cleared up after
+		err = n.nat.publish(id, addr, ports) // once there is a link: by it a crash is cleared up after
 	}
 	if err != nil {
 		return fmt.Errorf("attach %s: %w", id, err)
@@ -31,19 +36,19 @@ func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, add
 	return nil
 }
 
-func (n *Network) attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr) error {
-	if !n.isReady() {
-		return errors.New("the host's network is not set up")
-	}
-	if !addr.Is4() || !n.cfg.CIDR.Contains(addr) {
-		return fmt.Errorf("address %s is not in %s", addr, n.cfg.CIDR)
+// memberLinks are the links between the host and its members.
+type memberLinks struct{ *node }
+
+func (l memberLinks) attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr) error {
+	if !addr.Is4() || !l.cfg.CIDR.Contains(addr) {
+		return fmt.Errorf("address %s is not in %s", addr, l.cfg.CIDR)
 	}
 	ns, err := netns.GetFromPath(path)
 	if err != nil {
 		return fmt.Errorf("open network namespace %s: %w", path, err)
 	}
 	defer ns.Close()
-	own, err := netns.GetFromPath(cmp.Or(n.cfg.NetNS, "/proc/thread-self/ns/net"))
+	own, err := netns.GetFromPath(cmp.Or(l.cfg.NetNS, "/proc/thread-self/ns/net"))
 	if err != nil {
 		return fmt.Errorf("open the host's network namespace: %w", err)
 	}
@@ -51,7 +56,7 @@ func (n *Network) attach(ctx context.Context, id spec.Identity, path string, add
 	if ns.Equal(own) {
 		return fmt.Errorf("%s is the host's own network namespace", path)
 	}
-	h, err := n.host()
+	h, err := l.host()
 	if err != nil {
 		return err
 	}
@@ -63,24 +68,24 @@ func (n *Network) attach(ctx context.Context, id spec.Identity, path string, add
 	defer inside.Close()
 
 	// Never without it, even if somebody flushed the routes meanwhile.
-	if err := h.RouteReplace(n.unreachable()); err != nil {
-		return fmt.Errorf("add unreachable route %s: %w", n.cfg.CIDR, err)
+	if err := h.RouteReplace(l.unreachable()); err != nil {
+		return fmt.Errorf("add unreachable route %s: %w", l.cfg.CIDR, err)
 	}
-	link, err := n.pair(ctx, h, inside, ns, id, addr)
+	link, err := l.pair(ctx, h, inside, ns, id, addr)
 	if err != nil {
 		return err
 	}
 	// The kernel takes no alias with a new link. Until it has one, only the
 	// identity's name leads to it; it has no route yet.
 	if link.Attrs().Alias == "" {
-		if err := h.LinkSetAlias(link, n.alias(id)); err != nil {
+		if err := h.LinkSetAlias(link, l.alias(id)); err != nil {
 			return fmt.Errorf("set alias of %s: %w", link.Attrs().Name, err)
 		}
 	}
-	if err := n.memberSide(inside, path, addr); err != nil {
+	if err := l.memberSide(inside, path, addr); err != nil {
 		return err
 	}
-	return n.hostSide(h, link, addr)
+	return l.hostSide(h, link, addr)
 }
 
 func (n *Network) isReady() bool {
@@ -89,14 +94,14 @@ func (n *Network) isReady() bool {
 	return n.ready
 }
 
-// pair returns the host's end of the member's link, made anew unless it stands
+// pair returns the host's end of the member's link, made anew unless it is there
 // and leads into this very namespace.
-func (n *Network) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.NsHandle, id spec.Identity, addr netip.Addr) (netlink.Link, error) {
-	link, err := n.find(h, id)
+func (l memberLinks) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.NsHandle, id spec.Identity, addr netip.Addr) (netlink.Link, error) {
+	link, err := l.find(h, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.free(h, addr, link); err != nil {
+	if err := l.free(h, addr, link); err != nil {
 		return nil, err
 	}
 	if link != nil {
@@ -114,7 +119,7 @@ func (n *Network) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.
 	}
 	veth := &netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{
-			Name: n.linkName(id), MTU: n.cfg.MTU, TxQLen: -1, HardwareAddr: hostMAC, Group: n.group(),
+			Name: l.linkName(id), MTU: l.cfg.MTU, TxQLen: -1, HardwareAddr: hostMAC, Group: l.group(),
 		},
 		PeerName: "eth0", PeerHardwareAddr: memberMAC(addr), PeerNamespace: netlink.NsFd(ns),
 	}
@@ -133,16 +138,16 @@ func (n *Network) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.
 
 // find returns the identity's link, or nil. A link of its name that says that it
 // is somebody else's is an error; one that says nothing was left by a crash.
-func (n *Network) find(h *netlink.Handle, id spec.Identity) (netlink.Link, error) {
-	link, err := h.LinkByName(n.linkName(id))
+func (l memberLinks) find(h *netlink.Handle, id spec.Identity) (netlink.Link, error) {
+	link, err := h.LinkByName(l.linkName(id))
 	if isGone(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find link %s: %w", n.linkName(id), err)
+		return nil, fmt.Errorf("find link %s: %w", l.linkName(id), err)
 	}
-	if alias := link.Attrs().Alias; alias != n.alias(id) && alias != "" {
-		return nil, fmt.Errorf("link %s is that of %q: %w", n.linkName(id), alias, runtime.ErrForeign)
+	if alias := link.Attrs().Alias; alias != l.alias(id) && alias != "" {
+		return nil, fmt.Errorf("link %s is that of %q: %w", l.linkName(id), alias, runtime.ErrForeign)
 	}
 	return link, nil
 }
@@ -175,13 +180,13 @@ func carries(h *netlink.Handle, link netlink.Link, addr netip.Addr) bool {
 
 // free fails if a route leads addr to anything here but link (nil: to anything). That it
 // leads to another host still is news of before.
-func (n *Network) free(h *netlink.Handle, addr netip.Addr, link netlink.Link) error {
+func (l memberLinks) free(h *netlink.Handle, addr netip.Addr, link netlink.Link) error {
 	all, err := routes(h, 0)
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		if prefixOf(r.Dst) != netip.PrefixFrom(addr, 32) || link != nil && r.LinkIndex == link.Attrs().Index || n.leadsElsewhere(r) {
+		if prefixOf(r.Dst) != netip.PrefixFrom(addr, 32) || link != nil && r.LinkIndex == link.Attrs().Index || l.leadsElsewhere(r) {
 			continue
 		}
 		holder := fmt.Sprintf("link %d", r.LinkIndex)
@@ -194,7 +199,7 @@ func (n *Network) free(h *netlink.Handle, addr netip.Addr, link netlink.Link) er
 }
 
 // memberSide makes eth0, lo and the routes of the member's namespace right.
-func (n *Network) memberSide(h *netlink.Handle, path string, addr netip.Addr) error {
+func (l memberLinks) memberSide(h *netlink.Handle, path string, addr netip.Addr) error {
 	lo, err := h.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("find the member's lo: %w", err)
@@ -206,7 +211,7 @@ func (n *Network) memberSide(h *netlink.Handle, path string, addr netip.Addr) er
 	if err != nil {
 		return fmt.Errorf("find eth0: %w", err)
 	}
-	if err := n.shape(h, eth, memberMAC(addr)); err != nil {
+	if err := l.shape(h, eth, memberMAC(addr)); err != nil {
 		return err
 	}
 	if err := noIPv6(path, "eth0"); err != nil {
@@ -218,12 +223,12 @@ func (n *Network) memberSide(h *netlink.Handle, path string, addr netip.Addr) er
 	if err := h.LinkSetUp(eth); err != nil {
 		return fmt.Errorf("bring eth0 up: %w", err)
 	}
-	if err := neighbour(h, eth, n.cfg.Gateway, hostMAC); err != nil {
+	if err := neighbour(h, eth, l.cfg.Gateway, hostMAC); err != nil {
 		return err
 	}
 	for _, r := range []*netlink.Route{
-		{Dst: single(n.cfg.Gateway), Scope: netlink.SCOPE_LINK},
-		{Dst: whole(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), Gw: n.cfg.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
+		{Dst: single(l.cfg.Gateway), Scope: netlink.SCOPE_LINK},
+		{Dst: whole(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), Gw: l.cfg.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
 	} {
 		r.LinkIndex, r.Protocol = eth.Attrs().Index, protocol
 		if err := h.RouteReplace(r); err != nil {
@@ -235,21 +240,21 @@ func (n *Network) memberSide(h *netlink.Handle, path string, addr netip.Addr) er
 
 // hostSide makes the host's end and the route to the member right. The route is
 // last: who gets through it finds everything in place.
-func (n *Network) hostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr) error {
+func (l memberLinks) hostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr) error {
 	name := link.Attrs().Name
-	if err := n.shape(h, link, hostMAC); err != nil {
+	if err := l.shape(h, link, hostMAC); err != nil {
 		return err
 	}
-	if link.Attrs().Group != n.group() { // made by an earlier version
-		if err := h.LinkSetGroup(link, int(n.group())); err != nil {
+	if link.Attrs().Group != l.group() { // made by an earlier version
+		if err := h.LinkSetGroup(link, int(l.group())); err != nil {
 			return fmt.Errorf("set group of %s: %w", name, err)
 		}
 	}
-	if err := noIPv6(n.cfg.NetNS, name); err != nil {
+	if err := noIPv6(l.cfg.NetNS, name); err != nil {
 		return err
 	}
 	// Strict: a member cannot send from an address that is not its own.
-	if err := n.sysctl("net/ipv4/conf/"+name+"/rp_filter", "1"); err != nil {
+	if err := l.sysctl("net/ipv4/conf/"+name+"/rp_filter", "1"); err != nil {
 		return err
 	}
 	if err := h.LinkSetUp(link); err != nil {
@@ -260,7 +265,7 @@ func (n *Network) hostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr
 	}
 	route := &netlink.Route{
 		LinkIndex: link.Attrs().Index, Dst: single(addr), Scope: netlink.SCOPE_LINK,
-		Src: n.cfg.Gateway.AsSlice(), Protocol: protocol, Table: unix.RT_TABLE_MAIN,
+		Src: l.cfg.Gateway.AsSlice(), Protocol: protocol, Table: unix.RT_TABLE_MAIN,
 	}
 	if err := h.RouteReplace(route); err != nil {
 		return fmt.Errorf("add route %s dev %s: %w", addr, name, err)
@@ -269,15 +274,15 @@ func (n *Network) hostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr
 }
 
 // shape gives one end of a link its MAC address and MTU.
-func (n *Network) shape(h *netlink.Handle, link netlink.Link, mac net.HardwareAddr) error {
+func (l memberLinks) shape(h *netlink.Handle, link netlink.Link, mac net.HardwareAddr) error {
 	attrs := link.Attrs()
 	if !slices.Equal(attrs.HardwareAddr, mac) {
 		if err := h.LinkSetHardwareAddr(link, mac); err != nil {
 			return fmt.Errorf("set MAC of %s: %w", attrs.Name, err)
 		}
 	}
-	if attrs.MTU != n.cfg.MTU {
-		if err := h.LinkSetMTU(link, n.cfg.MTU); err != nil {
+	if attrs.MTU != l.cfg.MTU {
+		if err := h.LinkSetMTU(link, l.cfg.MTU); err != nil {
 			return fmt.Errorf("set MTU of %s: %w", attrs.Name, err)
 		}
 	}

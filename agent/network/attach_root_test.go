@@ -36,7 +36,7 @@ func TestRepairPutsBackWhatIsMissing(t *testing.T) {
 			must(t, err)
 			must(t, hh.AddrDel(lo, n.gateway()))
 		},
-		"the table":       func() { must(t, n.removeTable()) },
+		"the table":       func() { must(t, n.dropTable(n.table())) },
 		"a link was down": func() { must(t, hh.LinkSetDown(link(1))) },
 		"the MTU":         func() { must(t, hh.LinkSetMTU(link(0), 1300)) },
 		"the member's default route": func() {

@@ -140,7 +140,7 @@ func TestARouterAdvertisementOfAMemberChangesNothingOnItsHost(t *testing.T) {
 
 // inTunnel is what a tunnel's end sends for a packet of UDP from one address to another.
 func inTunnel(n *Network, host, from, to netip.Addr, port uint16, text string) []byte {
-	number := n.network()
+	number := n.vni()
 	b := []byte{0x08, 0, 0, 0, byte(number >> 16), byte(number >> 8), byte(number), 0}
 	b = append(append(b, tunnelMAC(host.AsSlice())...), 0x02, 0, 0, 0, 0, 1, 0x08, 0x00)
 	ip := []byte{0x45, 0, 0, byte(28 + len(text)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
@@ -246,7 +246,7 @@ func TestTheShieldOfTheTunnelComesBackAndFollowsTheNodes(t *testing.T) {
 	x := newTwo(t, ModeVXLAN, false)
 	n := x.net[0]
 	stands := func() (marks []string, nodes []netip.Addr) {
-		must(t, n.nft(func(c *nftables.Conn) (err error) { marks, nodes, err = n.shieldStands(c); return err }))
+		must(t, n.nft(func(c *nftables.Conn) (err error) { marks, nodes, err = n.shield.read(c); return err }))
 		return marks, nodes
 	}
 	x.reach(t)
@@ -255,7 +255,7 @@ func TestTheShieldOfTheTunnelComesBackAndFollowsTheNodes(t *testing.T) {
 	}
 	third := netip.MustParseAddr("172.31.9.3")
 	must(t, n.Admit([]netip.Addr{third, x.host[0]}))
-	both := []string{fmt.Sprintf("stead:members:%d", n.group()), fmt.Sprintf("stead:strangers:%d", n.network())}
+	both := []string{fmt.Sprintf("stead:members:%d", n.group()), fmt.Sprintf("stead:strangers:%d", n.vni())}
 	want := func(what string, hosts ...netip.Addr) {
 		t.Helper()
 		if marks, nodes := stands(); !slices.Equal(marks, both) || !slices.Equal(nodes, hosts) {

@@ -57,8 +57,8 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 	var table bool
 	var shield []string
 	err = n.nft(func(c *nftables.Conn) (err error) {
-		if table, err = n.tableWhole(c); err == nil {
-			shield, _, err = n.shieldStands(c)
+		if table, err = n.nat.isComplete(c); err == nil {
+			shield, _, err = n.shield.read(c)
 		}
 		return err
 	})
@@ -80,13 +80,13 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 	}
 	if len(shield) > 1 {
 		settings = append(settings, Setting{"nft", fmt.Sprintf("table ip %s: udp dport %d VXLAN %d not from a node drop",
-			n.shieldTable().Name, vxlanPort, n.network()), true})
+			n.shieldTable().Name, vxlanPort, n.vni()), true})
 	}
 	if link, err := h.LinkByName(n.tunnelName()); err == nil {
 		settings = append(settings, Setting{"link", fmt.Sprintf("%s alias %s: VXLAN %d to other hosts, UDP port %d",
-			link.Attrs().Name, n.tunnelAlias(), n.network(), vxlanPort), true})
+			link.Attrs().Name, n.tunnelAlias(), n.vni(), vxlanPort), true})
 	}
-	ports, err := n.portSettings()
+	ports, err := n.nat.portSettings()
 	if err != nil {
 		return nil, err
 	}
@@ -112,18 +112,18 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 	return settings, nil
 }
 
-// portSettings are the host ports that stand.
-func (n *Network) portSettings() (list []Setting, err error) {
-	err = n.nft(func(c *nftables.Conn) error {
-		have, err := n.portRules(c)
-		var told []published
+// portSettings are the host ports that are set.
+func (t *natTable) portSettings() (list []Setting, err error) {
+	err = t.nft(func(c *nftables.Conn) error {
+		have, err := t.portRules(c)
+		var listed []published
 		for _, r := range have {
-			if slices.Contains(told, r.published) {
+			if slices.Contains(listed, r.published) {
 				continue
 			}
-			told = append(told, r.published)
+			listed = append(listed, r.published)
 			list = append(list, Setting{"nft", fmt.Sprintf("table ip %s: host port %s to %s (%s)",
-				n.table().Name, r.port, netip.AddrPortFrom(r.addr, r.port.To), r.id), true})
+				t.table().Name, r.port, netip.AddrPortFrom(r.addr, r.port.To), r.id), true})
 		}
 		return err
 	})

@@ -22,10 +22,10 @@ func (n *Network) Detach(ctx context.Context, id spec.Identity) error {
 		return fmt.Errorf("detach %s: %w", id, err)
 	}
 	defer h.Close()
-	err = n.unpublish(id) // before the link, by which the next process knows of them
+	err = n.nat.unpublish(id) // before the link, by which the next process knows of them
 	if err == nil {
 		var link netlink.Link
-		if link, err = n.find(h, id); err == nil && link != nil {
+		if link, err = n.links.find(h, id); err == nil && link != nil {
 			err = remove(ctx, h, link)
 		}
 	}

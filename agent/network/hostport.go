@@ -58,11 +58,11 @@ func publishedOf(mark string) (p published, ok bool) {
 // runtime.ErrPortTaken, and changes nothing, when one is another member's, or when a process
 // of the host listens there: the rules would take from it what it got until now. Rules that
 // stand are left alone, with their counters.
-func (n *Network) publish(id spec.Identity, addr netip.Addr, ports []spec.HostPort) error {
-	n.rules.Lock()
-	defer n.rules.Unlock()
-	return n.nft(func(c *nftables.Conn) error {
-		have, err := n.portRules(c)
+func (t *natTable) publish(id spec.Identity, addr netip.Addr, ports []spec.HostPort) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.nft(func(c *nftables.Conn) error {
+		have, err := t.portRules(c)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (n *Network) publish(id spec.Identity, addr netip.Addr, ports []spec.HostPo
 		for _, port := range ports {
 			p := published{id, addr, port}
 			wanted = append(wanted, p)
-			if countOf(have, p) != len(n.portChains()) {
+			if countOf(have, p) != len(t.portChains()) {
 				missing = append(missing, p)
 			}
 		}
@@ -82,15 +82,15 @@ func (n *Network) publish(id spec.Identity, addr netip.Addr, ports []spec.HostPo
 		}
 		at := map[published][]netip.Addr{}
 		for _, p := range missing {
-			if at[p], err = n.vacant(p, have); err != nil {
+			if at[p], err = t.vacant(p, have); err != nil {
 				return err
 			}
-			n.addPort(c, p)
+			t.addPort(c, p)
 		}
-		if err := n.dropRules(c, stale); err != nil {
+		if err := t.dropRules(c, stale); err != nil {
 			return err
 		}
-		n.endFlows(func(f *netlink.ConntrackFlow) bool {
+		t.endFlows(func(f *netlink.ConntrackFlow) bool {
 			return slices.ContainsFunc(missing, func(p published) bool { return p.missed(f, at[p]) })
 		})
 		return nil
@@ -98,11 +98,11 @@ func (n *Network) publish(id spec.Identity, addr netip.Addr, ports []spec.HostPo
 }
 
 // unpublish removes the host ports of an identity, and ends what came through them.
-func (n *Network) unpublish(id spec.Identity) error {
-	n.rules.Lock()
-	defer n.rules.Unlock()
-	return n.nft(func(c *nftables.Conn) error {
-		have, err := n.portRules(c)
+func (t *natTable) unpublish(id spec.Identity) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.nft(func(c *nftables.Conn) error {
+		have, err := t.portRules(c)
 		if err != nil {
 			return err
 		}
@@ -110,10 +110,10 @@ func (n *Network) unpublish(id spec.Identity) error {
 		if len(have) == 0 {
 			return nil
 		}
-		if err := n.dropRules(c, have); err != nil {
+		if err := t.dropRules(c, have); err != nil {
 			return err
 		}
-		n.endFlows(func(f *netlink.ConntrackFlow) bool {
+		t.endFlows(func(f *netlink.ConntrackFlow) bool {
 			return slices.ContainsFunc(have, func(r portRule) bool { return r.led(f) })
 		})
 		return nil
@@ -121,13 +121,13 @@ func (n *Network) unpublish(id spec.Identity) error {
 }
 
 // vacant returns the addresses of the host at which p is to be, if nobody has it at one.
-func (n *Network) vacant(p published, have []portRule) ([]netip.Addr, error) {
+func (t *natTable) vacant(p published, have []portRule) ([]netip.Addr, error) {
 	for _, r := range have {
 		if r.id != p.id && r.port.Meets(p.port) {
 			return nil, fmt.Errorf("host port %s leads to %s: %w", r.port, r.id, runtime.ErrPortTaken)
 		}
 	}
-	addrs, err := n.portAddresses(p.port)
+	addrs, err := t.portAddresses(p.port)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +136,8 @@ func (n *Network) vacant(p published, have []portRule) ([]netip.Addr, error) {
 
 // portAddresses are the addresses of the host at which p is, without 127.0.0.0/8 and the
 // gateway. One that p names and the host has not is an error.
-func (n *Network) portAddresses(p spec.HostPort) ([]netip.Addr, error) {
-	h, err := n.host()
+func (t *natTable) portAddresses(p spec.HostPort) ([]netip.Addr, error) {
+	h, err := t.host()
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (n *Network) portAddresses(p spec.HostPort) ([]netip.Addr, error) {
 	var out []netip.Addr
 	for _, a := range all {
 		addr := prefixOf(a.IPNet).Addr()
-		if !addr.IsLoopback() && addr != n.cfg.Gateway && (!p.Address.IsValid() || p.Address == addr) {
+		if !addr.IsLoopback() && addr != t.cfg.Gateway && (!p.Address.IsValid() || p.Address == addr) {
 			out = append(out, addr)
 		}
 	}
@@ -191,8 +191,8 @@ func unheld(p spec.HostPort, addrs []netip.Addr) error {
 // endFlows makes the kernel forget connections: a client that goes on sending would be
 // led by what it remembers, not by the rules. What cannot be ended ends by itself when the
 // client rests.
-func (n *Network) endFlows(which flows) {
-	err := within(n.cfg.NetNS, func() error {
+func (t *natTable) endFlows(which flows) {
+	err := within(t.cfg.NetNS, func() error {
 		h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ func (n *Network) endFlows(which flows) {
 		return err
 	})
 	if err != nil {
-		n.cfg.Logger.Warn("connections through host ports not ended", "err", err)
+		t.cfg.Logger.Warn("connections through host ports not ended", "err", err)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestAHostPortLeadsToItsMember(t *testing.T) {
 			t.Errorf("left: %s", line)
 		}
 	}
-	if len(after) != len(before)+len(x.net[0].portChains()) {
+	if len(after) != len(before)+len(x.net[0].nat.portChains()) {
 		same(t, "the host after", before, after)
 	}
 }
@@ -144,7 +144,7 @@ func TestHostPortsAreRepairedAndSurviveTheProcess(t *testing.T) {
 	echo(t, x.member[0], x.address[0])
 	to, ports := netip.AddrPortFrom(atHost, 8080), []spec.HostPort{port("TCP", 8080)}
 	x.lead(t, ports...)
-	must(t, x.net[0].removeTable())
+	must(t, x.net[0].dropTable(x.net[0].table()))
 	refuses(t, "a machine outside, with the table flushed", client, to)
 	must(t, x.net[0].Repair(t.Context(), []Assignment{{ID: member(0), NetNS: x.member[0], Address: x.address[0], Ports: ports}}))
 	answers(t, "a machine outside, after the repair", client, to, outside)

@@ -58,7 +58,7 @@ func open(path string) (*netlink.Handle, error) {
 }
 
 // host opens a netlink socket into the host's namespace.
-func (n *Network) host() (*netlink.Handle, error) { return open(n.cfg.NetNS) }
+func (n *node) host() (*netlink.Handle, error) { return open(n.cfg.NetNS) }
 
 // dump repeats a listing that changes interrupted, so that it is whole.
 func dump[T any](list func() ([]T, error)) ([]T, error) {
@@ -107,7 +107,7 @@ func addresses(h *netlink.Handle, link netlink.Link) ([]netlink.Addr, error) {
 func sysctlPath(key string) string { return filepath.Join("/proc/sys", key) }
 
 // sysctl makes a setting of the host's namespace hold; a right one is not written.
-func (n *Network) sysctl(key, value string) error {
+func (n *node) sysctl(key, value string) error {
 	return within(n.cfg.NetNS, func() error {
 		now, err := os.ReadFile(sysctlPath(key))
 		if err == nil && strings.TrimSpace(string(now)) == value {
@@ -121,7 +121,7 @@ func (n *Network) sysctl(key, value string) error {
 }
 
 // sysctlIs reports whether a setting of the host's namespace holds.
-func (n *Network) sysctlIs(key, value string) (bool, error) {
+func (n *node) sysctlIs(key, value string) (bool, error) {
 	holds := false
 	err := within(n.cfg.NetNS, func() error {
 		now, err := os.ReadFile(sysctlPath(key))

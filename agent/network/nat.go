@@ -3,18 +3,20 @@ package network
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
 
-func (n *Network) table() *nftables.Table {
+func (n *node) table() *nftables.Table {
 	return &nftables.Table{Name: "stead-" + n.name, Family: nftables.TableFamilyIPv4}
 }
 
 // nft runs f with a connection into the host's namespace.
-func (n *Network) nft(f func(*nftables.Conn) error) error {
+func (n *node) nft(f func(*nftables.Conn) error) error {
 	return within(n.cfg.NetNS, func() error {
 		c, err := nftables.New()
 		if err != nil {
@@ -24,65 +26,77 @@ func (n *Network) nft(f func(*nftables.Conn) error) error {
 	})
 }
 
-// masquerade makes our table hold its one rule: what members send to the outside
-// has the host's address. A table that is whole is left alone, with its counters;
-// else it is replaced in one transaction, and host ports return with the repair of links.
-func (n *Network) masquerade() error {
-	n.rules.Lock()
-	defer n.rules.Unlock()
-	return n.nft(func(c *nftables.Conn) error {
-		whole, err := n.tableWhole(c)
-		if err != nil || whole {
+// natTable is the node's table of address translation: members' traffic to the outside, and
+// host ports.
+type natTable struct {
+	*node
+	mu sync.Mutex // held by who reads the table in order to write it
+}
+
+// masquerade makes the table hold its one rule: what members send to the outside
+// has the host's address. A complete table is left alone, with its counters; else it is
+// replaced in one transaction, and host ports return with the repair of links.
+func (t *natTable) masquerade() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.nft(func(c *nftables.Conn) error {
+		complete, err := t.isComplete(c)
+		if err != nil || complete {
 			return err
 		}
-		t := n.table()
-		c.AddTable(t) // so that removing it cannot fail
-		c.DelTable(t)
-		c.AddTable(t)
+		table := t.table()
+		c.AddTable(table) // so that removing it cannot fail
+		c.DelTable(table)
+		c.AddTable(table)
 		chain := c.AddChain(&nftables.Chain{
-			Name: "postrouting", Table: t, Type: nftables.ChainTypeNAT,
+			Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT,
 			Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
 		})
-		c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: n.rule(), UserData: []byte(n.ruleMark())})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: t.rule(), UserData: []byte(t.ruleMark())})
 		if err := c.Flush(); err != nil {
-			return fmt.Errorf("write nft table %s: %w", t.Name, err)
+			return fmt.Errorf("write nft table %s: %w", table.Name, err)
 		}
 		return nil
 	})
 }
 
 // ruleMark is kept with the rule: of another range it is another rule.
-func (n *Network) ruleMark() string { return "stead:" + n.cfg.CIDR.String() }
+func (t *natTable) ruleMark() string { return "stead:" + t.cfg.CIDR.String() }
 
 // rule is "ip saddr CIDR ip daddr != CIDR counter masquerade".
-func (n *Network) rule() []expr.Any {
-	exprs := append(addressIs(sourceAt, expr.CmpOpEq, n.cfg.CIDR), addressIs(destinationAt, expr.CmpOpNeq, n.cfg.CIDR)...)
+func (t *natTable) rule() []expr.Any {
+	exprs := append(addressIs(sourceAt, expr.CmpOpEq, t.cfg.CIDR), addressIs(destinationAt, expr.CmpOpNeq, t.cfg.CIDR)...)
 	return append(exprs, &expr.Counter{}, &expr.Masq{})
 }
 
-// tableWhole reports whether our table stands as masquerade makes it.
-func (n *Network) tableWhole(c *nftables.Conn) (bool, error) {
-	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
-	if err != nil {
-		return false, fmt.Errorf("list nft chains: %w", err)
-	}
-	for _, chain := range chains {
-		if chain.Table.Name != n.table().Name || chain.Name != "postrouting" {
-			continue
-		}
-		rules, err := c.GetRules(n.table(), chain)
-		if err != nil {
-			return false, fmt.Errorf("list nft rules: %w", err)
-		}
-		return len(rules) == 1 && string(rules[0].UserData) == n.ruleMark(), nil
-	}
-	return false, nil
+// isComplete reports whether the table is as masquerade makes it.
+func (t *natTable) isComplete(c *nftables.Conn) (bool, error) {
+	rules, err := rulesIn(c, t.table(), "postrouting")
+	return len(rules) == 1 && string(rules[0].UserData) == t.ruleMark(), err
 }
 
-func (n *Network) removeTable() error { return n.dropTable(n.table()) }
+// rulesIn lists the rules in these chains of an IPv4 table; without chains, in all.
+func rulesIn(c *nftables.Conn, t *nftables.Table, chains ...string) ([]*nftables.Rule, error) {
+	all, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+	if err != nil {
+		return nil, fmt.Errorf("list nft chains: %w", err)
+	}
+	var out []*nftables.Rule
+	for _, chain := range all {
+		if chain.Table.Name != t.Name || len(chains) > 0 && !slices.Contains(chains, chain.Name) {
+			continue
+		}
+		rules, err := c.GetRules(t, chain)
+		if err != nil {
+			return nil, fmt.Errorf("list nft rules: %w", err)
+		}
+		out = append(out, rules...)
+	}
+	return out, nil
+}
 
 // dropTable removes a table of ours, if it is there.
-func (n *Network) dropTable(t *nftables.Table) error {
+func (n *node) dropTable(t *nftables.Table) error {
 	return n.nft(func(c *nftables.Conn) error {
 		c.DelTable(t)
 		if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) {

@@ -51,16 +51,24 @@ type Config struct {
 // Network programs one host's side of the members' network. Its methods may be
 // called from any goroutine, for one identity from one at a time.
 type Network struct {
-	cfg   Config
-	name  string // <first 8 of the cluster id>-<node>
+	*node
+	nat    natTable
+	links  memberLinks
+	tunnel tunnel
+	shield shield
+
 	mu    sync.Mutex
 	ready bool // Setup found no conflict
-	// remote are the members elsewhere and their hosts; nil: not told yet.
+	// remote are the members elsewhere and their hosts; nil: not known yet.
 	remote map[netip.Addr]netip.Addr
-	// nodes are the addresses of all hosts, as told last; nil: not told yet.
+	// nodes are the addresses of all hosts; nil: not known yet.
 	nodes []netip.Addr
-	// rules is held by who reads our table in order to write it.
-	rules sync.Mutex
+}
+
+// node is one node's settings and the names of its things on the host.
+type node struct {
+	cfg  Config
+	name string // <first 8 of the cluster id>-<node>
 }
 
 // New checks the configuration and touches nothing.
@@ -94,24 +102,25 @@ func New(cfg Config) (*Network, error) {
 	case cfg.MTU < 576+vxlanOverhead || cfg.MTU > 65535:
 		return nil, fmt.Errorf("network: MTU %d is not within %d..65535", cfg.MTU, 576+vxlanOverhead)
 	}
-	return &Network{cfg: cfg, name: cfg.ClusterID[:8] + "-" + string(cfg.Node)}, nil
+	n := &node{cfg: cfg, name: cfg.ClusterID[:8] + "-" + string(cfg.Node)}
+	return &Network{node: n, nat: natTable{node: n}, links: memberLinks{n}, tunnel: tunnel{n}, shield: shield{n}}, nil
 }
 
 // linkName is that of the host's end of a member's link: st and 10 hex digits.
-func (n *Network) linkName(id spec.Identity) string {
+func (n *node) linkName(id spec.Identity) string {
 	sum := sha256.Sum256([]byte(n.cfg.ClusterID + id.String()))
 	return "st" + hex.EncodeToString(sum[:5])
 }
 
 // aliasPrefix begins the alias of every link of this node.
-func (n *Network) aliasPrefix() string {
+func (n *node) aliasPrefix() string {
 	return "stead:" + n.cfg.ClusterID[:8] + ":" + string(n.cfg.Node) + ":"
 }
 
-func (n *Network) alias(id spec.Identity) string { return n.aliasPrefix() + id.String() }
+func (n *node) alias(id spec.Identity) string { return n.aliasPrefix() + id.String() }
 
 // identityOf reads the identity in an alias of this node; false: not ours.
-func (n *Network) identityOf(alias string) (spec.Identity, bool) {
+func (n *node) identityOf(alias string) (spec.Identity, bool) {
 	text, ours := strings.CutPrefix(alias, n.aliasPrefix())
 	ns, member, whole := strings.Cut(text, "/")
 	set, ordinal, err := spec.ParseMemberName(member)
@@ -123,16 +132,16 @@ func (n *Network) identityOf(alias string) (spec.Identity, bool) {
 
 // mark is 24 bits that tell this node's things from those of another node, also
 // of another cluster, in the same namespace.
-func (n *Network) mark() int {
+func (n *node) mark() int {
 	sum := sha256.Sum256([]byte(n.cfg.ClusterID + "/" + string(n.cfg.Node)))
 	return int(sum[0])<<16 | int(sum[1])<<8 | int(sum[2])
 }
 
 // metric of our unreachable route: above (weaker than) everybody else's.
-func (n *Network) metric() int { return 1<<30 | n.mark() }
+func (n *node) metric() int { return 1<<30 | n.mark() }
 
 // label of the gateway address; the kernel wants it to begin with the link's name.
-func (n *Network) label() string { return fmt.Sprintf("lo:st%06x", n.mark()) }
+func (n *node) label() string { return fmt.Sprintf("lo:st%06x", n.mark()) }
 
 // memberMAC is 02:53 (locally administered) and the address.
 func memberMAC(addr netip.Addr) net.HardwareAddr {

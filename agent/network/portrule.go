@@ -3,7 +3,6 @@ package network
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -30,9 +29,9 @@ func countOf(have []portRule, p published) int {
 
 // portChains are the chains of host ports, which are there since the first one: for what
 // comes in, for what the host itself sends, and for a member that calls itself.
-func (n *Network) portChains() []*nftables.Chain {
+func (t *natTable) portChains() []*nftables.Chain {
 	chain := func(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
-		return &nftables.Chain{Name: name, Table: n.table(), Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: priority}
+		return &nftables.Chain{Name: name, Table: t.table(), Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: priority}
 	}
 	return []*nftables.Chain{
 		chain("hostports", nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest),
@@ -42,48 +41,43 @@ func (n *Network) portChains() []*nftables.Chain {
 }
 
 // portRules lists the rules of all host ports.
-func (n *Network) portRules(c *nftables.Conn) ([]portRule, error) {
-	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+func (t *natTable) portRules(c *nftables.Conn) ([]portRule, error) {
+	var names []string
+	for _, chain := range t.portChains() {
+		names = append(names, chain.Name)
+	}
+	rules, err := rulesIn(c, t.table(), names...)
 	if err != nil {
-		return nil, fmt.Errorf("list nft chains: %w", err)
+		return nil, err
 	}
 	var out []portRule
-	for _, chain := range chains {
-		if chain.Table.Name != n.table().Name || !slices.ContainsFunc(n.portChains(), func(x *nftables.Chain) bool { return x.Name == chain.Name }) {
-			continue
-		}
-		rules, err := c.GetRules(n.table(), chain)
-		if err != nil {
-			return nil, fmt.Errorf("list nft rules: %w", err)
-		}
-		for _, r := range rules {
-			if p, ours := publishedOf(string(r.UserData)); ours {
-				r.Table = n.table()
-				out = append(out, portRule{p, r})
-			}
+	for _, r := range rules {
+		if p, ours := publishedOf(string(r.UserData)); ours {
+			r.Table = t.table()
+			out = append(out, portRule{p, r})
 		}
 	}
 	return out, nil
 }
 
 // addPort adds the rules of a host port to the transaction: one in each chain.
-func (n *Network) addPort(c *nftables.Conn, p published) {
-	c.AddTable(n.table())
-	chains := n.portChains()
-	for i, exprs := range [][]expr.Any{n.lead(p), n.lead(p), n.self(p)} {
-		c.AddRule(&nftables.Rule{Table: n.table(), Chain: c.AddChain(chains[i]), Exprs: exprs, UserData: []byte(p.mark())})
+func (t *natTable) addPort(c *nftables.Conn, p published) {
+	c.AddTable(t.table())
+	chains := t.portChains()
+	for i, exprs := range [][]expr.Any{t.lead(p), t.lead(p), t.self(p)} {
+		c.AddRule(&nftables.Rule{Table: t.table(), Chain: c.AddChain(chains[i]), Exprs: exprs, UserData: []byte(p.mark())})
 	}
 }
 
 // dropRules removes rules, and writes the transaction.
-func (n *Network) dropRules(c *nftables.Conn, rules []portRule) error {
+func (t *natTable) dropRules(c *nftables.Conn, rules []portRule) error {
 	for _, r := range rules {
 		if err := c.DelRule(r.rule); err != nil {
 			return fmt.Errorf("remove nft rule: %w", err)
 		}
 	}
 	if err := c.Flush(); err != nil {
-		return fmt.Errorf("write nft table %s: %w", n.table().Name, err)
+		return fmt.Errorf("write nft table %s: %w", t.table().Name, err)
 	}
 	return nil
 }
@@ -107,7 +101,7 @@ var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
 // lead is "tcp dport PORT ip daddr ADDRESS counter dnat to MEMBER:PORT"; of each address:
 // "fib daddr type local ip daddr != 127.0.0.0/8 ip daddr != GATEWAY" in place of the address.
-func (n *Network) lead(p published) []expr.Any {
+func (t *natTable) lead(p published) []expr.Any {
 	exprs := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{p.number()}},
@@ -118,7 +112,7 @@ func (n *Network) lead(p published) []expr.Any {
 		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.port.Address, 32))...)
 	} else {
 		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, loopback)...)
-		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, netip.PrefixFrom(n.cfg.Gateway, 32))...)
+		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, netip.PrefixFrom(t.cfg.Gateway, 32))...)
 		exprs = append(exprs,
 			&expr.Fib{Register: 1, ResultADDRTYPE: true, FlagDADDR: true},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)})
@@ -131,10 +125,10 @@ func (n *Network) lead(p published) []expr.Any {
 
 // self is "ip saddr MEMBER ip daddr MEMBER counter snat to GATEWAY": who calls itself by a
 // host port would not take a packet that has its own address.
-func (n *Network) self(p published) []expr.Any {
+func (t *natTable) self(p published) []expr.Any {
 	exprs := addressIs(sourceAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))
 	exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))...)
 	return append(exprs, &expr.Counter{},
-		&expr.Immediate{Register: 1, Data: n.cfg.Gateway.AsSlice()},
+		&expr.Immediate{Register: 1, Data: t.cfg.Gateway.AsSlice()},
 		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1})
 }

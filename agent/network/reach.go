@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -46,7 +45,7 @@ func (n *Network) Reach(ctx context.Context, members map[netip.Addr]netip.Addr) 
 // reach makes the routes to members elsewhere those that are remembered; mu is held.
 // Before the first Reach it leaves alone what stands: the process before knew them.
 func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
-	errs := []error{n.shield()}
+	errs := []error{n.shield.ensure(n.admitted())}
 	if n.remote == nil {
 		return errs[0]
 	}
@@ -106,9 +105,9 @@ func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
 
 // remoteMetric marks our routes to members elsewhere. It is weaker than that of a member
 // here: who arrives is reached at once, who left as soon as its route here is gone.
-func (n *Network) remoteMetric() int { return 1<<29 | n.mark() }
+func (n *node) remoteMetric() int { return 1<<29 | n.mark() }
 
-func (n *Network) leadsElsewhere(r netlink.Route) bool {
+func (n *node) leadsElsewhere(r netlink.Route) bool {
 	return r.Protocol == protocol && r.Priority == n.remoteMetric()
 }
 
@@ -135,31 +134,10 @@ func (n *Network) hop(h *netlink.Handle, host netip.Addr) (*netlink.Route, error
 	case n.cfg.Mode == ModeRoutes:
 		return nil, fmt.Errorf("it is on none of this host's links, and --network-mode %s makes no tunnel", ModeRoutes)
 	}
-	link, err := n.tunnel(h, way[0].Src)
+	link, err := n.tunnel.ensure(h, way[0].Src)
 	if err != nil {
 		return nil, err
 	}
 	r.LinkIndex = link.Attrs().Index
-	return r, n.far(h, link, host)
-}
-
-// far tells the tunnel where a host's end is: nobody has to ask, and nothing is learnt.
-func (n *Network) far(h *netlink.Handle, link netlink.Link, host netip.Addr) error {
-	mac := tunnelMAC(host.AsSlice())
-	if err := neighbour(h, link, host, mac); err != nil {
-		return err
-	}
-	err := h.NeighSet(&netlink.Neigh{
-		LinkIndex: link.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, State: netlink.NUD_PERMANENT,
-		IP: host.AsSlice(), HardwareAddr: mac,
-	})
-	if err != nil {
-		return fmt.Errorf("add forwarding entry %s of %s: %w", host, link.Attrs().Name, err)
-	}
-	return nil
-}
-
-// tunnelMAC is 02:54 (locally administered) and the host's address.
-func tunnelMAC(host net.IP) net.HardwareAddr {
-	return append(net.HardwareAddr{0x02, 0x54}, host.To4()...)
+	return r, n.tunnel.addHost(h, link, host)
 }

@@ -59,7 +59,7 @@ func newTwo(t *testing.T, mode string, far bool) *two {
 		for i, name := range []string{"up0", "up1"} {
 			cable(t, name, x.path[i], x.host[i], router, gates[i])
 		}
-		rt := &Network{cfg: Config{NetNS: router}}
+		rt := &node{cfg: Config{NetNS: router}}
 		must(t, rt.sysctl("net/ipv4/ip_forward", "1"))
 		for i := range x.path {
 			h := handle(t, x.path[i])
@@ -212,7 +212,7 @@ func TestWaysToMembersElsewhereComeBackAndGo(t *testing.T) {
 			if _, err := dial(x.member[0], x.address[1]); err == nil {
 				t.Error("a member that is nowhere is reached")
 			}
-			must(t, next.removeTunnel(h))
+			must(t, next.tunnel.remove(h))
 			same(t, "without members elsewhere", before, picture(t, x.path[0]))
 			x.reach(t)
 			must(t, x.net[0].Teardown(t.Context()))
@@ -273,7 +273,7 @@ func TestOverlapsWithWaysToMembersAreOurOwn(t *testing.T) {
 	settings, err := x.net[0].Check(t.Context())
 	must(t, err)
 	if !slices.ContainsFunc(settings, func(s Setting) bool {
-		return s.Kind == "link" && strings.Contains(s.What, fmt.Sprint("VXLAN ", x.net[0].network()))
+		return s.Kind == "link" && strings.Contains(s.What, fmt.Sprint("VXLAN ", x.net[0].vni()))
 	}) {
 		t.Errorf("%v does not tell of the tunnel", settings)
 	}

@@ -63,24 +63,24 @@ func (n *Network) base(ctx context.Context, h *netlink.Handle) error {
 	if err := n.sysctl("net/ipv4/ip_forward", "1"); err != nil {
 		return err
 	}
-	return n.masquerade()
+	return n.nat.masquerade()
 }
 
 // unreachable is the route that no member's traffic falls through.
-func (n *Network) unreachable() *netlink.Route {
+func (n *node) unreachable() *netlink.Route {
 	return &netlink.Route{
 		Dst: whole(n.cfg.CIDR), Type: unix.RTN_UNREACHABLE, Table: unix.RT_TABLE_MAIN,
 		Protocol: protocol, Priority: n.metric(),
 	}
 }
 
-func (n *Network) isUnreachable(r netlink.Route) bool {
+func (n *node) isUnreachable(r netlink.Route) bool {
 	return r.Protocol == protocol && r.Type == unix.RTN_UNREACHABLE && r.Priority == n.metric()
 }
 
 // gateway is the address on lo. Its scope keeps it from being chosen as the
 // source of the host's own traffic to elsewhere.
-func (n *Network) gateway() *netlink.Addr {
+func (n *node) gateway() *netlink.Addr {
 	return &netlink.Addr{IPNet: single(n.cfg.Gateway), Label: n.label(), Scope: int(netlink.SCOPE_LINK)}
 }
 
@@ -181,7 +181,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 			return fmt.Errorf("tear down network: %w", err)
 		}
 	}
-	if err := n.removeTable(); err != nil {
+	if err := n.dropTable(n.table()); err != nil {
 		return fmt.Errorf("tear down network: %w", err)
 	}
 	h, err := n.host()
@@ -190,7 +190,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 	}
 	defer h.Close()
 	n.remote, n.nodes = map[netip.Addr]netip.Addr{}, nil
-	if err := errors.Join(n.reach(ctx, h), n.removeTunnel(h), n.dropTable(n.shieldTable())); err != nil {
+	if err := errors.Join(n.reach(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable())); err != nil {
 		return fmt.Errorf("tear down network: %w", err)
 	}
 	addrs, err := addresses(h, nil)

@@ -13,9 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The shield is a table of its own: the one of host ports can be written anew without it,
-// and an agent of an earlier version leaves it alone.
-func (n *Network) shieldTable() *nftables.Table {
+// shield keeps packets out of the tunnel that are not from another node: who could put one
+// in would send from any address. Members may send nothing to its port, on any host: what
+// they send leaves with their host's address, which is a node's.
+//
+// It is a table of its own: that of host ports can be written anew without it, and an
+// agent of an earlier version leaves it alone.
+type shield struct{ *node }
+
+func (n *node) shieldTable() *nftables.Table {
 	return &nftables.Table{Name: "stead-" + n.name + "-shield", Family: nftables.TableFamilyIPv4}
 }
 
@@ -23,7 +29,7 @@ func (n *Network) shieldTable() *nftables.Table {
 const shieldNodes = "nodes"
 
 // group is that of the host's ends of members' links, by which rules know them.
-func (n *Network) group() uint32 { return uint32(n.mark()) }
+func (n *node) group() uint32 { return uint32(n.mark()) }
 
 // Admit lets the tunnel take packets from these hosts, and from no other: all nodes. It
 // remembers them for Setup, which puts the rules back.
@@ -34,14 +40,14 @@ func (n *Network) Admit(nodes []netip.Addr) error {
 	if !n.ready {
 		return nil // Setup does it
 	}
-	if err := n.shield(); err != nil {
+	if err := n.shield.ensure(n.admitted()); err != nil {
 		return fmt.Errorf("admit hosts to the tunnel: %w", err)
 	}
 	return nil
 }
 
-// admitted are the hosts that may send through the tunnel: all nodes, and whoever is said
-// to have a member, for one may be told before the other.
+// admitted are the hosts that may send through the tunnel: all nodes, and the host of every
+// member elsewhere, for news of the one may come before news of the other. nil: not known yet.
 func (n *Network) admitted() []netip.Addr {
 	if n.nodes == nil {
 		return nil
@@ -52,21 +58,19 @@ func (n *Network) admitted() []netip.Addr {
 	return slices.Compact(nodes)
 }
 
-// shield keeps packets out of the tunnel that are not from another node's. Who could put
-// one in would send from any address. Members may send nothing to its port, on any host:
-// what they send leaves with the address of theirs, which is a node's. Before the first
-// Admit nobody knows the nodes; then what stands is left as it is. mu is held.
-func (n *Network) shield() error {
-	nodes := n.admitted()
-	return n.nft(func(c *nftables.Conn) error {
-		rules, set, err := n.shieldStands(c)
+// ensure makes the shield let in the given nodes; nil: nobody knows them yet, and what is
+// there is left as it is.
+func (s shield) ensure(nodes []netip.Addr) error {
+	return s.nft(func(c *nftables.Conn) error {
+		rules, set, err := s.read(c)
 		if err != nil {
 			return err
 		}
-		if n.nodes == nil && len(rules) > 0 || slices.Equal(rules, n.shieldMarks()) && slices.Equal(set, nodes) {
+		marks := s.marks(nodes != nil)
+		if nodes == nil && len(rules) > 0 || slices.Equal(rules, marks) && slices.Equal(set, nodes) {
 			return nil
 		}
-		t := n.shieldTable()
+		t := s.shieldTable()
 		c.AddTable(t) // so that removing it cannot fail
 		c.DelTable(t)
 		c.AddTable(t)
@@ -76,20 +80,20 @@ func (n *Network) shield() error {
 			Name: "shield", Table: t, Type: nftables.ChainTypeFilter,
 			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw,
 		})
-		all := [][]expr.Any{n.fromMembers()}
-		if n.nodes != nil {
-			s := &nftables.Set{Table: t, Name: shieldNodes, KeyType: nftables.TypeIPAddr}
+		all := [][]expr.Any{s.fromMembers()}
+		if nodes != nil {
+			hosts := &nftables.Set{Table: t, Name: shieldNodes, KeyType: nftables.TypeIPAddr}
 			var elements []nftables.SetElement
 			for _, a := range nodes {
 				elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
 			}
-			if err := c.AddSet(s, elements); err != nil {
-				return fmt.Errorf("write nft set %s: %w", s.Name, err)
+			if err := c.AddSet(hosts, elements); err != nil {
+				return fmt.Errorf("write nft set %s: %w", hosts.Name, err)
 			}
-			all = append(all, n.fromStrangers(s))
+			all = append(all, s.fromUnknownHosts(hosts))
 		}
 		for i, exprs := range all {
-			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: exprs, UserData: []byte(n.shieldMarks()[i])})
+			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: exprs, UserData: []byte(marks[i])})
 		}
 		if err := c.Flush(); err != nil {
 			return fmt.Errorf("write nft table %s: %w", t.Name, err)
@@ -98,38 +102,29 @@ func (n *Network) shield() error {
 	})
 }
 
-// shieldMarks are kept with the rules: one that reads otherwise is another rule.
-func (n *Network) shieldMarks() []string {
-	marks := []string{fmt.Sprintf("stead:members:%d", n.group())}
-	if n.nodes != nil {
-		marks = append(marks, fmt.Sprintf("stead:strangers:%d", n.network()))
+// marks are kept with the rules: one that reads otherwise is another rule.
+func (s shield) marks(nodesKnown bool) []string {
+	marks := []string{fmt.Sprintf("stead:members:%d", s.group())}
+	if nodesKnown {
+		marks = append(marks, fmt.Sprintf("stead:strangers:%d", s.vni()))
 	}
 	return marks
 }
 
-// shieldStands lists the marks of the rules and the nodes of the shield; none of either
-// when it is not there.
-func (n *Network) shieldStands(c *nftables.Conn) (marks []string, nodes []netip.Addr, err error) {
-	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+// read lists the marks of the rules and the nodes of the shield; none of either when it is
+// not there.
+func (s shield) read(c *nftables.Conn) (marks []string, nodes []netip.Addr, err error) {
+	rules, err := rulesIn(c, s.shieldTable())
 	if err != nil {
-		return nil, nil, fmt.Errorf("list nft chains: %w", err)
+		return nil, nil, err
 	}
-	for _, chain := range chains {
-		if chain.Table.Name != n.shieldTable().Name {
-			continue
-		}
-		rules, err := c.GetRules(n.shieldTable(), chain)
-		if err != nil {
-			return nil, nil, fmt.Errorf("list nft rules: %w", err)
-		}
-		for _, r := range rules {
-			marks = append(marks, string(r.UserData))
-		}
+	for _, r := range rules {
+		marks = append(marks, string(r.UserData))
 	}
 	if len(marks) < 2 {
 		return marks, nil, nil
 	}
-	elements, err := c.GetSetElements(&nftables.Set{Table: n.shieldTable(), Name: shieldNodes})
+	elements, err := c.GetSetElements(&nftables.Set{Table: s.shieldTable(), Name: shieldNodes})
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, nil, fmt.Errorf("list nft set %s: %w", shieldNodes, err)
 	}
@@ -153,20 +148,20 @@ func tunnelled() []expr.Any {
 }
 
 // fromMembers is "iifgroup GROUP udp dport 4789 counter drop".
-func (n *Network) fromMembers() []expr.Any {
+func (s shield) fromMembers() []expr.Any {
 	exprs := append([]expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFGROUP, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(n.group())},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(s.group())},
 	}, tunnelled()...)
 	return append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
 }
 
-// fromStrangers is "udp dport 4789 @th,96,24 NETWORK ip saddr != @nodes counter drop": the
+// fromUnknownHosts is "udp dport 4789 @th,96,24 NETWORK ip saddr != @nodes counter drop": the
 // number of the network stands after UDP's 8 bytes and 4 of VXLAN. Other networks of the
 // host may use the port, too.
-func (n *Network) fromStrangers(nodes *nftables.Set) []expr.Any {
+func (s shield) fromUnknownHosts(nodes *nftables.Set) []expr.Any {
 	const numberAt = 8 + 4
-	number := binaryutil.BigEndian.PutUint32(uint32(n.network()))[1:]
+	number := binaryutil.BigEndian.PutUint32(uint32(s.vni()))[1:]
 	exprs := append(tunnelled(),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: numberAt, Len: 3},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: number},
