@@ -17,7 +17,7 @@ const ownCgroup = "probe"
 
 // bounded runs a command of which nothing is left. The next one of the container waits
 // until that is so, also when the caller's time is over before.
-func (r *Runtime) bounded(parent context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+func (r *commands) bounded(parent context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	what := fmt.Sprintf("exec in %s/%s", id.ID, id.Name)
 	if e.Stdin != nil || e.Terminal != nil || len(e.Command) == 0 {
 		return 0, fmt.Errorf("%s: a bounded command has a name, and neither input nor terminal: %w", what, runtime.ErrBadSpec)
@@ -64,15 +64,15 @@ func wrap(what string, err error) error {
 }
 
 // confined runs the command in a cgroup of its own, which is empty before and after.
-func (r *Runtime) confined(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+func (r *commands) confined(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	path := memberDir(id.ID) + "/" + id.Name
 	sweep := func() error {
 		return ended(ctx, func(ctx context.Context) error { return r.cgroups.Kill(ctx, path+"/"+ownCgroup) })
 	}
-	if r.doors.first(id) {
+	if r.entered.isFirst(id) {
 		r.gather(path, 0, markName) // an agent before us may have been killed before it did
 	}
-	if d := r.doors.get(id); d == nil || d.own == nil { // of an agent before us, or stuck in the kernel
+	if c := r.entered.get(id); c == nil || c.own == nil { // of an agent before us, or stuck in the kernel
 		if err := sweep(); err != nil {
 			return 0, fmt.Errorf("what the command before left does not end: %w: %w", runtime.ErrUnavailable, err)
 		}
@@ -84,12 +84,12 @@ func (r *Runtime) confined(ctx context.Context, id runtime.ContainerID, e runtim
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("%w: %w", runtime.ErrUnavailable, ctx.Err())
 	}
-	if r.doors.refused(id) {
+	if r.entered.isNewRefusal(id) {
 		r.cfg.Log.Info("commands of probes run through containerd, which costs some ten times as much as entering the container",
 			"member", id.ID, "container", id.Name, "cause", err)
 	}
 	var late sync.WaitGroup
-	mark := fmt.Sprintf("%s%d.%d.", markName, time.Now().UnixNano(), r.execs.Add(1))
+	mark := fmt.Sprintf("%s%d.%d.", markName, time.Now().UnixNano(), r.count.Add(1))
 	gather := func(pid int) { r.gather(path, pid, mark) }
 	code, err = r.execTask(ctx, id, e, keeper{late: &late, variable: mark, began: gather, over: func(pid int) {
 		gather(pid)
@@ -110,24 +110,25 @@ func ended(ctx context.Context, kill func(context.Context) error) error {
 }
 
 // enter runs the command without the daemon. enter.ErrRefused: nothing was run.
-func (r *Runtime) enter(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path string) (int, error) {
-	helper, d, err := r.enterable(ctx, id)
+func (r *commands) enter(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path string) (int, error) {
+	helper, c, err := r.enterable(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	own := d.take()
+	own := c.take()
 	if own == nil {
-		if own, err = r.cgroups.Own(path, ownCgroup); err != nil {
+		own, err = r.cgroups.Own(path, ownCgroup)
+		if err != nil {
 			return 0, fmt.Errorf("%w: %w", err, enter.ErrRefused)
 		}
 	}
 	var left error
-	code, err := helper.Run(ctx, d.Container, enter.Command{
+	code, err := helper.Run(ctx, c.Container, enter.Command{
 		Args: e.Command, Stdout: e.Stdout, Stderr: e.Stderr,
 		Procs: own.Procs, CgroupRoot: r.cfg.CgroupRoot, Cgroup: r.cgroups.Parent() + "/" + path + "/" + ownCgroup,
 		Sweep: func() error { left = ended(ctx, own.Kill); return left },
 	})
-	d.leave(own, err, left)
+	c.giveBack(own, err, left)
 	switch {
 	case err == nil || errors.Is(err, enter.ErrRefused) && left == nil:
 		return code, err

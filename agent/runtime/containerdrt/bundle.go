@@ -25,7 +25,7 @@ const (
 
 // createTask makes the process. What the daemon still has of the container's shim
 // before, which died, is waited for; what it has given up to clear away is cleared.
-func (r *Runtime) createTask(ctx context.Context, c containerd.Container, out cio.Creator) (containerd.Task, error) {
+func (r *lifecycle) createTask(ctx context.Context, c containerd.Container, out cio.Creator) (containerd.Task, error) {
 	idle := time.Now() // since when the daemon has not been seen clearing
 	for {
 		task, err := c.NewTask(ctx, out)
@@ -62,7 +62,7 @@ var leftBundle = regexp.MustCompile(`mkdir (/\S+): file exists`)
 
 // bundleLeft finds the bundle of the container in the daemon's error: the directory
 // of a shim before, in which no shim runs any more.
-func (r *Runtime) bundleLeft(id string, err error) (string, bool) {
+func (r *lifecycle) bundleLeft(id string, err error) (string, bool) {
 	if err == nil {
 		return "", false
 	}

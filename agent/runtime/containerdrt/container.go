@@ -21,8 +21,15 @@ import (
 
 const runcRuntime = "io.containerd.runc.v2"
 
+// lifecycle makes, starts, looks at and ends containers.
+type lifecycle struct {
+	*daemon
+	images  *imageStore
+	entered *openContainers
+}
+
 // Create makes the root filesystem and the container's record.
-func (r *Runtime) Create(ctx context.Context, c runtime.Container) error {
+func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
 	what := fmt.Sprintf("create %s/%s", c.ID.ID, c.ID.Name)
@@ -44,7 +51,7 @@ func (r *Runtime) Create(ctx context.Context, c runtime.Container) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	img, err := r.findImage(ctx, c.Image)
+	img, err := r.images.findImage(ctx, c.Image)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -72,7 +79,7 @@ func (r *Runtime) Create(ctx context.Context, c runtime.Container) error {
 }
 
 // labels is everything that a restarted agent must know of a container.
-func (r *Runtime) labels(c runtime.Container) (map[string]string, error) {
+func (r *lifecycle) labels(c runtime.Container) (map[string]string, error) {
 	labels := ourLabels(c)
 	if c.Log.Dir != "" {
 		log := logs.Config{
@@ -95,7 +102,7 @@ func (r *Runtime) labels(c runtime.Container) (map[string]string, error) {
 
 // dropSnapshot cleans up after a failure that is reported already; Create does it
 // again if need be.
-func (r *Runtime) dropSnapshot(ctx context.Context, sn, id string) {
+func (r *lifecycle) dropSnapshot(ctx context.Context, sn, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	_ = r.client.SnapshotService(sn).Remove(ctx, id)
@@ -103,7 +110,7 @@ func (r *Runtime) dropSnapshot(ctx context.Context, sn, id string) {
 
 // Start refuses while a process of an earlier run is in the container's cgroup, and
 // ends what does not show up there.
-func (r *Runtime) Start(ctx context.Context, id runtime.ContainerID) error {
+func (r *lifecycle) Start(ctx context.Context, id runtime.ContainerID) error {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
 	what := fmt.Sprintf("start %s/%s", id.ID, id.Name)
@@ -129,7 +136,7 @@ func (r *Runtime) Start(ctx context.Context, id runtime.ContainerID) error {
 }
 
 // newTask makes the process, not running the program yet.
-func (r *Runtime) newTask(ctx context.Context, c containerd.Container, id runtime.ContainerID) (containerd.Task, error) {
+func (r *lifecycle) newTask(ctx context.Context, c containerd.Container, id runtime.ContainerID) (containerd.Task, error) {
 	empty, err := r.cgroups.Empty(memberDir(id.ID) + "/" + id.Name)
 	if err != nil {
 		return nil, err
@@ -159,7 +166,7 @@ func (r *Runtime) newTask(ctx context.Context, c containerd.Container, id runtim
 
 // startTask lets the program run, once its process was seen where it will be
 // looked for.
-func (r *Runtime) startTask(ctx context.Context, c containerd.Container, task containerd.Task, id runtime.ContainerID) error {
+func (r *lifecycle) startTask(ctx context.Context, c containerd.Container, task containerd.Task, id runtime.ContainerID) error {
 	empty, err := r.cgroups.Empty(memberDir(id.ID) + "/" + id.Name)
 	if err == nil && empty {
 		err = fmt.Errorf("its process is not in cgroup %s: nothing could prove its end", r.cgroupPath(id))
@@ -195,7 +202,7 @@ func guarded(ctx context.Context, c containerd.Container, id runtime.ContainerID
 
 // unmark takes the started mark back after a proven failure. SetLabels cannot
 // remove a label, so it is emptied.
-func (r *Runtime) unmark(ctx context.Context, c containerd.Container) error {
+func (r *lifecycle) unmark(ctx context.Context, c containerd.Container) error {
 	_, err := c.SetLabels(ctx, map[string]string{labelStarted: ""})
 	return err
 }
@@ -222,7 +229,7 @@ func badSpec(err error) error {
 }
 
 // Signal signals the main process, or all of the container's.
-func (r *Runtime) Signal(ctx context.Context, id runtime.ContainerID, sig int, all bool) error {
+func (r *lifecycle) Signal(ctx context.Context, id runtime.ContainerID, sig int, all bool) error {
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
 	what := fmt.Sprintf("signal %s/%s", id.ID, id.Name)
@@ -245,11 +252,11 @@ func (r *Runtime) Signal(ctx context.Context, id runtime.ContainerID, sig int, a
 
 // Remove kills what is left, sees for itself that nothing is, and deletes the
 // container with its root filesystem.
-func (r *Runtime) Remove(ctx context.Context, id runtime.ContainerID) error {
+func (r *lifecycle) Remove(ctx context.Context, id runtime.ContainerID) error {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
 	what := fmt.Sprintf("remove %s/%s", id.ID, id.Name)
-	defer r.doors.forget(id)
+	defer r.entered.forget(id)
 	c, err := r.client.LoadContainer(ctx, containerID(id))
 	if errdefs.IsNotFound(err) {
 		return nil
@@ -269,7 +276,7 @@ func (r *Runtime) Remove(ctx context.Context, id runtime.ContainerID) error {
 
 // endTask kills through the cgroup first, which needs no shim to answer, and then
 // deletes the task.
-func (r *Runtime) endTask(ctx context.Context, c containerd.Container, cgroup string) error {
+func (r *lifecycle) endTask(ctx context.Context, c containerd.Container, cgroup string) error {
 	kill, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	if err := r.cgroups.Kill(kill, cgroup); err != nil {

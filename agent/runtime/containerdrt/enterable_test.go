@@ -28,14 +28,14 @@ func TestACgroupIsCalledEmptyOnlyAfterASweepThatWentWell(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			own := &cgroup.Own{}
-			for _, d := range []*door{{}, {own: own}} { // after a sweep before, and without
-				d.take()
-				if d.own != nil {
+			for _, o := range []*openContainer{{}, {own: own}} { // after a sweep before, and without
+				o.take()
+				if o.own != nil {
 					t.Error("it is called empty while the command runs")
 				}
-				d.leave(own, c.err, c.left)
-				if (d.own == own) != c.kept {
-					t.Errorf("kept %v, want %v", d.own == own, c.kept)
+				o.giveBack(own, c.err, c.left)
+				if (o.own == own) != c.kept {
+					t.Errorf("kept %v, want %v", o.own == own, c.kept)
 				}
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,9 +25,19 @@ import (
 // answerTime is how long the daemon may take to say whether a command still runs.
 const answerTime = 2 * time.Second
 
+// commands runs commands in containers.
+type commands struct {
+	*daemon
+	lifecycle *lifecycle
+	count     atomic.Int64
+	turns     keyed          // one bounded command of a container at a time
+	late      sync.WaitGroup // commands that outlive their Exec, until they are ended
+	entered   *openContainers
+}
+
 // Exec runs a command as the container's user, in its directory and environment.
 // It has no bound but ctx; when that ends first, the command is killed.
-func (r *Runtime) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+func (r *commands) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	if e.Bounded {
 		return r.bounded(ctx, id, e)
 	}
@@ -45,7 +56,7 @@ type keeper struct {
 
 // execTask has the daemon run the command. A start that outlasts ctx is left to the
 // keeper's late, and what came of it is killed there.
-func (r *Runtime) execTask(ctx context.Context, id runtime.ContainerID, e runtime.Exec, k keeper) (int, error) {
+func (r *commands) execTask(ctx context.Context, id runtime.ContainerID, e runtime.Exec, k keeper) (int, error) {
 	ctx, done := r.begin(ctx, forever)
 	defer done()
 	what := fmt.Sprintf("exec in %s/%s", id.ID, id.Name)
@@ -107,7 +118,7 @@ type begun struct {
 
 // beginExec starts the command, however long the daemon takes: broken off, it would start
 // when nobody looks any more.
-func (r *Runtime) beginExec(ctx, waiting context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (b begun) {
+func (r *commands) beginExec(ctx, waiting context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (b begun) {
 	ctx = context.WithoutCancel(ctx)
 	if b.p, b.err = r.newExec(ctx, id, e, variable, stdin, out); b.err != nil {
 		return b
@@ -149,7 +160,7 @@ func attend(ctx context.Context, p containerd.Process, exited <-chan containerd.
 // notBegun is the error of a command that did not begin. Unless it says something
 // about the container it is ErrUnavailable, also when the caller's time is over: it
 // was the daemon that took it.
-func (r *Runtime) notBegun(ctx context.Context, what string, err error) error {
+func (r *commands) notBegun(ctx context.Context, what string, err error) error {
 	if err = r.kind(ctx, what, err); known(err) {
 		return err
 	}
@@ -158,7 +169,7 @@ func (r *Runtime) notBegun(ctx context.Context, what string, err error) error {
 
 // overtime is the error of a command that began and was not seen to end in the
 // caller's time. Only one that is seen to run still has used it up by itself.
-func (r *Runtime) overtime(ctx context.Context, what string, p containerd.Process) error {
+func (r *commands) overtime(ctx context.Context, what string, p containerd.Process) error {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
 	if st, err := p.Status(look); err != nil || st.Status != containerd.Running {
@@ -169,8 +180,8 @@ func (r *Runtime) overtime(ctx context.Context, what string, p containerd.Proces
 
 // running is the task of a container that runs, and what the container was made of.
 // Errors: ErrNotRunning, and the daemon's.
-func (r *Runtime) running(ctx context.Context, id runtime.ContainerID) (containerd.Task, *specs.Spec, error) {
-	c, seen, err := r.look(ctx, id)
+func (r *commands) running(ctx context.Context, id runtime.ContainerID) (containerd.Task, *specs.Spec, error) {
+	c, seen, err := r.lifecycle.look(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,7 +196,7 @@ func (r *Runtime) running(ctx context.Context, id runtime.ContainerID) (containe
 	return task, s, err
 }
 
-func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (containerd.Process, error) {
+func (r *commands) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (containerd.Process, error) {
 	task, s, err := r.running(ctx, id)
 	if err != nil {
 		return nil, err
@@ -208,7 +219,7 @@ func (r *Runtime) newExec(ctx context.Context, id runtime.ContainerID, e runtime
 		streams = append(streams, cio.WithStreams(in, out.to(e.Stdout), nil), cio.WithTerminal)
 	}
 	// Unique over restarts of the agent, too: an old exec may be left.
-	name := "e" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(r.execs.Add(1), 36)
+	name := "e" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(r.count.Add(1), 36)
 	return task.Exec(ctx, name, &process, cio.NewCreator(streams...))
 }
 
@@ -222,7 +233,7 @@ func withTerm(env []string) []string {
 
 // endExec kills and forgets the command, also when the caller's context has ended. nil:
 // there is none.
-func (r *Runtime) endExec(ctx context.Context, p containerd.Process) {
+func (r *commands) endExec(ctx context.Context, p containerd.Process) {
 	if p == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // known), and all that has come of it, into the cgroup through which it is ended. It is the way of containers that cannot be entered.
 // What left its session, its parents and its environment before it was seen here is not
 // found; it goes with the container.
-func (r *Runtime) gather(path string, leader int, mark string) {
+func (r *commands) gather(path string, leader int, mark string) {
 	own, err := r.cgroups.Own(path, ownCgroup)
 	if err != nil {
 		return // the container has ended

@@ -19,12 +19,18 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// imageStore is the node's images.
+type imageStore struct {
+	*daemon
+	pulls keyed // one pull of a name at a time
+}
+
 // EnsureImage looks for the name as it is written, then as docker would write it
 // in full (box → docker.io/library/box:latest), and pulls the latter.
-func (r *Runtime) EnsureImage(ctx context.Context, ref, policy string) (runtime.Image, error) {
+func (r *imageStore) EnsureImage(ctx context.Context, ref, policy string) (runtime.Image, error) {
 	ctx, done := r.begin(ctx, loadTime)
 	defer done()
-	unlock, err := r.images.lock(ctx, ref)
+	unlock, err := r.pulls.lock(ctx, ref)
 	if err != nil {
 		return runtime.Image{}, fmt.Errorf("image %q: %w", ref, err)
 	}
@@ -49,7 +55,7 @@ func (r *Runtime) EnsureImage(ctx context.Context, ref, policy string) (runtime.
 }
 
 // findImage returns a present image, unpacked.
-func (r *Runtime) findImage(ctx context.Context, ref string) (containerd.Image, error) {
+func (r *imageStore) findImage(ctx context.Context, ref string) (containerd.Image, error) {
 	names := []string{ref}
 	if full, err := fullName(ref); err == nil && full != ref {
 		names = append(names, full)
@@ -74,7 +80,7 @@ func (r *Runtime) findImage(ctx context.Context, ref string) (containerd.Image, 
 	return nil, fmt.Errorf("image %q: %w", ref, runtime.ErrImageMissing)
 }
 
-func (r *Runtime) unpack(ctx context.Context, img containerd.Image) error {
+func (r *imageStore) unpack(ctx context.Context, img containerd.Image) error {
 	sn, err := r.snapshotterName(ctx)
 	if err != nil {
 		return err
@@ -92,7 +98,7 @@ func (r *Runtime) unpack(ctx context.Context, img containerd.Image) error {
 
 // pull fetches through the registries and mirrors of HostsDir. The download runs
 // in this process, so it depends on no configuration of the daemon.
-func (r *Runtime) pull(ctx context.Context, ref string) (containerd.Image, error) {
+func (r *imageStore) pull(ctx context.Context, ref string) (containerd.Image, error) {
 	name, err := fullName(ref)
 	if err != nil {
 		return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrImageMissing, err)
@@ -126,7 +132,7 @@ func (r *Runtime) pull(ctx context.Context, ref string) (containerd.Image, error
 }
 
 // Images lists what is present.
-func (r *Runtime) Images(ctx context.Context) ([]runtime.Image, error) {
+func (r *imageStore) Images(ctx context.Context) ([]runtime.Image, error) {
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
 	found, err := r.client.ImageService().List(ctx)
@@ -136,7 +142,7 @@ func (r *Runtime) Images(ctx context.Context) ([]runtime.Image, error) {
 	return r.settle(ctx, found, false)
 }
 
-func (r *Runtime) settle(ctx context.Context, found []images.Image, unpack bool) ([]runtime.Image, error) {
+func (r *imageStore) settle(ctx context.Context, found []images.Image, unpack bool) ([]runtime.Image, error) {
 	out := make([]runtime.Image, 0, len(found))
 	for _, f := range found {
 		img := containerd.NewImage(r.client, f)
@@ -152,7 +158,7 @@ func (r *Runtime) settle(ctx context.Context, found []images.Image, unpack bool)
 }
 
 // describe leaves the size 0 where it cannot be told.
-func (r *Runtime) describe(ctx context.Context, img containerd.Image) runtime.Image {
+func (r *imageStore) describe(ctx context.Context, img containerd.Image) runtime.Image {
 	size, err := img.Size(ctx)
 	if err != nil {
 		size = 0
@@ -161,7 +167,7 @@ func (r *Runtime) describe(ctx context.Context, img containerd.Image) runtime.Im
 }
 
 // snapshotterName asks the daemon once which snapshotter works.
-func (r *Runtime) snapshotterName(ctx context.Context) (string, error) {
+func (r *daemon) snapshotterName(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	name := r.snapshotter
 	r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 // LoadImage imports an OCI or docker archive; of an image for several platforms,
 // that of this machine.
-func (r *Runtime) LoadImage(ctx context.Context, from io.Reader) ([]runtime.Image, error) {
+func (r *imageStore) LoadImage(ctx context.Context, from io.Reader) ([]runtime.Image, error) {
 	ctx, done := r.begin(ctx, loadTime)
 	defer done()
 	var out []runtime.Image
@@ -44,7 +44,7 @@ func (r *Runtime) LoadImage(ctx context.Context, from io.Reader) ([]runtime.Imag
 
 // hold lists the images that are there, and has the daemon keep their content as long as the
 // lease of ctx: the import may give their names to others.
-func (r *Runtime) hold(ctx context.Context) ([]images.Image, error) {
+func (r *imageStore) hold(ctx context.Context) ([]images.Image, error) {
 	list, err := r.client.ImageService().List(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (r *Runtime) hold(ctx context.Context) ([]images.Image, error) {
 }
 
 // importChecked imports while the archive is judged: no image is made of a refused one.
-func (r *Runtime) importChecked(ctx context.Context, from io.Reader) ([]images.Image, error) {
+func (r *imageStore) importChecked(ctx context.Context, from io.Reader) ([]images.Image, error) {
 	disks, err := r.disks(ctx)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (r *Runtime) importChecked(ctx context.Context, from io.Reader) ([]images.I
 }
 
 // takeBack undoes the import of images that could not be unpacked.
-func (r *Runtime) takeBack(ctx context.Context, found, before []images.Image) error {
+func (r *imageStore) takeBack(ctx context.Context, found, before []images.Image) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTime)
 	defer cancel()
 	old := map[string]images.Image{}
@@ -104,7 +104,7 @@ func (r *Runtime) takeBack(ctx context.Context, found, before []images.Image) er
 }
 
 // maxImageBytes leaves room to add to it.
-func (r *Runtime) maxImageBytes() int64 {
+func (r *imageStore) maxImageBytes() int64 {
 	if r.cfg.MaxImageBytes == 0 {
 		return math.MaxInt64 / 4
 	}
@@ -113,7 +113,7 @@ func (r *Runtime) maxImageBytes() int64 {
 
 // declared refuses to pull an image whose layers, as they come, have too many bytes; what they
 // unpack to is not known before.
-func (r *Runtime) declared(next images.Handler) images.Handler {
+func (r *imageStore) declared(next images.Handler) images.Handler {
 	return images.HandlerFunc(func(ctx context.Context, of ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 		children, err := next.Handle(ctx, of)
 		left := r.maxImageBytes()

@@ -30,7 +30,7 @@ const (
 
 // build makes the OCI spec of a container: containerd's defaults, the image's
 // configuration, then what the container asks for, as Kubernetes does.
-func (r *Runtime) build(c runtime.Container, img ocispec.ImageConfig) oci.SpecOpts {
+func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig) oci.SpecOpts {
 	return func(ctx context.Context, client oci.Client, rec *containers.Container, s *oci.Spec) error {
 		s.Process.Args = args(c, img)
 		if len(s.Process.Args) == 0 {
@@ -94,7 +94,7 @@ func environment(c runtime.Container, img ocispec.ImageConfig) []string {
 }
 
 // isolate sets namespaces, cgroup and capabilities.
-func (r *Runtime) isolate(ctx context.Context, s *oci.Spec, c runtime.Container) error {
+func (r *lifecycle) isolate(ctx context.Context, s *oci.Spec, c runtime.Container) error {
 	dir := r.sandboxDir(c.ID.ID)
 	opts := []oci.SpecOpts{
 		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: filepath.Join(dir, "net")}),
@@ -140,13 +140,13 @@ func (r *Runtime) Bound(b cgroup.Bounds) error { return r.cgroups.Bound(b) }
 func (r *Runtime) Put(name string, pid int) error { return r.cgroups.Put(name, pid) }
 
 // cgroupPath is where a container's processes are, below the hierarchy's root.
-func (r *Runtime) cgroupPath(id runtime.ContainerID) string {
+func (r *daemon) cgroupPath(id runtime.ContainerID) string {
 	return filepath.Join(r.cgroups.Parent(), memberDir(id.ID), id.Name)
 }
 
 // mounts adds the container's mounts, shallow before deep, each in place of a
 // default one at the same target.
-func (r *Runtime) mounts(s *oci.Spec, c runtime.Container) error {
+func (r *lifecycle) mounts(s *oci.Spec, c runtime.Container) error {
 	all := slices.DeleteFunc(s.Mounts, func(m specs.Mount) bool { return m.Destination == "/run" })
 	all = append(all, specs.Mount{
 		Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup",
@@ -189,7 +189,7 @@ func bindOptions(readOnly bool, source int64) []string {
 }
 
 // limits sets what the container may use.
-func (r *Runtime) limits(s *oci.Spec, c runtime.Container) {
+func (r *lifecycle) limits(s *oci.Spec, c runtime.Container) {
 	res := s.Linux.Resources
 	res.CPU = &specs.LinuxCPU{}
 	if c.CPUMillis > 0 {

@@ -85,7 +85,7 @@ func TestMountsReplaceDefaultsAndNestInOrder(t *testing.T) {
 	c := runtime.Container{Mounts: []runtime.Mount{
 		{Source: dir, Target: "/data/deep"}, {Source: dir, Target: "/data/", ReadOnly: true}, {Source: dir, Target: "/dev/shm"},
 	}}
-	if err := (&Runtime{}).mounts(s, c); err != nil {
+	if err := (&lifecycle{}).mounts(s, c); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -99,10 +99,10 @@ func TestMountsReplaceDefaultsAndNestInOrder(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if err := (&Runtime{}).mounts(s, runtime.Container{Mounts: []runtime.Mount{{Source: dir, Target: "data"}}}); !errors.Is(err, runtime.ErrBadSpec) {
+	if err := (&lifecycle{}).mounts(s, runtime.Container{Mounts: []runtime.Mount{{Source: dir, Target: "data"}}}); !errors.Is(err, runtime.ErrBadSpec) {
 		t.Errorf("a relative target: %v, want a bad spec", err)
 	}
-	if err := (&Runtime{}).mounts(s, runtime.Container{Mounts: []runtime.Mount{{Source: dir + "/none", Target: "/x"}}}); err == nil {
+	if err := (&lifecycle{}).mounts(s, runtime.Container{Mounts: []runtime.Mount{{Source: dir + "/none", Target: "/x"}}}); err == nil {
 		t.Error("a source that is not there was taken")
 	}
 }
@@ -201,7 +201,7 @@ func TestLabelsTellTheContainerBack(t *testing.T) {
 		ID: runtime.ContainerID{ID: spec.Identity{Namespace: "ns", Set: "db", Ordinal: 3}, Name: "main"}, Token: spec.Token{Epoch: 2, Number: 9}, Attempt: 4,
 		Labels: map[string]string{"mine": "1"}, Log: runtime.Log{Dir: "/logs"},
 	}
-	labels, err := (&Runtime{}).labels(c)
+	labels, err := (&lifecycle{}).labels(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,13 +217,13 @@ func TestLabelsTellTheContainerBack(t *testing.T) {
 		t.Error("damaged labels were taken")
 	}
 	c.Log.Dir = "relative"
-	if _, err := (&Runtime{}).labels(c); err == nil {
+	if _, err := (&lifecycle{}).labels(c); err == nil {
 		t.Error("a log directory that the logger refuses was taken")
 	}
 }
 
 func TestErrorsAreInTheContractsWords(t *testing.T) {
-	r := &Runtime{cfg: Config{Namespace: "stead"}}
+	r := newRuntime(&daemon{cfg: Config{Namespace: "stead"}})
 	for _, c := range []struct {
 		in, want error
 	}{

@@ -16,7 +16,7 @@ import (
 	"github.com/containerd/errdefs"
 )
 
-func (r *Runtime) runcRoot() string { return filepath.Join(r.cfg.RunDir, "runc") }
+func (r *daemon) runcRoot() string { return filepath.Join(r.cfg.RunDir, "runc") }
 
 // Purge ends and removes everything of ours on this host, images too: for the end
 // of a demo or a test, never for a node that keeps its members.

@@ -14,10 +14,10 @@ import (
 
 // rootsDir is where root filesystems are mounted while they are looked into. In the run
 // directory, so that what a crash left is known to be ours.
-func (r *Runtime) rootsDir() string { return filepath.Join(r.cfg.RunDir, "roots") }
+func (r *daemon) rootsDir() string { return filepath.Join(r.cfg.RunDir, "roots") }
 
 // lookInto mounts a container's root filesystem read-only while f looks into it.
-func (r *Runtime) lookInto(id string, mounts []mount.Mount, f func(root string) error) (err error) {
+func (r *lifecycle) lookInto(id string, mounts []mount.Mount, f func(root string) error) (err error) {
 	root := filepath.Join(r.rootsDir(), id)
 	if err := dropRoot(root); err != nil { // of a create that a crash cut short
 		return fmt.Errorf("root filesystem: %w", err)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -85,14 +84,19 @@ func namespaceInvalid(ns string) bool { return len(ns) > maxID || !validID.Match
 
 // Runtime is the containerd body of runtime.Runtime.
 type Runtime struct {
+	*daemon
+	*imageStore
+	*sandboxes
+	*lifecycle
+	*commands
+}
+
+// daemon is what all parts of a Runtime need: containerd, and the names of what is ours in
+// it and on the host.
+type daemon struct {
 	cfg     Config
 	client  *containerd.Client
 	cgroups cgroup.Tree
-	images  keyed // one pull of a name at a time
-	execs   atomic.Int64
-	turns   keyed          // one bounded command of a container at a time
-	late    sync.WaitGroup // commands that outlive their Exec, until they are ended
-	doors   doors
 
 	mu          sync.Mutex
 	snapshotter string // "" until the daemon was asked
@@ -110,13 +114,21 @@ func New(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("containerd runtime: %w", err)
 	}
-	return &Runtime{
+	d := &daemon{
 		cfg: cfg, client: client, snapshotter: cfg.Snapshotter,
 		cgroups: cgroup.New(cfg.CgroupRoot, cfg.CgroupParent),
-		images:  keyed{held: map[string]chan struct{}{}},
-		turns:   keyed{held: map[string]chan struct{}{}},
-		doors:   newDoors(),
-	}, nil
+	}
+	return newRuntime(d), nil
+}
+
+func newRuntime(d *daemon) *Runtime {
+	images := &imageStore{daemon: d, pulls: newKeyed()}
+	entered := newOpenContainers()
+	lives := &lifecycle{daemon: d, images: images, entered: entered}
+	return &Runtime{
+		daemon: d, imageStore: images, sandboxes: &sandboxes{d}, lifecycle: lives,
+		commands: &commands{daemon: d, lifecycle: lives, turns: newKeyed(), entered: entered},
+	}
 }
 
 // Close ends the connection; containers and their logs go on. It waits for commands that
@@ -134,12 +146,12 @@ func (r *Runtime) Close() error {
 	}
 	err := r.client.Close() // no start hangs from now on
 	<-ended
-	r.doors.close()
+	r.commands.entered.close()
 	return err
 }
 
 // Ping asks the daemon for its version.
-func (r *Runtime) Ping(ctx context.Context) error {
+func (r *daemon) Ping(ctx context.Context) error {
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
 	_, err := r.client.Version(ctx)
@@ -149,14 +161,14 @@ func (r *Runtime) Ping(ctx context.Context) error {
 type parentKey struct{}
 
 // begin bounds a call and puts our namespace into its context.
-func (r *Runtime) begin(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func (r *daemon) begin(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx := context.WithValue(namespaces.WithNamespace(parent, r.cfg.Namespace), parentKey{}, parent)
 	return context.WithTimeout(ctx, limit)
 }
 
 // kind puts an error of the daemon into the words of the contract. An error that
 // comes from our own bound, not the caller's, is ErrUnavailable.
-func (r *Runtime) kind(ctx context.Context, what string, err error) error {
+func (r *daemon) kind(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -208,6 +220,8 @@ type keyed struct {
 	mu   sync.Mutex
 	held map[string]chan struct{}
 }
+
+func newKeyed() keyed { return keyed{held: map[string]chan struct{}{}} }
 
 // lock waits for the key or the context's end.
 func (k *keyed) lock(ctx context.Context, key string) (func(), error) {

@@ -27,13 +27,16 @@ const nsfs = 0x6e736673
 // all do.
 var pins = [...]string{"net", "ipc", "uts"}
 
-func (r *Runtime) sandboxDir(id spec.Identity) string {
+func (r *daemon) sandboxDir(id spec.Identity) string {
 	return filepath.Join(r.cfg.RunDir, "ns", string(id.Namespace), id.MemberName())
 }
 
+// sandboxes are the pinned namespaces of lives, and their cgroups.
+type sandboxes struct{ *daemon }
+
 // EnsureSandbox pins a network, IPC and UTS namespace. A half-made one is made
 // again, unless a process of the identity is left: ErrExists.
-func (r *Runtime) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (runtime.Sandbox, error) {
+func (r *sandboxes) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (runtime.Sandbox, error) {
 	if err := ctx.Err(); err != nil {
 		return runtime.Sandbox{}, err
 	}
@@ -169,7 +172,7 @@ func readSandbox(dir string) (runtime.Sandbox, error) {
 }
 
 // Sandboxes lists what stands, half-made ones too, sorted by path.
-func (r *Runtime) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
+func (r *sandboxes) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -194,7 +197,7 @@ func (r *Runtime) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
 
 // RemoveSandbox unpins the namespaces and removes the identity's cgroups, which it
 // has seen empty.
-func (r *Runtime) RemoveSandbox(ctx context.Context, id spec.Identity) error {
+func (r *sandboxes) RemoveSandbox(ctx context.Context, id spec.Identity) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -218,7 +221,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, id spec.Identity) error {
 }
 
 // Empty looks at the identity's cgroups.
-func (r *Runtime) Empty(ctx context.Context, id spec.Identity) (bool, error) {
+func (r *sandboxes) Empty(ctx context.Context, id spec.Identity) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -233,7 +236,7 @@ func (r *Runtime) Empty(ctx context.Context, id spec.Identity) (bool, error) {
 const killTime = 10 * time.Second
 
 // KillAll kills through the identity's cgroups, for at most 10 s.
-func (r *Runtime) KillAll(ctx context.Context, id spec.Identity) error {
+func (r *sandboxes) KillAll(ctx context.Context, id spec.Identity) error {
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	return r.cgroups.Kill(ctx, memberDir(id))

@@ -18,7 +18,7 @@ import (
 // reapShims kills the shims of our namespace that the daemon has forgotten, with
 // their loggers: those of one container, or all (id ""). It is for containers
 // without a task only. A shim gets forgotten when its logger hangs at a start.
-func (r *Runtime) reapShims(id string) error {
+func (r *lifecycle) reapShims(id string) error {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return err
@@ -45,14 +45,14 @@ func procDir(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) 
 
 // isShim reports whether a process is a shim of ours for the container. What the
 // daemon runs to start a shim, or to clear away after one that died, is none.
-func (r *Runtime) isShim(dir, id string) bool {
+func (r *lifecycle) isShim(dir, id string) bool {
 	argv := r.shimArgs(dir, id)
 	return argv != nil && argv[len(argv)-1] != "start" && argv[len(argv)-1] != "delete"
 }
 
 // clearing reports whether the daemon is just clearing away after a shim of the
 // container that died. Killed, it would leave the bundle for ever.
-func (r *Runtime) clearing(id string) (bool, error) {
+func (r *lifecycle) clearing(id string) (bool, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		argv := r.shimArgs(dir, id)
@@ -62,7 +62,7 @@ func (r *Runtime) clearing(id string) (bool, error) {
 
 // shimArgs is the command line of a process that runs the shim's program for a
 // container of ours; nil: it does not.
-func (r *Runtime) shimArgs(dir, id string) []string {
+func (r *lifecycle) shimArgs(dir, id string) []string {
 	argv := argvOf(dir)
 	if len(argv) == 0 || !strings.HasPrefix(filepath.Base(argv[0]), "containerd-shim-runc-") ||
 		option(argv, "-namespace") != r.cfg.Namespace || id != "" && option(argv, "-id") != id {
@@ -78,10 +78,10 @@ func option(argv []string, name string) string {
 	return ""
 }
 
-func (r *Runtime) isLogger(dir string) bool { return slices.Contains(argvOf(dir), r.cfg.Logger) }
+func (r *lifecycle) isLogger(dir string) bool { return slices.Contains(argvOf(dir), r.cfg.Logger) }
 
 // loggersOf are the logger's processes below a shim: one is a child of the other.
-func (r *Runtime) loggersOf(dirs []string, parent int) []int {
+func (r *lifecycle) loggersOf(dirs []string, parent int) []int {
 	var out []int
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))

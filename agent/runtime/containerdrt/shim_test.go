@@ -9,7 +9,7 @@ import (
 )
 
 func TestOnlyShimsOfTheContainerAreReaped(t *testing.T) {
-	r := &Runtime{cfg: Config{Namespace: "ns"}}
+	r := newRuntime(&daemon{cfg: Config{Namespace: "ns"}})
 	for _, c := range []struct {
 		name, cmdline string
 		want          bool
@@ -36,7 +36,7 @@ func TestOnlyShimsOfTheContainerAreReaped(t *testing.T) {
 }
 
 func TestOnlyTheContainersOwnBundleIsTakenForLeft(t *testing.T) {
-	r := &Runtime{cfg: Config{Namespace: "ns"}}
+	r := newRuntime(&daemon{cfg: Config{Namespace: "ns"}})
 	for text, want := range map[string]string{
 		"failed to start shim: mkdir /x/io.containerd.runtime.v2.task/ns/a: file exists: unknown":    "/x/io.containerd.runtime.v2.task/ns/a",
 		"failed to start shim: mkdir /x/io.containerd.runtime.v2.task/ns/b: file exists: unknown":    "",

@@ -32,7 +32,7 @@ type disks []string
 
 // disks asks the daemon. A plugin that does not say where its files are (none of the daemon's
 // own) is not looked at.
-func (r *Runtime) disks(ctx context.Context) (disks, error) {
+func (r *imageStore) disks(ctx context.Context) (disks, error) {
 	sn, err := r.snapshotterName(ctx)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ const (
 
 // spaced does what fills the daemon's disks, and breaks it off when they get too full: then
 // nothing of it is left, whatever drop says.
-func (r *Runtime) spaced(ctx context.Context, what string, drop bool, do func(context.Context) error) error {
+func (r *imageStore) spaced(ctx context.Context, what string, drop bool, do func(context.Context) error) error {
 	disks, err := r.disks(ctx)
 	if err != nil {
 		return r.kind(ctx, what, err)

@@ -21,7 +21,7 @@ import (
 )
 
 // Status looks at one container.
-func (r *Runtime) Status(ctx context.Context, id runtime.ContainerID) (runtime.Status, error) {
+func (r *lifecycle) Status(ctx context.Context, id runtime.ContainerID) (runtime.Status, error) {
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
 	_, s, err := r.look(ctx, id)
@@ -29,7 +29,7 @@ func (r *Runtime) Status(ctx context.Context, id runtime.ContainerID) (runtime.S
 }
 
 // look returns the container with what is seen of it.
-func (r *Runtime) look(ctx context.Context, id runtime.ContainerID) (containerd.Container, runtime.Status, error) {
+func (r *lifecycle) look(ctx context.Context, id runtime.ContainerID) (containerd.Container, runtime.Status, error) {
 	c, err := r.client.LoadContainer(ctx, containerID(id))
 	if err != nil {
 		return nil, runtime.Status{}, err
@@ -47,7 +47,7 @@ func (r *Runtime) look(ctx context.Context, id runtime.ContainerID) (containerd.
 
 // List looks at all containers. Each task is asked for by itself: the daemon leaves
 // one whose shim does not answer out of its list, and out must not look like gone.
-func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
+func (r *lifecycle) List(ctx context.Context) ([]runtime.Status, error) {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
 	all, err := r.client.ContainerService().List(ctx)
@@ -71,7 +71,7 @@ func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 }
 
 // see puts together what the labels, the daemon and the cgroup say.
-func (r *Runtime) see(ctx context.Context, rec containers.Container) (runtime.Status, bool, error) {
+func (r *lifecycle) see(ctx context.Context, rec containers.Container) (runtime.Status, bool, error) {
 	s, ours, err := parseLabels(rec.Labels)
 	if err != nil || !ours {
 		return s, ours, err
@@ -110,7 +110,7 @@ func (r *Runtime) see(ctx context.Context, rec containers.Container) (runtime.St
 	return s, true, err
 }
 
-func (r *Runtime) seeUnanswered(s *runtime.Status) error {
+func (r *lifecycle) seeUnanswered(s *runtime.Status) error {
 	empty, err := r.cgroups.Empty(memberDir(s.ID.ID) + "/" + s.ID.Name)
 	s.State = runtime.Running
 	if empty {
@@ -121,7 +121,7 @@ func (r *Runtime) seeUnanswered(s *runtime.Status) error {
 
 // exit completes an exit code. A kill for memory is one if the kernel counted it
 // and the main process ended by SIGKILL.
-func (r *Runtime) exit(id runtime.ContainerID, code int, at time.Time) (runtime.Exit, error) {
+func (r *lifecycle) exit(id runtime.ContainerID, code int, at time.Time) (runtime.Exit, error) {
 	e := runtime.Exit{Code: code, At: at}
 	if code != 128+int(syscall.SIGKILL) {
 		return e, nil
@@ -132,7 +132,7 @@ func (r *Runtime) exit(id runtime.ContainerID, code int, at time.Time) (runtime.
 }
 
 // Wait blocks until the container's process has ended.
-func (r *Runtime) Wait(ctx context.Context, id runtime.ContainerID) (runtime.Exit, error) {
+func (r *lifecycle) Wait(ctx context.Context, id runtime.ContainerID) (runtime.Exit, error) {
 	what := fmt.Sprintf("wait for %s/%s", id.ID, id.Name)
 	s, err := r.Status(ctx, id)
 	if err != nil {
@@ -150,7 +150,7 @@ func (r *Runtime) Wait(ctx context.Context, id runtime.ContainerID) (runtime.Exi
 }
 
 // waitTask waits for a running task, without a bound but the caller's.
-func (r *Runtime) waitTask(parent context.Context, what string, id runtime.ContainerID) (runtime.Exit, error) {
+func (r *lifecycle) waitTask(parent context.Context, what string, id runtime.ContainerID) (runtime.Exit, error) {
 	ctx, done := r.begin(parent, forever)
 	defer done()
 	answer, err := r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: containerID(id)})
