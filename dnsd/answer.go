@@ -6,7 +6,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Transport is how a question came; it bounds the size of the answer.
+// Transport is how a question arrived; it limits the size of the answer.
 type Transport int
 
 // The transports.
@@ -20,19 +20,19 @@ const (
 const maxUDP = 1232
 
 // Answer answers one question. It never fails and never changes req: what cannot
-// be answered is told by the answer's code. The answer is within the size that
-// asker and transport allow. It shares records with the zone: do not change them.
+// be answered gets an error code. The answer is within the size that the asker and the
+// transport allow. It shares records with the zone: do not change them.
 func (z *Zone) Answer(req *dns.Msg, via Transport) *dns.Msg {
 	m := reply(req)
-	if m.Rcode == dns.RcodeSuccess {
-		z.fill(m)
+	if m.Rcode == dns.RcodeSuccess && !z.fill(m) {
+		m.Rcode = dns.RcodeRefused
 	}
 	fit(m, req, via)
 	return m
 }
 
-// reply begins an answer to req: id, flags, question and EDNS. A question that
-// nobody here could answer has its error code already.
+// reply starts an answer to req: id, flags, question and EDNS. For a question that cannot
+// be answered here, it sets the error code.
 func reply(req *dns.Msg) *dns.Msg {
 	m := &dns.Msg{MsgHdr: dns.MsgHdr{
 		Id: req.Id, Response: true, Opcode: req.Opcode,
@@ -61,8 +61,9 @@ func reply(req *dns.Msg) *dns.Msg {
 	return m
 }
 
-// fill looks the question up.
-func (z *Zone) fill(m *dns.Msg) {
+// fill looks the question up in the zone. It returns false, and changes nothing, if the
+// name is not below a domain of the zone.
+func (z *Zone) fill(m *dns.Msg) bool {
 	q := m.Question[0]
 	name, ok := wireName(q.Name)
 	var top *origin
@@ -70,15 +71,14 @@ func (z *Zone) fill(m *dns.Msg) {
 		top = z.authority([]byte(name))
 	}
 	if top == nil {
-		m.Rcode = dns.RcodeRefused
-		return
+		return false
 	}
 	m.Authoritative = true
 	n := z.nodes[name]
 	if n == nil {
 		m.Rcode = dns.RcodeNameError
 		m.Ns = []dns.RR{top.soa}
-		return
+		return true
 	}
 	set := n.find(q.Qtype)
 	if q.Qtype == dns.TypeANY && len(n.sets) > 0 {
@@ -86,16 +86,17 @@ func (z *Zone) fill(m *dns.Msg) {
 	}
 	if set == nil {
 		m.Ns = []dns.RR{top.soa}
-		return
+		return true
 	}
 	m.Answer = spelled(set.rrs, q.Name)
 	if len(set.extra) > 0 {
 		m.Extra = slices.Concat(set.extra, m.Extra)
 	}
+	return true
 }
 
-// spelled returns the records with the owner spelled as the asker spelled it:
-// some resolvers compare it exactly, as a guard against forged answers.
+// spelled returns the records with the owner name in the asker's spelling: some resolvers
+// compare it exactly, to detect forged answers.
 func spelled(rrs []dns.RR, name string) []dns.RR {
 	if rrs[0].Header().Name == name {
 		return rrs
@@ -108,8 +109,8 @@ func spelled(rrs []dns.RR, name string) []dns.RR {
 	return out
 }
 
-// fit cuts the answer to what asker and transport take. Additional records go
-// first, without the mark: who needs them can ask (RFC 2181, 9).
+// fit cuts the answer to what asker and transport accept. Additional records are removed
+// first, without setting TC: a client that needs them can ask (RFC 2181, 9).
 func fit(m, req *dns.Msg, via Transport) {
 	limit := dns.MaxMsgSize
 	opt := req.IsEdns0()

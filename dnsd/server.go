@@ -190,12 +190,12 @@ func (s *Server) handler(ctx context.Context) dns.HandlerFunc {
 		}
 		m := s.answer(ctx, req, via, asker(w.RemoteAddr()))
 		s.slow.add(typeOf(req), m.Rcode)
-		// The asker may be gone by now: there is nobody to tell.
+		// An error means that the asker is gone: there is nothing to do.
 		_ = w.WriteMsg(m)
 	}
 }
 
-// typeOf is the type that is asked for; 0: nothing is.
+// typeOf is the type of the question; 0: there is no question.
 func typeOf(req *dns.Msg) uint16 {
 	if len(req.Question) == 0 {
 		return 0
@@ -203,31 +203,32 @@ func typeOf(req *dns.Msg) uint16 {
 	return req.Question[0].Qtype
 }
 
-// answer answers from the zone, or forwards what is not ours. Before the first
-// zone nothing is known, and nothing may be said of a name: "does not exist"
-// would be believed.
+// answer answers req from the zone, or forwards it if the name is not in it.
 func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport, from netip.Addr) *dns.Msg {
-	z := s.zone.Load()
 	m := reply(req)
+	if m.Rcode == dns.RcodeSuccess {
+		s.fill(ctx, m, req, from)
+	}
+	fit(m, req, via)
+	return m
+}
+
+// fill looks the question up. Without a zone every name gets SERVFAIL, because the asker
+// would believe a "does not exist".
+func (s *Server) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
+	z := s.zone.Load()
 	switch {
-	case m.Rcode != dns.RcodeSuccess:
-		fit(m, req, via)
-		return m
 	case z == nil:
 		m.Rcode = dns.RcodeServerFailure
-		return m
-	case z.Owns(req.Question[0].Name):
-		return z.Answer(req, via)
+	case z.fill(m):
 	case !s.near.has(from):
 		m.Rcode = dns.RcodeRefused
-		return m
+	default:
+		// Not REFUSED: glibc ends the search list at it, and musl waits for its time-out.
+		m.Rcode = dns.RcodeServerFailure
+		if s.forward != nil {
+			s.slow.forwarded.Add(1)
+			s.forward.fill(ctx, m, req, from)
+		}
 	}
-	// Not REFUSED: glibc ends the search list at it, and musl waits for its time-out.
-	m.Rcode = dns.RcodeServerFailure
-	if s.forward != nil {
-		s.slow.forwarded.Add(1)
-		s.forward.fill(ctx, m, req, from)
-		fit(m, req, via)
-	}
-	return m
 }

@@ -51,13 +51,6 @@ type origin struct {
 // Sequence of the snapshot the zone was built from.
 func (z *Zone) Sequence() spec.Sequence { return z.sequence }
 
-// Owns reports whether name (in any spelling, with its final dot) lies in this
-// zone: its absence here means that it does not exist.
-func (z *Zone) Owns(name string) bool {
-	wire, ok := wireName(name)
-	return ok && z.authority([]byte(wire)) != nil
-}
-
 // authority finds the closest origin above a wire name, or nil.
 func (z *Zone) authority(name []byte) *origin {
 	for at := 0; name[at] != 0; at += 1 + int(name[at]) {
@@ -68,7 +61,7 @@ func (z *Zone) authority(name []byte) *origin {
 	return nil
 }
 
-// wireName is a name as on the wire, in lower case; false: it can be none.
+// wireName is a name in wire format and lower case; false: the name is not valid.
 func wireName(name string) (string, bool) {
 	var buf [256]byte
 	end, err := dns.PackDomainName(dns.CanonicalName(name), buf[:255], 0, nil, false)
