@@ -96,7 +96,7 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 		{"a replaced disk first gives back its vote", with(replaced, bootstrapped), others + mine, 75,
 			"the vote could not be given back", "", "reconfig -remove 2\n"}, // this leader never does it
 		{"a restart goes on from its disk", with(data, bootstrapped), "", 7, "", "", ""},
-		{"who resigned joins anew", with(data, bootstrapped, first, resigned), others, 7, "joining anew", "", ""},
+		{"who resigned joins anew", with(data, bootstrapped, first, resigned), others, 7, "joining again", "", ""},
 		{"a wish to resign that was not granted is forgotten", with(data, bootstrapped, resigned), others + mine, 7, "", "", ""},
 	}
 	for _, c := range cases {
