@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 )
 
 var (
@@ -69,7 +70,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell(leaderGauge, float64(c.leads))
 	stats := g.s.engine.Stats()
 	for reason, n := range stats.Blocked {
-		tell(blockedGauge, float64(n), reason)
+		tell(blockedGauge, float64(n), string(reason))
 	}
 	for d, h := range map[*prometheus.Desc]engine.Histogram{planTime: stats.Plan, commitTime: stats.Commit} {
 		out <- prometheus.MustNewConstHistogram(d, h.Count, h.Seconds, h.Buckets)
@@ -91,12 +92,12 @@ type counted struct {
 func (g *gauges) count() counted {
 	c := counted{phases: map[records.Phase]int{}}
 	g.s.cache.Look(func(v cache.View) {
-		believe := plan.Believe(v.Nodes())
+		judge := proof.NewJudge(v.Nodes(), v.Epoch())
 		for _, ref := range v.Sets() {
 			c.sets++
 			for _, slot := range v.World(ref).Slots {
 				c.member(&slot)
-				if believe(&slot) {
+				if judge.EffectiveReady(slot.Member, slot.Report) {
 					c.ready++
 				}
 			}

@@ -8,7 +8,7 @@ package spec
 // Other kinds of words, some of which are spelled alike, are no causes: the state of a
 // container (Exited, Lost), a Phase (Stopped), a VolumeState (Refused), the Reason for
 // which a life was begun or ended, the kind of an event, and the planner's words for what a
-// member waits for (plan.Blocked…; those of them that are a cause as well are made from
+// member waits for (Blocked…; those of them that are a cause as well are made from
 // it). The Cause of a Hold is a sentence.
 type Cause string
 

@@ -22,7 +22,7 @@ import (
 
 // targets are the packages whose conditions are changed.
 var targets = []string{
-	"server/plan", "agent/step", "agent/ledger",
+	"server/plan", "server/proof", "server/place", "agent/step", "agent/ledger",
 	"server/engine", "server/dispatch", "agent/worker", "agent/volume",
 }
 

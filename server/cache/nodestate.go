@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -29,7 +29,7 @@ type NodeState struct {
 
 // NodeStates judges nodes, which are those of v with the silence that was measured.
 func NodeStates(v View, nodes []plan.Node) []NodeState {
-	judge := plan.Silent(nodes, v.Epoch())
+	judge := proof.NewJudge(nodes, v.Epoch())
 	list := make([]NodeState, len(nodes))
 	for i, n := range nodes {
 		list[i] = NodeState{Node: n, State: NodeReady}
@@ -57,7 +57,7 @@ type livesOf struct {
 	last               time.Duration // until all of those that are ending are over
 }
 
-func (c *livesOf) count(v View, id spec.Identity, judge func(*records.Member, *records.Report) plan.Silence) {
+func (c *livesOf) count(v View, id spec.Identity, judge *proof.Judge) {
 	m, _ := v.Member(id)
 	if m == nil { // it cannot be read
 		c.held++
@@ -67,7 +67,7 @@ func (c *livesOf) count(v View, id spec.Identity, judge func(*records.Member, *r
 	if r != nil && r.Token != m.Token {
 		r = nil
 	}
-	s := judge(m, r)
+	s := judge.Silence(m, r)
 	switch {
 	case r != nil && r.Phase.Over(), s.Over:
 		c.over++

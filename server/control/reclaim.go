@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -55,7 +56,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 
 // lostEffects says what it means to say that a volume is lost.
 func lostEffects(w plan.World, vol records.Volume) []string {
-	n := plan.NodeOf(w.Nodes, vol.Node)
+	n := proof.FindNode(w.Nodes, vol.Node)
 	off := n != nil && n.Fenced && n.Session == nil
 	check, or := fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node), "else "
 	if off {
@@ -172,7 +173,7 @@ func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).
 
 // silent reports whether a node has no session.
 func silent(w plan.World, name spec.NodeName) bool {
-	n := plan.NodeOf(w.Nodes, name)
+	n := proof.FindNode(w.Nodes, name)
 	return n == nil || n.Session == nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -212,7 +212,7 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 	if v.Hold() != nil || !count.Open(v.Epoch()) {
 		return d, status.Error(codes.FailedPrecondition, "no restore is under way that waits for nodes: 'stead restore --status'")
 	}
-	missing := plan.Missing(v.Epoch(), count, v.Nodes())
+	missing := proof.MissingNodes(v.Epoch(), count, v.Nodes())
 	next := count.With(records.FromStore, nil)
 	d.said = "nodes excused from the restore"
 	d.If = []store.Guard{v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey)}

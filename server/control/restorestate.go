@@ -3,7 +3,7 @@ package control
 import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -25,7 +25,7 @@ func restoreState(v cache.View) records.RestoreState {
 		st.By, st.At = count.By, count.At
 	}
 	missing := map[spec.UID]records.CountNode{}
-	for _, m := range plan.Missing(count.Epoch, count, v.Nodes()) {
+	for _, m := range proof.MissingNodes(count.Epoch, count, v.Nodes()) {
 		missing[m.UID] = m
 	}
 	if st.State == records.RestoreHeld { // what was said before counts no more

@@ -158,7 +158,7 @@ func restartWaits(p plan.Plan, id spec.Identity) []string {
 		}
 	}
 	for _, b := range p.Blocked {
-		if b.ID == id && b.Reason != plan.BlockedStopping && b.Reason != plan.BlockedStarting {
+		if b.ID == id && b.Reason != spec.BlockedStopping && b.Reason != spec.BlockedStarting {
 			return []string{b.Text}
 		}
 	}

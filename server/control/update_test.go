@@ -209,12 +209,12 @@ func TestARestartSaysForWhatItWaits(t *testing.T) {
 		plan plan.Plan
 		want []string
 	}{
-		"it ends now": {plan.Plan{Actions: []plan.Action{plan.Stop{ID: id}}, Blocked: []plan.Blocked{{ID: id, Reason: plan.BlockedStopping, Text: "it is stopping"}}}, nil},
+		"it ends now": {plan.Plan{Actions: []plan.Action{plan.Stop{ID: id}}, Blocked: []plan.Blocked{{ID: id, Reason: spec.BlockedStopping, Text: "it is stopping"}}}, nil},
 		"another one is down": {plan.Plan{Actions: []plan.Action{plan.Stop{ID: other}}, Blocked: []plan.Blocked{
-			{ID: other, Reason: plan.BlockedNotReady, Text: "it runs, but is not ready"},
-			{ID: id, Reason: plan.BlockedTurn, Text: "its restart waits until db-2 is available; at most 1 may be down at a time"}}},
+			{ID: other, Reason: spec.BlockedNotReady, Text: "it runs, but is not ready"},
+			{ID: id, Reason: spec.BlockedTurn, Text: "its restart waits until db-2 is available; at most 1 may be down at a time"}}},
 			[]string{"its restart waits until db-2 is available; at most 1 may be down at a time"}},
-		"the leader was faster": {plan.Plan{Blocked: []plan.Blocked{{ID: id, Reason: plan.BlockedStopping, Text: "it is stopping"}}}, nil},
+		"the leader was faster": {plan.Plan{Blocked: []plan.Blocked{{ID: id, Reason: spec.BlockedStopping, Text: "it is stopping"}}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

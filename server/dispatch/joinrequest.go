@@ -15,7 +15,7 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -152,7 +152,7 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	}
 	var other spec.NodeName
 	s.cfg.Cache.Look(func(v cache.View) {
-		other, g.resumed = alias(v, g), t.session != nil || !plan.MostHeard(v.Nodes())
+		other, g.resumed = alias(v, g), t.session != nil || !proof.MostHeard(v.Nodes())
 		g.facts.Strays = strays(v, g.seat, g.holding)
 	})
 	if other != "" {

@@ -107,7 +107,7 @@ func (p *publisher) known() []spec.SetRef {
 	return refs
 }
 
-// dirty is what to draw again. A node that moved touches every set: plan.Believe
+// dirty is what to draw again. A node that moved touches every set: proof.Judge.EffectiveReady
 // counts all nodes.
 func (p *publisher) dirty(v cache.View, ch cache.Changes, known []spec.SetRef) map[spec.SetRef]bool {
 	refs := map[spec.SetRef]bool{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -23,7 +24,7 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*recor
 	p.Replicas, p.InitialReplicas, p.InitialOrdinals = w.Set.Replicas(), w.Set.InitialReplicas, w.Set.InitialRange().All()
 	p.Bootstrapped = w.Bootstrapped
 	p.Service, p.Former = w.Set.Service(), plan.Former(w.Set, w.Status, w.Slots)
-	believe, wanted, hosts := plan.Believe(w.Nodes), w.Set.Range(), hostAddresses(w.Nodes)
+	judge, wanted, hosts := proof.NewJudge(w.Nodes, w.Epoch), w.Set.Range(), hostAddresses(w.Nodes)
 	for i := range w.Slots {
 		slot := &w.Slots[i]
 		addr := addressOf(slot)
@@ -37,7 +38,7 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*recor
 		peer := records.Peer{
 			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
 			FQDN:    records.MemberFQDN(slot.ID, service, domain),
-			Address: addr, Ready: believe(slot), Volumes: plan.VolumesState(slot),
+			Address: addr, Ready: judge.EffectiveReady(slot.Member, slot.Report), Volumes: plan.VolumesState(slot),
 		}
 		if m := slot.Member; m != nil {
 			peer.Node, peer.Host = m.Node, hosts[m.Node]

@@ -137,7 +137,7 @@ func (p *pool) startQuarantine(r *records.AddressRecord, now time.Time) {
 
 // wakeWhenRested has the set evaluated again when the next address has rested, if a member waits for one.
 func (p *pool) wakeWhenRested(e *evaluation, now time.Time) {
-	if !slices.ContainsFunc(e.blocked, func(b plan.Blocked) bool { return b.Reason == plan.BlockedAddress }) {
+	if !slices.ContainsFunc(e.blocked, func(b plan.Blocked) bool { return b.Reason == spec.BlockedAddress }) {
 		return
 	}
 	for _, r := range p.resting {

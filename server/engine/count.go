@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -17,7 +17,7 @@ func (l *leader) completeCount(ctx context.Context) {
 	var t store.Txn
 	l.cfg.Cache.Look(func(v cache.View) {
 		c, _ := v.Count()
-		if !c.Open(v.Epoch()) || len(plan.Missing(v.Epoch(), c, v.Nodes())) > 0 {
+		if !c.Open(v.Epoch()) || len(proof.MissingNodes(v.Epoch(), c, v.Nodes())) > 0 {
 			return
 		}
 		done := *c

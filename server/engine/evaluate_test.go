@@ -46,13 +46,13 @@ func TestTheStatusOfALargeSetHasNoRows(t *testing.T) {
 
 func TestOnlyWhatWasDecidedAndWrittenIsMeasured(t *testing.T) {
 	d := newManualTerm(t)
-	waits := plan.Plan{Blocked: []plan.Blocked{{ID: member(0), Reason: plan.BlockedNoRoom}}}
+	waits := plan.Plan{Blocked: []plan.Blocked{{ID: member(0), Reason: spec.BlockedNoRoom}}}
 	d.next = func(plan.World) plan.Plan { return waits }
 	measured := func(what string, decided, committed uint64, blocked int) {
 		t.Helper()
 		s := d.l.Stats()
-		if s.Plan.Count != decided || s.Commit.Count != committed || s.Blocked[plan.BlockedNoRoom] != blocked {
-			t.Errorf("%s: %d decisions, %d commits, %d waiting; want %d, %d and %d", what, s.Plan.Count, s.Commit.Count, s.Blocked[plan.BlockedNoRoom], decided, committed, blocked)
+		if s.Plan.Count != decided || s.Commit.Count != committed || s.Blocked[spec.BlockedNoRoom] != blocked {
+			t.Errorf("%s: %d decisions, %d commits, %d waiting; want %d, %d and %d", what, s.Plan.Count, s.Commit.Count, s.Blocked[spec.BlockedNoRoom], decided, committed, blocked)
 		}
 	}
 	d.l.reconcile(t.Context(), db)

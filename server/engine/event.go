@@ -80,12 +80,12 @@ func volumeEvent(ref spec.SetRef, id spec.Identity, v records.VolumeID, turn int
 func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []namedEvent {
 	var list []namedEvent
 	for _, b := range p.Blocked {
-		if plan.UnderWay(b.Reason) || b.Reason == plan.BlockedPaused {
+		if b.Reason.ComesByItself() || b.Reason == spec.BlockedPaused {
 			continue
 		}
 		list = append(list, namedEvent{
 			fmt.Sprintf("wait-%d-%s", b.ID.Ordinal, b.Reason),
-			records.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: b.Reason, Message: b.Text, Count: 1, At: now.UTC()},
+			records.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: string(b.Reason), Message: b.Text, Count: 1, At: now.UTC()},
 		})
 	}
 	return list

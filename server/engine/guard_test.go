@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -193,7 +194,7 @@ func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 		l.remembered(db).statusDue = time.Now() // marks are not held back
 		if st.lost {
 			cached.Look(func(v cache.View) { l.evaluate(v, db, l.remembered(db), time.Now()) })
-			time.Sleep(plan.Patience(lostBound))
+			time.Sleep(proof.SilenceNeeded(lostBound))
 		}
 		cached.Look(func(v cache.View) { turn = l.evaluate(v, db, l.remembered(db), time.Now()) })
 		acts := slices.DeleteFunc(slices.Clone(turn.decisions), func(u decision) bool { return u.action == nil })

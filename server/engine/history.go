@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -70,7 +71,7 @@ func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time)
 func (d *decision) compareLeavers(v cache.View, w plan.World, changes []records.Change) {
 	for i := range w.Slots {
 		s := &w.Slots[i]
-		if s.Member == nil || s.Over() || !slices.ContainsFunc(changes, func(c records.Change) bool {
+		if s.Member == nil || proof.Ended(s.Member, s.Report) || !slices.ContainsFunc(changes, func(c records.Change) bool {
 			return c.Kind == records.ChangeLeft && c.Ordinal == s.ID.Ordinal && c.Token == s.Member.Token.String()
 		}) {
 			continue

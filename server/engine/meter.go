@@ -25,14 +25,14 @@ type Stats struct {
 	Plan, Commit Histogram
 	// Blocked counts the members that wait by reason, over all sets, as they stood when
 	// each was decided about last; empty where another engine leads.
-	Blocked map[string]int
+	Blocked map[spec.BlockedReason]int
 }
 
 // meter gathers Stats. Its methods are safe for concurrent use.
 type meter struct {
 	mu           sync.Mutex
 	plan, commit tally
-	blocked      map[spec.SetRef]map[string]int
+	blocked      map[spec.SetRef]map[spec.BlockedReason]int
 }
 
 type tally struct {
@@ -64,12 +64,12 @@ func (m *meter) decided(ref spec.SetRef, blocked []plan.Blocked, took time.Durat
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plan.add(took)
-	reasons := map[string]int{}
+	reasons := map[spec.BlockedReason]int{}
 	for _, b := range blocked {
 		reasons[b.Reason]++
 	}
 	if m.blocked == nil {
-		m.blocked = map[spec.SetRef]map[string]int{}
+		m.blocked = map[spec.SetRef]map[spec.BlockedReason]int{}
 	}
 	m.blocked[ref] = reasons
 }
@@ -99,7 +99,7 @@ func (e *Engine) Stats() Stats {
 	m := &e.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Stats{Plan: m.plan.histogram(), Commit: m.commit.histogram(), Blocked: map[string]int{}}
+	s := Stats{Plan: m.plan.histogram(), Commit: m.commit.histogram(), Blocked: map[spec.BlockedReason]int{}}
 	for _, reasons := range m.blocked {
 		for reason, n := range reasons {
 			s.Blocked[reason] += n

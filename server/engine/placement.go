@@ -37,7 +37,7 @@ func (p *placement) observe(ref spec.SetRef, blocked []plan.Blocked) {
 	delete(p.unplaced, ref)
 	for _, b := range blocked {
 		switch b.Reason {
-		case plan.BlockedNoNode, plan.BlockedNoRoom, plan.BlockedHostPort:
+		case spec.BlockedNoNode, spec.BlockedNoRoom, spec.BlockedHostPort:
 			p.unplaced[ref] = true
 			return
 		}

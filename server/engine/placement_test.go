@@ -49,7 +49,7 @@ func TestANodeIsPromisedOnce(t *testing.T) {
 		waiting := func() (refs []spec.SetRef) {
 			for i := range 8 {
 				ref := spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}
-				if why, ok := e.Explain(ref); ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == plan.BlockedNoRoom {
+				if why, ok := e.Explain(ref); ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == spec.BlockedNoRoom {
 					refs = append(refs, ref)
 				}
 			}
@@ -106,7 +106,7 @@ func TestAHostPortIsPromisedOnce(t *testing.T) {
 			for _, name := range names {
 				why, ok := e.Explain(spec.SetRef{Namespace: "default", Name: spec.SetName(name)})
 				switch {
-				case ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == plan.BlockedHostPort:
+				case ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == spec.BlockedHostPort:
 					waiting++
 				case ok:
 					holder = name

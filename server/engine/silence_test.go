@@ -8,7 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -210,8 +210,8 @@ func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
 		handed bool // to another server, half way
 		want   time.Duration
 	}{
-		{"guarded", []func(*records.Set){replace(bound)}, false, plan.Patience(bound)},
-		{"guarded, and another server leads half way", []func(*records.Set){replace(bound)}, true, plan.Patience(bound) + bound/2},
+		{"guarded", []func(*records.Set){replace(bound)}, false, proof.SilenceNeeded(bound)},
+		{"guarded, and another server leads half way", []func(*records.Set){replace(bound)}, true, proof.SilenceNeeded(bound) + bound/2},
 		{"not guarded", nil, false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestExplainSaysHowLongStill(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
-		if p, _ = other.Explain(db); p.Blocked[0].Reason != plan.BlockedNoGuard {
+		if p, _ = other.Explain(db); p.Blocked[0].Reason != spec.BlockedNoGuard {
 			t.Errorf("got %+v; want that the other node does not guard lives", p.Blocked[0])
 		}
 	})

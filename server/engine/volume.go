@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -52,7 +53,7 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 			d.removeIfThere(v, store.VolumeReportKey(volume.ID, volume.Claim, volume.UID))
 			d.removeIfThere(v, store.VolumeRequestKey(volume.ID, volume.Claim))
 		case now.Fate == records.FateLost || now.Fate == records.FateRestoring:
-			if !plan.Back(now, w.Said(volume.ID, volume.Claim)) {
+			if !proof.VolumeFound(now, w.Said(volume.ID, volume.Claim)) {
 				return fmt.Errorf("keep volume %s of %s: its node does not say that it is there", volume.UID, volume.ID)
 			}
 			d.seen(v, store.VolumeReportKey(volume.ID, volume.Claim, volume.UID))
@@ -103,9 +104,9 @@ func (d *decision) dropVolume(v cache.View, a plan.DropVolume, now time.Time) er
 	switch {
 	case volume == nil || volume.UID != a.Volume:
 		return fmt.Errorf("drop volume %s of %s: it has no record", a.Volume, a.ID)
-	case a.Left && plan.Left(volume, plan.NodeOf(w.Nodes, volume.Node)):
+	case a.Left && proof.LostWithHost(volume, proof.FindNode(w.Nodes, volume.Node)):
 		d.putLeft(v, volume)
-	case a.Left || !plan.Gone(volume, said):
+	case a.Left || !proof.VolumeGone(volume, said):
 		return fmt.Errorf("drop volume %s of %s: nothing proves it gone", a.Volume, a.ID)
 	default:
 		d.seen(v, store.VolumeReportKey(a.ID, a.Claim, a.Volume))

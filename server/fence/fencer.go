@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -158,7 +159,7 @@ func (f *Fencer) needed() (needed map[spec.NodeName]bool, wait time.Duration) {
 	needed = map[spec.NodeName]bool{}
 	f.cfg.Cache.Look(func(v cache.View) {
 		nodes := f.cfg.Nodes(v)
-		if !plan.MostHeard(nodes) {
+		if !proof.MostHeard(nodes) {
 			return
 		}
 		sets := map[spec.SetRef]bool{}

@@ -7,47 +7,11 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// The reasons for which a member waits; beside them any cause of a report (spec.Cause). Those
-// made from a cause are one word to people, in whichever of the two ways it is said.
-const (
-	BlockedPredecessor = "WaitingForPredecessor" // OrderedReady: one before it is not available
-	BlockedSuccessor   = "WaitingForSuccessor"   // it stops after the one above it is gone
-	BlockedSurvivors   = "WaitingForSurvivors"   // surplus stays until the survivors are available
-	BlockedTurn        = "WaitingForTurn"        // it is well, and updated after others
-	BlockedPaused      = "Paused"                // it is well, and updated after the rollout is resumed
-	BlockedFloor       = "DisruptionFloor"       // it is well, and fewer than the floor would be left
-	BlockedNodeSilent  = "NodeSilent"            // its node has no live session; silence proves nothing
-	BlockedFence       = "FenceFailed"           // its node is silent, and the fence command did not prove it off
-	BlockedNodeReboot  = "NodeRebooted"          // its node booted since, and has not said what became of it
-	BlockedReconnected = "NodeReconnected"       // its node has a new session, and has not told in it how it is
-	BlockedNoNode      = "NoNode"
-	BlockedNoRoom      = "NoRoom"                        // the nodes that might take it have too little left of what it asks for
-	BlockedHostPort    = string(spec.CauseHostPortTaken) // the nodes that might take it have one of its host ports taken
-	BlockedNoClass     = "NoStorageClass"                // no node that could take it has the storage class
-	BlockedNoGuard     = "NoGuard"                       // its lives are to be guarded, and no node that could take it does that
-	BlockedCordoned    = "Cordoned"
-	BlockedAddress     = "NoAddress"
-	BlockedStray       = string(spec.CauseStray)
-	BlockedHeld        = "Held"                     // the store went back, and nobody has declared its restore
-	BlockedAwaiting    = "WaitingForNodes"          // the server has just started, and a node may know what the store does not
-	BlockedRestored    = string(spec.CauseRestored) // a node has not said what it runs since the store was restored
-	BlockedVolume      = "VolumeMismatch"
-	BlockedReclaiming  = "VolumeReclaiming" // its volume is being given up, or is lost; a new one follows
-	BlockedRestoring   = "VolumeRestoring"  // its volume is being brought back from the trash
-	BlockedBackOff     = "BackOff"
-	BlockedUnreadable  = "Unreadable"
-	BlockedOrphaned    = "Orphaned" // nobody owns the set: see abandon
-	BlockedStarting    = "Starting"
-	BlockedNotReady    = string(spec.CauseNotReady)
-	BlockedNotYet      = "NotAvailableYet" // ready, but for less than minReadySeconds
-	BlockedStopping    = "Stopping"
-)
-
 // tell says what a member with a life waits for, unless it is available.
 func (s *step) tell(t *seat) {
 	switch reason := s.waiting(t); {
 	case t.available:
-	case reason == BlockedNodeSilent:
+	case reason == spec.BlockedNodeSilent:
 		s.tellSilent(t)
 	default:
 		s.block(t, reason, s.standing(t)+s.wayOut(t))
@@ -70,42 +34,42 @@ func (s *step) wayOut(t *seat) string {
 }
 
 // waiting is the one word for what a member with a life waits for.
-func (s *step) waiting(t *seat) string {
+func (s *step) waiting(t *seat) spec.BlockedReason {
 	switch {
 	case s.rebooted(t):
-		return BlockedNodeReboot
+		return spec.BlockedNodeReboot
 	case !t.live:
-		return BlockedNodeSilent
+		return spec.BlockedNodeSilent
 	case t.stopping():
-		return BlockedStopping
+		return spec.BlockedStopping
 	case t.stale:
-		return BlockedReconnected
+		return spec.BlockedReconnected
 	case t.report != nil && t.report.Cause != "":
-		return string(t.report.Cause)
+		return spec.BlockedReason(t.report.Cause)
 	case t.ready:
-		return BlockedNotYet
+		return spec.BlockedNotYet
 	case t.report != nil && t.report.Phase == records.PhaseRunning:
-		return BlockedNotReady
+		return spec.BlockedNotReady
 	}
-	return BlockedStarting
+	return spec.BlockedStarting
 }
 
 // standing says how a member with a life stands: a sentence without its subject.
 func (s *step) standing(t *seat) string {
 	switch reason := s.waiting(t); reason {
-	case BlockedNodeReboot:
+	case spec.BlockedNodeReboot:
 		return fmt.Sprintf("its node %s booted anew and has not said yet that token %s is over", t.member.Node, t.member.Token)
-	case BlockedNodeSilent:
+	case spec.BlockedNodeSilent:
 		return t.silence.Text
-	case BlockedStopping:
+	case spec.BlockedStopping:
 		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
-	case BlockedReconnected:
+	case spec.BlockedReconnected:
 		return fmt.Sprintf("its node %s connected anew and has not reported on it since", t.member.Node)
-	case BlockedNotYet:
+	case spec.BlockedNotYet:
 		return fmt.Sprintf("it is ready, but not yet for %d s", s.w.Set.Spec.MinReadySeconds)
-	case BlockedNotReady:
+	case spec.BlockedNotReady:
 		return "it runs, but is not ready"
-	case BlockedStarting:
+	case spec.BlockedStarting:
 		return fmt.Sprintf("it is starting on node %s", t.member.Node)
 	default:
 		return fmt.Sprintf("it reports %s: %s", reason, t.report.Message)
@@ -130,3 +94,29 @@ func (s *step) cause(t *seat) string {
 	}
 	return string(t.report.Phase)
 }
+
+// tellSilent says what a member on a silent node waits for, and how long still.
+func (s *step) tellSilent(t *seat) {
+	reason, text := spec.BlockedNodeSilent, s.standing(t)
+	if n := s.node(t.member.Node); n != nil && n.Fencing != "" && s.needsFence(t) {
+		reason, text = spec.BlockedFence, text+"; "+n.Fencing
+	}
+	b := s.block(t, reason, text)
+	if left := t.silence.Left; left > 0 {
+		b.Left = left
+		s.wake(left)
+	}
+}
+
+// lostTo names the node of a life that is over by its deadline, which must have no
+// session still when what follows from it is written; "": there is another proof, or
+// no life.
+func (t *seat) lostTo() spec.NodeName {
+	if !t.expired() {
+		return ""
+	}
+	return t.member.Node
+}
+
+// expired: the life is over by its deadline, and nobody said so.
+func (t *seat) expired() bool { return t.silence.Over }

@@ -103,7 +103,7 @@ func (s *step) byHand() {
 // tellAsked says for what a request waits that is not about a volume with a record.
 func (s *step) tellAsked(t *seat) {
 	if len(t.strays) > 0 {
-		s.block(t, BlockedStray, "a volume of it is to come back, but "+t.strayText())
+		s.block(t, spec.BlockedStray, "a volume of it is to come back, but "+t.strayText())
 	}
 }
 

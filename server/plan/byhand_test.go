@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -161,7 +162,7 @@ func beside(node spec.NodeName, shared bool) func(*World, *Slot, *records.Volume
 
 // hostOff: a person says that the volume's node is off.
 func hostOff(w *World, slot *Slot, _ *records.VolumeRequest) {
-	NodeOf(w.Nodes, slot.Volumes["data"].Node).Fenced = true
+	proof.FindNode(w.Nodes, slot.Volumes["data"].Node).Fenced = true
 }
 
 func restored(w *World, _ *Slot, _ *records.VolumeRequest) { w.Epoch = 2 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // The conditions and the reasons of theirs that are not those of Blocked.
@@ -51,7 +52,7 @@ func (s *step) availability() records.Condition {
 func (s *step) progress() records.Condition {
 	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
 	if s.w.Set.Orphaned && !s.w.Set.Deleting {
-		c.Reason, c.Message = BlockedOrphaned, "the members run on, and nothing is done for them: "+orphanedText
+		c.Reason, c.Message = string(spec.BlockedOrphaned), "the members run on, and nothing is done for them: "+orphanedText
 		return c
 	}
 	if s.w.Set.Deleting {
@@ -66,8 +67,8 @@ func (s *step) progress() records.Condition {
 		c.Status, c.Reason = "True", reasonWorking
 	}
 	for _, b := range s.plan.Blocked {
-		if !UnderWay(b.Reason) {
-			c.Status, c.Reason, say = "False", b.Reason, b
+		if !b.Reason.ComesByItself() {
+			c.Status, c.Reason, say = "False", string(b.Reason), b
 			break
 		}
 	}
@@ -111,21 +112,11 @@ func (s *step) degraded() records.Condition {
 		b := &s.plan.Blocked[i]
 		t := s.seatOf(b.ID.Ordinal)
 		lost := !t.vacant() && !t.stopping() && !t.stale && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
-		if !s.inRange(t) || t.available || UnderWay(b.Reason) && !lost {
+		if !s.inRange(t) || t.available || b.Reason.ComesByItself() && !lost {
 			continue
 		}
-		c.Status, c.Reason, c.Message = "True", b.Reason, b.ID.MemberName()+": "+b.Text
+		c.Status, c.Reason, c.Message = "True", string(b.Reason), b.ID.MemberName()+": "+b.Text
 		return c
 	}
 	return c
-}
-
-// UnderWay reports whether what a Blocked reason waits for comes by itself; anything
-// else may need a person.
-func UnderWay(reason string) bool {
-	switch reason {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
-		return true
-	}
-	return false
 }

@@ -1,5 +1,6 @@
 // Package plan decides what is to be done for one set: Next is a pure function
-// from a World to a Plan. No clock, no I/O, no goroutine; it imports spec only.
+// from a World to a Plan. No clock, no I/O, no goroutine; it imports
+// spec and the pure packages proof and place.
 package plan
 
 import (
@@ -7,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -101,44 +103,11 @@ type NodeStray struct {
 	Stray spec.LifeID
 }
 
-// Node is one host as the planner sees it.
-type Node struct {
-	Node *records.Node
-	// Labels are all of its labels (records.Node.AllLabels).
-	Labels map[string]string
-	Facts  *records.NodeFacts // nil: never connected, or Unread
-	// Unread: its facts are stored and cannot be read. It may run lives that nobody knows, of
-	// any identity.
-	Unread bool
-	// Session is the live session; nil: silent. A member of a node without a
-	// session is not ready (SAFETY S15).
-	Session *records.Session
-	// Gone is how long this leader has seen the node without a session, on its own
-	// monotonic clock; a new leader starts again.
-	Gone time.Duration
-	// Fencing is what came of it when this server tried to have the node fenced, as long as
-	// it was not: a sentence without its subject that does not change with time.
-	Fencing string
-	// Fenced: a person says that it is off, and it has not been heard of since.
-	Fenced bool
-	// Lives counts the lives on it, of all sets, also those that are over and not
-	// replaced; CPUMillis and MemoryBytes are what they ask for.
-	Lives                  int
-	CPUMillis, MemoryBytes int64
-	// Residents are these lives, in the order of their identities; given only where it matters to the set
-	// which they are.
-	Residents []Resident
-}
-
-// Resident is a life on a node, of any set.
-type Resident struct {
-	ID     spec.Identity
-	Labels map[string]string
-	// Avoids are the terms of its required anti-affinity.
-	Avoids []spec.MemberTerm
-	// Ports are those of the host that lead to it.
-	Ports []spec.HostPort
-}
+// Node is one host as the leader knows it, Resident a life on one.
+type (
+	Node     = proof.Node
+	Resident = proof.Resident
+)
 
 // Outage is a life that is not available. Its time begins anew with another life, when the
 // life is told to end, and with each session of its node: what was so before a silence need
@@ -171,7 +140,7 @@ type Plan struct {
 // Blocked says why nothing is done for a member.
 type Blocked struct {
 	ID     spec.Identity
-	Reason string // one word: see the constants Blocked…, or the cause of a report
+	Reason spec.BlockedReason
 	Text   string // the sentence for people
 	// Left is how long until a life on a silent node counts as over; 0: it is not waited
 	// for by time.
@@ -206,7 +175,7 @@ type Start struct {
 	Moved []records.Volume
 	// NewAddress: Member.Address was taken from Free and must be claimed.
 	NewAddress bool
-	// Lost is the node of the life before, when that is over by its deadline (see Silent):
+	// Lost is the node of the life before, when that is over by its deadline (see proof.Silence):
 	// it must still have no session.
 	Lost spec.NodeName
 	Text string // for the event
@@ -242,7 +211,7 @@ type DropVolume struct {
 	// nothing of the identity remains, so that its address goes to quarantine.
 	Identity    *records.IdentityRecord
 	FreeAddress bool
-	// Left: its host is off, and nobody looked; see Left.
+	// Left: its host is off, and nobody looked; see proof.LostWithHost.
 	Left bool
 	Text string
 }

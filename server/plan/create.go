@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
 )
 
 // create gives a life to members in range that have none (rule 3) or whose life is
@@ -32,14 +34,14 @@ func (s *step) create() bool {
 			held = fmt.Sprintf("waits for %s: %s", t.id.MemberName(), s.standing(t))
 			continue
 		case held != "" && t.vacant() && !s.turned(t):
-			s.block(t, BlockedPredecessor, held)
+			s.block(t, spec.BlockedPredecessor, held)
 			continue
 		}
 		s.attend(t)
 		text := fmt.Sprintf("waits for %s: %s", t.id.MemberName(), s.plan.Blocked[len(s.plan.Blocked)-1].Text)
 		for _, j := range s.wanted[at+1:] {
 			if later := &s.seats[j]; later.vacant() {
-				s.block(later, BlockedPredecessor, text)
+				s.block(later, spec.BlockedPredecessor, text)
 			} else if !later.available {
 				s.tell(later)
 			}
@@ -72,19 +74,19 @@ func (s *step) attend(t *seat) {
 		return
 	}
 	if s.full {
-		s.block(t, BlockedTurn, "another member is replaced first")
+		s.block(t, spec.BlockedTurn, "another member is replaced first")
 		return
 	}
 	if t.kept {
-		s.block(t, BlockedTurn, "its volumes are kept after all, which is recorded first")
+		s.block(t, spec.BlockedTurn, "its volumes are kept after all, which is recorded first")
 		return
 	}
 	if len(t.strays) > 0 {
-		s.block(t, BlockedStray, t.strayText()+"; a second one must not start")
+		s.block(t, spec.BlockedStray, t.strayText()+"; a second one must not start")
 		return
 	}
 	if rest := s.w.Rest[t.id]; t.over && rest > 0 && s.due(t) == t.member.Revision {
-		s.block(t, BlockedBackOff, "its last lives failed one after another; the next try follows after a while: "+s.cause(t))
+		s.block(t, spec.BlockedBackOff, "its last lives failed one after another; the next try follows after a while: "+s.cause(t))
 		s.wake(rest)
 		return
 	}
@@ -96,9 +98,7 @@ func (s *step) attend(t *seat) {
 	s.act(start)
 	member := start.Member
 	t.member, t.identity = &member, &start.Identity
-	t.report, t.ready, t.available, t.over, t.live, t.silence = nil, false, false, false, true, Silence{}
-	s.spread[member.Node]++
-	s.took(t, member.Node)
+	t.report, t.ready, t.available, t.over, t.live, t.silence = nil, false, false, false, true, proof.Silence{}
 	s.tell(t)
 }
 

@@ -82,8 +82,8 @@ func (s *step) awaited() (first *Blocked) {
 }
 
 // forOthers: the reason is that other members come first.
-func forOthers(reason string) bool {
-	return reason == BlockedTurn || reason == BlockedPredecessor
+func forOthers(reason spec.BlockedReason) bool {
+	return reason == spec.BlockedTurn || reason == spec.BlockedPredecessor
 }
 
 // allowance is the time that a startup probe gives a member of a revision on top of the

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -194,9 +195,9 @@ func (s *step) drop(t *seat) {
 		v, said := t.volumes[claim], t.said[claim]
 		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Turn: v.Turn}
 		switch {
-		case Gone(v, said):
+		case proof.VolumeGone(v, said):
 			a.Text = fmt.Sprintf("node %s says that it is %s", v.Node, said.State)
-		case Left(v, s.node(v.Node)) && !t.lost:
+		case proof.LostWithHost(v, s.node(v.Node)) && !t.lost:
 			a.Left, a.Text = true, fmt.Sprintf("node %s is off, as a person says; should it return, what stands there goes to its trash", v.Node)
 		default:
 			continue
@@ -220,7 +221,7 @@ func (s *step) tellGivenUp(t *seat) {
 		going := v.Fate == records.FateDelete || s.askedFor(t, claim, records.VerbReclaim) != nil
 		switch {
 		case going && len(t.strays) > 0:
-			s.block(t, BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
+			s.block(t, spec.BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
 			return
 		case v.Fate.Ordered():
 			reason, text := s.givenUp(t, v)
@@ -234,7 +235,7 @@ func (s *step) tellGivenUp(t *seat) {
 }
 
 // givenUp says what a volume waits for about which its node has an order.
-func (s *step) givenUp(t *seat, v *records.Volume) (reason, text string) {
+func (s *step) givenUp(t *seat, v *records.Volume) (reason spec.BlockedReason, text string) {
 	what := fmt.Sprintf("its volume %s of the claim %s is being given up", v.UID, v.Claim)
 	switch v.Fate {
 	case records.FateLost:
@@ -244,14 +245,14 @@ func (s *step) givenUp(t *seat, v *records.Volume) (reason, text string) {
 	}
 	n := s.node(v.Node)
 	switch said := t.said[v.Claim]; {
-	case n == nil || n.Session == nil || n.Session.UID != n.Node.UID:
-		return BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)
+	case n == nil || !n.Connected():
+		return spec.BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)
 	case said != nil && said.Volume == v.UID && said.State == records.VolumeRefused:
-		return cmp.Or(string(said.Cause), BlockedReclaiming), fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
+		return cmp.Or(spec.BlockedReason(said.Cause), spec.BlockedReclaiming), fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
 	case v.Fate == records.FateRestoring:
-		return BlockedRestoring, fmt.Sprintf("%s of node %s", what, v.Node)
+		return spec.BlockedRestoring, fmt.Sprintf("%s of node %s", what, v.Node)
 	}
-	return BlockedReclaiming, fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)
+	return spec.BlockedReclaiming, fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)
 }
 
 // remains plans for what a set has left behind that is gone: volumes that are to go,

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 )
 
 // TestProofByDeadline: a guarded life on a node without a session is over after its bound
 // and a margin, and only if all holds that the proof rests on (SAFETY S5, S6, S8).
 func TestProofByDeadline(t *testing.T) {
 	facts := func(change func(*records.NodeFacts)) func(*World) {
-		return func(w *World) { change(NodeOf(w.Nodes, "n2").Facts) }
+		return func(w *World) { change(proof.FindNode(w.Nodes, "n2").Facts) }
 	}
 	member := func(change func(*records.Member)) func(*World) {
 		return func(w *World) { change(w.Slots[1].Member) }
@@ -28,17 +29,17 @@ func TestProofByDeadline(t *testing.T) {
 		{name: "never reported", world: "ordered 2 n1 n2 n3 0:ready 1:assigned@n2 replace=60 silent=n2,62", want: "start=1/Replace@n3 | 1:Starting"},
 		{name: "it was told to stop, and is not wanted", world: "ordered 1 n1 n2 n3 0:ready 1:stopping@n2 replace=60 silent=n2,62", want: "forget=1+address |", says: "has ended by itself"},
 		{name: "the node has a session", world: lost, change: func(w *World) {
-			NodeOf(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1", ID: 5}
+			proof.FindNode(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1", ID: 5}
 		}, want: "|"},
-		{name: "another machine has its name", world: lost, change: func(w *World) { NodeOf(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "another machine has its name", world: lost, change: func(w *World) { proof.FindNode(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "the session of another machine", world: lost, change: func(w *World) {
-			NodeOf(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "other"}
+			proof.FindNode(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "other"}
 		}, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "the node is not known", world: lost, change: func(w *World) { w.Nodes = append(w.Nodes[:1:1], w.Nodes[2]) }, want: "| 1:NodeSilent", says: "proves nothing"},
 		{name: "it did not say that it guards", world: lost, change: facts(func(f *records.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it guards with another bound", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = time.Hour }, want: "| 1:NodeSilent", says: "did not say that it guards"},
 		{name: "it reported without a guard", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = 0 }, want: "| 1:NodeSilent", says: "did not say that it guards"},
-		{name: "the node never said anything", world: lost, change: func(w *World) { NodeOf(w.Nodes, "n2").Facts = nil }, want: "| 1:NodeSilent", says: "restored"},
+		{name: "the node never said anything", world: lost, change: func(w *World) { proof.FindNode(w.Nodes, "n2").Facts = nil }, want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of another machine", world: lost, change: facts(func(f *records.NodeFacts) { f.UID = "other" }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of an older epoch", world: lost, change: facts(func(f *records.NodeFacts) { f.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "a life of an older epoch", world: lost, change: member(func(m *records.Member) { m.Token.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
@@ -51,8 +52,8 @@ func TestProofByDeadline(t *testing.T) {
 
 // TestAGuardedLifeBeginsWhereItIsGuarded: and records its bound.
 func TestAGuardedLifeBeginsWhereItIsGuarded(t *testing.T) {
-	unguarded := func(w *World) { NodeOf(w.Nodes, "n1").Facts.Guards = false }
-	silentToo := func(w *World) { unguarded(w); NodeOf(w.Nodes, "n2").Session = nil }
+	unguarded := func(w *World) { proof.FindNode(w.Nodes, "n1").Facts.Guards = false }
+	silentToo := func(w *World) { unguarded(w); proof.FindNode(w.Nodes, "n2").Session = nil }
 	check(t, []rule{
 		{name: "on the node that guards", world: "ordered 1 n1 n2 replace=60", change: unguarded, want: "start=0/Create@n2 | 0:Starting"},
 		{name: "none does", world: "ordered 1 n1 replace=60", change: unguarded, want: "| 0:NoGuard", says: "node n1 does not guard lives, which nodeLoss Replace needs"},
@@ -76,7 +77,7 @@ func TestADeadlineIsWaitedFor(t *testing.T) {
 	}
 	then := w
 	then.Nodes = append([]Node(nil), w.Nodes...)
-	NodeOf(then.Nodes, "n2").Gone += time.Second
+	proof.FindNode(then.Nodes, "n2").Gone += time.Second
 	if now := Next(then); now.Blocked[0].Text != p.Blocked[0].Text || now.Wake != 39*time.Second {
 		t.Errorf("got %+v, wake %s; want the same words, for they are stored, and 39s", now.Blocked[0], now.Wake)
 	}
@@ -108,7 +109,7 @@ func TestALifeThatIsOverByItsDeadlineIsToldToHaveLeft(t *testing.T) {
 	if len(left) != 1 || left[0].Kind != records.ChangeLeft || left[0].Member != "db-1" || left[0].Token != "1.11" {
 		t.Errorf("got %+v; want that db-1 left", left)
 	}
-	NodeOf(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
+	proof.FindNode(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
 	if more := Tell(w, &told); len(more) > 0 {
 		t.Errorf("got %+v after it left", more)
 	}

@@ -24,13 +24,6 @@ func FenceNeeded(w World) (nodes []spec.NodeName) {
 	return nodes
 }
 
-// MostHeard reports whether not more than half of the known nodes are silent: if more are,
-// it is more likely us than them, and nobody is fenced.
-func MostHeard(nodes []Node) bool {
-	known, gone := silentNodes(nodes)
-	return 2*gone <= known
-}
-
 // needsFence: only a fence ends the life, and something is gained by it.
 func (s *step) needsFence(t *seat) bool {
 	if t.member == nil || t.over || s.bound() == 0 || s.w.Set.Orphaned || t.silence.Left > 0 {

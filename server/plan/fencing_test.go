@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -16,7 +17,7 @@ func TestFenceNeeded(t *testing.T) {
 		silent  = "ordered 2 n1 n2 n3 " + members
 		bound   = "ordered 2 n1 n2 n3 volumes " + members // to where its volumes are
 	)
-	unguarded := func(w *World) { NodeOf(w.Nodes, "n2").Facts.Guards = false }
+	unguarded := func(w *World) { proof.FindNode(w.Nodes, "n2").Facts.Guards = false }
 	for _, c := range []struct {
 		name, world string
 		change      func(*World)
@@ -29,7 +30,7 @@ func TestFenceNeeded(t *testing.T) {
 		{name: "not for identities without a life", world: "ordered 2 n1 n2 n3 0:none 1:none replace=60 silent=n2,30", change: unguarded},
 		{name: "not for a life that is over", world: "ordered 1 n1 n2 n3 0:over@n2 replace=60 silent=n2,30", change: unguarded},
 		{name: "not for a node that is not known", world: silent, change: func(w *World) { w.Nodes = append(w.Nodes[:1:1], w.Nodes[2]) }},
-		{name: "not for another machine under the node's name", world: silent, change: func(w *World) { NodeOf(w.Nodes, "n2").Node.UID = "other" }},
+		{name: "not for another machine under the node's name", world: silent, change: func(w *World) { proof.FindNode(w.Nodes, "n2").Node.UID = "other" }},
 		{name: "not for a node that is there", world: "ordered 1 n1 n2 n3 0:ready@n2 replace=60", change: unguarded},
 		{name: "not where a volume keeps the member on the node", world: bound, change: unguarded},
 		{name: "but where the volume is on another node", world: bound, want: []spec.NodeName{"n2"}, change: func(w *World) {
@@ -61,8 +62,8 @@ func TestFenceNeeded(t *testing.T) {
 func TestWhatFencingSaysIsToldWhereItMatters(t *testing.T) {
 	fencing := func(guards bool) func(*World) {
 		return func(w *World) {
-			NodeOf(w.Nodes, "n2").Facts.Guards = guards
-			NodeOf(w.Nodes, "n2").Fencing = "fencing n2 failed: exit status 1"
+			proof.FindNode(w.Nodes, "n2").Facts.Guards = guards
+			proof.FindNode(w.Nodes, "n2").Fencing = "fencing n2 failed: exit status 1"
 		}
 	}
 	const lost = "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,30"

@@ -65,8 +65,8 @@ func TestHostPortsShareNoNode(t *testing.T) {
 				}
 			}
 			for _, b := range out.Blocked {
-				if b.Reason == BlockedHostPort {
-					got = append(got, b.Reason+": "+b.Text)
+				if b.Reason == spec.BlockedHostPort {
+					got = append(got, string(b.Reason)+": "+b.Text)
 				}
 			}
 			if strings.Join(got, " ") != tt.want {

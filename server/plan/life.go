@@ -3,8 +3,10 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -13,10 +15,11 @@ const defaultGraceSeconds = 30
 
 // start makes the life that begins on a vacant seat: node, token, address and
 // volumes. A reason and a sentence come back instead when it cannot begin.
-func (s *step) start(t *seat) (a Start, reason, text string) {
-	node, reason, text := s.place(t)
-	if reason != "" {
-		return a, reason, text
+func (s *step) start(t *seat) (a Start, reason spec.BlockedReason, text string) {
+	request := s.request(t)
+	node, no := s.placer.Choose(request)
+	if no != nil {
+		return a, no.Reason, no.Text
 	}
 	rec := records.IdentityRecord{ID: t.id}
 	if t.identity != nil {
@@ -30,7 +33,7 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 	}
 	if !rec.Address.IsValid() {
 		if s.freeUsed == len(s.w.Free) {
-			return a, BlockedAddress, "no address is free for it: none is given while a node runs lives that the store does not know, freed ones rest for a while, and the range of members' addresses may be used up"
+			return a, spec.BlockedAddress, "no address is free for it: none is given while a node runs lives that the store does not know, freed ones rest for a while, and the range of members' addresses may be used up"
 		}
 		rec.Address = s.w.Free[s.freeUsed]
 		s.freeUsed++
@@ -44,8 +47,32 @@ func (s *step) start(t *seat) (a Start, reason, text string) {
 	}
 	a.Text = fmt.Sprintf("%s begins token %s of revision %s on node %s: %s",
 		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
+	s.placer.Take(request, node.Node.Name)
 	return a, "", ""
 }
+
+// request is what the next life of a seat asks of its node.
+func (s *step) request(t *seat) *place.Request {
+	r := &place.Request{
+		ID: t.id, Template: s.runs(s.due(t)), Labels: s.w.Set.Spec.Template.Metadata.Labels, Guarded: s.bound() != 0,
+		Claims: s.w.Set.Spec.VolumeClaimTemplates, Volumes: t.volumes, LeftOn: t.leftOn,
+	}
+	if t.member != nil {
+		r.Before, r.Ran = t.member.Node, s.runs(t.member.Revision)
+	}
+	return r
+}
+
+// runs is what members of a revision run; nothing of one that is not known.
+func (s *step) runs(h spec.RevisionHash) *spec.MemberSpec {
+	if t := s.template(h); t != nil {
+		return &t.Spec
+	}
+	return &spec.MemberSpec{}
+}
+
+// bound is that of the lives that the set begins; 0: they are not guarded.
+func (s *step) bound() time.Duration { return s.w.Set.Spec.Bound() }
 
 // because is the reason of a life in words.
 func (s *step) because(t *seat, reason records.Reason) string {

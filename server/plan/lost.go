@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -38,13 +39,6 @@ func (s *step) notLost(t *seat, v *records.Volume) string {
 	return fmt.Sprintf("token %s of %s %s; if its disk died under that life: stead restart %s", t.member.Token, t.id.MemberName(), says, t.id.MemberName())
 }
 
-// Left reports whether a volume is lost with its host: a person says both, that the host is
-// off and that the volume is lost. There is nobody who could look for it once more; for a
-// shared one there is.
-func Left(v *records.Volume, n *Node) bool {
-	return v != nil && !v.Shared && v.Fate == records.FateLost && n != nil && n.Fenced && n.Session == nil
-}
-
 // missing: a volume of the life is not there, so that nothing of it ever ran.
 func missing(r *records.Report) bool {
 	return r != nil && r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
@@ -70,7 +64,7 @@ func (s *step) lose(t *seat) {
 	}
 	if t.lost = len(lost) > 0; t.lost {
 		text := "a person says that it is lost; its node looks once more"
-		if Left(&lost[0], s.node(lost[0].Node)) {
+		if proof.LostWithHost(&lost[0], s.node(lost[0].Node)) {
 			text = "a person says that it is lost, with its host"
 		}
 		s.act(SetVolumes{Volumes: lost, Text: text})

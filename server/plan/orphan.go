@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/stead-project/stead/spec"
+
 // orphanedText says of a set or member what its being orphaned means, and what next.
 const orphanedText = "nobody owns it; apply the set again to adopt it, or delete it"
 
@@ -12,11 +14,11 @@ func (s *step) abandon() {
 	for i := range s.seats {
 		switch t := &s.seats[i]; {
 		case t.over:
-			s.block(t, BlockedOrphaned, "its life is over, and "+orphanedText)
+			s.block(t, spec.BlockedOrphaned, "its life is over, and "+orphanedText)
 		case t.member != nil:
 			s.tell(t)
 		case s.inRange(t):
-			s.block(t, BlockedOrphaned, "it has no life, and "+orphanedText)
+			s.block(t, spec.BlockedOrphaned, "it has no life, and "+orphanedText)
 		}
 	}
 	s.mark()

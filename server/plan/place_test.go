@@ -186,7 +186,7 @@ func TestPlacement(t *testing.T) {
 				}
 			}
 			if got == "" && len(p.Blocked) == 1 {
-				got = p.Blocked[0].Reason + " " + p.Blocked[0].Text
+				got = string(p.Blocked[0].Reason) + " " + p.Blocked[0].Text
 			}
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
@@ -219,7 +219,7 @@ func TestPlacementOfManyAtOnce(t *testing.T) {
 				}
 			}
 			for _, b := range p.Blocked {
-				if b.Reason != BlockedStarting {
+				if b.Reason != spec.BlockedStarting {
 					got = append(got, fmt.Sprintf("%d:%s", b.ID.Ordinal, b.Reason))
 				}
 			}
@@ -243,7 +243,7 @@ func TestRoomIsKeptForAMemberDuringItsUpdate(t *testing.T) {
 	}
 	for name, ask := range map[string]spec.Quantity{"cpu": {Milli: 501}, "memory": {Milli: 101 << 20 * 1000}} {
 		w := larger(grounds(t, "parallel 1 0:over@a", "", "a cpu=9000/4000 mem=9000/4000 db-0 web-0"), name, ask)
-		if p := Next(w); len(p.Blocked) != 1 || p.Blocked[0].Reason != BlockedNoRoom {
+		if p := Next(w); len(p.Blocked) != 1 || p.Blocked[0].Reason != spec.BlockedNoRoom {
 			t.Errorf("one that asks for more %s takes what is not there: %+v %+v", name, p.Actions, p.Blocked)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // recreate is rule 7 for the strategy Recreate: all members of other revisions go down
@@ -50,9 +51,9 @@ func (s *step) hold() bool {
 	for i := range s.seats {
 		switch t := &s.seats[i]; {
 		case t.vacant() && s.inRange(t):
-			s.block(t, BlockedTurn, "it starts when every member of another revision is gone")
+			s.block(t, spec.BlockedTurn, "it starts when every member of another revision is gone")
 		case t.available && !s.inRange(t):
-			s.block(t, BlockedTurn, "it is surplus, and stops when every member of another revision is gone")
+			s.block(t, spec.BlockedTurn, "it is surplus, and stops when every member of another revision is gone")
 		case t.member != nil:
 			s.tell(t)
 		}

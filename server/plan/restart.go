@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // restart ends the lives that a person asked to restart, highest first, within the
@@ -39,15 +40,15 @@ func (s *step) restartReason(t *seat) records.Reason {
 }
 
 // restartWaits says for what the restart of an available member waits.
-func (s *step) restartWaits() (reason, text string) {
+func (s *step) restartWaits() (reason spec.BlockedReason, text string) {
 	switch {
 	case s.floored():
-		return BlockedFloor, "its restart waits: " + s.floorText()
+		return spec.BlockedFloor, "its restart waits: " + s.floorText()
 	case s.down() < s.budget():
-		return BlockedTurn, "its restart waits: " + s.floorText()
+		return spec.BlockedTurn, "its restart waits: " + s.floorText()
 	}
 	if b := s.awaited(); b != nil {
-		return BlockedTurn, fmt.Sprintf("its restart waits until %s is available; at most %d may be down at a time", b.ID.MemberName(), s.budget())
+		return spec.BlockedTurn, fmt.Sprintf("its restart waits until %s is available; at most %d may be down at a time", b.ID.MemberName(), s.budget())
 	}
-	return BlockedTurn, fmt.Sprintf("its restart waits; at most %d may be down at a time", s.budget())
+	return spec.BlockedTurn, fmt.Sprintf("its restart waits; at most %d may be down at a time", s.budget())
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -67,33 +68,11 @@ func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spe
 	return out
 }
 
-// Gone reports whether what a volume's node said proves that the volume stands in its
-// place no more, and will not by an order that the node has.
-func Gone(v *records.Volume, said *records.VolumeReport) bool {
-	if v == nil || said == nil || said.Volume != v.UID || said.Turn != v.Turn {
-		return false
-	}
-	switch v.Fate {
-	case records.FateReclaiming, records.FateLost:
-		return said.State.Released()
-	case records.FateRestoring:
-		return said.State == records.VolumeAbsent
-	}
-	return false
-}
-
-// Back reports whether a volume's node said that it stands in its place, which was said
-// to be lost, or lay in the trash.
-func Back(v *records.Volume, said *records.VolumeReport) bool {
-	return v != nil && said != nil && said.Volume == v.UID && said.Turn == v.Turn && said.State == records.VolumeFound &&
-		(v.Fate == records.FateLost || v.Fate == records.FateRestoring)
-}
-
 // comeBack keeps what stands in its place, in a new turn.
 func (s *step) comeBack(t *seat) {
 	for _, claim := range inOrder(t.said) {
 		v := t.volumes[claim]
-		if !Back(v, t.said[claim]) {
+		if !proof.VolumeFound(v, t.said[claim]) {
 			continue
 		}
 		kept := *v

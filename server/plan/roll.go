@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // roll is rule 7 for RollingUpdate: members off their target are replaced from the
@@ -45,16 +46,16 @@ func (s *step) queue() {
 }
 
 // holdsUp says what those who are well wait for.
-func (s *step) holdsUp() (reason, text string) {
+func (s *step) holdsUp() (reason spec.BlockedReason, text string) {
 	switch {
 	case s.paused():
-		return BlockedPaused, "the rollout is paused; its turn in the update comes after it is resumed"
+		return spec.BlockedPaused, "the rollout is paused; its turn in the update comes after it is resumed"
 	case s.untimely != "":
-		return BlockedTurn, s.untimely
+		return spec.BlockedTurn, s.untimely
 	case s.floored():
-		return BlockedFloor, "its turn in the update does not come: " + s.floorText()
+		return spec.BlockedFloor, "its turn in the update does not come: " + s.floorText()
 	}
-	return BlockedTurn, s.turnComes()
+	return spec.BlockedTurn, s.turnComes()
 }
 
 // turnComes says when the next turn in an update comes. It names the member for which the

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -13,7 +14,7 @@ func shared(fenced bool, nodes ...spec.NodeName) func(*World) {
 	return func(w *World) {
 		say(w)
 		for _, name := range nodes {
-			f := NodeOf(w.Nodes, name).Facts
+			f := proof.FindNode(w.Nodes, name).Facts
 			f.Classes, f.SharedClasses = []string{spec.LocalClass}, []string{spec.LocalClass}
 			if fenced {
 				f.FencedClasses = f.SharedClasses
@@ -79,7 +80,7 @@ func TestAFenceIsNeededForWhatMayBeWrittenLate(t *testing.T) {
 		}
 	}
 	lost := records.Volume{Fate: records.FateLost, Shared: true}
-	if Left(&lost, &Node{Fenced: true}) {
+	if proof.LostWithHost(&lost, &Node{Fenced: true}) {
 		t.Error("a shared volume counts as lost with a host")
 	}
 }

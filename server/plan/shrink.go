@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
 )
 
 // forgetSurplus removes the records of lives out of range that are proven over. It
@@ -23,7 +25,7 @@ func (s *step) forgetSurplus() {
 				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.id.MemberName(), s.proof(t)),
 			})
 		}
-		t.member, t.report, t.over, t.silence, t.forgotten = nil, nil, false, Silence{}, true
+		t.member, t.report, t.over, t.silence, t.forgotten = nil, nil, false, proof.Silence{}, true
 	}
 }
 
@@ -55,9 +57,9 @@ func (s *step) shrink(reason records.Reason) bool {
 		case t.stopping():
 			s.tell(t)
 		case held:
-			s.block(t, BlockedTurn, "what becomes of the volumes of all members that go is recorded first")
+			s.block(t, spec.BlockedTurn, "what becomes of the volumes of all members that go is recorded first")
 		case above != nil && s.ordered():
-			s.block(t, BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
+			s.block(t, spec.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
 		default:
 			s.end(t, reason, string(reason), fates...)
 			s.tell(t)
@@ -94,7 +96,7 @@ func (s *step) holdSurplus(text string) {
 		if t.stopping() {
 			s.tell(t)
 		} else {
-			s.block(t, BlockedSurvivors, "it is surplus, and "+text)
+			s.block(t, spec.BlockedSurvivors, "it is surplus, and "+text)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -34,7 +35,7 @@ func guard(w *World, bound time.Duration) {
 
 // silence takes a node's session, so long ago.
 func silence(w *World, name spec.NodeName, gone time.Duration) {
-	n := NodeOf(w.Nodes, name)
+	n := proof.FindNode(w.Nodes, name)
 	n.Session, n.Gone = nil, gone
 }
 
@@ -51,7 +52,7 @@ func loss(words []string) *spec.NodeLoss {
 // node loses its session or has one again: back in the same boot, or boots.
 func (s *stage) node(name spec.NodeName, how string) {
 	s.w.Nodes = slices.Clone(s.w.Nodes)
-	n := NodeOf(s.w.Nodes, name)
+	n := proof.FindNode(s.w.Nodes, name)
 	if n.Session, n.Gone = nil, 0; how == "silent" {
 		return
 	}
@@ -98,6 +99,6 @@ func (s *stage) silentFor(d time.Duration) {
 
 // boots: the life is of the boot in which its node is.
 func (s *stage) boots(m *records.Member) bool {
-	n := NodeOf(s.w.Nodes, m.Node)
+	n := proof.FindNode(s.w.Nodes, m.Node)
 	return n.Session.Boot == m.Boot
 }

@@ -3,10 +3,11 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/place"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -38,10 +39,8 @@ type step struct {
 	untimely string // why not all members go down now, though they should
 	full     bool   // this step disturbs nobody more: it only says who waits
 	freeUsed int    // how many of World.Free were given in this step
-	spread   map[spec.NodeName]int
-	begun    map[spec.NodeName]room       // by the lives that begin in this step
-	guests   map[spec.NodeName][]Resident // these lives, where it matters who they are
-	silent   func(*records.Member, *records.Report) Silence
+	placer   *place.Placer
+	judge    *proof.Judge
 }
 
 // seat is one ordinal and what is known of its life.
@@ -68,7 +67,7 @@ type seat struct {
 	kept      bool // its volumes are kept after all, which is recorded in this very step
 	lost      bool // that volumes of its are lost is recorded in this very step
 
-	silence Silence // of a life whose node has no session, and of which no report says that it is over
+	silence proof.Silence // of a life whose node has no session, and of which no report says that it is over
 }
 
 // vacant: no life, or one that is proven gone.
@@ -80,15 +79,13 @@ func (t *seat) stopping() bool {
 }
 
 func newStep(w World) *step {
-	s := &step{w: w, update: w.TemplateHash, spread: map[spec.NodeName]int{},
-		begun: map[spec.NodeName]room{}, guests: map[spec.NodeName][]Resident{}}
+	s := &step{w: w, update: w.TemplateHash, judge: proof.NewJudge(w.Nodes, w.Epoch)}
 	if s.reach = w.Set.Range(); w.Set.Deleting {
 		s.reach = w.Set.Spec.Ordinals.Range(0)
 	}
 	if w.Table {
 		s.blocked = map[int]string{}
 	}
-	s.silent = Silent(w.Nodes, w.Epoch)
 	s.current = s.update
 	if w.Status != nil && s.template(w.Status.CurrentRevision) != nil {
 		s.current, s.completed = w.Status.CurrentRevision, w.Status.CurrentCompleted
@@ -97,7 +94,9 @@ func newStep(w World) *step {
 		s.aim = s.current
 	}
 	s.former = Former(w.Set, w.Status, w.Slots)
-	s.sit()
+	spread := map[spec.NodeName]int{}
+	s.sit(spread)
+	s.placer = place.New(w.Nodes, spread)
 	for i := range s.seats {
 		if s.inRange(&s.seats[i]) {
 			s.wanted = append(s.wanted, i)
@@ -108,7 +107,7 @@ func newStep(w World) *step {
 }
 
 // sit makes the seats.
-func (s *step) sit() {
+func (s *step) sit(spread map[spec.NodeName]int) {
 	s.seats = make([]seat, 0, max(s.w.Set.Replicas(), len(s.w.Slots)))
 	next := s.reach.Next(0)
 	fill := func(until int) { // seats in range of which nothing is stored
@@ -123,6 +122,9 @@ func (s *step) sit() {
 			next = s.reach.Next(next + 1)
 		}
 		s.seats = append(s.seats, s.look(slot))
+		if m := slot.Member; m != nil {
+			spread[m.Node]++
+		}
 	}
 	fill(s.reach.End)
 	for i := range s.w.Nodes {
@@ -149,35 +151,13 @@ func (s *step) look(slot *Slot) seat {
 	if t.member == nil {
 		return t
 	}
-	s.spread[t.member.Node]++
-	n := s.node(t.member.Node)
-	t.live = n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot == t.member.Boot
-	if r := t.report; r != nil && r.Token == t.member.Token {
-		t.over = r.Phase.Over()
-		t.stale = t.live && !t.over && r.Session != n.Session.ID
-		t.ready = t.live && !t.stale && t.member.Goal == records.GoalRun && r.Phase == records.PhaseRunning && r.Ready
-		t.available = t.ready && r.ReadyFor >= time.Duration(s.w.Set.Spec.MinReadySeconds)*time.Second
-	}
-	if !t.live && !t.over {
-		t.silence = s.silent(t.member, t.report)
-		t.over = t.silence.Over
-	}
+	l := s.judge.Life(t.member, t.report, time.Duration(s.w.Set.Spec.MinReadySeconds)*time.Second)
+	t.live, t.stale, t.ready, t.available, t.over, t.silence = l.Live, l.Stale, l.Ready, l.Available, l.Over, l.Silence
 	return t
 }
 
 // node finds a node of the world; nil: no such record.
-func (s *step) node(name spec.NodeName) *Node { return NodeOf(s.w.Nodes, name) }
-
-// NodeOf is the node of a name; nil: it is not known. The nodes are in the order of names.
-func NodeOf(nodes []Node, name spec.NodeName) *Node {
-	i, ok := slices.BinarySearchFunc(nodes, name, func(n Node, name spec.NodeName) int {
-		return strings.Compare(string(n.Node.Name), string(name))
-	})
-	if !ok {
-		return nil
-	}
-	return &nodes[i]
-}
+func (s *step) node(name spec.NodeName) *Node { return s.judge.Node(name) }
 
 // seatOf finds the seat of an ordinal that has one.
 func (s *step) seatOf(ordinal int) *seat {
@@ -195,12 +175,13 @@ func (s *step) ordered() bool { return s.w.Set.Spec.PodManagementPolicy != spec.
 
 func (s *step) act(a Action) { s.plan.Actions = append(s.plan.Actions, a) }
 
-// block says why nothing is done for a member.
-func (s *step) block(t *seat, reason, text string) {
+// block says why nothing is done for a member, and returns what it said.
+func (s *step) block(t *seat, reason spec.BlockedReason, text string) *Blocked {
 	s.plan.Blocked = append(s.plan.Blocked, Blocked{ID: t.id, Reason: reason, Text: text})
 	if s.blocked != nil {
 		s.blocked[t.id.Ordinal] = text
 	}
+	return &s.plan.Blocked[len(s.plan.Blocked)-1]
 }
 
 // unreadable reports whether the records do not allow any decision: one of the set
@@ -222,7 +203,7 @@ func (s *step) unreadable() bool {
 		return false
 	}
 	for _, i := range s.wanted {
-		s.block(&s.seats[i], BlockedUnreadable, text)
+		s.block(&s.seats[i], spec.BlockedUnreadable, text)
 	}
 	return true
 }

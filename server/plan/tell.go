@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -18,7 +19,7 @@ func Tell(w World, told *records.Recorded) []records.Change {
 	if w.Set == nil || len(w.Broken) > 0 {
 		return nil // a record that cannot be read is no proof that somebody left
 	}
-	t := teller{w: w, told: told, believe: Believe(w.Nodes), silent: Silent(w.Nodes, w.Epoch)}
+	t := teller{w: w, told: told, judge: proof.NewJudge(w.Nodes, w.Epoch)}
 	t.left()
 	t.wanted()
 	for i := range w.Slots {
@@ -51,8 +52,7 @@ func Forgotten(w World, told *records.Recorded) {
 type teller struct {
 	w       World
 	told    *records.Recorded
-	believe func(*Slot) bool
-	silent  func(*records.Member, *records.Report) Silence
+	judge   *proof.Judge
 	changes []records.Change
 }
 
@@ -81,7 +81,7 @@ func (t *teller) left() {
 }
 
 // over: the life is proven over, by a report or by its deadline.
-func (t *teller) over(s *Slot) bool { return s.Over() || t.silent(s.Member, s.Report).Over }
+func (t *teller) over(s *Slot) bool { return t.judge.Over(s.Member, s.Report) }
 
 // surplus is why a member that is not wanted any more was ended.
 func (t *teller) surplus() records.Reason {
@@ -113,11 +113,6 @@ func (t *teller) slot(ordinal int) *Slot {
 		return &Slot{ID: spec.Identity{Namespace: t.w.Set.Ref.Namespace, Set: t.w.Set.Ref.Name, Ordinal: ordinal}}
 	}
 	return &t.w.Slots[i]
-}
-
-// Over reports whether a report of the life proves it gone.
-func (s *Slot) Over() bool {
-	return s.Report != nil && s.Report.Token == s.Member.Token && s.Report.Phase.Over()
 }
 
 // endReason is why a life that is over ended: as it was told to, or by itself.
@@ -180,7 +175,7 @@ func (t *teller) life(s *Slot) {
 			t.addLeft(s.ID, now, s.endReason())
 		}
 	case now.Left: // by its deadline; its node is back, and says so itself soon
-	case t.believe(s) == now.Ready:
+	case t.judge.EffectiveReady(s.Member, s.Report) == now.Ready:
 	case now.Ready:
 		c.Kind, c.Reason = records.ChangeNotReady, t.unready(s)
 		t.add(c)
@@ -196,7 +191,7 @@ func (t *teller) unready(s *Slot) string {
 	case s.Member.Goal == records.GoalStop:
 		return string(s.Member.StopReason)
 	case s.Report != nil && !s.Report.Ready:
-		return cmp.Or(string(s.Report.Cause), BlockedNotReady)
+		return string(cmp.Or(s.Report.Cause, spec.CauseNotReady))
 	}
-	return BlockedNodeSilent
+	return string(spec.BlockedNodeSilent)
 }

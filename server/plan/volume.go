@@ -12,7 +12,7 @@ import (
 // used or waited for: it is never made a second time (promise 2). One that is being
 // given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
 // volume of an identity that has a life. A shared one comes along.
-func (s *step) storage(t *seat, rec *records.IdentityRecord, node *Node, a *Start) (reason, text string) {
+func (s *step) storage(t *seat, rec *records.IdentityRecord, node *Node, a *Start) (reason spec.BlockedReason, text string) {
 	for _, claim := range inOrder(t.volumes) {
 		if v := t.volumes[claim]; v.Fate.Ordered() {
 			return s.givenUp(t, v)
@@ -26,7 +26,7 @@ func (s *step) storage(t *seat, rec *records.IdentityRecord, node *Node, a *Star
 			v = s.newVolume(t, c, rec, node)
 			a.Volumes = append(a.Volumes, *v)
 		} else if why := mismatch(v, c); why != "" {
-			return BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
+			return spec.BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
 		} else if v.Shared && v.Node != node.Node.Name {
 			moved := *v
 			moved.Node = node.Node.Name

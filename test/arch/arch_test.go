@@ -31,6 +31,7 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 	cases := []struct{ name, file, text, want string }{
 		{"spec imports ours", "spec/a.go", imports(module + "/store"), "spec imports nothing of ours"},
 		{"plan imports the store", "server/plan/a.go", imports(module + "/store"), "pure code imports spec and records only"},
+		{"proof imports plan", "server/proof/a.go", imports(module + "/server/plan"), "pure code imports spec and records only"},
 		{"plan imports os", "server/plan/a.go", imports("os"), "pure code imports no os"},
 		{"step imports sync", "agent/step/a.go", imports("sync"), "pure code imports no sync"},
 		{"step imports rand", "agent/step/a.go", imports("math/rand/v2"), "pure code imports no math/rand/v2"},
@@ -162,6 +163,8 @@ func lawful(t *testing.T) string {
 		"spec/ok.go":                       {"net/netip"},
 		"manifest/ok.go":                   {"gopkg.in/yaml.v3", module + "/spec"},
 		"server/plan/ok.go":                {"net/netip", "time", module + "/spec"},
+		"server/place/ok.go":               {module + "/server/proof"},
+		"server/plan/ok2.go":               {module + "/server/proof", module + "/server/place"},
 		"server/plan/ok_test.go":           {module + "/manifest"},
 		"server/control/ok.go":             {module + "/manifest"},
 		"trust/ok.go":                      {"net"},

@@ -23,10 +23,10 @@ var causeAllowed = map[string]map[string]string{
 	"agent/worker/report.go":        {"Exited": "the state of a container"},
 	"scripts/mutants/faults.go":     {"Stray": "names tests"},
 	"server/cache/nodestate.go":     {"Lost": "the state of a node"},
-	"records/history.go":               {"NotReady": "the kind of a change"},
-	"records/record.go":                {"Stopped": "a phase"},
-	"records/volume.go":                {"Lost": "the fate of a volume", "Refused": "the state of a volume"},
-	"records/volumerequest.go":         {"Lost": "what a person says of a volume"},
+	"records/history.go":            {"NotReady": "the kind of a change"},
+	"records/record.go":             {"Stopped": "a phase"},
+	"records/volume.go":             {"Lost": "the fate of a volume", "Refused": "the state of a volume"},
+	"records/volumerequest.go":      {"Lost": "what a person says of a volume"},
 }
 
 // Cause is a constant of the list.

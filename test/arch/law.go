@@ -1,13 +1,22 @@
 package arch
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // module is the path of our module, and of its root folder.
 const module = "github.com/stead-project/stead"
 
 // pure names the folders that decide and never act: they import the standard
 // library (but none of impure), spec and records.
-var pure = []string{"server/plan", "agent/step"}
+var pure = []string{"server/plan", "server/proof", "server/place", "agent/step"}
+
+// pureMayUse are the pure folders that a pure folder may import beside those two.
+var pureMayUse = map[string][]string{
+	"server/plan":  {"server/proof", "server/place"},
+	"server/place": {"server/proof"},
+}
 
 // simulated names the folders that test/sim runs on its own clock: they act, but read the
 // time from their Config.
@@ -121,7 +130,7 @@ func ownProblem(from, ours string, test bool) string {
 		return "manifest imports spec and records only"
 	case isPure(from) && test && ours == "manifest":
 		return "" // tests give the planner what users write
-	case isPure(from) && ours != "spec" && ours != "records":
+	case isPure(from) && ours != "spec" && ours != "records" && !slices.Contains(pureMayUse[from], ours):
 		return "pure code imports spec and records only"
 	case below(from, "server") && below(ours, "agent"), below(from, "agent") && below(ours, "server"):
 		return "server and agent meet only in cmd and test"

@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -170,7 +170,7 @@ func (w *World) excuse() bool {
 		)
 		w.view(func(v cache.View) {
 			count, _ := v.Count()
-			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(plan.Missing(v.Epoch(), count, v.Nodes()),
+			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(proof.MissingNodes(v.Epoch(), count, v.Nodes()),
 				func(m records.CountNode) bool { return m.UID == n.uid })
 			if missing {
 				t, err = control.Excuse(v, []string{string(n.name)}, "operator")

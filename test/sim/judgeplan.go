@@ -34,7 +34,7 @@ func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 		j.w.did(actionName(a))
 	}
 	for _, b := range p.Blocked {
-		j.w.did("blocked: " + b.Reason)
+		j.w.did("blocked: " + string(b.Reason))
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *court) fail(judge, format string, args ...any) {
 		text += "; " + actionName(a)
 	}
 	for _, b := range c.p.Blocked {
-		text += "; " + b.ID.MemberName() + " " + b.Reason
+		text += "; " + b.ID.MemberName() + " " + string(b.Reason)
 	}
 	c.w.fail(judge, "%s", text)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -102,7 +103,7 @@ func whateverSession(w *plan.World) {
 		if r == nil {
 			continue
 		}
-		if n := plan.NodeOf(w.Nodes, r.Node); n != nil && n.Session != nil {
+		if n := proof.FindNode(w.Nodes, r.Node); n != nil && n.Session != nil {
 			told := *r
 			told.Session, w.Slots[i].Report = n.Session.ID, &told
 		}

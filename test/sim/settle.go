@@ -235,7 +235,7 @@ func told(x plan.World) string {
 		words = append(words, actionName(a))
 	}
 	for _, b := range p.Blocked {
-		words = append(words, b.ID.MemberName()+" "+b.Reason+" ("+b.Text+")")
+		words = append(words, b.ID.MemberName()+" "+string(b.Reason)+" ("+b.Text+")")
 	}
 	return strings.Join(words, "; ")
 }

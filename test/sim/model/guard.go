@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/watchdog"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 )
 
 // A tick is a second. All clocks tick together, but for a node's that lags; a killer
@@ -15,7 +15,7 @@ const second = time.Second
 func (e *Explorer) bound() time.Duration { return time.Duration(e.bounds.Bound) * second }
 
 // patience is after how many ticks of silence more of them are of no matter.
-func (e *Explorer) patience() uint8 { return uint8(plan.Patience(e.bound()) / second) }
+func (e *Explorer) patience() uint8 { return uint8(proof.SilenceNeeded(e.bound()) / second) }
 
 // passed is what killers and agents decide by.
 func (e *Explorer) passed(h *host, l *local) bool {

@@ -1,4 +1,4 @@
-package plan
+package proof
 
 import (
 	"testing"
@@ -35,7 +35,7 @@ func TestWhatANodeSaysOfAVolumeProvesItGoneOrBack(t *testing.T) {
 		{"it is kept, whatever is said", volume(records.FateKeep), said(records.VolumeTrashed), false, false},
 		{"it is kept, and is there", volume(records.FateKeep), said(records.VolumeFound), false, false},
 	} {
-		if gone, back := Gone(c.v, c.said), Back(c.v, c.said); gone != c.gone || back != c.back {
+		if gone, back := VolumeGone(c.v, c.said), VolumeFound(c.v, c.said); gone != c.gone || back != c.back {
 			t.Errorf("%s: gone %v, back %v; want %v, %v", c.name, gone, back, c.gone, c.back)
 		}
 	}
@@ -56,7 +56,7 @@ func TestAVolumeIsLostWithItsHostOnlyWhenBothAreSaid(t *testing.T) {
 		{"the host is not known", lost, nil, false},
 		{"the host is there", lost, &Node{Fenced: true, Session: &records.Session{}}, false},
 	} {
-		if got := Left(c.v, c.n); got != c.want {
+		if got := LostWithHost(c.v, c.n); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -1,0 +1,181 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
+)
+
+// filter is one thing that a node must have to take a life.
+type filter struct {
+	reason spec.BlockedReason
+	// explain says why the node does not have it, a sentence without its subject; "": it does.
+	explain func(*search, *proof.Node) string
+}
+
+// filters are all of them, in the order in which they are asked; the first that refuses is
+// what is said of the node. A node that is silent has no facts to judge.
+var filters = [...]filter{
+	{spec.BlockedNodeSilent, (*search).silent},
+	{spec.BlockedCordoned, (*search).cordoned},
+	{spec.BlockedNoGuard, (*search).unguarded},
+	{spec.BlockedReclaiming, (*search).volumeInTheWay},
+	{spec.BlockedNoClass, (*search).classMissing},
+	{spec.BlockedNoNode, (*search).mislabelled},
+	{spec.BlockedNoNode, (*search).tainted},
+	{spec.BlockedNoRoom, (*search).full},
+	{spec.BlockedHostPort, (*search).portTaken},
+	{spec.BlockedNoNode, (*search).affinityForbids},
+}
+
+// refused says why a node cannot take the life, as a reason and in words; "": it can.
+func (s *search) refused(n *proof.Node) (reason spec.BlockedReason, words string) {
+	for i := range filters {
+		if words := filters[i].explain(s, n); words != "" {
+			return filters[i].reason, words
+		}
+	}
+	return "", ""
+}
+
+func (s *search) silent(n *proof.Node) string {
+	if n.Connected() {
+		return ""
+	}
+	return "is silent"
+}
+
+func (s *search) cordoned(n *proof.Node) string {
+	if !n.Node.Cordon {
+		return ""
+	}
+	return "is cordoned"
+}
+
+func (s *search) unguarded(n *proof.Node) string {
+	if !s.Guarded || n.Facts != nil && n.Facts.Guards {
+		return ""
+	}
+	return "does not guard lives, which nodeLoss Replace needs"
+}
+
+// volumeInTheWay: the node moves nothing out of the way of a life that has begun there.
+func (s *search) volumeInTheWay(n *proof.Node) string {
+	if !slices.Contains(s.LeftOn, n.Node.Name) {
+		return ""
+	}
+	return "still has a volume of it that was lost with the host, which goes to the trash first"
+}
+
+func (s *search) classMissing(n *proof.Node) string {
+	for i := range s.Claims {
+		class, v := s.Claims[i].Spec.Class(), s.Volumes[spec.ClaimName(s.Claims[i].Metadata.Name)]
+		switch {
+		case !n.Facts.HasClass(class):
+			return "has no storage class " + class
+		case v != nil && v.Shared && !n.Facts.SharesClass(class):
+			return "does not share its storage class " + class
+		}
+	}
+	return ""
+}
+
+// mislabelled says which labels of the node are not those that this life must have.
+func (s *search) mislabelled(n *proof.Node) string {
+	for _, key := range slices.Sorted(maps.Keys(s.Template.NodeSelector)) {
+		if want := s.Template.NodeSelector[key]; n.Labels[key] != want {
+			return fmt.Sprintf("has no label %s=%s", key, want)
+		}
+	}
+	if f := s.Template.Affinity; f != nil && f.NodeAffinity != nil && f.NodeAffinity.Required != nil && !f.NodeAffinity.Required.Matches(n.Labels) {
+		return "has not the labels that the node affinity requires"
+	}
+	return ""
+}
+
+func (s *search) tainted(n *proof.Node) string {
+	for _, taint := range n.Node.Taints {
+		if taint.Effect == spec.NoSchedule && !spec.Tolerates(s.Template.Tolerations, taint) {
+			return "has the taint " + taint.String() + ", which is not tolerated"
+		}
+	}
+	return ""
+}
+
+// full says of what the node has too little left for this life. What its life before
+// took there is kept for it: that record stays until the new life takes its place. A
+// node that does not say how much it has takes all.
+func (s *search) full(n *proof.Node) string {
+	if n.Facts == nil {
+		return ""
+	}
+	used := s.used[n.Node.Name]
+	used.cpuMillis += n.CPUMillis
+	used.memoryBytes += n.MemoryBytes
+	if s.Before == n.Node.Name {
+		cpu, memory := s.Ran.Requests()
+		if s.cpuMillis <= cpu && s.memoryBytes <= memory {
+			return "" // also where the node has promised too much
+		}
+		used.cpuMillis, used.memoryBytes = used.cpuMillis-cpu, used.memoryBytes-memory
+	}
+	var lacking []string
+	if left := n.Facts.CPUMillis - used.cpuMillis; n.Facts.CPUMillis > 0 && s.cpuMillis > max(left, 0) {
+		lacking = append(lacking, fmt.Sprintf("%s of %s cpu left, %s asked for",
+			cpuText(left), cpuText(n.Facts.CPUMillis), cpuText(s.cpuMillis)))
+	}
+	if left := n.Facts.MemoryBytes - used.memoryBytes; n.Facts.MemoryBytes > 0 && s.memoryBytes > max(left, 0) {
+		lacking = append(lacking, fmt.Sprintf("%s of %s memory left, %s asked for",
+			bytesText(left), bytesText(n.Facts.MemoryBytes), bytesText(s.memoryBytes)))
+	}
+	if len(lacking) == 0 {
+		return ""
+	}
+	return "has " + strings.Join(lacking, ", and ")
+}
+
+// portTaken says which host port of this life is another's at the node: until nothing is
+// left of who has it.
+func (s *search) portTaken(n *proof.Node) string {
+	for _, list := range [][]proof.Resident{n.Residents, s.begun[n.Node.Name]} {
+		for i := range list {
+			for _, theirs := range list[i].Ports {
+				if list[i].ID != s.ID && slices.ContainsFunc(s.ports, theirs.Meets) {
+					return fmt.Sprintf("has its host port %s taken by %s", theirs, list[i].ID)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (s *search) affinityForbids(n *proof.Node) string { return s.affinity.refused(n) }
+
+func cpuText(millis int64) string { return spec.Quantity{Milli: max(millis, 0)}.String() }
+
+// bytesText is a size in MiB: requests are written so.
+func bytesText(n int64) string { return fmt.Sprintf("%dMi", max(n, 0)>>20) }
+
+// distaste is what labels and taints of the node speak against it.
+func (s *search) distaste(n *proof.Node) (against int64) {
+	if f := s.Template.Affinity; f != nil && f.NodeAffinity != nil {
+		for _, p := range f.NodeAffinity.Preferred {
+			if p.Preference.Matches(n.Labels) {
+				against -= int64(p.Weight)
+			}
+		}
+	}
+	for _, taint := range n.Node.Taints {
+		if taint.Effect == spec.PreferNoSchedule && !spec.Tolerates(s.Template.Tolerations, taint) {
+			against += maxWeight
+		}
+	}
+	return against
+}
+
+// maxWeight is the most that one preference weighs.
+const maxWeight = 100

@@ -1,0 +1,222 @@
+// Package place chooses the node of a new life, and says why none can take it. What a node
+// must have are filters, what speaks for it are ranks: values in two lists, each with its
+// own words. Pure.
+package place
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
+)
+
+// Request is what a new life asks of its node.
+type Request struct {
+	ID       spec.Identity
+	Template *spec.MemberSpec  // what it is to run
+	Labels   map[string]string // of its set's members
+	Guarded  bool              // it is to end by itself when its node is silent
+	Claims   []spec.ClaimTemplate
+	Volumes  map[spec.ClaimName]*records.Volume // those it has
+	// LeftOn are nodes that still have a volume of it that was lost with the host.
+	LeftOn []spec.NodeName
+	// Before is the node of the life before, as long as that has a record; "": it has none.
+	// Ran is what that ran: its room there is kept for the new life.
+	Before spec.NodeName
+	Ran    *spec.MemberSpec
+}
+
+// Refusal is why no node can take a life; Text is a sentence without its subject.
+type Refusal struct {
+	Reason spec.BlockedReason
+	Text   string
+}
+
+// Placer chooses nodes for the lives of one set that begin in one step of the planner.
+type Placer struct {
+	nodes   []proof.Node // in the order of names
+	members map[spec.NodeName]int
+	used    map[spec.NodeName]room             // by the lives that begin in this step
+	begun   map[spec.NodeName][]proof.Resident // these lives, where it matters who they are
+}
+
+// room is what lives take of a node.
+type room struct {
+	lives                  int
+	cpuMillis, memoryBytes int64
+}
+
+// New returns a Placer over nodes, in the order of names. members counts the members of the
+// set by node; the Placer owns it.
+func New(nodes []proof.Node, members map[spec.NodeName]int) *Placer {
+	return &Placer{nodes: nodes, members: members, used: map[spec.NodeName]room{}, begun: map[spec.NodeName][]proof.Resident{}}
+}
+
+// Take notes that the life begins on a node: the next Choose counts it.
+func (p *Placer) Take(r *Request, node spec.NodeName) {
+	cpu, memory := r.Template.Requests()
+	u := p.used[node]
+	p.members[node]++
+	p.used[node] = room{u.lives + 1, u.cpuMillis + cpu, u.memoryBytes + memory}
+	if r.Template.Constrained() {
+		p.begun[node] = append(p.begun[node], proof.Resident{ID: r.ID, Labels: r.Labels, Avoids: r.Template.Avoids(), Ports: r.Template.HostPorts()})
+	}
+}
+
+// Choose returns the node of a new life: the one that holds its volumes; else, of those that
+// pass every filter, the one that the ranks speak for, by name. Without one it says why.
+func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
+	home, refusal := r.home()
+	if refusal != nil {
+		return nil, refusal
+	}
+	s := p.search(r)
+	if home != "" {
+		return s.at(home)
+	}
+	var best *proof.Node
+	var bestScore score
+	var no refusals
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if reason, words := s.refused(n); reason != "" {
+			no.add(n.Node.Name, reason, words)
+		} else if sc := s.score(n); best == nil || sc.less(bestScore) {
+			best, bestScore = n, sc
+		}
+	}
+	switch {
+	case best != nil:
+		return best, nil
+	case len(no.words) == 0:
+		return nil, &Refusal{spec.BlockedNoNode, "no node has joined yet"}
+	}
+	refusal = &Refusal{no.reason(), "no node can take it: " + no.text()}
+	if refusal.Reason == spec.BlockedNoClass {
+		refusal.Text += "; known storage classes are " + records.KnownClasses(p.facts())
+	}
+	return nil, refusal
+}
+
+// home is the node to which volumes bind the life; "": none does.
+func (r *Request) home() (home spec.NodeName, no *Refusal) {
+	for i := range r.Claims {
+		v := r.Volumes[spec.ClaimName(r.Claims[i].Metadata.Name)]
+		switch {
+		case v == nil || v.Node == "" || v.Shared:
+		case home != "" && v.Node != home:
+			return "", &Refusal{spec.BlockedVolume, fmt.Sprintf("its volumes are on two nodes, %s and %s", home, v.Node)}
+		default:
+			home = v.Node
+		}
+	}
+	return home, nil
+}
+
+// at judges the only node that a life may have.
+func (s *search) at(home spec.NodeName) (*proof.Node, *Refusal) {
+	n := proof.FindNode(s.nodes, home)
+	if n == nil {
+		return nil, &Refusal{spec.BlockedNoNode, fmt.Sprintf("its volumes are on node %s, which is not known", home)}
+	}
+	reason, words := s.refused(n)
+	switch reason {
+	case "":
+		return n, nil
+	case spec.BlockedNodeSilent:
+		return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s: it begins there when the host is back. %s", home, words, givingUp(n))}
+	}
+	return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s", home, words)}
+}
+
+// givingUp says what a person can do about volumes on a silent node.
+func givingUp(n *proof.Node) string {
+	if n.Fenced {
+		return "If the data are lost with it: stead volume reclaim --lost"
+	}
+	return fmt.Sprintf("If that and the data are lost for good: stead node fence %s --i-have-powered-off, then stead volume reclaim --lost", n.Node.Name)
+}
+
+// facts is what the nodes say of themselves.
+func (p *Placer) facts() []*records.NodeFacts {
+	out := make([]*records.NodeFacts, 0, len(p.nodes))
+	for i := range p.nodes {
+		out = append(out, p.nodes[i].Facts)
+	}
+	return out
+}
+
+// search is one choice of a node.
+type search struct {
+	*Placer
+	*Request
+	cpuMillis, memoryBytes int64
+	ports                  []spec.HostPort
+	affinity               affinity
+}
+
+func (p *Placer) search(r *Request) *search {
+	s := &search{Placer: p, Request: r, ports: r.Template.HostPorts()}
+	s.cpuMillis, s.memoryBytes = r.Template.Requests()
+	s.affinity = s.countAffinity()
+	return s
+}
+
+// score is what speaks for a node, one figure a rank: less is better, the first difference
+// decides.
+type score [len(ranks)]int64
+
+func (a score) less(b score) bool {
+	for i := range a {
+		if c := cmp.Compare(a[i], b[i]); c != 0 {
+			return c < 0
+		}
+	}
+	return false
+}
+
+// ranks are what speaks against a node among those that can take a life, by weight.
+var ranks = [...]func(*search, *proof.Node) int64{
+	(*search).dislike,
+	(*search).softSkew,
+	(*search).membersBeside,
+	(*search).moved,
+	(*search).livesThere,
+}
+
+func (s *search) score(n *proof.Node) (sc score) {
+	for i, rank := range ranks {
+		sc[i] = rank(s, n)
+	}
+	return sc
+}
+
+// dislike is what is preferred elsewhere, less what is preferred here.
+func (s *search) dislike(n *proof.Node) int64 { return s.distaste(n) - s.affinity.preference(n) }
+
+// softSkew is how far the node is over what ScheduleAnyway would bound.
+func (s *search) softSkew(n *proof.Node) int64 { return s.affinity.softSkew(n) }
+
+// membersBeside counts the other members of the set on the node.
+func (s *search) membersBeside(n *proof.Node) int64 {
+	beside := s.members[n.Node.Name]
+	if s.Before == n.Node.Name {
+		beside--
+	}
+	return int64(beside)
+}
+
+// moved is 1 where the life before was not.
+func (s *search) moved(n *proof.Node) int64 {
+	if s.Before == n.Node.Name {
+		return 0
+	}
+	return 1
+}
+
+// livesThere counts the lives of all sets.
+func (s *search) livesThere(n *proof.Node) int64 {
+	return int64(n.Lives + s.used[n.Node.Name].lives)
+}
