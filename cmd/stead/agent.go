@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
-	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/host"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/server"
@@ -95,9 +94,10 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if err := home.PrepareRunDir(o.RunDir, os.Getenv(onDiskEnv) != ""); err != nil {
 		return err
 	}
-	about, err := facts(o)
+	o.Version, o.SteadNode = version, steadNode
+	facts, err := o.Facts()
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	at, err := home.Open(o.Root, spec.NodeName(o.Node))
 	if err != nil {
@@ -111,17 +111,17 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		}
 		return err
 	}
-	if err := session.Join(ctx, at, dial, about.Boot, about, log); err != nil {
+	if err := session.Join(ctx, at, dial, facts.Boot, facts, log); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	h, err := newHost(o, at, log)
+	m, err := host.New(o.Options, at, log)
 	if err != nil {
-		return err
+		return usage(err)
 	}
-	defer h.runtime.Close()
+	defer m.Runtime.Close()
 	metrics, err := server.ListenMetrics(o.Metrics)
 	if err != nil {
 		return err
@@ -129,25 +129,23 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if metrics != nil {
 		defer metrics.Close()
 	}
-	if err := prepareHost(ctx, h, log); err != nil {
+	if err := m.Prepare(ctx); err != nil {
 		return err
 	}
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: o.RunDir, Dial: dial,
-		Runtime: h.runtime, Network: h.network, Volumes: h.volumes,
-		Prober: probe.New(probe.Config{Exec: h.runtime.Exec}),
-		Boot:   about.Boot, Facts: about, Gateway: o.Gateway, Snapshots: h.see, Hosts: h.reach.admit, Logger: log,
-		Repair: h.repair, Changed: h.changed.C(), Watchdog: h.watch, Cgroup: h.runtime.Cgroup,
+		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes,
+		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
+		Boot:   facts.Boot, Facts: facts, Gateway: o.Gateway, Snapshots: m.Update, Hosts: m.UpdateHosts, Logger: log,
+		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, Cgroup: m.Runtime.Cgroup,
 	})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { renew(ctx); return nil })
-	group.Go(func() error { return h.dns.Run(ctx) })
-	group.Go(func() error { return h.reach.run(ctx) })
-	group.Go(func() error { h.network.Watch(ctx, h.changed); return nil })
-	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a, h.dns) })
+	group.Go(func() error { return m.Run(ctx) })
+	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a, m.DNS) })
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()
@@ -177,25 +175,6 @@ func serveAgentMetrics(ctx context.Context, lis net.Listener, of ...prometheus.C
 		}
 	}
 	return server.ServeMetrics(ctx, lis, registry, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-}
-
-// prepareHost sets up the network. It retries until that succeeds, unless addresses of the
-// host overlap the members': members that an earlier agent started continue to run.
-func prepareHost(ctx context.Context, h *host, log *slog.Logger) error {
-	for warned := false; ; warned = true {
-		err := h.prepare(ctx)
-		if err == nil || ctx.Err() != nil || errors.Is(err, network.ErrOverlap) {
-			return err
-		}
-		if !warned {
-			log.Warn("network setup failed; retrying", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(2 * time.Second):
-		}
-	}
 }
 
 func logFlag(f *pflag.FlagSet, level *string) {

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stead-project/stead/agent/home"
-	"github.com/stead-project/stead/agent/network"
-	"github.com/stead-project/stead/agent/watchdog"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/agent/host"
 )
 
 func checkCommand() *cobra.Command {
@@ -42,61 +38,27 @@ func check(ctx context.Context, o hostOptions, out io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	name, cluster, text, err := home.Peek(o.Root)
+	found, err := host.Check(ctx, o.Options)
 	if err != nil {
-		return fmt.Errorf("%w; give the --root of an agent that ran", err)
+		return usage(err)
 	}
-	if cluster == "" {
-		return fmt.Errorf("node %s has not joined a cluster; nothing is set yet", name)
-	}
-	cidr, err := netip.ParsePrefix(text)
-	if err != nil {
-		return fmt.Errorf("the cluster's range of addresses: %w", err)
-	}
-	gateway, err := netip.ParseAddr(o.Gateway)
-	if err != nil {
-		return usageError{fmt.Errorf("--gateway: %w", err)}
-	}
-	n, err := network.New(network.Config{ClusterID: cluster, Node: spec.NodeName(name), CIDR: cidr, Gateway: gateway, MTU: o.MTU})
-	if err != nil {
-		return err
-	}
-	settings, overlap := n.Check(ctx)
-	if overlap != nil && !errors.Is(overlap, network.ErrOverlap) {
-		return overlap
-	}
-	warnings, err := n.Warnings()
-	if err != nil {
-		return err
-	}
-	fit := overlap == nil && len(warnings) == 0
 	t := newTable(out, "KIND", "SETTING", "SET")
-	for _, s := range settings {
-		set := "yes"
-		if !s.Set {
-			set, fit = "no", false
-		}
-		t.row(s.Kind, s.What, set)
+	for _, s := range found.Settings {
+		t.row(s.Kind, s.What, yesNo(s.Set))
 	}
-	if lives, alive, err := watchdog.Below(o.RunDir).Count(); err != nil {
-		return err
-	} else if lives > 0 || alive {
-		set := "yes"
-		if !alive {
-			set, fit = "no", false
-		}
-		t.row("watchdog", fmt.Sprintf("ends guarded lives past their deadline; now %d", lives), set)
+	if found.Lives > 0 || found.Watched {
+		t.row("watchdog", fmt.Sprintf("ends guarded lives past their deadline; now %d", found.Lives), yesNo(found.Watched))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	for _, w := range warnings {
+	for _, w := range found.Warnings {
 		fmt.Fprintln(out, "warning:", w)
 	}
-	if overlap != nil {
-		fmt.Fprintln(out, "conflict:", overlap)
+	if found.Overlap != nil {
+		fmt.Fprintln(out, "conflict:", found.Overlap)
 	}
-	if !fit {
+	if !found.Fit() {
 		return errUnfit
 	}
 	return nil

@@ -1,4 +1,4 @@
-package main
+package host
 
 import "testing"
 
@@ -15,7 +15,7 @@ func TestMembersLeaveTheHostSomeMemory(t *testing.T) {
 			t.Errorf("of %d, %d reserved: %d, want %d", c.total, c.reserve, got, c.want)
 		}
 	}
-	o := hostOptions{Reserve: 1 << 60}
+	o := Options{Reserve: 1 << 60}
 	if b, err := o.bounds(); err == nil {
 		t.Errorf("more than the host has: %+v", b)
 	}
@@ -27,8 +27,8 @@ func TestMembersLeaveTheHostSomeMemory(t *testing.T) {
 
 func TestALimitOfImagesBelowNothingIsRefused(t *testing.T) {
 	for bytes, ok := range map[int64]bool{-1: false, 0: true, 20 << 30: true} {
-		o := hostOptions{Node: "n1", ImageBytes: bytes}
-		if err := o.check(); (err == nil) != ok {
+		o := Options{Node: "n1", ImageBytes: bytes}
+		if err := o.Check(); (err == nil) != ok {
 			t.Errorf("--max-image-bytes %d: %v", bytes, err)
 		}
 	}

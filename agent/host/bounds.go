@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"fmt"
@@ -14,13 +14,13 @@ const minProcesses = 16
 
 // bounds are what all members of this host may use together, so that it can go on when
 // they want everything: agent, daemon and whoever logs in.
-func (o *hostOptions) bounds() (cgroup.Bounds, error) {
+func (o *Options) bounds() (cgroup.Bounds, error) {
 	total, err := memoryBytes()
 	if err != nil {
 		return cgroup.Bounds{}, err
 	}
 	if o.Reserve >= total {
-		return cgroup.Bounds{}, usageError{fmt.Errorf("--reserve-memory-bytes %d: this host has %d", o.Reserve, total)}
+		return cgroup.Bounds{}, OptionError{fmt.Errorf("--reserve-memory-bytes %d: this host has %d", o.Reserve, total)}
 	}
 	processes, err := mostProcesses()
 	return cgroup.Bounds{Processes: processes / 2, MemoryBytes: membersMemory(total, o.Reserve)}, err
@@ -67,16 +67,4 @@ func memoryBytes() (int64, error) {
 		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
 	}
 	return kib << 10, nil
-}
-
-// bound sets the bounds of all members, and tells once what keeps it from that.
-func (h *host) bound() {
-	said := ""
-	if err := h.runtime.Bound(h.bounds); err != nil {
-		said = err.Error()
-	}
-	if said != "" && said != h.unsaid {
-		h.log.Warn("members are not bounded; they could take what the host itself needs", "reason", said)
-	}
-	h.unsaid = said
 }

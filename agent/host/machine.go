@@ -1,0 +1,206 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stead-project/stead/agent/cgroup"
+	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/runtime/containerdrt"
+	"github.com/stead-project/stead/agent/volume"
+	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// Machine is what one machine gives to its members.
+type Machine struct {
+	Runtime *containerdrt.Runtime
+	Network *network.Network
+	Volumes *volume.Volumes
+	DNS     *dnsd.Server
+
+	names   *Names
+	routes  *routes
+	helper  string // path of stead-node
+	log     *slog.Logger
+	changed *notify.Signal // something of the host's network went
+
+	bounds cgroup.Bounds // of all members
+	// What was logged last, so that it is logged once: of the bounds, of the network.
+	unbounded string
+	warned    []string
+}
+
+// New makes the parts of a machine for the cluster that its node joined; nothing is changed
+// on it yet. The caller closes Runtime.
+func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
+	cidr, err := netip.ParsePrefix(at.CIDR())
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's range of addresses: %w", err)
+	}
+	id := at.Cluster()
+	gateway, err := o.gateway()
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{o.Root, o.RunDir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	helper, err := o.layHelper()
+	if err != nil {
+		return nil, err
+	}
+	boot, err := home.BootID(o.BootID)
+	if err != nil {
+		return nil, err
+	}
+	name := "stead-" + id[:8] + "-" + o.Node
+	bounds, err := o.bounds()
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{helper: helper, log: log, bounds: bounds, changed: notify.New()}
+	m.Runtime, err = containerdrt.New(containerdrt.Config{
+		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
+		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Network, err = network.New(network.Config{
+		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, Logger: log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Runtime.Close())
+	}
+	m.routes = newRoutes(spec.NodeName(o.Node), m.Network, log)
+	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: home.SinceBoot})
+	if err != nil {
+		return nil, errors.Join(err, m.Runtime.Close())
+	}
+	for _, dir := range o.Classes {
+		if _, err := os.Stat(dir); err != nil {
+			log.Warn("storage class not usable yet", "err", err)
+		}
+	}
+	upstreams, err := dnsd.HostUpstreams("/etc/resolv.conf")
+	if err != nil {
+		log.Warn("host's name servers not read; only members' names are answered", "err", err)
+	}
+	listen, err := o.dnsListen()
+	if err != nil {
+		return nil, errors.Join(err, m.Runtime.Close())
+	}
+	m.DNS, err = dnsd.New(dnsd.Config{
+		Listen: append([]netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, listen...), Upstreams: upstreams, Members: cidr, Logger: log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Runtime.Close())
+	}
+	m.names = NewNames(at.Domain(), gateway, cidr, func(z *dnsd.Zone) { m.DNS.Swap(z) })
+	return m, nil
+}
+
+// Prepare sets the host's network up and opens the DNS addresses. It retries until that
+// succeeds, unless addresses of the host overlap the members': members that an earlier agent
+// started continue to run.
+func (m *Machine) Prepare(ctx context.Context) error {
+	for warned := false; ; warned = true {
+		err := m.prepare(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, network.ErrOverlap) {
+			return err
+		}
+		if !warned {
+			m.log.Warn("network setup failed; retrying", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+func (m *Machine) prepare(ctx context.Context) error {
+	if err := m.Network.Setup(ctx); err != nil {
+		return err
+	}
+	m.warn()
+	m.bound()
+	_, err := m.DNS.Listen(ctx)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; stop it, or give members another --gateway", err)
+	}
+	return err
+}
+
+// Repair puts back what is missing of the host's network, and logs what came in
+// the way of members meanwhile.
+func (m *Machine) Repair(ctx context.Context) error {
+	err := m.Network.Setup(ctx)
+	m.warn()
+	m.bound()
+	return err
+}
+
+// warn logs what of the host's own keeps members from being reached, once each.
+func (m *Machine) warn() {
+	warnings, err := m.Network.Warnings()
+	if err != nil {
+		warnings = []string{fmt.Sprintf("the firewall cannot be read: %v", err)}
+	}
+	for _, w := range warnings {
+		if !slices.Contains(m.warned, w) {
+			m.log.Warn("host firewall may block member traffic", "reason", w)
+		}
+	}
+	m.warned = warnings
+}
+
+// bound sets the bounds of all members, and logs once what keeps it from that.
+func (m *Machine) bound() {
+	trouble := ""
+	if err := m.Runtime.Bound(m.bounds); err != nil {
+		trouble = err.Error()
+	}
+	if trouble != "" && trouble != m.unbounded {
+		m.log.Warn("members are not bounded; they could take what the host itself needs", "reason", trouble)
+	}
+	m.unbounded = trouble
+}
+
+// Update takes the newest snapshots of all sets: DNS answers from them, and members elsewhere
+// are reached where they say. For agent.Config.Snapshots.
+func (m *Machine) Update(snapshots []records.Snapshot) {
+	m.names.Update(snapshots)
+	m.routes.update(snapshots)
+}
+
+// UpdateHosts takes the addresses of all nodes. For agent.Config.Hosts.
+func (m *Machine) UpdateHosts(nodes []netip.Addr) { m.routes.admit(nodes) }
+
+// Changed receives when something of the host's network went. For agent.Config.Changed.
+func (m *Machine) Changed() <-chan struct{} { return m.changed.C() }
+
+// Run answers DNS and keeps routes, and sees what goes of the network, until ctx ends.
+func (m *Machine) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.DNS.Run(ctx) })
+	group.Go(func() error { return m.routes.run(ctx) })
+	group.Go(func() error { m.Network.Watch(ctx, m.changed); return nil })
+	return group.Wait()
+}

@@ -1,0 +1,148 @@
+package host
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/volume"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// Options place a node on its machine. Each is a flag of 'stead agent', but the last two.
+type Options struct {
+	Root       string            // disk: identity, ledger, volumes, logs
+	RunDir     string            // tmpfs: namespaces, files of members
+	Node       string            // name of the node; "": the machine's name
+	Containerd string            // containerd's socket
+	Gateway    string            // the members' gateway and DNS address, on lo
+	BootID     string            // file that holds the kernel's boot id
+	MTU        int               // of the members' links
+	Mode       string            // how members of other hosts are reached
+	Address    string            // of this host for other hosts; "": as its routes say
+	DNSListen  []string          // where DNS answers machines outside, beside the gateway
+	Processes  int64             // that a container may have; 0: any number
+	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
+	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none
+	Classes    map[string]string // directory by storage class
+	Shared     []string          // those whose directory other hosts have, too
+	Fenced     []string          // those of these that fence by themselves
+
+	Version string // of this program
+	// SteadNode is the program stead-node, which outlives the agent.
+	SteadNode func() ([]byte, error)
+}
+
+// OptionError is an option that cannot work, whatever the machine is like.
+type OptionError struct{ error }
+
+// Check fills in the node's name, makes paths absolute and refuses what cannot work: an
+// OptionError names the flag.
+func (o *Options) Check() error {
+	if o.Node == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("find the host's name: %w; give --node", err)
+		}
+		o.Node = strings.ToLower(name)
+	}
+	if !spec.ValidSubdomain(o.Node) {
+		return OptionError{fmt.Errorf("invalid --node %q: use lower-case letters, digits, '-' and '.'", o.Node)}
+	}
+	if o.Processes < 0 || o.Processes > 0 && o.Processes < minProcesses {
+		return OptionError{fmt.Errorf("--max-processes %d: write 0 (any number), or at least %d", o.Processes, minProcesses)}
+	}
+	if o.ImageBytes < 0 {
+		return OptionError{fmt.Errorf("--max-image-bytes %d: write a number of bytes, or 0 (any number)", o.ImageBytes)}
+	}
+	if o.Reserve < -1 {
+		return OptionError{fmt.Errorf("--reserve-memory-bytes %d: write a number of bytes, 0 or -1", o.Reserve)}
+	}
+	for _, class := range o.Shared {
+		if o.Classes[class] == "" {
+			return OptionError{fmt.Errorf("--shared-class %s: name the class and its directory with --storage-class, too", class)}
+		}
+	}
+	for _, class := range o.Fenced {
+		if !slices.Contains(o.Shared, class) {
+			return OptionError{fmt.Errorf("--fenced-class %s: name it with --shared-class, too", class)}
+		}
+	}
+	for _, dir := range []*string{&o.Root, &o.RunDir} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return err
+		}
+		*dir = abs
+	}
+	return nil
+}
+
+func (o *Options) gateway() (netip.Addr, error) {
+	gateway, err := netip.ParseAddr(o.Gateway)
+	if err != nil {
+		err = OptionError{fmt.Errorf("--gateway: %w", err)}
+	}
+	return gateway, err
+}
+
+// address is that of this host for other hosts: the one that was given, or the one that
+// its routes tell; "" when they leave a choice.
+func (o *Options) address() (string, error) {
+	if o.Address == "" {
+		a, err := network.HostAddress()
+		if err != nil || !a.IsValid() {
+			return "", err
+		}
+		return a.String(), nil
+	}
+	if a, err := netip.ParseAddr(o.Address); err != nil || !a.Is4() {
+		return "", OptionError{fmt.Errorf("invalid --address %q: write an IPv4 address", o.Address)}
+	}
+	return o.Address, nil
+}
+
+// dnsListen are the addresses of --dns-listen; port 53 unless said.
+func (o *Options) dnsListen() (list []netip.AddrPort, err error) {
+	for _, text := range o.DNSListen {
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, OptionError{fmt.Errorf("invalid --dns-listen %q: write ADDRESS or ADDRESS:PORT", text)}
+			}
+			at = netip.AddrPortFrom(addr, 53)
+		}
+		list = append(list, at)
+	}
+	return list, nil
+}
+
+// Facts are what the node says of itself.
+func (o *Options) Facts() (records.NodeFacts, error) {
+	boot, err := home.BootID(o.BootID)
+	if err != nil {
+		return records.NodeFacts{}, err
+	}
+	address, err := o.address()
+	if err != nil {
+		return records.NodeFacts{}, err
+	}
+	memory, err := memoryBytes()
+	return records.NodeFacts{
+		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address,
+		Classes:       volume.ClassNames(o.Classes),
+		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
+		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, Version: o.Version,
+	}, err
+}
+
+// ascending is list in ascending order, each once.
+func ascending(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

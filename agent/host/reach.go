@@ -1,0 +1,89 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+
+	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// routes leads members' addresses to the hosts where they are, as snapshots say.
+type routes struct {
+	node spec.NodeName
+	net  *network.Network
+	log  *slog.Logger
+	// The newest that is not done yet; each holds one.
+	members chan map[netip.Addr]netip.Addr
+	nodes   chan []netip.Addr
+
+	unknown map[spec.NodeName]bool // logged as without an address; update's alone
+}
+
+func newRoutes(node spec.NodeName, net *network.Network, log *slog.Logger) *routes {
+	return &routes{
+		node: node, net: net, log: log, unknown: map[spec.NodeName]bool{},
+		members: make(chan map[netip.Addr]netip.Addr, 1), nodes: make(chan []netip.Addr, 1),
+	}
+}
+
+// update takes the newest snapshots of all sets; it does not block.
+func (r *routes) update(snapshots []records.Snapshot) {
+	members := map[netip.Addr]netip.Addr{}
+	for i := range snapshots {
+		for _, p := range snapshots[i].Peers {
+			switch {
+			case p.Node == "" || p.Node == r.node:
+			case !p.Host.IsValid():
+				if !r.unknown[p.Node] {
+					r.log.Warn("host not reached: it does not say its address; start its agent with --address", "node", string(p.Node))
+				}
+				r.unknown[p.Node] = true
+			default:
+				members[p.Address] = p.Host
+				delete(r.unknown, p.Node)
+			}
+		}
+	}
+	replace(r.members, members)
+}
+
+// admit takes the addresses of all nodes; it does not block.
+func (r *routes) admit(nodes []netip.Addr) {
+	replace(r.nodes, nodes)
+}
+
+// replace puts v into a channel that holds one, in place of an older. One goroutine may
+// fill a channel.
+func replace[T any](c chan T, v T) {
+	select {
+	case <-c: // older
+	default:
+	}
+	c <- v
+}
+
+// run keeps the host's routes at the newest until ctx ends. What fails is tried again by the network's repair.
+func (r *routes) run(ctx context.Context) error {
+	logged := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case nodes := <-r.nodes:
+			if err := r.net.Admit(nodes); err != nil {
+				r.log.Warn("tunnel not closed to strangers", "err", err)
+			}
+		case members := <-r.members:
+			err := r.net.Reach(ctx, members)
+			if err == nil {
+				logged = ""
+			} else if text := err.Error(); text != logged && ctx.Err() == nil {
+				logged = text
+				r.log.Warn("members elsewhere not reached", "err", err)
+			}
+		}
+	}
+}
