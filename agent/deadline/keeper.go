@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,7 +93,8 @@ func New(c Config) (*Keeper, error) {
 		}
 		k.confirmed = 0
 	}
-	for _, r := range found {
+	for _, member := range slices.Sorted(maps.Keys(found)) {
+		r := found[member]
 		id := spec.Identity{Namespace: spec.Namespace(r.Namespace), Set: spec.SetName(r.Set), Ordinal: r.Ordinal}
 		if token, err := spec.ParseToken(r.Token); err == nil && !r.Ended && k.c.Ledger.Look(id).Open != token && k.c.Ledger.Look(id).Spent(token) {
 			r.Ended = true // closed by a boot that tmpfs outlived, or just before a crash
@@ -244,7 +247,8 @@ func (k *Keeper) EndMissed() error {
 // missed closes what missed its deadline when the node was last confirmed at confirmed.
 func (k *Keeper) missed(confirmed time.Duration) (over []spec.Identity, err error) {
 	now := k.c.Clock()
-	for id, r := range k.lives {
+	for _, id := range slices.SortedFunc(maps.Keys(k.lives), spec.Identity.Compare) {
+		r := k.lives[id]
 		if r.Ended || !watchdog.Passed(confirmed, r.Bound, now) {
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 const mostNodes = 6
 
 // addNode has a machine join that no backup of before knows.
-func (w *World) addNode() bool {
+func (w *Cluster) addNode() bool {
 	if len(w.nodes) >= mostNodes {
 		return false
 	}
@@ -29,7 +29,7 @@ func (w *World) addNode() bool {
 }
 
 // link has a leader continue the chain of the store.
-func (w *World) link() bool {
+func (w *Cluster) link() bool {
 	for _, s := range w.servers {
 		if s.up && !s.cut && !s.hung && s.term != nil {
 			before := w.seen
@@ -43,7 +43,7 @@ func (w *World) link() bool {
 
 // goBack puts an older store in the place of this one and tells nobody: its epoch is that of
 // the backup, its sessions live on, and its revision may be higher than any.
-func (w *World) goBack() bool {
+func (w *Cluster) goBack() bool {
 	if len(w.backups) == 0 || w.back || w.held() || w.counting() {
 		return false
 	}
@@ -79,7 +79,7 @@ func (w *World) goBack() bool {
 	for _, s := range w.servers {
 		switch {
 		case lost && !w.chance(3) && s.loseMemory():
-			w.did("memory lost with the store")
+			w.count("memory lost with the store")
 		case !s.up:
 		case w.gap(s.kept) != "":
 			s.stale = true
@@ -92,14 +92,14 @@ func (w *World) goBack() bool {
 }
 
 // reload shows the judges the store that was put in the place of the one they know.
-func (w *World) reload() {
+func (w *Cluster) reload() {
 	w.judge.restored()
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
 	if err != nil {
 		panic(err)
 	}
-	w.eyes = cache.New(w.mem, discard)
-	if err := w.eyes.Load(1, nil); err != nil {
+	w.observer = cache.New(w.mem, discard)
+	if err := w.observer.Load(1, nil); err != nil {
 		panic(err)
 	}
 	w.restoring = true
@@ -109,21 +109,21 @@ func (w *World) reload() {
 	}
 	w.judge.before(batch)
 	w.restoring = false
-	if err := w.eyes.Load(rev, kvs); err != nil {
+	if err := w.observer.Load(rev, kvs); err != nil {
 		panic(err)
 	}
 	w.seen = rev
 }
 
 // declare is the operator's "stead restore": early, late, or never in a run.
-func (w *World) declare() bool {
+func (w *Cluster) declare() bool {
 	if !w.held() && (!w.back || !w.chance(4)) {
 		return false
 	}
 	return w.declared()
 }
 
-func (w *World) declared() bool {
+func (w *Cluster) declared() bool {
 	var (
 		txns []store.Txn
 		err  error
@@ -146,7 +146,7 @@ func (w *World) declared() bool {
 		}
 	}
 	w.note("the operator declares a restore: epoch %d", w.epoch)
-	w.did("restore declared")
+	w.count("restore declared")
 	w.back, w.forgot, w.backups = false, false, nil
 	for _, t := range txns {
 		if _, err := w.mem.Commit(w.ctx, t); err != nil {
@@ -158,7 +158,7 @@ func (w *World) declared() bool {
 }
 
 // excuse is the operator's true word that a machine is off, for a restore that waits for it.
-func (w *World) excuse() bool {
+func (w *Cluster) excuse() bool {
 	for _, n := range w.nodes {
 		if n.power {
 			continue
@@ -184,14 +184,14 @@ func (w *World) excuse() bool {
 		}
 		w.look()
 		w.note("the operator says that %s is off", n.name)
-		w.did("node excused")
+		w.count("node excused")
 		return true
 	}
 	return false
 }
 
 // operate is what an operator does for as long as faults are mended.
-func (w *World) operate() {
+func (w *Cluster) operate() {
 	for _, s := range w.servers {
 		if !s.up {
 			s.start()
@@ -205,7 +205,7 @@ func (w *World) operate() {
 
 // excuseRemoved has an operator say that a count is not to wait for machines whose names are
 // other machines' by now: nothing was left of them when they were removed.
-func (w *World) excuseRemoved() {
+func (w *Cluster) excuseRemoved() {
 	for _, n := range w.nodes {
 		var t store.Txn
 		w.view(func(v cache.View) {

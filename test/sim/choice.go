@@ -22,34 +22,34 @@ func (c Choice) String() string { return c.Kind + " " + strconv.FormatUint(c.R, 
 func ParseChoice(line string) (Choice, error) {
 	kind, number, _ := strings.Cut(line, " ")
 	r, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || deeds[kind] == nil {
+	if err != nil || actions[kind] == nil {
 		return Choice{}, fmt.Errorf("%q is no choice; want kind and number", line)
 	}
 	return Choice{kind, r}, nil
 }
 
-// deed does one kind of choice; false: it could not happen now.
-type deed func(w *World) bool
+// action does one kind of choice; false: it could not happen now.
+type action func(w *Cluster) bool
 
-// deeds are all kinds.
-var deeds = map[string]deed{
-	"feed": (*World).feed, "turn": (*World).turn, "tell": (*World).tell, "receive": (*World).receive,
-	"send": (*World).send, "take": (*World).take, "store": (*World).store, "work": (*World).work,
-	"campaign": (*World).campaign, "heed": (*World).heed, "connect": (*World).connect, "wait": (*World).wait,
-	"user": (*World).user, "land": (*World).land, "settle": (*World).settle,
-	"choose": (*World).choose, "unmount": (*World).unmount, "mount": (*World).mount, "kill-disk": (*World).killDisk, "replace-disk": (*World).replaceDisk,
-	"lost": (*World).sayLost, "rename": (*World).rename, "lie": (*World).lie,
-	"crash-server": (*World).crashServer, "crash-between": (*World).crashBetween, "unknown": (*World).unknownOutcome,
-	"start-server": (*World).startServer, "hang-server": (*World).hangServer,
-	"cut-server": (*World).cutServer, "join-server": (*World).joinServer, "halt-agent": (*World).haltAgent,
-	"kill-watchdog": (*World).killWatchdog, "kill-logger": (*World).killLogger, "expire-session": (*World).expireSession, "away": (*World).away, "node-loss": (*World).loseNodes, "resume-agent": (*World).resumeAgent,
-	"crash-agent": (*World).crashAgent, "start-agent": (*World).startAgent, "reboot": (*World).reboot,
-	"power-off": (*World).powerOff, "cut": (*World).cutNode, "join": (*World).joinNode, "break": (*World).breakSession, "sick": (*World).sicken, "lapse": (*World).lapse,
-	"reclaim": (*World).reclaim, "retain": (*World).retain, "claim": (*World).claim, "range": (*World).moveRange, "deadline": (*World).deadline, "recreate": (*World).recreate, "pause": (*World).pause, "floor": (*World).setFloor,
-	"orphan": (*World).orphan, "adopt": (*World).adopt, "give-up": (*World).giveUp, "bring-back": (*World).bringBack, "scale": (*World).scale,
-	"cordon": (*World).cordon, "slow-op": (*World).slowOperation, "backup": (*World).backup, "restore": (*World).restore,
-	"go-back": (*World).goBack, "declare": (*World).declare, "excuse": (*World).excuse, "new-node": (*World).addNode, "link": (*World).link, "lose-memory": (*World).loseMemory,
-	"fence": (*World).fence, "remove-node": (*World).removeNode, "take-name": (*World).takeName,
+// actions are all kinds.
+var actions = map[string]action{
+	"feed": (*Cluster).feed, "turn": (*Cluster).turn, "tell": (*Cluster).tell, "receive": (*Cluster).receive,
+	"send": (*Cluster).send, "take": (*Cluster).take, "store": (*Cluster).store, "work": (*Cluster).work,
+	"campaign": (*Cluster).campaign, "notice-loss": (*Cluster).noticeLoss, "connect": (*Cluster).connect, "wait": (*Cluster).wait,
+	"user": (*Cluster).user, "land": (*Cluster).land, "settle": (*Cluster).settle,
+	"choose": (*Cluster).choose, "unmount": (*Cluster).unmount, "mount": (*Cluster).mount, "kill-disk": (*Cluster).killDisk, "replace-disk": (*Cluster).replaceDisk,
+	"lost": (*Cluster).sayLost, "rename": (*Cluster).rename, "lie": (*Cluster).lie,
+	"crash-server": (*Cluster).crashServer, "crash-between": (*Cluster).crashBetween, "unknown": (*Cluster).unknownOutcome,
+	"start-server": (*Cluster).startServer, "hang-server": (*Cluster).hangServer,
+	"cut-server": (*Cluster).cutServer, "join-server": (*Cluster).joinServer, "halt-agent": (*Cluster).haltAgent,
+	"kill-watchdog": (*Cluster).killWatchdog, "kill-logger": (*Cluster).killLogger, "expire-session": (*Cluster).expireSession, "away": (*Cluster).away, "node-loss": (*Cluster).loseNodes, "resume-agent": (*Cluster).resumeAgent,
+	"crash-agent": (*Cluster).crashAgent, "start-agent": (*Cluster).startAgent, "reboot": (*Cluster).reboot,
+	"power-off": (*Cluster).powerOff, "cut": (*Cluster).cutNode, "join": (*Cluster).joinNode, "break": (*Cluster).breakSession, "sick": (*Cluster).sicken, "lapse": (*Cluster).lapse,
+	"reclaim": (*Cluster).reclaim, "retain": (*Cluster).retain, "claim": (*Cluster).claim, "range": (*Cluster).moveRange, "deadline": (*Cluster).deadline, "recreate": (*Cluster).recreate, "pause": (*Cluster).pause, "floor": (*Cluster).setFloor,
+	"orphan": (*Cluster).orphan, "adopt": (*Cluster).adopt, "give-up": (*Cluster).giveUp, "bring-back": (*Cluster).bringBack, "scale": (*Cluster).scale,
+	"cordon": (*Cluster).cordon, "slow-op": (*Cluster).slowOperation, "backup": (*Cluster).backup, "restore": (*Cluster).restore,
+	"go-back": (*Cluster).goBack, "declare": (*Cluster).declare, "excuse": (*Cluster).excuse, "new-node": (*Cluster).addNode, "link": (*Cluster).link, "lose-memory": (*Cluster).loseMemory,
+	"fence": (*Cluster).fence, "remove-node": (*Cluster).removeNode, "take-name": (*Cluster).takeName,
 }
 
 // weight of a kind: how often it is drawn in a calm and in a stormy run.
@@ -60,7 +60,7 @@ type weight struct {
 
 var weights = []weight{
 	{"feed", 200, 200}, {"turn", 200, 200}, {"tell", 120, 120}, {"receive", 120, 120}, {"send", 100, 100}, {"take", 100, 100},
-	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"heed", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
+	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"notice-loss", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
 	{"choose", 0, 0}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 10, 12}, {"rename", 1, 1}, {"lie", 1, 3},
 	{"user", 12, 16}, {"land", 6, 10}, {"start-server", 20, 30}, {"start-agent", 30, 60}, {"join", 20, 40},
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},

@@ -35,7 +35,7 @@ var (
 		"volume moved to the trash", "volume never made", "volume record gone", "volume erased",
 		"volume is brought back", "volume came back",
 		"fault: server dies at a commit", "fault: outcome unknown", "fault: agent dies after an operation",
-		"fault: agent dies before an operation", "fault: start lands late",
+		"fault: agent dies before an operation", "fault: agent dies in an operation", "fault: start lands late",
 		"life guarded", "guarded life killed", "deadline missed", "Expire",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
@@ -62,7 +62,7 @@ var (
 func Never(counts map[string]int, many bool) (never []string) {
 	should := common
 	if many {
-		should = slices.Concat(common, seldom, slices.Sorted(maps.Keys(deeds)))
+		should = slices.Concat(common, seldom, slices.Sorted(maps.Keys(actions)))
 	}
 	for _, what := range should {
 		if counts[what] == 0 {

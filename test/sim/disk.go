@@ -10,6 +10,7 @@ import (
 // disk holds a ledger. What was not synced may be lost in a crash of the machine,
 // whole or in part; a crash of the agent alone loses nothing that was written.
 type disk struct {
+	node      *node
 	now, safe []byte
 	closed    bool
 	// failIn counts writes down to one that fails; 0: none does.

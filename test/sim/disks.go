@@ -15,7 +15,7 @@ type claimOfSet struct {
 
 // choose has the sets' volumes be of other storage classes than the local one, of which
 // no disk is ever away. It is the first choice of every run.
-func (w *World) choose() bool {
+func (w *Cluster) choose() bool {
 	for _, ref := range w.refs {
 		for _, claim := range claimNames {
 			w.classOf[claimOfSet{ref, claim}] = allClasses[w.r.IntN(len(allClasses))]
@@ -33,7 +33,7 @@ func (w *World) choose() bool {
 }
 
 // classify gives claims without a class the one that was chosen.
-func (w *World) classify(set *records.Set) {
+func (w *Cluster) classify(set *records.Set) {
 	for i := range set.Spec.VolumeClaimTemplates {
 		c := &set.Spec.VolumeClaimTemplates[i]
 		if class, chosen := w.classOf[claimOfSet{set.Ref, c.Metadata.Name}]; chosen && c.Spec.StorageClassName == nil {
@@ -44,7 +44,7 @@ func (w *World) classify(set *records.Set) {
 
 // unmount has the disk of a class not be there for a while, as after a boot without it:
 // what shows is an empty mount point.
-func (w *World) unmount() bool { return w.someNode().unmount() }
+func (w *Cluster) unmount() bool { return w.someNode().unmount() }
 
 func (n *node) unmount() bool {
 	name := []string{diskClass, diskClass, sharedClass}[n.w.r.IntN(3)]
@@ -58,7 +58,7 @@ func (n *node) unmount() bool {
 }
 
 // mount brings a disk back.
-func (w *World) mount() bool { return w.someNode().mount() }
+func (w *Cluster) mount() bool { return w.someNode().mount() }
 
 func (n *node) mount() (did bool) {
 	for _, name := range allClasses {
@@ -71,7 +71,7 @@ func (n *node) mount() (did bool) {
 }
 
 // killDisk ends a disk with all that is on it.
-func (w *World) killDisk() bool {
+func (w *Cluster) killDisk() bool {
 	n := w.someNode()
 	c := n.classes[diskClass]
 	if c.disk == nil {
@@ -85,9 +85,9 @@ func (w *World) killDisk() bool {
 	}
 	c.disk, c.shows = nil, c.under
 	w.note("%s: the disk of class %s dies", n.name, diskClass)
-	for _, id := range n.stands() { // what wrote to it fails
-		k, p := n.kept[id], n.places[id]
-		if p.alive == k.life.Member.Token && slices.ContainsFunc(k.life.Member.Volumes, func(v records.MemberVolume) bool { return v.Class == diskClass }) {
+	for _, id := range sortedKeys(n.places) { // what wrote to it fails
+		l, p := n.tmpfs.lives[id], n.places[id]
+		if p.alive == l.Member.Token && slices.ContainsFunc(l.Member.Volumes, func(v records.MemberVolume) bool { return v.Class == diskClass }) {
 			p.exits = w.clock
 		}
 	}
@@ -95,7 +95,7 @@ func (w *World) killDisk() bool {
 }
 
 // replaceDisk is the operator's part: a new disk, and stead agent accept-disk.
-func (w *World) replaceDisk() bool { return w.someNode().replaceDisk() }
+func (w *Cluster) replaceDisk() bool { return w.someNode().replaceDisk() }
 
 func (n *node) replaceDisk() bool {
 	c := n.classes[diskClass]

@@ -14,7 +14,7 @@ import (
 )
 
 // change edits a set that is not being deleted, as its user.
-func (w *World) change(edit func(*records.Set)) bool {
+func (w *Cluster) change(edit func(*records.Set)) bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || old.Deleting {
@@ -32,7 +32,7 @@ func (w *World) change(edit func(*records.Set)) bool {
 }
 
 // retain says what becomes of volumes, in all four combinations.
-func (w *World) retain() bool {
+func (w *Cluster) retain() bool {
 	return w.change(func(s *records.Set) {
 		both := []spec.Retention{spec.Retain, spec.Delete, spec.Delete}
 		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: both[w.r.IntN(3)], WhenDeleted: both[w.r.IntN(3)]}
@@ -40,7 +40,7 @@ func (w *World) retain() bool {
 }
 
 // claim adds a claim, has one grow, or changes how long its volumes lie in the trash.
-func (w *World) claim() bool {
+func (w *Cluster) claim() bool {
 	return w.change(func(s *records.Set) {
 		claims := s.Spec.VolumeClaimTemplates
 		if len(claims) < 2 && w.chance(2) || len(claims) == 0 {
@@ -65,7 +65,7 @@ func claimOf(milli int64) spec.ClaimSpec {
 }
 
 // scale asks for another number of members.
-func (w *World) scale() bool {
+func (w *Cluster) scale() bool {
 	return w.change(func(s *records.Set) {
 		n := int32(w.r.IntN(6))
 		s.Spec.Replicas = &n
@@ -76,7 +76,7 @@ func (w *World) scale() bool {
 }
 
 // moveRange moves the range of ordinals, or reserves some.
-func (w *World) moveRange() bool {
+func (w *Cluster) moveRange() bool {
 	return w.change(func(s *records.Set) {
 		o := &spec.Ordinals{Start: int32(w.r.IntN(4))}
 		for range w.r.IntN(3) {
@@ -90,7 +90,7 @@ func (w *World) moveRange() bool {
 }
 
 // orphan lets go of a set: nothing is done for it until somebody adopts it.
-func (w *World) orphan() bool {
+func (w *Cluster) orphan() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || old.Deleting || old.Orphaned {
@@ -104,7 +104,7 @@ func (w *World) orphan() bool {
 
 // adopt applies an orphaned set as it was, or without one of its claims, whose volumes
 // nobody uses from then on.
-func (w *World) adopt() bool {
+func (w *Cluster) adopt() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || !old.Orphaned {
@@ -122,7 +122,7 @@ func (w *World) adopt() bool {
 
 // bringBack asks for a volume from the trash, as control does. Whether one that is there by
 // the word of its node alone is there a person looks first.
-func (w *World) bringBack() bool {
+func (w *Cluster) bringBack() bool {
 	ref := w.someRef()
 	var asked *records.VolumeRequest
 	w.view(func(v cache.View) {
@@ -171,7 +171,7 @@ func together(x plan.World, r *records.VolumeReport) bool {
 }
 
 // loseNodes says what becomes of members whose node is silent.
-func (w *World) loseNodes() bool {
+func (w *Cluster) loseNodes() bool {
 	return w.change(func(s *records.Set) { s.Spec.NodeLoss = someLoss(w.r) })
 }
 
@@ -185,7 +185,7 @@ func someLoss(r *rand.Rand) *spec.NodeLoss {
 
 // giveUp asks for the end of one volume that nobody uses and nobody wants, as control
 // does.
-func (w *World) giveUp() bool {
+func (w *Cluster) giveUp() bool {
 	ref := w.someRef()
 	var asked *records.VolumeRequest
 	w.view(func(v cache.View) {
@@ -218,7 +218,7 @@ func (w *World) giveUp() bool {
 }
 
 // deadline says how long a rollout may stand still, and what becomes of it then.
-func (w *World) deadline() bool {
+func (w *Cluster) deadline() bool {
 	return w.change(func(s *records.Set) {
 		seconds := s.Spec.MinReadySeconds + int32(10+w.r.IntN(40))
 		s.Spec.ProgressDeadlineSeconds = &seconds
@@ -230,7 +230,7 @@ func (w *World) deadline() bool {
 }
 
 // recreate has all stop before any starts on another template.
-func (w *World) recreate() bool {
+func (w *Cluster) recreate() bool {
 	return w.change(func(s *records.Set) {
 		s.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
 		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
@@ -238,12 +238,12 @@ func (w *World) recreate() bool {
 }
 
 // pause holds the rollout back, or lets it go on.
-func (w *World) pause() bool {
+func (w *Cluster) pause() bool {
 	return w.change(func(s *records.Set) { s.Paused = !s.Paused })
 }
 
 // setFloor says how many members must stay available, and asks for another template.
-func (w *World) setFloor() bool {
+func (w *Cluster) setFloor() bool {
 	return w.change(func(s *records.Set) {
 		s.Spec.Disruption = w.floor()
 		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(4)]

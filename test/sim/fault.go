@@ -4,14 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
 
-func (w *World) crashServer() bool {
+func (w *Cluster) crashServer() bool {
 	s := w.someServer()
 	if !s.up {
 		return false
@@ -21,25 +20,25 @@ func (w *World) crashServer() bool {
 }
 
 // crashBetween has a server die at one of its next commits, before or after it.
-func (w *World) crashBetween() bool {
+func (w *Cluster) crashBetween() bool {
 	s := w.someServer()
-	if !s.up || s.door.crashIn > 0 {
+	if !s.up || s.storeLink.crashIn > 0 {
 		return false
 	}
-	s.door.crashIn, s.door.after = 1+w.r.IntN(4), w.chance(2)
+	s.storeLink.crashIn, s.storeLink.after = 1+w.r.IntN(4), w.chance(2)
 	return true
 }
 
-func (w *World) unknownOutcome() bool {
+func (w *Cluster) unknownOutcome() bool {
 	s := w.someServer()
 	if !s.up {
 		return false
 	}
-	s.door.unknown, s.door.after = true, w.chance(2)
+	s.storeLink.unknown, s.storeLink.after = true, w.chance(2)
 	return true
 }
 
-func (w *World) startServer() bool {
+func (w *Cluster) startServer() bool {
 	s := w.someServer()
 	if s.up && s.hung {
 		s.hung = false
@@ -54,7 +53,7 @@ func (w *World) startServer() bool {
 }
 
 // hangServer stops renewals and answers; the process still believes what it believed.
-func (w *World) hangServer() bool {
+func (w *Cluster) hangServer() bool {
 	s := w.someServer()
 	if !s.up || s.hung {
 		return false
@@ -64,7 +63,7 @@ func (w *World) hangServer() bool {
 	return true
 }
 
-func (w *World) crashAgent() bool {
+func (w *Cluster) crashAgent() bool {
 	n := w.someNode()
 	if n.agent == nil {
 		return false
@@ -73,7 +72,7 @@ func (w *World) crashAgent() bool {
 	return true
 }
 
-func (w *World) reboot() bool {
+func (w *Cluster) reboot() bool {
 	n := w.someNode()
 	if !n.power {
 		return false
@@ -86,7 +85,7 @@ func (w *World) reboot() bool {
 	return true
 }
 
-func (w *World) powerOff() bool {
+func (w *Cluster) powerOff() bool {
 	n := w.someNode()
 	if !n.power {
 		return false
@@ -97,9 +96,9 @@ func (w *World) powerOff() bool {
 }
 
 // cutNode takes a node's network away; joinNode gives it back.
-func (w *World) cutNode() bool { return w.someNode().setCut(true) }
+func (w *Cluster) cutNode() bool { return w.someNode().setCut(true) }
 
-func (w *World) joinNode() bool {
+func (w *Cluster) joinNode() bool {
 	n := w.someNode()
 	return !w.clock.Before(n.late) && n.setCut(false)
 }
@@ -113,7 +112,7 @@ func (n *node) setCut(cut bool) bool {
 	return true
 }
 
-func (w *World) breakSession() bool {
+func (w *Cluster) breakSession() bool {
 	x := w.some(anySession)
 	if x == nil {
 		return false
@@ -123,9 +122,9 @@ func (w *World) breakSession() bool {
 }
 
 // sicken makes a running member unready, or well again, or ends its process.
-func (w *World) sicken() bool {
+func (w *Cluster) sicken() bool {
 	n := w.someNode()
-	for _, id := range n.stands() {
+	for _, id := range sortedKeys(n.places) {
 		p := n.places[id]
 		if p.alive.IsZero() || !w.chance(2) {
 			continue
@@ -142,7 +141,7 @@ func (w *World) sicken() bool {
 }
 
 // slowOperation has the disk of a ledger fail, or operations of a worker wait.
-func (w *World) slowOperation() bool {
+func (w *Cluster) slowOperation() bool {
 	n := w.someNode()
 	if n.agent == nil || len(n.agent.ids) == 0 {
 		return false
@@ -151,9 +150,17 @@ func (w *World) slowOperation() bool {
 		n.disk.failIn = 1 + w.r.IntN(3)
 		return true
 	}
-	x := n.agent.workers[n.agent.ids[w.r.IntN(len(n.agent.ids))]]
-	kinds := []step.Kind{step.EnsureSandbox, step.AttachNetwork, step.KillAll, step.RemoveContainers, step.Detach, step.CloseToken, step.EnsureImage}
-	x.held[kinds[w.r.IntN(len(kinds))]] = hold{w.clock.Add(time.Duration(w.r.IntN(20)) * time.Second), "Slow"}
+	if w.chance(4) {
+		n.runtimeDown = w.clock.Add(time.Duration(w.r.IntN(20)) * time.Second)
+		return true
+	}
+	id := n.agent.ids[w.r.IntN(len(n.agent.ids))]
+	ops := []string{"EnsureSandbox", "Attach", "KillAll", "Remove", "Detach", "RemoveSandbox", "RemoveScratch", "SaveState", "Forget", "EnsureImage"}
+	op := ops[w.r.IntN(len(ops))]
+	if op == "EnsureImage" {
+		id = spec.Identity{}
+	}
+	n.slow[slowKey{id, op}] = w.clock.Add(time.Duration(w.r.IntN(20)) * time.Second)
 	return true
 }
 
@@ -167,7 +174,7 @@ type saved struct {
 	link  int64
 }
 
-func (w *World) backup() bool {
+func (w *Cluster) backup() bool {
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
 	if err != nil {
 		panic(err)
@@ -180,7 +187,7 @@ func (w *World) backup() bool {
 
 // restore puts an older store in the place of this one as "stead backup unpack" does: it has
 // no sessions, and is held until somebody declares what it is, which may be at once.
-func (w *World) restore() bool {
+func (w *Cluster) restore() bool {
 	if len(w.backups) == 0 {
 		return false
 	}
@@ -225,7 +232,7 @@ func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
 		n.w.view(n.putBack)
 	}
 	for _, id := range slices.Clone(n.agent.ids) {
-		if token, ok := n.agent.workers[id].pending(); ok && !known(id, token) {
+		if token, ok := n.agent.workers[id].Pending(); ok && !known(id, token) {
 			n.w.note("the operator ends %s %s on %s", id.MemberName(), token, n.name)
 			n.agent.workers[id].over(token)
 		}

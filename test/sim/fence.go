@@ -21,7 +21,7 @@ type fencing struct {
 func (f *fencing) wasOff() bool { return f.off || !f.n.power || f.n.boots != f.boots }
 
 // fence turns to a machine without a session; when that was done, it gives the word.
-func (w *World) fence() bool {
+func (w *Cluster) fence() bool {
 	s := w.someServer()
 	if !s.reached() {
 		return false
@@ -30,7 +30,7 @@ func (w *World) fence() bool {
 		return w.closeFence(s)
 	}
 	n := w.someNode()
-	c, err := fence.Open(w.ctx, s.door, reader{s.cache, s}, n.name)
+	c, err := fence.Open(w.ctx, s.storeLink, reader{s.cache, s}, n.name)
 	if s.buried() || err != nil || c.UID != n.uid {
 		return false
 	}
@@ -41,12 +41,12 @@ func (w *World) fence() bool {
 
 // closeFence gives the true word that a machine was off. One that is on is switched off for
 // it, or power-cycled; or it cannot be, which proves nothing.
-func (w *World) closeFence(s *server) bool {
+func (w *Cluster) closeFence(s *server) bool {
 	f := w.fencing
 	w.fencing = nil
 	if !f.wasOff() && !w.plant.FencesWhatIsOn {
 		if w.chance(3) {
-			w.did("a fence proved nothing")
+			w.count("a fence proved nothing")
 			return true
 		}
 		f.n.powerOff()
@@ -58,28 +58,28 @@ func (w *World) closeFence(s *server) bool {
 			return true
 		}
 	}
-	word, err := f.found.Close(w.ctx, s.door, reader{s.cache, s}, "operator")
+	word, err := f.found.Close(w.ctx, s.storeLink, reader{s.cache, s}, "operator")
 	s.buried()
 	w.look()
 	if err != nil {
 		w.note("the fence of %s is void: %v", f.n.name, err)
-		w.did("fence void")
+		w.count("fence void")
 		return true
 	}
 	w.note("%s was off, says the operator: %v are over", f.n.name, word.Lives)
-	w.did("node fenced")
+	w.count("node fenced")
 	return true
 }
 
 // removeNode has a silent node forgotten of which nothing is left, as far as the store knows.
-func (w *World) removeNode() bool {
+func (w *Cluster) removeNode() bool {
 	s, n := w.someServer(), w.someNode()
 	if !s.reached() {
 		return false
 	}
 	owner := spec.UID("")
 	w.view(func(v cache.View) { owner = ownerOf(v, n.name) })
-	err := fence.RemoveNode(w.ctx, s.door, reader{s.cache, s}, n.name)
+	err := fence.RemoveNode(w.ctx, s.storeLink, reader{s.cache, s}, n.name)
 	s.buried()
 	w.look()
 	if err != nil {
@@ -87,12 +87,12 @@ func (w *World) removeNode() bool {
 	}
 	w.note("node %s is removed", n.name)
 	n.removed = owner == n.uid
-	w.did("node removed")
+	w.count("node removed")
 	return true
 }
 
 // takeName has a new machine join under the name of one that was removed.
-func (w *World) takeName() bool {
+func (w *Cluster) takeName() bool {
 	old := w.someNode()
 	taken := false
 	w.view(func(v cache.View) { taken = ownerOf(v, old.name) != "" })
@@ -105,7 +105,7 @@ func (w *World) takeName() bool {
 }
 
 // join has a machine begin its agent for the first time.
-func (w *World) join(name spec.NodeName, uid string) {
+func (w *Cluster) join(name spec.NodeName, uid string) {
 	n := newNode(w, name)
 	n.uid, n.pace = spec.UID(uid), somePace(w.r)
 	w.nodes = append(w.nodes, n)

@@ -13,7 +13,7 @@ import (
 
 // judge knows the truth, from the hosts, and judges what is written and planned.
 type judge struct {
-	w        *World
+	w        *Cluster
 	settling bool
 	alive    map[spec.Identity]run        // the process that runs
 	first    map[life]run                 // where and in which boot a life was first started
@@ -53,7 +53,7 @@ type volumeRun struct {
 	node  spec.NodeName
 }
 
-func newJudge(w *World) *judge {
+func newJudge(w *Cluster) *judge {
 	return &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
@@ -104,7 +104,7 @@ func (j *judge) started(p *place, token spec.Token) {
 	}
 	j.first[l], j.alive[p.id] = now, now
 	j.inBound(p.id, now)
-	j.w.did("process started")
+	j.w.count("process started")
 }
 
 // ended takes note of the end of a process.
@@ -187,10 +187,10 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 		j.w.fail("bound", "the bound of %s %s becomes %s after %s", m.ID, m.Token, m.Bound, old.Bound)
 	}
 	if old, _ := v.Member(m.ID); old != nil && old.Bound > 0 && old.Node != m.Node && !j.ends[life{m.ID, old.Token}] {
-		j.w.did("guarded life replaced elsewhere")
+		j.w.count("guarded life replaced elsewhere")
 	}
 	if old, _ := v.Member(m.ID); old != nil && old.Node != m.Node && j.fenced[life{m.ID, old.Token}] {
-		j.w.did("fenced life replaced elsewhere")
+		j.w.count("fenced life replaced elsewhere")
 	}
 	if old, _ := v.Member(m.ID); old == nil || old.Token != m.Token {
 		j.firstStart(v, &m)
@@ -245,7 +245,7 @@ func (j *judge) report(e store.Event) {
 	j.over[l], j.ends[l] = true, true
 	if r.Cause == spec.CauseFenced {
 		j.fenced[l] = true
-		j.w.did("life over by a fence")
+		j.w.count("life over by a fence")
 	}
 	if j.alive[r.ID].token == r.Token {
 		j.w.fail("one life", "%s %s is told to be over while it runs on %s", r.ID, r.Token, j.alive[r.ID].node)

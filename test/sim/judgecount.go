@@ -138,10 +138,10 @@ func (j *judge) nobodyKnows(node spec.UID) bool {
 }
 
 // beyond ends a run without a violation: what happens from here on is not promised.
-func (w *World) beyond(why string) {
+func (w *Cluster) beyond(why string) {
 	if w.fault == nil && w.beyondIt == "" {
 		w.beyondIt = why
 		w.note("the run ends, for this is not promised: %s", why)
-		w.did("not promised: " + strings.Fields(why)[0])
+		w.count("not promised: " + strings.Fields(why)[0])
 	}
 }

@@ -16,10 +16,10 @@ type outageKey struct {
 
 // lapse makes all members of a set unready at once, as when a file goes that their readiness
 // probes read: they run on.
-func (w *World) lapse() (any bool) {
+func (w *Cluster) lapse() (any bool) {
 	ref := w.someRef()
 	for _, n := range w.nodes {
-		for _, id := range n.stands() {
+		for _, id := range sortedKeys(n.places) {
 			if p := n.places[id]; id.Ref() == ref && !p.alive.IsZero() && !p.sick {
 				p.sick, any = true, true
 			}
@@ -34,7 +34,7 @@ func (w *World) lapse() (any bool) {
 // cures judges the stops of members that may serve, for they were ready in their lives
 // (SAFETY S20): within the budget on an abandoned revision, as the only one that is not
 // available, or after the deadline while no other is on its way, and no two at once.
-func (c *court) cures(key standKey) {
+func (c *planChecker) cures(key standKey) {
 	seen := c.w.judge.outages
 	since := func(o int) time.Duration {
 		m := c.slot(o).Member
@@ -74,9 +74,9 @@ func (c *court) cures(key standKey) {
 		switch out := since(o); {
 		case lapsed == 1 && never && down <= c.budget():
 		case lapsed == 1 && unavailable == 1 && out >= 30*time.Second:
-			c.w.did("lapsed member replaced alone")
+			c.w.count("lapsed member replaced alone")
 		case lapsed == 1 && !coming && out >= deadline:
-			c.w.did("lapsed member replaced after the deadline")
+			c.w.count("lapsed member replaced after the deadline")
 		default:
 			c.fail("cure", "%s was ready in this life, may serve, and is ended after %s of %s; %d are not available", s.Member.ID, out, deadline, unavailable)
 		}
@@ -85,7 +85,7 @@ func (c *court) cures(key standKey) {
 
 // serves: the node's word is that the member runs, was ready in this life, and nothing that
 // its template could be blamed for.
-func (c *court) serves(o int) bool {
+func (c *planChecker) serves(o int) bool {
 	s := c.slot(o)
 	return s.Report != nil && s.Member != nil && c.live(s.Member) && c.told(s.Report) && s.Report.Phase == records.PhaseRunning && s.Report.Cause == "" &&
 		(s.Report.ReadyOnce || s.Identity.ReadyToken == s.Member.Token)
@@ -99,7 +99,7 @@ func one(is bool) int {
 }
 
 // deadline is the set's progress deadline.
-func (c *court) deadline() time.Duration {
+func (c *planChecker) deadline() time.Duration {
 	x := c.x.Set
 	if x.Spec.ProgressDeadlineSeconds != nil {
 		return time.Duration(*x.Spec.ProgressDeadlineSeconds) * time.Second

@@ -35,7 +35,7 @@ func (j *judge) firstStart(v cache.View, m *records.Member) {
 			j.w.fail("data", "%s %s begins in a set that is not bootstrapped, and volume %s of %s holds data of the set before",
 				m.ID, m.Token, vol.UID, vol.ID)
 		default:
-			j.w.did("life begun beside data of an earlier set")
+			j.w.count("life begun beside data of an earlier set")
 		}
 	}
 }

@@ -28,7 +28,7 @@ type standing struct {
 
 // rollout judges rules 8 and 9: what is complete, since when nothing moves, and what is
 // given up for it.
-func (c *court) rollout(key standKey) {
+func (c *planChecker) rollout(key standKey) {
 	s, old, x := c.p.Status, c.x.Status, c.x.Set
 	done, current, completed := c.completed()
 	if s.CurrentRevision != current || s.CurrentCompleted != completed {
@@ -46,7 +46,7 @@ func (c *court) rollout(key standKey) {
 		c.fail("deadline", "it is Stalled, and no member is named: %q", said.Message)
 	}
 	if stalled {
-		c.w.did("Stalled")
+		c.w.count("Stalled")
 	}
 	r := x.Spec.UpdateStrategy.RollingUpdate
 	back := stalled && r != nil && r.OnFailure == spec.OnFailureRollback && completed
@@ -59,13 +59,13 @@ func (c *court) rollout(key standKey) {
 	case s.RolledBackFrom != "" && s.RolledBackFrom != c.x.TemplateHash:
 		c.fail("rollback", "%s is given up, and the template is %s", s.RolledBackFrom, c.x.TemplateHash)
 	case back:
-		c.w.did("Rollback")
+		c.w.count("Rollback")
 	}
 }
 
 // completed: every wanted member is available on the template, which was not given up,
 // and nobody holds the rollout. With nobody wanted that proves nothing of it.
-func (c *court) completed() (done bool, current spec.RevisionHash, completed bool) {
+func (c *planChecker) completed() (done bool, current spec.RevisionHash, completed bool) {
 	current = c.current()
 	completed = c.x.Status != nil && c.x.Status.CurrentRevision == current && c.x.Status.CurrentCompleted
 	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() || c.halted() {
@@ -80,12 +80,12 @@ func (c *court) completed() (done bool, current spec.RevisionHash, completed boo
 }
 
 // stays: the member is available, and is not ended by the plan.
-func (c *court) stays(o int) bool { return c.available(o) && !c.stopped(o) }
+func (c *planChecker) stays(o int) bool { return c.available(o) && !c.stopped(o) }
 
 // stand counts on: the clock runs while the rollout is neither complete nor paused and a
 // member waits; a member that was never available on the aim, or a life that was not,
 // begins it anew.
-func (c *court) stand(key standKey, current spec.RevisionHash, completed bool) standing {
+func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed bool) standing {
 	all, clock := c.w.judge.stands, c.now
 	old := all[key]
 	if c.x.Set.Deleting || c.x.Set.Orphaned || c.halted() {

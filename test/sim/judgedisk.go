@@ -37,9 +37,9 @@ func (j *judge) makes(n *node, id spec.Identity, v records.MemberVolume) {
 
 // forgets judges that nothing lies in the trash of a disk that is away when its node says
 // that it is erased.
-func (j *judge) forgets(n *node, d *duty) {
-	if n.classes[d.order.Class].away() && n.hasTrashed(d.order.Volume) {
-		j.w.fail("volumes", "%s says that volume %s is erased, and it lies in the trash of a disk that is away", n.name, d.order.Volume)
+func (j *judge) forgets(n *node, class string, id records.VolumeID) {
+	if n.classes[class].away() && n.hasTrashed(id) {
+		j.w.fail("volumes", "%s says that volume %s is erased, and it lies in the trash of a disk that is away", n.name, id)
 	}
 }
 
@@ -67,7 +67,7 @@ func (j *judge) numbered(v cache.View, now *records.Volume) {
 		j.w.fail("volumes", "the new volume %s of %s has the number %d after %d", now.UID, now.ID, now.Number, j.numbers[key])
 	}
 	if j.numbers[key] > 0 {
-		j.w.did("volume replaced by the next")
+		j.w.count("volume replaced by the next")
 	}
 	j.numbers[key] = now.Number
 }
@@ -137,7 +137,7 @@ func (j *judge) told(l *records.Life) {
 		if may := j.may[telling{now, claim}]; may == "" || may == records.VolumeReplaced && says == records.VolumeFirst {
 			j.w.fail("data", "%s %s is told that its volume of %s is new (%s); it is %q", m.ID, m.Token, claim, says, may)
 		}
-		j.w.did("volume told as " + says)
+		j.w.count("volume told as " + says)
 	}
 }
 

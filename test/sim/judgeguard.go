@@ -41,11 +41,11 @@ func (j *judge) inBound(id spec.Identity, r run) {
 
 // expired judges the end of a guarded life by its killers: no sooner than its bound after
 // a ping that was answered, and never of a life without one.
-func (j *judge) expired(n *node, id spec.Identity, r *record) {
-	l := life{id, r.token}
+func (j *judge) expired(n *node, id spec.Identity, token spec.Token) {
+	l := life{id, token}
 	age := j.w.clock.Sub(n.guard.evidence)
 	if bound := j.bounds[l]; bound == 0 || drifted(age) < bound {
-		j.w.fail("hold", "%s %s of bound %s is killed on %s, which was confirmed %s ago", id, r.token, bound, n.name, age)
+		j.w.fail("hold", "%s %s of bound %s is killed on %s, which was confirmed %s ago", id, token, bound, n.name, age)
 	}
 	j.resolved[l] = true
 }
@@ -57,7 +57,7 @@ func (j *judge) lapsed(v cache.View, m *records.Member) bool {
 	if m.Bound == 0 || late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
 		return false
 	}
-	j.w.did("life over by its deadline")
+	j.w.count("life over by its deadline")
 	j.over[life{m.ID, m.Token}] = true
 	return true
 }

@@ -19,7 +19,7 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v records.M
 		j.w.fail("volumes", "%s uses volume %s on %s while %s runs on %s", id, v.ID, n.name, other.token, other.node)
 	}
 	if known && before.node != n.name {
-		j.w.did("shared volume used on another node")
+		j.w.count("shared volume used on another node")
 	}
 	j.volumes[v.ID], j.handed[v.ID] = volumeRun{id, n.name}, true
 	if token.Epoch != j.w.epoch {
@@ -47,7 +47,7 @@ func (j *judge) formerly(id records.VolumeID, is func(had bool, fate records.Vol
 // knows of volumes as they were once, nor when their disk died or their node lied.
 func (j *judge) missing(n *node, id spec.Identity, v records.MemberVolume) {
 	if j.destroyed[v.ID] {
-		j.w.did("life waits for a volume that is lost")
+		j.w.count("life waits for a volume that is lost")
 	}
 	if j.w.restores == 0 && !j.excused(n, v.ID) {
 		j.w.fail("volumes", "%s is to run on %s with volume %s, which was used and is not there", id, n.name, v.ID)
@@ -72,11 +72,11 @@ func (j *judge) moved(n *node, key volumeKey, d dir) {
 }
 
 // erased judges that a volume lay in the trash for its time, and that it is forgotten.
-func (j *judge) erased(n *node, d *duty, b *bin) {
+func (j *judge) erased(n *node, epoch int64, b *bin) {
 	if lay := j.w.clock.Sub(b.moved); lay < b.least && !n.lies[b.id] {
 		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
 	}
-	if delete(j.handed, b.id); d.epoch != j.w.epoch || n.lies[b.id] {
+	if delete(j.handed, b.id); epoch != j.w.epoch || n.lies[b.id] {
 		return // it was forgotten by the store before this one
 	}
 	if j.w.back && j.formerly(b.id, func(had bool, fate records.VolumeFate) bool { return !had || fate == records.FateRestoring }) {

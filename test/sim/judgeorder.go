@@ -9,7 +9,7 @@ import (
 // order judges a plan under OrderedReady: at most one member begins, all before it
 // available; at most one surplus member stops, all above it gone and the survivors
 // available.
-func (c *court) order() {
+func (c *planChecker) order() {
 	if !c.ordered() {
 		return
 	}
@@ -33,7 +33,7 @@ func (c *court) order() {
 
 // begins: all before it are available; but one whose turn in an update came may begin
 // on its target, or while the rollout is paused on what it ran, before those that are broken off theirs or have no life.
-func (c *court) begins(m records.Member) {
+func (c *planChecker) begins(m records.Member) {
 	for _, o := range c.wanted {
 		if o >= m.ID.Ordinal || c.available(o) {
 			continue
@@ -47,12 +47,12 @@ func (c *court) begins(m records.Member) {
 
 // returns: its life was ended for the update, which a pause holds back: it returns on what
 // it ran, as it would on its target.
-func (c *court) returns(o int) bool {
+func (c *planChecker) returns(o int) bool {
 	m := c.slot(o).Member
 	return c.held(o) && m != nil && m.StopReason == records.ReasonUpdate
 }
 
-func (c *court) leaves(a plan.Stop) {
+func (c *planChecker) leaves(a plan.Stop) {
 	for o, s := range c.slots {
 		if o > a.ID.Ordinal && s.Member != nil && !c.vacant(o) && !c.isWanted(o) {
 			c.fail("order", "%s stops while %s is not gone", a.ID, c.name(o))
@@ -68,7 +68,7 @@ func (c *court) leaves(a plan.Stop) {
 // updates judges what is ended and with what it returns: nobody that is well and
 // right is ended, the budget is kept, the highest go first, and each new life runs
 // the revision that is due.
-func (c *court) updates() {
+func (c *planChecker) updates() {
 	down, ended, well := 0, 0, 0
 	for _, o := range c.wanted {
 		if c.available(o) {
@@ -97,7 +97,7 @@ func (c *court) updates() {
 
 // returnsBroken: it begins anew on an abandoned revision on which it was never available: broken
 // by SEMANTICS rule 2 as soon as it runs, and not of the budget (rule 7).
-func (c *court) returnsBroken(o int) bool {
+func (c *planChecker) returnsBroken(o int) bool {
 	for _, a := range c.p.Actions {
 		if a, is := a.(plan.Start); is && a.Member.ID.Ordinal == o {
 			m := a.Member
@@ -109,7 +109,7 @@ func (c *court) returnsBroken(o int) bool {
 }
 
 // disturbs judges one stop, and tells whether it takes down a member that is well.
-func (c *court) disturbs(a plan.Stop) bool {
+func (c *planChecker) disturbs(a plan.Stop) bool {
 	o := a.ID.Ordinal
 	s := c.slot(o)
 	if s.Member == nil || s.Member.Token != a.Token || s.Member.Goal == records.GoalStop || c.vacant(o) {
@@ -163,7 +163,7 @@ func saidLost(s *plan.Slot) bool {
 }
 
 // highestFirst: no member above is well and left on an old revision.
-func (c *court) highestFirst(o int) {
+func (c *planChecker) highestFirst(o int) {
 	for _, above := range c.wanted {
 		if above <= o || !c.available(above) || !c.obsolete(above) || c.stopped(above) || c.slot(above).Request != nil {
 			continue
@@ -172,7 +172,7 @@ func (c *court) highestFirst(o int) {
 	}
 }
 
-func (c *court) stopped(o int) bool {
+func (c *planChecker) stopped(o int) bool {
 	for _, a := range c.p.Actions {
 		if s, ok := a.(plan.Stop); ok && s.ID.Ordinal == o {
 			return true
@@ -183,7 +183,7 @@ func (c *court) stopped(o int) bool {
 
 // due: the life before and how it ended say on which revision the next one is. One
 // that dies before its turn returns on what it ran, unless that never worked.
-func (c *court) due(m records.Member) {
+func (c *planChecker) due(m records.Member) {
 	s, target := c.slot(m.ID.Ordinal), c.target(m.ID.Ordinal)
 	if c.recreates() {
 		c.apart(m)
@@ -211,7 +211,7 @@ func (c *court) due(m records.Member) {
 
 // apart: under Recreate members of two revisions do not run beside each other, but for
 // those that did before.
-func (c *court) apart(m records.Member) {
+func (c *planChecker) apart(m records.Member) {
 	others, same := 0, 0
 	for o, s := range c.slots {
 		switch {

@@ -12,7 +12,7 @@ import (
 
 // plan judges one plan by the world it was made from.
 func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
-	c := &court{j.w, newReading(x), p, s.now()}
+	c := &planChecker{j.w, newReading(x), p, s.now()}
 	for _, a := range p.Actions {
 		if x.Set == nil || orphaned(x.Set) {
 			c.nobodys(a)
@@ -31,16 +31,16 @@ func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 	c.cures(key)
 	c.rollout(key)
 	for _, a := range p.Actions {
-		j.w.did(actionName(a))
+		j.w.count(actionName(a))
 	}
 	for _, b := range p.Blocked {
-		j.w.did("blocked: " + string(b.Reason))
+		j.w.count("blocked: " + string(b.Reason))
 	}
 }
 
-// court judges one plan.
-type court struct {
-	w *World
+// planChecker judges one plan.
+type planChecker struct {
+	w *Cluster
 	*reading
 	p   plan.Plan
 	now time.Time // on the clock of the server that planned
@@ -48,7 +48,7 @@ type court struct {
 
 // nobodys judges what is done for a set without an owner: of one that is gone, volumes
 // that nobody can use go on their way; of an orphaned one it is noted what was seen.
-func (c *court) nobodys(a plan.Action) {
+func (c *planChecker) nobodys(a plan.Action) {
 	switch a := a.(type) {
 	case plan.MarkReady, plan.MarkBootstrapped:
 		if c.x.Set != nil {
@@ -58,7 +58,7 @@ func (c *court) nobodys(a plan.Action) {
 		return
 	case plan.ForgetBootstrapped:
 		if c.x.Set == nil && !slices.ContainsFunc(c.x.Slots, keepsData) {
-			c.w.did("ForgetBootstrapped of a set that is gone")
+			c.w.count("ForgetBootstrapped of a set that is gone")
 			return
 		}
 	case plan.RestoreVolume:
@@ -67,12 +67,12 @@ func (c *court) nobodys(a plan.Action) {
 		}
 	case plan.DropVolume:
 		if c.x.Set == nil && c.slot(a.ID.Ordinal).Member == nil {
-			c.w.did("DropVolume of a set that is gone")
+			c.w.count("DropVolume of a set that is gone")
 			return
 		}
 	case plan.SetVolumes:
 		if c.x.Set == nil && !slices.ContainsFunc(a.Volumes, func(v records.Volume) bool { return c.slot(v.ID.Ordinal).Member != nil }) {
-			c.w.did("SetVolumes of a set that is gone")
+			c.w.count("SetVolumes of a set that is gone")
 			return
 		}
 	}
@@ -102,7 +102,7 @@ func actionName(a plan.Action) string {
 	return fmt.Sprintf("%T", a)[len("plan."):]
 }
 
-func (c *court) fail(judge, format string, args ...any) {
+func (c *planChecker) fail(judge, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	for _, a := range c.p.Actions {
 		text += "; " + actionName(a)
@@ -115,7 +115,7 @@ func (c *court) fail(judge, format string, args ...any) {
 
 // reasons: each action says why, each wanted member that is not available says for
 // what it waits, in one word and one sentence, once.
-func (c *court) reasons() {
+func (c *planChecker) reasons() {
 	told := map[int]bool{}
 	for _, b := range c.p.Blocked {
 		if b.Reason == "" || b.Text == "" || told[b.ID.Ordinal] {
@@ -153,7 +153,7 @@ func (c *court) reasons() {
 
 // proof: a life begins on a vacant seat, with a token above all of the identity, on a
 // node with a session, with its own volumes; strays hold it up.
-func (c *court) proof() {
+func (c *planChecker) proof() {
 	for _, a := range c.p.Actions {
 		switch a := a.(type) {
 		case plan.Start:
@@ -185,7 +185,7 @@ func (c *court) proof() {
 }
 
 // volumesOf: a life uses the volumes that its identity has, where they are.
-func (c *court) volumesOf(a plan.Start, s *plan.Slot) {
+func (c *planChecker) volumesOf(a plan.Start, s *plan.Slot) {
 	fresh := map[records.VolumeID]bool{}
 	for _, v := range a.Volumes {
 		fresh[v.UID] = true
@@ -208,7 +208,7 @@ func (c *court) volumesOf(a plan.Start, s *plan.Slot) {
 }
 
 // status: what is counted agrees with itself and goes only forward.
-func (c *court) status() {
+func (c *planChecker) status() {
 	s := c.p.Status
 	if s.ReadyReplicas > s.Replicas || s.AvailableReplicas > s.ReadyReplicas || s.UpdatedReadyReplicas > s.UpdatedReplicas ||
 		s.UpdatedAvailableReplicas > s.UpdatedReadyReplicas || s.ObservedGeneration != c.x.Set.Generation ||

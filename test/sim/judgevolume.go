@@ -32,7 +32,7 @@ func (j *judge) volume(v cache.View, b store.Batch, e store.Event) {
 	switch {
 	case j.w.restoring:
 	case old == nil && used && now.Fate == records.FateRestoring:
-		j.w.did("volume is brought back")
+		j.w.count("volume is brought back")
 		j.restores(v, b, &now)
 	case old == nil && used:
 		j.w.fail("volumes", "%s gets volume %s for %s, which there was before", now.ID, now.UID, now.Claim)
@@ -43,7 +43,7 @@ func (j *judge) volume(v cache.View, b store.Batch, e store.Event) {
 	case old.UID != now.UID || old.Node != now.Node && !(old.Shared && mounts(b, &now)) || old.Class != now.Class || old.Number != now.Number || old.SizeBytes > now.SizeBytes:
 		j.w.fail("volumes", "volume %s (%d bytes) of %s on %s becomes %s (%d bytes) on %s", old.UID, old.SizeBytes, old.ID, old.Node, now.UID, now.SizeBytes, now.Node)
 	case old.Fate != now.Fate:
-		j.w.did("volume " + string(old.Fate) + " to " + string(now.Fate))
+		j.w.count("volume " + string(old.Fate) + " to " + string(now.Fate))
 		j.fate(v, b, old, &now)
 	}
 }
@@ -191,7 +191,7 @@ func (j *judge) dropped(v cache.View, old *records.Volume, key string) {
 	}
 	if left(v, old) {
 		j.going[old.UID], j.behind[old.UID] = true, true
-		j.w.did("volume left on a host that is off")
+		j.w.count("volume left on a host that is off")
 		return
 	}
 	x := v.World(old.ID.Ref())
@@ -202,7 +202,7 @@ func (j *judge) dropped(v cache.View, old *records.Volume, key string) {
 	if n != nil && n.there(old) && !j.excused(n, old.UID) {
 		j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
 	}
-	j.w.did("volume record gone")
+	j.w.count("volume record gone")
 }
 
 // stops judges, when a life is told to end because the set does not want it any more,
@@ -218,7 +218,7 @@ func (j *judge) stops(v cache.View, b store.Batch, m *records.Member) {
 	}
 	r := newReading(x)
 	if p := x.Set.Spec.Retention; p != nil {
-		j.w.did(string(m.StopReason) + " under " + string(p.WhenScaled) + "/" + string(p.WhenDeleted))
+		j.w.count(string(m.StopReason) + " under " + string(p.WhenScaled) + "/" + string(p.WhenDeleted))
 	}
 	for o, s := range r.slots {
 		if o == m.ID.Ordinal || r.ordered() && !r.recreates() && s.Member != nil && !r.isWanted(o) && !r.vacant(o) {

@@ -15,7 +15,7 @@ import (
 
 // lie has a node say of volumes what need not be so: of its own, of other nodes', of such
 // that never were; or say again what it said before.
-func (w *World) lie() bool {
+func (w *Cluster) lie() bool {
 	x := w.some(anySession)
 	if x == nil {
 		return false
@@ -23,14 +23,14 @@ func (w *World) lie() bool {
 	m := &proto.VolumeReports{Full: w.chance(6)}
 	if old := x.n.uttered; len(old) > 0 && w.chance(3) {
 		m = old[w.r.IntN(len(old))]
-		w.did("fault: late or twice said of a volume")
+		w.count("fault: late or twice said of a volume")
 	} else {
 		docs, err := wire.Documents(w.lies(x.n))
 		if err != nil {
 			panic(err)
 		}
 		m.ReportsJson = docs
-		w.did("fault: lie about a volume")
+		w.count("fault: lie about a volume")
 	}
 	x.n.lied(m)
 	x.utter(m)
@@ -59,7 +59,7 @@ func (n *node) lied(m *proto.VolumeReports) {
 }
 
 // lies are statements about some volumes, each of any kind.
-func (w *World) lies(n *node) (lies []records.VolumeReport) {
+func (w *Cluster) lies(n *node) (lies []records.VolumeReport) {
 	var about []records.VolumeReport
 	w.view(func(v cache.View) {
 		for _, ref := range w.refs {

@@ -13,7 +13,7 @@ import (
 
 // sayLost has a person say that a volume is lost for good, as control lets it: mostly one
 // that is not there, but also one whose disk is away, or that stands where it belongs.
-func (w *World) sayLost() bool {
+func (w *Cluster) sayLost() bool {
 	honest := !w.chance(4)
 	asked := w.mayBeLost(w.someRef(), func(n *node, vol *records.Volume) bool { return !honest || !n.there(vol) })
 	if len(asked) == 0 {
@@ -25,7 +25,7 @@ func (w *World) sayLost() bool {
 
 // mayBeLost are the volumes of a set for which ok holds and of which control would take it
 // that they are lost.
-func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *records.Volume) bool) (asked []records.VolumeRequest) {
+func (w *Cluster) mayBeLost(ref spec.SetRef, ok func(*node, *records.Volume) bool) (asked []records.VolumeRequest) {
 	w.view(func(v cache.View) {
 		x := v.World(ref)
 		for _, s := range x.Slots {
@@ -44,13 +44,13 @@ func (w *World) mayBeLost(ref spec.SetRef, ok func(*node, *records.Volume) bool)
 	return asked
 }
 
-func (w *World) saidLost(q records.VolumeRequest) {
+func (w *Cluster) saidLost(q records.VolumeRequest) {
 	w.note("the user says that volume %s of %s is lost", q.Volume, q.ID.MemberName())
 	w.commit(store.Put(store.VolumeRequestKey(q.ID, q.Claim), store.Encode(q)))
 }
 
 // machine is the one that the store knows by a name; nil: there is none.
-func (w *World) machine(v cache.View, name spec.NodeName) *node {
+func (w *Cluster) machine(v cache.View, name spec.NodeName) *node {
 	for _, known := range v.Nodes() {
 		for _, n := range w.nodes {
 			if n.uid == known.Node.UID && known.Node.Name == name {
@@ -64,7 +64,7 @@ func (w *World) machine(v cache.View, name spec.NodeName) *node {
 // giveUpLost is what an operator does once faults are mended: what died with its disk, or
 // is not where its node said, is said to be lost; a life under which its disk died is
 // restarted, for it does not say that its volume is missing.
-func (w *World) giveUpLost() {
+func (w *Cluster) giveUpLost() {
 	for _, ref := range w.refs {
 		for _, q := range w.mayBeLost(ref, func(n *node, vol *records.Volume) bool {
 			return !n.there(vol) && (w.judge.destroyed[vol.UID] || n.lies[vol.UID])
@@ -75,7 +75,7 @@ func (w *World) giveUpLost() {
 		}
 		for _, m := range w.bereft(ref) {
 			w.note("the operator restarts %s %s, whose disk died", m.ID.MemberName(), m.Token)
-			w.did("life restarted whose disk died")
+			w.count("life restarted whose disk died")
 			w.commit(store.Put(store.RequestKey(m.ID), store.Encode(records.Request{ID: m.ID, Token: m.Token})))
 		}
 	}
@@ -83,7 +83,7 @@ func (w *World) giveUpLost() {
 
 // bereft are the lives of a set that ran on a volume which died with its disk, and was not
 // made again since, as one is that its node had not noted yet.
-func (w *World) bereft(ref spec.SetRef) (list []*records.Member) {
+func (w *Cluster) bereft(ref spec.SetRef) (list []*records.Member) {
 	w.view(func(v cache.View) {
 		for _, s := range v.World(ref).Slots {
 			m, r := s.Member, s.Report

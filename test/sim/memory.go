@@ -14,7 +14,7 @@ import (
 // (records.Known.Gap). What is heard is on disk at once; there it may take a second.
 
 // said is what the store says of itself now.
-func (w *World) said() (records.Known, records.Chain) {
+func (w *Cluster) said() (records.Known, records.Chain) {
 	rev, kvs, err := w.mem.Get(w.ctx, store.ContinuityKey, store.EpochKey)
 	if err != nil {
 		panic(err)
@@ -32,7 +32,7 @@ func (w *World) said() (records.Known, records.Chain) {
 }
 
 // gap says why the store is not the continuation of what is known; "": it is.
-func (w *World) gap(known records.Known) string {
+func (w *Cluster) gap(known records.Known) string {
 	if w.plant.NoticesNothing {
 		return ""
 	}
@@ -40,7 +40,7 @@ func (w *World) gap(known records.Known) string {
 }
 
 // lost is gap, whatever is noticed.
-func (w *World) lost(known records.Known) string {
+func (w *Cluster) lost(known records.Known) string {
 	now, chain := w.said()
 	return known.Gap(now, chain)
 }
@@ -53,7 +53,7 @@ func (s *server) meet() {
 	now, _ := w.said()
 	if cause != "" && !w.held() {
 		w.note("%s holds the store", s.name)
-		w.did("store held by a server")
+		w.count("store held by a server")
 		w.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: cause, By: "server " + s.name, At: w.clock})))
 	}
 	w.judge.holds(s.name, lost)
@@ -70,7 +70,7 @@ func (s *server) meet() {
 }
 
 // loseMemory has the disk of a server replaced by an empty one.
-func (w *World) loseMemory() bool { return w.someServer().loseMemory() }
+func (w *Cluster) loseMemory() bool { return w.someServer().loseMemory() }
 
 func (s *server) loseMemory() bool {
 	if s.kept.At.Epoch == 0 {
@@ -107,7 +107,7 @@ func (s *server) lookBack() {
 	switch {
 	case !s.up || s.hung || s.cut:
 	case s.stale:
-		s.w.did("server ends: the store went back")
+		s.w.count("server ends: the store went back")
 		s.stop("the store went back")
 	default:
 		now, _ := s.w.said()
@@ -122,15 +122,15 @@ func (s *server) knows() records.Known {
 	return known
 }
 
-func (w *World) held() bool { return w.has(store.HoldKey) }
+func (w *Cluster) held() bool { return w.has(store.HoldKey) }
 
-func (w *World) has(key string) bool {
+func (w *Cluster) has(key string) bool {
 	_, kvs, err := w.mem.Get(w.ctx, key)
 	return err == nil && len(kvs) > 0
 }
 
 // counting: a restore waits for nodes.
-func (w *World) counting() (yes bool) {
+func (w *Cluster) counting() (yes bool) {
 	w.view(func(v cache.View) {
 		count, _ := v.Count()
 		yes = count.Open(v.Epoch())

@@ -3,11 +3,14 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"github.com/stead-project/stead/agent/deadline"
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/reclaim"
+	"github.com/stead-project/stead/agent/worker"
 	"slices"
 	"time"
 
 	"github.com/stead-project/stead/agent/ledger"
-	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -21,7 +24,7 @@ type life struct {
 
 // node is one machine: what stands on it is the truth.
 type node struct {
-	w       *World
+	w       *Cluster
 	name    spec.NodeName
 	uid     spec.UID
 	boots   int
@@ -39,32 +42,31 @@ type node struct {
 	lies    map[records.VolumeID]bool // of which it ever said what was not so
 	uttered []*proto.VolumeReports    // what it said of volumes lately
 	places  map[spec.Identity]*place
-	kept    map[spec.Identity]keptLife // on tmpfs
-	guard   guard                      // likewise
-	agent   *agent                     // nil: not running
-}
-
-// keptLife is what a worker keeps on tmpfs for the agent after it.
-type keptLife struct {
-	life      records.Life
-	phase     records.Phase
-	signalled bool
-	ready     bool
-	readyOnce bool
-	since     time.Time
-	restarts  int
+	slow    map[slowKey]time.Time // operations that fail until then
+	// runtimeDown is until when containerd does not answer.
+	runtimeDown time.Time
+	tmpfs       *tmpfs
+	guard       *guard // likewise on tmpfs
+	agent       *agent // nil: not running
 }
 
 // agent is the agent's process: it forgets all of this when it ends.
 type agent struct {
-	led     *ledger.Ledger
-	workers map[spec.Identity]*worker
-	ids     []spec.Identity // of workers, in the order in which they began
-	letters map[life]*letter
-	duties  map[records.VolumeID]*duty
-	said    map[records.VolumeID]records.VolumeReport // not sent yet
-	seq     int64
-	sess    *session
+	n         *node
+	led       *ledger.Ledger
+	keeper    *deadline.Keeper
+	reclaimer *reclaim.Reclaimer
+	shared    *worker.Config
+	found     map[spec.Identity]worker.Found
+	begun     bool // it has looked around, and has workers
+	workers   map[spec.Identity]*memberWorker
+	ids       []spec.Identity // of workers, in the order in which they began
+	letters   map[life]*letter
+	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
+	forgotten map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
+	seq       int64
+	confirmed time.Duration // until when, on the node's clock, what members are shown is
+	sess      *session
 }
 
 // letter is the newest report of a life that the server has not stored.
@@ -73,11 +75,13 @@ type letter struct {
 	sent   bool
 }
 
-func newNode(w *World, name spec.NodeName) *node {
-	return &node{
-		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{},
-		classes: w.newClasses(), made: map[records.VolumeID]bool{}, lies: map[records.VolumeID]bool{}, places: map[spec.Identity]*place{}, kept: map[spec.Identity]keptLife{}, guard: newGuard(),
+func newNode(w *Cluster, name spec.NodeName) *node {
+	n := &node{
+		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{}, slow: map[slowKey]time.Time{},
+		classes: w.newClasses(), made: map[records.VolumeID]bool{}, lies: map[records.VolumeID]bool{}, places: map[spec.Identity]*place{},
 	}
+	n.disk.node, n.tmpfs, n.guard = n, newTmpfs(n), newGuard(n)
+	return n
 }
 
 func (n *node) boot() spec.BootID { return spec.BootID(fmt.Sprint("boot", n.boots)) }
@@ -102,36 +106,104 @@ func (n *node) startAgent() {
 		}
 		return // its disk failed; it is started again
 	}
-	n.agent = &agent{
-		led: led, workers: map[spec.Identity]*worker{}, letters: map[life]*letter{},
-		duties: map[records.VolumeID]*duty{}, said: map[records.VolumeID]records.VolumeReport{}, seq: led.Starts() << 32,
+	a := &agent{
+		n: n, led: led, workers: map[spec.Identity]*memberWorker{}, letters: map[life]*letter{},
+		epochs: map[records.VolumeID]int64{}, forgotten: map[records.VolumeID]records.VolumeOrder{}, seq: led.Starts() << 32,
 	}
-	n.guard.held = false
-	if n.w.plant.ForgetsDeadline {
-		n.guard.confirmed = n.uptime()
+	n.agent = a
+	n.w.note("%s's agent starts in %s", n.name, n.boot())
+	n.run(func() { n.begin(a) })
+}
+
+// begin takes up what stands here, as Agent.Run does.
+func (n *node) begin(a *agent) {
+	keeper, err := n.newKeeper(a)
+	if err != nil {
+		panic(err)
 	}
-	for _, id := range n.stands() {
+	host := hostRuntime{n: n}
+	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
+	a.shared = &worker.Config{
+		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
+		Find:    func(string, spec.Namespace, string) (records.Files, bool) { return records.Files{}, false },
+		Picture: func(ref spec.SetRef) (records.Snapshot, bool) { return records.Snapshot{Ref: ref}, true },
+		History: func(spec.SetRef) []records.Change { return nil }, Confirmed: func() time.Duration { return a.confirmed },
+		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: "/run",
+		Epoch: func() int64 { return n.newest.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
+		Background: background{n}, Next: n.choose,
+		AfterFunc: func(time.Duration, func()) func() bool { return func() bool { return true } }, // no call takes time
+	}
+	a.found = map[spec.Identity]worker.Found{}
+	for _, id := range n.identities((*place).visible) {
+		f := worker.Found{}
+		if n.places[id].state != "" {
+			f.Containers = []string{containerName}
+		}
+		a.found[id] = f
+	}
+	a.begun = true
+	keeper.Tick()
+	for _, id := range sortedKeys(a.found) {
 		n.worker(id)
 	}
-	for _, e := range led.Entries() {
+	for _, e := range a.led.Entries() {
 		if !e.Open.IsZero() || len(e.Ends) > 0 {
 			n.worker(e.ID)
 		}
 	}
-	n.w.note("%s's agent starts in %s", n.name, n.boot())
-	n.miss()
 }
 
-// stands lists the identities of which something stands here.
-func (n *node) stands() []spec.Identity {
-	var ids []spec.Identity
-	for id, p := range n.places {
-		if p.stands() {
-			ids = append(ids, id)
-		}
+// tuning are the waits of workers: short, so that a run sees their ends.
+var tuning = worker.Tuning{
+	CrashFirst: 2 * time.Second, CrashMost: time.Minute, ImageFirst: retryTime, ImageMost: retryTime,
+	RetryFirst: retryTime, RetryMost: retryTime,
+}.Filled()
+
+const retryTime = time.Second
+
+func (a *agent) nextSeq() int64 {
+	a.seq++
+	return a.seq
+}
+
+// crashed is what an agent panics with that dies in the middle of something.
+type crashed struct{ a *agent }
+
+// crash ends the agent here and now, as SIGKILL does; it does not return.
+func (n *node) crash(why string) {
+	a := n.agent
+	n.stopAgent("it crashed " + why)
+	panic(crashed{a})
+}
+
+// mayCrash is a moment at which the agent may die.
+func (n *node) mayCrash(why string) {
+	if w := n.w; !w.judge.settling && w.chance(500) {
+		w.count("fault: agent dies in an operation")
+		n.crash(why)
 	}
-	slices.SortFunc(ids, compareIdentity)
-	return ids
+}
+
+// run has the agent do something, in which it may die.
+func (n *node) run(do func()) (died bool) {
+	a := n.agent
+	defer func() {
+		if r := recover(); r != nil {
+			if c, ok := r.(crashed); !ok || c.a != a {
+				panic(r)
+			}
+			died = true
+		}
+	}()
+	do()
+	return false
+}
+
+// mustRun stops what an agent does that died meanwhile.
+func (n *node) mustRun(a *agent) {
+	if n.agent != a {
+		panic(crashed{a})
+	}
 }
 
 // stopAgent ends the agent's process as SIGKILL does.
@@ -148,18 +220,20 @@ func (n *node) stopAgent(why string) {
 func (n *node) place(id spec.Identity) *place {
 	p := n.places[id]
 	if p == nil {
-		p = &place{n: n, id: id, box: step.Absent}
+		p = &place{n: n, id: id}
 		n.places[id] = p
 	}
 	return p
 }
 
 // worker is that of an identity, begun if need be.
-func (n *node) worker(id spec.Identity) *worker {
+func (n *node) worker(id spec.Identity) *memberWorker {
 	if x := n.agent.workers[id]; x != nil {
 		return x
 	}
-	x := newWorker(n, id)
+	found, here := n.agent.found[id]
+	found.Clean = !here
+	x := newWorker(n, id, found)
 	n.agent.workers[id] = x
 	n.agent.ids = append(n.agent.ids, id)
 	return x
@@ -209,9 +283,9 @@ func (n *node) powerOff() {
 		if !p.alive.IsZero() {
 			n.w.judge.ended(life{id, p.alive})
 		}
-		*p = place{n: n, id: id, box: step.Absent, serial: p.serial + 1}
+		*p = place{n: n, id: id, serial: p.serial + 1, runs: p.runs + 1}
 	}
-	n.kept, n.guard = map[spec.Identity]keptLife{}, newGuard()
+	n.tmpfs, n.guard, n.runtimeDown = newTmpfs(n), newGuard(n), time.Time{}
 }
 
 func (n *node) powerOn() {
@@ -221,7 +295,7 @@ func (n *node) powerOn() {
 	n.w.note("%s boots: %s", n.name, n.boot())
 }
 
-func (w *World) startAgent() bool {
+func (w *Cluster) startAgent() bool {
 	n := w.someNode()
 	if n.agent != nil {
 		return false
@@ -237,7 +311,7 @@ func (w *World) startAgent() bool {
 }
 
 // work has the first worker of a node that has something to do do some of it.
-func (w *World) work() bool {
+func (w *Cluster) work() bool {
 	n := w.someNode()
 	if n.agent == nil || n.stopped || len(n.agent.ids) == 0 {
 		return false

@@ -2,9 +2,9 @@ package sim
 
 // cutServer takes a server's way to the store: nodes reach it still, and it answers from
 // what it knows.
-func (w *World) cutServer() bool { return w.someServer().setCut(true) }
+func (w *Cluster) cutServer() bool { return w.someServer().setCut(true) }
 
-func (w *World) joinServer() bool { return w.someServer().setCut(false) }
+func (w *Cluster) joinServer() bool { return w.someServer().setCut(false) }
 
 func (s *server) setCut(cut bool) bool {
 	if s.cut == cut {
@@ -20,7 +20,7 @@ func (s *server) setCut(cut bool) bool {
 
 // haltAgent stops the agent's process for a while, as SIGSTOP does: what it was told waits
 // for it, and its members run on.
-func (w *World) haltAgent() bool {
+func (w *Cluster) haltAgent() bool {
 	n := w.someNode()
 	if n.agent == nil || n.stopped {
 		return false
@@ -31,7 +31,7 @@ func (w *World) haltAgent() bool {
 }
 
 // resumeAgent lets it go on; it may look at what came first, or at its clock.
-func (w *World) resumeAgent() bool {
+func (w *Cluster) resumeAgent() bool {
 	n := w.someNode()
 	if !n.stopped {
 		return false

@@ -75,9 +75,12 @@ func (x *session) hear() {
 		id := p.GetId()
 		x.n.hear(p.GetHeld(), wire.ToKnown(p.GetKnown()))
 		l.heard = x.n.w.clock
-		x.n.w.did("pong")
+		x.n.w.count("pong")
 		if s, known := l.sent[id]; known {
 			x.n.confirm(s.uptime, s.truth)
+			if x.n.session() == x {
+				x.n.confirmMembers(s.uptime + sessionTTL)
+			}
 		}
 		if x.n.session() != x {
 			return

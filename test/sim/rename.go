@@ -11,7 +11,7 @@ import (
 
 // rename gives a set another governing service, as control does: not before the rename
 // before it is complete, and with a restart of all.
-func (w *World) rename() bool {
+func (w *Cluster) rename() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || old.Deleting || old.Orphaned {
@@ -37,7 +37,7 @@ func (w *World) rename() bool {
 
 // names: every life that runs is found under the set's service or the one before it, which the status
 // names until no life has it any more (SEMANTICS, serviceName).
-func (c *court) names() {
+func (c *planChecker) names() {
 	set, shown := c.x.Set.Service(), c.p.Status.ServiceName
 	for o, s := range c.slots {
 		if s.Member == nil || c.w.judge.alive[s.ID].token != s.Member.Token || s.Member.Service == set || s.Member.Service == shown {
@@ -53,7 +53,7 @@ func (c *court) names() {
 		}
 	}
 	if before := c.x.Status; before != nil && before.ServiceName != "" && before.ServiceName != set && shown == set {
-		c.w.did("rename complete")
+		c.w.count("rename complete")
 	}
 }
 

@@ -16,7 +16,7 @@ type Script struct {
 }
 
 // Script is the run so far.
-func (w *World) Script() Script {
+func (w *Cluster) Script() Script {
 	s := Script{Seed: w.seed, Plant: w.plant.Name, Choices: w.done}
 	if w.fault != nil {
 		s.Found = w.fault.Error()

@@ -22,7 +22,7 @@ var discard = slog.New(slog.DiscardHandler)
 // server is one server process: real cache, engine and dispatch. Its cache is fed
 // by hand, so that it may lie behind as far as a watch may.
 type server struct {
-	w      *World
+	w      *Cluster
 	name   string
 	up     bool
 	hung   bool // renews nothing
@@ -30,22 +30,22 @@ type server struct {
 	pace   pace
 	pinged bool // since pings were answered
 
-	door  *door
-	cache *cache.Cache
-	fed   store.Rev
-	eng   *engine.Engine
-	nodes *dispatch.Server
-	term  *engine.ManualTerm // nil: it does not believe to lead
-	lead  store.Leadership
-	lease store.LeaseID
-	asked time.Time // when the lease was last renewed
+	storeLink *storeLink
+	cache     *cache.Cache
+	fed       store.Rev
+	eng       *engine.Engine
+	nodes     *dispatch.Server
+	term      *engine.ManualTerm // nil: it does not believe to lead
+	lead      store.Leadership
+	lease     store.LeaseID
+	asked     time.Time // when the lease was last renewed
 
 	kept  records.Known // on disk
 	heard records.Known // of the store that answers the process
 	stale bool          // the store went back under the process
 }
 
-func newServer(w *World, name string) *server { return &server{w: w, name: name} }
+func newServer(w *Cluster, name string) *server { return &server{w: w, name: name} }
 
 // reader is the cache as dispatch sees it: waiting means being fed.
 type reader struct {
@@ -66,8 +66,8 @@ func (s *server) start() {
 	w := s.w
 	s.up, s.hung, s.term, s.stale = true, false, nil, false
 	s.meet()
-	s.door = &door{Store: w.mem, w: w, s: s}
-	s.cache = cache.New(s.door, discard)
+	s.storeLink = &storeLink{Store: w.mem, w: w, s: s}
+	s.cache = cache.New(s.storeLink, discard)
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
 	if err == nil {
 		err = s.cache.Load(rev, kvs)
@@ -77,7 +77,7 @@ func (s *server) start() {
 	}
 	s.fed = rev
 	s.eng, err = engine.New(engine.Config{
-		Store: s.door, Cache: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Store: s.storeLink, Cache: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
 		Quarantine: time.Minute, VolumeID: w.newVolume, Now: s.now, Next: s.next, Cold: cold,
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *server) start() {
 		panic(err)
 	}
 	s.nodes, err = dispatch.New(dispatch.Config{
-		Store: s.door, Cache: reader{s.cache, s}, Key: key, Name: s.name, Domain: "cluster.local",
+		Store: s.storeLink, Cache: reader{s.cache, s}, Key: key, Name: s.name, Domain: "cluster.local",
 		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard, Known: s.knows,
 	})
 	if err != nil {
@@ -123,10 +123,10 @@ func (s *server) stop(why string) {
 
 // buried ends the process that died at one of its commits.
 func (s *server) buried() bool {
-	if s.door.dead {
+	if s.storeLink.dead {
 		s.stop("it crashed between two writes")
 	}
-	return s.door.dead
+	return s.storeLink.dead
 }
 
 // feedTo delivers the watch up to rev.
@@ -146,14 +146,14 @@ func (s *server) feedTo(rev store.Rev) {
 }
 
 // latest is the store's own revision.
-func (w *World) latest() store.Rev {
+func (w *Cluster) latest() store.Rev {
 	if bs := w.mem.Since(w.seen); len(bs) > 0 {
 		return bs[len(bs)-1].Rev
 	}
 	return w.seen
 }
 
-func (w *World) feed() bool {
+func (w *Cluster) feed() bool {
 	s := w.someServer()
 	behind := w.latest() - s.fed
 	if !s.up || s.cut || behind <= 0 {
@@ -166,7 +166,7 @@ func (w *World) feed() bool {
 	return true
 }
 
-func (w *World) turn() bool {
+func (w *Cluster) turn() bool {
 	s := w.someServer()
 	if w.chance(2) { // more often one who leads
 		for _, x := range w.servers {
@@ -188,7 +188,7 @@ func (s *server) turn(ref spec.SetRef) {
 }
 
 // campaign tries once to lead, as store.Candidate does.
-func (w *World) campaign() bool {
+func (w *Cluster) campaign() bool {
 	s := w.someServer()
 	if !s.up || s.cut || s.term != nil {
 		return false
@@ -205,7 +205,7 @@ func (s *server) campaign() bool {
 	if err != nil {
 		panic(err)
 	}
-	rev, err := s.door.Commit(w.ctx, store.Txn{
+	rev, err := s.storeLink.Commit(w.ctx, store.Txn{
 		If:   []store.Guard{store.Absent(store.LeaderKey)},
 		Then: []store.Op{store.PutLeased(store.LeaderKey, []byte(s.name), lease)},
 	})
@@ -219,14 +219,14 @@ func (s *server) campaign() bool {
 	return true
 }
 
-// heed ends a term whose lease may be over or whose key is gone; until then a deposed
+// noticeLoss ends a term whose lease may be over or whose key is gone; until then a deposed
 // leader believes to lead.
-func (w *World) heed() bool {
+func (w *Cluster) noticeLoss() bool {
 	s := w.someServer()
-	return s.up && s.term != nil && s.heed()
+	return s.up && s.term != nil && s.noticeLoss()
 }
 
-func (s *server) heed() bool {
+func (s *server) noticeLoss() bool {
 	gone := s.w.clock.Sub(s.asked) > leaderTTL
 	s.cache.Look(func(v cache.View) {
 		_, created := v.Leader()
@@ -253,7 +253,7 @@ func (s *server) keepAlive() {
 	}
 }
 
-func (w *World) store() bool {
+func (w *Cluster) store() bool {
 	s := w.someServer()
 	if !s.up {
 		return false

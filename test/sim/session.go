@@ -52,26 +52,26 @@ func (n *node) connect(s *server) bool {
 		return true
 	}
 	if err != nil {
-		n.w.did("hello refused")
+		n.w.count("hello refused")
 		n.w.note("%s is not admitted by %s: %v", n.name, s.name, err)
 		return false
 	}
 	n.w.note("%s has session %d with %s", n.name, welcome.GetSession(), s.name)
 	n.w.judge.holds(string(n.name), lost)
 	if !held && n.w.held() {
-		n.w.did("store held by a node")
+		n.w.count("store held by a node")
 	}
 	if n.removed {
 		n.removed = false
-		n.w.did("removed node is back")
+		n.w.count("removed node is back")
 	}
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
 	n.agent.sess = x
 	n.hear(welcome.GetHeld(), wire.ToKnown(welcome.GetKnown()))
 	x.beginTrash()
 	for _, id := range n.agent.ids {
-		if r := n.agent.workers[id].last; r != nil && !r.Phase.Over() {
-			n.agent.put(*r)
+		if r, ok := n.agent.workers[id].Last(); ok && !r.Phase.Over() {
+			n.agent.put(r)
 		}
 	}
 	for _, l := range n.agent.letters {
@@ -83,7 +83,7 @@ func (n *node) connect(s *server) bool {
 // hear takes over what a message says of the store. Of one that is held nothing is learnt, and
 // no guarded life begins.
 func (n *node) hear(held bool, said records.Known) {
-	if n.guard.held = held; !held {
+	if n.agent.keeper.Hold(held); !held {
 		n.known = n.known.Add(said)
 	}
 }
@@ -99,7 +99,7 @@ func (n *node) hello() *proto.Hello {
 	}
 	inventory := &proto.Inventory{}
 	for _, id := range n.agent.ids {
-		if token, ok := n.agent.workers[id].pending(); ok {
+		if token, ok := n.agent.workers[id].Pending(); ok {
 			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(id), Token: wire.Token(token)})
 		}
 	}
@@ -131,7 +131,7 @@ func (n *node) endSession(why string) {
 	n.agent.sess = nil
 }
 
-func (w *World) connect() bool {
+func (w *Cluster) connect() bool {
 	n, s := w.someNode(), w.someServer()
 	if n.agent == nil || n.stopped || n.agent.sess != nil || n.cut || !s.up || s.hung {
 		return false
@@ -145,7 +145,7 @@ func (w *World) connect() bool {
 
 // some picks one of the sessions for which ok holds, of nodes whose network is up; nil:
 // there is none.
-func (w *World) some(ok func(*session) bool) *session {
+func (w *Cluster) some(ok func(*session) bool) *session {
 	at := w.r.IntN(len(w.nodes))
 	for i := range w.nodes {
 		n := w.nodes[(at+i)%len(w.nodes)]
@@ -158,7 +158,7 @@ func (w *World) some(ok func(*session) bool) *session {
 
 func anySession(*session) bool { return true }
 
-func (w *World) tell() bool {
+func (w *Cluster) tell() bool {
 	x := w.some(func(x *session) bool { return !x.s.hung })
 	return x != nil && x.tell()
 }
@@ -176,7 +176,7 @@ func (x *session) tell() bool {
 	return len(x.down) > before
 }
 
-func (w *World) receive() bool {
+func (w *Cluster) receive() bool {
 	x := w.some(func(x *session) bool { return len(x.down) > 0 && !x.n.stopped })
 	if x == nil {
 		return false
@@ -250,12 +250,12 @@ func (n *node) obeyAbsence(lives []records.Life) {
 	}
 }
 
-func (w *World) send() bool {
+func (w *Cluster) send() bool {
 	return w.some(func(x *session) bool { return !x.n.stopped && x.send() }) != nil
 }
 
 func (x *session) send() bool {
-	due, said := x.n.agent.due(), x.sendSaid()
+	due, said := x.n.agent.due(), x.sendVolumeReports()
 	if len(due) == 0 {
 		return said
 	}
@@ -270,7 +270,7 @@ func (x *session) send() bool {
 	return true
 }
 
-func (w *World) take() bool {
+func (w *Cluster) take() bool {
 	x := w.some(func(x *session) bool { return len(x.up) > 0 && !x.s.hung })
 	if x == nil {
 		return false

@@ -18,18 +18,18 @@ const rounds = 600
 
 // settle ends all faults and asks for what can be reached: a good template, a rolling
 // update of all. Then the sets must be as asked in a bounded time.
-func (w *World) settle() bool {
+func (w *Cluster) settle() bool {
 	w.judge.settling = true
 	defer func() { w.judge.settling = false }()
 	w.heal()
 	for round := range rounds {
 		w.giveUpLost()
 		w.round(round)
-		if w.over() || w.vain() {
+		if w.over() || w.cancelled() {
 			return true
 		}
 		if why := w.unfinished(); why == "" {
-			w.did("settled")
+			w.count("settled")
 			return true
 		} else if round == rounds-1 {
 			w.fail("progress", "faults are over, and %d rounds later %s", rounds, why)
@@ -39,15 +39,16 @@ func (w *World) settle() bool {
 }
 
 // heal ends all faults.
-func (w *World) heal() {
+func (w *Cluster) heal() {
 	for _, s := range w.servers {
 		if s.cut = false; !s.up {
 			s.start()
 		}
-		s.hung, s.door.crashIn, s.door.unknown = false, 0, false
+		s.hung, s.storeLink.crashIn, s.storeLink.unknown = false, 0, false
 	}
 	for _, n := range w.nodes {
-		n.cut, n.stopped, n.disk.failIn = false, false, 0
+		n.cut, n.stopped, n.disk.failIn, n.runtimeDown = false, false, 0, time.Time{}
+		clear(n.slow)
 		if !n.power {
 			n.powerOn()
 		}
@@ -70,7 +71,7 @@ func (w *World) heal() {
 }
 
 // mend asks for a template that works, for all members.
-func (w *World) mend(ref spec.SetRef) {
+func (w *Cluster) mend(ref spec.SetRef) {
 	old, rev := w.set(ref)
 	if old == nil || old.Deleting {
 		return
@@ -96,7 +97,7 @@ func (w *World) mend(ref spec.SetRef) {
 }
 
 // round has everybody do all they have to do, once.
-func (w *World) round(n int) {
+func (w *Cluster) round(n int) {
 	d := time.Second
 	if n > 60 {
 		d = 10 * time.Second
@@ -110,7 +111,7 @@ func (w *World) round(n int) {
 	for _, s := range w.servers {
 		s.feedTo(w.latest())
 		if s.term != nil {
-			s.heed()
+			s.noticeLoss()
 		}
 		led = led || s.term != nil
 	}
@@ -136,7 +137,7 @@ func (w *World) round(n int) {
 }
 
 // exchange has a node and its server say all they have to say.
-func (w *World) exchange(n *node) {
+func (w *Cluster) exchange(n *node) {
 	if n.session() == nil {
 		n.connect(w.servers[w.r.IntN(len(w.servers))])
 	}
@@ -164,7 +165,7 @@ func (w *World) exchange(n *node) {
 }
 
 // known: the store has the life, or has had a newer one.
-func (w *World) known(id spec.Identity, token spec.Token) (yes bool) {
+func (w *Cluster) known(id spec.Identity, token spec.Token) (yes bool) {
 	w.view(func(v cache.View) {
 		m, _ := v.Member(id)
 		rec, _ := v.Identity(id)
@@ -174,7 +175,7 @@ func (w *World) known(id spec.Identity, token spec.Token) (yes bool) {
 }
 
 // unfinished says what is not as it is asked; "": all is.
-func (w *World) unfinished() (why string) {
+func (w *Cluster) unfinished() (why string) {
 	w.view(func(v cache.View) {
 		for _, ref := range w.refs {
 			if x := v.World(ref); why == "" {

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 }
 
 // failed tells a run that broke a promise, shrunk, in a form that can be kept.
-func failed(t *testing.T, w *World) {
+func failed(t *testing.T, w *Cluster) {
 	t.Helper()
 	s := w.Script().Shrink(w.Violation().Judge, 400)
 	var told strings.Builder
@@ -28,7 +28,7 @@ func TestRuns(t *testing.T) {
 	if quick {
 		seeds = 6
 	}
-	tally := Crowd(1, seeds, 0, Plant{})
+	tally := RunMany(1, seeds, 0, Plant{})
 	if tally.Failed != nil {
 		failed(t, tally.Failed)
 	}

@@ -24,12 +24,13 @@ type dir struct {
 // bin is a volume in the trash.
 type bin struct {
 	dir
-	key   volumeKey
-	turn  int           // of the order by which it came there
-	left  time.Duration // of its time in the trash, at since
-	since time.Time
-	moved time.Time     // and the truth: when it came there,
-	least time.Duration // and how long it is to lie there
+	key       volumeKey
+	turn      int // of the order by which it came there, and its size
+	sizeBytes int64
+	left      time.Duration // of its time in the trash, at since
+	since     time.Time
+	moved     time.Time     // and the truth: when it came there,
+	least     time.Duration // and how long it is to lie there
 }
 
 // fileSystem holds the directory of a storage class.
@@ -59,7 +60,7 @@ type class struct {
 	under *fileSystem // and with nothing mounted
 }
 
-func (w *World) newClasses() map[string]*class {
+func (w *Cluster) newClasses() map[string]*class {
 	classes := map[string]*class{}
 	for _, name := range allClasses {
 		disk := newFileSystem()
@@ -73,16 +74,6 @@ func (w *World) newClasses() map[string]*class {
 
 // away: what its directory shows is not its disk.
 func (c *class) away() bool { return c.shows != c.disk }
-
-// open is the directory of a class as the agent has it, if it lies on the disk that was
-// first used for it; else the cause is told.
-func (n *node) open(name string) (*fileSystem, spec.Cause) {
-	c := n.classes[name]
-	if c == nil || c.away() {
-		return nil, spec.CauseDiskMissing
-	}
-	return c.shows, ""
-}
 
 // bins are the node's own trash on a file system.
 func (n *node) bins(fs *fileSystem) map[records.VolumeID]*bin {
@@ -116,7 +107,7 @@ func (n *node) hasTrashed(id records.VolumeID) bool {
 }
 
 // trashes: a volume lies in the trash of any node on a file system.
-func (w *World) trashes(fs *fileSystem, id records.VolumeID) bool {
+func (w *Cluster) trashes(fs *fileSystem, id records.VolumeID) bool {
 	return slices.ContainsFunc(w.nodes, func(n *node) bool { return n.bins(fs)[id] != nil })
 }
 
@@ -124,64 +115,4 @@ func (w *World) trashes(fs *fileSystem, id records.VolumeID) bool {
 func (n *node) there(v *records.Volume) bool {
 	disk := n.classes[v.Class].disk
 	return disk != nil && disk.dirs[volumeKey{v.ID, v.Claim}].id == v.UID
-}
-
-// volumes makes those that are new and mounts all, as agent/volume does.
-func (x *worker) volumes(p *place) spec.Cause {
-	if x.life == nil {
-		return spec.CauseVolumeRefused
-	}
-	for _, v := range x.life.Member.Volumes {
-		if cause := x.ensure(v); cause != "" {
-			return cause
-		}
-	}
-	p.scratch = true
-	x.prepared.volumes, x.left.scratch = true, true
-	return ""
-}
-
-// ensure finds a volume, or makes it: once, which is noted before it is handed out.
-func (x *worker) ensure(v records.MemberVolume) (cause spec.Cause) {
-	n := x.n
-	fs, cause := n.open(v.Class)
-	if n.w.plant.TakesAnyDisk {
-		fs, cause = n.classes[v.Class].shows, ""
-	}
-	if cause != "" {
-		n.w.did("life waits for a disk")
-		return cause
-	}
-	key := volumeKey{x.id, v.Claim}
-	have, there := fs.dirs[key]
-	known := (n.made[v.ID] || n.w.trashes(fs, v.ID)) && !n.w.plant.ForgetsMade
-	fresh := x.life.FreshVolumes[v.Claim] != "" && !x.state.readyOnce && !known
-	switch {
-	case there && have.id != v.ID:
-		n.w.judge.foreign(n, x.id, v, have)
-		return spec.CauseVolumeForeign
-	case there:
-	case !fresh:
-		n.w.judge.missing(n, x.id, v)
-		return spec.CauseVolumeMissing
-	default:
-		n.w.judge.makes(n, x.id, v)
-		fs.dirs[key] = dir{v.ID, v.Number, v.Class}
-		if v.Class != spec.LocalClass && n.w.chance(40) && !n.w.judge.settling {
-			n.stopAgent("it crashed before it noted a volume")
-			n.w.did("fault: agent dies before it notes a volume")
-			return spec.CauseVolumeRefused
-		}
-	}
-	n.made[v.ID] = true
-	n.w.judge.mounted(n, x.id, x.token, v)
-	return ""
-}
-
-// seesVolumes: all volumes of the life are in their places, as a container that is created
-// would find them.
-func (x *worker) seesVolumes() bool {
-	return !slices.ContainsFunc(x.life.Member.Volumes, func(v records.MemberVolume) bool {
-		return x.n.classes[v.Class].shows.dirs[volumeKey{x.id, v.Claim}].id != v.ID
-	})
 }

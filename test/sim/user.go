@@ -14,7 +14,7 @@ import (
 var images = []string{"good-1", "good-2", "good-3", "good-4", "crash", "never", "missing"}
 
 // createSet makes a set as control does, from nothing.
-func (w *World) createSet(ref spec.SetRef) {
+func (w *Cluster) createSet(ref spec.SetRef) {
 	n := int32(w.r.IntN(5))
 	grace := int64(w.r.IntN(10))
 	w.uids++
@@ -23,7 +23,11 @@ func (w *World) createSet(ref spec.SetRef) {
 		Spec: spec.SetSpec{
 			Replicas: &n, PodManagementPolicy: spec.OrderedReady,
 			Template: spec.Template{Spec: spec.MemberSpec{
-				Containers:                    []spec.Container{{Name: containerName, Image: images[w.r.IntN(4)]}},
+				Containers: []spec.Container{{
+					Name: containerName, Image: images[w.r.IntN(4)], ReadinessProbe: &spec.Probe{},
+					VolumeMounts: []spec.VolumeMount{{Name: "scratch", MountPath: "/tmp"}},
+				}},
+				Volumes:                       []spec.VolumeMedia{{Name: "scratch", EmptyDir: &spec.EmptyDir{}}},
 				TerminationGracePeriodSeconds: &grace,
 			}},
 			VolumeClaimTemplates: []spec.ClaimTemplate{{
@@ -53,7 +57,7 @@ func (w *World) createSet(ref spec.SetRef) {
 	w.putSet(set, 0)
 }
 
-func (w *World) putSet(set records.Set, seen store.Rev) {
+func (w *Cluster) putSet(set records.Set, seen store.Rev) {
 	_, err := w.mem.Commit(w.ctx, store.Txn{
 		If:   []store.Guard{store.Seen(store.SetKey(set.Ref), seen)},
 		Then: []store.Op{store.Put(store.SetKey(set.Ref), store.Encode(set))},
@@ -104,13 +108,13 @@ func brief(s *records.Set) string {
 }
 
 // set is the stored one as the user reads it.
-func (w *World) set(ref spec.SetRef) (set *records.Set, rev store.Rev) {
+func (w *Cluster) set(ref spec.SetRef) (set *records.Set, rev store.Rev) {
 	w.view(func(v cache.View) { set, rev = v.Set(ref) })
 	return set, rev
 }
 
 // user does one thing that a person may do.
-func (w *World) user() bool {
+func (w *Cluster) user() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil {
@@ -132,7 +136,7 @@ func (w *World) user() bool {
 }
 
 // edit changes one thing of a set, sometimes more.
-func (w *World) edit(set *records.Set) {
+func (w *Cluster) edit(set *records.Set) {
 	u := &set.Spec.UpdateStrategy
 	for again := true; again; again = w.chance(3) {
 		switch w.r.IntN(20) {
@@ -181,7 +185,7 @@ func (w *World) edit(set *records.Set) {
 }
 
 // floor is how many members must stay, or none of it.
-func (w *World) floor() *spec.Disruption {
+func (w *Cluster) floor() *spec.Disruption {
 	limit := &spec.IntOrPercent{Number: int32(w.r.IntN(4))}
 	if w.chance(3) {
 		limit = &spec.IntOrPercent{Number: int32(10 * w.r.IntN(11)), Percent: true}
@@ -204,7 +208,7 @@ func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
 }
 
 // askRestart asks for the restart of one life, as control does.
-func (w *World) askRestart(ref spec.SetRef) bool {
+func (w *Cluster) askRestart(ref spec.SetRef) bool {
 	var m *records.Member
 	w.view(func(v cache.View) {
 		if slots := v.World(ref).Slots; len(slots) > 0 {
@@ -220,12 +224,12 @@ func (w *World) askRestart(ref spec.SetRef) bool {
 }
 
 // cordon keeps new lives off a node, or lets them come again.
-func (w *World) cordon() bool {
+func (w *Cluster) cordon() bool {
 	n := w.someNode()
 	return w.setCordon(n, func(old bool) bool { return !old })
 }
 
-func (w *World) setCordon(n *node, to func(bool) bool) bool {
+func (w *Cluster) setCordon(n *node, to func(bool) bool) bool {
 	var record records.Node
 	w.view(func(v cache.View) {
 		for _, x := range v.Nodes() {

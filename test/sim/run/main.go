@@ -49,7 +49,7 @@ func main() {
 		p.Often = strings.Split(*often, ",")
 	}
 	begin := time.Now()
-	t := sim.Crowd(*first, *seeds, *steps, p)
+	t := sim.RunMany(*first, *seeds, *steps, p)
 	took := time.Since(begin)
 	fmt.Printf("%d seeds from %d, %d steps in %.1f s\n", t.Runs, *first, t.Steps, took.Seconds())
 	counts(t.Counts)

@@ -14,8 +14,8 @@ import (
 	"github.com/stead-project/stead/store/memstore"
 )
 
-// World is one simulated cluster.
-type World struct {
+// Cluster is one simulated cluster.
+type Cluster struct {
 	seed  uint64
 	plant Plant
 	ctx   context.Context
@@ -23,18 +23,18 @@ type World struct {
 	pcg   *rand.PCG
 	clock time.Time
 
-	mem     *memstore.Store
-	epoch   int64
-	servers []*server
-	nodes   []*node
-	refs    []spec.SetRef
-	eyes    *cache.Cache // shows the store as it is
-	seen    store.Rev    // of eyes
-	volumes int
-	uids    int
-	shared  *fileSystem           // that of all nodes
-	classOf map[claimOfSet]string // of claims that are made; none: the local one
-	fences  bool                  // the shared class takes no late write
+	mem      *memstore.Store
+	epoch    int64
+	servers  []*server
+	nodes    []*node
+	refs     []spec.SetRef
+	observer *cache.Cache // shows the store as it is
+	seen     store.Rev    // of observer
+	volumes  int
+	uids     int
+	shared   *fileSystem           // that of all nodes
+	classOf  map[claimOfSet]string // of claims that are made; none: the local one
+	fences   bool                  // the shared class takes no late write
 
 	backups []saved
 	// restores counts them; restoring: the store is being filled.
@@ -56,9 +56,9 @@ type World struct {
 	Trace func(line string)
 	fault *Violation
 	// beyondIt is why the run ended early: what came of it is not promised. "": it goes on.
-	beyondIt string
-	vain     func() bool // nobody wants to know the rest of the run
-	done     []Choice
+	beyondIt  string
+	cancelled func() bool // nobody wants to know the rest of the run
+	done      []Choice
 }
 
 // Violation is a broken promise.
@@ -80,12 +80,12 @@ const (
 var began = time.Unix(1_000_000, 0)
 
 // New makes the cluster of a seed, with a fault put in on purpose unless plant is zero.
-func New(seed uint64, plant Plant) *World {
-	w := &World{
+func New(seed uint64, plant Plant) *Cluster {
+	w := &Cluster{
 		seed: seed, plant: plant, ctx: context.Background(), clock: began, epoch: 1,
 		origin: 1, raft: 1, epochs: map[int64]bool{1: true},
 		shared: newFileSystem(), classOf: map[claimOfSet]string{},
-		vain: func() bool { return false }, Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
+		cancelled: func() bool { return false }, Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
 	}
 	w.r = rand.New(w.pcg)
 	paces := rand.New(rand.NewPCG(seed, 3))
@@ -116,24 +116,24 @@ func New(seed uint64, plant Plant) *World {
 	return w
 }
 
-func (w *World) freshStore() {
+func (w *Cluster) freshStore() {
 	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock }), memstore.WithHistory(2000))
-	w.eyes, w.seen = cache.New(w.mem, discard), 0
-	if err := w.eyes.Load(1, nil); err != nil {
+	w.observer, w.seen = cache.New(w.mem, discard), 0
+	if err := w.observer.Load(1, nil); err != nil {
 		panic(err)
 	}
 	w.seen = 1
 }
 
 // Do makes one choice; after a violation nothing happens any more.
-func (w *World) Do(c Choice) {
+func (w *Cluster) Do(c Choice) {
 	if w.over() {
 		return
 	}
 	w.done = append(w.done, c)
 	w.pcg.Seed(c.R, 7)
 	w.advance(time.Duration(w.r.IntN(400)) * time.Millisecond)
-	if deeds[c.Kind](w) {
+	if actions[c.Kind](w) {
 		w.Steps++
 		w.Counts[c.Kind]++
 	}
@@ -141,10 +141,10 @@ func (w *World) Do(c Choice) {
 }
 
 // Run makes n choices of the seed's own and settles after every few hundred.
-func (w *World) Run(n int) *Violation {
+func (w *Cluster) Run(n int) *Violation {
 	d := newDealer(w.seed, w.plant.Often)
 	w.Do(Choice{"choose", d.r.Uint64N(1_000_000)})
-	for i := 1; i <= n && !w.over() && !w.vain(); i++ {
+	for i := 1; i <= n && !w.over() && !w.cancelled(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {
 			w.Do(Choice{"settle", d.r.Uint64N(1_000_000)})
@@ -154,35 +154,35 @@ func (w *World) Run(n int) *Violation {
 }
 
 // over: a promise was broken, or what happens is not promised any more.
-func (w *World) over() bool { return w.fault != nil || w.beyondIt != "" }
+func (w *Cluster) over() bool { return w.fault != nil || w.beyondIt != "" }
 
 // Violation is the promise that was broken; nil: none.
-func (w *World) Violation() *Violation { return w.fault }
+func (w *Cluster) Violation() *Violation { return w.fault }
 
 // Choices are those made so far.
-func (w *World) Choices() []Choice { return w.done }
+func (w *Cluster) Choices() []Choice { return w.done }
 
-func (w *World) fail(judge, format string, args ...any) {
+func (w *Cluster) fail(judge, format string, args ...any) {
 	if !w.over() && !strings.Contains(w.plant.Blind, judge) {
 		w.fault = &Violation{judge, fmt.Sprintf(format, args...)}
 		w.note("VIOLATION %v", w.fault)
 	}
 }
 
-func (w *World) note(format string, args ...any) {
+func (w *Cluster) note(format string, args ...any) {
 	if w.Trace != nil {
 		w.Trace(fmt.Sprintf(format, args...))
 	}
 }
 
-// did counts one action that a decision took.
-func (w *World) did(what string) { w.Counts[what]++ }
+// count counts one action that a decision took.
+func (w *Cluster) count(what string) { w.Counts[what]++ }
 
 // chance is true once in n times.
-func (w *World) chance(n int) bool { return w.r.IntN(n) == 0 }
+func (w *Cluster) chance(n int) bool { return w.r.IntN(n) == 0 }
 
 // commit writes as someone who needs no guards.
-func (w *World) commit(ops ...store.Op) store.Rev {
+func (w *Cluster) commit(ops ...store.Op) store.Rev {
 	rev, err := w.mem.Commit(w.ctx, store.Txn{Then: ops})
 	if err != nil {
 		panic(err)
@@ -192,7 +192,7 @@ func (w *World) commit(ops ...store.Op) store.Rev {
 }
 
 // advance moves the clock and keeps alive what lives by leases.
-func (w *World) advance(d time.Duration) {
+func (w *Cluster) advance(d time.Duration) {
 	w.clock = w.clock.Add(d)
 	for _, s := range w.servers {
 		s.lookBack()
@@ -208,10 +208,10 @@ func (w *World) advance(d time.Duration) {
 }
 
 // look takes in what the store has, and judges each change.
-func (w *World) look() {
+func (w *Cluster) look() {
 	for _, b := range w.mem.Since(w.seen) {
 		w.judge.before(b)
-		if err := w.eyes.Apply(b); err != nil {
+		if err := w.observer.Apply(b); err != nil {
 			panic(err)
 		}
 		w.seen = b.Rev
@@ -220,22 +220,22 @@ func (w *World) look() {
 }
 
 // view calls f with the store as it is.
-func (w *World) view(f func(cache.View)) { w.eyes.Look(f) }
+func (w *Cluster) view(f func(cache.View)) { w.observer.Look(f) }
 
-func (w *World) newVolume() records.VolumeID {
+func (w *Cluster) newVolume() records.VolumeID {
 	if w.volumes++; w.plant.OneVolumeID {
 		w.volumes = (w.volumes-1)%20 + 1
 	}
 	return records.VolumeID(fmt.Sprintf("%032x", w.volumes))
 }
 
-func (w *World) someServer() *server { return w.servers[w.r.IntN(len(w.servers))] }
-func (w *World) someNode() *node     { return w.nodes[w.r.IntN(len(w.nodes))] }
-func (w *World) someRef() spec.SetRef {
+func (w *Cluster) someServer() *server { return w.servers[w.r.IntN(len(w.servers))] }
+func (w *Cluster) someNode() *node     { return w.nodes[w.r.IntN(len(w.nodes))] }
+func (w *Cluster) someRef() spec.SetRef {
 	return w.refs[w.r.IntN(len(w.refs))]
 }
 
-func (w *World) wait() bool {
+func (w *Cluster) wait() bool {
 	d := time.Duration(1+w.r.IntN(20)) * time.Second
 	for ; d > 0; d -= time.Second {
 		w.advance(time.Second)

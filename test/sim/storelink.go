@@ -8,11 +8,11 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// door is the store as one server reaches it: the server may die at any of its
+// storeLink is the store as one server reaches it: the server may die at any of its
 // commits, before or after it was applied, or not learn what became of it.
-type door struct {
+type storeLink struct {
 	store.Store
-	w       *World
+	w       *Cluster
 	s       *server
 	dead    bool
 	crashIn int // commits until the server dies; 0: it does not
@@ -24,7 +24,7 @@ type door struct {
 }
 
 // away is why the store does not answer, or why its answer is not believed.
-func (d *door) away() error {
+func (d *storeLink) away() error {
 	switch {
 	case d.dead || d.s.cut:
 		return store.ErrUnavailable
@@ -35,7 +35,7 @@ func (d *door) away() error {
 }
 
 // Commit implements store.Store.
-func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
+func (d *storeLink) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	if err := d.away(); err != nil {
 		return 0, err
 	}
@@ -43,7 +43,7 @@ func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	if d.crashIn > 0 {
 		if d.crashIn--; d.crashIn == 0 {
 			d.dead = true
-			d.w.did("fault: server dies at a commit")
+			d.w.count("fault: server dies at a commit")
 			if d.after {
 				_, _ = d.write(ctx, t)
 			}
@@ -52,7 +52,7 @@ func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	}
 	if d.unknown {
 		d.unknown = false
-		d.w.did("fault: outcome unknown")
+		d.w.count("fault: outcome unknown")
 		if d.after {
 			_, _ = d.write(ctx, t)
 		}
@@ -61,11 +61,11 @@ func (d *door) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	return d.write(ctx, t)
 }
 
-func (d *door) write(ctx context.Context, t store.Txn) (store.Rev, error) {
+func (d *storeLink) write(ctx context.Context, t store.Txn) (store.Rev, error) {
 	deposed := d.deposed(t)
 	rev, err := d.Store.Commit(ctx, t)
 	if err != nil {
-		d.w.did("conflict")
+		d.w.count("conflict")
 	} else if deposed && len(t.Then) > 0 {
 		d.w.fail("leader", "%s writes %s, and does not lead", d.s.name, t.Then[0].Key)
 	}
@@ -74,7 +74,7 @@ func (d *door) write(ctx context.Context, t store.Txn) (store.Rev, error) {
 }
 
 // deposed: the transaction writes what only a leader writes, and another one leads.
-func (d *door) deposed(t store.Txn) bool {
+func (d *storeLink) deposed(t store.Txn) bool {
 	for _, op := range t.Then {
 		switch kind, _ := store.Kind(op.Key); kind {
 		case store.KindMember, store.KindIdentity, store.KindStatus, store.KindRevision, store.KindVolume:
@@ -86,7 +86,7 @@ func (d *door) deposed(t store.Txn) bool {
 }
 
 // Get implements store.Store.
-func (d *door) Get(ctx context.Context, keys ...string) (store.Rev, map[string]store.KV, error) {
+func (d *storeLink) Get(ctx context.Context, keys ...string) (store.Rev, map[string]store.KV, error) {
 	if d.s.cut && d.memory != nil {
 		return d.seen, d.memory, nil
 	}
@@ -97,7 +97,7 @@ func (d *door) Get(ctx context.Context, keys ...string) (store.Rev, map[string]s
 }
 
 // Grant implements store.Store.
-func (d *door) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+func (d *storeLink) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	if err := d.away(); err != nil {
 		return 0, err
 	}
@@ -105,7 +105,7 @@ func (d *door) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, err
 }
 
 // Revoke implements store.Store.
-func (d *door) Revoke(ctx context.Context, id store.LeaseID) error {
+func (d *storeLink) Revoke(ctx context.Context, id store.LeaseID) error {
 	if err := d.away(); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (d *door) Revoke(ctx context.Context, id store.LeaseID) error {
 }
 
 // Renew implements store.Store.
-func (d *door) Renew(ctx context.Context, id store.LeaseID) error {
+func (d *storeLink) Renew(ctx context.Context, id store.LeaseID) error {
 	if d.s.cut && d.memory != nil {
 		return nil
 	}
@@ -129,8 +129,8 @@ func (s *server) remembers() {
 	if err != nil {
 		panic(err)
 	}
-	s.door.seen, s.door.memory = rev, map[string]store.KV{}
+	s.storeLink.seen, s.storeLink.memory = rev, map[string]store.KV{}
 	for _, kv := range kvs {
-		s.door.memory[kv.Key] = kv
+		s.storeLink.memory[kv.Key] = kv
 	}
 }

@@ -14,13 +14,13 @@ type Tally struct {
 	Runs, Steps int
 	Counts      map[string]int
 	// Failed is the run of the lowest seed that failed; nil: none.
-	Failed *World
+	Failed *Cluster
 }
 
 // Find looks for a plant in at most so many seeds; the error says that it was not found,
 // or by the wrong judge.
 func Find(p Plant, seeds int) (Tally, error) {
-	t := Crowd(1, seeds, 0, p)
+	t := RunMany(1, seeds, 0, p)
 	switch {
 	case t.Failed == nil:
 		return t, fmt.Errorf("not found in %d seeds, %d steps", t.Runs, t.Steps)
@@ -34,9 +34,9 @@ func Find(p Plant, seeds int) (Tally, error) {
 // enough to be shrunk.
 const choicesOfRun = 1600
 
-// Crowd runs seeds from first on, on all processors, until at least so many steps were
+// RunMany runs seeds from first on, on all processors, until at least so many steps were
 // made and so many seeds run, or a run failed. Every run is as it is alone.
-func Crowd(first uint64, seeds, steps int, plant Plant) Tally {
+func RunMany(first uint64, seeds, steps int, plant Plant) Tally {
 	t := Tally{Counts: map[string]int{}}
 	var (
 		mu    sync.Mutex
@@ -54,7 +54,7 @@ func Crowd(first uint64, seeds, steps int, plant Plant) Tally {
 		group.Go(func() {
 			for !enough() {
 				w := New(first+next.Add(1)-1, plant)
-				w.vain = func() bool { return w.seed > worst.Load() }
+				w.cancelled = func() bool { return w.seed > worst.Load() }
 				v := w.Run(choicesOfRun)
 				mu.Lock()
 				if v != nil {

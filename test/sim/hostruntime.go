@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+const containerName = "c"
+
+// hostRuntime is containerd, the kernel and the network of a node, as its agent uses them.
+// The agent may die at each call that changes something, before or after.
+type hostRuntime struct {
+	runtime.Runtime // what no worker calls is not there
+	n               *node
+}
+
+var (
+	_ runtime.Runtime = hostRuntime{}
+	_ runtime.Network = hostRuntime{}
+)
+
+var errSlow = errors.New("it takes too long")
+
+// slowKey is an operation of an identity that fails for a while; of images: the zero identity.
+type slowKey struct {
+	id spec.Identity
+	op string
+}
+
+// act does one thing to the host, unless it fails now or the agent dies at it.
+func (n *node) act(id spec.Identity, op string, do func() error) error {
+	if n.w.clock.Before(n.slow[slowKey{id, op}]) {
+		return errSlow
+	}
+	n.mayCrash("before " + op)
+	err := do()
+	n.mayCrash("after " + op)
+	return err
+}
+
+func (h hostRuntime) EnsureImage(_ context.Context, ref, _ string) (runtime.Image, error) {
+	return runtime.Image{Name: ref}, h.n.act(spec.Identity{}, "EnsureImage", func() error {
+		if strings.HasPrefix(ref, "missing") {
+			return runtime.ErrImageMissing
+		}
+		return nil
+	})
+}
+
+func (h hostRuntime) EnsureSandbox(_ context.Context, id spec.Identity, token spec.Token, name string) (runtime.Sandbox, error) {
+	return runtime.Sandbox{ID: id, Token: token, Hostname: name, NetNS: "netns"}, h.n.act(id, "EnsureSandbox", func() error {
+		p := h.n.place(id)
+		if !p.sandbox.IsZero() && p.sandbox != token {
+			return runtime.ErrExists
+		}
+		p.sandbox = token
+		return nil
+	})
+}
+
+func (h hostRuntime) RemoveSandbox(_ context.Context, id spec.Identity) error {
+	return h.n.act(id, "RemoveSandbox", func() error {
+		p := h.n.place(id)
+		if !p.alive.IsZero() {
+			return runtime.ErrExists
+		}
+		p.sandbox = spec.Token{}
+		return nil
+	})
+}
+
+func (h hostRuntime) Attach(_ context.Context, id spec.Identity, _ string, _ netip.Addr, _ ...spec.HostPort) error {
+	return h.n.act(id, "Attach", func() error { h.n.place(id).link = true; return nil })
+}
+
+func (h hostRuntime) Detach(_ context.Context, id spec.Identity) error {
+	return h.n.act(id, "Detach", func() error { h.n.place(id).link = false; return nil })
+}
+
+func (h hostRuntime) Attached(context.Context) ([]spec.Identity, error) {
+	return h.n.identities(func(p *place) bool { return p.link }), nil
+}
+
+func (h hostRuntime) Sandboxes(context.Context) (list []runtime.Sandbox, err error) {
+	for _, id := range h.n.identities(func(p *place) bool { return !p.sandbox.IsZero() }) {
+		list = append(list, runtime.Sandbox{ID: id, Token: h.n.places[id].sandbox})
+	}
+	return list, nil
+}
+
+func (h hostRuntime) List(ctx context.Context) (list []runtime.Status, err error) {
+	for _, id := range h.n.identities(func(p *place) bool { return p.state != "" }) {
+		st, _ := h.Status(ctx, runtime.ContainerID{ID: id, Name: containerName})
+		list = append(list, st)
+	}
+	return list, nil
+}
+
+func (h hostRuntime) Create(_ context.Context, c runtime.Container) error {
+	return h.n.act(c.ID.ID, "Create", func() error {
+		p := h.n.place(c.ID.ID)
+		switch {
+		case p.state != "":
+			return runtime.ErrExists
+		case p.sandbox != c.Token:
+			return runtime.ErrNotFound
+		case !h.n.seesVolumes(c.ID.ID, c.Token):
+			return errors.New("a volume is not where it is to be mounted from")
+		}
+		p.serial++
+		p.state, p.token, p.attempt, p.image = runtime.Created, c.Token, c.Attempt, c.Image
+		p.grace = time.Duration(h.n.lifeOf(c.ID.ID, c.Token).Member.GraceSeconds) * time.Second
+		return nil
+	})
+}
+
+// Start begins the process now, or late: then its caller has given up on it meanwhile.
+func (h hostRuntime) Start(_ context.Context, id runtime.ContainerID) error {
+	return h.n.act(id.ID, "Start", func() error {
+		p, w := h.n.place(id.ID), h.n.w
+		switch {
+		case p.state == "":
+			return runtime.ErrNotFound
+		case p.state != runtime.Created:
+			return runtime.ErrExists
+		case p.lateness == nil && w.chance(8) && !w.judge.settling:
+			p.lateness = &lateStart{p.serial, p.token}
+			w.count("fault: start lands late")
+			if w.chance(2) {
+				return fmt.Errorf("start: %w", runtime.ErrUnavailable)
+			}
+			return errors.New("start: no answer in time")
+		}
+		p.lateness = nil
+		p.begin(p.token)
+		return nil
+	})
+}
+
+func (h hostRuntime) Status(_ context.Context, id runtime.ContainerID) (runtime.Status, error) {
+	p := h.n.place(id.ID)
+	p.pass()
+	if h.n.w.clock.Before(h.n.runtimeDown) {
+		return runtime.Status{}, runtime.ErrUnavailable
+	}
+	if p.state == "" {
+		return runtime.Status{}, runtime.ErrNotFound
+	}
+	return runtime.Status{
+		ID: id, Token: p.token, Attempt: p.attempt, State: p.state, Image: p.image, Exit: runtime.Exit{Code: 1},
+	}, nil
+}
+
+// Signal asks the process to end, or ends it.
+func (h hostRuntime) Signal(_ context.Context, id runtime.ContainerID, sig int, _ bool) error {
+	return h.n.act(id.ID, "Signal", func() error {
+		p, w := h.n.place(id.ID), h.n.w
+		if p.alive.IsZero() {
+			return runtime.ErrNotRunning
+		}
+		w.judge.ending(h.n, id.ID, p.alive)
+		if sig == 9 {
+			return h.kill(p)
+		}
+		if w.plant.ToldTooEarly {
+			h.n.agent.report(records.Report{ID: id.ID, Token: p.alive, Node: h.n.name, Phase: records.PhaseStopped, Seq: h.n.agent.nextSeq()})
+		}
+		p.exits = w.clock.Add(time.Duration(w.r.IntN(int(1500*p.grace/time.Second+1))) * time.Millisecond)
+		return nil
+	})
+}
+
+func (h hostRuntime) kill(p *place) error {
+	switch {
+	case p.alive.IsZero():
+	case p.hangs > 0:
+		p.hangs--
+	default:
+		p.end()
+	}
+	return nil
+}
+
+func (h hostRuntime) KillAll(_ context.Context, id spec.Identity) error {
+	return h.n.act(id, "KillAll", func() error {
+		p := h.n.place(id)
+		if !p.alive.IsZero() {
+			h.n.w.judge.ending(h.n, id, p.alive)
+		}
+		return h.kill(p)
+	})
+}
+
+func (h hostRuntime) Remove(_ context.Context, id runtime.ContainerID) error {
+	return h.n.act(id.ID, "Remove", func() error {
+		p := h.n.place(id.ID)
+		if !p.alive.IsZero() {
+			return errors.New("it has processes")
+		}
+		p.state, p.token, p.serial = "", spec.Token{}, p.serial+1
+		if !h.n.w.plant.LateStartLands {
+			p.lateness = nil
+		}
+		return nil
+	})
+}
+
+func (h hostRuntime) Empty(_ context.Context, id spec.Identity) (bool, error) {
+	p := h.n.place(id)
+	p.pass()
+	return p.alive.IsZero(), nil
+}
+
+// identities of which something stands here, in order.
+func (n *node) identities(stands func(*place) bool) (ids []spec.Identity) {
+	for id, p := range n.places {
+		if stands(p) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, spec.Identity.Compare)
+	return ids
+}
+
+// lifeOf is a life as the agent was told of it, or as one before it kept it.
+func (n *node) lifeOf(id spec.Identity, token spec.Token) *records.Life {
+	if l, told := n.agent.workers[id].lives[token]; told {
+		return &l
+	}
+	if l := n.tmpfs.lives[id]; l.Member.Token == token {
+		return &l
+	}
+	panic(fmt.Sprintf("%s does something for %s %s, of which it was told nothing", n.name, id, token))
+}
+
+// seesVolumes: all volumes of the life are in their places, as a container that is created
+// would find them.
+func (n *node) seesVolumes(id spec.Identity, token spec.Token) bool {
+	return !slices.ContainsFunc(n.lifeOf(id, token).Member.Volumes, func(v records.MemberVolume) bool {
+		return n.classes[v.Class].shows.dirs[volumeKey{id, v.Claim}].id != v.ID
+	})
+}
+
+// sortedKeys are the keys of a map by identity, in order.
+func sortedKeys[V any](m map[spec.Identity]V) []spec.Identity {
+	return slices.SortedFunc(maps.Keys(m), spec.Identity.Compare)
+}
