@@ -27,7 +27,7 @@ type Workers interface {
 	// FilesChanged wakes the workers of the sets for which of is true: what their members
 	// read has changed.
 	FilesChanged(of func(spec.SetRef) bool)
-	// Confirmed wakes all workers: what members read is confirmed for longer.
+	// Confirmed wakes all workers: a server confirmed the node, and perhaps what members read.
 	Confirmed()
 	// Last are the newest reports of lives that are not over.
 	Last() []records.Report

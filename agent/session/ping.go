@@ -49,16 +49,8 @@ func (s *Session) answered(p *proto.Pong) {
 		return
 	}
 	_ = s.c.cfg.Deadlines.Confirm(sent) // it logs why it cannot
-	if p.GetCurrent() {
-		s.c.confirm(sent + s.ttl)
+	if until := sent + s.ttl; p.GetCurrent() && until > s.c.ConfirmedUntil() {
+		s.c.confirmed.Store(int64(until)) // the session's receiver alone writes
 	}
-}
-
-// confirm moves on the moment until which snapshots and histories are confirmed.
-func (c *Client) confirm(until time.Duration) {
-	if until <= c.ConfirmedUntil() {
-		return
-	}
-	c.confirmed.Store(int64(until)) // the session's receiver alone writes
-	c.cfg.Workers.Confirmed()
+	s.c.cfg.Workers.Confirmed() // in any case: a guarded life may wait for its deadline to move
 }

@@ -148,8 +148,13 @@ func (n *node) guardLives() {
 	}
 	if !g.watchdog || !n.w.clock.Before(g.looks) {
 		g.looks = n.w.clock.Add(5 * time.Second)
-		keeper := n.agent.keeper
-		n.run(func() { keeper.Tick() })
+		keeper, known := n.agent.keeper, n.agent.known
+		n.run(func() {
+			keeper.Tick()
+			if err := known.Save(); err != nil {
+				panic(err)
+			}
+		})
 	}
 }
 
@@ -174,28 +179,6 @@ func (n *node) killGuarded(r watchdog.Record) {
 	}
 	n.w.judge.expired(n, id, token)
 	p.end()
-}
-
-// confirm moves the deadlines: a server answered a ping that was sent then.
-func (n *node) confirm(sent time.Duration, truth time.Time) {
-	if n.w.plant.ConfirmedByArrival {
-		sent = n.uptime()
-	}
-	keeper := n.agent.keeper
-	n.guard.answered = truth
-	n.run(func() { _ = keeper.Confirm(sent) })
-}
-
-// confirmMembers has what the members are shown count until then.
-func (n *node) confirmMembers(until time.Duration) {
-	a := n.agent
-	if until <= a.confirmed {
-		return
-	}
-	a.confirmed = until
-	for _, id := range a.ids {
-		a.workers[id].confirmed()
-	}
 }
 
 // killWatchdog ends the watchdog's process, if every guarded life has a logger that kills.

@@ -205,6 +205,7 @@ func (h hostVolumes) Erase(_ context.Context, class string, id records.VolumeID)
 		n.mayCrash("before a volume is erased")
 		n.w.judge.erased(n, n.agent.epochs[id], b)
 		delete(n.bins(fs), id)
+		n.erased[id] = true
 		n.w.note("%s: volume %s of %s is erased", n.name, id, b.key.id.MemberName())
 		n.w.count("volume erased")
 		n.mayCrash("after a volume was erased")

@@ -92,7 +92,7 @@ func (w *Cluster) lies(n *node) (lies []records.VolumeReport) {
 }
 
 // believe is a plant: what a node says of volumes takes the place of what another said.
-func (x *session) believe(m *proto.FromNode) {
+func (x *stream) believe(m *proto.FromNode) {
 	if !x.n.w.plant.BelievesAnyNode || m.GetVolumes() == nil {
 		return
 	}

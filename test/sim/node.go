@@ -6,8 +6,10 @@ import (
 	"github.com/stead-project/stead/agent/deadline"
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/reclaim"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/worker"
-	"slices"
+	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/stead-project/stead/agent/ledger"
@@ -36,9 +38,10 @@ type node struct {
 	removed bool // its record was, and it has not come back
 	disk    *disk
 	newest  spec.Sequence // on disk
-	known   records.Known // likewise
+	docs    documents     // likewise: of the store
 	classes map[string]*class
 	made    map[records.VolumeID]bool // on disk: the volumes that were made here
+	erased  map[records.VolumeID]bool // what was ever erased here
 	lies    map[records.VolumeID]bool // of which it ever said what was not so
 	uttered []*proto.VolumeReports    // what it said of volumes lately
 	places  map[spec.Identity]*place
@@ -61,23 +64,20 @@ type agent struct {
 	begun     bool // it has looked around, and has workers
 	workers   map[spec.Identity]*memberWorker
 	ids       []spec.Identity // of workers, in the order in which they began
-	letters   map[life]*letter
+	outbox    *session.Outbox
+	known     *session.Known
+	client    *session.Client
+	snapshots *session.SnapshotCache
+	book      files.Book
 	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
 	forgotten map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
 	seq       int64
-	confirmed time.Duration // until when, on the node's clock, what members are shown is
-	sess      *session
-}
-
-// letter is the newest report of a life that the server has not stored.
-type letter struct {
-	report records.Report
-	sent   bool
+	sess      *stream
 }
 
 func newNode(w *Cluster, name spec.NodeName) *node {
 	n := &node{
-		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{}, slow: map[slowKey]time.Time{},
+		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{}, docs: documents{}, erased: map[records.VolumeID]bool{}, slow: map[slowKey]time.Time{},
 		classes: w.newClasses(), made: map[records.VolumeID]bool{}, lies: map[records.VolumeID]bool{}, places: map[spec.Identity]*place{},
 	}
 	n.disk.node, n.tmpfs, n.guard = n, newTmpfs(n), newGuard(n)
@@ -86,7 +86,7 @@ func newNode(w *Cluster, name spec.NodeName) *node {
 
 func (n *node) boot() spec.BootID { return spec.BootID(fmt.Sprint("boot", n.boots)) }
 
-func (n *node) session() *session {
+func (n *node) session() *stream {
 	if n.agent == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (n *node) startAgent() {
 		return // its disk failed; it is started again
 	}
 	a := &agent{
-		n: n, led: led, workers: map[spec.Identity]*memberWorker{}, letters: map[life]*letter{},
+		n: n, led: led, workers: map[spec.Identity]*memberWorker{},
 		epochs: map[records.VolumeID]int64{}, forgotten: map[records.VolumeID]records.VolumeOrder{}, seq: led.Starts() << 32,
 	}
 	n.agent = a
@@ -122,14 +122,23 @@ func (n *node) begin(a *agent) {
 		panic(err)
 	}
 	host := hostRuntime{n: n}
+	a.outbox = session.NewOutbox(300*time.Millisecond, time.Second, n.now)
+	a.known, a.snapshots = session.OpenKnown(n.docs, discard), session.OpenSnapshots(n.tmpfs.docs, discard)
 	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
+	a.client = session.NewClient(session.Config{
+		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
+		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Classes: allClasses, SharedClasses: []string{sharedClass}},
+		Known: a.known, Snapshots: a.snapshots, Files: &a.book, FilesChanged: func() {},
+		SnapshotsChanged: func([]records.Snapshot) {}, HostsChanged: func([]netip.Addr) {},
+		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
+	})
 	a.shared = &worker.Config{
 		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
-		Find:    func(string, spec.Namespace, string) (records.Files, bool) { return records.Files{}, false },
+		Find:    a.book.Find,
 		Picture: func(ref spec.SetRef) (records.Snapshot, bool) { return records.Snapshot{Ref: ref}, true },
-		History: func(spec.SetRef) []records.Change { return nil }, Confirmed: func() time.Duration { return a.confirmed },
+		History: a.snapshots.History, Confirmed: a.client.ConfirmedUntil,
 		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: "/run",
-		Epoch: func() int64 { return n.newest.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
+		Epoch: func() int64 { return a.known.Now().At.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
 		Background: background{n}, Next: n.choose,
 		AfterFunc: func(time.Duration, func()) func() bool { return func() bool { return true } }, // no call takes time
 	}
@@ -237,40 +246,6 @@ func (n *node) worker(id spec.Identity) *memberWorker {
 	n.agent.workers[id] = x
 	n.agent.ids = append(n.agent.ids, id)
 	return x
-}
-
-// put takes a report in place of an older one of its life.
-func (a *agent) put(r records.Report) {
-	l := life{r.ID, r.Token}
-	if old := a.letters[l]; old != nil && old.report.Seq > r.Seq {
-		return
-	}
-	a.letters[l] = &letter{report: r}
-}
-
-// due are the reports that were not sent, in the order in which they were made.
-func (a *agent) due() []records.Report {
-	var list []records.Report
-	for _, l := range a.letters {
-		if !l.sent {
-			l.sent = true
-			list = append(list, l.report)
-		}
-	}
-	slices.SortFunc(list, func(x, y records.Report) int { return int(x.Seq - y.Seq) })
-	return list
-}
-
-// stored ends the sending of a report; the end of a token may then be forgotten.
-func (a *agent) stored(l life, seq int64) {
-	x := a.letters[l]
-	if x == nil || !x.sent || x.report.Seq > seq {
-		return
-	}
-	delete(a.letters, l)
-	if x.report.Phase.Over() {
-		_ = a.led.Stored(l.id, l.token)
-	}
 }
 
 // powerOff ends all that runs; what was not synced may be lost.

@@ -35,7 +35,8 @@ func (n *node) puts(s *plan.Slot, vol *records.Volume) bool {
 	have, there := disk.dirs[key]
 	used := s.Identity != nil && s.Identity.VolumeReady[vol.Claim] >= vol.Number
 	binned := n.w.trashes(disk, vol.UID)
-	gone := vol.Fate == records.FateReclaiming && (binned || s.Said[vol.Claim] != nil && s.Said[vol.Claim].State.Released())
+	gone := vol.Fate == records.FateReclaiming && (binned || s.Said[vol.Claim] != nil && s.Said[vol.Claim].State.Released()) ||
+		vol.Fate == records.FateRestoring && n.erased[vol.UID] // the server may have heard so, and not stored it yet
 	switch {
 	case there && have.id != vol.UID:
 		n.w.note("the operator moves volume %s of %s on %s away", have.id, s.ID.MemberName(), n.name)

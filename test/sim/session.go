@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
@@ -14,28 +15,29 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// session is one stream between a node and a server, with what is under way on it.
-type session struct {
+// stream is one session between a node and a server, with what is under way on it.
+type stream struct {
 	n    *node
 	s    *server
 	desk *dispatch.Desk
+	own  *session.Session
 	id   spec.SessionID
 	down []*proto.ToNode
 	up   []*proto.FromNode
 	line line
 }
 
-// stream is the server's end.
-type stream struct {
+// serverEnd is the server's end of a stream.
+type serverEnd struct {
 	grpc.ServerStream
-	x *session
+	x *stream
 }
 
-func (s stream) Context() context.Context       { return s.x.n.w.ctx }
-func (s stream) Recv() (*proto.FromNode, error) { panic("the simulation receives by hand") }
-func (s stream) Send(m *proto.ToNode) error {
-	if p := m.GetPong(); p != nil {
-		s.x.line.down = append(s.x.line.down, p)
+func (s serverEnd) Context() context.Context       { return s.x.n.w.ctx }
+func (s serverEnd) Recv() (*proto.FromNode, error) { panic("the simulation receives by hand") }
+func (s serverEnd) Send(m *proto.ToNode) error {
+	if m.GetPong() != nil {
+		s.x.line.down = append(s.x.line.down, m)
 	} else {
 		s.x.down = append(s.x.down, m)
 	}
@@ -44,10 +46,11 @@ func (s stream) Send(m *proto.ToNode) error {
 
 // connect says hello to a server; it may be refused.
 func (n *node) connect(s *server) bool {
-	x := &session{n: n, s: s, line: newLine(n.w.clock)}
-	lost := n.w.lost(n.known.Add(records.Known{At: n.newest}))
+	x := &stream{n: n, s: s, line: newLine(n.w.clock)}
+	a := n.agent
+	lost := n.w.lost(a.known.Now().Add(records.Known{At: n.newest}))
 	held := n.w.held()
-	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), stream{x: x})
+	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), serverEnd{x: x})
 	if s.buried() {
 		return true
 	}
@@ -66,56 +69,39 @@ func (n *node) connect(s *server) bool {
 		n.w.count("removed node is back")
 	}
 	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
-	n.agent.sess = x
-	n.hear(welcome.GetHeld(), wire.ToKnown(welcome.GetKnown()))
-	x.beginTrash()
-	for _, id := range n.agent.ids {
-		if r, ok := n.agent.workers[id].Last(); ok && !r.Phase.Over() {
-			n.agent.put(r)
+	a.sess = x
+	clear(a.epochs)
+	clear(a.forgotten)
+	n.run(func() {
+		if x.own, err = a.client.Begin(n.w.ctx, welcome); err != nil {
+			panic(err)
 		}
-	}
-	for _, l := range n.agent.letters {
-		l.sent = false
-	}
+	})
 	return true
 }
 
-// hear takes over what a message says of the store. Of one that is held nothing is learnt, and
-// no guarded life begins.
-func (n *node) hear(held bool, said records.Known) {
-	if n.agent.keeper.Hold(held); !held {
-		n.known = n.known.Add(said)
-	}
-}
-
+// hello is the client's, but for what a plant hides, and for the classes that are fenced: the
+// run chooses them after its first agents began.
 func (n *node) hello() *proto.Hello {
-	said := records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Guards: true, Classes: allClasses, SharedClasses: []string{sharedClass}}
-	if n.w.fences {
-		said.FencedClasses = said.SharedClasses
-	}
-	facts, err := json.Marshal(said)
+	m, err := n.agent.client.Hello()
 	if err != nil {
 		panic(err)
 	}
-	inventory := &proto.Inventory{}
-	for _, id := range n.agent.ids {
-		if token, ok := n.agent.workers[id].Pending(); ok {
-			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(id), Token: wire.Token(token)})
+	hello := m.GetHello()
+	if n.w.fences {
+		var facts records.NodeFacts
+		if err := json.Unmarshal(hello.FactsJson, &facts); err != nil {
+			panic(err)
+		}
+		facts.FencedClasses = facts.SharedClasses
+		if hello.FactsJson, err = json.Marshal(facts); err != nil {
+			panic(err)
 		}
 	}
-	for _, e := range n.agent.led.Entries() {
-		if !e.Open.IsZero() {
-			inventory.Holdings = append(inventory.Holdings, &proto.Holding{Id: wire.Identity(e.ID), Token: wire.Token(e.Open)})
-		}
-	}
-	newest, known := n.newest, n.known
 	if n.w.plant.NoticesNothing {
-		newest, known = spec.Sequence{}, records.Known{}
+		hello.Newest, hello.Known = wire.Sequence(spec.Sequence{}), wire.Known(records.Known{})
 	}
-	return &proto.Hello{
-		Node: string(n.name), Uid: string(n.uid), Boot: string(n.boot()), Cluster: clusterID,
-		FactsJson: facts, Inventory: inventory, Newest: wire.Sequence(newest), Known: wire.Known(known),
-	}
+	return hello
 }
 
 // endSession breaks the stream; what is under way on it is lost.
@@ -129,6 +115,7 @@ func (n *node) endSession(why string) {
 		x.desk.Close()
 	}
 	n.agent.sess = nil
+	n.agent.client.End()
 }
 
 func (w *Cluster) connect() bool {
@@ -145,7 +132,7 @@ func (w *Cluster) connect() bool {
 
 // some picks one of the sessions for which ok holds, of nodes whose network is up; nil:
 // there is none.
-func (w *Cluster) some(ok func(*session) bool) *session {
+func (w *Cluster) some(ok func(*stream) bool) *stream {
 	at := w.r.IntN(len(w.nodes))
 	for i := range w.nodes {
 		n := w.nodes[(at+i)%len(w.nodes)]
@@ -156,14 +143,14 @@ func (w *Cluster) some(ok func(*session) bool) *session {
 	return nil
 }
 
-func anySession(*session) bool { return true }
+func anySession(*stream) bool { return true }
 
 func (w *Cluster) tell() bool {
-	x := w.some(func(x *session) bool { return !x.s.hung })
+	x := w.some(func(x *stream) bool { return !x.s.hung })
 	return x != nil && x.tell()
 }
 
-func (x *session) tell() bool {
+func (x *stream) tell() bool {
 	before := len(x.down)
 	err := x.desk.Tell()
 	if x.s.buried() {
@@ -177,7 +164,7 @@ func (x *session) tell() bool {
 }
 
 func (w *Cluster) receive() bool {
-	x := w.some(func(x *session) bool { return len(x.down) > 0 && !x.n.stopped })
+	x := w.some(func(x *stream) bool { return len(x.down) > 0 && !x.n.stopped })
 	if x == nil {
 		return false
 	}
@@ -188,53 +175,48 @@ func (w *Cluster) receive() bool {
 }
 
 // receive has the node take the next message of its stream.
-func (x *session) receive() {
+func (x *stream) receive() {
 	if x.n.session() != x || len(x.down) == 0 {
 		return
 	}
 	m := x.down[0]
 	x.down = x.down[1:]
-	switch {
-	case m.GetWanted() != nil:
-		x.wanted(m.GetWanted())
-	case m.GetStored() != nil:
-		list := m.GetStored().GetReports()
+	if list := m.GetStored().GetReports(); list != nil {
 		slices.SortFunc(list, func(a, b *proto.StoredReport) int { // it comes in any order
 			return life{wire.ToIdentity(a.GetId()), wire.ToToken(a.GetToken())}.compare(life{wire.ToIdentity(b.GetId()), wire.ToToken(b.GetToken())})
 		})
-		for _, r := range list {
-			x.n.agent.stored(life{wire.ToIdentity(r.GetId()), wire.ToToken(r.GetToken())}, r.GetSeq())
-		}
+	}
+	if m.GetWanted() != nil {
+		x.wanted(m.GetWanted())
+	}
+	var err error
+	if died := x.n.run(func() { err = x.own.Handle(m) }); !died && err != nil {
+		x.n.endSession(err.Error())
 	}
 }
 
-// wanted takes orders as agent.takeWanted does.
-func (x *session) wanted(m *proto.Wanted) {
-	n := x.n
-	seq := wire.ToSequence(m.GetSequence())
+// wanted notes what a list orders, before the agent takes it.
+func (x *stream) wanted(m *proto.Wanted) {
+	n, seq := x.n, wire.ToSequence(m.GetSequence())
 	if seq.Compare(n.newest) < 0 {
-		n.endSession("its list is older than one that was accepted")
 		return
 	}
-	n.newest, x.line.listed = seq, true
-	n.known = n.known.Add(records.Known{At: seq})
-	for _, h := range m.GetOver() {
-		n.worker(wire.ToIdentity(h.GetId())).over(wire.ToToken(h.GetToken()))
-	}
-	lives, err := wire.ToDocuments[records.Life](m.GetLivesJson())
+	x.line.listed = true
+	orders, err := wire.ToDocuments[records.VolumeOrder](m.GetVolumesJson())
 	if err != nil {
 		panic(err)
 	}
-	for i := range lives {
-		if m := &lives[i].Member; m.Node != n.name || m.NodeUID != n.uid {
-			n.w.fail("dispatch", "%s is told of a life on %s", n.name, m.Node)
-			return
+	for _, o := range orders {
+		if _, had := n.agent.epochs[o.Volume]; !had || m.GetFull() {
+			n.agent.epochs[o.Volume] = seq.Epoch
 		}
-		n.w.judge.told(&lives[i])
-		n.worker(lives[i].Member.ID).tell(lives[i])
+		n.agent.forgotten[o.Volume] = o
 	}
-	x.takeVolumes(m)
 	if n.w.plant.AbsenceIsAnOrder && m.GetFull() {
+		lives, err := wire.ToDocuments[records.Life](m.GetLivesJson())
+		if err != nil {
+			panic(err)
+		}
 		n.obeyAbsence(lives)
 	}
 }
@@ -251,27 +233,26 @@ func (n *node) obeyAbsence(lives []records.Life) {
 }
 
 func (w *Cluster) send() bool {
-	return w.some(func(x *session) bool { return !x.n.stopped && x.send() }) != nil
+	return w.some(func(x *stream) bool { return !x.n.stopped && x.send() }) != nil
 }
 
-func (x *session) send() bool {
-	due, said := x.n.agent.due(), x.sendVolumeReports()
-	if len(due) == 0 {
-		return said
-	}
-	for i := range due {
-		due[i].Session = x.id
-	}
-	docs, err := wire.Documents(due)
+func (x *stream) send() bool {
+	messages, _, err := x.own.Flush()
 	if err != nil {
 		panic(err)
 	}
-	x.up = append(x.up, &proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: docs}}})
-	return true
+	for _, m := range messages {
+		if m.GetVolumes() == nil {
+			x.up = append(x.up, m)
+			continue
+		}
+		x.utter(m.GetVolumes())
+	}
+	return len(messages) > 0
 }
 
 func (w *Cluster) take() bool {
-	x := w.some(func(x *session) bool { return len(x.up) > 0 && !x.s.hung })
+	x := w.some(func(x *stream) bool { return len(x.up) > 0 && !x.s.hung })
 	if x == nil {
 		return false
 	}
@@ -280,7 +261,7 @@ func (w *Cluster) take() bool {
 }
 
 // take has the server take the next n messages.
-func (x *session) take(n int) {
+func (x *stream) take(n int) {
 	for range min(n, len(x.up)) {
 		x.believe(x.up[0])
 		x.desk.Receive(x.up[0])

@@ -14,6 +14,7 @@ import (
 // file is there whole or not at all; the agent may die before and after each is written.
 type tmpfs struct {
 	n      *node
+	docs   documents
 	lives  map[spec.Identity]records.Life
 	states map[spec.Identity]worker.State
 }
@@ -21,7 +22,7 @@ type tmpfs struct {
 var _ worker.HostFiles = (*tmpfs)(nil)
 
 func newTmpfs(n *node) *tmpfs {
-	return &tmpfs{n: n, lives: map[spec.Identity]records.Life{}, states: map[spec.Identity]worker.State{}}
+	return &tmpfs{n: n, docs: documents{}, lives: map[spec.Identity]records.Life{}, states: map[spec.Identity]worker.State{}}
 }
 
 func (f *tmpfs) LoadLife(id spec.Identity) (records.Life, bool) {

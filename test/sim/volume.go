@@ -13,7 +13,7 @@ import (
 // newReclaimer is the agent's, on the node's volumes.
 func (n *node) newReclaimer(a *agent) *reclaim.Reclaimer {
 	return reclaim.New(reclaim.Config{
-		Volumes: hostVolumes{n: n}, RetryFirst: retryTime, RetryMost: retryTime, Now: n.now, Reported: func() {}, Logger: discard,
+		Volumes: hostVolumes{n: n}, RetryFirst: retryTime, RetryMost: retryTime, Now: n.now, Reported: a.outbox.Notify, Logger: discard,
 		Open: func(id spec.Identity) spec.Token { return a.led.Look(id).Open },
 		Empty: func(ctx context.Context, id spec.Identity) (bool, error) {
 			empty, err := hostRuntime{n: n}.Empty(ctx, id)
@@ -28,58 +28,21 @@ func (n *node) newReclaimer(a *agent) *reclaim.Reclaimer {
 	})
 }
 
-// beginTrash forgets what was ordered in the session before, and says first what lies in the
-// trash.
-func (x *session) beginTrash() {
-	trash, whole := x.n.agent.reclaimer.NewSession(x.n.w.ctx)
-	clear(x.n.agent.epochs)
-	clear(x.n.agent.forgotten)
-	x.sendVolumes(whole, trash)
-}
-
-func (x *session) sendVolumes(full bool, reports []records.VolumeReport) {
-	docs, err := wire.Documents(reports)
+// utter has a node say something of volumes.
+func (x *stream) utter(m *proto.VolumeReports) {
+	reports, err := wire.ToDocuments[records.VolumeReport](m.GetReportsJson())
 	if err != nil {
 		panic(err)
 	}
-	x.utter(&proto.VolumeReports{Full: full, ReportsJson: docs})
-}
-
-func (x *session) utter(m *proto.VolumeReports) {
-	if m.GetFull() || len(m.GetReportsJson()) > 0 {
-		x.n.uttered = append(x.n.uttered[max(0, len(x.n.uttered)-7):], m)
-	}
-	x.up = append(x.up, &proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: m}})
-}
-
-// sendVolumeReports sends what there is to say of volumes; false: nothing.
-func (x *session) sendVolumeReports() bool {
-	reports := x.n.agent.reclaimer.TakeReports()
 	for _, r := range reports {
 		if r.State == records.VolumeRefused {
 			x.n.w.count("volume refused: " + string(r.Cause))
 		}
 	}
-	if len(reports) > 0 {
-		x.sendVolumes(false, reports)
+	if m.GetFull() || len(m.GetReportsJson()) > 0 {
+		x.n.uttered = append(x.n.uttered[max(0, len(x.n.uttered)-7):], m)
 	}
-	return len(reports) > 0
-}
-
-// takeVolumes takes orders; a full list replaces all.
-func (x *session) takeVolumes(m *proto.Wanted) {
-	orders, err := wire.ToDocuments[records.VolumeOrder](m.GetVolumesJson())
-	if err != nil {
-		panic(err)
-	}
-	a := x.n.agent
-	a.reclaimer.Take(m.GetFull(), orders)
-	for _, o := range orders {
-		if _, had := a.epochs[o.Volume]; !had || m.GetFull() {
-			a.epochs[o.Volume] = wire.ToSequence(m.GetSequence()).Epoch
-		}
-		a.forgotten[o.Volume] = o
-	}
+	x.up = append(x.up, &proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: m}})
 }
 
 // reclaim has an agent do something of what was ordered of volumes.

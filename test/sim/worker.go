@@ -76,11 +76,6 @@ func (x *memberWorker) tellExpired() {
 	x.due = true
 }
 
-func (x *memberWorker) confirmed() {
-	x.Confirmed()
-	x.due = true
-}
-
 // background watches and probes the containers of all workers of a node.
 type background struct{ n *node }
 
@@ -183,7 +178,7 @@ func (a *agent) report(r records.Report) {
 		x.last, x.enough = &r, enough
 	}
 	w.note("%s reports %s %s: %s, ready %v for %s, %s", a.n.name, r.ID.MemberName(), r.Token, r.Phase, r.Ready, r.ReadyFor, r.Cause)
-	a.put(r)
+	a.outbox.Put(r)
 }
 
 func sameButForTime(a, b records.Report) bool {
