@@ -35,7 +35,8 @@ func TestNextIsBuild(t *testing.T) {
 				p.Names[0].Ports[0].Port = int32(r.IntN(3))
 			}
 		case 5:
-			if p.Service = []string{"db", "aux", "crowd"}[r.IntN(3)]; r.IntN(2) == 0 {
+			p.Service = []string{"db", "aux", "crowd"}[r.IntN(3)]
+			if r.IntN(2) == 0 {
 				p.Former = []string{"", "former"}[r.IntN(2)]
 			}
 		default:

@@ -26,7 +26,8 @@ func bind(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets, err
 	var k *sockets
 	var err error
 	for range tries {
-		if k, err = bindOnce(ctx, addr, maxConns); err == nil || addr.Port() != 0 {
+		k, err = bindOnce(ctx, addr, maxConns)
+		if err == nil || addr.Port() != 0 {
 			break
 		}
 	}

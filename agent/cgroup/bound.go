@@ -43,7 +43,8 @@ func (c Tree) boundMemory(all []hierarchy, most int64) error {
 	}
 	if err == nil && most > 0 {
 		var used int64
-		if used, err = heldMemory(dir); err == nil && used > most {
+		used, err = heldMemory(dir)
+		if err == nil && used > most {
 			err = fmt.Errorf("they use more than %d bytes already: it is set when they use less", most)
 		}
 	}

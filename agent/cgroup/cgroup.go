@@ -60,7 +60,8 @@ func (k *trees) get(read func() ([]hierarchy, error)) ([]hierarchy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.ids, err = rootIDs(list); err == nil {
+	k.ids, err = rootIDs(list)
+	if err == nil {
 		k.list = list
 	}
 	return list, nil

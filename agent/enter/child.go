@@ -35,7 +35,8 @@ type launch struct {
 func newLaunch(path string, argv, env []string, filter []byte) (*launch, error) {
 	l := &launch{filter: filter, all: ^uint64(0)}
 	var err error
-	if l.path, err = unix.BytePtrFromString(path); err != nil {
+	l.path, err = unix.BytePtrFromString(path)
+	if err != nil {
 		return nil, err
 	}
 	for list, texts := range map[*[]*byte][]string{&l.argv: argv, &l.envv: env} {

@@ -118,7 +118,8 @@ func likeness(pid int) (l Likeness, err error) {
 	if err != nil {
 		return l, err
 	}
-	if l.OOMScore, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+	l.OOMScore, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
 		return l, err
 	}
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
@@ -175,7 +176,8 @@ func parseLimits(text string) ([]Limit, error) {
 }
 
 func parseLimit(text string) (uint64, error) {
-	if text = strings.TrimSpace(text); text == "unlimited" {
+	text = strings.TrimSpace(text)
+	if text == "unlimited" {
 		return unix.RLIM_INFINITY, nil
 	}
 	return strconv.ParseUint(text, 10, 64)

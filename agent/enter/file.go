@@ -39,7 +39,8 @@ func (f file) Write(p []byte) (int, error) {
 		if err != nil {
 			return done, err
 		}
-		if done += n; done >= len(p) {
+		done += n
+		if done >= len(p) {
 			return done, nil
 		}
 	}

@@ -123,7 +123,8 @@ func (p *Plan) limit() error {
 		err := unix.Prlimit(0, l.Kind, &want, nil)
 		if errors.Is(err, unix.EPERM) {
 			var have unix.Rlimit
-			if err = unix.Prlimit(0, l.Kind, nil, &have); err == nil {
+			err = unix.Prlimit(0, l.Kind, nil, &have)
+			if err == nil {
 				want.Max = min(want.Max, have.Max)
 				want.Cur = min(want.Cur, want.Max)
 				err = unix.Prlimit(0, l.Kind, &want, nil)

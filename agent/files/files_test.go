@@ -211,7 +211,8 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 	find := book(config("etc", 1, map[string]spec.Bytes{"a": nil}), records.Files{Kind: KindSecret, Namespace: "prod", Name: "gone", Absent: true})
 	from := func(kind, name, key string, optional bool) []spec.EnvVar {
 		ref, src := &spec.KeyRef{Name: name, Key: key, Optional: optional}, &spec.EnvVarSource{}
-		if src.ConfigMapKeyRef = ref; kind == KindSecret {
+		src.ConfigMapKeyRef = ref
+		if kind == KindSecret {
 			src.ConfigMapKeyRef, src.SecretKeyRef = nil, ref
 		}
 		return []spec.EnvVar{{Name: "X", ValueFrom: src}}

@@ -82,7 +82,8 @@ func (h *hostFile) Replace(content []byte) (replaced bool, err error) {
 		return false, err
 	}
 	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync()); err == nil {
+	err = errors.Join(err, f.Sync())
+	if err == nil {
 		err = os.Rename(next, h.path)
 	}
 	if err != nil {

@@ -149,11 +149,13 @@ func TestSinceLeavesOutOlderLines(t *testing.T) {
 func TestPreviousRunAndPruning(t *testing.T) {
 	c := config(t, "1.9.0", 0, 0)
 	var err error
-	if err = Read(t.Context(), c.Dir, Options{}, io.Discard); !errors.Is(err, ErrNoRun) {
+	err = Read(t.Context(), c.Dir, Options{}, io.Discard)
+	if !errors.Is(err, ErrNoRun) {
 		t.Errorf("before the first run: %v, want ErrNoRun", err)
 	}
 	write(t, c, "first\n")
-	if err = Read(t.Context(), c.Dir, Options{Previous: true}, io.Discard); !errors.Is(err, ErrNoRun) {
+	err = Read(t.Context(), c.Dir, Options{Previous: true}, io.Discard)
+	if !errors.Is(err, ErrNoRun) {
 		t.Errorf("previous of one run: %v, want ErrNoRun", err)
 	}
 	for _, run := range []string{"1.9.1", "1.10.0"} { // 10 comes after 9

@@ -57,7 +57,8 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 	var table bool
 	var shield []string
 	err = n.nft(func(c *nftables.Conn) (err error) {
-		if table, err = n.nat.isComplete(c); err == nil {
+		table, err = n.nat.isComplete(c)
+		if err == nil {
 			shield, _, err = n.shield.read(c)
 		}
 		return err

@@ -25,7 +25,8 @@ func (n *Network) Detach(ctx context.Context, id spec.Identity) error {
 	err = n.nat.unpublish(id) // before the link, by which the next process knows of them
 	if err == nil {
 		var link netlink.Link
-		if link, err = n.links.find(h, id); err == nil && link != nil {
+		link, err = n.links.find(h, id)
+		if err == nil && link != nil {
 			err = remove(ctx, h, link)
 		}
 	}

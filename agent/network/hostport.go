@@ -82,7 +82,8 @@ func (t *natTable) publish(id spec.Identity, addr netip.Addr, ports []spec.HostP
 		}
 		at := map[published][]netip.Addr{}
 		for _, p := range missing {
-			if at[p], err = t.vacant(p, have); err != nil {
+			at[p], err = t.vacant(p, have)
+			if err != nil {
 				return err
 			}
 			t.addPort(c, p)

@@ -49,7 +49,8 @@ func open(path string) (*netlink.Handle, error) {
 	var h *netlink.Handle
 	err := within(path, func() error {
 		var err error
-		if h, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
 			return fmt.Errorf("open netlink: %w", err)
 		}
 		return nil

@@ -60,7 +60,8 @@ func (t tunnel) ensure(h *netlink.Handle, src net.IP) (netlink.Link, error) {
 	if err := h.LinkAdd(made); err != nil {
 		return nil, fmt.Errorf("add tunnel %s: %w", name, err)
 	}
-	if link, err = h.LinkByName(name); err != nil {
+	link, err = h.LinkByName(name)
+	if err != nil {
 		return nil, fmt.Errorf("find tunnel %s: %w", name, err)
 	}
 	return link, t.raise(h, link)

@@ -91,7 +91,8 @@ func openSubPath(s runtime.SubPath) (*os.File, error) {
 // settled tries anew what was broken off because something was renamed meanwhile.
 func settled(do func() error) (err error) {
 	for range resolveTries {
-		if err = do(); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+		err = do()
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}

@@ -213,7 +213,8 @@ func TestACrashBetweenAnyTwoStepsOfGivingUp(t *testing.T) {
 		o.Trash.Duration = 0
 		v := l.agent()
 		for range 3 { // the dead one's order is told again to the next
-			if err = v.Reclaim(t.Context(), o); err == nil {
+			err = v.Reclaim(t.Context(), o)
+			if err == nil {
 				err = v.Erase(t.Context(), "local", o.Volume)
 			}
 			if err == nil {
@@ -226,7 +227,8 @@ func TestACrashBetweenAnyTwoStepsOfGivingUp(t *testing.T) {
 			if found, terr := l.agent().Trash(t.Context()); terr != nil {
 				t.Fatal(terr)
 			} else if len(found) == 1 {
-				if err = l.agent().Erase(t.Context(), "local", o.Volume); err == nil {
+				err = l.agent().Erase(t.Context(), "local", o.Volume)
+				if err == nil {
 					break
 				}
 			}

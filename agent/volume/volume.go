@@ -114,7 +114,8 @@ func open(config Config) (*Volumes, error) {
 		}
 	}
 	var err error
-	if v.records, err = openRecords(config.Root, w); err != nil {
+	v.records, err = openRecords(config.Root, w)
+	if err != nil {
 		return nil, err
 	}
 	v.classes, err = classes(config.Classes, local)

@@ -84,7 +84,8 @@ func (s *Store) Status(ctx context.Context) (store.Status, error) {
 	var errs []error
 	for range endpoints {
 		a := <-answers
-		if errs = append(errs, a.err); a.err == nil && first == nil {
+		errs = append(errs, a.err)
+		if a.err == nil && first == nil {
 			first = a.resp
 			cancel() // the others end
 		}

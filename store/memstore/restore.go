@@ -64,7 +64,8 @@ func (s *Store) Restore(b Backup, how Restored) {
 			l.keys[key] = true
 		}
 	}
-	if s.origin.Term = b.term + 1; how.Term != 0 {
+	s.origin.Term = b.term + 1
+	if how.Term != 0 {
 		s.origin.Term = how.Term
 	}
 	if !how.SameCluster {

@@ -158,7 +158,8 @@ func (c *checker) read(in *bufio.Reader, name string, size int64) (blob, error) 
 	}
 	var text []byte
 	if bytes.ContainsAny(head, "{[ \t\r\n") && size <= documentBytes && c.kept+size <= allDocuments {
-		if text, err = io.ReadAll(in); err != nil {
+		text, err = io.ReadAll(in)
+		if err != nil {
 			return blob{}, err
 		}
 		c.kept += int64(len(text))

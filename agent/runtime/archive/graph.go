@@ -56,7 +56,8 @@ func (c *checker) judge() error {
 		return err
 	}
 	for _, i := range images {
-		if c.visits += 1 + len(i.RepoTags); c.visits > mostVisits {
+		c.visits += 1 + len(i.RepoTags)
+		if c.visits > mostVisits {
 			return refused("it names more than %d images", mostVisits)
 		}
 		var config struct{}
@@ -158,7 +159,8 @@ func (c *checker) image(layers []string, ours bool) error {
 			continue
 		}
 		c.chains[chain] = true
-		if c.images += c.blobs[digest].unpacked; c.images > c.bounds.Bytes {
+		c.images += c.blobs[digest].unpacked
+		if c.images > c.bounds.Bytes {
 			return c.bounds.tooLarge("its images unpack to")
 		}
 	}

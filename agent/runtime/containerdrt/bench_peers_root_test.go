@@ -77,7 +77,8 @@ func (h *host) bundle() string {
 	process := config["process"].(map[string]any)
 	process["terminal"], process["args"] = false, []string{"/box", "run"}
 	config["linux"].(map[string]any)["cgroupsPath"] = h.cfg.CgroupParent + "/runc"
-	if text, err = json.Marshal(config); err != nil {
+	text, err = json.Marshal(config)
+	if err != nil {
 		h.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {

@@ -120,10 +120,12 @@ type begun struct {
 // when nobody looks any more.
 func (r *commands) beginExec(ctx, waiting context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (b begun) {
 	ctx = context.WithoutCancel(ctx)
-	if b.p, b.err = r.newExec(ctx, id, e, variable, stdin, out); b.err != nil {
+	b.p, b.err = r.newExec(ctx, id, e, variable, stdin, out)
+	if b.err != nil {
 		return b
 	}
-	if b.exited, b.err = b.p.Wait(waiting); b.err == nil {
+	b.exited, b.err = b.p.Wait(waiting)
+	if b.err == nil {
 		b.err = b.p.Start(ctx)
 	}
 	return b
@@ -161,7 +163,8 @@ func attend(ctx context.Context, p containerd.Process, exited <-chan containerd.
 // about the container it is ErrUnavailable, also when the caller's time is over: it
 // was the daemon that took it.
 func (r *commands) notBegun(ctx context.Context, what string, err error) error {
-	if err = r.kind(ctx, what, err); known(err) {
+	err = r.kind(ctx, what, err)
+	if known(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, runtime.ErrUnavailable)

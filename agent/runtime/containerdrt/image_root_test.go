@@ -41,7 +41,8 @@ func newRegistry(t *testing.T, archive []byte) *registry {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.files[h.Name], err = io.ReadAll(in); err != nil {
+		r.files[h.Name], err = io.ReadAll(in)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -34,7 +34,8 @@ func (r *imageStore) LoadImage(ctx context.Context, from io.Reader) ([]runtime.I
 		if len(found) == 0 {
 			return errors.New("the archive names no image; give it one, as `docker save NAME` does")
 		}
-		if out, err = r.settle(ctx, found, true); err != nil {
+		out, err = r.settle(ctx, found, true)
+		if err != nil {
 			return errors.Join(err, r.takeBack(ctx, found, before))
 		}
 		return nil

@@ -44,7 +44,8 @@ func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig) oci.Spec
 			return fmt.Errorf("root filesystem: %w", err)
 		}
 		err = r.lookInto(rec.ID, mounts, func(root string) (err error) {
-			if s.Process.User, err = user(c, img.User, root); err != nil {
+			s.Process.User, err = user(c, img.User, root)
+			if err != nil {
 				return err
 			}
 			return checkCommand(s, c, root)

@@ -80,12 +80,14 @@ func (r *lifecycle) see(ctx context.Context, rec containers.Container) (runtime.
 	s.StopSignal = stopSignal(rec.Labels)
 	started := rec.Labels[labelStarted]
 	if started != "" {
-		if s.Started, err = time.Parse(time.RFC3339Nano, started); err != nil {
+		s.Started, err = time.Parse(time.RFC3339Nano, started)
+		if err != nil {
 			return s, true, fmt.Errorf("label %s: %w", labelStarted, err)
 		}
 	}
 	answer, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: rec.ID})
-	if err = errgrpc.ToNative(err); errdefs.IsNotFound(err) {
+	err = errgrpc.ToNative(err)
+	if errdefs.IsNotFound(err) {
 		s.State = runtime.Created
 		if started != "" {
 			s.State = runtime.Lost
@@ -154,7 +156,8 @@ func (r *lifecycle) waitTask(parent context.Context, what string, id runtime.Con
 	ctx, done := r.begin(parent, forever)
 	defer done()
 	answer, err := r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: containerID(id)})
-	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsNotFound(err) {
+	err = errgrpc.ToNative(err)
+	if err != nil && !errdefs.IsNotFound(err) {
 		return runtime.Exit{}, r.kind(ctx, what, err)
 	}
 	if err == nil {

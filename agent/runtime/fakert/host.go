@@ -26,37 +26,46 @@ var (
 // Host is one machine: daemon, images, sandboxes, containers, links and volumes.
 // Safe for concurrent use.
 type Host struct {
-	mu         sync.Mutex
-	now        func() time.Time
+	*machine
+	*network
+	*storage
 	down       chan struct{} // closed while the daemon is away
 	isDown     bool
 	images     map[string]runtime.Image
-	sandboxes  map[spec.Identity]runtime.Sandbox
 	containers map[runtime.ContainerID]*container
-	links      map[spec.Identity]link
-	volumes    map[string]records.VolumeID
-	made       map[records.VolumeID]bool // until they are erased
-	trash      map[records.VolumeID]trashed
-	scratch    map[scratchKey]spec.Token
 	starts     map[spec.Identity][]Start
 	turns      map[runtime.ContainerID]chan struct{} // full while a bounded command runs
 	script     script
 }
 
+// machine is what all of a Host shares.
+type machine struct {
+	mu   sync.Mutex
+	now  func() time.Time
+	call func(context.Context, Call) error // nil: none
+}
+
 // New makes an empty host whose daemon is up, where every image can be pulled and
 // every container runs until it is told to end.
 func New() *Host {
+	m := &machine{now: time.Now}
 	return &Host{
-		now:        time.Now,
+		machine: m,
+		network: &network{
+			machine:   m,
+			sandboxes: map[spec.Identity]runtime.Sandbox{},
+			links:     map[spec.Identity]link{},
+		},
+		storage: &storage{
+			machine: m,
+			volumes: map[string]records.VolumeID{},
+			made:    map[records.VolumeID]bool{},
+			trash:   map[records.VolumeID]trashed{},
+			scratch: map[scratchKey]spec.Token{},
+		},
 		down:       make(chan struct{}),
 		images:     map[string]runtime.Image{},
-		sandboxes:  map[spec.Identity]runtime.Sandbox{},
 		containers: map[runtime.ContainerID]*container{},
-		links:      map[spec.Identity]link{},
-		volumes:    map[string]records.VolumeID{},
-		made:       map[records.VolumeID]bool{},
-		trash:      map[records.VolumeID]trashed{},
-		scratch:    map[scratchKey]spec.Token{},
 		starts:     map[spec.Identity][]Start{},
 		turns:      map[runtime.ContainerID]chan struct{}{},
 	}
@@ -84,13 +93,13 @@ func (h *Host) enter(ctx context.Context, c Call) error {
 }
 
 // intercept lets the script speak; for calls that need no daemon.
-func (h *Host) intercept(ctx context.Context, c Call) error {
+func (m *machine) intercept(ctx context.Context, c Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	hook := h.script.call
-	h.mu.Unlock()
+	m.mu.Lock()
+	hook := m.call
+	m.mu.Unlock()
 	if hook == nil {
 		return nil
 	}

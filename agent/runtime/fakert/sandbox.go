@@ -75,7 +75,7 @@ func (h *Host) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.T
 	defer h.mu.Unlock()
 	if s, ok := h.sandboxes[id]; ok {
 		if s.Token != token {
-			return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: token %s stands: %w", id, s.Token, runtime.ErrExists)
+			return runtime.Sandbox{}, fmt.Errorf("sandbox of %s exists for token %s: %w", id, s.Token, runtime.ErrExists)
 		}
 		return s, nil
 	}

@@ -38,7 +38,6 @@ type Start struct {
 }
 
 type script struct {
-	call      func(context.Context, Call) error
 	exec      func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
 	image     func(ref, policy string) error
 	behaviour func(runtime.Container) Behaviour
@@ -46,8 +45,8 @@ type script struct {
 
 // OnCall hands every call to f before it has an effect. f may block (a slow host)
 // and may return an error, which the caller gets instead. nil: none.
-func (h *Host) OnCall(f func(ctx context.Context, c Call) error) {
-	h.with(func() { h.script.call = f })
+func (m *machine) OnCall(f func(ctx context.Context, c Call) error) {
+	m.with(func() { m.call = f })
 }
 
 // OnExec lets f answer Exec in running containers. nil: exit code 0, no output.
@@ -68,7 +67,7 @@ func (h *Host) OnStart(f func(c runtime.Container) Behaviour) {
 }
 
 // SetNow replaces the clock that stamps starts and exits.
-func (h *Host) SetNow(now func() time.Time) { h.with(func() { h.now = now }) }
+func (m *machine) SetNow(now func() time.Time) { m.with(func() { m.now = now }) }
 
 // AddImage makes an image present without a pull.
 func (h *Host) AddImage(name string) { h.with(func() { h.images[name] = image(name) }) }
@@ -176,8 +175,8 @@ func (h *Host) Container(id runtime.ContainerID) (runtime.Container, bool) {
 	return runtime.Container{}, false
 }
 
-func (h *Host) with(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (m *machine) with(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	f()
 }

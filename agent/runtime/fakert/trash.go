@@ -23,15 +23,15 @@ func placeOf(id spec.Identity, claim spec.ClaimName) string {
 }
 
 // Reclaim moves a volume into the trash, where its time runs by the host's clock.
-func (h *Host) Reclaim(ctx context.Context, o records.VolumeOrder) error {
-	if err := h.intercept(ctx, Call{"Reclaim", o.ID, string(o.Claim)}); err != nil {
+func (d *storage) Reclaim(ctx context.Context, o records.VolumeOrder) error {
+	if err := d.intercept(ctx, Call{"Reclaim", o.ID, string(o.Claim)}); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	place := placeOf(o.ID, o.Claim)
-	have, there := h.volumes[place]
-	switch _, moved := h.trash[o.Volume]; {
+	have, there := d.volumes[place]
+	switch _, moved := d.trash[o.Volume]; {
 	case moved:
 		return nil
 	case !there:
@@ -39,27 +39,27 @@ func (h *Host) Reclaim(ctx context.Context, o records.VolumeOrder) error {
 	case have != o.Volume:
 		return fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
 	}
-	delete(h.volumes, place)
-	h.trash[o.Volume] = trashed{
+	delete(d.volumes, place)
+	d.trash[o.Volume] = trashed{
 		runtime.Trashed{
 			ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
 			Turn: o.Turn, SizeBytes: o.SizeBytes,
 		},
-		h.now().Add(o.Trash.Duration),
+		d.now().Add(o.Trash.Duration),
 	}
 	return nil
 }
 
 // Restore moves a volume back into its place.
-func (h *Host) Restore(ctx context.Context, o records.VolumeOrder) error {
-	if err := h.intercept(ctx, Call{"Restore", o.ID, string(o.Claim)}); err != nil {
+func (d *storage) Restore(ctx context.Context, o records.VolumeOrder) error {
+	if err := d.intercept(ctx, Call{"Restore", o.ID, string(o.Claim)}); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	place := placeOf(o.ID, o.Claim)
-	have, there := h.volumes[place]
-	_, moved := h.trash[o.Volume]
+	have, there := d.volumes[place]
+	_, moved := d.trash[o.Volume]
 	switch {
 	case there && have == o.Volume:
 		return nil
@@ -68,21 +68,21 @@ func (h *Host) Restore(ctx context.Context, o records.VolumeOrder) error {
 	case !moved:
 		return fmt.Errorf("volume %s: %w", place, runtime.ErrAbsent)
 	}
-	delete(h.trash, o.Volume)
-	h.volumes[place] = o.Volume
+	delete(d.trash, o.Volume)
+	d.volumes[place] = o.Volume
 	return nil
 }
 
 // Lost looks for a volume.
-func (h *Host) Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
-	if err := h.intercept(ctx, Call{"Lost", o.ID, string(o.Claim)}); err != nil {
+func (d *storage) Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
+	if err := d.intercept(ctx, Call{"Lost", o.ID, string(o.Claim)}); err != nil {
 		return "", err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	place := placeOf(o.ID, o.Claim)
-	have, there := h.volumes[place]
-	_, moved := h.trash[o.Volume]
+	have, there := d.volumes[place]
+	_, moved := d.trash[o.Volume]
 	switch {
 	case there && have == o.Volume:
 		return records.VolumeFound, nil
@@ -95,15 +95,15 @@ func (h *Host) Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeS
 }
 
 // Trash lists what lies in the trash.
-func (h *Host) Trash(ctx context.Context) ([]runtime.Trashed, error) {
-	if err := h.intercept(ctx, Call{Op: "Trash"}); err != nil {
+func (d *storage) Trash(ctx context.Context) ([]runtime.Trashed, error) {
+	if err := d.intercept(ctx, Call{Op: "Trash"}); err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var out []runtime.Trashed
-	for _, t := range h.trash {
-		t.entry.Left = max(0, t.until.Sub(h.now()))
+	for _, t := range d.trash {
+		t.entry.Left = max(0, t.until.Sub(d.now()))
 		out = append(out, t.entry)
 	}
 	slices.SortFunc(out, func(a, b runtime.Trashed) int { return cmp.Compare(a.Volume, b.Volume) })
@@ -111,30 +111,30 @@ func (h *Host) Trash(ctx context.Context) ([]runtime.Trashed, error) {
 }
 
 // Erase forgets what lies in the trash and whose time is over.
-func (h *Host) Erase(ctx context.Context, _ string, id records.VolumeID) error {
-	if err := h.intercept(ctx, Call{Op: "Erase", Name: string(id)}); err != nil {
+func (d *storage) Erase(ctx context.Context, _ string, id records.VolumeID) error {
+	if err := d.intercept(ctx, Call{Op: "Erase", Name: string(id)}); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t, there := h.trash[id]
-	if there && h.now().Before(t.until) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, there := d.trash[id]
+	if there && d.now().Before(t.until) {
 		return fmt.Errorf("erase volume %s: its time is not over: %w", id, runtime.ErrExists)
 	}
-	delete(h.trash, id)
-	delete(h.made, id)
+	delete(d.trash, id)
+	delete(d.made, id)
 	return nil
 }
 
 // PutVolume puts a volume into a place, whatever stands there, as a person may.
-func (h *Host) PutVolume(id spec.Identity, claim spec.ClaimName, v records.VolumeID) {
-	h.with(func() { h.volumes[placeOf(id, claim)] = v })
+func (d *storage) PutVolume(id spec.Identity, claim spec.ClaimName, v records.VolumeID) {
+	d.with(func() { d.volumes[placeOf(id, claim)] = v })
 }
 
 // Volumes lists the volumes that stand in their places.
-func (h *Host) Volumes() (ids []records.VolumeID) {
-	h.with(func() {
-		for _, id := range h.volumes {
+func (d *storage) Volumes() (ids []records.VolumeID) {
+	d.with(func() {
+		for _, id := range d.volumes {
 			ids = append(ids, id)
 		}
 	})

@@ -29,7 +29,8 @@ func testExec(t *testing.T, m *member) {
 	if code != 4 || out.Len() != 0 || errs.String() != "no\n" {
 		t.Errorf("Exec fail: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
 	}
-	if code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "dropped"}}); err != nil || code != 0 {
+	code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "dropped"}})
+	if err != nil || code != 0 {
 		t.Errorf("Exec without writers: code %d, %v", code, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
