@@ -5,7 +5,7 @@ package main
 var strangers = []fault{
 	{"S21", "spec/plain.go", "r == utf8.RuneError || !unicode.IsPrint(r):", "r == utf8.RuneError || unicode.Is(unicode.Co, r):",
 		suite{"spec", "^TestPlainTextMovesNoCursor$"}},
-	{"S21", "server/dispatch/limits.go", "cut(T(spec.Plain(string(*text))), most)", "cut(*text, most)",
+	{"S21", "server/dispatch/limits.go", "truncate(T(spec.Plain(string(*text))), most)", "truncate(*text, most)",
 		suite{"server/dispatch", "^TestAReportIsStoredAsPlainText$"}},
 	{"S21", "cmd/stead/table.go", "spec.Plain(fmt.Sprint(c))", "fmt.Sprint(c); _ = spec.Plain",
 		suite{"cmd/stead", "^TestWhatMembersSayReachesNoTerminalAsItIs$"}},

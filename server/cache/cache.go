@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/store"
 )
 
@@ -44,7 +46,7 @@ func New(s store.Store, log *slog.Logger) *Cache {
 // revision; after any error a fresh snapshot. It returns nil when ctx ended, or
 // an error that is store.ErrWentBack, after which the process must not go on.
 func (c *Cache) Run(ctx context.Context) error {
-	retry := firstRetry
+	failures := 0
 	for {
 		loaded, err := c.follow(ctx)
 		switch {
@@ -53,17 +55,17 @@ func (c *Cache) Run(ctx context.Context) error {
 		case errors.Is(err, store.ErrWentBack):
 			return err
 		case loaded:
-			retry = firstRetry
+			failures = 0
 		}
-		if retry == firstRetry { // say it once, not at each attempt
+		failures++
+		if failures == 1 { // once, not at each attempt
 			c.log.Warn("store watch ended", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(retry):
+		case <-time.After(backoff.After(firstRetry, lastRetry, failures)):
 		}
-		retry = min(2*retry, lastRetry)
 	}
 }
 
@@ -194,7 +196,7 @@ func (c *Cache) Look(f func(View)) {
 func (c *Cache) Subscribe() *Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &Subscription{cache: c, wake: make(chan struct{}, 1), gathered: newChanges(0)}
+	s := &Subscription{cache: c, changed: notify.New(), gathered: newChanges(0)}
 	c.subs[s] = struct{}{}
 	if c.loaded {
 		s.add(&Changes{All: true, Rev: c.state.rev})

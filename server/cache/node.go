@@ -127,9 +127,7 @@ func (v View) MembersOn(node spec.NodeName) []spec.Identity {
 	if n == nil {
 		return nil
 	}
-	return slices.SortedFunc(maps.Keys(n.members), func(a, b spec.Identity) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal))
-	})
+	return slices.SortedFunc(maps.Keys(n.members), spec.Identity.Compare)
 }
 
 // Nodes lists the nodes that have a record, by name. A session or facts of

@@ -4,13 +4,14 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/spec"
 )
 
 // Subscription gathers what changed between two calls of Take, and never loses a wake-up.
 type Subscription struct {
-	cache *Cache
-	wake  chan struct{} // holds one token while gathered is not empty
+	cache   *Cache
+	changed *notify.Signal // notified while gathered is not empty
 
 	mu       sync.Mutex
 	gathered *Changes
@@ -36,14 +37,11 @@ func (s *Subscription) add(ch *Changes) {
 	maps.Copy(g.Nodes, ch.Nodes)
 	maps.Copy(g.Services, ch.Services)
 	maps.Copy(g.Files, ch.Files)
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.changed.Notify()
 }
 
 // C receives when there is something to Take.
-func (s *Subscription) C() <-chan struct{} { return s.wake }
+func (s *Subscription) C() <-chan struct{} { return s.changed.C() }
 
 // Take returns what changed since the last Take, and starts anew. It does not block; when
 // nothing changed it returns empty Changes.

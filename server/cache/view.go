@@ -42,12 +42,8 @@ func (v View) Sets() []spec.SetRef {
 			refs = append(refs, ref)
 		}
 	}
-	slices.SortFunc(refs, compareRef)
+	slices.SortFunc(refs, spec.SetRef.Compare)
 	return refs
-}
-
-func compareRef(a, b spec.SetRef) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // Set is the record of a set.

@@ -176,7 +176,7 @@ func (v View) RemovedSets() []spec.SetRef {
 			refs = append(refs, ref)
 		}
 	}
-	slices.SortFunc(refs, compareRef)
+	slices.SortFunc(refs, spec.SetRef.Compare)
 	return refs
 }
 

@@ -24,14 +24,14 @@ const DefaultAnswerTime = 10 * time.Second
 type Broker struct {
 	answer time.Duration
 	cache  cache.Reader
-	// far tells which other server holds a node's session; pass asks it.
-	far  func(spec.NodeName) *records.Session
-	pass func(context.Context, *records.Session, *proto.Ask) (*Tunnel, error)
+	// elsewhere says which other server holds a node's session; relay asks that.
+	elsewhere func(spec.NodeName) *records.Session
+	relay     func(context.Context, *records.Session, *proto.Ask) (*Tunnel, error)
 
-	mu      sync.Mutex
-	nodes   map[spec.NodeName]*outbox
-	waiting map[string]waiter
-	came    chan struct{} // closed and made anew when a node comes
+	mu        sync.Mutex
+	nodes     map[spec.NodeName]*outbox
+	waiting   map[string]waiter
+	connected chan struct{} // closed and made anew when a node comes
 }
 
 // waiter is who waits for the answer to an ask, and of whom.
@@ -41,7 +41,7 @@ type waiter struct {
 }
 
 func newBroker(answer time.Duration, w cache.Reader) *Broker {
-	return &Broker{answer: answer, cache: w, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]waiter{}, came: make(chan struct{})}
+	return &Broker{answer: answer, cache: w, nodes: map[spec.NodeName]*outbox{}, waiting: map[string]waiter{}, connected: make(chan struct{})}
 }
 
 // AnswerTime is how long a node is waited for.
@@ -52,27 +52,27 @@ func (b *Broker) AnswerTime() time.Duration { return b.answer }
 // no session yet is waited for, and one of another server is asked by that. Codes:
 // UNAVAILABLE the node has no session, or does not answer.
 func (b *Broker) Open(ctx context.Context, node spec.NodeName, ask *proto.Ask) (*Tunnel, error) {
-	return b.open(ctx, node, ask, b.far)
+	return b.open(ctx, node, ask, b.elsewhere)
 }
 
 func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, far func(spec.NodeName) *records.Session) (*Tunnel, error) {
 	timer := time.NewTimer(b.answer)
 	defer timer.Stop()
-	out, other, err := b.way(ctx, node, far, timer.C)
+	out, other, err := b.find(ctx, node, far, timer.C)
 	switch {
 	case err != nil:
 		return nil, err
 	case other != nil:
-		return b.pass(ctx, other, ask)
+		return b.relay(ctx, other, ask)
 	}
 	ask.Id = rand.Text()
 	answer := make(chan *Tunnel, 1)
 	b.mu.Lock()
 	b.waiting[ask.Id] = waiter{node, answer}
 	b.mu.Unlock()
-	defer b.forget(ask.Id, answer)
+	defer b.stopWaiting(ask.Id, answer)
 	if !out.addAsk(ask) {
-		return nil, status.Errorf(codes.Unavailable, "node %s is busy: %d asks wait for it", node, maxAsks)
+		return nil, status.Errorf(codes.Unavailable, "node %s is busy: %d requests wait for it", node, maxAsks)
 	}
 	select {
 	case t := <-answer:
@@ -85,14 +85,14 @@ func (b *Broker) open(ctx context.Context, node spec.NodeName, ask *proto.Ask, f
 	}
 }
 
-// way is the outbox of node's session, or that session if it is another server's; it is
+// find is the outbox of node's session, or that session if it is another server's; it is
 // waited for until late receives. far nil: this server's sessions only.
-func (b *Broker) way(ctx context.Context, node spec.NodeName, far func(spec.NodeName) *records.Session, late <-chan time.Time) (*outbox, *records.Session, error) {
+func (b *Broker) find(ctx context.Context, node spec.NodeName, far func(spec.NodeName) *records.Session, late <-chan time.Time) (*outbox, *records.Session, error) {
 	sub := b.cache.Subscribe()
 	defer sub.Close()
 	for {
 		b.mu.Lock()
-		out, came := b.nodes[node], b.came
+		out, came := b.nodes[node], b.connected
 		b.mu.Unlock()
 		if out != nil {
 			return out, nil, nil
@@ -114,8 +114,8 @@ func (b *Broker) way(ctx context.Context, node spec.NodeName, far func(spec.Node
 	}
 }
 
-// forget ends the waiting for an ask; a tunnel that came too late is closed.
-func (b *Broker) forget(id string, answer chan *Tunnel) {
+// stopWaiting ends the waiting for an ask; a tunnel that came too late is closed.
+func (b *Broker) stopWaiting(id string, answer chan *Tunnel) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waiting, id)
@@ -152,8 +152,8 @@ func (b *Broker) attach(node spec.NodeName, out *outbox) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.nodes[node] = out
-	close(b.came)
-	b.came = make(chan struct{})
+	close(b.connected)
+	b.connected = make(chan struct{})
 }
 
 func (b *Broker) detach(node spec.NodeName, out *outbox) {

@@ -107,7 +107,7 @@ func TestATunnelThatCameTooLateIsClosed(t *testing.T) {
 	if !b.deliver("id", late) {
 		t.Fatal("it was not waited for")
 	}
-	b.forget("id", answer)
+	b.stopWaiting("id", answer)
 	if _, err := late.Recv(); status.Code(err) != codes.Canceled {
 		t.Errorf("got %v, want it closed", err)
 	}

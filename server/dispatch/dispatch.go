@@ -21,7 +21,7 @@ import (
 // Config is what a Server needs.
 type Config struct {
 	Store store.Store
-	// World mirrors Store; it must be running.
+	// Cache mirrors Store; it must be running.
 	Cache cache.Reader
 	// Key opens the Secrets that lives name.
 	Key *seal.Key
@@ -54,13 +54,13 @@ const storeTime = 5 * time.Second
 type Server struct {
 	proto.UnimplementedNodesServer
 	proto.UnimplementedPeersServer
-	cfg      Config
-	broker   *Broker
-	pictures *publisher
-	pings    *pinger
-	reports  *committer
-	refusals *refusals
-	writes   *allowance
+	cfg       Config
+	broker    *Broker
+	snapshots *snapshotPublisher
+	pings     *pinger
+	reports   *reportWriter
+	refusals  *refusals
+	writes    *allowance
 
 	stopping chan struct{}  // closed when Run's context ends
 	streams  sync.WaitGroup // goroutines of streams; Run waits for them
@@ -76,7 +76,7 @@ var errStopping = status.Error(codes.Unavailable, "the server stops")
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Server, error) {
 	if cfg.Store == nil || cfg.Cache == nil || cfg.Key == nil || cfg.Logger == nil || cfg.Name == "" || cfg.Domain == "" {
-		return nil, errors.New("make dispatch: store, world, key, logger, name and domain are needed")
+		return nil, errors.New("make dispatch: store, cache, key, logger, name and domain are needed")
 	}
 	if cfg.TTL == 0 {
 		cfg.TTL = DefaultTTL
@@ -88,15 +88,15 @@ func New(cfg Config) (*Server, error) {
 		cfg.Known = func() records.Known { return records.Known{} }
 	}
 	if cfg.TTL < time.Second {
-		return nil, errors.New("make dispatch: a session of under 1s cannot be kept")
+		return nil, errors.New("make dispatch: a session TTL under 1s cannot be renewed in time")
 	}
 	s := &Server{
-		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.Cache), pictures: newPublisher(cfg.Cache, cfg.Domain),
+		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.Cache), snapshots: newSnapshotPublisher(cfg.Cache, cfg.Domain),
 		pings: newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
-	s.reports = newCommitter(cfg.Store, cfg.Cache, s.writes, s.refusals, cfg.Logger)
-	s.broker.far, s.broker.pass = s.elsewhere, s.pass
+	s.reports = newReportWriter(cfg.Store, cfg.Cache, s.writes, s.refusals, cfg.Logger)
+	s.broker.elsewhere, s.broker.relay = s.sessionElsewhere, s.relayTo
 	return s, nil
 }
 
@@ -115,7 +115,7 @@ func (s *Server) Sessions() int {
 // server must still be up, or have ended its streams. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context){s.pictures.run, s.pings.run, s.reports.run} {
+	for _, loop := range []func(context.Context){s.snapshots.run, s.pings.run, s.reports.run} {
 		loops.Go(func() { loop(ctx) })
 	}
 	<-ctx.Done()
@@ -158,13 +158,13 @@ func (s *Server) Session(stream proto.Nodes_SessionServer) error {
 	defer se.cancel(nil)
 	s.attach(se)
 	defer s.detach(se)
-	s.cfg.Logger.Info("node joined", "node", se.node)
+	s.cfg.Logger.Info("session started", "node", se.node)
 	if err := stream.Send(&proto.ToNode{Kind: &proto.ToNode_Welcome{Welcome: welcome}}); err != nil {
 		return err
 	}
 	in.attach(se)
 	err = se.run(stream)
-	s.cfg.Logger.Info("node left", "node", se.node, "err", err)
+	s.cfg.Logger.Info("session ended", "node", se.node, "err", err)
 	return err
 }
 
@@ -173,7 +173,7 @@ func (s *Server) attach(se *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.sessions[se.node]; old != nil {
-		old.abort(codes.Aborted, "the node began another session")
+		old.abort(codes.Aborted, "replaced by a newer session of this node")
 	}
 	s.sessions[se.node] = se
 	s.broker.attach(se.node, se.out)

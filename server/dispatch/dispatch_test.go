@@ -60,21 +60,21 @@ func TestADeskTellsAllOnceThenWhatDiffers(t *testing.T) {
 	h.sent = nil
 	h.Receive(&proto.FromNode{Kind: &proto.FromNode_Ping{Ping: &proto.Ping{Id: 7}}})
 	r.server.AnswerPings(t.Context())
-	if err := h.Answer(); err != nil || len(h.sent) != 1 || h.sent[0].GetPong().GetId() != 7 {
+	if err := h.SendAnswers(); err != nil || len(h.sent) != 1 || h.sent[0].GetPong().GetId() != 7 {
 		t.Errorf("it was asked, and answers %v, %v", h.sent, err)
 	}
 	hungUp := errors.New("the node hung up")
 	h.fail = func(*proto.ToNode) error { return hungUp }
 	r.live(2, 30, "n1", "uid1")
-	if err := h.Tell(); !errors.Is(err, hungUp) {
+	if err := h.Send(); !errors.Is(err, hungUp) {
 		t.Errorf("what it tells does not arrive: %v", err)
 	}
 	h.fail = nil
 	h.Close()
-	if err := h.Tell(); !errors.Is(err, context.Canceled) {
+	if err := h.Send(); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end it tells, with %v", err)
 	}
-	if err := h.Answer(); !errors.Is(err, context.Canceled) {
+	if err := h.SendAnswers(); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end it answers, with %v", err)
 	}
 	if n := r.server.Sessions(); n != 0 {
@@ -92,14 +92,14 @@ func TestTheEndOfASessionLeavesTheNextOneOfItsNode(t *testing.T) {
 	if n := r.server.Sessions(); n != 1 {
 		t.Errorf("%d sessions are left, want the second", n)
 	}
-	out, _, err := r.server.broker.way(t.Context(), "n1", nil, time.After(patience))
+	out, _, err := r.server.broker.find(t.Context(), "n1", nil, time.After(patience))
 	if err != nil || out != desks[1].se.out {
 		t.Errorf("asks go elsewhere, or %v", err)
 	}
 	desks[1].Close()
 	late := make(chan time.Time, 1)
 	late <- time.Now()
-	if _, _, err := r.server.broker.way(t.Context(), "n1", nil, late); status.Code(err) != codes.Unavailable {
+	if _, _, err := r.server.broker.find(t.Context(), "n1", nil, late); status.Code(err) != codes.Unavailable {
 		t.Errorf("when both are over: %v", err)
 	}
 }

@@ -59,8 +59,8 @@ func TestANodeThatKnowsMoreThanTheStoreIsHeard(t *testing.T) {
 			r := newRig(t)
 			r.begin()
 			r.knows("e1", 3)
-			stray := life{ID: ident(7), Token: token(1 << 30)}
-			c.hello.node, c.hello.uid, c.hello.boot, c.hello.cluster, c.hello.holds = "n1", "uid1", "b1", "c1", []life{stray}
+			stray := spec.LifeID{ID: ident(7), Token: token(1 << 30)}
+			c.hello.node, c.hello.uid, c.hello.boot, c.hello.cluster, c.hello.holds = "n1", "uid1", "b1", "c1", []spec.LifeID{stray}
 			n := r.connect(c.hello)
 			if w := n.welcome(); !w.GetHeld() || w.GetKnown() != nil || w.GetSession() == 0 {
 				t.Fatalf("it is welcomed with %v", w)

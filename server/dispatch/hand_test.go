@@ -11,7 +11,7 @@ import (
 // hand is a session that a test works by hand: it tells what there is when the test says so.
 // Pictures are drawn by the rig's server, whenever it comes to it.
 type hand struct {
-	*Desk
+	*ManualSession
 	r    *rig
 	sent []*proto.ToNode
 	fail func(*proto.ToNode) error // what becomes of a message; nil: none is lost
@@ -37,12 +37,12 @@ func (s handStream) Send(m *proto.ToNode) error {
 func (r *rig) hand(h hello) *hand {
 	r.t.Helper()
 	n := &hand{r: r}
-	desk, _, err := r.server.Desk(r.t.Context(), h.message(), handStream{h: n})
+	desk, _, err := r.server.ManualSession(r.t.Context(), h.message(), handStream{h: n})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(desk.Close)
-	n.Desk = desk
+	n.ManualSession = desk
 	return n
 }
 
@@ -58,7 +58,7 @@ func (h *hand) tells() (now toldNow) {
 	h.r.t.Helper()
 	h.r.catchUp()
 	h.sent = nil
-	if err := h.Tell(); err != nil {
+	if err := h.Send(); err != nil {
 		h.r.t.Fatalf("the session ended: %v", err)
 	}
 	for _, m := range h.sent {

@@ -217,7 +217,7 @@ type hello struct {
 	node, uid, boot, cluster string
 	newest                   spec.Sequence
 	known                    records.Known
-	holds                    []life
+	holds                    []spec.LifeID
 }
 
 var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -27,17 +28,17 @@ func TestWhatASessionHearsOfLives(t *testing.T) {
 	reports := func(docs ...[]byte) *proto.FromNode {
 		return &proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: docs}}}
 	}
-	many := func(n int) map[life]bool {
-		holds := map[life]bool{}
+	many := func(n int) map[spec.LifeID]bool {
+		holds := map[spec.LifeID]bool{}
 		for i := range n {
-			holds[life{ID: ident(i + 1), Token: token(1)}] = true
+			holds[spec.LifeID{ID: ident(i + 1), Token: token(1)}] = true
 		}
 		return holds
 	}
-	held := map[life]bool{{ID: ident(0), Token: token(10)}: true}
+	held := map[spec.LifeID]bool{{ID: ident(0), Token: token(10)}: true}
 	for _, c := range []struct {
 		name    string
-		holds   map[life]bool
+		holds   map[spec.LifeID]bool
 		msg     *proto.FromNode
 		end     codes.Code
 		waits   int // reports
@@ -62,7 +63,7 @@ func TestWhatASessionHearsOfLives(t *testing.T) {
 			r.begin()
 			h := r.hand(n1)
 			h.tells()
-			h.se.holding = map[life]bool{}
+			h.se.holding = map[spec.LifeID]bool{}
 			maps.Copy(h.se.holding, c.holds)
 			h.Receive(c.msg)
 			if got := status.Code(context.Cause(h.se.ctx)); got != c.end && (c.end != codes.OK || h.se.ctx.Err() != nil) {
@@ -77,7 +78,7 @@ func TestWhatASessionHearsOfLives(t *testing.T) {
 			if got := len(h.se.holding); got != c.has {
 				t.Errorf("it has %d lives", got)
 			}
-			if woken := len(h.se.out.wake) == 1; woken != c.wakes || h.se.hasMoved() != c.wakes {
+			if woken := len(h.se.out.filled.C()) == 1; woken != c.wakes || h.se.hasChanged() != c.wakes {
 				t.Errorf("woken: %v", woken)
 			}
 		})

@@ -64,7 +64,7 @@ func (i *inbox) hello(stopping <-chan struct{}) (*proto.Hello, error) {
 		if hello := msg.GetHello(); hello != nil {
 			return hello, nil
 		}
-		return nil, status.Error(codes.InvalidArgument, "a session begins with hello")
+		return nil, status.Error(codes.InvalidArgument, "the first message of a session must be hello")
 	case <-timer.C:
 		return nil, status.Errorf(codes.DeadlineExceeded, "no hello within %s", helloTime)
 	case <-stopping:

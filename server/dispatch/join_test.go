@@ -30,9 +30,9 @@ func TestWhoIsRefusedIsRefusedByBothCallsAndWritesNothing(t *testing.T) {
 		code    codes.Code
 		text    string
 	}{
-		"no name":             {func(h *proto.Hello) { h.Node = "" }, nil, codes.InvalidArgument, "no node, uid or boot"},
-		"no uid":              {func(h *proto.Hello) { h.Uid = "" }, nil, codes.InvalidArgument, "no node, uid or boot"},
-		"no boot":             {func(h *proto.Hello) { h.Boot = "" }, nil, codes.InvalidArgument, "no node, uid or boot"},
+		"no name":             {func(h *proto.Hello) { h.Node = "" }, nil, codes.InvalidArgument, "must name node, uid and boot"},
+		"no uid":              {func(h *proto.Hello) { h.Uid = "" }, nil, codes.InvalidArgument, "must name node, uid and boot"},
+		"no boot":             {func(h *proto.Hello) { h.Boot = "" }, nil, codes.InvalidArgument, "must name node, uid and boot"},
 		"facts that are none": {func(h *proto.Hello) { h.FactsJson = []byte("{") }, nil, codes.InvalidArgument, "decode facts"},
 		"a store without a cluster": {nil, func(r *rig) { r.commit(store.Del(store.ClusterKey)) },
 			codes.Unavailable, "no cluster yet"},
@@ -168,12 +168,12 @@ func TestAHelloMayBeAsLargeAsItsBounds(t *testing.T) {
 		}
 		return i
 	}
-	if why := tooMuch(inventory(maxHoldings), make([]byte, factsBytes)); why != "" {
+	if why := overLimit(inventory(maxHoldings), make([]byte, factsBytes)); why != "" {
 		t.Errorf("refused: %s", why)
 	}
-	g := guest{seat: seat{"n1", "uid1"}}
-	g.facts.Strays = make([]spec.LifeID, maxStrays)
-	if err := newStill(t).server.afford(g); err != nil {
-		t.Errorf("with %d strays it is refused: %v", maxStrays, err)
+	g := joinRequest{machine: machine{"n1", "uid1"}}
+	g.facts.Strays = make([]spec.LifeID, maxUnknownLives)
+	if err := newStill(t).server.checkLimits(g); err != nil {
+		t.Errorf("with %d strays it is refused: %v", maxUnknownLives, err)
 	}
 }

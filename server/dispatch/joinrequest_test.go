@@ -54,7 +54,7 @@ func TestAHelloIsRefusedAndChangesNothing(t *testing.T) {
 		"another name for the same machine":    {hello{node: "n2", uid: "uid1", boot: "b1", cluster: "c1"}, codes.FailedPrecondition, "joined as n1"},
 		"another cluster, and it knows more of that": {hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c2",
 			known: records.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}}, codes.FailedPrecondition, "cluster c2"},
-		"no uid": {hello{node: "n1", boot: "b1"}, codes.InvalidArgument, "no node, uid or boot"},
+		"no uid": {hello{node: "n1", boot: "b1"}, codes.InvalidArgument, "must name node, uid and boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -12,7 +12,7 @@ import (
 type verdict int
 
 const (
-	// keep: it tells something new and is stored.
+	// keep: it says something new and is stored.
 	keep verdict = iota
 	// known: the store has it already, or something newer of this life.
 	known
@@ -23,16 +23,16 @@ const (
 // messageBytes bounds what a report says in words.
 const messageBytes = 4096
 
-// judge decides about r, which came from the machine at the seat. m and last are
+// judge decides about r, which came from the machine at. m and last are
 // the store's present life and report of the identity, nil when absent. It returns
 // the report as it is to be stored: the phase never goes back, and a life that is
-// over stays so (SAFETY S7). What another session told is told anew, for only the word of
-// the node's present one is believed (SAFETY S15).
-func judge(r records.Report, at seat, m *records.Member, last *records.Report, minReady time.Duration) (records.Report, verdict) {
-	if m == nil || m.Token != r.Token || !at.holds(m) {
+// over stays so (SAFETY S7). What another session reported is stored anew, for only the reports of
+// the node's present one count (SAFETY S15).
+func judge(r records.Report, at machine, m *records.Member, last *records.Report, minReady time.Duration) (records.Report, verdict) {
+	if m == nil || m.Token != r.Token || !at.has(m) {
 		return r, stale
 	}
-	r = bounded(r)
+	r = sanitized(r)
 	r.Node = at.node
 	if r.Phase.Over() {
 		r.Ready = false
@@ -51,21 +51,21 @@ func judge(r records.Report, at seat, m *records.Member, last *records.Report, m
 		r.Phase = last.Phase
 	}
 	r.ReadyOnce = r.ReadyOnce || last.Ready || last.ReadyOnce
-	if !anew && gistOf(*last, minReady) == gistOf(r, minReady) && reflect.DeepEqual(last.Containers, r.Containers) {
+	if !anew && essenceOf(*last, minReady) == essenceOf(r, minReady) && reflect.DeepEqual(last.Containers, r.Containers) {
 		return r, known
 	}
 	return r, keep
 }
 
-// gist is what of a report a decision or a user needs, beside its containers.
+// essence is what of a report a decision or a user needs, beside its containers.
 // ReadyFor counts only by whether it makes the member available.
-type gist struct {
+type essence struct {
 	phase               records.Phase
 	ready, once, enough bool
 	cause               spec.Cause
 	message             string
 }
 
-func gistOf(r records.Report, minReady time.Duration) gist {
-	return gist{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message}
+func essenceOf(r records.Report, minReady time.Duration) essence {
+	return essence{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message}
 }

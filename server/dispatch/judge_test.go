@@ -15,7 +15,7 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	at := seat{"n1", "uid1"}
+	at := machine{"n1", "uid1"}
 	member := testMember(0, 10, "n1", "uid1")
 	base := records.Report{ID: ident(0), Token: token(10), Node: "n1", Seq: 5, Phase: records.PhaseRunning, Ready: true, ReadyFor: time.Second}
 	with := func(change func(*records.Report)) records.Report { r := base; change(&r); return r }

@@ -8,32 +8,32 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// goOn has a node go on with the session that it has, when the store is too full for a new
-// one: else no ping is answered, and what it guards ends on a healthy host. Nothing is
+// keepSession lets a node keep the session that it has, when the store is too full for a new
+// one: else no ping is answered, and its guarded lives end on a healthy host. Nothing is
 // written, so nothing may differ from what the hello would write: the session is of this
-// server, boot and epoch, and the strays are those that are stored. Otherwise it fails with
+// server, boot and epoch, and the unknown lives are those that are stored. Otherwise it fails with
 // cause.
-func (s *Server) goOn(ctx context.Context, g guest, t threshold, cause error, full bool) (*session, error) {
-	facts, _ := store.DecodeIn[records.NodeFacts](t.keys, store.FactsKey(g.node)) // unreadable ones would be written over
-	count, unread := t.openCount()
-	switch old := t.session; {
+func (s *Server) keepSession(ctx context.Context, req joinRequest, stored storedNode, cause error, full bool) (*session, error) {
+	facts, _ := store.DecodeIn[records.NodeFacts](stored.keys, store.FactsKey(req.node)) // unreadable ones would be written over
+	count, unread := stored.openCount()
+	switch old := stored.session; {
 	case !full || old == nil || old.Server != s.cfg.Name || facts == nil:
 		return nil, cause
-	case facts.UID != g.uid || facts.Boot != g.boot || facts.Epoch != t.epoch || !slices.Equal(facts.Strays, g.facts.Strays):
+	case facts.UID != req.uid || facts.Boot != req.boot || facts.Epoch != stored.epoch || !slices.Equal(facts.Strays, req.facts.Strays):
 		return nil, cause
-	case g.gap != "" || t.hold != nil || count != nil || unread != nil || t.keys[store.FenceKey(g.node)].Mod != 0:
+	case req.gap != "" || stored.hold != nil || count != nil || unread != nil || stored.keys[store.FenceKey(req.node)].Mod != 0:
 		return nil, cause
 	}
 	wait, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	if err := s.cfg.Store.Renew(wait, store.LeaseID(t.session.ID)); err != nil {
+	if err := s.cfg.Store.Renew(wait, store.LeaseID(stored.session.ID)); err != nil {
 		return nil, cause
 	}
 	// The first list is of a revision after the hello, as that of a new session.
-	if err := s.cfg.Cache.Wait(wait, t.rev); err != nil {
-		return nil, storeError("go on with the session", err)
+	if err := s.cfg.Cache.Wait(wait, stored.rev); err != nil {
+		return nil, storeError("keep the session", err)
 	}
-	g.facts = *facts
-	s.cfg.Logger.Warn("session goes on, for the store is full", "node", g.node)
-	return s.newSession(ctx, g, *t.session, t.keys[store.SessionKey(g.node)].Mod, t.epoch), nil
+	req.facts = *facts
+	s.cfg.Logger.Warn("session kept, the store is full", "node", req.node)
+	return s.newSession(ctx, req, *stored.session, stored.keys[store.SessionKey(req.node)].Mod, stored.epoch), nil
 }

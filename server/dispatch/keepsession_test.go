@@ -59,7 +59,7 @@ func TestANodeGoesOnWithItsSessionWhileTheStoreIsFull(t *testing.T) {
 }
 
 func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
-	stray := life{ID: ident(5), Token: token(3)}
+	stray := spec.LifeID{ID: ident(5), Token: token(3)}
 	for _, c := range []struct {
 		name   string
 		hello  hello
@@ -69,7 +69,7 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 		{"it is another server's", n1, func(r *rig) {
 			r.change(func(s *records.Session) { s.Server = "s2" })
 		}},
-		{"it runs what the store does not know", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1", holds: []life{stray}}, func(*rig) {}},
+		{"it runs what the store does not know", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1", holds: []spec.LifeID{stray}}, func(*rig) {}},
 		{"the store was restored since", n1, func(r *rig) {
 			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
 		}},

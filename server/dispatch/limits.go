@@ -11,23 +11,23 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// What a node may say, and so have the servers keep (SAFETY S21).
+// What a node may report, and so have the servers keep (SAFETY S21).
 const (
 	// factsBytes bounds a node's facts, of which a large host has some 10 KiB.
 	factsBytes = 64 << 10
-	// maxHoldings bounds the lives that a node says it has open, and maxStrays those of
+	// maxHoldings bounds the lives that a node reports as open, and maxStrays those of
 	// them that the store does not know. More are refused with the session: to forget some
 	// would be to take them for over.
-	maxHoldings = 20_000
-	maxStrays   = 4096
+	maxHoldings     = 20_000
+	maxUnknownLives = 4096
 	// reportBytes bounds a report as it comes, pendingBytes those of one session that wait.
 	reportBytes  = 64 << 10
 	pendingBytes = 16 << 20
 	// maxContainers bounds those of a report, wordBytes each word about one.
 	maxContainers = 100
 	wordBytes     = 256
-	// maxSaid bounds the volumes of which a session has said something that is not stored.
-	maxSaid = 4096
+	// maxVolumeReports bounds the volumes of which a session has said something that is not stored.
+	maxVolumeReports = 4096
 )
 
 // The limits beside LimitOwner.
@@ -40,41 +40,41 @@ const (
 	LimitRate Limit = "node-writes"
 )
 
-// bounded is the report with what is too long cut, and without what could control the
+// sanitized is the report with what is too long cut, and without what could control the
 // terminal of who reads it: a member's program has a say in messages.
-func bounded(r records.Report) records.Report {
-	plain(&r.Cause, causeBytes)
-	plain(&r.Message, messageBytes)
+func sanitized(r records.Report) records.Report {
+	sanitize(&r.Cause, causeBytes)
+	sanitize(&r.Message, messageBytes)
 	r.Containers = slices.Clone(r.Containers[:min(len(r.Containers), maxContainers)])
 	for i := range r.Containers {
 		c := &r.Containers[i]
-		plain(&c.Name, causeBytes)
-		plain(&c.State, causeBytes)
-		plain(&c.Cause, wordBytes)
-		plain(&c.Image, wordBytes)
+		sanitize(&c.Name, causeBytes)
+		sanitize(&c.State, causeBytes)
+		sanitize(&c.Cause, wordBytes)
+		sanitize(&c.Image, wordBytes)
 	}
 	return r
 }
 
-// plain leaves of text what may be shown, and at most so many bytes.
-func plain[T ~string](text *T, most int) { *text = cut(T(spec.Plain(string(*text))), most) }
+// sanitize leaves of text what may be shown, and at most so many bytes.
+func sanitize[T ~string](text *T, most int) { *text = truncate(T(spec.Plain(string(*text))), most) }
 
-// whose is true for the identity of a member, which can be a key.
-func whose(id spec.Identity) bool {
+// canBeMember is true for the identity of a member, which can be a key.
+func canBeMember(id spec.Identity) bool {
 	return spec.ValidLabel(string(id.Namespace)) && spec.ValidLabel(string(id.Set)) && id.Ordinal >= 0
 }
 
-// tooMuch says what of an inventory and facts is more than a node may have; "": nothing.
-func tooMuch(i *proto.Inventory, facts []byte) string {
+// overLimit says what of an inventory and facts is more than a node may have; "": nothing.
+func overLimit(i *proto.Inventory, facts []byte) string {
 	switch n := len(i.GetHoldings()); {
 	case len(facts) > factsBytes:
 		return fmt.Sprintf("its facts have %d bytes, of at most %d", len(facts), factsBytes)
 	case n > maxHoldings:
-		return fmt.Sprintf("it says that it has %d lives, of at most %d", n, maxHoldings)
+		return fmt.Sprintf("it reports %d lives, of at most %d", n, maxHoldings)
 	}
 	for l := range holdings(i) {
-		if !whose(l.ID) {
-			return fmt.Sprintf("its inventory names %s, which cannot be a member", cut(l.ID.String(), wordBytes))
+		if !canBeMember(l.ID) {
+			return fmt.Sprintf("its inventory names %s, which cannot be a member", truncate(l.ID.String(), wordBytes))
 		}
 	}
 	return ""
@@ -91,36 +91,36 @@ const (
 // allowance is what each node may still have written.
 type allowance struct {
 	mu    sync.Mutex
-	nodes map[spec.NodeName]purse // bounded: nodes that had a session
+	nodes map[spec.NodeName]balance // bounded: nodes that had a session
 }
 
-// purse is so many bytes as of a moment; below zero: it was overdrawn.
-type purse struct {
+// balance is so many bytes as of a moment; below zero: it was overdrawn.
+type balance struct {
 	bytes int64
 	at    time.Time
 }
 
-func newAllowance() *allowance { return &allowance{nodes: map[spec.NodeName]purse{}} }
+func newAllowance() *allowance { return &allowance{nodes: map[spec.NodeName]balance{}} }
 
 // now is what the purse holds at that moment.
-func (p purse) now(at time.Time) int64 {
+func (p balance) now(at time.Time) int64 {
 	if p.at.IsZero() {
 		return allowanceBytes
 	}
 	return min(allowanceBytes, p.bytes+int64(at.Sub(p.at).Seconds()*allowanceSecond))
 }
 
-// may tells whether node may have something written.
-func (a *allowance) may(node spec.NodeName) bool {
+// mayWrite reports whether node may have something written.
+func (a *allowance) mayWrite(node spec.NodeName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.nodes[node].now(time.Now()) > 0
 }
 
-// spend counts what was written for node.
-func (a *allowance) spend(node spec.NodeName, bytes int) {
+// charge counts what was written for node.
+func (a *allowance) charge(node spec.NodeName, bytes int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	a.nodes[node] = purse{a.nodes[node].now(now) - int64(bytes), now}
+	a.nodes[node] = balance{a.nodes[node].now(now) - int64(bytes), now}
 }

@@ -59,7 +59,7 @@ func TestANodeCannotFillTheStoreWithReports(t *testing.T) {
 	honest.welcome()
 	const left = 64 << 10
 	begun, sum := time.Now(), r.written(store.KindReport+"/")
-	r.server.writes.spend("n1", allowanceBytes-left) // by what it said before
+	r.server.writes.charge("n1", allowanceBytes-left) // by what it said before
 	long := strings.Repeat("x", messageBytes-10)
 	for seq := int64(1); r.server.Refusals()[LimitRate] == 0; seq++ {
 		if seq > 100*left/messageBytes {
@@ -82,15 +82,15 @@ func TestWhatANodeMayHaveWrittenGrowsWithTime(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for _, c := range []struct {
 		name  string
-		purse purse
+		purse balance
 		after time.Duration
 		want  int64
 	}{
-		{"a node that never wrote", purse{}, 0, allowanceBytes},
-		{"one that wrote all", purse{0, at}, 0, 0},
-		{"... a while ago", purse{0, at}, 10 * time.Second, 10 * allowanceSecond},
-		{"one that overdrew", purse{-allowanceSecond, at}, time.Second, 0},
-		{"it never has more than at first", purse{allowanceBytes - 1, at}, time.Hour, allowanceBytes},
+		{"a node that never wrote", balance{}, 0, allowanceBytes},
+		{"one that wrote all", balance{0, at}, 0, 0},
+		{"... a while ago", balance{0, at}, 10 * time.Second, 10 * allowanceSecond},
+		{"one that overdrew", balance{-allowanceSecond, at}, time.Second, 0},
+		{"it never has more than at first", balance{allowanceBytes - 1, at}, time.Hour, allowanceBytes},
 	} {
 		if got := c.purse.now(at.Add(c.after)); got != c.want {
 			t.Errorf("%s: %d; want %d", c.name, got, c.want)
@@ -101,16 +101,19 @@ func TestWhatANodeMayHaveWrittenGrowsWithTime(t *testing.T) {
 func TestANodeMayWriteWhileItHasSomethingLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAllowance()
-		if a.spend("n1", allowanceBytes-1); !a.may("n1") {
+		a.charge("n1", allowanceBytes-1)
+		if !a.mayWrite("n1") {
 			t.Error("a byte is left, and it may not write")
 		}
-		if a.spend("n1", 1); a.may("n1") {
+		a.charge("n1", 1)
+		if a.mayWrite("n1") {
 			t.Error("nothing is left, and it may write")
 		}
-		if !a.may("n2") {
+		if !a.mayWrite("n2") {
 			t.Error("another node may not write")
 		}
-		if time.Sleep(time.Second); !a.may("n1") {
+		time.Sleep(time.Second)
+		if !a.mayWrite("n1") {
 			t.Error("a second later it may not write")
 		}
 	})
@@ -125,30 +128,30 @@ func TestAnIdentityThatCanBeAKeyIsAMembers(t *testing.T) {
 		{Namespace: "../x", Set: "db"}:                 false,
 		{Set: "db"}:                                    false,
 	} {
-		if whose(id) != want {
+		if canBeMember(id) != want {
 			t.Errorf("%+v: got %v", id, !want)
 		}
 	}
 }
 
 func TestAHelloIsBounded(t *testing.T) {
-	lives := func(n int) (out []life) {
+	lives := func(n int) (out []spec.LifeID) {
 		for i := range n {
-			out = append(out, life{ID: ident(i + 10), Token: token(1)})
+			out = append(out, spec.LifeID{ID: ident(i + 10), Token: token(1)})
 		}
 		return out
 	}
 	for _, c := range []struct {
 		name  string
 		facts records.NodeFacts
-		holds []life
+		holds []spec.LifeID
 		want  string // "": it is let in
 	}{
 		{"an honest one", records.NodeFacts{CPUMillis: 1}, lives(100), ""},
 		{"with facts that are too large", records.NodeFacts{Version: strings.Repeat("o", factsBytes)}, nil, "its facts have"},
-		{"with lives that nobody knows", records.NodeFacts{}, lives(maxStrays + 1), "that the store does not know, of at most 4096"},
+		{"with lives that nobody knows", records.NodeFacts{}, lives(maxUnknownLives + 1), "that the store does not know, of at most 4096"},
 		{"with more lives than a node has", records.NodeFacts{}, lives(maxHoldings + 1), "lives, of at most 20000"},
-		{"with a life that can be no member", records.NodeFacts{}, []life{{ID: spec.Identity{Namespace: "default", Set: "a/b"}}}, "cannot be a member"},
+		{"with a life that can be no member", records.NodeFacts{}, []spec.LifeID{{ID: spec.Identity{Namespace: "default", Set: "a/b"}}}, "cannot be a member"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
@@ -232,10 +235,10 @@ func TestWhatASessionSaysIsBounded(t *testing.T) {
 
 // What the store does not take is kept, but not without end.
 func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
-	se := &session{seat: seat{"n1", "uid1"}, out: newOutbox(), server: &Server{refusals: newRefusals(slog.New(slog.DiscardHandler))}}
+	se := &session{machine: machine{"n1", "uid1"}, out: newOutbox(), server: &Server{refusals: newRefusals(slog.New(slog.DiscardHandler))}}
 	for part := range 3 {
 		m := &proto.VolumeReports{}
-		for i := range maxSaid {
+		for i := range maxVolumeReports {
 			report := records.VolumeReport{ID: ident(0), Claim: "data", Volume: records.VolumeID(fmt.Sprintf("v%d-%d", part, i)), State: records.VolumeTrashed}
 			if i%100 == 0 {
 				report.Cause, report.Message = spec.Cause(strings.Repeat("c", 10*causeBytes)), strings.Repeat("m", 10*volumeTextBytes)
@@ -246,20 +249,21 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 			}
 			m.ReportsJson = append(m.ReportsJson, docs...)
 		}
-		se.hear(m)
+		se.receiveVolumeReports(m)
 	}
-	if len(se.said.reports) != maxSaid {
-		t.Errorf("%d reports wait", len(se.said.reports))
+	if len(se.volumeReports.reports) != maxVolumeReports {
+		t.Errorf("%d reports wait", len(se.volumeReports.reports))
 	}
 	again := records.VolumeReport{ID: ident(0), Claim: "data", Volume: "v0-7", State: records.VolumeErased}
 	docs, err := wire.Documents([]records.VolumeReport{again})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if se.hear(&proto.VolumeReports{ReportsJson: docs}); se.said.reports["v0-7"].State != records.VolumeErased {
+	se.receiveVolumeReports(&proto.VolumeReports{ReportsJson: docs})
+	if se.volumeReports.reports["v0-7"].State != records.VolumeErased {
 		t.Error("a newer word about one of them is not taken")
 	}
-	for id, r := range se.said.reports {
+	for id, r := range se.volumeReports.reports {
 		if bytes := len(store.Encode(r)); bytes > documentBytes {
 			t.Errorf("that of %s has %d bytes", id, bytes)
 		}
@@ -272,11 +276,11 @@ func TestAReportIsStoredWithinItsBounds(t *testing.T) {
 	for range 3 * maxContainers {
 		r.Containers = append(r.Containers, records.ContainerReport{Name: long, State: long, Cause: spec.Cause(long), Image: long})
 	}
-	if got := len(store.Encode(bounded(r))); got > 80<<10 {
+	if got := len(store.Encode(sanitized(r))); got > 80<<10 {
 		t.Errorf("it has %d bytes", got)
 	}
 	honest := records.Report{ID: ident(0), Cause: "CrashLoop", Message: "exit 1", Containers: []records.ContainerReport{{Name: "main", State: "Running", Image: "etcd:3"}}}
-	if got := bounded(honest); string(store.Encode(got)) != string(store.Encode(honest)) {
+	if got := sanitized(honest); string(store.Encode(got)) != string(store.Encode(honest)) {
 		t.Errorf("an honest one became %+v", got)
 	}
 }

@@ -6,67 +6,66 @@ import (
 	"github.com/stead-project/stead/proto"
 )
 
-// Desk is one session worked by hand: for a simulation, which owns order and time.
+// ManualSession is one session worked by hand: for a simulation, which owns order and time.
 // Session does the same by itself; the two are not to be mixed.
-type Desk struct {
+type ManualSession struct {
 	se     *session
 	stream proto.Nodes_SessionServer
-	told   *told // nil: nothing yet
+	state  *sentState // nil: nothing yet
 }
 
-// Desk admits a node, as Session does at its hello. What the session sends goes to
-// stream.
-func (s *Server) Desk(ctx context.Context, hello *proto.Hello, stream proto.Nodes_SessionServer) (*Desk, *proto.Welcome, error) {
+// ManualSession starts a session, as Session does at a hello. What it sends goes to stream.
+func (s *Server) ManualSession(ctx context.Context, hello *proto.Hello, stream proto.Nodes_SessionServer) (*ManualSession, *proto.Welcome, error) {
 	se, welcome, err := s.join(ctx, hello)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.attach(se)
-	return &Desk{se: se, stream: stream}, welcome, nil
+	return &ManualSession{se: se, stream: stream}, welcome, nil
 }
 
 // Receive takes one message of the node after its hello.
-func (d *Desk) Receive(msg *proto.FromNode) { d.se.receive(msg) }
+func (m *ManualSession) Receive(msg *proto.FromNode) { m.se.receive(msg) }
 
-// Tell sends all at first, then what differs, and the small answers. Its error ends
+// Send sends all at first, then what differs, and the small answers. Its error ends
 // the session.
-func (d *Desk) Tell() error {
-	if d.se.ctx.Err() != nil {
-		return context.Cause(d.se.ctx)
+func (m *ManualSession) Send() error {
+	if m.se.ctx.Err() != nil {
+		return context.Cause(m.se.ctx)
 	}
-	all := d.told == nil
+	all := m.state == nil
 	if all {
-		d.told = newTold()
+		m.state = newSentState()
 	}
-	if _, err := d.se.tell(d.stream, d.told, all); err != nil {
+	if _, err := m.se.sendChanges(m.stream, m.state, all); err != nil {
 		return err
 	}
-	_, err := d.se.flush(d.stream)
+	_, err := m.se.flush(m.stream)
 	return err
 }
 
-// Answer sends the small answers alone; a pong waits for nothing. Its error ends the
+// SendAnswers sends the small answers alone; a pong waits for nothing. Its error ends the
 // session.
-func (d *Desk) Answer() error {
-	if d.se.ctx.Err() != nil {
-		return context.Cause(d.se.ctx)
+func (m *ManualSession) SendAnswers() error {
+	if m.se.ctx.Err() != nil {
+		return context.Cause(m.se.ctx)
 	}
-	d.se.out.hurry()
-	_, err := d.se.flush(d.stream)
+	m.se.out.releasePong()
+	_, err := m.se.flush(m.stream)
 	return err
 }
 
 // Close ends the session; its key is left to its lease.
-func (d *Desk) Close() {
-	d.se.cancel(nil)
-	d.se.server.detach(d.se)
+func (m *ManualSession) Close() {
+	m.se.cancel(nil)
+	m.se.server.detach(m.se)
 }
 
 // StoreReports writes what came in of all sessions, as Run does again and again. What
 // the store could not take waits for the next time.
 func (s *Server) StoreReports(ctx context.Context) {
-	for _, u := range s.reports.round(ctx) {
-		s.reports.putBack(u)
+	for _, u := range s.reports.storePending(ctx) {
+		s.reports.requeue(u)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestAPongWaitsAMomentForWhatIsToBeToldBeforeIt(t *testing.T) {
 			"the store is held":          {pong{id: 7, read: 5, held: true}, 4, 0, true, false, 0},
 		} {
 			o := newOutbox()
-			o.begin()
+			o.allowPongs()
 			if c.pong.id != 0 {
 				o.addPong(c.pong)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
@@ -23,14 +24,14 @@ type pinger struct {
 	store store.Store
 	known func() records.Known
 	limit time.Duration // of one round
-	wake  chan struct{}
+	added *notify.Signal
 
 	mu      sync.Mutex
 	waiting map[*session]int64 // newest ping of each
 }
 
 func newPinger(s store.Store, ttl time.Duration, known func() records.Known) *pinger {
-	return &pinger{store: s, known: known, limit: min(ttl/3, storeTime), wake: make(chan struct{}, 1), waiting: map[*session]int64{}}
+	return &pinger{store: s, known: known, limit: min(ttl/3, storeTime), added: notify.New(), waiting: map[*session]int64{}}
 }
 
 // add asks for an answer to a ping; an older one of the session needs none then.
@@ -38,10 +39,7 @@ func (p *pinger) add(se *session, id int64) {
 	p.mu.Lock()
 	p.waiting[se] = id
 	p.mu.Unlock()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.added.Notify()
 }
 
 func (p *pinger) forget(se *session) {
@@ -55,7 +53,7 @@ func (p *pinger) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.wake:
+		case <-p.added.C():
 		}
 		p.round(ctx, p.take())
 	}
@@ -70,7 +68,7 @@ func (p *pinger) take() map[*session]int64 {
 	return round
 }
 
-// round answers what it can; whom it cannot answer asks again.
+// round answers what it can; a node without an answer pings again.
 func (p *pinger) round(ctx context.Context, pings map[*session]int64) {
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
@@ -91,7 +89,7 @@ func (p *pinger) round(ctx context.Context, pings map[*session]int64) {
 				pong.id = pings[se]
 				se.out.addPong(pong)
 			} else {
-				se.cancel(errOver)
+				se.cancel(errSessionOver)
 			}
 		}
 	}
@@ -111,7 +109,7 @@ func (p *pinger) renew(ctx context.Context, pings map[*session]int64) []*session
 			defer func() { <-room }()
 			switch err := p.store.Renew(ctx, se.lease); {
 			case errors.Is(err, store.ErrLeaseGone):
-				se.abort(codes.Aborted, "the session ran out; say hello again")
+				se.abort(codes.Aborted, "session expired, reconnect")
 			case err == nil:
 				mu.Lock()
 				renewed = append(renewed, se)
@@ -123,7 +121,7 @@ func (p *pinger) renew(ctx context.Context, pings map[*session]int64) []*session
 	return renewed
 }
 
-// owns tells whether kv, read linearizably, is still this session's own key; zero: it is gone.
+// owns reports whether kv, read linearizably, is still this session's own key; zero: it is gone.
 func (se *session) owns(kv store.KV) bool {
 	record, err := store.Decode[records.Session](kv)
 	return err == nil && kv.Mod == se.rev && record.ID == se.id && record.UID == se.uid && record.Boot == se.boot

@@ -119,11 +119,11 @@ func TestANodeThatDoesNotPingLosesItsSession(t *testing.T) {
 func TestNoPongComesBeforeTheFirstList(t *testing.T) {
 	o := newOutbox()
 	o.addPong(pong{id: 7, read: 5})
-	o.hurry()
+	o.releasePong()
 	if out, _ := o.take(5); len(out) > 0 {
 		t.Fatalf("before anything was told: %v", out)
 	}
-	o.begin()
+	o.allowPongs()
 	out, _ := o.take(5)
 	if len(out) != 1 || out[0].GetPong().GetId() != 7 || !out[0].GetPong().GetCurrent() {
 		t.Fatalf("when all was told: %v", out)
@@ -132,7 +132,7 @@ func TestNoPongComesBeforeTheFirstList(t *testing.T) {
 
 // The revision alone would not do: a store that went back has another write at the same one.
 func TestASessionOwnsItsKeyAsItWroteItOnly(t *testing.T) {
-	se := &session{seat: seat{"n1", "uid1"}, boot: "b1", id: 7, rev: 5}
+	se := &session{machine: machine{"n1", "uid1"}, boot: "b1", id: 7, rev: 5}
 	record := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 7, Server: "s1"}
 	with := func(change func(*records.Session)) store.KV {
 		other := record

@@ -16,38 +16,38 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// pictureGap is the least time between two rounds of pictures: what changes
-// meanwhile is told as one.
-const pictureGap = 10 * time.Millisecond
+// snapshotInterval is the least time between two rounds of snapshots: what changes
+// meanwhile is one.
+const snapshotInterval = 10 * time.Millisecond
 
-// publisher draws each set's picture once for all sessions. Versions count its
+// snapshotPublisher builds each set's snapshot once for all sessions. Versions count its
 // rounds; a session asks for what is newer than the version it has.
-type publisher struct {
+type snapshotPublisher struct {
 	cache  cache.Reader
 	domain string
 
 	mu      sync.Mutex
 	version uint64
 	seq     spec.Sequence
-	sets    map[spec.SetRef]*published
+	sets    map[spec.SetRef]*publishedSnapshot
 	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
-	hosts  []string
-	hosted uint64
-	moved  chan struct{} // closed and made anew at each round
+	hosts        []string
+	hostsVersion uint64
+	roundDone    chan struct{} // closed and made anew at each round
 }
 
-// published is one set's last picture, without its sequence in body.
-type published struct {
+// publishedSnapshot is one set's last snapshot, without its sequence in body.
+type publishedSnapshot struct {
 	version uint64
 	body    records.Snapshot
 	json    []byte
 }
 
-func newPublisher(w cache.Reader, domain string) *publisher {
-	return &publisher{cache: w, domain: domain, sets: map[spec.SetRef]*published{}, moved: make(chan struct{})}
+func newSnapshotPublisher(w cache.Reader, domain string) *snapshotPublisher {
+	return &snapshotPublisher{cache: w, domain: domain, sets: map[spec.SetRef]*publishedSnapshot{}, roundDone: make(chan struct{})}
 }
 
-func (p *publisher) run(ctx context.Context) {
+func (p *snapshotPublisher) run(ctx context.Context) {
 	sub := p.cache.Subscribe()
 	defer sub.Close()
 	for {
@@ -60,27 +60,27 @@ func (p *publisher) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pictureGap):
+		case <-time.After(snapshotInterval):
 		}
 	}
 }
 
-// round draws what may differ after ch. The picture of a set that is gone stays
-// as a short note, so that each session hears of it.
-func (p *publisher) round(ch cache.Changes) {
-	var drawn []records.Snapshot
+// round builds what may differ after ch. The snapshot of a set that is gone stays
+// as a short note, so that each session sends it.
+func (p *snapshotPublisher) round(ch cache.Changes) {
+	var built []records.Snapshot
 	var seq spec.Sequence
 	var hosts []string
 	known := p.known()
 	p.cache.Look(func(v cache.View) {
 		seq = sequence(v)
 		hosts = hostsOf(v.Nodes())
-		for ref := range p.dirty(v, ch, known) {
-			pic := Picture(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain)
-			if !pic.Gone {
-				pic.Told = v.LastChange(ref)
+		for ref := range p.changed(v, ch, known) {
+			snap := BuildSnapshot(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain)
+			if !snap.Gone {
+				snap.Told = v.LastChange(ref)
 			}
-			drawn = append(drawn, pic)
+			built = append(built, snap)
 		}
 	})
 	p.mu.Lock()
@@ -88,16 +88,16 @@ func (p *publisher) round(ch cache.Changes) {
 	p.version++
 	p.seq = seq
 	if !slices.Equal(hosts, p.hosts) {
-		p.hosts, p.hosted = hosts, p.version
+		p.hosts, p.hostsVersion = hosts, p.version
 	}
-	for _, pic := range drawn {
-		p.put(pic)
+	for _, snap := range built {
+		p.put(snap)
 	}
-	close(p.moved)
-	p.moved = make(chan struct{})
+	close(p.roundDone)
+	p.roundDone = make(chan struct{})
 }
 
-func (p *publisher) known() []spec.SetRef {
+func (p *snapshotPublisher) known() []spec.SetRef {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	refs := make([]spec.SetRef, 0, len(p.sets))
@@ -107,9 +107,9 @@ func (p *publisher) known() []spec.SetRef {
 	return refs
 }
 
-// dirty is what to draw again. A node that moved touches every set: proof.Judge.EffectiveReady
+// changed is what to build again. A node that moved touches every set: proof.Judge.EffectiveReady
 // counts all nodes.
-func (p *publisher) dirty(v cache.View, ch cache.Changes, known []spec.SetRef) map[spec.SetRef]bool {
+func (p *snapshotPublisher) changed(v cache.View, ch cache.Changes, known []spec.SetRef) map[spec.SetRef]bool {
 	refs := map[spec.SetRef]bool{}
 	for ref := range ch.Sets {
 		refs[ref] = true
@@ -128,19 +128,19 @@ func (p *publisher) dirty(v cache.View, ch cache.Changes, known []spec.SetRef) m
 	return refs
 }
 
-// put takes over a picture if it differs; mu is held.
-func (p *publisher) put(pic records.Snapshot) {
-	body := pic
+// put takes over a snapshot if it differs; mu is held.
+func (p *snapshotPublisher) put(snap records.Snapshot) {
+	body := snap
 	body.Sequence = spec.Sequence{}
-	old := p.sets[pic.Ref]
-	if old == nil && pic.Gone || old != nil && reflect.DeepEqual(old.body, body) {
+	old := p.sets[snap.Ref]
+	if old == nil && snap.Gone || old != nil && reflect.DeepEqual(old.body, body) {
 		return
 	}
-	doc, err := json.Marshal(pic)
+	doc, err := json.Marshal(snap)
 	if err != nil {
 		return // names and addresses always marshal
 	}
-	p.sets[pic.Ref] = &published{version: p.version, body: body, json: doc}
+	p.sets[snap.Ref] = &publishedSnapshot{version: p.version, body: body, json: doc}
 }
 
 // hostsOf lists the addresses that nodes say they have, each once, ascending.
@@ -154,47 +154,47 @@ func hostsOf(nodes []plan.Node) (hosts []string) {
 	return slices.Compact(hosts)
 }
 
-// news is what a session has not been told yet.
-type news struct {
-	docs  [][]byte // pictures, in the order of their sets
+// unsent is what a session has not sent yet.
+type unsent struct {
+	docs  [][]byte // snapshots, in the order of their sets
 	hosts []string // the addresses of all nodes, when they changed
 	seq   spec.Sequence
 	next  uint64 // the version to ask with next
 }
 
 // since returns what is newer than version (0: all sets that exist, and all hosts).
-func (p *publisher) since(version uint64) news {
+func (p *snapshotPublisher) since(version uint64) unsent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var fresh []*published
+	var fresh []*publishedSnapshot
 	for _, s := range p.sets {
 		if s.version > version && (version > 0 || !s.body.Gone) {
 			fresh = append(fresh, s)
 		}
 	}
-	slices.SortFunc(fresh, func(a, b *published) int { return cmp.Compare(a.body.Ref.String(), b.body.Ref.String()) })
-	n := news{seq: p.seq, next: p.version}
+	slices.SortFunc(fresh, func(a, b *publishedSnapshot) int { return cmp.Compare(a.body.Ref.String(), b.body.Ref.String()) })
+	n := unsent{seq: p.seq, next: p.version}
 	for _, s := range fresh {
 		n.docs = append(n.docs, s.json)
 	}
-	if p.hosted > version {
+	if p.hostsVersion > version {
 		n.hosts = p.hosts // replaced whole, never changed
 	}
 	return n
 }
 
-// wait returns a channel that is closed at the next round.
-func (p *publisher) wait() <-chan struct{} {
+// nextRound returns a channel that is closed at the next round.
+func (p *snapshotPublisher) nextRound() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.moved
+	return p.roundDone
 }
 
-// reach blocks until a round has seen revision rev, or ctx ends.
-func (p *publisher) reach(ctx context.Context, rev store.Rev) error {
+// waitFor blocks until a round has seen revision rev, or ctx ends.
+func (p *snapshotPublisher) waitFor(ctx context.Context, rev store.Rev) error {
 	for {
 		p.mu.Lock()
-		reached, moved := p.seq.Rev >= int64(rev), p.moved
+		reached, moved := p.seq.Rev >= int64(rev), p.roundDone
 		p.mu.Unlock()
 		if reached {
 			return nil

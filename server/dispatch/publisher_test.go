@@ -39,7 +39,7 @@ func TestANodeHearsOfAllHosts(t *testing.T) {
 }
 
 // drawn are the pictures of some news, as words.
-func (n news) drawn(t *testing.T) (list []string) {
+func (n unsent) drawn(t *testing.T) (list []string) {
 	t.Helper()
 	for _, doc := range n.docs {
 		var p records.Snapshot
@@ -91,7 +91,7 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 		}
 		return ch
 	}
-	p := newPublisher(r.cache, "d")
+	p := newSnapshotPublisher(r.cache, "d")
 	service := records.ServiceRecord{Name: "zoo", Namespace: "default", Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}}}
 	last := uint64(0)
 	for _, step := range []struct {
@@ -139,7 +139,7 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 		r.record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
 		r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: spec.UID(name), HostIP: at})
 	}
-	p := newPublisher(r.cache, "d")
+	p := newSnapshotPublisher(r.cache, "d")
 	last := uint64(0)
 	for _, step := range []struct {
 		name, node, at string
@@ -164,20 +164,20 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 // A session's first pictures are of a revision after its own key.
 func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 	r := newStill(t)
-	p := newPublisher(r.cache, "d")
+	p := newSnapshotPublisher(r.cache, "d")
 	p.round(cache.Changes{})
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(errElse)
 	now := store.Rev(p.since(0).seq.Rev)
-	if err := p.reach(over, now); err != nil {
+	if err := p.waitFor(over, now); err != nil {
 		t.Fatalf("they are there: %v", err)
 	}
-	if err := p.reach(over, now+1); !errors.Is(err, errElse) {
+	if err := p.waitFor(over, now+1); !errors.Is(err, errElse) {
 		t.Fatalf("they are not there, and nobody waits: %v", err)
 	}
 	came := make(chan error, 1)
 	rev := r.put("configs/x/y", []byte("{}"))
-	go func() { came <- p.reach(t.Context(), rev) }()
+	go func() { came <- p.waitFor(t.Context(), rev) }()
 	p.round(cache.Changes{})
 	if err := <-came; err != nil {
 		t.Error(err)

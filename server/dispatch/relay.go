@@ -25,16 +25,16 @@ type frames interface {
 	Recv() (*proto.Frame, error)
 }
 
-// passed are frames to and from a node of another server.
-type passed struct{ proto.Peers_RelayClient }
+// relayFrames are frames to and from a node of another server.
+type relayFrames struct{ proto.Peers_RelayClient }
 
 // Send implements frames.
-func (p passed) Send(f *proto.Frame) error {
+func (p relayFrames) Send(f *proto.Frame) error {
 	return p.Peers_RelayClient.Send(&proto.RelayFrame{Kind: &proto.RelayFrame_Frame{Frame: f}})
 }
 
-// elsewhere is the session of a node that another server holds; nil: none does.
-func (s *Server) elsewhere(node spec.NodeName) (other *records.Session) {
+// sessionElsewhere is the session of a node that another server holds; nil: none does.
+func (s *Server) sessionElsewhere(node spec.NodeName) (other *records.Session) {
 	s.cfg.Cache.Look(func(v cache.View) {
 		if now, _ := v.Session(node); now != nil && now.Server != s.cfg.Name {
 			other = now
@@ -43,9 +43,9 @@ func (s *Server) elsewhere(node spec.NodeName) (other *records.Session) {
 	return other
 }
 
-// pass opens the tunnel to a node of another server. What that server says against it
+// relayTo opens the tunnel to a node of another server. What that server says against it
 // comes from Recv.
-func (s *Server) pass(ctx context.Context, to *records.Session, ask *proto.Ask) (*Tunnel, error) {
+func (s *Server) relayTo(ctx context.Context, to *records.Session, ask *proto.Ask) (*Tunnel, error) {
 	if s.cfg.Reach == nil || to.At == "" {
 		return nil, status.Errorf(codes.Unavailable, "node %s is connected to server %s, and these two servers do not reach each other: "+
 			"start each with --listen, or ask that one", to.Node, to.Server)
@@ -68,10 +68,10 @@ func (s *Server) pass(ctx context.Context, to *records.Session, ask *proto.Ask) 
 	case s.spawn(func() {
 		defer conn.Close()
 		defer end()
-		_ = t.serve(ctx, passed{stream}, s.stopping) // the asker hears of it by Recv
+		_ = t.serve(ctx, relayFrames{stream}, s.stopping) // the asker hears of it by Recv
 	}):
 		t.bind(ctx)
-		if s.spawn(func() { t.receive(passed{stream}, s.stopping) }) {
+		if s.spawn(func() { t.receive(relayFrames{stream}, s.stopping) }) {
 			return t, nil
 		}
 		t.Close()
@@ -89,7 +89,7 @@ func (s *Server) Relay(stream proto.Peers_RelayServer) error {
 	}
 	start := first.GetStart()
 	if start.GetNode() == "" || start.GetAsk() == nil {
-		return status.Error(codes.InvalidArgument, "a relay begins with a node and what it is asked")
+		return status.Error(codes.InvalidArgument, "first relay message must name node and request")
 	}
 	t, err := s.broker.open(stream.Context(), spec.NodeName(start.GetNode()), start.GetAsk(), nil)
 	if err != nil {

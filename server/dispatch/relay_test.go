@@ -162,7 +162,8 @@ func TestAnAskThatFailsOnItsWayLeavesNothingOpen(t *testing.T) {
 			var conn *grpc.ClientConn
 			other, stop := r.beside(func(context.Context, []string) (*grpc.ClientConn, error) {
 				var err error
-				if conn, err = dial(); c.closed {
+				conn, err = dial()
+				if c.closed {
 					conn.Close()
 				}
 				return conn, err

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -20,8 +21,8 @@ import (
 func (r *rig) admit() *session { return r.hand(n1).se }
 
 // answered are the reports that were answered since, and whether as stale.
-func (se *session) answered() map[life]bool {
-	out := map[life]bool{}
+func (se *session) answered() map[spec.LifeID]bool {
+	out := map[spec.LifeID]bool{}
 	se.out.mu.Lock()
 	defer se.out.mu.Unlock()
 	for l, answer := range se.out.stored {
@@ -55,7 +56,7 @@ func TestOfTheReportsThatWaitTheNewestIsStoredAndTheEndOfALife(t *testing.T) {
 				r.server.reports.add(se, []records.Report{report}, 1)
 			}
 			if c.back != nil {
-				r.server.reports.putBack(unit{se: se, report: *c.back})
+				r.server.reports.requeue(pendingReport{se: se, report: *c.back})
 			}
 			r.server.StoreReports(t.Context())
 			if got, ok := r.report(0); !ok || got.Seq != c.want.Seq || got.Phase != c.want.Phase {
@@ -90,7 +91,7 @@ func TestWhatWaitsOfASessionIsBounded(t *testing.T) {
 		},
 		"those count, too, that its node may not have written now": {
 			func(r *rig, se *session) {
-				r.server.writes.spend("n1", allowanceBytes+100*allowanceSecond)
+				r.server.writes.charge("n1", allowanceBytes+100*allowanceSecond)
 				r.server.reports.add(se, large, 100*60<<10)
 				r.server.StoreReports(r.t.Context())
 			},
@@ -122,7 +123,7 @@ func TestAReportOfAMemberThatCannotBeReadIsNotAnswered(t *testing.T) {
 	reports[1].ID = ident(1)
 	r.server.reports.add(se, reports, 1)
 	r.server.StoreReports(t.Context())
-	if got := se.answered(); len(got) != 1 || !got[life{ID: ident(0), Token: token(10)}] {
+	if got := se.answered(); len(got) != 1 || !got[spec.LifeID{ID: ident(0), Token: token(10)}] {
 		t.Errorf("answered is %v; want db-0 as stale, and nothing of db-1", got)
 	}
 }
@@ -167,7 +168,7 @@ func TestWhatANodeMayNotHaveWrittenNowIsStoredLater(t *testing.T) {
 		r := newStill(t)
 		r.begin()
 		se := r.admit()
-		r.server.writes.spend("n1", allowanceBytes+3*allowanceSecond)
+		r.server.writes.charge("n1", allowanceBytes+3*allowanceSecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go r.server.reports.run(ctx)
@@ -181,7 +182,7 @@ func TestWhatANodeMayNotHaveWrittenNowIsStoredLater(t *testing.T) {
 		if _, stored := r.report(0); !stored {
 			t.Error("it is not stored later")
 		}
-		r.server.writes.spend("n1", allowanceBytes+3*allowanceSecond)
+		r.server.writes.charge("n1", allowanceBytes+3*allowanceSecond)
 		se.cancel(nil)
 		r.server.reports.add(se, []records.Report{running(10, 2)}, 1)
 		synctest.Wait()
@@ -296,7 +297,7 @@ func TestAReportThatCouldNotBeWritten(t *testing.T) {
 			r.server.reports.add(se, []records.Report{running(10, 1)}, 1)
 			r.server.StoreReports(t.Context())
 			r.store.Fail(nil)
-			answer, answered := se.answered()[life{ID: ident(0), Token: token(10)}]
+			answer, answered := se.answered()[spec.LifeID{ID: ident(0), Token: token(10)}]
 			if answered != c.stored || answer {
 				t.Errorf("answered: %v, as stale: %v; want %v, false", answered, answer, c.stored)
 			}

@@ -21,7 +21,7 @@ func (r *rig) joined(h hello) (*node, store.Rev) {
 
 func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 	r := newRig(t)
-	stray := life{ID: ident(7), Token: token(9)}
+	stray := spec.LifeID{ID: ident(7), Token: token(9)}
 	_, first := r.joined(n1)
 	if first == 0 {
 		t.Fatal("a node joined, and the key hellos was not written")
@@ -30,7 +30,7 @@ func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 		t.Errorf("nothing changed, and the key hellos was written")
 	}
 	with := n1
-	with.holds = []life{stray}
+	with.holds = []spec.LifeID{stray}
 	n, strays := r.joined(with)
 	if strays <= first {
 		t.Fatal("a node came with a life that the store does not know, and the key hellos was not written")
@@ -105,7 +105,7 @@ func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
 // its place since.
 func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T) {
 	held := n1
-	held.holds = []life{{ID: ident(0), Token: token(10)}}
+	held.holds = []spec.LifeID{{ID: ident(0), Token: token(10)}}
 	open := records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}}
 	elsewhere := records.NodeFacts{Name: "n2", UID: "uid2", Epoch: 1, Strays: []spec.LifeID{{ID: ident(0), Token: token(11)}}}
 	for name, c := range map[string]struct {

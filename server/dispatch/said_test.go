@@ -89,21 +89,21 @@ func TestWhatANodeSaysOfVolumesIsNotLostWhileTheStoreIsAway(t *testing.T) {
 				}
 				return memstore.Fault{Err: store.ErrUnavailable}
 			})
-			if again, err := h.se.putVolumes(); !again || err != nil {
+			if again, err := h.se.storeVolumeReports(); !again || err != nil {
 				t.Fatalf("refused by the store: again %v, %v", again, err)
 			}
 			if got := r.volumes(); len(got) != 2 {
 				t.Fatalf("stored %v", got)
 			}
 			r.store.Fail(nil)
-			if again, err := h.se.putVolumes(); again || err != nil {
+			if again, err := h.se.storeVolumeReports(); again || err != nil {
 				t.Fatalf("stored: again %v, %v", again, err)
 			}
 			if got := r.volumes(); !maps.Equal(got, c.want) {
 				t.Errorf("stored %v; want %v", got, c.want)
 			}
 			before, _, _ := r.store.Get(t.Context())
-			if again, err := h.se.putVolumes(); again || err != nil {
+			if again, err := h.se.storeVolumeReports(); again || err != nil {
 				t.Errorf("with nothing to say: again %v, %v", again, err)
 			}
 			if after, _, _ := r.store.Get(t.Context()); after != before {
@@ -136,12 +136,12 @@ func TestAConflictOverAVolumeEndsNoSessionThatLives(t *testing.T) {
 				}
 				return memstore.Fault{}
 			})
-			if again, err := h.se.putVolumes(); !again || err != nil {
+			if again, err := h.se.storeVolumeReports(); !again || err != nil {
 				t.Fatalf("again %v, %v", again, err)
 			}
 			r.store.Fail(nil)
 			r.catchUp()
-			if again, err := h.se.putVolumes(); again || err != nil {
+			if again, err := h.se.storeVolumeReports(); again || err != nil {
 				t.Fatalf("judged anew: again %v, %v", again, err)
 			}
 			if got := r.volumes(); !maps.Equal(got, map[records.VolumeID]string{"b": "1"}) {
@@ -155,16 +155,16 @@ func TestANodeThatMayHaveNothingWrittenNowIsHeardLater(t *testing.T) {
 	r := newStill(t)
 	r.known(1)
 	h := r.hand(n1)
-	r.server.writes.spend("n1", 2*allowanceBytes)
+	r.server.writes.charge("n1", 2*allowanceBytes)
 	h.say(false, trashed("a", "1"))
-	if again, err := h.se.putVolumes(); !again || err != nil {
+	if again, err := h.se.storeVolumeReports(); !again || err != nil {
 		t.Fatalf("again %v, %v", again, err)
 	}
 	if got := r.volumes(); len(got) != 0 || r.server.Refusals()[LimitRate] != 1 {
 		t.Errorf("stored %v; refused %v", got, r.server.Refusals())
 	}
-	r.server.writes.nodes["n1"] = purse{}
-	if again, err := h.se.putVolumes(); again || err != nil {
+	r.server.writes.nodes["n1"] = balance{}
+	if again, err := h.se.storeVolumeReports(); again || err != nil {
 		t.Fatalf("later: again %v, %v", again, err)
 	}
 	if got := r.volumes(); got["a"] != "1" {
@@ -207,7 +207,7 @@ func TestWhatCannotBeAWordAboutAVolumeIsNotHeard(t *testing.T) {
 			r := newStill(t)
 			h := r.hand(n1)
 			h.Receive(&proto.FromNode{Kind: &proto.FromNode_Volumes{Volumes: &proto.VolumeReports{ReportsJson: [][]byte{c.doc}}}})
-			if heard := len(h.se.said.reports) == 1; heard != c.heard {
+			if heard := len(h.se.volumeReports.reports) == 1; heard != c.heard {
 				t.Errorf("heard: %v", heard)
 			}
 			if refused := r.server.Refusals()[LimitReports] == 1; refused != c.refused {
@@ -216,7 +216,7 @@ func TestWhatCannotBeAWordAboutAVolumeIsNotHeard(t *testing.T) {
 			if got := strings.Contains(r.logs.String(), "ignored"); got != c.refused {
 				t.Errorf("logged %s", r.logs)
 			}
-			if err := h.Tell(); c.ends != (status.Code(err) == codes.InvalidArgument) || !c.ends && err != nil {
+			if err := h.Send(); c.ends != (status.Code(err) == codes.InvalidArgument) || !c.ends && err != nil {
 				t.Errorf("the session: %v", err)
 			}
 		})

@@ -19,71 +19,72 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// tell sends what differs from t, or everything; again asks to be called once
+// sendChanges sends what differs from t, or everything; again asks to be called once
 // more after a while.
-func (se *session) tell(stream proto.Nodes_SessionServer, t *told, all bool) (again bool, err error) {
-	aliens, held, err := se.tellWanted(stream, t, all)
+func (se *session) sendChanges(stream proto.Nodes_SessionServer, sent *sentState, all bool) (again bool, err error) {
+	unknown, held, err := se.sendWantedChanges(stream, sent, all)
 	if err != nil {
 		return false, err
 	}
-	se.out.begin()
+	se.out.allowPongs()
 	if held {
-		return se.putStrays(aliens)
+		return se.storeUnknownLives(unknown)
 	}
-	if err := se.tellPictures(stream, t, all); err != nil {
+	if err := se.sendSnapshots(stream, sent, all); err != nil {
 		return false, err
 	}
-	if err := se.tellFiles(stream, t, all); err != nil {
+	if err := se.sendFiles(stream, sent, all); err != nil {
 		return false, err
 	}
-	again, err = se.putVolumes()
+	again, err = se.storeVolumeReports()
 	if err != nil {
 		return false, err
 	}
-	strays, err := se.putStrays(aliens)
-	return again || strays, err
+	rest, err := se.storeUnknownLives(unknown)
+	return again || rest, err
 }
 
-// tellWanted sends the lives that differ, and returns the node's strays. While the store is
-// held nothing is told: an order of before may begin a life that has been replaced since.
-func (se *session) tellWanted(stream proto.Nodes_SessionServer, t *told, all bool) (aliens []spec.LifeID, held bool, err error) {
+// sendWantedChanges sends the lives that differ, and returns those that the store does not know. While
+// the store is held nothing is sent: an earlier order may start a life that has been replaced since.
+func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sentState, all bool) (unknown []spec.LifeID, held bool, err error) {
 	var (
 		seq     spec.Sequence
 		lives   []records.Life
-		ended   []life
+		ended   []spec.LifeID
 		orders  []records.VolumeOrder
 		mine    bool
-		holding = se.held()
+		holding = se.takeHoldings()
 	)
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		seq = sequence(v)
 		_, rev := v.Session(se.node)
 		mine = rev == se.rev && seq.Epoch == se.epoch
-		aliens = strays(v, se.seat, holding)
-		if held = v.Hold() != nil; held {
+		unknown = unknownLives(v, se.machine, holding)
+		held = v.Hold() != nil
+		if held {
 			return
 		}
-		lives = t.nextLives(v, se.seat, holding, se.server.cfg.Domain)
-		if counting(v) {
+		lives = sent.nextLives(v, se.machine, holding, se.server.cfg.Domain)
+		if restoreOpen(v) {
 			return
 		}
-		ended = t.nextOver(v, se.seat, holding)
-		orders = t.nextOrders(v, se.seat)
+		ended = sent.nextOver(v, se.machine, holding)
+		orders = sent.nextOrders(v, se.machine)
 	})
 	if !mine {
-		return nil, false, errOver
+		return nil, false, errSessionOver
 	}
 	if !held && (all || len(lives)+len(ended)+len(orders) > 0) {
-		return aliens, false, se.sendWanted(stream, seq, all, lives, ended, orders)
+		return unknown, false, se.sendWanted(stream, seq, all, lives, ended, orders)
 	}
-	return aliens, held, nil
+	return unknown, held, nil
 }
 
-func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []records.Life, ended []life, orders []records.VolumeOrder) error {
+func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []records.Life, ended []spec.LifeID, orders []records.VolumeOrder) error {
 	docs, err := wire.Documents(lives)
 	volumes, err2 := wire.Documents(orders)
 	if err := errors.Join(err, err2); err != nil {
-		return status.Errorf(codes.Internal, "tell lives: %v", err)
+		return status.Errorf(codes.Internal, "encode lives: %v", err)
 	}
 	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs, VolumesJson: volumes}
 	for _, l := range ended {
@@ -92,77 +93,77 @@ func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequenc
 	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Wanted{Wanted: w}})
 }
 
-// putStrays stores the node's strays when they changed, guarded by the session.
-func (se *session) putStrays(aliens []spec.LifeID) (again bool, err error) {
-	if slices.Equal(aliens, se.facts.Strays) {
+// storeUnknownLives stores them when they changed, if the session is still the node's.
+func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err error) {
+	if slices.Equal(unknown, se.facts.Strays) {
 		return false, nil
 	}
-	if len(aliens) > maxStrays {
-		se.overdo(LimitHello, fmt.Sprintf("it runs %d lives that the store does not know, of at most %d", len(aliens), maxStrays))
+	if len(unknown) > maxUnknownLives {
+		se.abortOverLimit(LimitHello, fmt.Sprintf("it runs %d lives that the store does not know, of at most %d", len(unknown), maxUnknownLives))
 		return false, context.Cause(se.ctx)
 	}
-	if !se.server.writes.may(se.node) {
+	if !se.server.writes.mayWrite(se.node) {
 		return true, nil
 	}
 	facts := se.facts
-	facts.Strays = aliens
+	facts.Strays = unknown
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
 	_, err = se.server.cfg.Store.Commit(ctx, store.Txn{
 		If:   []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)},
-		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts)), heardOf(se.node)},
+		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts)), noteHello(se.node)},
 	})
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return false, errOver
+		return false, errSessionOver
 	case err != nil:
 		return true, nil
 	}
-	se.server.writes.spend(se.node, len(store.Encode(facts)))
+	se.server.writes.charge(se.node, len(store.Encode(facts)))
 	se.facts = facts
 	return false, nil
 }
 
-// tellPictures sends the pictures that differ, and with them what the histories of the
-// node's sets tell, which is looked at later and so is never behind them.
-func (se *session) tellPictures(stream proto.Nodes_SessionServer, t *told, all bool) error {
-	fresh := se.server.pictures.since(t.pictures)
-	t.pictures = fresh.next
+// sendSnapshots sends the snapshots that differ, and with them what is new in the histories of the
+// node's sets, which is read later and so is never behind them.
+func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
+	fresh := se.server.snapshots.since(sent.snapshots)
+	sent.snapshots = fresh.next
 	var histories []records.History
 	var rev store.Rev
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		rev = min(v.Rev(), store.Rev(fresh.seq.Rev))
-		histories = t.nextHistories(v, se.seat)
+		histories = sent.nextHistories(v, se.machine)
 	})
 	if all || len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
-		told, err := wire.Documents(histories)
+		newer, err := wire.Documents(histories)
 		if err != nil {
-			return status.Errorf(codes.Internal, "tell histories: %v", err)
+			return status.Errorf(codes.Internal, "encode histories: %v", err)
 		}
 		err = stream.Send(&proto.ToNode{Kind: &proto.ToNode_Pictures{Pictures: &proto.Pictures{
-			Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, HistoriesJson: told, Hosts: fresh.hosts,
+			Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, HistoriesJson: newer, Hosts: fresh.hosts,
 		}}})
 		if err != nil {
 			return err
 		}
 	}
-	se.told = rev
+	se.sentRev = rev
 	return nil
 }
 
-// tellFiles sends what the node's lives name and is new. A Secret that does not
+// sendFiles sends what the node's lives name and is new. A Secret that does not
 // open is left out, and said once: the life waits for it.
-func (se *session) tellFiles(stream proto.Nodes_SessionServer, t *told, all bool) error {
+func (se *session) sendFiles(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
 	var files []records.Files
 	se.server.cfg.Cache.Look(func(v cache.View) {
-		files = contents(v, se.server.cfg.Key, t.nextFiles(v), se.server.cfg.Logger)
+		files = contents(v, se.server.cfg.Key, sent.nextFiles(v), se.server.cfg.Logger)
 	})
 	if !all && len(files) == 0 {
 		return nil
 	}
 	docs, err := wire.Documents(files)
 	if err != nil {
-		return status.Error(codes.Internal, "tell files: they cannot be encoded")
+		return status.Error(codes.Internal, "files cannot be encoded")
 	}
 	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Files{Files: &proto.FilesUpdate{Full: all, FilesJson: docs}}})
 }

@@ -35,7 +35,7 @@ func TestASessionThatIsNotTheStoresTellsNothing(t *testing.T) {
 			r.begin()
 			h := r.hand(n1)
 			change(r)
-			if err := h.Tell(); status.Code(err) != codes.Aborted || len(h.sent) != 0 {
+			if err := h.Send(); status.Code(err) != codes.Aborted || len(h.sent) != 0 {
 				t.Errorf("got %v, told %v", err, h.sent)
 			}
 		})
@@ -45,15 +45,15 @@ func TestASessionThatIsNotTheStoresTellsNothing(t *testing.T) {
 // What a node runs and the store does not know is stored as it changes, within bounds, and
 // only for the session that the store knows.
 func TestStraysAreStoredWhenTheyChange(t *testing.T) {
-	strays := func(n int) (lives []life) {
+	strays := func(n int) (lives []spec.LifeID) {
 		for i := range n {
-			lives = append(lives, life{ID: ident(i), Token: token(1)})
+			lives = append(lives, spec.LifeID{ID: ident(i), Token: token(1)})
 		}
 		return lives
 	}
 	for _, c := range []struct {
 		name   string
-		holds  []life
+		holds  []spec.LifeID
 		before func(*rig)
 		again  bool // it is tried again
 		end    codes.Code
@@ -61,10 +61,10 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 	}{
 		{"they are the same", nil, func(r *rig) { r.failCommits(store.ErrUnavailable, false) }, false, codes.OK, 0},
 		{"there is one more", strays(1), func(*rig) {}, false, codes.OK, 1},
-		{"there are as many as may be", strays(maxStrays), func(*rig) {}, false, codes.OK, maxStrays},
-		{"there are more than may be", strays(maxStrays + 1), func(*rig) {}, false, codes.ResourceExhausted, 0},
+		{"there are as many as may be", strays(maxUnknownLives), func(*rig) {}, false, codes.OK, maxUnknownLives},
+		{"there are more than may be", strays(maxUnknownLives + 1), func(*rig) {}, false, codes.ResourceExhausted, 0},
 		{"the store is away", strays(1), func(r *rig) { r.failCommits(store.ErrUnavailable, false) }, true, codes.OK, 0},
-		{"nothing may be written now", strays(1), func(r *rig) { r.server.writes.spend("n1", 2*allowanceBytes) }, true, codes.OK, 0},
+		{"nothing may be written now", strays(1), func(r *rig) { r.server.writes.charge("n1", 2*allowanceBytes) }, true, codes.OK, 0},
 		{"another session took over", strays(1), func(r *rig) { r.failCommits(store.ErrConflict, false) }, false, codes.Aborted, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 			h.tells()
 			h.inventory(c.holds...)
 			c.before(r)
-			again, err := h.se.tell(handStream{h: h}, h.told, false)
+			again, err := h.se.sendChanges(handStream{h: h}, h.state, false)
 			if again != c.again || status.Code(err) != c.end {
 				t.Errorf("again %v, %v", again, err)
 			}
@@ -84,8 +84,8 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 			if !c.again {
 				return
 			}
-			r.server.writes.nodes["n1"] = purse{}
-			if again, err := h.se.tell(handStream{h: h}, h.told, false); again || err != nil || len(r.facts().Strays) != 1 {
+			r.server.writes.nodes["n1"] = balance{}
+			if again, err := h.se.sendChanges(handStream{h: h}, h.state, false); again || err != nil || len(r.facts().Strays) != 1 {
 				t.Errorf("later: again %v, %v, %v", again, err, r.facts())
 			}
 		})
@@ -97,12 +97,12 @@ func TestWhileTheStoreIsHeldStraysAreStored(t *testing.T) {
 	r := newStill(t)
 	r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
 	h := r.hand(n1)
-	h.inventory(life{ID: ident(3), Token: token(3)})
+	h.inventory(spec.LifeID{ID: ident(3), Token: token(3)})
 	h.say(true)
 	if now := h.tells(); now != (toldNow{}) || len(r.facts().Strays) != 1 {
 		t.Errorf("told %+v, strays %v", now, r.facts().Strays)
 	}
-	if !h.se.said.full {
+	if !h.se.volumeReports.full {
 		t.Error("what it says of volumes was judged by a store that may be wrong")
 	}
 }
@@ -121,7 +121,7 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 	r.begin()
 	r.record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.2"})
 	r.record(store.NodeKey("n2"), records.Node{Name: "n2", UID: "uid2"})
-	r.server.pictures.round(cache.Changes{All: true})
+	r.server.snapshots.round(cache.Changes{All: true})
 	h := r.hand(n1)
 	first := h.tells()
 	if !first.wanted.GetFull() || len(first.pictures.GetPicturesJson()) != 1 || len(first.pictures.GetHosts()) != 1 || !first.files.GetFull() {
@@ -138,7 +138,7 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 		{"a history", func() { r.tells(0, 1, 1) }, "pictures"},
 		{"a host", func() {
 			r.record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
-			r.server.pictures.round(cache.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
+			r.server.snapshots.round(cache.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
 		}, "pictures"},
 		{"a file", func() {
 			r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})

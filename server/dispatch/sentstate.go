@@ -12,32 +12,34 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// seat is one machine under its name. A life belongs to the machine, not to the
-// name: another one that took the name over must not hear of it, for its refusal
+// machine is one machine under its name. A life belongs to the machine, not to the
+// name: another one that took the name over must not be sent it, for its refusal
 // would count as proof.
-type seat struct {
+type machine struct {
 	node spec.NodeName
 	uid  spec.UID
 }
 
-// holds tells whether m is assigned to this machine.
-func (s seat) holds(m *records.Member) bool { return m.Node == s.node && m.NodeUID == s.uid }
+// has reports whether member is assigned to this machine.
+func (m machine) has(member *records.Member) bool {
+	return member.Node == m.node && member.NodeUID == m.uid
+}
 
-// told is what a session has told its node, to tell only what differs.
-type told struct {
-	lives map[spec.Identity]toldLife
-	over  map[life]bool
-	files map[FileRef]store.Rev // 0: told that it is absent
-	// orders are those that stand, of volumes.
+// sentState is what a session has sent its node, to send only what differs.
+type sentState struct {
+	lives map[spec.Identity]sentLife
+	over  map[spec.LifeID]bool
+	files map[FileRef]store.Rev // 0: sent as absent
+	// orders are the present ones about volumes.
 	orders map[records.VolumeID]records.VolumeOrder
-	// pictures is the publisher's version up to which pictures were told.
-	pictures uint64
-	// changes is the last change told of each set that has a member at the seat.
+	// snapshots is the publisher's version up to which snapshots were sent.
+	snapshots uint64
+	// changes is the last change sent of each set that has a member on the machine.
 	changes map[spec.SetRef]records.ChangeID
 }
 
-// toldLife is what of a life may differ from one telling to the next.
-type toldLife struct {
+// sentLife is what of a life may differ from one time to the next.
+type sentLife struct {
 	member   store.Rev
 	service  string
 	minReady int32
@@ -46,22 +48,22 @@ type toldLife struct {
 	files    []FileRef
 }
 
-// same tells whether the node need not hear of the life again.
-func (a toldLife) same(b toldLife) bool {
+// same reports whether the node need not be sent the life again.
+func (a sentLife) same(b sentLife) bool {
 	return a.member == b.member && a.service == b.service && a.minReady == b.minReady &&
 		a.booted == b.booted && maps.Equal(a.fresh, b.fresh)
 }
 
-func newTold() *told {
-	return &told{
-		lives: map[spec.Identity]toldLife{}, over: map[life]bool{}, files: map[FileRef]store.Rev{},
+func newSentState() *sentState {
+	return &sentState{
+		lives: map[spec.Identity]sentLife{}, over: map[spec.LifeID]bool{}, files: map[FileRef]store.Rev{},
 		changes: map[spec.SetRef]records.ChangeID{},
 	}
 }
 
-// nextHistories returns what became of the sets that have a member at the seat since
-// that was told, and takes it as told.
-func (t *told) nextHistories(v cache.View, at seat) []records.History {
+// nextHistories returns what became of the sets that have a member on the machine since
+// that was sent, and takes it as sent.
+func (s *sentState) nextHistories(v cache.View, at machine) []records.History {
 	var out []records.History
 	here := map[spec.SetRef]bool{}
 	for _, id := range v.MembersOn(at.node) { // sorted: a set's members stand together
@@ -71,49 +73,49 @@ func (t *told) nextHistories(v cache.View, at seat) []records.History {
 		}
 		here[ref] = true
 		last := v.LastChange(ref)
-		if last.Compare(t.changes[ref]) <= 0 {
+		if last.Compare(s.changes[ref]) <= 0 {
 			continue
 		}
-		changes := records.ChangesAfter(records.NewestChanges(v.History(ref).Pages), t.changes[ref])
-		t.changes[ref] = last
+		changes := records.ChangesAfter(records.NewestChanges(v.History(ref).Pages), s.changes[ref])
+		s.changes[ref] = last
 		out = append(out, records.History{Ref: ref, Changes: changes})
 	}
-	maps.DeleteFunc(t.changes, func(ref spec.SetRef, _ records.ChangeID) bool { return !here[ref] })
+	maps.DeleteFunc(s.changes, func(ref spec.SetRef, _ records.ChangeID) bool { return !here[ref] })
 	return out
 }
 
-// nextLives returns the lives at the seat that differ from what was told, in order,
-// and takes them as told. A record that went away is forgotten and not told:
-// absence is no order (SAFETY S2).
-func (t *told) nextLives(v cache.View, at seat, holds map[life]bool, domain string) []records.Life {
+// nextLives returns the lives on the machine that differ from what was sent, in order,
+// and takes them as sent. A record that went away is forgotten and not sent:
+// absence is not an order (SAFETY S2).
+func (s *sentState) nextLives(v cache.View, at machine, holds map[spec.LifeID]bool, domain string) []records.Life {
 	var out []records.Life
 	present := map[spec.Identity]bool{}
 	for _, id := range v.MembersOn(at.node) {
 		m, rev := v.Member(id)
-		if !at.holds(m) {
+		if !at.has(m) {
 			continue // it lives on the machine that had the name before
 		}
-		if !holds[life{ID: id, Token: m.Token}] && mayLiveElsewhere(v, m) {
-			continue // told when that is over
+		if !holds[spec.LifeID{ID: id, Token: m.Token}] && mayLiveElsewhere(v, m) {
+			continue // sent when that is over
 		}
 		present[id] = true
 		set, _ := v.Set(id.Ref())
-		now := toldLife{member: rev, service: cmp.Or(m.Service, string(id.Set))}
+		now := sentLife{member: rev, service: cmp.Or(m.Service, string(id.Set))}
 		if set != nil {
 			st, _ := v.Status(id.Ref())
 			now.service, now.minReady = plan.Service(set, plan.Former(set, st, nil), m), set.Spec.MinReadySeconds
 			now.booted = v.Bootstrapped(set.UID)
 		}
 		now.fresh = freshVolumes(v, m, now.booted)
-		if t.lives[id].same(now) {
+		if s.lives[id].same(now) {
 			continue
 		}
 		r, _ := v.Revision(id.Ref(), m.Revision)
 		if r == nil {
-			continue // told when its template has come
+			continue // sent when its template has come
 		}
 		now.files = FilesOf(id.Namespace, &r.Template)
-		t.lives[id] = now
+		s.lives[id] = now
 		l := records.Life{
 			Member: *m, Template: r.Template, Service: now.service, Domain: domain,
 			MinReadySeconds: now.minReady, FreshVolumes: now.fresh, Bootstrapped: now.booted,
@@ -123,7 +125,7 @@ func (t *told) nextLives(v cache.View, at seat, holds map[life]bool, domain stri
 		}
 		out = append(out, l)
 	}
-	maps.DeleteFunc(t.lives, func(id spec.Identity, _ toldLife) bool { return !present[id] })
+	maps.DeleteFunc(s.lives, func(id spec.Identity, _ sentLife) bool { return !present[id] })
 	return out
 }
 
@@ -148,35 +150,35 @@ func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimNa
 	return fresh
 }
 
-// nextOver returns the holdings that are over and were not told so yet.
-func (t *told) nextOver(v cache.View, at seat, holds map[life]bool) []life {
-	var out []life
+// nextOver returns the holdings that are over and of which the node was not sent that yet.
+func (s *sentState) nextOver(v cache.View, at machine, holds map[spec.LifeID]bool) []spec.LifeID {
+	var out []spec.LifeID
 	for l := range holds {
-		if !t.over[l] && superseded(v, at, l) {
-			t.over[l] = true
+		if !s.over[l] && superseded(v, at, l) {
+			s.over[l] = true
 			out = append(out, l)
 		}
 	}
-	maps.DeleteFunc(t.over, func(l life, _ bool) bool { return !holds[l] })
+	maps.DeleteFunc(s.over, func(l spec.LifeID, _ bool) bool { return !holds[l] })
 	slices.SortFunc(out, compareLives)
 	return out
 }
 
 // superseded: the identity has had a newer token, so this one must end.
-func superseded(v cache.View, at seat, l life) bool {
+func superseded(v cache.View, at machine, l spec.LifeID) bool {
 	id, _ := v.Identity(l.ID)
 	return !present(v, at, l) && id != nil && id.LastToken.Compare(l.Token) > 0
 }
 
 // present: it is what the store wants on this machine now.
-func present(v cache.View, at seat, l life) bool {
+func present(v cache.View, at machine, l spec.LifeID) bool {
 	m, _ := v.Member(l.ID)
-	return m != nil && m.Token == l.Token && at.holds(m)
+	return m != nil && m.Token == l.Token && at.has(m)
 }
 
-// strays are the holdings that the store neither wants nor knows to be over: they
+// unknownLives are the holdings that the store neither wants nor knows to be over: they
 // run on, are shown, and block their identity (SAFETY S2).
-func strays(v cache.View, at seat, holds map[life]bool) []spec.LifeID {
+func unknownLives(v cache.View, at machine, holds map[spec.LifeID]bool) []spec.LifeID {
 	var out []spec.LifeID
 	for l := range holds {
 		if !present(v, at, l) && !superseded(v, at, l) {
@@ -187,31 +189,30 @@ func strays(v cache.View, at seat, holds map[life]bool) []spec.LifeID {
 	return out
 }
 
-func compareLives(a, b life) int {
-	return cmp.Or(cmp.Compare(a.ID.Namespace, b.ID.Namespace), cmp.Compare(a.ID.Set, b.ID.Set),
-		cmp.Compare(a.ID.Ordinal, b.ID.Ordinal), a.Token.Compare(b.Token))
+func compareLives(a, b spec.LifeID) int {
+	return cmp.Or(a.ID.Compare(b.ID), a.Token.Compare(b.Token))
 }
 
-// nextFiles returns what the lives told name and is new or changed, in order, and
-// takes it as told. What no life names any more is forgotten.
-func (t *told) nextFiles(v cache.View) []FileRef {
+// nextFiles returns what the lives sent name and is new or changed, in order, and
+// takes it as sent. What no life names any more is forgotten.
+func (s *sentState) nextFiles(v cache.View) []FileRef {
 	named := map[FileRef]bool{}
 	var out []FileRef
-	for _, l := range t.lives {
+	for _, l := range s.lives {
 		for _, r := range l.files {
 			if named[r] {
 				continue
 			}
 			named[r] = true
 			rev := fileRev(v, r)
-			if old, known := t.files[r]; known && old == rev {
+			if old, known := s.files[r]; known && old == rev {
 				continue
 			}
-			t.files[r] = rev
+			s.files[r] = rev
 			out = append(out, r)
 		}
 	}
-	maps.DeleteFunc(t.files, func(r FileRef, _ store.Rev) bool { return !named[r] })
+	maps.DeleteFunc(s.files, func(r FileRef, _ store.Rev) bool { return !named[r] })
 	slices.SortFunc(out, func(a, b FileRef) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

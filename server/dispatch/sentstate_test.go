@@ -111,7 +111,7 @@ func TestALifeIsToldWhenItsTemplateHasCome(t *testing.T) {
 
 // What a node holds is over when its identity has had a newer life, and is said so once.
 func TestWhatANodeHoldsIsOverByANewerLifeAlone(t *testing.T) {
-	old := life{ID: ident(0), Token: token(10)}
+	old := spec.LifeID{ID: ident(0), Token: token(10)}
 	for _, c := range []struct {
 		name   string
 		change func(*rig)
@@ -140,7 +140,7 @@ func TestWhatANodeHoldsIsOverByANewerLifeAlone(t *testing.T) {
 			r.begin()
 			c.change(r)
 			with := n1
-			with.holds = []life{old}
+			with.holds = []spec.LifeID{old}
 			h := r.hand(with)
 			over := h.tells().wanted.GetOver()
 			if got := len(over) == 1 && wire.ToToken(over[0].GetToken()) == old.Token; got != c.over {
@@ -161,7 +161,7 @@ func TestWhatANodeHoldsIsOverByANewerLifeAlone(t *testing.T) {
 func TestWhatIsOverIsSaidAgainToWhoHoldsItAgain(t *testing.T) {
 	r := newStill(t)
 	r.begin()
-	old := life{ID: ident(0), Token: token(5)}
+	old := spec.LifeID{ID: ident(0), Token: token(5)}
 	h := r.hand(n1)
 	for range 2 {
 		h.inventory(old)
@@ -176,7 +176,7 @@ func TestWhatIsOverIsSaidAgainToWhoHoldsItAgain(t *testing.T) {
 }
 
 // inventory has the node say what it holds.
-func (h *hand) inventory(lives ...life) {
+func (h *hand) inventory(lives ...spec.LifeID) {
 	i := &proto.Inventory{}
 	for _, l := range lives {
 		i.Holdings = append(i.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
@@ -186,7 +186,7 @@ func (h *hand) inventory(lives ...life) {
 
 // Lists are in one order, whatever the order of what they are made from.
 func TestLivesAreOrdered(t *testing.T) {
-	sorted := []life{
+	sorted := []spec.LifeID{
 		{ID: spec.Identity{Namespace: "a", Set: "z", Ordinal: 9}, Token: token(9)},
 		{ID: spec.Identity{Namespace: "b", Set: "c", Ordinal: 9}, Token: token(9)},
 		{ID: spec.Identity{Namespace: "b", Set: "d", Ordinal: 2}, Token: token(9)},
@@ -195,7 +195,8 @@ func TestLivesAreOrdered(t *testing.T) {
 	}
 	mixed := slices.Clone(sorted)
 	slices.Reverse(mixed)
-	if slices.SortFunc(mixed, compareLives); !slices.Equal(mixed, sorted) {
+	slices.SortFunc(mixed, compareLives)
+	if !slices.Equal(mixed, sorted) {
 		t.Errorf("got %v", mixed)
 	}
 }
@@ -226,7 +227,8 @@ func TestFilesAreToldWhenTheyChange(t *testing.T) {
 			if _, twice := told[f.Name]; twice {
 				t.Errorf("%s is told twice", f.Name)
 			}
-			if told[f.Name] = string(f.Content["f"]); f.Absent {
+			told[f.Name] = string(f.Content["f"])
+			if f.Absent {
 				told[f.Name] = "absent"
 			}
 		}
@@ -258,7 +260,7 @@ func TestHistoryIsToldOnceWhileANodeHasMembers(t *testing.T) {
 	r := newStill(t)
 	r.begin()
 	r.live(1, 11, "n1", "uid1") // another member of the set
-	at, told := seat{"n1", "uid1"}, newTold()
+	at, told := machine{"n1", "uid1"}, newSentState()
 	next := func() (numbers []int64) {
 		r.cache.Look(func(v cache.View) {
 			for _, h := range told.nextHistories(v, at) {

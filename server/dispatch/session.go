@@ -20,38 +20,38 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// errOver tells a node that its session is not the store's any more.
-var errOver = status.Error(codes.Aborted, "the session is over; say hello again")
+// errSessionOver tells a node that its session is not the store's any more.
+var errSessionOver = status.Error(codes.Aborted, "session expired, reconnect")
 
 // retryTime is the wait before what the store refused is tried again.
 const retryTime = time.Second
 
 // session is one node's live connection. Only run sends on its stream.
 type session struct {
-	seat
-	boot  spec.BootID
-	id    spec.SessionID
-	lease store.LeaseID
-	rev   store.Rev // mod-revision of the session key: it changes when another session takes over
-	epoch int64
-	facts records.NodeFacts // as stored, but for strays not yet written; run's own
-	told  store.Rev         // up to here pictures and histories were told; run's own
+	machine
+	boot    spec.BootID
+	id      spec.SessionID
+	lease   store.LeaseID
+	rev     store.Rev // mod-revision of the session key: it changes when another session takes over
+	epoch   int64
+	facts   records.NodeFacts // as stored, but for unknown lives not yet written; run's own
+	sentRev store.Rev         // up to here snapshots and histories were sent; run's own
 
 	ctx    context.Context // ends with the session; its cause is what the stream returns
 	cancel context.CancelCauseFunc
 	out    *outbox
 	server *Server
 
-	mu      sync.Mutex
-	holding map[life]bool // what the node says it has open
-	moved   bool          // holding or said changed since run looked
-	said    said          // of volumes, not stored yet
+	mu            sync.Mutex
+	holding       map[spec.LifeID]bool // what the node says it has open
+	changed       bool                 // holding or said changed since run looked
+	volumeReports pendingVolumeReports // of volumes, not stored yet
 }
 
-func (s *Server) newSession(ctx context.Context, g guest, record records.Session, rev store.Rev, epoch int64) *session {
+func (s *Server) newSession(ctx context.Context, req joinRequest, record records.Session, rev store.Rev, epoch int64) *session {
 	se := &session{
-		seat: g.seat, boot: g.boot, id: record.ID, lease: store.LeaseID(record.ID), rev: rev, epoch: epoch,
-		facts: g.facts, out: newOutbox(), server: s, holding: g.holding,
+		machine: req.machine, boot: req.boot, id: record.ID, lease: store.LeaseID(record.ID), rev: rev, epoch: epoch,
+		facts: req.facts, out: newOutbox(), server: s, holding: req.holding,
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)
 	return se
@@ -66,37 +66,37 @@ func (se *session) receive(msg *proto.FromNode) {
 	case msg.GetPing() != nil:
 		se.server.pings.add(se, msg.GetPing().GetId())
 	case msg.GetInventory() != nil:
-		if why := tooMuch(msg.GetInventory(), nil); why != "" {
-			se.overdo(LimitHello, why)
+		if why := overLimit(msg.GetInventory(), nil); why != "" {
+			se.abortOverLimit(LimitHello, why)
 			return
 		}
 		se.mu.Lock()
-		se.holding, se.moved = holdings(msg.GetInventory()), true
+		se.holding, se.changed = holdings(msg.GetInventory()), true
 		se.mu.Unlock()
-		se.out.ring()
+		se.out.filled.Notify()
 	case msg.GetReports() != nil:
-		se.hearReports(msg.GetReports())
+		se.receiveReports(msg.GetReports())
 	case msg.GetVolumes() != nil:
-		se.hear(msg.GetVolumes())
+		se.receiveVolumeReports(msg.GetVolumes())
 	case msg.GetHello() != nil:
-		se.abort(codes.InvalidArgument, "a session has one hello")
+		se.abort(codes.InvalidArgument, "second hello in one session; open another stream")
 	}
 }
 
-// overdo ends the session, for the node says more than it may.
-func (se *session) overdo(limit Limit, why string) {
+// abortOverLimit ends the session of a node that exceeds a limit.
+func (se *session) abortOverLimit(limit Limit, why string) {
 	se.server.refusals.add(se.node, limit, 1, why)
 	se.abort(codes.ResourceExhausted, fmt.Sprintf("node %s: %s", se.node, why))
 }
 
-// hearReports puts reports in line. One that is no member's, or too long, is left out: the
-// others are as good without it.
-func (se *session) hearReports(m *proto.Reports) {
+// receiveReports queues reports. One that is not a member's, or too long, is left out: the
+// others do not depend on it.
+func (se *session) receiveReports(m *proto.Reports) {
 	bytes := 0
 	docs := make([][]byte, 0, len(m.GetReportsJson()))
 	for _, d := range m.GetReportsJson() {
 		if len(d) > reportBytes {
-			se.server.refusals.add(se.node, LimitReports, 1, fmt.Sprintf("a report has %d bytes, of at most %d", len(d), reportBytes))
+			se.server.refusals.add(se.node, LimitReports, 1, fmt.Sprintf("a report has %d bytes; the limit is %d", len(d), reportBytes))
 			continue
 		}
 		docs, bytes = append(docs, d), bytes+len(d)
@@ -107,25 +107,26 @@ func (se *session) hearReports(m *proto.Reports) {
 		return
 	}
 	all := len(reports)
-	if reports = slices.DeleteFunc(reports, func(r records.Report) bool { return !whose(r.ID) }); len(reports) < all {
-		se.server.refusals.add(se.node, LimitReports, all-len(reports), "a report names no member")
+	reports = slices.DeleteFunc(reports, func(r records.Report) bool { return !canBeMember(r.ID) })
+	if len(reports) < all {
+		se.server.refusals.add(se.node, LimitReports, all-len(reports), "a report has an invalid member identity")
 	}
-	if !se.note(reports) {
-		se.overdo(LimitReports, fmt.Sprintf("it says that it has more than %d lives", maxHoldings))
+	if !se.updateHoldings(reports) {
+		se.abortOverLimit(LimitReports, fmt.Sprintf("it reports more than %d lives", maxHoldings))
 		return
 	}
 	se.server.reports.add(se, reports, bytes)
 }
 
-// note keeps holding in step with what the node reports of its lives; false: they are more
+// updateHoldings keeps holding in step with what the node reports of its lives; false: they are more
 // than a node may have.
-func (se *session) note(reports []records.Report) bool {
+func (se *session) updateHoldings(reports []records.Report) bool {
 	se.mu.Lock()
 	defer se.mu.Unlock()
 	for _, r := range reports {
-		l := life{ID: r.ID, Token: r.Token}
+		l := spec.LifeID{ID: r.ID, Token: r.Token}
 		if held := se.holding[l]; held == r.Phase.Over() {
-			se.moved = true
+			se.changed = true
 			if held {
 				delete(se.holding, l)
 			} else {
@@ -133,39 +134,39 @@ func (se *session) note(reports []records.Report) bool {
 			}
 		}
 	}
-	if se.moved {
-		se.out.ring()
+	if se.changed {
+		se.out.filled.Notify()
 	}
 	return len(se.holding) <= maxHoldings
 }
 
-// held is a copy of what the node has open.
-func (se *session) held() map[life]bool {
+// takeHoldings is a copy of what the node has open.
+func (se *session) takeHoldings() map[spec.LifeID]bool {
 	se.mu.Lock()
 	defer se.mu.Unlock()
-	se.moved = false
+	se.changed = false
 	return maps.Clone(se.holding)
 }
 
-// run tells the node all, then what changes, until the session is over; its
+// run sends the node all, then what changes, until the session is over; its
 // error is the status of the stream.
 func (se *session) run(stream proto.Nodes_SessionServer) error {
 	sub := se.server.cfg.Cache.Subscribe()
 	defer sub.Close()
-	sub.Take() // all is told below
-	pics := se.server.pictures
-	if err := pics.reach(se.ctx, se.rev); err != nil {
-		return over(err)
+	sub.Take() // all is sent below
+	pics := se.server.snapshots
+	if err := pics.waitFor(se.ctx, se.rev); err != nil {
+		return streamStatus(err)
 	}
-	t, all := newTold(), true
+	sent, all := newSentState(), true
 	retry := time.NewTimer(0)
 	defer retry.Stop()
 	for {
-		moved := pics.wait() // before looking, so that no round is missed
+		moved := pics.nextRound() // before looking, so that no round is missed
 		if all {
-			t = newTold()
+			sent = newSentState()
 		}
-		again, err := se.tell(stream, t, all)
+		again, err := se.sendChanges(stream, sent, all)
 		if err != nil {
 			return err
 		}
@@ -177,19 +178,21 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 		if err != nil {
 			return err
 		}
-		if all, err = se.await(stream, sub, moved, retry.C, pong); err != nil {
-			return over(err)
+		all, err = se.await(stream, sub, moved, retry.C, pong)
+		if err != nil {
+			return streamStatus(err)
 		}
 	}
 }
 
-// await sends small answers until there is more to tell; all asks to tell
+// await sends small answers until there is more to send; all asks to send
 // everything. Its error ends the session.
 func (se *session) await(stream proto.Nodes_SessionServer, sub *cache.Subscription, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (all bool, err error) {
 	for {
 		select {
 		case <-pong: // it waited long enough
-			if pong, err = se.flush(stream); err != nil {
+			pong, err = se.flush(stream)
+			if err != nil {
 				return false, err
 			}
 		case <-se.ctx.Done():
@@ -200,25 +203,26 @@ func (se *session) await(stream proto.Nodes_SessionServer, sub *cache.Subscripti
 			return false, nil
 		case <-retry:
 			return false, nil
-		case <-se.out.wake:
-			if pong, err = se.flush(stream); err != nil {
+		case <-se.out.filled.C():
+			pong, err = se.flush(stream)
+			if err != nil {
 				return false, err
 			}
-			if se.hasMoved() {
+			if se.hasChanged() {
 				return false, nil
 			}
 		}
 	}
 }
 
-func (se *session) hasMoved() bool {
+func (se *session) hasChanged() bool {
 	se.mu.Lock()
 	defer se.mu.Unlock()
-	return se.moved
+	return se.changed
 }
 
-// over makes the status of a session's end; a node that hung up is no error.
-func over(cause error) error {
+// streamStatus makes the status of a session's end; a node that hung up is no error.
+func streamStatus(cause error) error {
 	if errors.Is(cause, context.Canceled) {
 		return nil
 	}
@@ -227,7 +231,7 @@ func over(cause error) error {
 
 // flush sends the small answers. One that waits is sent when the channel receives.
 func (se *session) flush(stream proto.Nodes_SessionServer) (again <-chan time.Time, err error) {
-	out, wait := se.out.take(se.told)
+	out, wait := se.out.take(se.sentRev)
 	for _, msg := range out {
 		if err := stream.Send(msg); err != nil {
 			return nil, err

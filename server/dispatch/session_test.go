@@ -93,10 +93,10 @@ func TestAHoldingWithANewerTokenIsOverAndOneThatIsUnknownIsStray(t *testing.T) {
 	r := newRig(t)
 	r.begin()
 	r.live(1, 20, "n2", "uid2") // db-1 lives elsewhere now
-	unknown := life{ID: spec.Identity{Namespace: "default", Set: "ghost"}, Token: token(3)}
-	ahead := life{ID: ident(1), Token: token(30)} // the store was restored, it knows an older one
+	unknown := spec.LifeID{ID: spec.Identity{Namespace: "default", Set: "ghost"}, Token: token(3)}
+	ahead := spec.LifeID{ID: ident(1), Token: token(30)} // the store was restored, it knows an older one
 	h := n1
-	h.holds = []life{{ID: ident(0), Token: token(10)}, {ID: ident(1), Token: token(12)}, ahead, unknown}
+	h.holds = []spec.LifeID{{ID: ident(0), Token: token(10)}, {ID: ident(1), Token: token(12)}, ahead, unknown}
 	n := r.connect(h)
 	w := n.wanted()
 	if len(w.GetOver()) != 1 || wire.ToIdentity(w.GetOver()[0].GetId()) != ident(1) || wire.ToToken(w.GetOver()[0].GetToken()) != token(12) {
@@ -122,7 +122,7 @@ func TestAHoldingWithANewerTokenIsOverAndOneThatIsUnknownIsStray(t *testing.T) {
 func TestAnEmptyStoreOrdersNothing(t *testing.T) {
 	r := newRig(t)
 	h := n1
-	h.holds = []life{{ID: ident(0), Token: token(10)}}
+	h.holds = []spec.LifeID{{ID: ident(0), Token: token(10)}}
 	w := r.connect(h).wanted()
 	if len(w.GetLivesJson()) != 0 || len(w.GetOver()) != 0 {
 		t.Fatalf("got %v", w)
@@ -258,7 +258,7 @@ func TestAHoldingThatWasForgottenWithoutASuccessorIsStray(t *testing.T) {
 	r.begin()
 	r.commit(store.Del(store.MemberKey(ident(0))))
 	h := n1
-	h.holds = []life{{ID: ident(0), Token: token(10)}}
+	h.holds = []spec.LifeID{{ID: ident(0), Token: token(10)}}
 	w := r.connect(h).wanted()
 	kv, _ := r.get(store.FactsKey("n1"))
 	facts, err := store.Decode[records.NodeFacts](kv)

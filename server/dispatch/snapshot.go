@@ -11,10 +11,10 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Picture is the set of w as nodes and members shall see it at seq: the pure
+// BuildSnapshot is the set of w as nodes and members shall see it at seq: the pure
 // source of DNS and of /run/stead/set.json. services are those of its namespace.
 // Without a set it is Gone.
-func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*records.ServiceRecord, domain string) records.Snapshot {
+func BuildSnapshot(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*records.ServiceRecord, domain string) records.Snapshot {
 	p := records.Snapshot{Sequence: seq, Ref: ref}
 	if w.Set == nil {
 		p.Gone = true
@@ -32,7 +32,7 @@ func Picture(seq spec.Sequence, ref spec.SetRef, w plan.World, services []*recor
 			continue
 		}
 		service := p.Service
-		if slot.Member != nil { // as the member itself was told
+		if slot.Member != nil { // as the member itself was sent
 			service = plan.Service(w.Set, p.Former, slot.Member)
 		}
 		peer := records.Peer{

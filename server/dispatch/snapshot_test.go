@@ -74,7 +74,7 @@ func TestPicturePeers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := scene()
 			c.change(&w)
-			p := Picture(spec.Sequence{Epoch: 1, Rev: 5}, refDB, w, nil, "cluster.local")
+			p := BuildSnapshot(spec.Sequence{Epoch: 1, Rev: 5}, refDB, w, nil, "cluster.local")
 			got, last := "", -1
 			for _, peer := range p.Peers {
 				if peer.Ordinal <= last || peer.Address != addr(peer.Ordinal) || peer.FQDN != peer.Name+".dbs.default.svc.cluster.local" {
@@ -102,7 +102,7 @@ func TestAPictureTellsWhereMembersAre(t *testing.T) {
 	w.Slots[1].Member.Node = "n2" // which does not say
 	w.Slots[2].Member, w.Slots[2].Report = nil, nil
 	want := []records.Peer{{Node: "n1", Host: netip.MustParseAddr("192.0.2.1")}, {Node: "n2"}, {}}
-	for i, p := range Picture(spec.Sequence{}, w.Set.Ref, w, nil, "cluster.local").Peers {
+	for i, p := range BuildSnapshot(spec.Sequence{}, w.Set.Ref, w, nil, "cluster.local").Peers {
 		if p.Node != want[i].Node || p.Host != want[i].Host {
 			t.Errorf("%s is on %q at %s; want %q at %s", p.Name, p.Node, p.Host, want[i].Node, want[i].Host)
 		}
@@ -132,7 +132,7 @@ func TestPictureNames(t *testing.T) {
 			[]records.DNSName{{Name: "dbs"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Picture(spec.Sequence{}, refDB, scene(), c.services, "d").Names; !reflect.DeepEqual(got, c.want) {
+			if got := BuildSnapshot(spec.Sequence{}, refDB, scene(), c.services, "d").Names; !reflect.DeepEqual(got, c.want) {
 				t.Fatalf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -146,7 +146,7 @@ func TestPictureOfARename(t *testing.T) {
 	w.Status = &records.SetStatus{ServiceName: "db"}
 	w.Slots[0].Member.Service, w.Slots[1].Member.Service = "db", "dbs" // the third is of an earlier version
 	old := &records.ServiceRecord{Name: "db", Namespace: "default", Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
-	p := Picture(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d")
+	p := BuildSnapshot(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d")
 	if want := []records.DNSName{{Name: "db", PublishNotReady: true}, {Name: "dbs"}}; p.Service != "dbs" || p.Former != "db" || !reflect.DeepEqual(p.Names, want) {
 		t.Errorf("got %q and %q, %+v; want both, each by what its Service says", p.Service, p.Former, p.Names)
 	}
@@ -155,11 +155,13 @@ func TestPictureOfARename(t *testing.T) {
 			t.Errorf("got %s, want %s", p.Peers[i].FQDN, want)
 		}
 	}
-	if p = Picture(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.Names, []records.DNSName{{Name: "db"}, {Name: "dbs"}}) {
+	p = BuildSnapshot(spec.Sequence{}, refDB, w, nil, "d")
+	if !reflect.DeepEqual(p.Names, []records.DNSName{{Name: "db"}, {Name: "dbs"}}) {
 		t.Errorf("got %+v; want both also without any Service", p.Names)
 	}
 	w.Status.ServiceName = "dbs"
-	if p = Picture(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d"); p.Former != "" || !reflect.DeepEqual(p.Names, []records.DNSName{{Name: "dbs"}}) {
+	p = BuildSnapshot(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d")
+	if p.Former != "" || !reflect.DeepEqual(p.Names, []records.DNSName{{Name: "dbs"}}) {
 		t.Errorf("got %q, %+v; want the new name alone", p.Former, p.Names)
 	}
 }
@@ -167,18 +169,18 @@ func TestPictureOfARename(t *testing.T) {
 func TestPictureOfASet(t *testing.T) {
 	w := scene()
 	w.Bootstrapped = true
-	p := Picture(spec.Sequence{Epoch: 2, Rev: 7}, refDB, w, nil, "d")
+	p := BuildSnapshot(spec.Sequence{Epoch: 2, Rev: 7}, refDB, w, nil, "d")
 	if p.Sequence != (spec.Sequence{Epoch: 2, Rev: 7}) || p.Ref != refDB || p.UID != "u1" || p.Generation != 1 ||
 		p.Replicas != 3 || !p.Bootstrapped || p.Service != "dbs" || p.Gone {
 		t.Fatalf("got %+v", p)
 	}
 	w.Set.Spec.ServiceName = ""
-	if p := Picture(spec.Sequence{}, refDB, w, nil, "d"); p.Service != "db" {
+	if p := BuildSnapshot(spec.Sequence{}, refDB, w, nil, "d"); p.Service != "db" {
 		t.Fatalf("got service %q, want the set's name", p.Service)
 	}
 	w.Set = nil
 	want := records.Snapshot{Sequence: spec.Sequence{Epoch: 1, Rev: 9}, Ref: refDB, Gone: true}
-	if got := Picture(want.Sequence, refDB, w, nil, "d"); !reflect.DeepEqual(got, want) {
+	if got := BuildSnapshot(want.Sequence, refDB, w, nil, "d"); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 }
@@ -206,7 +208,7 @@ func TestAPictureTellsOfVolumesAndOfWhoBegan(t *testing.T) {
 	volume(1, "data", 0, records.FateKeep)
 	volume(1, "old", 1, records.FateReclaiming)
 	volume(3, "data", 1, records.FateRestoring) // no address yet, and no life
-	p := Picture(spec.Sequence{}, refDB, w, nil, "d")
+	p := BuildSnapshot(spec.Sequence{}, refDB, w, nil, "d")
 	var got []string
 	for _, peer := range p.Peers {
 		got = append(got, peer.Name+" "+peer.Volumes)
@@ -221,7 +223,7 @@ func TestAPictureTellsOfVolumesAndOfWhoBegan(t *testing.T) {
 		t.Errorf("it began with %v, want %v", p.InitialOrdinals, want)
 	}
 	w.Set.InitialOrdinals = nil // made by an earlier version
-	if p := Picture(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.InitialOrdinals, []int{1, 2}) {
+	if p := BuildSnapshot(spec.Sequence{}, refDB, w, nil, "d"); !reflect.DeepEqual(p.InitialOrdinals, []int{1, 2}) {
 		t.Errorf("it began with %v, want its present range", p.InitialOrdinals)
 	}
 }

@@ -41,7 +41,7 @@ func kindOf(m *proto.ToNode) string {
 // its node hears all in the next one.
 func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 	said := func(h *hand) {
-		h.se.out.addStored(life{ID: ident(0), Token: token(10)}, 1, false)
+		h.se.out.addStored(spec.LifeID{ID: ident(0), Token: token(10)}, 1, false)
 		h.se.out.addPong(pong{id: 1})
 		h.se.out.addAsk(&proto.Ask{Id: "a"})
 	}
@@ -52,15 +52,16 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 					r := newStill(t)
 					r.begin()
 					h := r.hand(n1)
-					r.server.pictures.round(cache.Changes{All: true})
-					h.se.told = 1 << 60 // pongs wait for nothing
+					r.server.snapshots.round(cache.Changes{All: true})
+					h.se.sentRev = 1 << 60 // pongs wait for nothing
 					said(h)
 					seen := 0
 					h.fail = func(m *proto.ToNode) error {
 						if kindOf(m) != kind {
 							return nil
 						}
-						if seen++; seen < nth {
+						seen++
+						if seen < nth {
 							return nil
 						}
 						h.se.cancel(errElse) // who goes on ends by this
@@ -80,7 +81,7 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 						m := testMember(1, 11, "n1", "uid1")
 						m.Revision = "r2"
 						r.record(store.MemberKey(ident(1)), m)
-						r.server.pictures.round(cache.Changes{All: true})
+						r.server.snapshots.round(cache.Changes{All: true})
 						synctest.Wait()
 					}
 					if err := <-over; !errors.Is(err, errLost) {
@@ -99,13 +100,14 @@ func TestAPongThatWaitedIsSentOrEndsTheSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newStill(t)
 				h := r.hand(n1)
-				r.server.pictures.round(cache.Changes{All: true})
+				r.server.snapshots.round(cache.Changes{All: true})
 				var pongs []*proto.Pong
 				h.fail = func(m *proto.ToNode) error {
 					if m.GetPong() == nil {
 						return nil
 					}
-					if pongs = append(pongs, m.GetPong()); lost {
+					pongs = append(pongs, m.GetPong())
+					if lost {
 						h.se.cancel(errElse)
 						return errLost
 					}
@@ -127,7 +129,7 @@ func TestAPongThatWaitedIsSentOrEndsTheSession(t *testing.T) {
 
 // What the store refused is tried again by itself.
 func TestASessionTriesAgainWhatTheStoreRefused(t *testing.T) {
-	stray := life{ID: ident(7), Token: token(7)}
+	stray := spec.LifeID{ID: ident(7), Token: token(7)}
 	for name, c := range map[string]struct {
 		say    func(*hand)
 		stored func(*rig) bool
@@ -140,7 +142,7 @@ func TestASessionTriesAgainWhatTheStoreRefused(t *testing.T) {
 				r := newStill(t)
 				r.known(1)
 				h := r.hand(n1)
-				r.server.pictures.round(cache.Changes{All: true})
+				r.server.snapshots.round(cache.Changes{All: true})
 				over := make(chan error, 1)
 				go func() { over <- h.se.run(handStream{h: h}) }()
 				synctest.Wait()
@@ -168,7 +170,7 @@ func TestASessionThatEndsEarlySaysWhy(t *testing.T) {
 		cause error
 		want  error
 	}{
-		"it is aborted":    {errOver, errOver},
+		"it is aborted":    {errSessionOver, errSessionOver},
 		"the node hung up": {context.Canceled, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

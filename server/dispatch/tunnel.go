@@ -49,7 +49,7 @@ func (t *Tunnel) Close() {
 	t.end()
 }
 
-func (t *Tunnel) leave() { t.left.Do(func() { close(t.gone) }) }
+func (t *Tunnel) nodeLeft() { t.left.Do(func() { close(t.gone) }) }
 
 func (t *Tunnel) end() { t.once.Do(func() { close(t.done) }) }
 
@@ -88,9 +88,9 @@ func (s *Server) Tunnel(stream proto.Nodes_TunnelServer) error {
 		return err
 	}
 	t := newTunnel()
-	defer t.leave()
+	defer t.nodeLeft()
 	if !s.broker.deliver(first.GetAsk(), t) {
-		return status.Error(codes.NotFound, "nobody waits for this ask")
+		return status.Errorf(codes.NotFound, "no pending request %s", first.GetAsk())
 	}
 	if len(first.GetData()) > 0 || first.GetDone() || first.GetError() != "" {
 		t.in <- first // it has room
@@ -122,7 +122,7 @@ func (s *Server) firstFrame(stream proto.Nodes_TunnelServer) (*proto.Frame, erro
 	case r := <-came:
 		return r.frame, r.err
 	case <-timer.C:
-		return nil, status.Errorf(codes.DeadlineExceeded, "a tunnel says within %s which ask it answers", helloTime)
+		return nil, status.Errorf(codes.DeadlineExceeded, "no first frame within %s", helloTime)
 	case <-s.stopping:
 		return nil, errStopping
 	}
@@ -151,13 +151,13 @@ func (t *Tunnel) serve(ctx context.Context, stream frames, stopping <-chan struc
 // receive moves the node's frames to the asker until the stream or the tunnel ends. What
 // another server said against it stays as it is.
 func (t *Tunnel) receive(stream frames, stopping <-chan struct{}) {
-	defer t.leave()
+	defer t.nodeLeft()
 	defer close(t.in)
 	for {
 		f, err := stream.Recv()
 		if err != nil {
 			t.fail = err
-			if _, far := stream.(passed); !far && !errors.Is(err, io.EOF) {
+			if _, far := stream.(relayFrames); !far && !errors.Is(err, io.EOF) {
 				t.fail = status.Error(codes.Unavailable, "the node is gone")
 			}
 			return

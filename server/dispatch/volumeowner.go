@@ -20,16 +20,16 @@ const (
 	documentBytes = 4096
 )
 
-// owner decides which reports about volumes are a node's to make (SAFETY S21): those of
+// volumeOwner decides which reports about volumes are a node's to make (SAFETY S21): those of
 // volumes that their records place on it, and of what lies in its trash and in nobody else's.
-type owner struct {
+type volumeOwner struct {
 	v        cache.View
 	node     spec.NodeName
 	unproven int // stored ones of this node
 }
 
-func newOwner(v cache.View, node spec.NodeName) *owner {
-	o := &owner{v: v, node: node}
+func newVolumeOwner(v cache.View, node spec.NodeName) *volumeOwner {
+	o := &volumeOwner{v: v, node: node}
 	for _, r := range v.VolumeReportsOn(node) {
 		if r.Unproven {
 			o.unproven++
@@ -40,13 +40,13 @@ func newOwner(v cache.View, node spec.NodeName) *owner {
 
 // judge returns the report as it is to be stored. stale: it is not the node's to make, for
 // the reason why; known: there is nothing to store.
-func (o *owner) judge(r records.VolumeReport) (out records.VolumeReport, v verdict, why string) {
+func (o *volumeOwner) judge(r records.VolumeReport) (out records.VolumeReport, v verdict, why string) {
 	r.Node, r.Unproven = o.node, false
-	r.Cause, r.Message = cut(r.Cause, causeBytes), cut(r.Message, volumeTextBytes)
+	r.Cause, r.Message = truncate(r.Cause, causeBytes), truncate(r.Message, volumeTextBytes)
 	record, old := o.v.Volume(r.ID, r.Claim), o.v.VolumeReport(r.ID, r.Claim, r.Volume)
 	switch {
 	case r.State == records.VolumeLeft:
-		return r, stale, fmt.Sprintf("that volume %s of %s was left on a host that is off is not for a node to say", r.Volume, r.ID)
+		return r, stale, fmt.Sprintf("volume %s of %s: that it was left on a host that is off is not for a node to say", r.Volume, r.ID)
 	case record == nil && o.v.ModRev(store.VolumeKey(r.ID, r.Claim)) != 0,
 		old == nil && o.v.ModRev(store.VolumeReportKey(r.ID, r.Claim, r.Volume)) != 0:
 		return r, stale, fmt.Sprintf("what is stored of volume %s of %s cannot be read", r.Volume, r.ID)
@@ -76,21 +76,21 @@ func (o *owner) judge(r records.VolumeReport) (out records.VolumeReport, v verdi
 }
 
 // refuse says why a volume of which the store knows nothing is not noted; "": it is.
-func (o *owner) refuse(r records.VolumeReport) string {
+func (o *volumeOwner) refuse(r records.VolumeReport) string {
 	_, identity := o.v.Identity(r.ID)
 	_, member := o.v.Member(r.ID)
 	switch {
 	case identity == 0 && member == 0:
 		return fmt.Sprintf("volume %s is of %s, of which nothing is known", r.Volume, r.ID)
 	case o.unproven >= maxUnproven:
-		return fmt.Sprintf("volume %s: node %s has %d in its trash already that no record named", r.Volume, o.node, maxUnproven)
+		return fmt.Sprintf("volume %s: the trash of node %s has %d volumes already that no record names", r.Volume, o.node, maxUnproven)
 	case len(store.Encode(r)) > documentBytes:
 		return fmt.Sprintf("the report of volume %s has more than %d bytes", r.Volume, documentBytes)
 	}
 	return ""
 }
 
-// cut is text of at most n bytes, whole characters only.
-func cut[T ~string](text T, n int) T {
+// truncate is text of at most n bytes, whole characters only.
+func truncate[T ~string](text T, n int) T {
 	return T(strings.ToValidUTF8(string(text[:min(len(text), n)]), ""))
 }

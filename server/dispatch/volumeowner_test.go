@@ -133,7 +133,7 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 			}
 			r.record(store.VolumeKey(ident(1), "wal"), records.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: records.FateKeep})
 			r.cache.Look(func(v cache.View) {
-				o := newOwner(v, "n1")
+				o := newVolumeOwner(v, "n1")
 				o.unproven = c.unproven
 				if got, verdict, why := o.judge(c.report); verdict != c.want || got.Unproven != (c.want == keep) {
 					t.Errorf("got %v, %q, %+v", verdict, why, got)
@@ -149,8 +149,8 @@ func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
 	r := newStill(t)
 	r.known(1)
 	var units []store.Txn
-	s := said{reports: map[records.VolumeID]records.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: records.VolumeTrashed}}}
-	r.cache.Look(func(v cache.View) { units, _ = s.units(v, "n2") })
+	s := pendingVolumeReports{reports: map[records.VolumeID]records.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: records.VolumeTrashed}}}
+	r.cache.Look(func(v cache.View) { units, _ = s.transactions(v, "n2") })
 	if len(units) != 1 {
 		t.Fatalf("%d writes; want one", len(units))
 	}
@@ -171,7 +171,7 @@ func TestTheTrashOfWhichOnlyTheNodeKnowsIsBounded(t *testing.T) {
 	}
 	for _, said := range [][]records.VolumeReport{all, all[maxUnproven:]} {
 		h.say(false, said...)
-		if again, err := h.se.putVolumes(); again || err != nil {
+		if again, err := h.se.storeVolumeReports(); again || err != nil {
 			t.Fatalf("again %v, %v", again, err)
 		}
 		r.catchUp()

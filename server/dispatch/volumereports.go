@@ -45,30 +45,30 @@ func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.Volum
 	return out
 }
 
-// nextOrders returns the orders that differ from what was told, by volume, and takes
-// them as told.
-func (t *told) nextOrders(v cache.View, at seat) (out []records.VolumeOrder) {
+// nextOrders returns the orders that differ from what was sent, by volume, and takes
+// them as sent.
+func (s *sentState) nextOrders(v cache.View, at machine) (out []records.VolumeOrder) {
 	now := orders(v, at.node)
 	for _, id := range slices.Sorted(maps.Keys(now)) {
-		if t.orders[id] != now[id] {
+		if s.orders[id] != now[id] {
 			out = append(out, now[id])
 		}
 	}
-	t.orders = now
+	s.orders = now
 	return out
 }
 
-// said is what a node says of volumes, until it is stored.
-type said struct {
+// pendingVolumeReports is what a node says of volumes, until it is stored.
+type pendingVolumeReports struct {
 	full    bool // it named all that its trash holds
 	reports map[records.VolumeID]records.VolumeReport
 }
 
-// hear takes what the node says of volumes. It does not block.
-func (se *session) hear(m *proto.VolumeReports) {
+// receiveVolumeReports takes what the node says of volumes. It does not block.
+func (se *session) receiveVolumeReports(m *proto.VolumeReports) {
 	docs := slices.DeleteFunc(m.GetReportsJson(), func(d []byte) bool { return len(d) > reportBytes })
 	if n := len(m.GetReportsJson()) - len(docs); n > 0 {
-		se.server.refusals.add(se.node, LimitReports, n, fmt.Sprintf("what it says of a volume has more than %d bytes", reportBytes))
+		se.server.refusals.add(se.node, LimitReports, n, fmt.Sprintf("a volume report has more than %d bytes", reportBytes))
 	}
 	reports, err := wire.ToDocuments[records.VolumeReport](docs)
 	if err != nil {
@@ -78,25 +78,25 @@ func (se *session) hear(m *proto.VolumeReports) {
 	se.mu.Lock()
 	defer se.mu.Unlock()
 	if m.GetFull() {
-		se.said = said{full: true}
+		se.volumeReports = pendingVolumeReports{full: true}
 	}
-	if se.said.reports == nil {
-		se.said.reports = map[records.VolumeID]records.VolumeReport{}
+	if se.volumeReports.reports == nil {
+		se.volumeReports.reports = map[records.VolumeID]records.VolumeReport{}
 	}
 	for _, r := range reports {
 		if !wellFormed(r) {
-			se.abort(codes.InvalidArgument, "a report names no volume")
+			se.abort(codes.InvalidArgument, "a report has an invalid volume identity")
 			return
 		}
-		if _, there := se.said.reports[r.Volume]; !there && len(se.said.reports) >= maxSaid {
-			se.server.refusals.add(se.node, LimitReports, 1, fmt.Sprintf("it speaks of more than %d volumes at once", maxSaid))
+		if _, there := se.volumeReports.reports[r.Volume]; !there && len(se.volumeReports.reports) >= maxVolumeReports {
+			se.server.refusals.add(se.node, LimitReports, 1, fmt.Sprintf("it reports more than %d volumes at once", maxVolumeReports))
 			continue
 		}
-		r.Node, r.Cause, r.Message = se.node, cut(r.Cause, causeBytes), cut(r.Message, volumeTextBytes)
-		se.said.reports[r.Volume] = r
+		r.Node, r.Cause, r.Message = se.node, truncate(r.Cause, causeBytes), truncate(r.Message, volumeTextBytes)
+		se.volumeReports.reports[r.Volume] = r
 	}
-	se.moved = true
-	se.out.ring()
+	se.changed = true
+	se.out.filled.Notify()
 }
 
 // wellFormed: what it names can be a key.
@@ -109,26 +109,26 @@ func wellFormed(r records.VolumeReport) bool {
 	return r.ID.Ordinal >= 0
 }
 
-// putVolumes stores what the node said of volumes that are its own, guarded by the session;
+// storeVolumeReports stores what the node said of volumes that are its own, guarded by the session;
 // what was erased is forgotten. again: the store could not take it now, or it changed.
-func (se *session) putVolumes() (again bool, err error) {
+func (se *session) storeVolumeReports() (again bool, err error) {
 	se.mu.Lock()
-	heard := se.said
-	may := se.server.writes.may(se.node)
+	pending := se.volumeReports
+	may := se.server.writes.mayWrite(se.node)
 	if may {
-		se.said = said{}
+		se.volumeReports = pendingVolumeReports{}
 	}
 	se.mu.Unlock()
 	switch {
-	case !heard.full && len(heard.reports) == 0:
+	case !pending.full && len(pending.reports) == 0:
 		return false, nil
 	case !may:
-		se.server.refusals.add(se.node, LimitRate, 1, "it speaks of volumes more than the store can keep; the newest is stored later")
+		se.server.refusals.add(se.node, LimitRate, 1, "it reports more of volumes than the store can keep; the newest is stored later")
 		return true, nil
 	}
 	var units []store.Txn
 	var foreign []string
-	se.server.cfg.Cache.Look(func(v cache.View) { units, foreign = heard.units(v, se.node) })
+	se.server.cfg.Cache.Look(func(v cache.View) { units, foreign = pending.transactions(v, se.node) })
 	if len(foreign) > 0 {
 		se.server.refusals.add(se.node, LimitOwner, len(foreign), foreign[0])
 	}
@@ -136,29 +136,29 @@ func (se *session) putVolumes() (again bool, err error) {
 	defer cancel()
 	shared := []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)}
 	for i, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
-		se.server.writes.spend(se.node, len(units[i].Then[0].Key)+len(units[i].Then[0].Value))
+		se.server.writes.charge(se.node, len(units[i].Then[0].Key)+len(units[i].Then[0].Value))
 		again = again || o.Err != nil
-		if errors.Is(o.Err, store.ErrConflict) && !se.lives(ctx) {
-			return false, errOver
+		if errors.Is(o.Err, store.ErrConflict) && !se.isCurrent(ctx) {
+			return false, errSessionOver
 		}
 	}
 	if again {
-		se.unhear(heard)
+		se.requeueVolumeReports(pending)
 	}
 	return again, nil
 }
 
-// lives reads whether the session is still the store's; an unknown answer is yes.
-func (se *session) lives(ctx context.Context) bool {
+// isCurrent reads whether the session is still the store's; an unknown answer is yes.
+func (se *session) isCurrent(ctx context.Context) bool {
 	key := store.SessionKey(se.node)
 	_, kvs, err := se.server.cfg.Store.Get(ctx, key)
 	return err != nil || se.owns(kvs[key])
 }
 
-// units are the writes of what was heard, each guarded by what the store knows of the
+// transactions are the writes of what was pending, each guarded by what the store knows of the
 // volume; foreign says what was not the node's to say.
-func (s said) units(v cache.View, node spec.NodeName) (units []store.Txn, foreign []string) {
-	own := newOwner(v, node)
+func (s pendingVolumeReports) transactions(v cache.View, node spec.NodeName) (units []store.Txn, foreign []string) {
+	own := newVolumeOwner(v, node)
 	write := func(r *records.VolumeReport, op store.Op) {
 		units = append(units, store.Txn{If: []store.Guard{
 			v.Seen(store.VolumeKey(r.ID, r.Claim)),
@@ -191,17 +191,17 @@ func (s said) units(v cache.View, node spec.NodeName) (units []store.Txn, foreig
 	return units, foreign
 }
 
-// unhear keeps what could not be stored, unless the node said something newer.
-func (se *session) unhear(old said) {
+// requeueVolumeReports keeps what could not be stored, unless the node said something newer.
+func (se *session) requeueVolumeReports(old pendingVolumeReports) {
 	se.mu.Lock()
 	defer se.mu.Unlock()
-	if se.said.full {
+	if se.volumeReports.full {
 		return
 	}
-	newer := se.said.reports
-	se.said = old
-	if se.said.reports == nil {
-		se.said.reports = map[records.VolumeID]records.VolumeReport{}
+	newer := se.volumeReports.reports
+	se.volumeReports = old
+	if se.volumeReports.reports == nil {
+		se.volumeReports.reports = map[records.VolumeID]records.VolumeReport{}
 	}
-	maps.Copy(se.said.reports, newer)
+	maps.Copy(se.volumeReports.reports, newer)
 }

@@ -133,9 +133,9 @@ func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	se.hear(&proto.VolumeReports{ReportsJson: docs})
+	se.receiveVolumeReports(&proto.VolumeReports{ReportsJson: docs})
 	se.ctx = t.Context() // it was on its way when the session ended
-	if _, err := se.putVolumes(); err == nil {
+	if _, err := se.storeVolumeReports(); err == nil {
 		t.Error("it could be said")
 	}
 	if _, ok := r.get(store.VolumeReportKey(ident(1), "data", "v1")); ok {

@@ -152,7 +152,8 @@ func TestWhoWaitsForAnAddressIsLookedAtWhenTheNextHasRested(t *testing.T) {
 			p.startQuarantine(&records.AddressRecord{Address: a, FreedAt: &now}, now.Add(-d))
 		}
 		got := evaluation{wake: 9 * time.Second, blocked: []plan.Blocked{{Reason: c.reason}}}
-		if p.wakeWhenRested(&got, now); got.wake != c.want {
+		p.wakeWhenRested(&got, now)
+		if got.wake != c.want {
 			t.Errorf("%s: looked at in %s, want %s", c.name, got.wake, c.want)
 		}
 	}

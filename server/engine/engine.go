@@ -128,7 +128,8 @@ func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
 	found := false
 	e.cfg.Cache.Look(func(v cache.View) {
 		w := v.World(ref)
-		if found = w.Set != nil; !found {
+		found = w.Set != nil
+		if !found {
 			return
 		}
 		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, e.cfg.Now().UTC()

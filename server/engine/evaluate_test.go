@@ -37,7 +37,8 @@ func TestTheStatusOfALargeSetHasNoRows(t *testing.T) {
 			d.write(ops...)
 			var asked bool
 			d.next = func(w plan.World) plan.Plan { asked = w.Table; return plan.Plan{} }
-			if d.look(); asked != c.want {
+			d.look()
+			if asked != c.want {
 				t.Errorf("rows are asked for: %v, want %v", asked, c.want)
 			}
 		})

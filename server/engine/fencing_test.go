@@ -61,7 +61,8 @@ func TestBesideATermEndsWithIt(t *testing.T) {
 		ended = true
 	})
 	<-began
-	if end(); !ended {
+	end()
+	if !ended {
 		t.Error("it goes on after the term")
 	}
 }

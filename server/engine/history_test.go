@@ -63,7 +63,8 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 		delete(h.guarded, rest)
 		if !ev.Delete {
 			m, _ := store.Decode[records.Member](ev.KV)
-			if now = m.Token; m.Bound > 0 {
+			now = m.Token
+			if m.Bound > 0 {
 				h.guarded[rest] = m.Node
 			}
 		}
@@ -92,7 +93,8 @@ func (h *history) event(rev store.Rev, ev store.Event) {
 		if fate := h.volume(rest, v, ev.Delete); fate != "" {
 			fault("the volume %s %s", rest, fate)
 		}
-		if delete(h.volumes, rest); !ev.Delete {
+		delete(h.volumes, rest)
+		if !ev.Delete {
 			h.volumes[rest] = v
 		}
 	case store.KindVolumeReport:

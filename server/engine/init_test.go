@@ -55,7 +55,8 @@ func TestInitTakesTheIdentityThatAnotherServerGave(t *testing.T) {
 		if c.Method == "Commit" && other == "" {
 			other = "on its way"
 			id, _, err := Init(t.Context(), s)
-			if other = id; err != nil {
+			other = id
+			if err != nil {
 				t.Error(err)
 			}
 		}

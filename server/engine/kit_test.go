@@ -151,7 +151,8 @@ func (c *cluster) set(replicas int, change ...func(*records.Set)) store.Rev {
 		c.t.Fatal(err)
 	}
 	if kv, ok := kvs[store.SetKey(db)]; ok {
-		if s, err = store.Decode[records.Set](kv); err != nil {
+		s, err = store.Decode[records.Set](kv)
+		if err != nil {
 			c.t.Fatal(err)
 		}
 		s.Spec.Replicas = &n

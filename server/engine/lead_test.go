@@ -106,7 +106,8 @@ func TestTwoEnginesAndAStoreThatFails(t *testing.T) {
 			if call.Method != "Commit" || len(call.Txn.If) == 0 || call.Txn.If[0].Key != store.LeaderKey {
 				return memstore.Fault{}
 			}
-			if calls++; calls%7 == 0 {
+			calls++
+			if calls%7 == 0 {
 				return memstore.Fault{Err: store.ErrUnknown, Applied: calls%2 == 0}
 			}
 			return memstore.Fault{}
@@ -152,7 +153,8 @@ func crashAnywhere(t *testing.T, policy spec.Retention) {
 					dying := newCrash(c.store, n, after)
 					_, stop := c.engine("dying", dying)
 					c.life(dying.died, policy)
-					if survived = !dying.isDead(); survived {
+					survived = !dying.isDead()
+					if survived {
 						stop()
 						return
 					}

@@ -171,7 +171,8 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 		var u decision
 		look(func(v cache.View) {
 			var err error
-			if u, err = decisionFor(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: c.all}, now); err != nil {
+			u, err = decisionFor(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: c.all}, now)
+			if err != nil {
 				t.Error(err)
 			}
 		})
@@ -215,7 +216,8 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testi
 		var u decision
 		look(func(v cache.View) {
 			var err error
-			if u, err = decisionFor(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: true}, time.Unix(1000, 0)); err != nil {
+			u, err = decisionFor(v, db, plan.Forget{ID: member(0), Token: spec.Token{Epoch: 1, Number: 1}, FreeAddress: true}, time.Unix(1000, 0))
+			if err != nil {
 				t.Error(err)
 			}
 		})

@@ -51,7 +51,8 @@ func (m *mirror) load() {
 	if err == nil {
 		err = m.cache.Load(rev, kvs)
 	}
-	if m.seen = rev; err != nil {
+	m.seen = rev
+	if err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -66,7 +67,8 @@ func (m *mirror) follow() {
 	end, _, err := m.mem.Snapshot(m.t.Context(), "")
 	for err == nil && m.seen < end {
 		var b store.Batch
-		if b, err = w.Next(m.t.Context()); err == nil {
+		b, err = w.Next(m.t.Context())
+		if err == nil {
 			m.seen, err = b.Rev, m.cache.Apply(b)
 		}
 	}
@@ -195,7 +197,8 @@ func TestSilenceIsNotStampedByAnOldClock(t *testing.T) {
 	m.commit(store.Del(store.SessionKey("n1")))
 	m.follow()
 	m.cache.Look(func(v cache.View) { m.s.measure(v, v.Nodes(), began, func() time.Time { return m.now }) })
-	if m.now = m.now.Add(time.Second); m.gone() != time.Second {
+	m.now = m.now.Add(time.Second)
+	if m.gone() != time.Second {
 		t.Errorf("got %s a second after it was seen", m.gone())
 	}
 }
@@ -289,7 +292,8 @@ func TestExplainSaysHowLongStill(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
-		if p, _ = other.Explain(db); p.Blocked[0].Reason != spec.BlockedNoGuard {
+		p, _ = other.Explain(db)
+		if p.Blocked[0].Reason != spec.BlockedNoGuard {
 			t.Errorf("got %+v; want that the other node does not guard lives", p.Blocked[0])
 		}
 	})

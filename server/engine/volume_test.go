@@ -120,7 +120,8 @@ func TestWithItsLastVolumeAnIdentityLosesItsAddress(t *testing.T) {
 		var u decision
 		look(func(v cache.View) {
 			var err error
-			if u, err = decisionFor(v, db, c.action, time.Now()); err != nil {
+			u, err = decisionFor(v, db, c.action, time.Now())
+			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		})

@@ -129,7 +129,8 @@ func (h *hollow) lives() (tokens map[spec.Identity]spec.Token, ready int) {
 	for _, kv := range kvs {
 		r, err := store.Decode[records.Report](kv)
 		must(h.b, err)
-		if tokens[r.ID] = r.Token; r.Ready {
+		tokens[r.ID] = r.Token
+		if r.Ready {
 			ready++
 		}
 	}

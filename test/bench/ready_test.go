@@ -75,7 +75,8 @@ func (c *cluster) wanted(name, policy string, n int) (time.Duration, store.Rev) 
 			if r.ID.Ref() != ref || !r.Ready {
 				continue
 			}
-			if ready[r.ID.Ordinal] = true; len(ready) == n {
+			ready[r.ID.Ordinal] = true
+			if len(ready) == n {
 				return time.Since(began), ev.Mod - wanted
 			}
 		}

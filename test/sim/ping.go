@@ -28,7 +28,7 @@ func (n *node) keepAlive() {
 	l := &x.line
 	if !n.cut && x.s.up && !x.s.hung {
 		for _, m := range l.up {
-			x.desk.Receive(m)
+			x.manual.Receive(m)
 			x.s.pinged = true
 		}
 		l.up = nil
@@ -80,7 +80,7 @@ func (s *server) answerPings() {
 	s.nodes.AnswerPings(s.w.ctx)
 	for _, n := range s.w.nodes {
 		if x := n.session(); x != nil && x.s == s {
-			_ = x.desk.Answer() // what ends the session is told with the next list
+			_ = x.manual.SendAnswers() // what ends the session is told with the next list
 		}
 	}
 }

@@ -17,14 +17,14 @@ import (
 
 // stream is one session between a node and a server, with what is under way on it.
 type stream struct {
-	n    *node
-	s    *server
-	desk *dispatch.Desk
-	own  *session.Session
-	id   spec.SessionID
-	down []*proto.ToNode
-	up   []*proto.FromNode
-	line line
+	n      *node
+	s      *server
+	manual *dispatch.ManualSession
+	own    *session.Session
+	id     spec.SessionID
+	down   []*proto.ToNode
+	up     []*proto.FromNode
+	line   line
 }
 
 // serverEnd is the server's end of a stream.
@@ -50,7 +50,7 @@ func (n *node) connect(s *server) bool {
 	a := n.agent
 	lost := n.w.lost(a.known.Now().Add(records.Known{At: n.newest}))
 	held := n.w.held()
-	desk, welcome, err := s.nodes.Desk(n.w.ctx, n.hello(), serverEnd{x: x})
+	manual, welcome, err := s.nodes.ManualSession(n.w.ctx, n.hello(), serverEnd{x: x})
 	if s.buried() {
 		return true
 	}
@@ -68,7 +68,7 @@ func (n *node) connect(s *server) bool {
 		n.removed = false
 		n.w.count("removed node is back")
 	}
-	x.desk, x.id = desk, spec.SessionID(welcome.GetSession())
+	x.manual, x.id = manual, spec.SessionID(welcome.GetSession())
 	a.sess = x
 	clear(a.epochs)
 	clear(a.forgotten)
@@ -112,7 +112,7 @@ func (n *node) endSession(why string) {
 	}
 	n.w.note("%s's session %d ends: %s", n.name, x.id, why)
 	if x.s.up {
-		x.desk.Close()
+		x.manual.Close()
 	}
 	n.agent.sess = nil
 	n.agent.client.End()
@@ -152,7 +152,7 @@ func (w *Cluster) tell() bool {
 
 func (x *stream) tell() bool {
 	before := len(x.down)
-	err := x.desk.Tell()
+	err := x.manual.Send()
 	if x.s.buried() {
 		return true
 	}
@@ -264,7 +264,7 @@ func (w *Cluster) take() bool {
 func (x *stream) take(n int) {
 	for range min(n, len(x.up)) {
 		x.believe(x.up[0])
-		x.desk.Receive(x.up[0])
+		x.manual.Receive(x.up[0])
 		x.up = x.up[1:]
 	}
 }
