@@ -1,7 +1,7 @@
 package main
 
 // strangers are guards against members, nodes and whoever reaches --listen (SAFETY S21, and
-// the chapter "Members, nodes and strangers" of docs/GUARANTEES.md), each taken out.
+// the chapter "Members, nodes and clients without a certificate" of docs/GUARANTEES.md), each taken out.
 var strangers = []fault{
 	{"S21", "spec/plain.go", "r == utf8.RuneError || !unicode.IsPrint(r):", "r == utf8.RuneError || unicode.Is(unicode.Co, r):",
 		suite{"spec", "^TestPlainTextMovesNoCursor$"}},
