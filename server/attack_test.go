@@ -7,21 +7,18 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/store/memstore"
+	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/access/accesstest"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -72,8 +69,8 @@ func callFrames(stream uint32, method string, more []byte) []byte {
 	return out
 }
 
-// stranger is a connection without a certificate that has read the server's settings.
-func (r *running) stranger(a interface{ Certificate() []byte }, host byte) net.Conn {
+// anonymous is a connection without a certificate that has read the server's settings.
+func (r *running) anonymous(a interface{ Certificate() []byte }, host byte) net.Conn {
 	r.t.Helper()
 	secure := trust.PinOf(must509(r.t, a.Certificate())).TLS("127.0.0.1")
 	secure.NextProtos = []string{"h2"}
@@ -132,7 +129,7 @@ func TestALongMethodNameCostsNothing(t *testing.T) {
 	before, logged := heap(), len(r.logs.String())
 	for i := range 12 {
 		for _, f := range frames {
-			attack(t, r.stranger(a, byte(i+1)), bytes.Replace(f, []byte("/x/"), []byte(fmt.Sprintf("/%c/", 'a'+i)), 1))
+			attack(t, r.anonymous(a, byte(i+1)), bytes.Replace(f, []byte("/x/"), []byte(fmt.Sprintf("/%c/", 'a'+i)), 1))
 		}
 	}
 	if n := len(r.logs.String()) - logged; n > 16<<10 {
@@ -150,7 +147,7 @@ func TestManyHeadersCostNothing(t *testing.T) {
 	before := heap()
 	var conns []net.Conn
 	for i := range 16 {
-		conn := r.stranger(a, byte(i/4+1))
+		conn := r.anonymous(a, byte(i/4+1))
 		conns = append(conns, conn)
 		for stream := uint32(1); stream <= 7; stream += 2 {
 			attack(t, conn, callFrames(stream, proto.Join_Enroll_FullMethodName, more))
@@ -162,61 +159,8 @@ func TestManyHeadersCostNothing(t *testing.T) {
 	runtime.KeepAlive(conns)
 }
 
-// What strangers say can be different each time; the log is bounded nonetheless.
-func TestRefusalsFillNoLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		logs := &syncBuffer{}
-		g := newGate(nil, nil, slog.New(slog.NewTextHandler(logs, nil)))
-		long := strings.Repeat("é", 1<<12)
-		minute := func(n int) {
-			for i := range n {
-				g.refused(fmt.Sprintf("somebody at %d", i), "TLS handshake", status.Errorf(codes.Internal, "%d of %d %s", i, n, long))
-			}
-		}
-		minute(3 * maxTold)
-		if lines := strings.Count(logs.String(), "call refused"); lines != maxLines || len(logs.String()) > maxLines*1500 {
-			t.Errorf("%d lines, %d bytes", lines, len(logs.String()))
-		}
-		if !strings.Contains(logs.String(), "more refusals are not logged") {
-			t.Error("it does not say that there is more")
-		}
-		time.Sleep(time.Minute)
-		minute(3*maxTold + 1)
-		if lines := strings.Count(logs.String(), "call refused"); lines != 2*maxLines {
-			t.Errorf("%d lines after a minute", lines)
-		}
-		if n := len(g.book.told); n > maxTold {
-			t.Errorf("%d are remembered", n)
-		}
-		if n := g.book.numbers()[limitCall]; n != 6*maxTold+1 {
-			t.Errorf("%d were counted", n)
-		}
-	})
-}
-
 // Connections that never end their handshake are ended, and one host has few at once.
 func TestHandshakesThatHangAreBounded(t *testing.T) {
-	p := newPlaces(4, 2)
-	var leave []func()
-	for _, host := range []string{"2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "192.0.2.1"} {
-		l := p.take(host)
-		if l == nil {
-			t.Fatalf("no place for %s", host)
-		}
-		leave = append(leave, l)
-		if host == "2001:db8::2" && p.take("2001:db8::3") != nil {
-			t.Error("a network has more places than it may")
-		}
-	}
-	if p.take("192.0.2.2") != nil {
-		t.Error("there are more places than there may be")
-	}
-	leave[0]()
-	leave[0]() // gives nothing back twice
-	if p.take("192.0.2.2") == nil || p.take("192.0.2.3") != nil {
-		t.Error("one place is free again, and no other")
-	}
-
 	r, _ := listening(t)
 	var conns []net.Conn
 	defer func() {
@@ -224,7 +168,7 @@ func TestHandshakesThatHangAreBounded(t *testing.T) {
 			c.Close()
 		}
 	}()
-	for range handshakesEach + 1 {
+	for range access.HandshakesEach + 1 {
 		conn, err := net.Dial("tcp", r.srv.Addresses()[0])
 		if err != nil {
 			t.Fatal(err)
@@ -238,54 +182,19 @@ func TestHandshakesThatHangAreBounded(t *testing.T) {
 	}
 }
 
-// One certificate has a bounded number of streams, and others have theirs.
-func TestStreamsOfOneCertificateAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority(t, memstore.New())
-		g := newGate(a, nil, slog.New(slog.DiscardHandler))
-		ctx, cancel := context.WithCancel(t.Context())
-		begin := func(uid spec.UID) <-chan error {
-			end := make(chan error, 1)
-			at := from(t, credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: uid}, time.Hour))
-			go func() {
-				end <- g.stream(nil, quiet{ctx: at}, &grpc.StreamServerInfo{FullMethod: proto.Nodes_Tunnel_FullMethodName},
-					func(any, grpc.ServerStream) error { <-ctx.Done(); return nil })
-			}()
-			synctest.Wait()
-			return end
-		}
-		for range maxStreams {
-			if end := begin("u1"); len(end) > 0 {
-				t.Fatalf("refused: %v", <-end)
-			}
-		}
-		if end := begin("u1"); len(end) == 0 || status.Code(<-end) != codes.ResourceExhausted {
-			t.Error("one more was let in")
-		}
-		if end := begin("u2"); len(end) > 0 {
-			t.Errorf("another node: %v", <-end)
-		}
-		cancel()
-		synctest.Wait()
-		if len(g.streams)+len(g.guests) != 0 {
-			t.Error("streams that ended are remembered")
-		}
-	})
-}
-
 // A message of a node is bounded; a manifest of a person may be larger.
 func TestANodesMessageIsBounded(t *testing.T) {
 	r, a := listening(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	node := credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, time.Hour)
-	large := &proto.Hello{Node: "n1", Uid: "u1", Boot: "b", FactsJson: make([]byte, nodeBytes+1)}
+	node := accesstest.Credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, time.Hour)
+	large := &proto.Hello{Node: "n1", Uid: "u1", Boot: "b", FactsJson: make([]byte, access.NodeBytes+1)}
 	_, err := proto.NewNodesClient(r.as(node)).Join(ctx, large) // facts of that size are refused in a hello, too, when all was read
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "received message larger than max") {
 		t.Errorf("a node: got %v", err)
 	}
-	admin := credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour)
-	if _, err := proto.NewControlClient(r.as(admin)).Apply(ctx, &proto.ApplyRequest{Files: []*proto.File{{Content: make([]byte, nodeBytes+1)}}}); status.Code(err) == codes.ResourceExhausted {
+	admin := accesstest.Credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour)
+	if _, err := proto.NewControlClient(r.as(admin)).Apply(ctx, &proto.ApplyRequest{Files: []*proto.File{{Content: make([]byte, access.NodeBytes+1)}}}); status.Code(err) == codes.ResourceExhausted {
 		t.Errorf("a person: got %v", err)
 	}
 }

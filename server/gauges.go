@@ -75,10 +75,11 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	for d, h := range map[*prometheus.Desc]engine.Histogram{planTime: stats.Plan, commitTime: stats.Commit} {
 		out <- prometheus.MustNewConstHistogram(d, h.Count, h.Seconds, h.Buckets)
 	}
-	for _, counts := range []map[dispatch.Limit]int64{g.d.Refusals(), g.s.book.numbers()} {
-		for limit, n := range counts {
-			out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), string(limit))
-		}
+	for limit, n := range g.d.Refusals() {
+		out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), string(limit))
+	}
+	for limit, n := range g.s.refused.Counts() {
+		out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), limit)
 	}
 	g.store(tell)
 }

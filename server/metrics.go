@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/dispatch"
 )
 
@@ -67,9 +68,8 @@ func ListenMetrics(where string) (lis net.Listener, err error) {
 	case where == "":
 		return nil, nil
 	case isPath:
-		var l *socket
-		if l, err = listen(path); err == nil {
-			return l, nil
+		if lis, err = access.ListenSocket(path); err == nil {
+			return lis, nil
 		}
 	default:
 		if lis, err = net.Listen("tcp", where); err == nil {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/access/accesstest"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -64,7 +65,7 @@ func TestANodeIsAskedThroughAnyServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ident := trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "uid-one"}
-	conn := one.as(credential(t, a, ident, time.Hour))
+	conn := one.as(accesstest.Credential(t, a, ident, time.Hour))
 	nodes := proto.NewNodesClient(conn)
 	session, err := nodes.Session(ctx)
 	if err == nil {
@@ -92,7 +93,7 @@ func TestANodeIsAskedThroughAnyServer(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]trust.Subject{"a node": ident, "a client": {Role: trust.RoleAdmin, Name: "ann", UID: "id1"}} {
-		stream, err := proto.NewPeersClient(one.as(credential(t, a, c, time.Hour))).Relay(ctx)
+		stream, err := proto.NewPeersClient(one.as(accesstest.Credential(t, a, c, time.Hour))).Relay(ctx)
 		if err == nil {
 			_, err = stream.Recv()
 		}

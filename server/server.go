@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/auth"
+	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
@@ -132,7 +132,7 @@ func (c *Config) Check() error {
 	if err := fence.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
 		return err
 	}
-	if err := checkListen(c.Listen, c.Advertise); err != nil {
+	if err := access.CheckListen(c.Listen, c.Advertise); err != nil {
 		return err
 	}
 	return CheckMetrics(c.Metrics)
@@ -147,7 +147,7 @@ type Server struct {
 	fencing *fence.Outcomes
 	reserve *store.Reserve // the store
 	serving chan struct{}  // closed when both APIs answer
-	book    refusals
+	refused access.Refusals
 
 	addresses []string // for other hosts; written before serving is closed
 }
@@ -197,25 +197,19 @@ func (s *Server) Dial() (*grpc.ClientConn, error) { return Dial(s.cfg.Socket) }
 // Dial returns a connection to the server at a socket's path. The caller closes it.
 func Dial(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(proto.MaxMessageBytes), grpc.MaxCallSendMsgSize(proto.MaxMessageBytes)))
 }
 
 // Run serves until ctx ends, then stops in reverse order, in at most about 5 s. It
 // returns nil on a requested stop, and the first error otherwise. Sessions of
 // nodes outlive it by their lease: they come back to the next server. Call it once.
 func (s *Server) Run(ctx context.Context) error {
-	lis, err := listen(s.cfg.Socket)
+	lis, err := access.Listen(s.cfg.Socket, s.cfg.Listen, s.cfg.Advertise)
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}
 	defer lis.Close()
-	tcp, err := s.openTCP()
-	if err != nil {
-		return fmt.Errorf("run server: %w", err)
-	}
-	if tcp != nil {
-		defer tcp.Close()
-	}
+	s.addresses = lis.Addresses()
 	metrics, err := ListenMetrics(s.cfg.Metrics)
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
@@ -234,7 +228,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.cache, s.cfg.Name) })
 	defer memoryEnd()
-	key, err := s.openKey(g.ctx)
+	key, err := access.OpenKey(g.ctx, s.cfg.Store, s.cfg.KeyFile)
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}
@@ -252,7 +246,10 @@ func (s *Server) Run(ctx context.Context) error {
 	defer engineEnd()
 	metricsEnd := g.start(s.serveMetrics(metrics, d))
 	defer metricsEnd()
-	apiEnd := g.start(func(ctx context.Context) error { return s.serve(ctx, lis, tcp, authority, d, c) })
+	apiEnd := g.start(access.New(access.Config{
+		Listeners: lis, Authority: authority, Nodes: d, Asked: d.Broker().Asked, Control: c,
+		Cache: s.cache, Refusals: &s.refused, Logger: s.cfg.Logger,
+	}).Run)
 	defer apiEnd()
 	close(s.serving)
 	s.cfg.Logger.Info("server started")
@@ -314,8 +311,30 @@ func (s *Server) meet(ctx context.Context) error {
 	return s.memory.Begin(ctx, s.cfg.Store, s.cfg.Name, s.cfg.Hold)
 }
 
+// Addresses are those at which other hosts reach this server, host:port; none where it
+// listens on its socket only. Valid once Serving is closed.
+func (s *Server) Addresses() []string { return s.addresses }
+
+// openAuthority is the cluster's authority; nil where no other host is listened to.
+func (s *Server) openAuthority(ctx context.Context, key *seal.Key) (*access.Authority, error) {
+	if s.cfg.Listen == "" {
+		return nil, nil
+	}
+	return access.OpenAuthority(ctx, access.AuthorityConfig{
+		Store: s.cfg.Store, Key: key, Server: s.cfg.Name, Addresses: s.addresses, Life: s.cfg.CertificateLife, Logger: s.cfg.Logger,
+	})
+}
+
+// reach connects to another server as this one; nil: no other host is reached.
+func reach(a *access.Authority) dispatch.Reach {
+	if a == nil {
+		return nil
+	}
+	return a.Connect
+}
+
 // apis makes the two APIs; neither runs yet.
-func (s *Server) apis(key *seal.Key, authority *auth.Authority) (*dispatch.Server, *control.Server, error) {
+func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
 		Store: s.cfg.Store, Cache: s.cache, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -193,7 +193,7 @@ func TestAStopIsQuickAndWatchersAreToldToComeBack(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > stopTime {
+	if took := time.Since(began); took > access.StopTime {
 		t.Fatalf("the stop took %s", took)
 	}
 	if _, err := w.Recv(); status.Code(err) != codes.Unavailable {
@@ -352,40 +352,5 @@ func TestMetricsAndHealth(t *testing.T) {
 		if err := CheckMetrics(bad); err == nil {
 			t.Fatalf("%q was taken", bad)
 		}
-	}
-}
-
-func TestErrorsGetTheirCode(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want codes.Code
-	}{
-		{nil, codes.OK},
-		{status.Error(codes.NotFound, "x"), codes.NotFound},
-		{fmt.Errorf("write: %w", store.ErrConflict), codes.Aborted},
-		{fmt.Errorf("write: %w", store.ErrUnknown), codes.Unavailable},
-		{fmt.Errorf("read: %w", store.ErrUnavailable), codes.Unavailable},
-		{store.ErrNoSpace, codes.ResourceExhausted},
-		{store.ErrTooLarge, codes.InvalidArgument},
-		{context.DeadlineExceeded, codes.DeadlineExceeded},
-		{errors.New("else"), codes.Internal},
-	} {
-		if got := status.Code(toStatus(c.err)); got != c.want {
-			t.Fatalf("%v: got %v, want %v", c.err, got, c.want)
-		}
-	}
-}
-
-func TestAPanicEndsOneCallAndTellsNothing(t *testing.T) {
-	logs := &syncBuffer{}
-	log := slog.New(slog.NewTextHandler(logs, nil))
-	_, err := unary(log)(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(ctx context.Context, _ any) (any, error) {
-		if _, bounded := ctx.Deadline(); !bounded {
-			t.Error("the call has no deadline")
-		}
-		panic("hunter2")
-	})
-	if status.Code(err) != codes.Internal || strings.Contains(err.Error()+logs.String(), "hunter2") || !strings.Contains(logs.String(), "call panicked") {
-		t.Fatalf("got %v, log %s", err, logs)
 	}
 }

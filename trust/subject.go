@@ -1,6 +1,6 @@
 // Package trust is what both ends of a connection between hosts agree on: whom a
 // certificate names, what a join token looks like, and how a server is recognised.
-// The authority that gives certificates is server/auth.
+// The authority that gives certificates is server/access.
 package trust
 
 import (

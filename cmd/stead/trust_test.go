@@ -16,7 +16,7 @@ import (
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
-	"github.com/stead-project/stead/server/auth"
+	"github.com/stead-project/stead/server/access/accesstest"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -159,10 +159,7 @@ func TestANodeWhoseCertificateEndedComesBackByATokenOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority, err := auth.Open(t.Context(), auth.Config{Store: c.store, Key: key, Server: "test", Logger: c.log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := accesstest.Open(t, c.store, key)
 	kept := filepath.Join(c.dir, "host-b", "credential.json")
 	mine, err := trust.Load(kept)
 	if err != nil {

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"errors"
@@ -16,10 +16,10 @@ type socket struct {
 	path string
 }
 
-// listen opens the unix socket at path, for its owner only. One that a dead server
+// ListenSocket opens the unix socket at path, for its owner only. One that a dead server
 // left is replaced; while another server lives, which its lock tells, it is refused.
-// The socket appears at path by rename, with its mode: nobody ever sees it open.
-func listen(path string) (*socket, error) {
+// The socket appears at path by rename, with its mode: at no moment is it open to others.
+func ListenSocket(path string) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
@@ -45,7 +45,7 @@ func listen(path string) (*socket, error) {
 
 // bind makes the socket in a directory of its own and moves it to path.
 func bind(dir, path string) (*net.UnixListener, error) {
-	if err := vacant(path); err != nil {
+	if err := checkVacant(path); err != nil {
 		return nil, err
 	}
 	private, err := os.MkdirTemp(dir, ".s") // 0700
@@ -65,8 +65,8 @@ func bind(dir, path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// vacant refuses a path at which something stands that no dead server left.
-func vacant(path string) error {
+// checkVacant refuses a path that is taken by anything but the socket of a dead server.
+func checkVacant(path string) error {
 	there, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -74,11 +74,11 @@ func vacant(path string) error {
 	case err != nil:
 		return err
 	case there.Mode().Type() != os.ModeSocket:
-		return errors.New("what stands there is no socket; move it away, or choose another path")
+		return errors.New("what is there is not a socket; move it away, or choose another path")
 	}
 	conn, err := net.Dial("unix", path)
 	if err != nil {
-		return nil // nobody answers: a socket left behind
+		return nil // no answer: a socket left behind
 	}
 	return errors.Join(errors.New("another program answers there; stop it, or choose another path"), conn.Close())
 }

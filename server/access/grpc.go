@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -14,14 +14,11 @@ import (
 	"github.com/stead-project/stead/proto"
 )
 
-// MaxMessageBytes bounds one message in either direction.
-const MaxMessageBytes = proto.MaxMessageBytes
-
 const (
 	// callTime bounds a call that is no stream.
 	callTime = 30 * time.Second
-	// stopTime bounds how long calls may still take when the server stops.
-	stopTime = 5 * time.Second
+	// StopTime bounds how long calls may still take when the server stops.
+	StopTime = 5 * time.Second
 	// connectTime bounds the handshakes of a connection.
 	connectTime = 10 * time.Second
 	// headerBytes bounds the headers of a call, whose own are below 1 KiB.
@@ -30,11 +27,11 @@ const (
 	connStreams = 256
 )
 
-// newGRPC makes the gRPC server: no panic of a call ends the process, no call
-// lasts for ever, and streams end with UNAVAILABLE when ctx does.
+// newGRPC makes a gRPC server: no panic of a call ends the process, every call
+// has a time limit, and streams end with UNAVAILABLE when ctx does.
 func newGRPC(ctx context.Context, log *slog.Logger, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
-		grpc.MaxRecvMsgSize(MaxMessageBytes), grpc.MaxSendMsgSize(MaxMessageBytes),
+		grpc.MaxRecvMsgSize(proto.MaxMessageBytes), grpc.MaxSendMsgSize(proto.MaxMessageBytes),
 		grpc.MaxHeaderListSize(headerBytes), grpc.MaxConcurrentStreams(connStreams), grpc.ConnectionTimeout(connectTime),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
@@ -69,14 +66,14 @@ func streams(stopping context.Context, log *slog.Logger) grpc.StreamServerInterc
 		defer rescue(log, info.FullMethod, &err)
 		err = call(srv, boundStream{stream, ctx})
 		if stopping.Err() != nil && ctx.Err() != nil {
-			return status.Error(codes.Unavailable, "the server stops")
+			return status.Error(codes.Unavailable, "the server is stopping")
 		}
 		return toStatus(err)
 	}
 }
 
 // rescue turns a panic into an error of one call. What it says may hold content of
-// users, so it goes to nobody but the log, and there without the value.
+// users, so it goes to the log only, and there without the value.
 func rescue(log *slog.Logger, method string, err *error) {
 	if r := recover(); r != nil {
 		log.Error("call panicked", "reason", method, "err", string(debug.Stack()))

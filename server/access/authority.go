@@ -1,10 +1,4 @@
-// Package auth is the cluster's authority: it signs the certificates of servers, nodes
-// and people's programs, and gives them for join tokens. It alone writes ca, tokens and
-// revoked, and a node's record when it lets the node in. Whom a caller may be is judged here, what he may do in package server.
-//
-// Certificates end by the wall clock, as all certificates do; nothing else does: a
-// join token ends with its lease, and no decision about a member looks here.
-package auth
+package access
 
 import (
 	"context"
@@ -56,8 +50,8 @@ const (
 	leeway = time.Hour
 )
 
-// Config is what an Authority needs.
-type Config struct {
+// AuthorityConfig is what an Authority needs.
+type AuthorityConfig struct {
 	Store store.Store
 	// Key seals the authority's key; every server of the cluster has the same.
 	Key *seal.Key
@@ -72,7 +66,7 @@ type Config struct {
 
 // Authority signs. It is safe for concurrent use.
 type Authority struct {
-	cfg     Config
+	cfg     AuthorityConfig
 	cluster string
 	ca      *x509.Certificate
 	key     *ecdsa.PrivateKey
@@ -81,9 +75,9 @@ type Authority struct {
 	own ownCertificate
 }
 
-// Open reads the cluster's authority, or makes it: of several servers one does, and
+// OpenAuthority reads the cluster's authority, or makes it: of several servers one does, and
 // all get the same. It fails with seal.ErrKey where the key is not the cluster's.
-func Open(ctx context.Context, cfg Config) (*Authority, error) {
+func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error) {
 	if cfg.Life == 0 {
 		cfg.Life = DefaultLife
 	}
@@ -101,13 +95,13 @@ func Open(ctx context.Context, cfg Config) (*Authority, error) {
 			if err != nil {
 				return nil, err
 			}
-			ca, key, err := open(record, cfg.Key)
+			ca, key, err := unsealAuthority(record, cfg.Key)
 			if err != nil {
 				return nil, fmt.Errorf("open the authority: %w", err)
 			}
 			return &Authority{cfg: cfg, cluster: cluster, ca: ca, key: key}, nil
 		}
-		record, err := create(cluster, cfg.Key)
+		record, err := sealedAuthority(cluster, cfg.Key)
 		if err != nil {
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
@@ -124,13 +118,13 @@ func Open(ctx context.Context, cfg Config) (*Authority, error) {
 	}
 }
 
-// create makes a new authority, sealed.
-func create(cluster string, seal *seal.Key) (records.Authority, error) {
+// sealedAuthority makes a new authority, sealed.
+func sealedAuthority(cluster string, seal *seal.Key) (records.Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return records.Authority{}, err
 	}
-	template, err := blank(authorityLife)
+	template, err := newTemplate(authorityLife)
 	if err != nil {
 		return records.Authority{}, err
 	}
@@ -149,7 +143,7 @@ func create(cluster string, seal *seal.Key) (records.Authority, error) {
 	return records.Authority{Certificate: der, Sealed: sealed}, err
 }
 
-func open(record records.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+func unsealAuthority(record records.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	plain, err := seal.OpenAt(store.AuthorityKey, record.Sealed)
 	if err != nil {
 		return nil, nil, err
@@ -166,8 +160,8 @@ func open(record records.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.P
 	return ca, key, nil
 }
 
-// blank is a certificate that names nobody and lasts for life from now.
-func blank(life time.Duration) (*x509.Certificate, error) {
+// newTemplate is a certificate that has no subject yet and lasts for life from now.
+func newTemplate(life time.Duration) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err
@@ -199,7 +193,7 @@ func (a *Authority) Issue(request []byte, s trust.Subject, life time.Duration) (
 	if err := s.Check(); err != nil || s.Role == trust.RoleServer {
 		return nil, fmt.Errorf("%w: it may not name %s", ErrRequest, s)
 	}
-	template, err := blank(life)
+	template, err := newTemplate(life)
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate: %w", err)
 	}
@@ -248,7 +242,7 @@ func (a *Authority) Renew(ctx context.Context, request []byte, s trust.Subject) 
 	return a.Issue(request, s, a.cfg.Life)
 }
 
-// Revoke voids all certificates of uid, for ever.
+// Revoke voids all certificates of uid, permanently.
 func (a *Authority) Revoke(ctx context.Context, uid spec.UID) error {
 	_, err := a.cfg.Store.Commit(ctx, store.Txn{
 		Then: []store.Op{store.Put(store.RevokedKey(uid), store.Encode(records.Revoked{UID: uid, At: time.Now()}))},
@@ -259,7 +253,7 @@ func (a *Authority) Revoke(ctx context.Context, uid spec.UID) error {
 	return nil
 }
 
-// RevokeClient voids a client's certificates, for ever, and its join tokens, also those that
+// RevokeClient voids a client's certificates, permanently, and its join tokens, also those that
 // it makes at this moment. It returns the unused tokens that ended so, and the nodes that
 // joined by its tokens before, which stay.
 func (a *Authority) RevokeClient(ctx context.Context, client spec.UID) (tokens []string, nodes []spec.NodeName, err error) {

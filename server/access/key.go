@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -9,14 +9,15 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// openKey loads or makes the key of Secrets and of the authority. A key that does not
-// open what is stored is not the cluster's: going on with it would lose what is sealed.
-func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
-	found, err := s.secrets(ctx)
+// OpenKey loads the key of Secrets and of the authority from file, or makes it where s holds
+// nothing that is sealed yet. A key that does not open what is stored is not the cluster's:
+// to continue with it would lose what is sealed.
+func OpenKey(ctx context.Context, s store.Store, file string) (*seal.Key, error) {
+	found, err := sealedSecrets(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	_, authority, err := s.cfg.Store.Get(ctx, store.AuthorityKey)
+	_, authority, err := s.Get(ctx, store.AuthorityKey)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +25,7 @@ func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
 	if len(found)+len(authority) > 0 {
 		load = seal.Load
 	}
-	key, err := load(s.cfg.KeyFile)
+	key, err := load(file)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
 			return nil, err
 		}
 		if _, err := key.OpenAt(store.AuthorityKey, r.Sealed); err != nil {
-			return nil, fmt.Errorf("%s does not open the cluster's authority; put the cluster's own key there", s.cfg.KeyFile)
+			return nil, fmt.Errorf("%s does not open the cluster's authority; put the cluster's own key there", file)
 		}
 	}
 	for _, r := range found {
@@ -43,13 +44,13 @@ func (s *Server) openKey(ctx context.Context) (*seal.Key, error) {
 		}
 	}
 	if len(found) > 0 {
-		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", s.cfg.KeyFile, len(found))
+		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", file, len(found))
 	}
 	return key, nil
 }
 
-func (s *Server) secrets(ctx context.Context) ([]records.SecretRecord, error) {
-	_, kvs, err := s.cfg.Store.Snapshot(ctx, store.KindSecret+"/")
+func sealedSecrets(ctx context.Context, s store.Store) ([]records.SecretRecord, error) {
+	_, kvs, err := s.Snapshot(ctx, store.KindSecret+"/")
 	if err != nil {
 		return nil, err
 	}

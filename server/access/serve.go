@@ -1,6 +1,7 @@
-package auth
+package access
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,6 +12,9 @@ import (
 	"net/url"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -29,7 +33,7 @@ func (a *Authority) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return a.certificate()
+			return a.ownTLS()
 		},
 		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients,
 		SessionTicketsDisabled: true, // every connection is judged anew
@@ -42,7 +46,7 @@ func (a *Authority) CallTLS(address string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine, err := a.certificate()
+	mine, err := a.ownTLS()
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +55,15 @@ func (a *Authority) CallTLS(address string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: host, RootCAs: servers, Certificates: []tls.Certificate{*mine}}, nil
 }
 
-// certificate is this server's, made anew with a new key after two thirds of its
+// Connect connects to another server of the cluster, by one of its addresses, as this one.
+func (a *Authority) Connect(ctx context.Context, addresses []string) (*grpc.ClientConn, error) {
+	conn, _, err := proto.ConnectAny(ctx, addresses, 0, a.CallTLS)
+	return conn, err
+}
+
+// ownTLS is this server's, made anew with a new key after two thirds of its
 // life: on the monotonic clock, and should the host have slept, on the other.
-func (a *Authority) certificate() (*tls.Certificate, error) {
+func (a *Authority) ownTLS() (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.own.tls; c != nil && time.Since(a.own.made) < a.cfg.Life*2/3 &&
@@ -74,7 +84,7 @@ func (a *Authority) sign() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := blank(a.cfg.Life)
+	template, err := newTemplate(a.cfg.Life)
 	if err != nil {
 		return nil, err
 	}

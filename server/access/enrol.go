@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/auth"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/trust"
@@ -21,10 +20,10 @@ import (
 // maxClientTTL bounds how long a person's certificate may last.
 const maxClientTTL = 366 * 24 * time.Hour
 
-// joins is the door through which machines come in; gate has let the caller.
-type joins struct {
+// joinAPI is how machines join; the caller is authorized.
+type joinAPI struct {
 	proto.UnimplementedJoinServer
-	authority *auth.Authority // nil: no other host can reach this server
+	authority *Authority // nil: no other host can reach this server
 	log       *slog.Logger
 }
 
@@ -33,12 +32,12 @@ var errSocketOnly = status.Error(codes.FailedPrecondition,
 	"this server is for its own host only; start it with --listen HOST:PORT, so that others can reach it")
 
 // Enroll implements proto.JoinServer.
-func (j *joins) Enroll(ctx context.Context, r *proto.EnrollRequest) (*proto.Certificate, error) {
+func (j *joinAPI) Enroll(ctx context.Context, r *proto.EnrollRequest) (*proto.Certificate, error) {
 	if j.authority == nil {
 		return nil, errSocketOnly
 	}
 	c, _ := ctx.Value(callerKey{}).(caller)
-	der, err := j.authority.Enroll(ctx, auth.Enrollment{
+	der, err := j.authority.Enroll(ctx, Enrollment{
 		Token: r.GetToken(), Secret: r.GetSecret(), Node: spec.NodeName(r.GetNode()), UID: spec.UID(r.GetUid()), Request: r.GetRequest(), From: c.host,
 	})
 	if err != nil {
@@ -48,7 +47,7 @@ func (j *joins) Enroll(ctx context.Context, r *proto.EnrollRequest) (*proto.Cert
 }
 
 // Renew implements proto.JoinServer.
-func (j *joins) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Certificate, error) {
+func (j *joinAPI) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Certificate, error) {
 	c, ok := ctx.Value(callerKey{}).(caller)
 	if !ok || j.authority == nil {
 		return nil, errSocketOnly
@@ -61,26 +60,26 @@ func (j *joins) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Certif
 	return certificate(j.authority, der, j.authority.Life()), nil
 }
 
-func certificate(a *auth.Authority, der []byte, life time.Duration) *proto.Certificate {
+func certificate(a *Authority, der []byte, life time.Duration) *proto.Certificate {
 	return &proto.Certificate{
 		Certificate: der, Ca: a.Certificate(), Cluster: a.Cluster(), Servers: a.Addresses(), LifeMillis: life.Milliseconds(),
 	}
 }
 
-// trusts lets people let others in, and out again.
-type trusts struct {
+// trustAPI is how people give others access, and take it back.
+type trustAPI struct {
 	proto.UnimplementedTrustServer
-	authority *auth.Authority // nil: as above
+	authority *Authority // nil: as above
 	cache     cache.Reader
 }
 
 // CreateToken implements proto.TrustServer.
-func (s *trusts) CreateToken(ctx context.Context, r *proto.CreateTokenRequest) (*proto.CreateTokenResponse, error) {
+func (s *trustAPI) CreateToken(ctx context.Context, r *proto.CreateTokenRequest) (*proto.CreateTokenResponse, error) {
 	if s.authority == nil {
 		return nil, errSocketOnly
 	}
 	var by spec.UID
-	if c, ok := ctx.Value(callerKey{}).(caller); !ok || c.role != root {
+	if c, ok := ctx.Value(callerKey{}).(caller); !ok || c.role != roleRoot {
 		by = c.subject.UID
 	}
 	token, err := s.authority.CreateToken(ctx, time.Duration(r.GetTtlMillis())*time.Millisecond, spec.NodeName(r.GetNode()), by)
@@ -91,7 +90,7 @@ func (s *trusts) CreateToken(ctx context.Context, r *proto.CreateTokenRequest) (
 }
 
 // ListTokens implements proto.TrustServer.
-func (s *trusts) ListTokens(ctx context.Context, _ *proto.ListTokensRequest) (*proto.ListTokensResponse, error) {
+func (s *trustAPI) ListTokens(ctx context.Context, _ *proto.ListTokensRequest) (*proto.ListTokensResponse, error) {
 	if s.authority == nil {
 		return nil, errSocketOnly
 	}
@@ -110,7 +109,7 @@ func (s *trusts) ListTokens(ctx context.Context, _ *proto.ListTokensRequest) (*p
 }
 
 // RevokeToken implements proto.TrustServer.
-func (s *trusts) RevokeToken(ctx context.Context, r *proto.RevokeTokenRequest) (*proto.RevokeTokenResponse, error) {
+func (s *trustAPI) RevokeToken(ctx context.Context, r *proto.RevokeTokenRequest) (*proto.RevokeTokenResponse, error) {
 	if s.authority == nil {
 		return nil, errSocketOnly
 	}
@@ -119,13 +118,13 @@ func (s *trusts) RevokeToken(ctx context.Context, r *proto.RevokeTokenRequest) (
 		return nil, err
 	}
 	if !there {
-		return nil, status.Error(codes.NotFound, "there is no such join token; it may have ended by itself")
+		return nil, status.Error(codes.NotFound, "there is no such join token; it may have expired")
 	}
 	return &proto.RevokeTokenResponse{}, nil
 }
 
 // CreateClient implements proto.TrustServer.
-func (s *trusts) CreateClient(_ context.Context, r *proto.CreateClientRequest) (*proto.Certificate, error) {
+func (s *trustAPI) CreateClient(_ context.Context, r *proto.CreateClientRequest) (*proto.Certificate, error) {
 	if s.authority == nil {
 		return nil, errSocketOnly
 	}
@@ -148,7 +147,7 @@ func (s *trusts) CreateClient(_ context.Context, r *proto.CreateClientRequest) (
 }
 
 // Revoke implements proto.TrustServer.
-func (s *trusts) Revoke(ctx context.Context, r *proto.RevokeRequest) (*proto.RevokeResponse, error) {
+func (s *trustAPI) Revoke(ctx context.Context, r *proto.RevokeRequest) (*proto.RevokeResponse, error) {
 	if s.authority == nil {
 		return nil, errSocketOnly
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/access/accesstest"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/trust"
@@ -110,7 +111,7 @@ func TestAClientsTokensAreShownAndEndWithIt(t *testing.T) {
 	r, a := listening(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ann := proto.NewTrustClient(r.as(credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour)))
+	ann := proto.NewTrustClient(r.as(accesstest.Credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour)))
 	if _, err := ann.CreateToken(ctx, &proto.CreateTokenRequest{TtlMillis: 2 * time.Hour.Milliseconds()}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("for two hours: got %v", err)
 	}

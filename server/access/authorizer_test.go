@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/server/auth"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/seal"
@@ -28,45 +27,27 @@ import (
 	"github.com/stead-project/stead/trust"
 )
 
-// newAuthority is one of a cluster of its own.
-func newAuthority(t *testing.T, s store.Store) *auth.Authority {
+// newAuthority is one of a cluster of its own, in s.
+func newAuthority(t *testing.T, s *memstore.Store) *Authority {
 	t.Helper()
-	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.ClusterKey, []byte("0123456789abcdef"))}}); err != nil {
-		t.Fatal(err)
-	}
 	key, err := seal.NewKey(make([]byte, seal.KeyBytes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := auth.Open(t.Context(), auth.Config{Store: s, Key: key, Server: "s1", Addresses: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	must(t, err)
+	r := &rig{t, s, key}
+	r.put(store.Put(store.ClusterKey, []byte(cluster)))
+	return r.open()
 }
 
 // credential is one that a signed for this subject and time.
-func credential(t *testing.T, a *auth.Authority, s trust.Subject, life time.Duration) *trust.Credential {
+func credential(t *testing.T, a *Authority, s trust.Subject, life time.Duration) *trust.Credential {
 	t.Helper()
-	c, err := trust.NewCredential(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := c.Request()
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := a.Issue(request, s, life)
-	if err == nil {
-		err = c.Take(der, a.Certificate())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, asked := request(t)
+	der, err := a.Issue(asked, s, life)
+	must(t, err)
+	must(t, c.Take(der, a.Certificate()))
 	return c
 }
 
-// from is the context of a call by the holder of c; nil: by a stranger.
+// from is the context of a call by the holder of c; nil: by one without a certificate.
 func from(t *testing.T, c *trust.Credential) context.Context {
 	t.Helper()
 	var info credentials.TLSInfo
@@ -82,16 +63,16 @@ func from(t *testing.T, c *trust.Credential) context.Context {
 }
 
 func TestEveryMethodHasItsRule(t *testing.T) {
-	s := memstore.New()
-	server := &Server{cfg: Config{Logger: slog.New(slog.DiscardHandler)}}
-	g := newGate(newAuthority(t, s), nil, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	server := New(Config{Nodes: &dispatch.Server{}, Control: &control.Server{}, Logger: log})
+	g := newAuthorizer(newAuthority(t, memstore.New()), nil, &Refusals{}, log)
 	known := map[string]bool{}
-	for service, info := range server.door(t.Context(), g, &dispatch.Server{}, &control.Server{}).GetServiceInfo() {
+	for service, info := range server.newServer(t.Context(), g).GetServiceInfo() {
 		for _, m := range info.Methods {
 			method := "/" + service + "/" + m.Name
 			known[method] = true
 			if allowed[method] == 0 {
-				t.Errorf("nothing says who may call %s: add it to allowed in server/caller.go", method)
+				t.Errorf("nothing says who may call %s: add it to allowed in server/access/caller.go", method)
 			}
 		}
 	}
@@ -100,9 +81,9 @@ func TestEveryMethodHasItsRule(t *testing.T) {
 	}
 	for method, may := range allowed {
 		if !known[method] {
-			t.Errorf("%s is no method", method)
+			t.Errorf("there is no method %s", method)
 		}
-		if strings.HasPrefix(method, "/stead.v1.Control/") && may&(stranger|aNode) != 0 {
+		if strings.HasPrefix(method, "/stead.v1.Control/") && may&(roleAnonymous|roleNode) != 0 {
 			t.Errorf("%s is not for people alone", method)
 		}
 	}
@@ -110,7 +91,7 @@ func TestEveryMethodHasItsRule(t *testing.T) {
 
 func TestWhoMayCallWhat(t *testing.T) {
 	a := newAuthority(t, memstore.New())
-	g := newGate(a, nil, slog.New(slog.DiscardHandler))
+	g := newAuthorizer(a, nil, &Refusals{}, slog.New(slog.DiscardHandler))
 	node := credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, time.Hour)
 	admin := credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour)
 	socket := &net.UnixAddr{Name: "s", Net: "unix"}
@@ -119,13 +100,13 @@ func TestWhoMayCallWhat(t *testing.T) {
 		role role
 		want codes.Code // when refused
 	}{
-		"stranger": {from(t, nil), stranger, codes.Unauthenticated},
-		"node":     {from(t, node), aNode, codes.PermissionDenied},
-		"admin":    {from(t, admin), anAdmin, codes.PermissionDenied},
-		"root":     {peer.NewContext(t.Context(), &peer.Peer{Addr: socket, LocalAddr: socket}), root, codes.PermissionDenied},
+		"anonymous": {from(t, nil), roleAnonymous, codes.Unauthenticated},
+		"node":      {from(t, node), roleNode, codes.PermissionDenied},
+		"admin":     {from(t, admin), roleAdmin, codes.PermissionDenied},
+		"root":      {peer.NewContext(t.Context(), &peer.Peer{Addr: socket, LocalAddr: socket}), roleRoot, codes.PermissionDenied},
 	} {
 		for method, may := range allowed {
-			_, got, err := g.let(c.ctx, method)
+			_, got, err := g.authorize(c.ctx, method)
 			switch {
 			case got.role != c.role:
 				t.Errorf("%s is taken for %d", name, got.role)
@@ -135,7 +116,7 @@ func TestWhoMayCallWhat(t *testing.T) {
 				t.Errorf("%s, %s: got %v", name, method, err)
 			}
 		}
-		if _, _, err := g.let(c.ctx, "/stead.v1.Control/Unheard"); status.Code(err) != c.want {
+		if _, _, err := g.authorize(c.ctx, "/stead.v1.Control/Unheard"); status.Code(err) != c.want {
 			t.Errorf("%s, a method without a rule: got %v", name, err)
 		}
 	}
@@ -144,14 +125,14 @@ func TestWhoMayCallWhat(t *testing.T) {
 		"a connection in clear":    peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{}, LocalAddr: &net.TCPAddr{}}),
 		"a certificate that ended": from(t, credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, -time.Second)),
 	} {
-		if _, _, err := g.let(ctx, proto.Nodes_Join_FullMethodName); status.Code(err) != codes.Unauthenticated {
+		if _, _, err := g.authorize(ctx, proto.Nodes_Join_FullMethodName); status.Code(err) != codes.Unauthenticated {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	foreign := from(t, credential(t, newAuthority(t, memstore.New()), trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, time.Hour))
 	p, _ := peer.FromContext(foreign)
 	p.AuthInfo.(credentials.TLSInfo).State.VerifiedChains[0][0].URIs[0].Host = "fedcba9876543210"
-	if _, _, err := g.let(foreign, proto.Nodes_Join_FullMethodName); status.Code(err) != codes.PermissionDenied {
+	if _, _, err := g.authorize(foreign, proto.Nodes_Join_FullMethodName); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("of another cluster: got %v", err)
 	}
 }
@@ -159,9 +140,9 @@ func TestWhoMayCallWhat(t *testing.T) {
 // The name with which an edit is noted is that of the certificate, whatever is said.
 func TestAClientIsCalledByItsCertificate(t *testing.T) {
 	a := newAuthority(t, memstore.New())
-	g := newGate(a, nil, slog.New(slog.DiscardHandler))
+	g := newAuthorizer(a, nil, &Refusals{}, slog.New(slog.DiscardHandler))
 	ctx := from(t, credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour))
-	ctx, _, err := g.let(metadata.NewIncomingContext(ctx, metadata.Pairs(proto.UserKey, "bob")), proto.Control_Apply_FullMethodName)
+	ctx, _, err := g.authorize(metadata.NewIncomingContext(ctx, metadata.Pairs(proto.UserKey, "bob")), proto.Control_Apply_FullMethodName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +163,7 @@ func (q quiet) Context() context.Context { return q.ctx }
 func TestAStreamEndsWithItsCertificateAndWithARevocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthority(t, memstore.New())
-		g := newGate(a, nil, slog.New(slog.DiscardHandler))
+		g := newAuthorizer(a, nil, &Refusals{}, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { g.watch(ctx); close(done) }()
@@ -226,7 +207,7 @@ func TestAStreamEndsWithItsCertificateAndWithARevocation(t *testing.T) {
 		if err := <-good; status.Code(err) != codes.Unauthenticated {
 			t.Fatalf("got %v", err)
 		}
-		if len(g.guests) != 0 {
+		if len(g.streams) != 0 {
 			t.Fatal("streams that ended are remembered")
 		}
 		cancel()

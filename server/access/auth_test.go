@@ -1,4 +1,4 @@
-package auth
+package access
 
 import (
 	"bytes"
@@ -55,13 +55,13 @@ func (r *rig) put(ops ...store.Op) {
 	must(r.t, err)
 }
 
-func (r *rig) config() Config {
-	return Config{Store: r.store, Key: r.key, Server: "s1", Addresses: []string{"127.0.0.1:7443", "s1.example:7443"}, Logger: slog.New(slog.DiscardHandler)}
+func (r *rig) config() AuthorityConfig {
+	return AuthorityConfig{Store: r.store, Key: r.key, Server: "s1", Addresses: []string{"127.0.0.1:7443", "s1.example:7443"}, Logger: slog.New(slog.DiscardHandler)}
 }
 
 func (r *rig) open() *Authority {
 	r.t.Helper()
-	a, err := Open(r.t.Context(), r.config())
+	a, err := OpenAuthority(r.t.Context(), r.config())
 	must(r.t, err)
 	return a
 }
@@ -123,7 +123,7 @@ func TestOneAuthorityWhoeverComesFirst(t *testing.T) {
 	must(t, err)
 	c := r.config()
 	c.Key = foreign
-	if _, err := Open(t.Context(), c); !errors.Is(err, seal.ErrKey) {
+	if _, err := OpenAuthority(t.Context(), c); !errors.Is(err, seal.ErrKey) {
 		t.Fatalf("with another key: got %v", err)
 	}
 }
@@ -335,7 +335,7 @@ func TestTheServersCertificateIsMadeAnewInTime(t *testing.T) {
 		a := r.open()
 		serial := func() string {
 			t.Helper()
-			c, err := a.certificate()
+			c, err := a.ownTLS()
 			must(t, err)
 			roots := x509.NewCertPool()
 			roots.AddCert(a.ca)

@@ -1,4 +1,4 @@
-package server
+package access
 
 import (
 	"context"
@@ -7,12 +7,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stead-project/stead/server/auth"
 	"github.com/stead-project/stead/store"
 )
 
 // fullHint says to a person what a full store means and what to do.
-const fullHint = "; nothing was written, and what runs goes on: delete ConfigMaps and Secrets that are not needed, " +
+const fullHint = "; nothing was written, and what runs is not affected: delete ConfigMaps and Secrets that are not needed, " +
 	"or start the server with a larger --store-quota-bytes (of an external etcd: compact, defragment and disarm it)"
 
 // toStatus gives an error its gRPC code; one that has a code keeps it. The client's
@@ -31,13 +30,13 @@ func toStatus(err error) error {
 		kind error
 		code codes.Code
 	}{
-		{auth.ErrToken, codes.PermissionDenied},
-		{auth.ErrRevoked, codes.PermissionDenied},
-		{auth.ErrJoined, codes.PermissionDenied},
-		{auth.ErrForgotten, codes.PermissionDenied},
-		{auth.ErrTaken, codes.AlreadyExists},
-		{auth.ErrMachine, codes.AlreadyExists},
-		{auth.ErrRequest, codes.InvalidArgument},
+		{ErrToken, codes.PermissionDenied},
+		{ErrRevoked, codes.PermissionDenied},
+		{ErrJoined, codes.PermissionDenied},
+		{ErrForgotten, codes.PermissionDenied},
+		{ErrTaken, codes.AlreadyExists},
+		{ErrMachine, codes.AlreadyExists},
+		{ErrRequest, codes.InvalidArgument},
 		{store.ErrConflict, codes.Aborted},
 		{store.ErrUnknown, codes.Unavailable},
 		{store.ErrUnavailable, codes.Unavailable},

@@ -1,0 +1,129 @@
+package access
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/trust"
+)
+
+// role is what a caller is to the API.
+type role uint8
+
+const (
+	roleAnonymous role = 1 << iota // without a certificate, over the network
+	roleNode                       // with a node's certificate
+	roleAdmin                      // with a client's
+	roleServer                     // with a server's
+	roleRoot                       // over the socket
+)
+
+// caller is who makes a call.
+type caller struct {
+	role    role
+	subject trust.Subject // of roleNode, roleAdmin and roleServer
+	host    string        // where a call over the network comes from
+	until   time.Time     // the certificate's end
+}
+
+// String names the caller for the log.
+func (c caller) String() string {
+	switch c.role {
+	case roleRoot:
+		return "root"
+	case roleAnonymous:
+		return "somebody without a certificate at " + c.host
+	}
+	return c.subject.String() + " at " + c.host
+}
+
+// allowed is the whole of who may call what. A method that is not in it is refused to all.
+var allowed = map[string]role{
+	proto.Join_Enroll_FullMethodName:   roleAnonymous | roleNode | roleAdmin | roleRoot,
+	proto.Join_Renew_FullMethodName:    roleNode,
+	proto.Nodes_Join_FullMethodName:    roleNode | roleRoot, // and checkOwn
+	proto.Nodes_Session_FullMethodName: roleNode | roleRoot, // and checkOwn
+	proto.Nodes_Tunnel_FullMethodName:  roleNode | roleRoot, // and checkOwn
+
+	proto.Peers_Relay_FullMethodName: roleServer,
+
+	proto.Trust_CreateToken_FullMethodName:  roleAdmin | roleRoot,
+	proto.Trust_ListTokens_FullMethodName:   roleAdmin | roleRoot,
+	proto.Trust_RevokeToken_FullMethodName:  roleAdmin | roleRoot,
+	proto.Trust_Revoke_FullMethodName:       roleAdmin | roleRoot,
+	proto.Trust_CreateClient_FullMethodName: roleRoot,
+
+	proto.Control_Info_FullMethodName:          roleAdmin | roleRoot,
+	proto.Control_Apply_FullMethodName:         roleAdmin | roleRoot,
+	proto.Control_Get_FullMethodName:           roleAdmin | roleRoot,
+	proto.Control_List_FullMethodName:          roleAdmin | roleRoot,
+	proto.Control_Watch_FullMethodName:         roleAdmin | roleRoot,
+	proto.Control_Scale_FullMethodName:         roleAdmin | roleRoot,
+	proto.Control_Undo_FullMethodName:          roleAdmin | roleRoot,
+	proto.Control_Pause_FullMethodName:         roleAdmin | roleRoot,
+	proto.Control_Restart_FullMethodName:       roleAdmin | roleRoot,
+	proto.Control_EditNode_FullMethodName:      roleAdmin | roleRoot,
+	proto.Control_FenceNode_FullMethodName:     roleAdmin | roleRoot,
+	proto.Control_RemoveNode_FullMethodName:    roleAdmin | roleRoot,
+	proto.Control_Restore_FullMethodName:       roleAdmin | roleRoot,
+	proto.Control_Backup_FullMethodName:        roleAdmin | roleRoot,
+	proto.Control_Delete_FullMethodName:        roleAdmin | roleRoot,
+	proto.Control_ReclaimVolume_FullMethodName: roleAdmin | roleRoot,
+	proto.Control_RestoreVolume_FullMethodName: roleAdmin | roleRoot,
+	proto.Control_Explain_FullMethodName:       roleAdmin | roleRoot,
+	proto.Control_Logs_FullMethodName:          roleAdmin | roleRoot,
+	proto.Control_Exec_FullMethodName:          roleAdmin | roleRoot,
+	proto.Control_LoadImage_FullMethodName:     roleAdmin | roleRoot,
+	proto.Control_Images_FullMethodName:        roleAdmin | roleRoot,
+}
+
+// callerOf is who calls, by the connection alone.
+func callerOf(ctx context.Context) (caller, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return caller{}, errors.New("the call has no connection")
+	}
+	if p.LocalAddr != nil && p.LocalAddr.Network() == "unix" {
+		return caller{role: roleRoot}, nil
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok {
+		return caller{}, errors.New("the connection is not secure")
+	}
+	host, _, err := net.SplitHostPort(p.Addr.String())
+	if err != nil {
+		host = p.Addr.String()
+	}
+	if len(info.State.VerifiedChains) == 0 {
+		return caller{role: roleAnonymous, host: host}, nil
+	}
+	return callerWith(info.State.VerifiedChains[0][0], host)
+}
+
+func callerWith(leaf *x509.Certificate, host string) (caller, error) {
+	s, err := trust.SubjectOf(leaf)
+	if err != nil {
+		return caller{}, err
+	}
+	c := caller{subject: s, host: host, until: leaf.NotAfter}
+	switch s.Role {
+	case trust.RoleNode:
+		c.role = roleNode
+	case trust.RoleAdmin:
+		c.role = roleAdmin
+	case trust.RoleServer:
+		c.role = roleServer
+	default:
+		return caller{}, errors.New("the certificate is not for calling")
+	}
+	return c, nil
+}
+
+type callerKey struct{}
