@@ -57,6 +57,10 @@ func (v View) nodesFor(t *setState) []plan.Node {
 	if t.set.record == nil || v.avoiders == 0 && !t.constrained() {
 		return v.nodeList
 	}
+	return v.nodesWithResidents()
+}
+
+func (v View) nodesWithResidents() []plan.Node {
 	list := make([]plan.Node, len(v.nodeList))
 	for i, n := range v.nodeList {
 		members := v.MembersOn(n.Node.Name)

@@ -88,6 +88,17 @@ func (v View) World(ref spec.SetRef) plan.World {
 	return w
 }
 
+// WorldWith is the plan's world of a set as it would be with this record of it.
+func (v View) WorldWith(set *records.Set) plan.World {
+	w := v.World(set.Ref)
+	w.Set, w.TemplateHash, w.Budgets = set, set.RevisionHash(w.Revisions), v.budgetsOf(set)
+	w.Bootstrapped = v.boots[set.UID]
+	if v.avoiders > 0 || set.Spec.Template.Spec.Constrained() {
+		w.Nodes = v.nodesWithResidents()
+	}
+	return w
+}
+
 // brokenOf names the records that cannot be read without which nothing is decided for a set.
 func (v View) brokenOf(ref spec.SetRef) []string {
 	var keys []string

@@ -83,7 +83,7 @@ func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	misfits, err := d.sets(ctx, o, kvs, s.cfg.Cache, rename)
+	misfits, err := d.sets(ctx, o, kvs, s, rename)
 	if err != nil {
 		return nil, err
 	}
@@ -158,10 +158,11 @@ func (d *draft) files(o *manifest.Objects, kvs map[string]store.KV, s *Server) e
 
 func (d *draft) budgets(o *manifest.Objects, kvs map[string]store.KV) error {
 	for _, m := range o.Budgets {
-		e, err := budgetEdit(m, kvs[store.BudgetKey(m.Metadata.Namespace, m.Metadata.Name)])
+		e, now, err := budgetEdit(m, kvs[store.BudgetKey(m.Metadata.Namespace, m.Metadata.Name)])
 		if err != nil {
 			return err
 		}
+		d.after.budgets = append(d.after.budgets, now)
 		d.edits = append(d.edits, e)
 	}
 	return nil
@@ -180,7 +181,7 @@ func (d *draft) services(o *manifest.Objects, kvs map[string]store.KV) error {
 }
 
 // sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]store.KV, w cache.Reader, rename bool) ([]string, error) {
+func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]store.KV, s *Server, rename bool) ([]string, error) {
 	var problems []manifest.Problem
 	var misfits []string
 	for _, m := range o.Sets {
@@ -199,18 +200,12 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]st
 		located(wrong)
 		switch e.applied.GetOutcome() {
 		case created:
-			var kept []*records.Volume
-			var inherits bool
-			w.Look(func(v cache.View) {
-				then := v.World(ref)
-				then.Set = &now
-				kept, inherits = v.Volumes(ref), plan.Inherits(then)
-				located(unknownClasses(&now, v.Nodes()))
-			})
-			e.applied.Effects = createEffects(&now, kept, inherits)
-			misfits = append(misfits, keptProblems(&now, kept)...)
+			ahead := d.ahead(s, &now)
+			located(unknownClasses(&now, ahead.Nodes))
+			misfits = append(misfits, keptProblems(&now, ahead.Slots)...)
+			e.applied.Effects = describeCreation(plan.Preview(ahead))
 		case configured, adopted:
-			wrong, odd, err := become(ctx, w, &e, &now)
+			wrong, odd, err := s.become(ctx, d, &e, &now)
 			if err != nil {
 				return nil, err
 			}
@@ -221,6 +216,19 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]st
 		d.after.sets[ref] = now
 	}
 	return append(texts(problems), misfits...), nil
+}
+
+// ahead is a set's world as it would be with now, and with the budgets of this apply.
+func (d *draft) ahead(s *Server, now *records.Set) plan.World {
+	w := s.world(now.Ref, now)
+	for i := range d.after.budgets {
+		b := &d.after.budgets[i]
+		w.Budgets = slices.DeleteFunc(w.Budgets, func(old *records.BudgetRecord) bool { return old.Namespace == b.Namespace && old.Name == b.Name })
+		if b.Selects(now) {
+			w.Budgets = append(w.Budgets, b)
+		}
+	}
+	return w
 }
 
 // write commits what is not unchanged, all or nothing.

@@ -113,6 +113,7 @@ func TestApplySaysWhatItWillDo(t *testing.T) {
 		if got := effects(c.yaml); got != c.want {
 			t.Fatalf("got %q, want %q", got, c.want)
 		}
+		r.happens()
 	}
 }
 
@@ -125,7 +126,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 		"  - metadata: {name: log}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n    reclaim: {after: 0s}\n"
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	volume := records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 10, Fate: records.FateReclaiming}
+	volume := records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 10, Fate: records.FateReclaiming}
 	r.record(store.VolumeKey(id, "data"), volume)
 	out, err := r.apply(fmt.Sprintf(policy, 3))
 	want := "waits until the volumes data of db-0 are given up, then makes new ones"
@@ -141,6 +142,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 	refused(t, err, codes.FailedPrecondition, "a volume cannot shrink")
 	r = newRig(t)
 	r.mustApply(fmt.Sprintf(policy, 3))
+	r.happens()
 	out, err = r.apply(fmt.Sprintf(policy, 2))
 	want = "scales db 3 → 2: stops db-2; their volumes are given up, and erased (data after 24h, log at once)"
 	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
@@ -149,7 +151,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 	volume.Fate = records.FateKeep
 	r.record(store.VolumeKey(id, "data"), volume)
 	gone, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "set", Name: "db"})
-	want = "gives up the volumes data-db-0, and erases them (data after 24h, log at once)"
+	want = "gives up the volumes data-db-0, log-db-0, data-db-1, log-db-1, data-db-2, log-db-2, and erases them (data after 24h, log at once)"
 	if err != nil || !slices.Contains(gone.GetEffects(), want) {
 		t.Fatalf("got %v, %v; want %q", gone, err, want)
 	}

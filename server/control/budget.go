@@ -12,10 +12,10 @@ import (
 )
 
 // budgetEdit makes a disruption budget, or makes it equal to m.
-func budgetEdit(m spec.PodDisruptionBudget, kv store.KV) (edit, error) {
+func budgetEdit(m spec.PodDisruptionBudget, kv store.KV) (edit, records.BudgetRecord, error) {
 	old, err := before[records.BudgetRecord](kv)
 	if err != nil {
-		return edit{}, err
+		return edit{}, records.BudgetRecord{}, err
 	}
 	now := records.BudgetRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
@@ -29,7 +29,7 @@ func budgetEdit(m spec.PodDisruptionBudget, kv store.KV) (edit, error) {
 	}
 	e := finish(kindBudget, now.Namespace, now.Name, store.BudgetKey(now.Namespace, now.Name), kv, same, now)
 	e.docs = docs
-	return e, nil
+	return e, now, nil
 }
 
 // boundBy tells of the sets that a budget bounded.

@@ -16,36 +16,33 @@ import (
 // become compares a set that changes with what is there, and says in e what comes of
 // it. For an adoption or a rename it looks at a world that shows the set as it was read:
 // no life began since it was orphaned, no name was complete since it was given.
-func become(ctx context.Context, w cache.Reader, e *edit, now *records.Set) (problems []manifest.Problem, misfits []string, err error) {
+func (s *Server) become(ctx context.Context, d *draft, e *edit, now *records.Set) (problems []manifest.Problem, misfits []string, err error) {
 	adopts := e.applied.GetOutcome() == adopted
 	if adopts || e.renames {
-		if err := w.Wait(ctx, e.seen); err != nil {
+		if err := s.cfg.Cache.Wait(ctx, e.seen); err != nil {
 			return nil, nil, err
 		}
 	}
-	w.Look(func(v cache.View) {
-		ahead := updated(v, now)
-		problems = addedProblems(e.was, ahead)
+	ahead := d.ahead(s, now)
+	forecast := plan.Preview(ahead)
+	problems = addedProblems(e.was, ahead)
+	if adopts {
+		problems = adoptProblems(e.was, ahead)
+	}
+	effects := describe(e.was, forecast)
+	if adopts {
+		effects = describeAdoption(e.was, forecast)
+	}
+	if e.renames {
+		problems = append(problems, renameProblems(e.was, ahead)...)
+		at := 0
 		if adopts {
-			problems = adoptProblems(e.was, ahead)
-			e.applied.Effects = adoptEffects(e.was, ahead)
+			at = 1 // after whom it adopts
 		}
-		if e.renames {
-			problems = append(problems, renameProblems(e.was, ahead)...)
-			e.applied.Effects = append(e.applied.Effects, fmt.Sprintf("renames the service %s → %s; both names resolve until every member runs anew",
-				e.was.Service(), now.Service()))
-		}
-		e.applied.Effects = append(e.applied.Effects, updateEffects(ahead)...)
-		misfits = collision(ahead)
-	})
-	return problems, misfits, nil
-}
-
-// updated is the planner's world of a set as it would be with now.
-func updated(v cache.View, now *records.Set) plan.World {
-	w := v.World(now.Ref)
-	w.Set, w.TemplateHash = now, now.RevisionHash(w.Revisions)
-	return w
+		effects = slices.Insert(effects, at, fmt.Sprintf("renames the service %s → %s; both names resolve until every member runs anew", e.was.Service(), now.Service()))
+	}
+	e.applied.Effects = append(e.applied.Effects, effects...)
+	return problems, collision(ahead), nil
 }
 
 // collision refuses a template that shares its hash with another revision: it would

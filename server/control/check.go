@@ -6,6 +6,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -14,6 +15,7 @@ import (
 type after struct {
 	sets     map[spec.SetRef]records.Set
 	services []records.ServiceRecord
+	budgets  []records.BudgetRecord
 	files    map[dispatch.FileRef]bool // given in this apply
 }
 
@@ -103,11 +105,12 @@ func portNamed(t *spec.Template, name string) int32 {
 
 // keptProblems tells which volumes of an earlier set of the same name a new set
 // cannot take back: another class, or smaller than asked for.
-func keptProblems(now *records.Set, kept []*records.Volume) []string {
+func keptProblems(now *records.Set, slots []plan.Slot) []string {
 	var out []string
-	for _, v := range kept {
+	for i := range slots {
 		for _, c := range now.Spec.VolumeClaimTemplates {
-			if c.Metadata.Name != string(v.Claim) || v.Fate == records.FateReclaiming || v.Fate == records.FateLost {
+			v := slots[i].Volumes[spec.ClaimName(c.Metadata.Name)]
+			if v == nil || v.Fate == records.FateReclaiming || v.Fate == records.FateLost {
 				continue
 			}
 			class, size := c.Spec.Class(), c.Spec.SizeBytes()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -27,6 +28,9 @@ import (
 // long the nodes of a view have been silent.
 type Planner interface {
 	Explain(ref spec.SetRef) (plan.Plan, bool)
+	// World is a set's world as the leader plans with it, with now in the place of the set's
+	// record (nil: as it is).
+	World(v cache.View, ref spec.SetRef, now *records.Set) plan.World
 	Nodes(v cache.View) []plan.Node
 }
 

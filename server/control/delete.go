@@ -47,64 +47,20 @@ func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 }
 
 func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
-	var set records.Set
+	out := &proto.DeleteResponse{}
 	err := s.editSet(ctx, ref, func(now *records.Set) (bool, error) {
 		was := now.Deleting
 		now.Deleting, now.Orphaned = true, false
 		if !was {
 			edited(ctx, now, now, "delete")
 		}
-		set = *now
+		out.Effects = describeDeletion(s.forecast(now))
 		return !was, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := &proto.DeleteResponse{}
-	s.cfg.Cache.Look(func(v cache.View) { out.Effects = deleteEffects(&set, v) })
 	return out, nil
-}
-
-// deleteEffects says which members stop, in their order, and which volumes stay or go.
-func deleteEffects(set *records.Set, v cache.View) []string {
-	var names, volumes, going []string
-	for _, slot := range v.World(set.Ref).Slots {
-		if slot.Member != nil {
-			names = append(names, slot.ID.MemberName())
-		}
-	}
-	slices.Reverse(names)
-	for _, vol := range v.Volumes(set.Ref) {
-		name := records.VolumeName(vol.ID, vol.Claim)
-		if goes(set, vol) {
-			going = append(going, name)
-		} else {
-			volumes = append(volumes, name)
-		}
-	}
-	var out []string
-	switch {
-	case len(names) == 1:
-		out = append(out, "stops "+names[0])
-	case len(names) > 1 && set.Spec.PodManagementPolicy == spec.Parallel:
-		out = append(out, "stops "+bounded(names)+" at once")
-	case len(names) > 1:
-		out = append(out, "stops "+bounded(names)+" in this order")
-	}
-	if len(volumes) > 0 {
-		out = append(out, fmt.Sprintf("keeps the volumes %s; a set of the same name takes them back", bounded(volumes)))
-	}
-	if len(going) > 0 {
-		out = append(out, fmt.Sprintf("gives up the volumes %s, and erases them %s", bounded(going), trashText(set)))
-	}
-	return out
-}
-
-// goes: the volume is given up when the set is deleted.
-func goes(set *records.Set, vol *records.Volume) bool {
-	p := set.Spec.Retention
-	return vol.Fate.Going() || p != nil && p.WhenDeleted == spec.Delete &&
-		slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool { return c.Metadata.Name == string(vol.Claim) })
 }
 
 // remove deletes one key, guarded by what was read.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,14 +39,68 @@ type rig struct {
 	cache *cache.Cache
 	key   *seal.Key
 	plan  plan.Plan // what the planner explains
-	api   proto.ControlClient
-	nodes proto.NodesClient
-	logs  *syncBuffer
-	ctx   context.Context
+	// nodeless: no node has joined.
+	nodeless bool
+	api      proto.ControlClient
+	nodes    proto.NodesClient
+	logs     *syncBuffer
+	ctx      context.Context
 }
 
 // Nodes implements Planner: nobody was measured.
 func (r *rig) Nodes(v cache.View) []plan.Node { return v.Nodes() }
+
+// World implements Planner: addresses are for all, and where no node has joined there is one,
+// n1, which lives.
+func (r *rig) World(v cache.View, ref spec.SetRef, now *records.Set) plan.World {
+	w := v.World(ref)
+	if now != nil {
+		w = v.WorldWith(now)
+	}
+	if len(w.Nodes) == 0 && !r.nodeless {
+		w.Nodes = []plan.Node{{Node: &records.Node{Name: "n1", UID: "uid1"}, Session: &records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1}}}
+	}
+	for i := range 200 {
+		w.Free = append(w.Free, netip.AddrFrom4([4]byte{10, 88, 1, byte(i)}))
+	}
+	return w
+}
+
+// happens stores what becomes of the set db if all goes well.
+func (r *rig) happens() {
+	r.t.Helper()
+	var w plan.World
+	ref := spec.SetRef{Namespace: "default", Name: "db"}
+	r.cache.Look(func(v cache.View) { w = r.World(v, ref, nil) })
+	after := plan.Preview(w).After
+	var txn store.Txn
+	put := func(key string, record any) { txn.Then = append(txn.Then, store.Put(key, store.Encode(record))) }
+	for _, revision := range after.Revisions {
+		put(store.RevisionKey(ref, revision.Hash), revision)
+	}
+	put(store.StatusKey(ref), after.Status)
+	for _, slot := range after.Slots {
+		if slot.Member == nil {
+			txn.Then = append(txn.Then, store.Del(store.MemberKey(slot.ID)), store.Del(store.ReportKey(slot.ID)))
+		} else {
+			put(store.MemberKey(slot.ID), slot.Member)
+			put(store.ReportKey(slot.ID), slot.Report)
+		}
+		put(store.IdentityKey(slot.ID), slot.Identity)
+		for claim, volume := range slot.Volumes {
+			put(store.VolumeKey(slot.ID, claim), volume)
+		}
+	}
+	for part := range slices.Chunk(txn.Then, store.MaxOps) {
+		rev, err := r.store.Commit(r.ctx, store.Txn{Then: part})
+		if err == nil {
+			err = r.cache.Wait(r.ctx, rev)
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
 
 // Explain implements Planner for any set.
 func (r *rig) Explain(spec.SetRef) (plan.Plan, bool) { return r.plan, true }

@@ -12,7 +12,6 @@ import (
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -41,101 +40,13 @@ func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 		if now.Orphaned = true; !was {
 			edited(ctx, now, now, proto.CascadeOrphan)
 		}
-		s.cfg.Cache.Look(func(v cache.View) { out.Effects = orphanEffects(v.World(ref).Slots) })
+		out.Effects = describeOrphaned(s.forecast(now))
 		return !was, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
-}
-
-// orphanEffects says what becomes of members that nobody owns any more.
-func orphanEffects(slots []plan.Slot) []string {
-	run, ending := lives(slots)
-	var out []string
-	if len(run) > 0 {
-		out = append(out, "leaves "+memberNames(run)+" running; nobody replaces, updates, scales or stops them")
-	}
-	if len(ending) > 0 {
-		out = append(out, "still stops "+memberNames(ending)+", as was told before; nobody replaces what is over")
-	}
-	return append(out, "names, addresses and volumes stay; applying the set again adopts them")
-}
-
-// lives tells the members that run, and those that were told to stop. Who is over is
-// neither.
-func lives(slots []plan.Slot) (run, ending []spec.Identity) {
-	for i := range slots {
-		switch t := &slots[i]; {
-		case t.Member == nil || t.Report != nil && t.Report.Phase.Over():
-		case t.Member.Goal == records.GoalStop:
-			ending = append(ending, t.ID)
-		default:
-			run = append(run, t.ID)
-		}
-	}
-	return run, ending
-}
-
-// adoptEffects says whom a set adopts, whom it creates and whom it stops. w is its world
-// as it will be.
-func adoptEffects(was *records.Set, w plan.World) []string {
-	wanted, now := w.Set.Range(), w.Set
-	run, ending := lives(w.Slots)
-	there := map[int]bool{}
-	var own, surplus []spec.Identity
-	for _, id := range run {
-		if there[id.Ordinal] = true; wanted.Has(id.Ordinal) {
-			own = append(own, id)
-		} else {
-			surplus = append(surplus, id)
-		}
-	}
-	missing := some{}
-	for o := wanted.Next(0); o < wanted.End; o = wanted.Next(o + 1) {
-		if there[o] {
-			continue
-		}
-		if missing.count++; missing.count <= shownMembers {
-			missing.first = append(missing.first, o)
-		}
-	}
-	slices.Reverse(surplus)
-	out := []string{"adopts nobody: no member runs"}
-	if len(own) > 0 {
-		out[0] = "adopts " + memberNames(own)
-	}
-	if missing.count > 0 {
-		out = append(out, "creates "+members(now, missing))
-	}
-	if len(surplus) > 0 {
-		out = append(out, fmt.Sprintf("stops %s, which the set does not want; %s", memberNames(surplus), volumesOf(now)))
-	}
-	if len(ending) > 0 {
-		out = append(out, "waits for "+memberNames(ending)+", told to stop before")
-	}
-	for i := range was.Spec.VolumeClaimTemplates {
-		name := was.Spec.VolumeClaimTemplates[i].Metadata.Name
-		if !slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool { return c.Metadata.Name == name }) {
-			out = append(out, fmt.Sprintf("the claim %s goes; its volumes stay, and nobody uses them", name))
-		}
-	}
-	return append(append(out, asked(w.Slots)...), claimEffects(was, now)...)
-}
-
-// asked says whose restart a person asked for before, and that it comes now.
-func asked(slots []plan.Slot) []string {
-	var ids []spec.Identity
-	for i := range slots {
-		if slots[i].Request != nil {
-			ids = append(ids, slots[i].ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	return []string{"restarts " + memberNames(ids) + ", as was asked for before the set was orphaned"}
 }
 
 // otherSet refuses to adopt the members of a set with the manifest of another.

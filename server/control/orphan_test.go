@@ -30,7 +30,7 @@ func (r *rig) lives(n int, change func(*records.Member), report *records.Report)
 	r.t.Helper()
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
 	s, _ := r.set("db")
-	m := records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: spec.HashTemplate(s.Template()), Node: "n1"}
+	m := records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: spec.HashTemplate(s.Template()), Node: "n1", NodeUID: "uid1", Boot: "b1"}
 	change(&m)
 	r.record(store.MemberKey(id), m)
 	if report != nil {
@@ -72,7 +72,7 @@ func TestASetIsOrphanedAndAdoptedUnderItsUID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = []string{"adopts db-0", "creates db-1, db-2 in this order", "waits for db-2, told to stop before"}
+	want = []string{"adopts db-0", "starts db-1, db-2 again", "waits for db-2, told to stop before"}
 	for _, a := range []*proto.Applied{dry.GetApplied()[0], out.GetApplied()[0]} {
 		if a.GetOutcome() != adopted || !slices.Equal(a.GetEffects(), want) {
 			t.Fatalf("got %s %q; want it adopted, %q", a.GetOutcome(), a.GetEffects(), want)
@@ -95,10 +95,10 @@ func TestAdoptionSaysWhatItDoes(t *testing.T) {
 	}{
 		"another image":  {newImage, nil, []string{"adopts db-0, db-1, db-2", "restarts db-2, db-1, db-0 in this order, at most 1 down"}},
 		"another policy": {strings.Replace(setYAML, "replicas: 3", "replicas: 3\n  podManagementPolicy: Parallel", 1), nil, []string{"adopts db-0, db-1, db-2"}},
-		"fewer members": {strings.Replace(setYAML, "replicas: 3", "replicas: 1", 1), nil,
-			[]string{"adopts db-0", "stops db-2, db-1, which the set does not want; volumes kept"}},
-		"other ordinals": {strings.Replace(strings.Replace(setYAML, "replicas: 3", "replicas: 2\n  ordinals: {start: 7}", 1), "apps/v1", "stead/v1", 1), nil,
-			[]string{"adopts nobody: no member runs", "creates db-7, db-8 in this order", "stops db-2, db-1, db-0, which the set does not want; volumes kept"}},
+		"fewer members": {strings.Replace(setYAML, "replicas: 3", "replicas: 1", 1), (*rig).disks,
+			[]string{"adopts db-0", "stops db-2, db-1 in this order; volumes kept"}},
+		"other ordinals": {strings.Replace(strings.Replace(setYAML, "replicas: 3", "replicas: 2\n  ordinals: {start: 7}", 1), "apps/v1", "stead/v1", 1), (*rig).disks,
+			[]string{"adopts nobody: no member runs", "creates db-7, db-8 in this order", "stops db-2, db-1, db-0 in this order; volumes kept"}},
 		"a smaller claim": {strings.Replace(setYAML, "1Gi", "1Mi", 1), nil,
 			[]string{"adopts db-0, db-1, db-2", "the volumes of the claim data keep their size; new ones have 1Mi"}},
 		"a larger claim": {strings.Replace(setYAML, "1Gi", "2Gi", 1), nil,
@@ -108,7 +108,7 @@ func TestAdoptionSaysWhatItDoes(t *testing.T) {
 		"a restart that was asked for": {setYAML, func(r *rig) {
 			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
 			r.record(store.RequestKey(id), records.Request{ID: id, Token: spec.Token{Epoch: 1, Number: 9}})
-		}, []string{"adopts db-0, db-1, db-2", "restarts db-1, as was asked for before the set was orphaned"}},
+		}, []string{"adopts db-0, db-1, db-2", "restarts db-1, as a person asked before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -33,7 +33,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 			return nil, status.Error(codes.InvalidArgument, "what is lost lies in no trash")
 		}
 		q.Verb = records.VerbLost
-		return out, s.ask(ctx, q, nil, r.GetDryRun(), func(w plan.World) { out.Effects = lostEffects(w, vol) })
+		return out, s.ask(ctx, q, nil, r.GetDryRun(), func(f plan.Forecast) { out.Effects = describeLoss(f, vol) })
 	}
 	if r.TrashMillis != nil {
 		if r.GetTrashMillis() < 0 {
@@ -45,19 +45,15 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 		out.Effects = []string{nameOf(vol) + " is being given up already"}
 		return out, nil
 	}
-	return out, s.ask(ctx, q, nil, r.GetDryRun(), func(w plan.World) {
-		trash := plan.TrashOf(w, &vol)
-		if q.Trash != nil {
-			trash = *q.Trash
-		}
-		out.Effects = reclaimEffects(w, vol, trash)
-	})
+	return out, s.ask(ctx, q, nil, r.GetDryRun(), func(f plan.Forecast) { out.Effects = describeReclaim(f, vol) })
 }
 
-// lostEffects says what it means to say that a volume is lost.
-func lostEffects(w plan.World, vol records.Volume) []string {
-	n := proof.FindNode(w.Nodes, vol.Node)
-	off := n != nil && n.Fenced && n.Session == nil
+// describeLoss says what it means to say that a volume is lost.
+func describeLoss(f plan.Forecast, vol records.Volume) []string {
+	off := slices.ContainsFunc(f.Steps, func(step plan.Step) bool {
+		drop, is := step.Action.(plan.DropVolume)
+		return is && drop.Volume == vol.UID && drop.Left
+	})
 	check, or := fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node), "else "
 	if off {
 		or, check = "", fmt.Sprintf("nobody looks, for node %s is said to be off; should it return, what stands there goes to its trash for %s",
@@ -67,22 +63,27 @@ func lostEffects(w plan.World, vol records.Volume) []string {
 		fmt.Sprintf("takes it as lost for good what was on %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node),
 		check,
 	}
-	if w.Set != nil && !w.Set.Deleting && w.Set.Range().Has(vol.ID.Ordinal) {
+	if set := f.Before.Set; set != nil && !set.Deleting && set.Range().Has(vol.ID.Ordinal) {
 		out = append(out, fmt.Sprintf("%s%s begins with a new, empty one (volume-new says replaced)", or, vol.ID.MemberName()))
 	}
-	out = append(out, leftEffects(w, vol)...)
-	if !off && silent(w, vol.Node) {
+	out = append(out, leftEffects(f.Before, vol)...)
+	if waitsForNode(f, vol.ID) {
 		out = append(out, fmt.Sprintf("waits until node %s is back, which is silent; if it is off for good, say so first: stead node fence %s --i-have-powered-off", vol.Node, vol.Node))
 	}
 	return out
 }
 
 // waits adds for what an order to a node waits.
-func waits(effects []string, silent bool, node spec.NodeName) []string {
-	if silent {
+func waits(effects []string, f plan.Forecast, id spec.Identity, node spec.NodeName) []string {
+	if waitsForNode(f, id) {
 		effects = append(effects, fmt.Sprintf("waits until node %s is back, which is silent", node))
 	}
 	return effects
+}
+
+// waitsForNode reports whether something about an identity waits for a silent node for ever.
+func waitsForNode(f plan.Forecast, id spec.Identity) bool {
+	return slices.ContainsFunc(f.Never, func(b plan.Blocked) bool { return b.ID == id && b.Reason == spec.BlockedNodeSilent })
 }
 
 // RestoreVolume implements proto.ControlServer.
@@ -97,9 +98,9 @@ func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeReques
 	}
 	q := records.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: records.VerbRestore, Node: said.Node}
 	out := &proto.VolumeResponse{Volume: string(said.Volume)}
-	return out, s.ask(ctx, q, &said, false, func(w plan.World) {
+	return out, s.ask(ctx, q, &said, false, func(f plan.Forecast) {
 		out.Effects = waits([]string{fmt.Sprintf("brings back volume %s (%s), number %d, from the trash of node %s",
-			records.VolumeName(said.ID, said.Claim), said.Volume, said.Number, said.Node)}, silent(w, said.Node), said.Node)
+			records.VolumeName(said.ID, said.Claim), said.Volume, said.Number, said.Node)}, f, said.ID, said.Node)
 	})
 }
 
@@ -137,15 +138,19 @@ func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.Nod
 		name, len(found), strings.Join(names, ", "))
 }
 
-// reclaimEffects says what it means to give a volume up.
-func reclaimEffects(w plan.World, vol records.Volume, trash spec.Duration) []string {
+// describeReclaim says what it means to give a volume up.
+func describeReclaim(f plan.Forecast, vol records.Volume) []string {
+	trash := spec.Duration{Duration: vol.Trash()}
+	if v := newTeller(f).changed()[vol.UID]; v != nil {
+		trash = spec.Duration{Duration: v.Trash()}
+	}
 	lies := fmt.Sprintf("lies in the trash of node %s for %s, until when 'stead volume restore %s' brings it back, and is then erased for ever",
 		vol.Node, trash, vol.UID)
 	if trash.Duration == 0 {
 		lies = fmt.Sprintf("is erased for ever by node %s, at once", vol.Node)
 	}
 	out := []string{fmt.Sprintf("gives up %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node), lies}
-	return waits(append(out, leftEffects(w, vol)...), silent(w, vol.Node), vol.Node)
+	return waits(append(out, leftEffects(f.Before, vol)...), f, vol.ID, vol.Node)
 }
 
 // leftEffects says what a volume less means for a set that is gone and may come back.
@@ -171,21 +176,15 @@ func leftEffects(w plan.World, vol records.Volume) []string {
 
 func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).String() }
 
-// silent reports whether a node has no session.
-func silent(w plan.World, name spec.NodeName) bool {
-	n := proof.FindNode(w.Nodes, name)
-	return n == nil || n.Session == nil
-}
-
 // ask writes what a person asks of a volume, unless the planner would refuse it: guarded
 // by all that the judgement rests on. said is of a volume in the trash. judged is told the
 // world in which it holds.
-func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records.VolumeReport, dryRun bool, judged func(plan.World)) error {
-	var why string
+func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records.VolumeReport, dryRun bool, judged func(plan.Forecast)) error {
+	var w plan.World
 	var guards []store.Guard
 	key := store.VolumeRequestKey(q.ID, q.Claim)
 	s.cfg.Cache.Look(func(v cache.View) {
-		w := v.World(q.ID.Ref())
+		w = s.cfg.Planner.World(v, q.ID.Ref(), nil)
 		id, identity := v.Identity(q.ID)
 		if id != nil {
 			q.Token = id.LastToken
@@ -198,19 +197,35 @@ func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records
 			store.Seen(store.IdentityKey(q.ID), identity), store.Seen(key, asked),
 			v.Seen(store.VolumeKey(q.ID, q.Claim)),
 		}
-		if why = plan.Refusal(w, q, said); why == "" {
-			judged(w)
-		}
 	})
 	what := "volume " + records.VolumeName(q.ID, q.Claim)
-	if why != "" {
+	if why := plan.Refusal(w, q, said); why != "" {
 		return status.Errorf(codes.FailedPrecondition, "%s: %s; nothing was changed", what, why)
 	}
+	judged(plan.Preview(asked(w, q, said)))
 	if dryRun {
 		return nil
 	}
 	q.At = time.Now().UTC()
 	return s.commit(ctx, what, store.Txn{If: guards, Then: []store.Op{store.Put(key, store.Encode(q))}})
+}
+
+// asked is w with what a person asks of a volume.
+func asked(w plan.World, q records.VolumeRequest, said *records.VolumeReport) plan.World {
+	slot := slotOf(w.Slots, q.ID)
+	slot.Asked = maps.Clone(slot.Asked)
+	if slot.Asked == nil {
+		slot.Asked = map[spec.ClaimName]*records.VolumeRequest{}
+	}
+	slot.Asked[q.Claim] = &q
+	if said != nil {
+		slot.Said = maps.Clone(slot.Said)
+		if slot.Said == nil {
+			slot.Said = map[spec.ClaimName]*records.VolumeReport{}
+		}
+		slot.Said[q.Claim] = said
+	}
+	return w
 }
 
 // findVolume is the volume that a person names as it is shown, or by its id. A name is

@@ -40,6 +40,7 @@ func (r *rig) request(id spec.Identity, claim spec.ClaimName) (records.VolumeReq
 
 func TestAVolumeIsAskedForByItsNameOrId(t *testing.T) {
 	r := newRig(t)
+	r.nodeless = true
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
 	r.left(id, "data", "v1")
 	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
@@ -285,7 +286,7 @@ func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 		} {
 			r := newRig(t)
 			c.begin(r)
-			s := &Server{cfg: Config{Cache: r.cache, Store: &between{Store: r.store, n: n, do: func() {
+			s := &Server{cfg: Config{Cache: r.cache, Planner: r, Store: &between{Store: r.store, n: n, do: func() {
 				c.end(r)
 				if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del(store.VolumeRequestKey(id, "data"))}}); err != nil {
 					t.Fatal(err)
@@ -321,7 +322,7 @@ func TestWhatIsAskedOfAVolumeComparesAllItWasJudgedBy(t *testing.T) {
 		store.VolumeKey(id, "data"), store.VolumeRequestKey(id, "data")} {
 		r := newRig(t)
 		r.left(id, "data", "v1")
-		s := &Server{cfg: Config{Cache: r.cache, Store: &overtaken{r.store, func() {
+		s := &Server{cfg: Config{Cache: r.cache, Planner: r, Store: &overtaken{r.store, func() {
 			if key == "" {
 				return
 			}

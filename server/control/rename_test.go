@@ -196,7 +196,8 @@ func TestAnAdoptionAndARenameAreJudgedByAPictureNotOlderThanTheSet(t *testing.T)
 		{applied: &proto.Applied{Outcome: adopted}}, {applied: &proto.Applied{Outcome: configured}, renames: true},
 	} {
 		e.was, e.seen = &s, r.rev()
-		if _, _, err := become(r.ctx, &late{Reader: r.cache, t: t, rev: e.seen}, &e, &s); err != nil {
+		server := &Server{cfg: Config{Cache: &late{Reader: r.cache, t: t, rev: e.seen}, Planner: r}}
+		if _, _, err := server.become(r.ctx, &draft{}, &e, &s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,7 +58,7 @@ func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditR
 			edited(ctx, set, set, map[bool]string{true: "pause", false: "resume"}[set.Paused])
 		}
 		if !set.Paused {
-			s.cfg.Cache.Look(func(v cache.View) { out.Effects = updateEffects(updated(v, set)) })
+			out.Effects = describe(set, s.forecast(set))
 		}
 		return changed, nil
 	})
@@ -91,16 +91,14 @@ func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, c
 			return false, err
 		}
 		before, old := spec.HashTemplate(set.Template()), spec.Clone(*set)
-		var err error
-		s.cfg.Cache.Look(func(v cache.View) {
-			if err = change(set, v.World(ref)); err == nil {
-				set.Generation++
-				edited(ctx, set, &old, verb)
-				out.Effects = updateEffects(updated(v, set))
-			}
-		})
+		if err := change(set, s.world(ref, nil)); err != nil {
+			return false, err
+		}
+		set.Generation++
+		edited(ctx, set, &old, verb)
+		out.Effects = describe(&old, s.forecast(set))
 		out.Unchanged = before == spec.HashTemplate(set.Template())
-		return !out.Unchanged, err
+		return !out.Unchanged, nil
 	})
 	if err != nil {
 		return nil, err
@@ -139,28 +137,14 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 	case life.Goal == records.GoalStop:
 		return nil, status.Errorf(codes.FailedPrecondition, "%s is stopping already (%s)", member, life.StopReason)
 	}
-	err = s.commit(ctx, "member "+member, store.Txn{
-		If:   guards,
-		Then: []store.Op{store.Put(store.RequestKey(id), store.Encode(records.Request{ID: id, Token: life.Token, At: time.Now().UTC()}))},
-	})
+	request := records.Request{ID: id, Token: life.Token, At: time.Now().UTC()}
+	ahead := s.world(id.Ref(), nil)
+	if slot := slotOf(ahead.Slots, id); slot != nil {
+		slot.Request = &request
+	}
+	err = s.commit(ctx, "member "+member, store.Txn{If: guards, Then: []store.Op{store.Put(store.RequestKey(id), store.Encode(request))}})
 	if err != nil {
 		return nil, err
 	}
-	p, _ := s.cfg.Planner.Explain(id.Ref())
-	return &proto.EditResponse{Effects: restartWaits(p, id)}, nil
-}
-
-// restartWaits says for what the restart of a member waits; nothing when it ends now.
-func restartWaits(p plan.Plan, id spec.Identity) []string {
-	for _, a := range p.Actions {
-		if stop, is := a.(plan.Stop); is && stop.ID == id {
-			return nil
-		}
-	}
-	for _, b := range p.Blocked {
-		if b.ID == id && b.Reason != spec.BlockedStopping && b.Reason != spec.BlockedStarting {
-			return []string{b.Text}
-		}
-	}
-	return nil
+	return &proto.EditResponse{Effects: describeRestart(plan.Next(ahead), id)}, nil
 }

@@ -45,7 +45,7 @@ func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.Scale
 		settleInitial(set)
 		set.Generation++
 		edited(ctx, set, &old, "scale")
-		out.Effects = []string{scaleEffect(&old, set)}
+		out.Effects = describe(&old, s.forecast(set))
 		return true, nil
 	})
 	if err != nil {

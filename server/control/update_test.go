@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -23,8 +24,26 @@ func (r *rig) running() {
 	r.record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
 	r.record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h})
 	for n := range 3 {
+		r.life(spec.Identity{Namespace: "default", Set: "db", Ordinal: n}, h)
+	}
+}
+
+// life stores a life of the set db that is ready.
+func (r *rig) life(id spec.Identity, h spec.RevisionHash) {
+	r.t.Helper()
+	token := spec.Token{Epoch: 1, Number: 9}
+	r.record(store.MemberKey(id), records.Member{ID: id, Token: token, Goal: records.GoalRun, Revision: h, Node: "n1", NodeUID: "uid1", Boot: "b1"})
+	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token, Due: h, AvailableOn: h, ReadyToken: token})
+	r.record(store.ReportKey(id), records.Report{ID: id, Token: token, Node: "n1", Session: 1, Phase: records.PhaseRunning, Ready: true, ReadyFor: time.Hour})
+}
+
+// disks stores the volumes of three members.
+func (r *rig) disks() {
+	r.t.Helper()
+	for n := range 3 {
 		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
-		r.record(store.MemberKey(id), records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: h, Node: "n1"})
+		r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: records.VolumeID("v-" + id.MemberName()), Number: 1,
+			Class: spec.LocalClass, Node: "n1", SizeBytes: 1 << 30, Fate: records.FateKeep})
 	}
 }
 
@@ -62,6 +81,7 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.running()
+			r.disks()
 			out, err := r.apply(c.manifest)
 			if err != nil {
 				t.Fatal(err)
@@ -204,26 +224,28 @@ func TestInfoNamesTheServersThatTheStoreTellsOf(t *testing.T) {
 // The verb says what get says: for what the restart waits.
 func TestARestartSaysForWhatItWaits(t *testing.T) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
-	other := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
 	for name, c := range map[string]struct {
-		plan plan.Plan
-		want []string
+		other records.Report
+		goal  records.Goal // of the other
+		want  []string
 	}{
-		"it ends now": {plan.Plan{Actions: []plan.Action{plan.Stop{ID: id}}, Blocked: []plan.Blocked{{ID: id, Reason: spec.BlockedStopping, Text: "it is stopping"}}}, nil},
-		"another one is down": {plan.Plan{Actions: []plan.Action{plan.Stop{ID: other}}, Blocked: []plan.Blocked{
-			{ID: other, Reason: spec.BlockedNotReady, Text: "it runs, but is not ready"},
-			{ID: id, Reason: spec.BlockedTurn, Text: "its restart waits until db-2 is available; at most 1 may be down at a time"}}},
-			[]string{"its restart waits until db-2 is available; at most 1 may be down at a time"}},
-		"the leader was faster": {plan.Plan{Blocked: []plan.Blocked{{ID: id, Reason: spec.BlockedStopping, Text: "it is stopping"}}}, nil},
+		"it ends now":         {records.Report{Ready: true, ReadyFor: time.Hour}, records.GoalRun, nil},
+		"another one is down": {records.Report{}, records.GoalRun, []string{"its restart waits until db-2 is available; at most 1 may be down at a time"}},
+		"another one stops":   {records.Report{Ready: true, ReadyFor: time.Hour}, records.GoalStop, []string{"its restart waits until db-2 is available; at most 1 may be down at a time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.running()
-			r.plan = c.plan
+			c.other.Phase, c.other.Session = records.PhaseRunning, 1
+			r.lives(2, func(m *records.Member) { m.Goal = c.goal }, &c.other)
 			out, err := r.api.Restart(r.ctx, &proto.RestartRequest{Member: "db-1"})
 			if err != nil || !slices.Equal(out.GetEffects(), c.want) {
 				t.Errorf("got %q, %v; want %q", out.GetEffects(), err, c.want)
 			}
 		})
+	}
+	stopped := plan.Plan{Blocked: []plan.Blocked{{ID: id, Reason: spec.BlockedStopping, Text: "it is stopping"}}}
+	if got := describeRestart(stopped, id); got != nil {
+		t.Errorf("the leader was faster: got %q of a member that stops already", got)
 	}
 }

@@ -202,6 +202,7 @@ func TestAWatchTellsWhatIsThereThenWhatDiffers(t *testing.T) {
 func TestScale(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)
+	r.happens()
 	three := int32(3)
 	out, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: 5, CurrentReplicas: &three})
 	if err != nil || out.GetBefore() != 3 || out.GetAfter() != 5 || len(out.GetEffects()) != 1 {

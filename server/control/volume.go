@@ -131,25 +131,3 @@ func showVolume(v records.Volume, st volumeShown) item {
 func trashName(name string, id records.VolumeID) string {
 	return name + "." + string(id)[:min(8, len(id))]
 }
-
-// volumesOf says what becomes of the volumes of members that a scale down stops.
-func volumesOf(set *records.Set) string {
-	if p := set.Spec.Retention; p == nil || p.WhenScaled != spec.Delete || len(set.Spec.VolumeClaimTemplates) == 0 {
-		return "volumes kept"
-	}
-	return "their volumes are given up, and erased " + trashText(set)
-}
-
-// trashText says when what is given up is erased: "data after 24h, log at once".
-func trashText(set *records.Set) string {
-	var parts []string
-	for i := range set.Spec.VolumeClaimTemplates {
-		c := &set.Spec.VolumeClaimTemplates[i]
-		when := "after " + spec.Duration{Duration: c.Trash()}.String()
-		if c.Trash() == 0 {
-			when = "at once"
-		}
-		parts = append(parts, c.Metadata.Name+" "+when)
-	}
-	return "(" + bounded(parts) + ")"
-}

@@ -43,15 +43,21 @@ func newPool(cfg Config) *pool {
 // addressesWanted is how many addresses the planner may ask for: one under OrderedReady,
 // where one member starts at a time.
 func addressesWanted(w plan.World) int {
+	n := unaddressed(w)
+	if w.Set.Spec.PodManagementPolicy != spec.Parallel {
+		n = min(n, 1)
+	}
+	return n
+}
+
+// unaddressed counts the members that are wanted and have no address.
+func unaddressed(w plan.World) int {
 	n, wanted := w.Set.Replicas(), w.Set.Range()
 	for i := range w.Slots {
 		id := w.Slots[i].Identity
 		if wanted.Has(w.Slots[i].ID.Ordinal) && id != nil && id.Address.IsValid() {
 			n--
 		}
-	}
-	if w.Set.Spec.PodManagementPolicy != spec.Parallel {
-		n = min(n, 1)
 	}
 	return n
 }

@@ -120,27 +120,34 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // Explain runs the planner on a set as the leader does, and writes nothing; false:
-// there is no such set. It does not block and works on every server, which measures the
-// silence of nodes itself; what only a leader measures (the rest after repeated failure)
-// is left out.
+// there is no such set. It does not block and works on every server.
 func (e *Engine) Explain(ref spec.SetRef) (plan.Plan, bool) {
-	var p plan.Plan
-	found := false
-	e.cfg.Cache.Look(func(v cache.View) {
-		w := v.World(ref)
-		found = w.Set != nil
-		if !found {
-			return
-		}
-		w.Table, w.VolumeID, w.Now = true, e.cfg.VolumeID, e.cfg.Now().UTC()
-		w.Nodes = e.withSilence(v, w.Nodes, e.cfg.Now())
-		w.Free = newPool(e.cfg).candidates(v, addressesWanted(w), w.Now)
-		if leader, _ := v.Leader(); leader == e.cfg.ID {
-			w.Awaited, w.AwaitFor = e.coldStart.missing(v, e.cfg.Now(), e.cfg.Cold)
-		}
-		p = e.cfg.Next(w)
-	})
-	return p, found
+	var w plan.World
+	e.cfg.Cache.Look(func(v cache.View) { w = e.World(v, ref, nil) })
+	if w.Set == nil {
+		return plan.Plan{}, false
+	}
+	w.Table = true
+	return e.cfg.Next(w), true
+}
+
+// World is a set's world as the leader plans with it, or as it would be with now in the place of
+// the set's record (nil: as it is). It works on every server, which measures the silence of nodes
+// itself; what only a leader measures (the rest after repeated failure) is left out.
+func (e *Engine) World(v cache.View, ref spec.SetRef, now *records.Set) plan.World {
+	w := v.World(ref)
+	if now != nil {
+		w = v.WorldWith(now)
+	}
+	at := e.cfg.Now()
+	w.VolumeID, w.Now, w.Nodes = e.cfg.VolumeID, at.UTC(), e.withSilence(v, w.Nodes, at)
+	if w.Set != nil {
+		w.Free = newPool(e.cfg).candidates(v, unaddressed(w), at)
+	}
+	if leader, _ := v.Leader(); leader == e.cfg.ID {
+		w.Awaited, w.AwaitFor = e.coldStart.missing(v, at, e.cfg.Cold)
+	}
+	return w
 }
 
 // randomID is 32 hex digits nobody had before.

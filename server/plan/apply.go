@@ -79,11 +79,12 @@ func (w *World) apply(a Action) {
 		}
 	case Forget:
 		slot := w.slotOf(a.ID)
-		if a.FreeAddress && slot.Identity.Address.IsValid() {
-			w.Free = append(slices.Clone(w.Free), slot.Identity.Address)
+		slot.Member, slot.Report, slot.Request = nil, nil, nil
+		if slot.Identity != nil {
+			w.free(slot, a.FreeAddress)
+			kept := a.Record(*slot.Identity, w.Set)
+			slot.Identity = &kept
 		}
-		kept := a.Record(*slot.Identity, w.Set)
-		slot.Member, slot.Report, slot.Request, slot.Identity = nil, nil, nil, &kept
 	case MarkReady:
 		w.slotOf(a.Identity.ID).Identity = &a.Identity
 	case SetVolumes:
@@ -142,10 +143,15 @@ func (w *World) applyDrop(a DropVolume) {
 	}
 	slot.Volumes, slot.Said = without(slot.Volumes, a.Claim), without(slot.Said, a.Claim)
 	if a.Identity != nil {
-		if a.FreeAddress && slot.Identity.Address.IsValid() {
-			w.Free = append(slices.Clone(w.Free), slot.Identity.Address)
-		}
+		w.free(slot, a.FreeAddress)
 		slot.Identity = a.Identity
+	}
+}
+
+// free returns the address of an identity.
+func (w *World) free(slot *Slot, address bool) {
+	if address && slot.Identity.Address.IsValid() {
+		w.Free = append(slices.Clone(w.Free), slot.Identity.Address)
 	}
 }
 
@@ -155,11 +161,15 @@ func (w *World) revisionsWithout(h spec.RevisionHash) []*records.Revision {
 
 // slotOf finds or makes the slot of an identity.
 func (w *World) slotOf(id spec.Identity) *Slot {
-	i, known := slices.BinarySearchFunc(w.Slots, id.Ordinal, func(s Slot, o int) int { return cmp.Compare(s.ID.Ordinal, o) })
+	i, known := w.find(id.Ordinal)
 	if !known {
 		w.Slots = slices.Insert(w.Slots, i, Slot{ID: id})
 	}
 	return &w.Slots[i]
+}
+
+func (w *World) find(ordinal int) (int, bool) {
+	return slices.BinarySearchFunc(w.Slots, ordinal, func(s Slot, o int) int { return cmp.Compare(s.ID.Ordinal, o) })
 }
 
 // put replaces or adds the record of a volume.

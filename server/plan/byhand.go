@@ -27,15 +27,6 @@ func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) strin
 	return "nothing is known of " + q.ID.MemberName()
 }
 
-// TrashOf is how long a volume that is given up now lies in the trash.
-func TrashOf(w World, v *records.Volume) spec.Duration {
-	if w.Set == nil {
-		w.Set = &records.Set{Deleting: true}
-	}
-	now, _ := newStep(w).decided(v, records.FateReclaiming)
-	return spec.Duration{Duration: now.Trash()}
-}
-
 // refusal is the same for a seat. It is asked of every request again before it is done:
 // a member that is wanted again takes its volume back by that alone.
 func (s *step) refusal(t *seat, q *records.VolumeRequest) string {

@@ -125,8 +125,8 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 		if got := Next(w).Actions[0].(SetVolumes).Volumes[0].Trash(); got != c.want {
 			t.Errorf("%s: %s in the trash; want %s", c.name, got, c.want)
 		}
-		if got := TrashOf(w, w.Slots[1].Volumes["data"]); got.Duration != c.claim {
-			t.Errorf("%s: foretold %s; want %s", c.name, got, c.claim)
+		if got := Preview(w).Steps[0].Action.(SetVolumes).Volumes[0].Trash(); got != c.want {
+			t.Errorf("%s: foretold %s; want %s", c.name, got, c.want)
 		}
 	}
 }

@@ -1,0 +1,399 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// shownMembers bounds the names in one sentence.
+const shownMembers = 10
+
+// world is a set's world as the leader plans with it, with now in the place of its record
+// (nil: as it is).
+func (s *Server) world(ref spec.SetRef, now *records.Set) (w plan.World) {
+	s.cfg.Cache.Look(func(v cache.View) { w = s.cfg.Planner.World(v, ref, now) })
+	return w
+}
+
+// forecast is what happens to a set with now in the place of its record.
+func (s *Server) forecast(now *records.Set) plan.Forecast {
+	return plan.Preview(s.world(now.Ref, now))
+}
+
+// sentence is one thing that happens to some members, in the order in which it does.
+type sentence struct {
+	verb    string
+	members []spec.Identity
+}
+
+// The verbs of sentences.
+const (
+	creates  = "creates"
+	starts   = "starts"
+	stops    = "stops"
+	restarts = "restarts"
+	obeys    = "restarts, as a person asked before"
+)
+
+// part is what happens without a pause in between.
+type part struct {
+	waits     []string // first, for this
+	sentences []sentence
+}
+
+// teller puts a forecast into words.
+type teller struct {
+	plan.Forecast
+	set     *records.Set
+	started map[spec.Identity]bool
+	lived   map[spec.Identity]bool // had a life at first
+}
+
+func newTeller(f plan.Forecast) *teller {
+	t := &teller{Forecast: f, set: f.Before.Set, started: map[spec.Identity]bool{}, lived: map[spec.Identity]bool{}}
+	for i := range f.Before.Slots {
+		if f.Before.Slots[i].Member != nil {
+			t.lived[f.Before.Slots[i].ID] = true
+		}
+	}
+	for _, step := range f.Steps {
+		if start, is := step.Action.(plan.Start); is {
+			t.started[start.Member.ID] = true
+		}
+	}
+	return t
+}
+
+// describe tells what a set does. was is the set before it was edited; nil: it is new.
+func describe(was *records.Set, f plan.Forecast) (out []string) {
+	t := newTeller(f)
+	for i, p := range t.parts() {
+		out = append(out, p.waits...)
+		scaled, rest := t.scaled(was, p)
+		for _, text := range append(scaled, t.tell(rest)...) {
+			if i > 0 || len(p.waits) > 0 {
+				text = "then " + text
+			}
+			out = append(out, text)
+		}
+	}
+	if f.Cut {
+		return append(out, "is too large to be followed to the end: this is how it begins")
+	}
+	return append(append(out, t.never()...), t.kept()...)
+}
+
+// parts are the steps in sentences.
+func (t *teller) parts() []part {
+	list := []part{{}}
+	stopped := map[spec.Identity]bool{}
+	for _, step := range t.Steps {
+		if len(step.First) > 0 {
+			list = append(list, part{waits: waitsFirst(step)})
+		}
+		at := &list[len(list)-1]
+		switch a := step.Action.(type) {
+		case plan.Stop:
+			stopped[a.ID] = true
+			verb := stops
+			if t.started[a.ID] {
+				verb = restarts
+				if a.Reason == records.ReasonRestart {
+					verb = obeys
+				}
+			}
+			at.add(verb, a.ID)
+		case plan.Start:
+			switch id := a.Member.ID; {
+			case stopped[id]:
+				delete(stopped, id) // a restart
+			case t.lived[id]:
+				at.add(starts, id)
+			default:
+				at.add(creates, id)
+			}
+		}
+	}
+	if len(list[0].sentences) == 0 {
+		list = list[1:]
+	}
+	return slices.DeleteFunc(list, func(p part) bool { return len(p.sentences) == 0 })
+}
+
+// add puts a member into the sentence with the verb, or into a new one.
+func (p *part) add(verb string, id spec.Identity) {
+	for i := range p.sentences {
+		if s := &p.sentences[i]; s.verb == verb {
+			if !slices.Contains(s.members, id) {
+				s.members = append(s.members, id)
+			}
+			return
+		}
+	}
+	p.sentences = append(p.sentences, sentence{verb, []spec.Identity{id}})
+}
+
+// waitsFirst says for whom a step waits.
+func waitsFirst(step plan.Step) []string {
+	verb := "waits for "
+	if step.After > 0 {
+		verb = fmt.Sprintf("waits %s for ", spec.Duration{Duration: step.After})
+	}
+	return grouped(verb, step.First)
+}
+
+// grouped says of members why they wait, those with the same reason together.
+func grouped(verb string, list []plan.Blocked) (out []string) {
+	for len(list) > 0 {
+		text := list[0].Text
+		same := func(b plan.Blocked) bool { return b.Text == text }
+		var ids []spec.Identity
+		for _, b := range list {
+			if same(b) {
+				ids = append(ids, b.ID)
+			}
+		}
+		list = slices.DeleteFunc(slices.Clone(list), same)
+		if text == "" {
+			text = "they wait for the others"
+			if len(ids) == 1 {
+				text = "it waits for the others"
+			}
+		}
+		out = append(out, verb+memberNames(ids)+": "+text)
+	}
+	if more := len(out) - shownMembers; more > 0 {
+		out = append(out[:shownMembers], fmt.Sprintf("and %d more reasons", more))
+	}
+	return out
+}
+
+// scaled takes from a part who comes and who goes by a change of the range, as one sentence.
+func (t *teller) scaled(was *records.Set, p part) (out []string, rest []sentence) {
+	if was == nil || t.set == nil || t.set.Deleting || was.Orphaned {
+		return nil, p.sentences
+	}
+	old, now := was.Range(), t.set.Range()
+	var texts []string
+	var before []sentence
+	for _, s := range p.sentences {
+		stayed := func(id spec.Identity) bool { return old.Has(id.Ordinal) == now.Has(id.Ordinal) }
+		moved := sentence{s.verb, slices.DeleteFunc(slices.Clone(s.members), stayed)}
+		if s.verb == restarts || s.verb == obeys || len(moved.members) == 0 {
+			rest = append(rest, s)
+			continue
+		}
+		texts = append(texts, t.say(moved))
+		if len(moved.members) < len(s.members) {
+			s.members = slices.DeleteFunc(slices.Clone(s.members), func(id spec.Identity) bool { return !stayed(id) })
+			before = append(before, s)
+		}
+	}
+	out = t.tell(before)
+	switch {
+	case len(texts) == 0:
+		return nil, rest
+	case was.Replicas() == t.set.Replicas():
+		return append(out, fmt.Sprintf("moves %s: %s", t.set.Ref.Name, strings.Join(texts, ", then "))), rest
+	}
+	return append(out, fmt.Sprintf("scales %s %d → %d: %s", t.set.Ref.Name, was.Replicas(), t.set.Replicas(), strings.Join(texts, ", then "))), rest
+}
+
+func (t *teller) tell(list []sentence) (out []string) {
+	for _, s := range list {
+		out = append(out, t.say(s))
+	}
+	return out
+}
+
+func (t *teller) say(s sentence) string {
+	switch names := memberNames(s.members); {
+	case s.verb == starts:
+		return "starts " + names + " again"
+	case s.verb == creates:
+		return "creates " + names + t.order(s)
+	case s.verb == stops && t.set.Deleting:
+		return "stops " + names + t.order(s)
+	case s.verb == stops:
+		return "stops " + names + t.order(s) + t.volumesOf(s.members)
+	case s.verb == obeys:
+		return "restarts " + names + ", as a person asked before"
+	case t.recreates():
+		return fmt.Sprintf("stops %s all at once, then starts them again (Recreate)", names)
+	case len(s.members) == 1:
+		return "restarts " + names
+	default:
+		return fmt.Sprintf("restarts %s in this order, %s", names, t.atMost())
+	}
+}
+
+func (t *teller) recreates() bool {
+	return t.set.Spec.UpdateStrategy.Type == spec.RecreateStrategy && t.mostDown() > 1
+}
+
+// order says whether one comes after the other.
+func (t *teller) order(s sentence) string {
+	switch {
+	case len(s.members) < 2:
+		return ""
+	case t.set.Spec.PodManagementPolicy == spec.Parallel:
+		return " at once"
+	}
+	return " in this order"
+}
+
+// mostDown is how many members the update takes down at once.
+func (t *teller) mostDown() (most int) {
+	for _, step := range t.Steps {
+		if stop, is := step.Action.(plan.Stop); is && stop.Reason != records.ReasonScaleDown {
+			most = max(most, step.Down)
+		}
+	}
+	return most
+}
+
+// atMost says how many members are down at once, and why not more if it is not the budget.
+func (t *teller) atMost() string {
+	most := t.mostDown()
+	text := fmt.Sprintf("at most %d down", most)
+	if most < min(t.Budget, t.set.Replicas()) && t.Floor > 0 {
+		text += ": " + t.FloorText
+	}
+	return text
+}
+
+// never says who waits when nothing follows any more, and why. Who waits for the rollout to be
+// resumed is told of by kept.
+func (t *teller) never() (out []string) {
+	verbs := map[string][]plan.Blocked{}
+	var order []string
+	others := !slices.ContainsFunc(t.Never, func(b plan.Blocked) bool { return !forOthers(b.Reason) && t.undone(b) != "" })
+	for _, b := range t.Never {
+		verb := t.undone(b)
+		switch {
+		case verb == "":
+			continue
+		case b.Reason == spec.BlockedFloor:
+			b.Text = t.FloorText
+		case forOthers(b.Reason) && !others:
+			b.Text = ""
+		}
+		if verbs[verb] == nil {
+			order = append(order, verb)
+		}
+		verbs[verb] = append(verbs[verb], b)
+	}
+	for _, verb := range order {
+		out = append(out, grouped(verb, verbs[verb])...)
+	}
+	return out
+}
+
+// forOthers: the reason to wait is other members.
+func forOthers(reason spec.BlockedReason) bool {
+	switch reason {
+	case spec.BlockedTurn, spec.BlockedPredecessor, spec.BlockedSuccessor, spec.BlockedSurvivors:
+		return true
+	}
+	return false
+}
+
+// undone is what does not happen to a member; "": it is not told of.
+func (t *teller) undone(b plan.Blocked) string {
+	slot := slotOf(t.After.Slots, b.ID)
+	wanted := t.set != nil && !t.set.Deleting && t.set.Range().Has(b.ID.Ordinal)
+	switch {
+	case b.Reason == spec.BlockedPaused || b.Reason == spec.BlockedOrphaned:
+		return ""
+	case wanted && (slot == nil || slot.Member == nil || slot.Report != nil && slot.Report.Phase.Over()):
+		return "does not start "
+	case slot == nil || slot.Member == nil:
+		return "does not finish with "
+	case slot.Member.Goal == records.GoalStop:
+		return "waits for "
+	case !wanted:
+		return "does not stop "
+	case slices.Contains(t.Kept, b.ID):
+		return "does not restart "
+	}
+	return "does not bring back "
+}
+
+func slotOf(slots []plan.Slot, id spec.Identity) *plan.Slot {
+	for i := range slots {
+		if slots[i].ID == id {
+			return &slots[i]
+		}
+	}
+	return nil
+}
+
+// kept says who ends up off the update revision because a person wants it so.
+func (t *teller) kept() []string {
+	if t.set == nil {
+		return nil
+	}
+	held := map[spec.Identity]bool{}
+	for _, b := range t.Never {
+		held[b.ID] = b.Reason != spec.BlockedPaused
+	}
+	ids := slices.DeleteFunc(slices.Clone(t.Kept), func(id spec.Identity) bool { return held[id] })
+	status := t.After.Status
+	switch names := memberNames(ids); {
+	case len(ids) == 0 || t.set.Orphaned:
+		return nil
+	case t.set.Paused:
+		return []string{names + number(ids, " stays as it is", " stay as they are") + " until the rollout is resumed"}
+	case t.set.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy:
+		return []string{names + number(ids, " moves on when it is restarted", " move on when they are restarted") + " (OnDelete)"}
+	case status != nil && status.RolledBackFrom == t.After.TemplateHash:
+		return []string{fmt.Sprintf("%s stay on revision %s: the update to %s was rolled back", names, status.CurrentRevision, status.RolledBackFrom)}
+	default:
+		return []string{"the partition keeps " + names + number(ids, " as it is", " as they are")}
+	}
+}
+
+// number is the word for one member or for several.
+func number(ids []spec.Identity, one, several string) string {
+	if len(ids) == 1 {
+		return one
+	}
+	return several
+}
+
+func memberNames(ids []spec.Identity) string {
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		names = append(names, id.MemberName())
+	}
+	return bounded(names)
+}
+
+func bounded(names []string) string {
+	if len(names) > shownMembers {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownMembers], ", "), len(names)-shownMembers)
+	}
+	return strings.Join(names, ", ")
+}
+
+// describeRestart says for what the restart of a member waits, by what is decided now; nothing
+// when it begins at once.
+func describeRestart(p plan.Plan, id spec.Identity) []string {
+	for _, a := range p.Actions {
+		if stop, is := a.(plan.Stop); is && stop.ID == id {
+			return nil
+		}
+	}
+	for _, b := range p.Blocked {
+		if b.ID == id && b.Reason != spec.BlockedStopping && b.Reason != spec.BlockedStarting {
+			return []string{b.Text}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
+)
+
+// Forecast is what will happen to a set if nobody interferes and nothing more fails.
+type Forecast struct {
+	// Steps are what is done, in its order. What is only noted in the store is left out.
+	Steps []Step
+	// Never are the members that wait when nothing follows any more, and why: without a
+	// person, or another event from outside, this stays so.
+	Never []Blocked
+	// Ending are the members whose lives had been told to stop before, and stop now.
+	Ending []spec.Identity
+	// Kept are the members that end up on another revision than the template's, highest first.
+	Kept []spec.Identity
+	// Budget is how many members an update may take down at once. Floor is how many must stay
+	// available, FloorText says whose rule that is; 0 and "": none.
+	Budget, Floor int
+	FloorText     string
+	// Before and After are the set's world at both ends.
+	Before, After World
+	// Cut: the set is too large to be followed to the end, and more steps follow.
+	Cut bool
+}
+
+// Step is one action.
+type Step struct {
+	Action Action
+	// Down is how many of the members that are wanted are not available once it is done.
+	Down int
+	// First are the members on which the step waits because they are not well, and why. They
+	// are assumed to become available, or, if After is given, to stay so for that long.
+	First []Blocked
+	After time.Duration
+}
+
+// mostWork bounds a preview: the members that it looks at, summed over its rounds.
+const mostWork = 120_000
+
+// Preview follows Next to the end. It does to a copy of w what Next decides, and lets every
+// node do as it is told: lives that begin become available, those that are told to stop do,
+// and volumes are dealt with. When nothing more follows, it first assumes that members that
+// were not well before become available, and then that time goes by. It is pure as Next is.
+func Preview(w World) Forecast {
+	p := newPreview(w)
+	for work := 0; ; work += 1 + len(p.w.Slots) {
+		next := Next(p.w)
+		if work > mostWork {
+			p.f.Cut, p.f.Never = true, next.Blocked
+			break
+		}
+		moved := p.act(next)
+		moved = p.nodesAct() || moved
+		if moved || p.start() || p.recover(next) || p.pass(next) {
+			continue
+		}
+		p.f.Never = next.Blocked
+		break
+	}
+	p.f.Before, p.f.After, p.f.Kept = w, p.w, p.kept()
+	return p.f
+}
+
+// preview is a run of Preview.
+type preview struct {
+	w     World
+	f     Forecast
+	begun map[spec.Identity]spec.Token // lives that began in it
+	first []Blocked                    // what the next step waits for
+	after time.Duration
+}
+
+func newPreview(w World) *preview {
+	p := &preview{w: w, begun: map[spec.Identity]spec.Token{}}
+	p.w.Slots, p.w.Nodes = slices.Clone(w.Slots), slices.Clone(w.Nodes)
+	p.w.Rest, p.w.Table, p.w.Now = maps.Clone(w.Rest), false, time.Time{}
+	made := 0
+	p.w.VolumeID = func() records.VolumeID {
+		made++
+		return records.VolumeID(fmt.Sprint("new-", made))
+	}
+	if w.Set != nil {
+		p.f.Budget, p.f.Floor, p.f.FloorText = limits(w)
+	}
+	for i := range w.Slots {
+		if m := w.Slots[i].Member; m != nil && m.Goal == records.GoalStop && !reportedOver(&w.Slots[i]) {
+			p.f.Ending = append(p.f.Ending, m.ID)
+		}
+	}
+	slices.Reverse(p.f.Ending)
+	for i := range p.w.Slots { // a node that booted says of its lives that they are over
+		p.endBooted(&p.w.Slots[i])
+	}
+	return p
+}
+
+// limits are the budget and the floor of an update of w's set.
+func limits(w World) (budget, floor int, text string) {
+	s := newStep(w)
+	budget, floor = s.budget(), s.floor()
+	if floor > 0 {
+		text = s.floorText()
+	}
+	return budget, floor, text
+}
+
+// act does what is decided; it reports whether anything was.
+func (p *preview) act(next Plan) bool {
+	batch := next.Batch()
+	down := p.down(next, batch)
+	for _, a := range batch {
+		p.load(a, -1)
+		p.w.apply(a)
+		p.load(a, 1)
+		switch a := a.(type) {
+		case Start:
+			p.begun[a.Member.ID] = a.Member.Token
+		case Forget, MarkReady, AddRevision, RaiseRevision, PruneRevision, ForgetBootstrapped:
+			continue
+		case MarkBootstrapped:
+			if !a.Inherited {
+				continue
+			}
+		}
+		p.f.Steps = append(p.f.Steps, Step{Action: a, Down: down, First: p.first, After: p.after})
+		p.first, p.after = nil, 0
+	}
+	old := p.w.Status
+	if p.w.Set != nil {
+		p.w.Status = &next.Status
+	}
+	if next.Reached.Beyond(p.w.Reached) {
+		p.w.Standstill = 0
+	}
+	p.w.Reached = next.Reached
+	p.lasted(next.Outages, 0)
+	return len(batch) > 0 || p.w.Status != nil && changed(old, p.w.Status)
+}
+
+// changed reports whether the planner may decide otherwise by the new status.
+func changed(old, now *records.SetStatus) bool {
+	return old == nil || old.CurrentRevision != now.CurrentRevision || old.CurrentCompleted != now.CurrentCompleted ||
+		old.RolledBackFrom != now.RolledBackFrom || old.ServiceName != now.ServiceName
+}
+
+// down counts the wanted members that are not available once a batch is done.
+func (p *preview) down(next Plan, batch []Action) (n int) {
+	if p.w.Set == nil || p.w.Set.Deleting {
+		return 0
+	}
+	away := map[spec.Identity]bool{}
+	for _, o := range next.Outages {
+		away[o.ID] = true
+	}
+	for _, a := range batch {
+		if stop, is := a.(Stop); is {
+			away[stop.ID] = true
+		}
+	}
+	wanted := p.w.Set.Range()
+	n = p.w.Set.Replicas()
+	for i := range p.w.Slots {
+		slot := &p.w.Slots[i]
+		n -= one(slot.Member != nil && wanted.Has(slot.ID.Ordinal) && !away[slot.ID])
+	}
+	return n
+}
+
+// load counts what a life takes of its node: before and after its record is replaced.
+func (p *preview) load(a Action, sign int) {
+	var id spec.Identity
+	switch a := a.(type) {
+	case Start:
+		id = a.Member.ID
+	case Forget:
+		id = a.ID
+	default:
+		return
+	}
+	m := p.w.slotOf(id).Member
+	if m == nil {
+		return
+	}
+	n := proof.FindNode(p.w.Nodes, m.Node)
+	i := slices.IndexFunc(p.w.Revisions, func(r *records.Revision) bool { return r.Hash == m.Revision })
+	if n == nil || i < 0 {
+		return
+	}
+	t := &p.w.Revisions[i].Template
+	cpu, memory := t.Spec.Requests()
+	n.Lives += sign
+	n.CPUMillis += int64(sign) * cpu
+	n.MemoryBytes += int64(sign) * memory
+	if n.Residents == nil {
+		return
+	}
+	n.Residents = slices.DeleteFunc(slices.Clone(n.Residents), func(r Resident) bool { return r.ID == id })
+	if sign > 0 {
+		n.Residents = append(n.Residents, Resident{ID: id, Labels: p.w.Set.Spec.Template.Metadata.Labels, Avoids: t.Spec.Avoids(), Ports: t.Spec.HostPorts()})
+	}
+}
+
+// kept are the members that are wanted and run another revision than the template's.
+func (p *preview) kept() (ids []spec.Identity) {
+	if p.w.Set == nil || p.w.Set.Deleting {
+		return nil
+	}
+	wanted := p.w.Set.Range()
+	for i := len(p.w.Slots) - 1; i >= 0; i-- {
+		if m := p.w.Slots[i].Member; m != nil && wanted.Has(m.ID.Ordinal) && m.Revision != p.w.TemplateHash {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
