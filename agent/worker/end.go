@@ -13,7 +13,7 @@ import (
 )
 
 // signalStop tells the member why, then asks all its containers to end.
-func (w *Worker) signalStop(ctx context.Context) error {
+func (w *actor) signalStop(ctx context.Context) error {
 	reason := records.ReasonReplace
 	if w.life != nil && w.life.Member.StopReason != "" {
 		reason = w.life.Member.StopReason
@@ -21,9 +21,9 @@ func (w *Worker) signalStop(ctx context.Context) error {
 	if err := w.c.Files.ShowTermination(w.id, reason); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		b := w.boxes[name]
-		if b.seen != step.Running {
+	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
+		ctr := w.containers[name]
+		if ctr.seen != step.Running {
 			continue
 		}
 		if err := ignoreGone(w.c.Runtime.Signal(ctx, runtime.ContainerID{ID: w.id, Name: name}, sigterm, false)); err != nil {
@@ -39,7 +39,7 @@ func (w *Worker) signalStop(ctx context.Context) error {
 
 var errStillThere = errors.New("processes are still there after SIGKILL; they may hang in the kernel")
 
-func (w *Worker) killAll(ctx context.Context) error {
+func (w *actor) killAll(ctx context.Context) error {
 	w.dirty = true
 	if err := w.c.Runtime.KillAll(ctx, w.id); err != nil {
 		return err
@@ -50,12 +50,12 @@ func (w *Worker) killAll(ctx context.Context) error {
 	return nil
 }
 
-func (w *Worker) removeContainers(ctx context.Context) error {
+func (w *actor) removeContainers(ctx context.Context) error {
 	for _, name := range w.names {
 		if err := w.c.Runtime.Remove(ctx, runtime.ContainerID{ID: w.id, Name: name}); err != nil {
 			return err
 		}
-		w.box(name).clear()
+		w.container(name).clear()
 	}
 	w.left.containers, w.dirty = false, false
 	w.prepared = prepared{}
@@ -63,7 +63,7 @@ func (w *Worker) removeContainers(ctx context.Context) error {
 }
 
 // reportOver tells the end of the token; its traces on tmpfs go first.
-func (w *Worker) reportOver() error {
+func (w *actor) reportOver() error {
 	if w.standing == step.Closed {
 		if w.c.Guard != nil {
 			if err := w.c.Guard.Forget(w.id, w.token); err != nil {
@@ -74,9 +74,9 @@ func (w *Worker) reportOver() error {
 			return fmt.Errorf("forget the life: %w", err)
 		}
 	}
-	w.reportEnd()
+	w.reporter.reportEnd()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told[w.token] = true
+	w.reportedEnds[w.token] = true
 	return nil
 }

@@ -39,8 +39,8 @@ type Guarded struct {
 // guardAgain is how often a life looks that may not begin before its watchdog.
 const guardAgain = 50 * time.Millisecond
 
-// seeGuard looks how a guarded life is guarded.
-func (w *Worker) seeGuard(s *step.Seen) {
+// observeGuard looks how a guarded life is guarded.
+func (w *observer) observeGuard(s *step.Seen) {
 	var bound time.Duration
 	if w.life != nil {
 		bound = w.life.Member.Bound
@@ -69,7 +69,7 @@ func (w *Worker) seeGuard(s *step.Seen) {
 // recordGuard records a guarded life before its token is opened, so that a token that is
 // open here has a deadline, whenever an agent dies. Of one that is not guarded it takes
 // away what a life that never began has left: its killers would end this one.
-func (w *Worker) recordGuard() error {
+func (w *actor) recordGuard() error {
 	switch bound := w.life.Member.Bound; {
 	case bound > 0:
 		return w.c.Guard.Begin(w.id, w.token, bound)
@@ -81,7 +81,7 @@ func (w *Worker) recordGuard() error {
 
 // mayStart asks once more, for the token may have been closed since it was looked at: a
 // life that missed its deadline must not begin again.
-func (w *Worker) mayStart() error {
+func (w *actor) mayStart() error {
 	if w.life.Member.Bound == 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (w *Worker) mayStart() error {
 }
 
 // bound is the life's, as this node guards it; 0: it does not.
-func (w *Worker) bound() time.Duration {
+func (w *subject) bound() time.Duration {
 	if w.life == nil || w.c.Guard == nil {
 		return 0
 	}

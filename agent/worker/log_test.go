@@ -63,14 +63,14 @@ func TestAStopDoesNotWaitForTheLogger(t *testing.T) {
 
 func TestALoggerMayBeAwayForAMoment(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
-		n.tuning.Look = muteAfter
+		n.tuning.Look = loggerDeadAfter
 		n.run()
 		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		n.logger(0).Close()
-		time.Sleep(muteAfter) // the first look after its death
+		time.Sleep(loggerDeadAfter) // the first look after its death
 		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
-		time.Sleep(muteAfter)
+		time.Sleep(loggerDeadAfter)
 		n.wantLast("what is lost", func(r records.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
 	})
 }

@@ -33,7 +33,7 @@ func TestAnAgentWithoutTroubleWarnsOfNothing(t *testing.T) {
 		time.Sleep(time.Hour)
 		n.w.Tell(life(6, records.GoalStop))
 		n.wantStopped(tok(6))
-		if text := log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "runtime reached") {
+		if text := log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "container runtime") {
 			t.Error(text)
 		}
 	})
@@ -55,7 +55,7 @@ func TestARuntimeThatIsAwayIsTriedEachSecondAndNamedOnce(t *testing.T) {
 		n.host.Down(false)
 		time.Sleep(2 * time.Second)
 		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
-		if got := strings.Count(log.String(), "runtime reached"); got != 2 {
+		if got := strings.Count(log.String(), "container runtime"); got != 2 {
 			t.Errorf("logged %d times:\n%s", got, &log)
 		}
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
+func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) error {
 	dir, err := w.c.Files.MakeLogDir(w.id, c.Name)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 		subPaths[s.Index] = path
 	}
 	desc, err := files.Build(w.life, c, w.c.Node, w.c.Find, files.Parts{
-		Attempt: b.Attempt, Place: files.At(w.c.RunDir, w.id), Volumes: w.prepared.dirs, SubPaths: subPaths, Log: log,
+		Attempt: ctr.Attempt, Place: files.At(w.c.RunDir, w.id), Volumes: w.prepared.dirs, SubPaths: subPaths, Log: log,
 	})
 	if err != nil {
 		return err
@@ -43,20 +43,20 @@ func (w *Worker) create(ctx context.Context, c *spec.Container, b *box) error {
 		w.dirty = true
 		return nil
 	case errors.Is(err, runtime.ErrImageMissing), errors.Is(err, runtime.ErrNotFound):
-		b.image = false
+		ctr.image = false
 		return err
 	case err != nil:
 		return err
 	}
-	b.seen, b.broken = step.Created, false
-	b.Started, b.Ready = false, false // also when somebody took away one that was ready
-	b.Sources = files.Fingerprint(w.life, w.c.Node, w.c.Find)
+	ctr.seen, ctr.broken = step.Created, false
+	ctr.Started, ctr.Ready = false, false // also when somebody took away one that was ready
+	ctr.Sources = files.Fingerprint(w.life, w.c.Node, w.c.Find)
 	return nil
 }
 
 // start starts a created container. One that cannot be started is like one that
 // ended: it is made anew after its back-off.
-func (w *Worker) start(ctx context.Context, id runtime.ContainerID, b *box) error {
+func (w *actor) start(ctx context.Context, id runtime.ContainerID, ctr *container) error {
 	if err := w.writeVolumeNew(); err != nil {
 		return err
 	}
@@ -66,20 +66,20 @@ func (w *Worker) start(ctx context.Context, id runtime.ContainerID, b *box) erro
 	err := w.c.Runtime.Start(ctx, id)
 	w.dirty = true
 	if err == nil {
-		b.ours = true
+		ctr.startedByUs = true
 		w.log.Info("container started", "token", w.token)
 		return nil
 	}
 	if errors.Is(err, runtime.ErrUnavailable) || ctx.Err() != nil {
 		return err // what became of it will be seen
 	}
-	b.broken = true
-	w.countEnd(b, ending{spec.CauseStartError, err.Error()}, runtime.Exit{})
-	b.Cause = spec.CauseStartError
+	ctr.broken = true
+	w.countEnd(ctr, ending{spec.CauseStartError, err.Error()}, runtime.Exit{})
+	ctr.Cause = spec.CauseStartError
 	return nil
 }
 
-func (w *Worker) ensureVolumes(ctx context.Context) error {
+func (w *actor) ensureVolumes(ctx context.Context) error {
 	w.left.scratch = true
 	dirs := map[string]string{}
 	var group *int64
@@ -112,7 +112,7 @@ func (w *Worker) ensureVolumes(ctx context.Context) error {
 	return nil
 }
 
-func (w *Worker) ensureSandbox(ctx context.Context) error {
+func (w *actor) ensureSandbox(ctx context.Context) error {
 	w.left.sandbox = true
 	box, err := w.c.Runtime.EnsureSandbox(ctx, w.id, w.token, w.id.MemberName())
 	if err != nil {
@@ -122,7 +122,7 @@ func (w *Worker) ensureSandbox(ctx context.Context) error {
 	return nil
 }
 
-func (w *Worker) attach(ctx context.Context) error {
+func (w *actor) attach(ctx context.Context) error {
 	w.left.link = true
 	err := w.c.Network.Attach(ctx, w.id, w.prepared.netns, w.life.Member.Address, w.life.Template.Spec.HostPorts()...)
 	w.prepared.network = err == nil
@@ -130,8 +130,8 @@ func (w *Worker) attach(ctx context.Context) error {
 }
 
 // writeFiles shows the member what is known now.
-func (w *Worker) writeFiles() error {
-	w.wrote = w.c.Now()
+func (w *actor) writeFiles() error {
+	w.filesWritten = w.c.Now()
 	if err := w.c.Files.ShowMember(w.life, w.c.Node); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (w *Worker) writeFiles() error {
 // known now: since the one before it a peer may have been ready (SAFETY S19). Those that
 // run keep it as they found it: without a probe a member is ready, and its volume old,
 // before its program has read a line.
-func (w *Worker) writeVolumeNew() error {
+func (w *actor) writeVolumeNew() error {
 	switch {
 	case w.state.ReadyOnce:
 		return w.c.Files.ShowVolumeNew(w.id, nil)
@@ -164,7 +164,7 @@ func (w *Worker) writeVolumeNew() error {
 
 // writeSet shows the member its set. A node hears of a set's history once it has a
 // member of it, which may be after the picture.
-func (w *Worker) writeSet(picture *records.Snapshot) error {
+func (w *actor) writeSet(picture *records.Snapshot) error {
 	changes, confirmed := w.c.History(w.id.Ref()), files.Uptime(w.c.Confirmed())
 	if last := records.LastChange(changes); last.Compare(picture.Told) < 0 {
 		picture.Told = last

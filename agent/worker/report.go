@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -19,12 +18,12 @@ import (
 const blindTime = time.Minute
 
 // report tells what was seen of the life, when it differs from what was told last.
-func (w *Worker) report(op step.Op) {
+func (w *reporter) report(op step.Op) {
 	if w.standing == step.Spent || w.standing == step.Closed { // Closed: also without any life
 		return
 	}
-	blind := !w.sighted
-	if blind && w.c.Clock()-w.turned < blindTime {
+	blind := !w.observed
+	if blind && w.c.Clock()-w.since < blindTime {
 		return // nothing was seen yet: what was last told stands
 	}
 	if !blind {
@@ -41,12 +40,12 @@ func (w *Worker) report(op step.Op) {
 	if r.Ready {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince
 	}
-	r.Cause, r.Message = w.trouble(op)
+	r.Cause, r.Message = w.whyNotReady(op)
 	w.emit(r)
 }
 
 // advance moves the phase forward, never back.
-func (w *Worker) advance(op step.Op) {
+func (w *reporter) advance(op step.Op) {
 	phase := records.PhaseAssigned
 	switch {
 	case w.standing != step.Open:
@@ -66,12 +65,12 @@ func (w *Worker) advance(op step.Op) {
 }
 
 // allStarted: each container of the life runs, as far as anybody knows.
-func (w *Worker) allStarted() bool {
+func (w *subject) allStarted() bool {
 	if w.life == nil {
 		return false
 	}
 	for i := range w.life.Template.Spec.Containers {
-		if w.box(w.life.Template.Spec.Containers[i].Name).seen != step.Running {
+		if w.container(w.life.Template.Spec.Containers[i].Name).seen != step.Running {
 			return false
 		}
 	}
@@ -79,9 +78,9 @@ func (w *Worker) allStarted() bool {
 }
 
 // anyStarted: one of them does.
-func (w *Worker) anyStarted() bool {
-	for _, b := range w.boxes {
-		if b.seen == step.Running {
+func (w *subject) anyStarted() bool {
+	for _, ctr := range w.containers {
+		if ctr.seen == step.Running {
 			return true
 		}
 	}
@@ -90,12 +89,12 @@ func (w *Worker) anyStarted() bool {
 
 // updateReady: a member is ready while all its containers run and are ready, until it
 // is to stop. While the runtime is away it stays as it was, for the probes go on.
-func (w *Worker) updateReady() {
+func (w *reporter) updateReady() {
 	ready := w.state.Phase == records.PhaseRunning && w.allStarted()
 	if ready {
 		for i := range w.life.Template.Spec.Containers {
-			b := w.boxes[w.life.Template.Spec.Containers[i].Name]
-			ready = ready && b.Ready
+			ctr := w.containers[w.life.Template.Spec.Containers[i].Name]
+			ready = ready && ctr.Ready
 		}
 	}
 	if ready == w.state.Ready {
@@ -110,7 +109,7 @@ func (w *Worker) updateReady() {
 
 // untilAvailable is the time until the member has been ready long enough to be
 // available; false: it is not ready, or that was reported.
-func (w *Worker) untilAvailable() (time.Duration, bool) {
+func (w *subject) untilAvailable() (time.Duration, bool) {
 	enough := w.enough()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,27 +120,27 @@ func (w *Worker) untilAvailable() (time.Duration, bool) {
 }
 
 // enough is how long the member must be ready to be available.
-func (w *Worker) enough() time.Duration {
+func (w *subject) enough() time.Duration {
 	if w.life == nil {
 		return 0
 	}
 	return time.Duration(w.life.MinReadySeconds) * time.Second
 }
 
-// trouble is what keeps the member from being ready: what the operation waits for,
+// whyNotReady is what keeps the member from being ready: what the operation waits for,
 // else what a container last said.
-func (w *Worker) trouble(op step.Op) (cause spec.Cause, message string) {
+func (w *reporter) whyNotReady(op step.Op) (cause spec.Cause, message string) {
 	if op.Kind == step.Wait && op.Cause != spec.CauseGrace {
 		return op.Cause, op.Message
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if w.boxes[name].isMute(w.c.Now()) {
+	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
+		if w.containers[name].isLoggerDead(w.c.Now()) {
 			return spec.CauseLogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
 				"and is lost until it is restarted", name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if b := w.boxes[name]; b.seen == step.Running && w.c.Now().Sub(b.crowded) < crowdedTime {
+	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
+		if ctr := w.containers[name]; ctr.seen == step.Running && w.c.Now().Sub(ctr.processRefused) < processRefusedTime {
 			return spec.CauseProcessLimit, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
 				"the host together have, and was refused more; see --max-processes of the agent", name)
 		}
@@ -149,13 +148,13 @@ func (w *Worker) trouble(op step.Op) (cause spec.Cause, message string) {
 	if w.order == step.OrderStop {
 		return "", ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.boxes)) {
-		if b := w.boxes[name]; b.Cause != "" {
-			return b.Cause, inContainer(name, b.Message)
+	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
+		if ctr := w.containers[name]; ctr.Cause != "" {
+			return ctr.Cause, inContainer(name, ctr.Message)
 		}
 	}
-	if w.gone != "" {
-		return spec.CauseConfigGone, w.gone
+	if w.sourceGone != "" {
+		return spec.CauseConfigGone, w.sourceGone
 	}
 	return "", ""
 }
@@ -168,24 +167,24 @@ func inContainer(name, message string) string {
 	return "container " + name + ": " + message
 }
 
-// crowdedTime is how long it is told that a container was refused a process.
-const crowdedTime = 5 * time.Minute
+// processRefusedTime is how long it is told that a container was refused a process.
+const processRefusedTime = 5 * time.Minute
 
-func (w *Worker) containerReports() []records.ContainerReport {
+func (w *reporter) containerReports() []records.ContainerReport {
 	if w.life == nil {
 		return nil
 	}
 	var out []records.ContainerReport
 	for i := range w.life.Template.Spec.Containers {
 		c := &w.life.Template.Spec.Containers[i]
-		b := w.box(c.Name)
+		ctr := w.container(c.Name)
 		r := records.ContainerReport{
-			Name: c.Name, State: "Waiting", Restarts: b.Attempt, Image: c.Image, Cause: b.Cause, ExitCode: b.Exit,
+			Name: c.Name, State: "Waiting", Restarts: ctr.Attempt, Image: c.Image, Cause: ctr.Cause, ExitCode: ctr.Exit,
 		}
 		switch {
-		case b.seen == step.Running:
-			r.State, r.Ready, r.Started = "Running", b.Ready, b.status.Started
-		case b.over():
+		case ctr.seen == step.Running:
+			r.State, r.Ready, r.Started = "Running", ctr.Ready, ctr.status.Started
+		case ctr.over():
 			r.State = "Exited"
 		}
 		out = append(out, r)
@@ -195,10 +194,10 @@ func (w *Worker) containerReports() []records.ContainerReport {
 
 // emit hands a report over, with the next sequence, unless it says nothing new. A
 // member that has become available is news.
-func (w *Worker) emit(r records.Report) {
+func (w *reporter) emit(r records.Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.last != nil && !w.news(r, *w.last) {
+	if w.last != nil && !w.isNews(r, *w.last) {
 		return
 	}
 	r.Seq, r.At = w.c.Seq(), w.c.Now()
@@ -206,10 +205,10 @@ func (w *Worker) emit(r records.Report) {
 	w.c.Report(r)
 }
 
-// news: what is ready for long enough is told when it becomes so, and anew when what is
+// isNews: what is ready for long enough is told when it becomes so, and anew when what is
 // long enough was changed: the store may have dropped the report that told of it, for it
 // said nothing new then.
-func (w *Worker) news(r, last records.Report) bool {
+func (w *reporter) isNews(r, last records.Report) bool {
 	if enough := w.enough(); r.ReadyFor >= enough && (last.ReadyFor < enough || w.lastEnough != enough) {
 		return true
 	}
@@ -217,31 +216,12 @@ func (w *Worker) news(r, last records.Report) bool {
 	return !reflect.DeepEqual(r, last)
 }
 
-// answerOld tells the end of a token older than the one last told of, as a restored
-// store may ask for: this worker will not come to deal with it. Before a life is opened all
-// that was here is seen to be gone, and before an end is told; an end that was not told yet
-// may have processes left, and is waited for (SAFETY S13). The caller holds the lock.
-func (w *Worker) answerOld(token spec.Token) {
-	delete(w.asked, token)
-	entry := w.c.Ledger.Look(w.id)
-	if !entry.Spent(token) {
-		return
-	}
-	if slices.ContainsFunc(entry.Ends, func(e ledger.End) bool { return !w.told[e.Token] }) {
-		w.asked[token] = true
-		return
-	}
-	w.c.Report(records.Report{
-		ID: w.id, Token: token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Message: messageSpent, Seq: w.c.Seq(), At: w.c.Now(),
-	})
-}
-
 // messageSpent is the sentence for the end of a life that a newer one proves.
 const messageSpent = "a newer token of the identity is known on this node; this one can never run here"
 
 // reportEnd tells that the token is over: proven gone, or refused before anything
 // was started.
-func (w *Worker) reportEnd() {
+func (w *reporter) reportEnd() {
 	r := records.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Bound: w.bound(), Seq: w.c.Seq(), At: w.c.Now()}
 	cause := w.endCause()
 	switch {

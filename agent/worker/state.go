@@ -39,10 +39,10 @@ type ContainerState struct {
 }
 
 // saveState keeps the state; what a crash loses of it is counted anew.
-func (w *Worker) saveState() {
+func (w *subject) saveState() {
 	w.state.Containers = map[string]ContainerState{}
-	for name, b := range w.boxes {
-		w.state.Containers[name] = b.ContainerState
+	for name, ctr := range w.containers {
+		w.state.Containers[name] = ctr.ContainerState
 	}
 	if err := w.c.Files.SaveState(w.id, &w.state); err != nil {
 		w.log.Warn("state not kept", "token", w.token, "err", err)

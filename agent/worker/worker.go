@@ -2,74 +2,64 @@ package worker
 
 import (
 	"context"
-	"log/slog"
-	"sync"
 	"time"
 
-	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
-// Worker deals with one identity on this host.
+// Worker deals with one identity on this host. What others tell it waits in its mailbox; a
+// turn observes, decides (agent/step), reports and acts on the life that it deals with.
 type Worker struct {
-	c     *Config
-	id    spec.Identity
-	log   *slog.Logger
-	wake  *notify.Signal
-	group *goroutines // watchers and probes; nil: Config.Background has them
-	back  Background
+	*subject
+	observer observer
+	actor    actor
+	reporter reporter
 
-	mu         sync.Mutex // guards what others tell the worker
-	orders     step.Orders
-	lives      map[spec.Token]records.Life // told or kept, by token
-	told       map[spec.Token]bool         // ends that were reported
-	asked      map[spec.Token]bool         // old ones, to be answered when nothing is left here
-	kicks      kicks
-	last       *records.Report
-	lastEnough time.Duration      // enough at that report
-	renewing   bool               // files will be written from what is known then
-	cancelOp   context.CancelFunc // of an operation that a Stop may break off
-
-	// What follows belongs to the goroutine of Run.
-	token    spec.Token // the life dealt with
-	standing step.Standing
-	order    step.Order
-	life     *records.Life // nil: its template is not known
-	state    State
-	left     left
-	names    []string // containers that may stand here
-	prepared prepared
-	boxes    map[string]*box
-	held     map[holdKey]*hold
-	strange  string
-	away     bool          // the runtime did not answer
-	dirty    bool          // containers must be looked at
-	sighted  bool          // they were, at least once in this life
-	turned   time.Duration // on Clock, when this life was first dealt with
-	looked   time.Time
-	stopAt   time.Time // when the grace is over
-	wrote    time.Time // files were written
-	renew    time.Time // when they are to be written again; zero: nothing changed
-	gone     string    // which ConfigMap or Secret went away since they were first written
-
-	lastOp  step.Op // performed last; zero: none since the worker waited
-	repeats int     // how often in a row
-
-	haunted   bool // processes are left of a token that is to be told over
-	guardWait bool // the watchdog must say something first
+	group   *goroutines // watchers and probes; nil: Config.Background has them
+	lastOp  step.Op     // performed last; zero: none since the worker waited
+	repeats int         // how often in a row
 }
 
-// kicks are what others noticed since the worker last looked.
-type kicks struct {
-	containers bool // something may have happened to a container
-	files      bool // a picture, history, ConfigMap or Secret changed
-	confirmed  bool // what the files say was confirmed anew
-	images     bool // an image came
-	repair     bool // link and files are to be looked after
-	health     map[string]probe.Health
+// The three parts of a turn.
+type (
+	observer struct{ *subject }
+	reporter struct{ *subject }
+	actor    struct {
+		*subject
+		reporter *reporter
+	}
+)
+
+// subject is the life that a worker deals with, as far as it knows. All of it belongs to the
+// goroutine that takes turns.
+type subject struct {
+	*mailbox
+	background Background
+	standing   step.Standing
+	order      step.Order
+	life       *records.Life // nil: its template is not known
+	state      State
+	left       left
+	names      []string // containers that may stand here
+	prepared   prepared
+	containers map[string]*container
+	held       map[holdKey]*hold
+
+	unknownContainer string        // the sentence about one that the ledger does not know; "": there is none
+	runtimeDown      bool          // it did not answer
+	dirty            bool          // containers must be looked at
+	observed         bool          // they were, at least once in this life
+	since            time.Duration // on Clock: this life is dealt with
+	lookedAt         time.Time
+	stopAt           time.Time // when the grace is over
+	filesWritten     time.Time
+	rewriteFiles     time.Time // when they are to be written again; zero: nothing changed
+	sourceGone       string    // which ConfigMap or Secret went away since they were first written
+	processesLeft    bool      // of a token whose end is to be reported
+	guardWait        bool      // the watchdog must say something first
 }
 
 // left says what of any life may still stand here; true until proven otherwise.
@@ -94,15 +84,17 @@ type Found struct {
 // is open, with its description as kept below the run directory; a life that is
 // not open is forgotten: it must be told anew.
 func New(c *Config, id spec.Identity, found Found) *Worker {
-	w := &Worker{
-		c: c, id: id, wake: notify.New(), back: c.Background,
-		log:   c.Logger.With("member", id.String()),
-		lives: map[spec.Token]records.Life{}, told: map[spec.Token]bool{}, asked: map[spec.Token]bool{},
-		names: found.Containers, boxes: map[string]*box{}, held: map[holdKey]*hold{}, dirty: true,
-	}
-	if w.back == nil {
+	w := &Worker{subject: &subject{
+		mailbox: &mailbox{
+			c: c, id: id, log: c.Logger.With("member", id.String()), wake: notify.New(),
+			lives: map[spec.Token]records.Life{}, reportedEnds: map[spec.Token]bool{}, unanswered: map[spec.Token]bool{},
+		},
+		background: c.Background, names: found.Containers, containers: map[string]*container{}, held: map[holdKey]*hold{}, dirty: true,
+	}}
+	w.observer, w.reporter, w.actor = observer{w.subject}, reporter{w.subject}, actor{w.subject, &w.reporter}
+	if w.background == nil {
 		w.group = &goroutines{c: c}
-		w.back = w.group
+		w.background = w.group
 	}
 	entry := c.Ledger.Look(id)
 	if !found.Clean || !entry.Newest.IsZero() {
@@ -113,105 +105,6 @@ func New(c *Config, id spec.Identity, found Found) *Worker {
 		w.orders = step.Orders{Token: entry.Open, Goal: life.Member.Goal}
 	}
 	return w
-}
-
-// Tell hands over what the server wants of a life. A Stop once told stays.
-func (w *Worker) Tell(life records.Life) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	token := life.Member.Token
-	switch c := token.Compare(w.orders.Token); {
-	case c < 0:
-		w.answerOld(token)
-		return
-	case c == 0 && w.orders.Goal == records.GoalStop && life.Member.Goal != records.GoalStop:
-		life.Member.Goal = records.GoalStop
-		life.Member.StopReason = w.lives[token].Member.StopReason
-	}
-	w.orders.Token, w.orders.Goal = token, life.Member.Goal
-	w.lives[token] = life
-	delete(w.told, token)
-	if (life.Member.Goal == records.GoalStop || token != w.token) && w.cancelOp != nil {
-		w.cancelOp()
-	}
-	w.wake.Notify()
-}
-
-// Over tells that the identity has a newer token than the given one: whatever runs
-// here under that token or an older one is to end.
-func (w *Worker) Over(token spec.Token) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if token.Compare(w.orders.Over) > 0 {
-		w.orders.Over = token
-	}
-	if w.cancelOp != nil {
-		w.cancelOp()
-	}
-	delete(w.told, token)
-	w.wake.Notify()
-}
-
-// Confirmed tells that Config.Confirmed moved on.
-func (w *Worker) Confirmed() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.kicks.confirmed = true
-	w.wake.Notify()
-}
-
-// Expired tells that the life's token was closed because it missed its deadline.
-func (w *Worker) Expired() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.cancelOp != nil {
-		w.cancelOp()
-	}
-	w.wake.Notify()
-}
-
-// FilesChanged tells that a picture, history, ConfigMap or Secret may have changed.
-func (w *Worker) FilesChanged() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.kicks.files = true
-	w.wake.Notify()
-}
-
-// ImagesChanged tells that an image came, so that waiting for one ends at once.
-func (w *Worker) ImagesChanged() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.kicks.images = true
-	w.wake.Notify()
-}
-
-// Repair puts back what somebody may have taken from the member's link and files.
-// It does nothing for what stands, and nothing while no container runs.
-func (w *Worker) Repair() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.kicks.repair = true
-	w.wake.Notify()
-}
-
-// Pending is a life that this worker was told to run and has not opened yet; false:
-// there is none.
-func (w *Worker) Pending() (spec.Token, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := w.orders.Token
-	return t, w.orders.Goal == records.GoalRun && w.orders.Over.Compare(t) < 0 && t.Compare(w.c.Ledger.Look(w.id).Newest) > 0
-}
-
-// Last is the newest report of the life dealt with; false: there was none.
-func (w *Worker) Last() (records.Report, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.last == nil {
-		return records.Report{}, false
-	}
-	return *w.last, true
 }
 
 // Run works until ctx ends; it leaves containers as they are, and returns when all
@@ -233,9 +126,9 @@ func (w *Worker) Run(ctx context.Context) {
 // next turn is due at once. Else it is due at next, or when somebody tells the worker
 // something; zero: then only. One goroutine takes turns.
 func (w *Worker) Turn(ctx context.Context) (acted bool, next time.Time) {
-	wanted, seen := w.look(ctx)
+	wanted, seen := w.observer.look(ctx)
 	op := w.c.next(w.id, w.token, wanted, seen)
-	w.report(op)
+	w.reporter.report(op)
 	if op.Kind == step.Wait || op.Kind == step.Nothing {
 		w.lastOp, w.repeats = step.Op{}, 0
 		return false, w.next()
@@ -244,7 +137,7 @@ func (w *Worker) Turn(ctx context.Context) (acted bool, next time.Time) {
 	if op != w.lastOp {
 		w.lastOp, w.repeats = op, 0
 	}
-	w.do(ctx, op, w.repeats)
+	w.actor.do(ctx, op, w.repeats)
 	return true, time.Time{}
 }
 
@@ -264,7 +157,7 @@ func (w *Worker) sleep(ctx context.Context, at time.Time) {
 }
 
 // next is the earliest moment at which something changes by itself; zero: never.
-func (w *Worker) next() time.Time {
+func (w *subject) next() time.Time {
 	var at time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
@@ -272,11 +165,11 @@ func (w *Worker) next() time.Time {
 		}
 	}
 	switch {
-	case w.away:
-		sooner(w.looked.Add(w.c.Tuning.Away))
-	case w.standing == step.Open || w.strange != "":
-		sooner(w.looked.Add(w.c.Tuning.Look))
-	case w.haunted:
+	case w.runtimeDown:
+		sooner(w.lookedAt.Add(w.c.Tuning.Away))
+	case w.standing == step.Open || w.unknownContainer != "":
+		sooner(w.lookedAt.Add(w.c.Tuning.Look))
+	case w.processesLeft:
 		sooner(w.c.Now().Add(w.c.Tuning.Look))
 	}
 	now := w.c.Now()
@@ -288,13 +181,13 @@ func (w *Worker) next() time.Time {
 	for _, h := range w.held {
 		ahead(h.until)
 	}
-	for _, b := range w.boxes {
-		ahead(b.due)
-		ahead(b.deadline)
-		ahead(b.rewatch)
+	for _, ctr := range w.containers {
+		ahead(ctr.due)
+		ahead(ctr.deadline)
+		ahead(ctr.rewatch)
 	}
 	ahead(w.stopAt)
-	sooner(w.renew)
+	sooner(w.rewriteFiles)
 	if w.guardWait {
 		sooner(now.Add(guardAgain))
 	}

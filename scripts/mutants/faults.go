@@ -25,7 +25,7 @@ var faults = []fault{
 		suite{"agent/step", "^TestNext$"}},
 	{"S4", "agent/ledger/file.go", "if boot != now {", "if boot == \"\" {",
 		suite{"agent/ledger", "^TestAnotherBootClosesAllOpenTokens$"}},
-	{"S4", "agent/worker/look.go", "w.life.Member.Boot != w.c.Boot", "w.life.Member.Boot == \"\"",
+	{"S4", "agent/worker/observe.go", "w.life.Member.Boot != w.c.Boot", "w.life.Member.Boot == \"\"",
 		suite{"agent", "^TestALifeAssignedForAnotherBootIsRefused$"}},
 	{"S4", "server/proof/life.go", "l.Over = r.Phase.Over()", "l.Over = r.Phase.Over() || !l.Live",
 		suite{"server/plan", "^TestReplace$"}},

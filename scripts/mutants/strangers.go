@@ -27,7 +27,7 @@ var strangers = []fault{
 		suite{"server", "^TestANodesMessageIsBounded$"}},
 	{"S21", "dnsd/places.go", " || p.by[asker] >= p.each", "",
 		suite{"dnsd", "^TestOneAskerLeavesPlacesToOthers$"}},
-	{"S21", "agent/worker/overdue.go", "Tuning.Place, func() {\n\t\tleave()\n", "Tuning.Place, func() {\n",
+	{"S21", "agent/worker/place.go", "Tuning.Place, func() {\n\t\tleave()\n", "Tuning.Place, func() {\n",
 		suite{"agent/worker", "^TestAnOperationThatHangsGivesItsPlaceBack$"}},
 	{"S21", "manifest/checkcontext.go", "!slices.Contains(memberCapabilities, name) {", "false {",
 		suite{"manifest", "^TestCapabilitiesThatReachBeyondTheMemberAreRefused$"}},

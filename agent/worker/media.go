@@ -11,7 +11,7 @@ import (
 // that this life has got already are not needed again: a container that is restarted in
 // place after its ConfigMap was deleted goes on with them, as in Kubernetes. Variables
 // are, for they are read at each start.
-func (w *Worker) missing() string {
+func (w *observer) missing() string {
 	if _, ok := w.c.Picture(w.id.Ref()); !ok {
 		return "the server has not told of the set yet"
 	}
@@ -22,11 +22,11 @@ func (w *Worker) missing() string {
 }
 
 // writeMedia shows the member its ConfigMaps and Secrets as they are now.
-func (w *Worker) writeMedia() error {
+func (w *actor) writeMedia() error {
 	media, err := files.MediaOf(w.life, w.c.Find)
-	w.gone = ""
+	w.sourceGone = ""
 	if missing := (*files.MissingError)(nil); errors.As(err, &missing) && w.state.Media {
-		w.gone = err.Error() + "; the member goes on with the files that it has"
+		w.sourceGone = err.Error() + "; the member goes on with the files that it has"
 	} else if err != nil {
 		return err
 	}
@@ -48,18 +48,18 @@ func (w *Worker) writeMedia() error {
 
 // tryRepaired ends the back-off of containers that failed with other files or variables
 // than those that are known now: what was applied since may be the repair.
-func (w *Worker) tryRepaired() {
+func (w *observer) tryRepaired() {
 	if w.life == nil {
 		return
 	}
 	now := w.c.Now()
-	for _, b := range w.boxes {
-		if !b.due.After(now) {
+	for _, ctr := range w.containers {
+		if !ctr.due.After(now) {
 			continue
 		}
-		if print := files.Fingerprint(w.life, w.c.Node, w.c.Find); print != "" && print != b.Sources {
-			b.due, b.Streak = now, 0
-			w.prepared.files, w.renew = false, time.Time{}
+		if print := files.Fingerprint(w.life, w.c.Node, w.c.Find); print != "" && print != ctr.Sources {
+			ctr.due, ctr.Streak = now, 0
+			w.prepared.files, w.rewriteFiles = false, time.Time{}
 			w.log.Info("start is tried at once, its ConfigMaps or Secrets changed", "token", w.token)
 		}
 	}

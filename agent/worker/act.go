@@ -10,7 +10,6 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -21,13 +20,13 @@ var errNoEffect = errors.New("it was done and has no effect")
 
 // do performs one operation. Whatever fails is tried again after its back-off, and
 // so is what succeeds again and again.
-func (w *Worker) do(ctx context.Context, op step.Op, repeats int) {
+func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 	bound := w.c.Tuning.Operation
 	if op.Kind == step.CreateContainer || op.Kind == step.StartContainer {
-		if !w.queue(ctx) {
+		if !w.awaitPlace(ctx) {
 			return
 		}
-		defer w.lend(op)()
+		defer w.occupyPlace(op)()
 	}
 	if op.Kind == step.EnsureImage {
 		bound = w.c.Tuning.Pull
@@ -48,12 +47,12 @@ func (w *Worker) do(ctx context.Context, op step.Op, repeats int) {
 	if repeats >= mostRepeats {
 		err = cmp.Or(err, errNoEffect)
 	}
-	w.settle(op, err)
+	w.noteOutcome(op, err)
 }
 
-// queue waits for one of the node's places for beginning a container, without a
+// awaitPlace waits for one of the node's places for beginning a container, without a
 // bound; false: an order or the agent's end came first. Whoever has a place leaves.
-func (w *Worker) queue(ctx context.Context) bool {
+func (w *actor) awaitPlace(ctx context.Context) bool {
 	if w.c.Starts == nil {
 		return true
 	}
@@ -71,28 +70,20 @@ func (w *Worker) queue(ctx context.Context) bool {
 	}
 }
 
-func (w *Worker) leave() {
+func (w *actor) leavePlace() {
 	if w.c.Starts != nil {
 		<-w.c.Starts
 	}
 }
 
-// interruptible lets an order break off the operation; false: one came already.
-func (w *Worker) interruptible(cancel context.CancelFunc) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cancelOp = cancel
-	return w.orders.Token == w.token && w.orders.Goal == records.GoalRun && w.orders.Over.Compare(w.token) < 0
-}
-
-func (w *Worker) perform(ctx context.Context, op step.Op) error {
+func (w *actor) perform(ctx context.Context, op step.Op) error {
 	switch op.Kind {
 	case step.OpenToken:
 		return w.openToken()
 	case step.Refuse:
 		return w.c.Ledger.CloseToken(w.id, w.token, spec.CauseRefused)
 	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer:
-		return w.performOn(ctx, op, w.box(op.Container))
+		return w.performOn(ctx, op, w.container(op.Container))
 	case step.EnsureVolumes:
 		return w.ensureVolumes(ctx)
 	case step.EnsureSandbox:
@@ -124,14 +115,14 @@ func (w *Worker) perform(ctx context.Context, op step.Op) error {
 }
 
 // proven notes that something is gone when the call that removed it says so.
-func (w *Worker) proven(err error, there *bool) error {
+func (w *actor) proven(err error, there *bool) error {
 	if err == nil {
 		*there = false
 	}
 	return err
 }
 
-func (w *Worker) openToken() error {
+func (w *actor) openToken() error {
 	if err := w.c.Files.SaveLife(w.life); err != nil {
 		return err
 	}
@@ -146,26 +137,26 @@ func (w *Worker) openToken() error {
 }
 
 // performOn performs an operation on one container.
-func (w *Worker) performOn(ctx context.Context, op step.Op, b *box) error {
+func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error {
 	id := runtime.ContainerID{ID: w.id, Name: op.Container}
-	c := w.container(op.Container)
+	c := w.template(op.Container)
 	if c == nil {
 		return fmt.Errorf("container %s: the life's template is not known", op.Container)
 	}
 	switch op.Kind {
 	case step.EnsureImage:
 		_, err := w.c.Runtime.EnsureImage(ctx, c.Image, c.ImagePullPolicy)
-		b.image = err == nil
+		ctr.image = err == nil
 		return err
 	case step.CreateContainer:
-		return w.create(ctx, c, b)
+		return w.create(ctx, c, ctr)
 	case step.StartContainer:
-		return w.start(ctx, id, b)
+		return w.start(ctx, id, ctr)
 	case step.EndContainer:
-		b.deadline = w.c.Now().Add(w.grace())
+		ctr.deadline = w.c.Now().Add(w.grace())
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigterm, false))
 	case step.KillContainer:
-		b.deadline = w.c.Now().Add(killAgain)
+		ctr.deadline = w.c.Now().Add(killAgain)
 		w.dirty = true
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigkill, true))
 	}
@@ -189,8 +180,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// container is the description of a container of the life; nil: not known.
-func (w *Worker) container(name string) *spec.Container {
+// template is the description of a container of the life; nil: not known.
+func (w *subject) template(name string) *spec.Container {
 	if w.life == nil {
 		return nil
 	}

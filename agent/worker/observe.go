@@ -16,18 +16,18 @@ import (
 )
 
 // look says what is wanted and what is seen, and adopts what it finds.
-func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
+func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 	told := w.choose()
-	w.haunted = false
-	w.takeKicks()
+	w.processesLeft = false
+	w.takeEvents()
 	s := step.Seen{Standing: w.standing, Told: told}
 	wanted := step.Wanted{Order: w.order}
 	if told { // it is over, and nothing is looked at any more
 		return wanted, s
 	}
 	if w.standing == step.Spent {
-		s.Empty = w.seeEmpty(ctx, s)
-		w.haunted = !s.Empty
+		s.Empty = w.observeEmpty(ctx, s)
+		w.processesLeft = !s.Empty
 		return wanted, s
 	}
 	if w.life != nil {
@@ -41,9 +41,9 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 	}
 	w.lookAtContainers(ctx)
 	w.watchAll(ctx)
-	s.Unknown, s.Strange = w.away, w.strange
+	s.Unknown, s.Strange = w.runtimeDown, w.unknownContainer
 	s.Containers = w.seenContainers()
-	s.Empty = w.seeEmpty(ctx, s)
+	s.Empty = w.observeEmpty(ctx, s)
 	if w.order == step.OrderRun {
 		s.Missing = w.missing()
 	}
@@ -51,14 +51,14 @@ func (w *Worker) look(ctx context.Context) (step.Wanted, step.Seen) {
 	s.Signalled = w.state.Signalled
 	s.GraceOver = !w.c.Now().Before(w.stopAt)
 	s.Removed, s.Detached, s.Unpinned = !w.left.containers, !w.left.link, !w.left.sandbox
-	s.Unmounted = !w.left.scratch && w.seeClean(ctx)
+	s.Unmounted = !w.left.scratch && w.observeClean(ctx)
 	s.Held = w.seenHeld()
-	w.seeGuard(&s)
+	w.observeGuard(&s)
 	return wanted, s
 }
 
 // choose picks the life to deal with and reports whether its end was told.
-func (w *Worker) choose() bool {
+func (w *observer) choose() bool {
 	entry := w.c.Ledger.Look(w.id)
 	m := step.Memory{Newest: entry.Newest, Open: entry.Open}
 	for _, e := range entry.Ends {
@@ -66,10 +66,10 @@ func (w *Worker) choose() bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	token, standing, order := step.Choose(m, w.orders, func(t spec.Token) bool { return w.told[t] })
+	token, standing, order := step.Choose(m, w.orders, func(t spec.Token) bool { return w.reportedEnds[t] })
 	w.standing, w.order = standing, order
 	if token != w.token {
-		w.turnTo(token)
+		w.switchTo(token)
 	}
 	w.life = nil
 	if life, ok := w.lives[token]; ok {
@@ -85,21 +85,21 @@ func (w *Worker) choose() bool {
 			delete(w.lives, t)
 		}
 	}
-	for _, t := range slices.SortedFunc(maps.Keys(w.asked), spec.Token.Compare) {
+	for _, t := range slices.SortedFunc(maps.Keys(w.unanswered), spec.Token.Compare) {
 		w.answerOld(t)
 	}
-	return w.told[token] || token.IsZero()
+	return w.reportedEnds[token] || token.IsZero()
 }
 
-// turnTo begins to deal with another life; the caller holds the lock.
-func (w *Worker) turnTo(token spec.Token) {
-	for _, b := range w.boxes {
-		b.unwatch()
+// switchTo begins to deal with another life; the caller holds the lock.
+func (w *subject) switchTo(token spec.Token) {
+	for _, ctr := range w.containers {
+		ctr.unwatch()
 	}
 	w.token = token
-	w.prepared, w.boxes, w.held = prepared{}, map[string]*box{}, map[holdKey]*hold{}
-	w.stopAt, w.dirty, w.sighted, w.last, w.strange = time.Time{}, true, false, nil, ""
-	w.turned = w.c.Clock()
+	w.prepared, w.containers, w.held = prepared{}, map[string]*container{}, map[holdKey]*hold{}
+	w.stopAt, w.dirty, w.observed, w.last, w.unknownContainer = time.Time{}, true, false, nil, ""
+	w.since = w.c.Clock()
 	kept, ok := w.c.Files.LoadState(w.id)
 	if !ok || kept.Token != token {
 		kept = State{Token: token}
@@ -108,7 +108,7 @@ func (w *Worker) turnTo(token spec.Token) {
 }
 
 // keepStop makes an order to stop outlast this agent.
-func (w *Worker) keepStop() {
+func (w *observer) keepStop() {
 	if w.life == nil {
 		return
 	}
@@ -124,10 +124,10 @@ func (w *Worker) keepStop() {
 	}
 }
 
-func (w *Worker) takeKicks() {
+func (w *observer) takeEvents() {
 	w.mu.Lock()
-	k := w.kicks
-	w.kicks = kicks{}
+	k := w.events
+	w.events = pendingEvents{}
 	w.mu.Unlock()
 	if k.containers {
 		w.dirty = true
@@ -142,52 +142,52 @@ func (w *Worker) takeKicks() {
 	}
 	if k.files {
 		w.tryRepaired()
-		if w.renew.IsZero() {
-			w.renew = w.wrote.Add(w.renewAfter())
+		if w.rewriteFiles.IsZero() {
+			w.rewriteFiles = w.filesWritten.Add(w.rewriteAfter())
 		}
 	}
-	if !w.renew.IsZero() && !w.c.Now().Before(w.renew) {
-		w.prepared.files, w.renew = false, time.Time{}
+	if !w.rewriteFiles.IsZero() && !w.c.Now().Before(w.rewriteFiles) {
+		w.prepared.files, w.rewriteFiles = false, time.Time{}
 		delete(w.held, holdKey{step.WriteFiles, ""})
 	}
 	w.mu.Lock()
-	w.renewing = !w.renew.IsZero() // no longer before what is known is read
+	w.rewriting = !w.rewriteFiles.IsZero() // no longer before what is known is read
 	w.mu.Unlock()
 	if k.images {
 		maps.DeleteFunc(w.held, func(key holdKey, _ *hold) bool { return key.op == step.EnsureImage })
 	}
 	for name, h := range k.health {
-		if b, ok := w.boxes[name]; ok {
-			w.takeHealth(b, h)
+		if ctr, ok := w.containers[name]; ok {
+			w.takeHealth(ctr, h)
 		}
 	}
 }
 
-// renewAfter is how long the files that were written may stand. All members of a set
+// rewriteAfter is how long the files that were written may stand. All members of a set
 // write all of it: together that grows with the square of their number.
-func (w *Worker) renewAfter() time.Duration {
+func (w *observer) rewriteAfter() time.Duration {
 	picture, _ := w.c.Picture(w.id.Ref())
 	return w.c.Tuning.Renew * time.Duration(min(1+len(picture.Peers)/50, 10))
 }
 
 // lookAtContainers asks the runtime, when something may have changed.
-func (w *Worker) lookAtContainers(ctx context.Context) {
-	if !w.dirty && w.c.Now().Sub(w.looked) < w.c.Tuning.Look {
+func (w *observer) lookAtContainers(ctx context.Context) {
+	if !w.dirty && w.c.Now().Sub(w.lookedAt) < w.c.Tuning.Look {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.c.Tuning.Operation)
 	defer cancel()
-	w.looked = w.c.Now()
+	w.lookedAt = w.c.Now()
 	entry := w.c.Ledger.Look(w.id)
 	strange := ""
 	for _, name := range w.names {
 		st, err := w.c.Runtime.Status(ctx, runtime.ContainerID{ID: w.id, Name: name})
 		switch {
 		case errors.Is(err, runtime.ErrNotFound):
-			w.box(name).clear()
+			w.container(name).clear()
 			continue
 		case err != nil:
-			w.setAway(true)
+			w.setRuntimeDown(true)
 			return
 		}
 		w.left.containers = true
@@ -195,25 +195,29 @@ func (w *Worker) lookAtContainers(ctx context.Context) {
 			strange = fmt.Sprintf("container %s of token %s stands here, which this node's ledger does not know", name, st.Token)
 			continue
 		}
-		w.see(ctx, w.box(name), st)
+		w.takeStatus(ctx, w.container(name), st)
 	}
-	w.setAway(false)
-	w.strange, w.dirty, w.sighted = strange, false, true
+	w.setRuntimeDown(false)
+	w.unknownContainer, w.dirty, w.observed = strange, false, true
 }
 
-func (w *Worker) setAway(away bool) {
-	if away != w.away {
-		w.log.Info("runtime reached", "reached", !away)
+func (w *subject) setRuntimeDown(down bool) {
+	if down != w.runtimeDown {
+		if down {
+			w.log.Warn("container runtime unavailable")
+		} else {
+			w.log.Info("container runtime available")
+		}
 	}
-	w.away = away
-	if away {
+	w.runtimeDown = down
+	if down {
 		w.dirty = true
 	}
 }
 
 // seenContainers are those of the life; of a life whose template is not known, all
 // that stand here.
-func (w *Worker) seenContainers() []step.Container {
+func (w *observer) seenContainers() []step.Container {
 	names := w.names
 	if w.life != nil {
 		names = nil
@@ -224,18 +228,18 @@ func (w *Worker) seenContainers() []step.Container {
 	now := w.c.Now()
 	out := make([]step.Container, 0, len(names))
 	for _, name := range names {
-		b := w.box(name)
+		ctr := w.container(name)
 		out = append(out, step.Container{
-			Name: name, State: b.seen, Loaded: b.status.Loaded, Unborn: b.unborn, Image: b.image, Due: !now.Before(b.due),
-			Cause: b.Cause, Message: inContainer(name, b.waitMessage(now)), Unhealthy: b.unhealthy,
-			Ending: !b.deadline.IsZero(), Overdue: !now.Before(b.deadline),
+			Name: name, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart, Image: ctr.image, Due: !now.Before(ctr.due),
+			Cause: ctr.Cause, Message: inContainer(name, ctr.waitMessage(now)), Unhealthy: ctr.unhealthy,
+			Ending: !ctr.deadline.IsZero(), Overdue: !now.Before(ctr.deadline),
 		})
 	}
 	return out
 }
 
-// seeEmpty looks at the host itself, where it matters; an error is no proof.
-func (w *Worker) seeEmpty(ctx context.Context, s step.Seen) bool {
+// observeEmpty looks at the host itself, where it matters; an error is no proof.
+func (w *observer) observeEmpty(ctx context.Context, s step.Seen) bool {
 	up := slices.ContainsFunc(s.Containers, func(c step.Container) bool { return c.State == step.Running })
 	if up && w.order == step.OrderRun {
 		return false
@@ -248,8 +252,8 @@ func (w *Worker) seeEmpty(ctx context.Context, s step.Seen) bool {
 	return empty
 }
 
-// seeClean looks whether scratch mounts are gone, where it matters.
-func (w *Worker) seeClean(ctx context.Context) bool {
+// observeClean looks whether scratch mounts are gone, where it matters.
+func (w *observer) observeClean(ctx context.Context) bool {
 	if w.standing == step.Open && w.order != step.OrderStop {
 		return true
 	}
@@ -259,7 +263,7 @@ func (w *Worker) seeClean(ctx context.Context) bool {
 }
 
 // grace is the time between the stop signal and the kill.
-func (w *Worker) grace() time.Duration {
+func (w *subject) grace() time.Duration {
 	if w.life == nil {
 		return unknownGrace
 	}
@@ -270,7 +274,7 @@ func (w *Worker) grace() time.Duration {
 const unknownGrace = 30 * time.Second
 
 // endCause is the ledger's word on how the token ended.
-func (w *Worker) endCause() spec.Cause {
+func (w *subject) endCause() spec.Cause {
 	for _, e := range w.c.Ledger.Look(w.id).Ends {
 		if e.Token == w.token {
 			return e.Cause

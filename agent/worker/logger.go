@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// muteAfter is how long a logger may be dead before that is told: one of its two
+	// loggerDeadAfter is how long a logger may be dead before that is told: one of its two
 	// processes that was killed is soon started anew by the other.
-	muteAfter = 5 * time.Second
+	loggerDeadAfter = 5 * time.Second
 )
 
-// hear looks whether the logger of a running container lives.
-func (w *Worker) hear(b *box) {
-	run := logs.RunName(b.status.Token.Epoch, b.status.Token.Number, b.status.Attempt)
-	switch dead := w.c.Files.LoggerDead(w.id, b.status.ID.Name, run); {
+// checkLogger looks whether the logger of a running container lives.
+func (w *observer) checkLogger(ctr *container) {
+	run := logs.RunName(ctr.status.Token.Epoch, ctr.status.Token.Number, ctr.status.Attempt)
+	switch dead := w.c.Files.LoggerDead(w.id, ctr.status.ID.Name, run); {
 	case !dead:
-		b.mute = time.Time{}
-	case b.mute.IsZero():
-		b.mute = w.c.Now()
+		ctr.loggerDead = time.Time{}
+	case ctr.loggerDead.IsZero():
+		ctr.loggerDead = w.c.Now()
 	}
 }
 
@@ -37,8 +37,8 @@ const (
 
 // endOf says why a container ended, with the last line that it wrote: most programs
 // say there what they lack.
-func (w *Worker) endOf(ctx context.Context, b *box, st runtime.Status) ending {
-	e := w.ending(b, st)
+func (w *observer) endOf(ctx context.Context, ctr *container, st runtime.Status) ending {
+	e := w.ending(ctr, st)
 	if e.cause != spec.CauseExited || w.order == step.OrderStop {
 		return e
 	}
@@ -61,7 +61,7 @@ func cut(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// isMute: it runs, and its logger has been dead for a while.
-func (b *box) isMute(now time.Time) bool {
-	return b.seen == step.Running && !b.mute.IsZero() && now.Sub(b.mute) >= muteAfter
+// isLoggerDead: it runs, and its logger has been dead for a while.
+func (c *container) isLoggerDead(now time.Time) bool {
+	return c.seen == step.Running && !c.loggerDead.IsZero() && now.Sub(c.loggerDead) >= loggerDeadAfter
 }

@@ -25,8 +25,8 @@ type hold struct {
 	message string
 }
 
-// settle takes in how an operation ended.
-func (w *Worker) settle(op step.Op, err error) {
+// noteOutcome takes in how an operation ended.
+func (w *actor) noteOutcome(op step.Op, err error) {
 	key := holdKey{op.Kind, op.Container}
 	if err == nil {
 		delete(w.held, key)
@@ -43,7 +43,7 @@ func (w *Worker) settle(op step.Op, err error) {
 		first, most = w.c.Tuning.ImageFirst, w.c.Tuning.ImageMost
 	}
 	if errors.Is(err, runtime.ErrUnavailable) {
-		w.setAway(true)
+		w.setRuntimeDown(true)
 		first, most = w.c.Tuning.Away, w.c.Tuning.Away
 	}
 	h.until = w.c.Now().Add(backoff.After(first, most, h.count))
@@ -57,7 +57,7 @@ func (w *Worker) settle(op step.Op, err error) {
 	h.cause, h.message = cause, message
 }
 
-func (w *Worker) seenHeld() []step.Held {
+func (w *observer) seenHeld() []step.Held {
 	var out []step.Held
 	now := w.c.Now()
 	for key, h := range w.held {

@@ -1,0 +1,274 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/spec"
+)
+
+// rewatchAfter keeps a watch that ends at once from spinning.
+const rewatchAfter = 200 * time.Millisecond
+
+// container is one of the life of the life, over all its restarts in place.
+type container struct {
+	ContainerState
+	seen   step.State
+	status runtime.Status
+	image  bool // present, as far as this worker knows
+	// broken: it was created but could not be started.
+	broken          bool
+	diedDuringStart bool      // it was lost between its creation and the first look that saw it run
+	startedByUs     bool      // started by this worker, not adopted
+	since           time.Time // it was seen running since
+	// processRefused: when it was seen since to have been refused a process.
+	processRefused time.Time
+	loggerDead     time.Time // its logger was seen dead since; zero: it is not
+	due            time.Time // its back-off, which lasted wait, is over
+	wait           time.Duration
+	// unhealthy: its probes gave it up; it was asked to end, until deadline.
+	unhealthy bool
+	deadline  time.Time
+
+	watching  chan struct{} // closed when the watch ended
+	rewatch   time.Time
+	stopWatch context.CancelFunc // ends watch and probes
+}
+
+// container returns what is known of a container of the life, with what an agent before this one kept.
+func (w *subject) container(name string) *container {
+	ctr, ok := w.containers[name]
+	if !ok {
+		ctr = &container{ContainerState: w.state.Containers[name]}
+		w.containers[name] = ctr
+	}
+	return ctr
+}
+
+func (c *container) over() bool { return c.seen == step.Exited || c.seen == step.Lost }
+
+// clear: no such container stands here.
+func (c *container) clear() {
+	c.unwatch()
+	c.seen, c.status, c.broken, c.unhealthy, c.deadline = step.Absent, runtime.Status{}, false, false, time.Time{}
+	c.diedDuringStart = false
+}
+
+func (c *container) unwatch() {
+	if c.stopWatch != nil {
+		c.stopWatch()
+	}
+	c.stopWatch, c.watching = nil, nil
+}
+
+// takeStatus takes in what the runtime says of a container of the life, or of a spent one
+// that is still to be cleared away.
+func (w *observer) takeStatus(ctx context.Context, ctr *container, st runtime.Status) {
+	if st.Refused > ctr.status.Refused {
+		ctr.processRefused = w.c.Now()
+	}
+	ctr.status = st
+	if st.Token != w.token {
+		ctr.unwatch()
+		ctr.seen, ctr.due = step.Exited, time.Time{}
+		return
+	}
+	switch st.State {
+	case runtime.Running:
+		ctr.Attempt = st.Attempt
+		if ctr.seen != step.Running {
+			ctr.seen, ctr.since, ctr.broken = step.Running, w.c.Now(), false
+		}
+		w.checkLogger(ctr)
+		return
+	case runtime.Created:
+		ctr.seen = step.Created
+		if ctr.broken {
+			ctr.seen = step.Exited
+		}
+		ctr.Attempt = max(ctr.Attempt, st.Attempt)
+		return
+	}
+	ctr.diedDuringStart = ctr.seen == step.Created || ctr.seen == step.Lost && ctr.diedDuringStart
+	ctr.seen = step.Exited
+	if st.State != runtime.Exited {
+		ctr.seen, st.Exit = step.Lost, runtime.Exit{Unknown: true}
+	}
+	ctr.unwatch()
+	switch {
+	case st.Attempt >= ctr.Attempt:
+		ctr.Attempt = st.Attempt
+		w.countEnd(ctr, w.endOf(ctx, ctr, st), st.Exit)
+	case ctr.due.IsZero() && ctr.Streak > 1: // counted by the agent before this one
+		ctr.wait = backoff.After(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, ctr.Streak-1)
+		ctr.due = w.c.Now().Add(ctr.wait)
+	}
+}
+
+// ending says why a container ended: a word and a sentence.
+type ending struct {
+	cause   spec.Cause
+	message string
+}
+
+func (w *observer) ending(ctr *container, st runtime.Status) ending {
+	switch {
+	case ctr.unhealthy:
+		return ending{spec.CauseUnhealthy, ctr.Message}
+	case st.Exit.Unknown:
+		return ending{spec.CauseLost, "it ended, and its exit code is not known"}
+	case st.Exit.OOM && !w.limited(st.ID.Name):
+		return ending{spec.CauseOOMKilled, "it was killed by the kernel, for the members of this host together used all the memory they may; " +
+			"it has no limit of its own: write resources.limits.memory for those that use most, or move members away"}
+	case st.Exit.OOM:
+		return ending{spec.CauseOOMKilled, "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
+	}
+	return ending{spec.CauseExited, fmt.Sprintf("exited with code %d", st.Exit.Code)}
+}
+
+// limited: the container has a limit of memory of its own.
+func (w *observer) limited(name string) bool {
+	c := w.template(name)
+	if c == nil {
+		return true
+	}
+	_, has := c.Resources.Limits["memory"]
+	return has
+}
+
+// countEnd counts the end of an attempt: the first restart is at once, those after
+// it wait longer and longer. Under an order to stop nothing is counted.
+func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
+	ctr.Exit = nil
+	if !exit.Unknown && e.cause != spec.CauseStartError {
+		code := exit.Code
+		ctr.Exit = &code
+	}
+	ctr.Cause, ctr.Message = e.cause, e.message
+	ctr.Started, ctr.Ready, ctr.unhealthy, ctr.deadline = false, false, false, time.Time{}
+	if w.order == step.OrderStop {
+		return
+	}
+	if !ctr.since.IsZero() && w.c.Now().Sub(ctr.since) >= w.c.Tuning.CrashReset {
+		ctr.Streak = 0
+	}
+	ctr.since = time.Time{}
+	ctr.wait = 0
+	if ctr.Streak > 0 {
+		ctr.wait = backoff.After(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, ctr.Streak)
+		if ctr.Cause == spec.CauseExited || ctr.Cause == spec.CauseLost {
+			ctr.Cause = spec.CauseCrashLoop
+		}
+	}
+	ctr.Streak++
+	ctr.Attempt++
+	ctr.due = w.c.Now().Add(ctr.wait)
+	w.saveState()
+	w.log.Info("container ended", "token", w.token, "reason", e.message)
+}
+
+// waitMessage tells of the last end and how long the next start waits.
+func (c *container) waitMessage(now time.Time) string {
+	if !c.due.After(now) {
+		return c.Message
+	}
+	return fmt.Sprintf("%s, %d times in a row; the next start waits %s", c.Message, c.Streak, c.wait)
+}
+
+// watchAll has every running container of the life watched and probed.
+func (w *observer) watchAll(ctx context.Context) {
+	if w.runtimeDown || w.life == nil || w.standing != step.Open {
+		return
+	}
+	for i := range w.life.Template.Spec.Containers {
+		c := &w.life.Template.Spec.Containers[i]
+		ctr := w.container(c.Name)
+		if ctr.seen != step.Running {
+			continue
+		}
+		if ctr.stopWatch == nil {
+			var sub context.Context
+			sub, ctr.stopWatch = context.WithCancel(ctx)
+			w.probe(sub, c, ctr)
+			w.watch(sub, c.Name, ctr)
+			continue
+		}
+		select {
+		case <-ctr.watching:
+			if ctr.rewatch.IsZero() {
+				ctr.rewatch = w.c.Now().Add(rewatchAfter)
+			}
+			if !w.c.Now().Before(ctr.rewatch) {
+				// The probes go on; only the watch begins anew.
+				sub, cancel := context.WithCancel(ctx)
+				stop := ctr.stopWatch
+				ctr.stopWatch = func() { stop(); cancel() }
+				w.watch(sub, c.Name, ctr)
+			}
+		default:
+		}
+	}
+}
+
+// watch wakes the worker when the container ends or the runtime goes away.
+func (w *observer) watch(ctx context.Context, name string, ctr *container) {
+	done := make(chan struct{})
+	ctr.watching, ctr.rewatch = done, time.Time{}
+	w.background.Watch(ctx, runtime.ContainerID{ID: w.id, Name: name}, func() {
+		close(done)
+		if ctx.Err() != nil {
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events.containers = true
+		w.wake.Notify()
+	})
+}
+
+// probe starts the probes of a running container; one without probes is ready.
+func (w *observer) probe(ctx context.Context, c *spec.Container, ctr *container) {
+	if w.c.Prober == nil && w.c.Background == nil || (c.StartupProbe == nil && c.ReadinessProbe == nil && c.LivenessProbe == nil) {
+		w.takeHealth(ctr, probe.Health{Started: true, Ready: true})
+		return
+	}
+	target := probe.Target{
+		ID: runtime.ContainerID{ID: w.id, Name: c.Name}, Container: *c, Address: w.life.Member.Address,
+		Adopted: !ctr.startedByUs, Health: probe.Health{Started: ctr.Started, Ready: ctr.Ready},
+	}
+	w.background.Probe(ctx, target, func(h probe.Health) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if ctx.Err() != nil { // of an attempt that is over
+			return
+		}
+		if w.events.health == nil {
+			w.events.health = map[string]probe.Health{}
+		}
+		w.events.health[c.Name] = h
+		w.wake.Notify()
+	})
+}
+
+// takeHealth takes in what probes say. A container given up stays given up.
+func (w *observer) takeHealth(ctr *container, h probe.Health) {
+	if ctr.seen != step.Running || ctr.unhealthy {
+		return
+	}
+	if h.Failed {
+		ctr.unhealthy, h.Ready = true, false
+	}
+	changed := ctr.Started != h.Started || ctr.Ready != h.Ready
+	ctr.Started, ctr.Ready, ctr.Cause, ctr.Message = h.Started, h.Ready, "", h.Message
+	if !h.Ready && h.Message != "" {
+		ctr.Cause = spec.CauseNotReady
+	}
+	if changed {
+		w.saveState()
+	}
+}

@@ -1,0 +1,193 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// mailbox is what others tell a worker and ask of it. Safe for concurrent use.
+type mailbox struct {
+	c    *Config
+	id   spec.Identity
+	log  *slog.Logger
+	wake *notify.Signal
+
+	mu sync.Mutex
+	// token is the life dealt with. The goroutine that takes turns writes it, and reads it
+	// without the lock.
+	token        spec.Token
+	orders       step.Orders
+	lives        map[spec.Token]records.Life // ordered or kept, by token
+	reportedEnds map[spec.Token]bool
+	unanswered   map[spec.Token]bool // old ones, to be answered when nothing is left here
+	events       pendingEvents
+	last         *records.Report
+	lastEnough   time.Duration      // how long was enough to be available, at that report
+	rewriting    bool               // files will be written from what is known then
+	cancelOp     context.CancelFunc // of an operation that a Stop may break off
+}
+
+// pendingEvents are what others noticed since the worker last looked.
+type pendingEvents struct {
+	containers bool // something may have happened to a container
+	files      bool // a picture, history, ConfigMap or Secret changed
+	confirmed  bool // what the files say was confirmed anew
+	images     bool // an image came
+	repair     bool // link and files are to be looked after
+	health     map[string]probe.Health
+}
+
+// Tell hands over what the server wants of a life. A Stop once told stays.
+func (w *mailbox) Tell(life records.Life) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	token := life.Member.Token
+	switch c := token.Compare(w.orders.Token); {
+	case c < 0:
+		w.answerOld(token)
+		return
+	case c == 0 && w.orders.Goal == records.GoalStop && life.Member.Goal != records.GoalStop:
+		life.Member.Goal = records.GoalStop
+		life.Member.StopReason = w.lives[token].Member.StopReason
+	}
+	w.orders.Token, w.orders.Goal = token, life.Member.Goal
+	w.lives[token] = life
+	delete(w.reportedEnds, token)
+	if (life.Member.Goal == records.GoalStop || token != w.token) && w.cancelOp != nil {
+		w.cancelOp()
+	}
+	w.wake.Notify()
+}
+
+// Over tells that the identity has a newer token than the given one: whatever runs
+// here under that token or an older one is to end.
+func (w *mailbox) Over(token spec.Token) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if token.Compare(w.orders.Over) > 0 {
+		w.orders.Over = token
+	}
+	if w.cancelOp != nil {
+		w.cancelOp()
+	}
+	delete(w.reportedEnds, token)
+	w.wake.Notify()
+}
+
+// Confirmed tells that Config.Confirmed moved on.
+func (w *mailbox) Confirmed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events.confirmed = true
+	w.wake.Notify()
+}
+
+// Expired tells that the life's token was closed because it missed its deadline.
+func (w *mailbox) Expired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancelOp != nil {
+		w.cancelOp()
+	}
+	w.wake.Notify()
+}
+
+// FilesChanged tells that a picture, history, ConfigMap or Secret may have changed.
+func (w *mailbox) FilesChanged() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events.files = true
+	w.wake.Notify()
+}
+
+// ImagesChanged tells that an image came, so that waiting for one ends at once.
+func (w *mailbox) ImagesChanged() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events.images = true
+	w.wake.Notify()
+}
+
+// Repair puts back what somebody may have taken from the member's link and files.
+// It does nothing for what stands, and nothing while no container runs.
+func (w *mailbox) Repair() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events.repair = true
+	w.wake.Notify()
+}
+
+// Pending is a life that this worker was told to run and has not opened yet; false:
+// there is none.
+func (w *mailbox) Pending() (spec.Token, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.orders.Token
+	return t, w.orders.Goal == records.GoalRun && w.orders.Over.Compare(t) < 0 && t.Compare(w.c.Ledger.Look(w.id).Newest) > 0
+}
+
+// Last is the newest report of the life dealt with; false: there was none.
+func (w *mailbox) Last() (records.Report, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		return records.Report{}, false
+	}
+	return *w.last, true
+}
+
+// interruptible lets an order break off the operation; false: one came already.
+func (w *mailbox) interruptible(cancel context.CancelFunc) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancelOp = cancel
+	return w.orders.Token == w.token && w.orders.Goal == records.GoalRun && w.orders.Over.Compare(w.token) < 0
+}
+
+// answerOld tells the end of a token older than the one last told of, as a restored
+// store may ask for: this worker will not come to deal with it. Before a life is opened all
+// that was here is seen to be gone, and before an end is told; an end that was not told yet
+// may have processes left, and is waited for (SAFETY S13). The caller holds the lock.
+func (w *mailbox) answerOld(token spec.Token) {
+	delete(w.unanswered, token)
+	entry := w.c.Ledger.Look(w.id)
+	if !entry.Spent(token) {
+		return
+	}
+	if slices.ContainsFunc(entry.Ends, func(e ledger.End) bool { return !w.reportedEnds[e.Token] }) {
+		w.unanswered[token] = true
+		return
+	}
+	w.c.Report(records.Report{
+		ID: w.id, Token: token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Message: messageSpent, Seq: w.c.Seq(), At: w.c.Now(),
+	})
+}
+
+// reportOverdue repeats the last report with what is wrong now. The caller holds the lock.
+func (w *mailbox) reportOverdue(op step.Op) {
+	if w.last == nil {
+		return
+	}
+	verb := "created"
+	if op.Kind == step.StartContainer {
+		verb = "started"
+	}
+	r := *w.last
+	r.Cause, r.Message = spec.CauseStartError, fmt.Sprintf("container %s: it has been %s for %s without an end; the host's runtime or disk does not answer. "+
+		"Other members go on; this one goes on by itself when it does", op.Container, verb, w.c.Tuning.Place)
+	r.Seq, r.At = w.c.Seq(), w.c.Now()
+	w.last = &r
+	w.c.Report(r)
+	w.log.Warn("operation overdue", "token", r.Token, "reason", r.Message)
+}
