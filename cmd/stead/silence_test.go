@@ -15,7 +15,7 @@ func silentNode(name, status string) *proto.Object {
 func TestNodesWithoutASessionAreTold(t *testing.T) {
 	nodes := []*proto.Object{
 		silentNode("host-a", `{"state":"Ready"}`),
-		silentNode("host-b", `{"state":"Silent","silentSeconds":42,"waits":"of the lives there: 1 will have ended by themselves in 20s"}`),
+		silentNode("host-b", `{"state":"Silent","silentSeconds":42,"waits":"of its lives: 1 will have ended at their deadline in 20s"}`),
 		silentNode("host-c", `{"state":"Lost","silentSeconds":400}`),
 		silentNode("host-d", `{"state":"Silent"}`),
 	}
@@ -27,7 +27,7 @@ func TestNodesWithoutASessionAreTold(t *testing.T) {
 		}
 		states = append(states, cells[1].(string)+"|"+wide[len(wide)-1].(string))
 	}
-	if got, want := strings.Join(states, "\n"), "Ready|\nSilent 42s|of the lives there: 1 will have ended by themselves in 20s\nLost 6m|\nSilent|"; got != want {
+	if got, want := strings.Join(states, "\n"), "Ready|\nSilent 42s|of its lives: 1 will have ended at their deadline in 20s\nLost 6m|\nSilent|"; got != want {
 		t.Errorf("get nodes says\n%s\nwant\n%s", got, want)
 	}
 	var out strings.Builder
@@ -35,7 +35,7 @@ func TestNodesWithoutASessionAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `nodes    1 of 4 have a session; the others:
-         host-b Silent 42s: of the lives there: 1 will have ended by themselves in 20s
+         host-b Silent 42s: of its lives: 1 will have ended at their deadline in 20s
          host-c Lost 6m
          host-d Silent
 `

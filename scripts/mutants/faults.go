@@ -41,7 +41,7 @@ var faults = []fault{
 		suite{"server/engine", "^TestSilenceIsMeasuredFromWhenItWasSeen$"}},
 	{"S5", "server/engine/silence.go", "silence{since, clock()}", "silence{since, now}",
 		suite{"server/engine", "^TestSilenceIsNotStampedByAnOldClock$"}},
-	{"S5", "server/cache/node.go", "n.noSession, s.ended = ev.Mod, ev.Mod", "s.ended = ev.Mod",
+	{"S5", "server/cache/node.go", "n.noSession, s.lastSessionEnd = ev.Mod, ev.Mod", "s.lastSessionEnd = ev.Mod",
 		suite{"server/engine", "^TestSilenceIsMeasuredFromWhenItWasSeen$"}},
 	{"S6", "server/proof/silence.go", "case m.Bound == 0:", "case false:",
 		suite{"server/plan", "^TestProofByDeadline$"}},

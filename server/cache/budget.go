@@ -29,8 +29,8 @@ func (s *state) applyBudget(ns spec.Namespace, name string, ev store.Event, ch *
 }
 
 // budgetsOf are the budgets that hold for set, by name.
-func (v View) budgetsOf(set *records.Set) (list []*records.BudgetRecord) {
-	of := v.budgets[set.Ref.Namespace]
+func (s *state) budgetsOf(set *records.Set) (list []*records.BudgetRecord) {
+	of := s.budgets[set.Ref.Namespace]
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if r := of[name].record; r != nil && r.Selects(set) {
 			list = append(list, r)

@@ -25,11 +25,11 @@ type Cache struct {
 	store store.Store
 	log   *slog.Logger
 
-	mu     sync.RWMutex
-	state  *state
-	moved  chan struct{} // closed and made anew when state.rev grows
-	subs   map[*Subscription]struct{}
-	loaded bool
+	mu         sync.RWMutex
+	state      *state
+	revChanged chan struct{} // closed and made anew when state.rev grows
+	subs       map[*Subscription]struct{}
+	loaded     bool
 }
 
 var _ Reader = (*Cache)(nil)
@@ -38,7 +38,7 @@ var _ Reader = (*Cache)(nil)
 func New(s store.Store, log *slog.Logger) *Cache {
 	return &Cache{
 		store: s, log: log, state: newState(0),
-		moved: make(chan struct{}), subs: map[*Subscription]struct{}{},
+		revChanged: make(chan struct{}), subs: map[*Subscription]struct{}{},
 	}
 }
 
@@ -69,7 +69,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// follow loads a snapshot and applies the watch until it fails; loaded tells
+// follow loads a snapshot and applies the watch until it fails; loaded reports
 // whether the snapshot was read.
 func (c *Cache) follow(ctx context.Context) (loaded bool, err error) {
 	rev, kvs, err := c.store.Snapshot(ctx, "")
@@ -107,11 +107,11 @@ func (c *Cache) Load(rev store.Rev, kvs []store.KV) error {
 	fresh.settle(rev)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.mayBecome(fresh); err != nil {
+	if err := c.checkContinues(fresh); err != nil {
 		return err
 	}
 	c.state, c.loaded = fresh, true
-	c.tell(&Changes{All: true, Rev: rev})
+	c.publish(&Changes{All: true, Rev: rev})
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (c *Cache) Apply(b store.Batch) error {
 		}
 	}
 	c.state.settle(b.Rev)
-	c.tell(ch)
+	c.publish(ch)
 	if c.state.epoch < epoch || (cluster != "" && c.state.cluster != cluster) {
 		return fmt.Errorf("%w: epoch %d of cluster %q became epoch %d of cluster %q",
 			store.ErrWentBack, epoch, cluster, c.state.epoch, c.state.cluster)
@@ -138,9 +138,9 @@ func (c *Cache) Apply(b store.Batch) error {
 	return nil
 }
 
-// mayBecome refuses a snapshot that is older than what was seen, of another cluster, or of
+// checkContinues refuses a snapshot that is older than what was seen, of another cluster, or of
 // which a part was written before the revision that was seen, and was not seen.
-func (c *Cache) mayBecome(fresh *state) error {
+func (c *Cache) checkContinues(fresh *state) error {
 	old := c.state
 	switch {
 	case fresh.epoch < old.epoch:
@@ -158,10 +158,10 @@ func (c *Cache) mayBecome(fresh *state) error {
 	return nil
 }
 
-// tell wakes waiters and subscribers; mu is held.
-func (c *Cache) tell(ch *Changes) {
-	close(c.moved)
-	c.moved = make(chan struct{})
+// publish wakes waiters and subscribers; mu is held.
+func (c *Cache) publish(ch *Changes) {
+	close(c.revChanged)
+	c.revChanged = make(chan struct{})
 	for s := range c.subs {
 		s.add(ch)
 	}
@@ -172,7 +172,7 @@ func (c *Cache) tell(ch *Changes) {
 func (c *Cache) Wait(ctx context.Context, rev store.Rev) error {
 	for {
 		c.mu.RLock()
-		reached, moved := c.loaded && c.state.rev >= rev, c.moved
+		reached, moved := c.loaded && c.state.rev >= rev, c.revChanged
 		c.mu.RUnlock()
 		if reached {
 			return nil

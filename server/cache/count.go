@@ -14,10 +14,10 @@ func (s *state) applyCount(ev store.Event, ch *Changes) (err error) {
 	return err
 }
 
-func (s *state) applyKnown(server string, ev store.Event, ch *Changes) error {
+func (s *state) applyMemory(server string, ev store.Event, ch *Changes) error {
 	ch.All = true
 	e, err := decode(s, ev, func(*records.Known) string { return ev.Key }) // it does not name its server
-	keep(s.known, server, e)
+	keep(s.memories, server, e)
 	return err
 }
 
@@ -25,7 +25,7 @@ func (s *state) applyKnown(server string, ev store.Event, ch *Changes) error {
 // be written after it.
 func (v View) Count() (*records.Count, store.Rev) {
 	c := v.count.record
-	if c == nil || !c.Open(v.epoch) || len(v.known) == 0 {
+	if c == nil || !c.Open(v.epoch) || len(v.memories) == 0 {
 		return c, v.count.mod
 	}
 	with := *c
@@ -38,10 +38,10 @@ func (v View) Count() (*records.Count, store.Rev) {
 // Memories are what servers remembered when they found the store held, or restored, by
 // the names of servers. One that cannot be read has no nodes.
 func (v View) Memories() []Memory {
-	list := make([]Memory, 0, len(v.known))
-	for _, server := range slices.Sorted(maps.Keys(v.known)) {
-		m := Memory{Server: server, Rev: v.known[server].mod}
-		if k := v.known[server].record; k != nil {
+	list := make([]Memory, 0, len(v.memories))
+	for _, server := range slices.Sorted(maps.Keys(v.memories)) {
+		m := Memory{Server: server, Rev: v.memories[server].mod}
+		if k := v.memories[server].record; k != nil {
 			m.Nodes, m.Epoch = k.Nodes, k.At.Epoch
 		}
 		list = append(list, m)

@@ -5,7 +5,7 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// applyHold has everything looked at anew.
+// applyHold changes everything.
 func (s *state) applyHold(ev store.Event, ch *Changes) {
 	s.hold = nil
 	if !ev.Delete {
@@ -14,5 +14,5 @@ func (s *state) applyHold(ev store.Event, ch *Changes) {
 	ch.All = true
 }
 
-// Hold is the word that the store went back, while it stands; nil: nobody says so.
+// Hold says that the store went back, and why; nil: the store is not held.
 func (v View) Hold() *records.Hold { return v.hold }

@@ -26,12 +26,12 @@ type nodeState struct {
 	cpuMillis, memoryBytes int64
 
 	volumes map[string]*records.Volume       // that it is to give up, by key
-	said    map[string]*records.VolumeReport // by key
+	reports map[string]*records.VolumeReport // by key
 }
 
 func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
 	ch.Nodes[name] = true
-	s.nodesMove = true
+	s.nodesChanged = true
 	n := s.node(name)
 	switch kind {
 	case store.KindNode:
@@ -39,41 +39,41 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 	case store.KindSession:
 		n.session, err = decode(s, ev, func(r *records.Session) string { return store.SessionKey(r.Node) })
 		if ev.Delete {
-			n.noSession, s.ended = ev.Mod, ev.Mod
+			n.noSession, s.lastSessionEnd = ev.Mod, ev.Mod
 		}
 	case store.KindFence:
 		n.fence, err = decode(s, ev, func(r *records.Fence) string { return store.FenceKey(r.Node) })
 	case store.KindFacts:
 		old := n.facts.record
 		n.facts, err = decode(s, ev, func(r *records.NodeFacts) string { return store.FactsKey(r.Name) })
-		s.moveStrays(name, old, n.facts.record, ch)
+		s.moveUnknownLives(name, old, n.facts.record, ch)
 	}
 	s.dropIdleNode(name)
 	return err
 }
 
-// moveStrays replaces the strays of node by those it tells now.
-func (s *state) moveStrays(node spec.NodeName, old, now *records.NodeFacts, ch *Changes) {
+// moveUnknownLives replaces the unknown lives of node by those that it reports now.
+func (s *state) moveUnknownLives(node spec.NodeName, old, now *records.NodeFacts, ch *Changes) {
 	touched := map[spec.Identity]bool{}
 	if old != nil {
-		for _, stray := range old.Strays {
-			touched[stray.ID] = true
-			s.strays[stray.ID] = slices.DeleteFunc(slices.Clone(s.strays[stray.ID]),
+		for _, l := range old.Strays {
+			touched[l.ID] = true
+			s.unknownLives[l.ID] = slices.DeleteFunc(slices.Clone(s.unknownLives[l.ID]),
 				func(x plan.NodeStray) bool { return x.Node == node })
 		}
 	}
 	if now != nil {
-		for _, stray := range now.Strays {
-			touched[stray.ID] = true
-			s.strays[stray.ID] = append(slices.Clone(s.strays[stray.ID]), plan.NodeStray{Node: node, Stray: stray})
+		for _, l := range now.Strays {
+			touched[l.ID] = true
+			s.unknownLives[l.ID] = append(slices.Clone(s.unknownLives[l.ID]), plan.NodeStray{Node: node, Stray: l})
 		}
 	}
 	for id := range touched {
-		slices.SortFunc(s.strays[id], func(a, b plan.NodeStray) int { // ours alone until refresh
+		slices.SortFunc(s.unknownLives[id], func(a, b plan.NodeStray) int { // ours alone until refresh
 			return cmp.Or(cmp.Compare(a.Node, b.Node), a.Stray.Token.Compare(b.Stray.Token))
 		})
-		if len(s.strays[id]) == 0 {
-			delete(s.strays, id)
+		if len(s.unknownLives[id]) == 0 {
+			delete(s.unknownLives, id)
 		}
 		set := s.set(id.Ref())
 		set.slot(id).refresh(s)
@@ -87,7 +87,7 @@ func (s *state) node(name spec.NodeName) *nodeState {
 	n := s.nodes[name]
 	if n == nil {
 		n = &nodeState{
-			noSession: max(s.rev, s.ended), members: map[spec.Identity]bool{}, volumes: map[string]*records.Volume{}, said: map[string]*records.VolumeReport{},
+			noSession: max(s.rev, s.lastSessionEnd), members: map[spec.Identity]bool{}, volumes: map[string]*records.Volume{}, reports: map[string]*records.VolumeReport{},
 		}
 		s.nodes[name] = n
 	}
@@ -97,12 +97,12 @@ func (s *state) node(name spec.NodeName) *nodeState {
 // dropIdleNode forgets a node of which nothing is stored.
 func (s *state) dropIdleNode(name spec.NodeName) {
 	n := s.nodes[name]
-	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && n.fence.mod == 0 && len(n.members)+len(n.volumes)+len(n.said) == 0 {
+	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && n.fence.mod == 0 && len(n.members)+len(n.volumes)+len(n.reports) == 0 {
 		delete(s.nodes, name)
 	}
 }
 
-// NoSessionSince tells whether node has no session key, not even an unreadable one, and since when
+// NoSessionSince reports whether node has no session key, not even an unreadable one, and since when
 // this cache has seen that: as long as since is the same there was none in between.
 func (v View) NoSessionSince(node spec.NodeName) (since store.Rev, absent bool) {
 	n := v.nodes[node]

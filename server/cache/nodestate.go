@@ -13,9 +13,9 @@ import (
 // The states of a node.
 const (
 	NodeReady  = "Ready"  // it has a session
-	NodeSilent = "Silent" // it has none, and lives that it was told of may run there
-	NodeLost   = "Lost"   // it has none, and nothing that it was told of can run there any more
-	// NodeEnrolled: it was let in by a join token, and has not said hello yet.
+	NodeSilent = "Silent" // it has none, and lives that were sent to it may run there
+	NodeLost   = "Lost"   // it has none, and nothing that was sent to it can run there any more
+	// NodeEnrolled: it was let in by a join token, and has not connected yet.
 	NodeEnrolled = "Enrolled"
 )
 
@@ -82,10 +82,10 @@ func (c *livesOf) count(v View, id spec.Identity, judge *proof.Judge) {
 func (c *livesOf) text() string {
 	var parts []string
 	if c.held > 0 {
-		parts = append(parts, fmt.Sprintf("%d may run still, until the node or 'stead node fence' says otherwise", c.held))
+		parts = append(parts, fmt.Sprintf("%d may still run, until the node reconnects or 'stead node fence' proves it off", c.held))
 	}
 	if c.ending > 0 {
-		parts = append(parts, fmt.Sprintf("%d will have ended by themselves in %s", c.ending, spec.Duration{Duration: c.last.Round(time.Second)}))
+		parts = append(parts, fmt.Sprintf("%d will have ended at their deadline in %s", c.ending, spec.Duration{Duration: c.last.Round(time.Second)}))
 	}
 	if c.over > 0 {
 		parts = append(parts, fmt.Sprintf("%d ended", c.over))
@@ -93,5 +93,5 @@ func (c *livesOf) text() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "of the lives there: " + strings.Join(parts, ", ")
+	return "of its lives: " + strings.Join(parts, ", ")
 }

@@ -34,13 +34,13 @@ func TestNodeStates(t *testing.T) {
 	}{
 		{"a session", facts, []store.Op{life(0, bound), put(store.SessionKey("n1"), records.Session{Node: "n1", UID: "x"})}, NodeReady, "", NodeReady},
 		{"nothing on it", facts, nil, NodeLost, "", NodeLost},
-		{"a life that may run", facts, []store.Op{life(0, 0)}, NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise", NodeSilent},
-		{"a life that ended", facts, []store.Op{life(0, 0), report(0, 1, 0, records.PhaseStopped)}, NodeLost, "of the lives there: 1 ended", NodeLost},
-		{"another life ended", facts, []store.Op{life(0, 0), report(0, 9, 0, records.PhaseStopped)}, NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise", NodeSilent},
+		{"a life that may run", facts, []store.Op{life(0, 0)}, NodeSilent, "of its lives: 1 may still run, until the node reconnects or 'stead node fence' proves it off", NodeSilent},
+		{"a life that ended", facts, []store.Op{life(0, 0), report(0, 1, 0, records.PhaseStopped)}, NodeLost, "of its lives: 1 ended", NodeLost},
+		{"another life ended", facts, []store.Op{life(0, 0), report(0, 9, 0, records.PhaseStopped)}, NodeSilent, "of its lives: 1 may still run, until the node reconnects or 'stead node fence' proves it off", NodeSilent},
 		{"guarded lives", facts, []store.Op{life(0, bound), report(0, 1, bound, records.PhaseRunning), life(1, 10*bound), life(2, 0), report(2, 1, 0, records.PhaseStopped)},
-			NodeSilent, "of the lives there: 2 will have ended by themselves in 10m7s, 1 ended", NodeLost},
+			NodeSilent, "of its lives: 2 will have ended at their deadline in 10m7s, 1 ended", NodeLost},
 		{"a guarded life and another", facts, []store.Op{life(0, bound), life(1, 0)},
-			NodeSilent, "of the lives there: 1 may run still, until the node or 'stead node fence' says otherwise, 1 will have ended by themselves in 1m2s", NodeSilent},
+			NodeSilent, "of its lives: 1 may still run, until the node reconnects or 'stead node fence' proves it off, 1 will have ended at their deadline in 1m2s", NodeSilent},
 		{"a stray", stray, nil, NodeSilent, "", NodeSilent},
 		{"not heard of since the store was restored", older, nil, NodeSilent, "", NodeSilent},
 	} {

@@ -15,8 +15,8 @@ import (
 	"github.com/stead-project/stead/store/memstore"
 )
 
-// picture is all a View tells, for comparison.
-type picture struct {
+// viewContent is all a View tells, for comparison.
+type viewContent struct {
 	Rev       store.Rev
 	Sets      []spec.SetRef
 	Worlds    []plan.World
@@ -30,9 +30,9 @@ type picture struct {
 	Held      int          // sets and nodes of which anything is kept
 }
 
-func pictureOf(c *Cache) (p picture) {
+func contentOf(c *Cache) (p viewContent) {
 	c.Look(func(v View) {
-		p = picture{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Removed: v.RemovedSets()}
+		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Removed: v.RemovedSets()}
 		_, p.Revs[0] = v.Count()
 		p.Revs[1] = v.ModRev(store.HellosKey)
 		for i := range 2 {
@@ -42,7 +42,7 @@ func pictureOf(c *Cache) (p picture) {
 			p.Said = append(p.Said, v.VolumeReportsOn(nodeOf(i)))
 		}
 	})
-	p.Held = len(c.state.sets) + 100*len(c.state.nodes) + 10000*len(c.state.strays)
+	p.Held = len(c.state.sets) + 100*len(c.state.nodes) + 10000*len(c.state.unknownLives)
 	return p
 }
 
@@ -128,7 +128,7 @@ func TestFollowingEqualsLoading(t *testing.T) {
 		if err := loaded.Load(at, kvs); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := pictureOf(c), pictureOf(loaded); !reflect.DeepEqual(got, want) {
+		if got, want := contentOf(c), contentOf(loaded); !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d step %d after %s: the followed cache differs from a loaded one\ngot  %+v\nwant %+v", seed, step, op.Key, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Reader is what engine, dispatch and control read. Records are shared by all
-// readers and must not be changed. Every method is one consistent look; use Look
+// readers and must not be changed. Every method is one consistent read; use Look
 // for several reads at one revision.
 type Reader interface {
 	// Wait blocks until the cache has reached rev (a linearizable-enough read after
@@ -44,7 +44,7 @@ type History struct {
 }
 
 // Changes names what moved. All is set after the cache was loaded anew, when a hold
-// began or ended, and when a restore waits for other nodes or is complete: look at everything.
+// began or ended, and when a restore waits for other nodes or is complete: anything may have changed.
 type Changes struct {
 	All        bool
 	Sets       map[spec.SetRef]bool   // any record of the set

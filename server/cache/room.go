@@ -25,10 +25,10 @@ func (s *state) weigh(t *setState, l *slot) {
 	if now == l.weight {
 		return
 	}
-	s.roomier = s.roomier || l.weight.node != ""
+	s.roomFreed = s.roomFreed || l.weight.node != ""
 	s.load(l.weight, -1)
 	s.load(now, 1)
-	l.weight, s.nodesMove = now, true
+	l.weight, s.nodesChanged = now, true
 }
 
 func (s *state) load(w weight, sign int64) {
@@ -53,20 +53,20 @@ func (s *state) reweigh(t *setState) {
 
 // nodesFor are the nodes as the planner of t sees them: with their residents where it
 // matters to this set which they are.
-func (v View) nodesFor(t *setState) []plan.Node {
-	if t.set.record == nil || v.avoiders == 0 && !t.constrained() {
-		return v.nodeList
+func (s *state) nodesFor(t *setState) []plan.Node {
+	if t.set.record == nil || s.avoiders == 0 && !t.constrained() {
+		return s.nodeList
 	}
-	return v.nodesWithResidents()
+	return s.nodesWithResidents()
 }
 
-func (v View) nodesWithResidents() []plan.Node {
-	list := make([]plan.Node, len(v.nodeList))
-	for i, n := range v.nodeList {
-		members := v.MembersOn(n.Node.Name)
+func (s *state) nodesWithResidents() []plan.Node {
+	list := make([]plan.Node, len(s.nodeList))
+	for i, n := range s.nodeList {
+		members := View{s}.MembersOn(n.Node.Name)
 		n.Residents = make([]plan.Resident, 0, len(members))
 		for _, id := range members {
-			n.Residents = append(n.Residents, v.resident(id))
+			n.Residents = append(n.Residents, s.resident(id))
 		}
 		list[i] = n
 	}
@@ -84,8 +84,8 @@ func (t *setState) constrained() bool {
 
 // resident has the labels of its set's own spec, which hold at once; of a set that is
 // gone, or of an older kind, those of the revision it runs.
-func (v View) resident(id spec.Identity) plan.Resident {
-	r, t, l := plan.Resident{ID: id}, v.sets[id.Ref()], v.lookup(id)
+func (s *state) resident(id spec.Identity) plan.Resident {
+	r, t, l := plan.Resident{ID: id}, s.sets[id.Ref()], s.lookup(id)
 	if t == nil || l.member.record == nil {
 		return r
 	}

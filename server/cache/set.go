@@ -13,7 +13,7 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// setState is all that is stored of one set, so that a look at it costs nothing
+// setState is all that is stored of one set, so that reading it costs nothing
 // of the others.
 type setState struct {
 	ref       spec.SetRef
@@ -37,8 +37,8 @@ type slot struct {
 	identity entry[records.IdentityRecord]
 	request  entry[records.Request]
 	volumes  map[spec.ClaimName]entry[records.Volume]
-	asked    map[spec.ClaimName]entry[records.VolumeRequest]
-	said     map[volumeKey]entry[records.VolumeReport]
+	requests map[spec.ClaimName]entry[records.VolumeRequest]
+	reports  map[volumeKey]entry[records.VolumeReport]
 	weight   weight // as counted at its node
 }
 
@@ -67,7 +67,7 @@ func (t *setState) slot(id spec.Identity) *slot {
 	if !ok {
 		l := &slot{
 			view: plan.Slot{ID: id}, volumes: map[spec.ClaimName]entry[records.Volume]{},
-			asked: map[spec.ClaimName]entry[records.VolumeRequest]{}, said: map[volumeKey]entry[records.VolumeReport]{},
+			requests: map[spec.ClaimName]entry[records.VolumeRequest]{}, reports: map[volumeKey]entry[records.VolumeReport]{},
 		}
 		t.slots = slices.Insert(t.slots, i, l)
 	}
@@ -108,7 +108,7 @@ func (t *setState) dropIdleSet(s *state) {
 
 func (l *slot) idle() bool {
 	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 && l.request.mod == 0 &&
-		len(l.volumes)+len(l.asked)+len(l.said) == 0 && len(l.view.Strays) == 0
+		len(l.volumes)+len(l.requests)+len(l.reports) == 0 && len(l.view.Strays) == 0
 }
 
 // refresh makes the planner's view anew; its maps and slices are never changed in
@@ -129,8 +129,8 @@ func (l *slot) refresh(s *state) {
 			}
 		}
 	}
-	v.Asked, v.Said, v.Left = l.requests(), l.heard(), l.left()
-	v.Strays = s.strays[v.ID]
+	v.Asked, v.Said, v.Left = l.volumeRequests(), l.currentReports(), l.leftOn()
+	v.Strays = s.unknownLives[v.ID]
 	l.view = v
 }
 
@@ -223,7 +223,7 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 	case store.KindVolumeRequest:
 		var e entry[records.VolumeRequest]
 		e, err = decode(s, ev, func(r *records.VolumeRequest) string { return store.VolumeRequestKey(r.ID, r.Claim) })
-		keep(l.asked, claim, e)
+		keep(l.requests, claim, e)
 	}
 	l.refresh(s)
 	t.dropIdle(s, id)

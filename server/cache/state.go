@@ -31,46 +31,46 @@ type state struct {
 	leaderCreated store.Rev
 	hold          *records.Hold
 
-	sets      map[spec.SetRef]*setState
-	nodes     map[spec.NodeName]*nodeState
-	nodeList  []plan.Node // see listNodes; replaced whole
-	nodesMove bool        // nodeList is to be built again
-	roomier   bool        // a life left its node, or asks less of it
-	avoiders  int         // lives with required anti-affinity
-	ended     store.Rev   // when a session ended last
-	strays    map[spec.Identity][]plan.NodeStray
-	services  map[spec.Namespace]map[string]entry[records.ServiceRecord]
-	budgets   map[spec.Namespace]map[string]entry[records.BudgetRecord]
-	configs   map[string]entry[records.ConfigRecord]
-	secrets   map[string]entry[records.SecretRecord]
-	addresses map[string]*records.AddressRecord
-	boots     map[spec.UID]bool
-	wasBoot   map[spec.SetRef]bool            // bootstrapped sets that are gone
-	broken    map[string]error                // by key
-	count     entry[records.Count]            // of the last restore
-	known     map[string]entry[records.Known] // by server
+	sets            map[spec.SetRef]*setState
+	nodes           map[spec.NodeName]*nodeState
+	nodeList        []plan.Node // see listNodes; replaced whole
+	nodesChanged    bool        // nodeList is to be built again
+	roomFreed       bool        // a life left its node, or asks less of it
+	avoiders        int         // lives with required anti-affinity
+	lastSessionEnd  store.Rev   // when a session ended last
+	unknownLives    map[spec.Identity][]plan.NodeStray
+	services        map[spec.Namespace]map[string]entry[records.ServiceRecord]
+	budgets         map[spec.Namespace]map[string]entry[records.BudgetRecord]
+	configs         map[string]entry[records.ConfigRecord]
+	secrets         map[string]entry[records.SecretRecord]
+	addresses       map[string]*records.AddressRecord
+	bootstrapped    map[spec.UID]bool
+	wasBootstrapped map[spec.SetRef]bool            // bootstrapped sets that are gone
+	broken          map[string]error                // by key
+	count           entry[records.Count]            // of the last restore
+	memories        map[string]entry[records.Known] // by server
 }
 
 func newState(rev store.Rev) *state {
 	return &state{
-		rev:       rev,
-		mods:      map[string]store.Rev{},
-		sets:      map[spec.SetRef]*setState{},
-		nodes:     map[spec.NodeName]*nodeState{},
-		strays:    map[spec.Identity][]plan.NodeStray{},
-		services:  map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
-		budgets:   map[spec.Namespace]map[string]entry[records.BudgetRecord]{},
-		configs:   map[string]entry[records.ConfigRecord]{},
-		secrets:   map[string]entry[records.SecretRecord]{},
-		addresses: map[string]*records.AddressRecord{},
-		boots:     map[spec.UID]bool{},
-		wasBoot:   map[spec.SetRef]bool{},
-		broken:    map[string]error{},
-		known:     map[string]entry[records.Known]{},
+		rev:             rev,
+		mods:            map[string]store.Rev{},
+		sets:            map[spec.SetRef]*setState{},
+		nodes:           map[spec.NodeName]*nodeState{},
+		unknownLives:    map[spec.Identity][]plan.NodeStray{},
+		services:        map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
+		budgets:         map[spec.Namespace]map[string]entry[records.BudgetRecord]{},
+		configs:         map[string]entry[records.ConfigRecord]{},
+		secrets:         map[string]entry[records.SecretRecord]{},
+		addresses:       map[string]*records.AddressRecord{},
+		bootstrapped:    map[spec.UID]bool{},
+		wasBootstrapped: map[spec.SetRef]bool{},
+		broken:          map[string]error{},
+		memories:        map[string]entry[records.Known]{},
 	}
 }
 
-// decode makes the entry of one event. keyOf tells where the record belongs: a
+// decode makes the entry of one event. keyOf says where the record belongs: a
 // record under another key than its own is as broken as one that is no JSON. The
 // error names the key; the entry has no value then, so that nobody acts on it.
 func decode[T any](s *state, ev store.Event, keyOf func(*T) string) (entry[T], error) {
@@ -94,8 +94,8 @@ func decode[T any](s *state, ev store.Event, keyOf func(*T) string) (entry[T], e
 // settle ends a batch: what is derived from many records is built again.
 func (s *state) settle(rev store.Rev) {
 	s.rev = rev
-	if s.nodesMove {
-		s.nodeList, s.nodesMove = s.listNodes(), false
+	if s.nodesChanged {
+		s.nodeList, s.nodesChanged = s.listNodes(), false
 	}
 }
 
@@ -112,8 +112,8 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	if ref, ok := store.RefOfKey(ev.Key); ok {
 		ch.Sets[ref] = true
 		err := s.applySet(ref, ev)
-		ch.Room = ch.Room || s.roomier
-		s.roomier = false
+		ch.Room = ch.Room || s.roomFreed
+		s.roomFreed = false
 		return err
 	}
 	kind, rest := store.Kind(ev.Key)
@@ -142,28 +142,28 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindCount:
 		return s.applyCount(ev, ch)
 	case store.KindKnown:
-		return s.applyKnown(rest, ev, ch)
+		return s.applyMemory(rest, ev, ch)
 	}
 	return nil // kinds of newer versions are not ours to judge
 }
 
-// applyBootstrapped needs the key only: what stands in the record is for people. The key
+// applyBootstrapped needs the key only: what is in the record is for people. The key
 // names a set's uid, or the namespace and name of a set that is gone.
 func (s *state) applyBootstrapped(of string, ev store.Event, ch *Changes) {
 	if ns, name, ok := strings.Cut(of, "/"); ok {
 		ref := spec.SetRef{Namespace: spec.Namespace(ns), Name: spec.SetName(name)}
 		ch.Sets[ref] = true
-		s.wasBoot[ref] = true
+		s.wasBootstrapped[ref] = true
 		if ev.Delete {
-			delete(s.wasBoot, ref)
+			delete(s.wasBootstrapped, ref)
 		}
 		return
 	}
 	uid := spec.UID(of)
 	if ev.Delete {
-		delete(s.boots, uid)
+		delete(s.bootstrapped, uid)
 	} else {
-		s.boots[uid] = true
+		s.bootstrapped[uid] = true
 	}
 	for ref, t := range s.sets {
 		if t.set.record != nil && t.set.record.UID == uid {

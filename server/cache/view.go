@@ -81,10 +81,10 @@ func (v View) World(ref spec.SetRef) plan.World {
 		w.Slots[i] = l.view
 	}
 	if w.Set != nil {
-		w.Bootstrapped = v.boots[w.Set.UID]
+		w.Bootstrapped = v.bootstrapped[w.Set.UID]
 		w.Budgets = v.budgetsOf(w.Set)
 	}
-	w.WasBootstrapped = v.wasBoot[ref]
+	w.WasBootstrapped = v.wasBootstrapped[ref]
 	return w
 }
 
@@ -92,7 +92,7 @@ func (v View) World(ref spec.SetRef) plan.World {
 func (v View) WorldWith(set *records.Set) plan.World {
 	w := v.World(set.Ref)
 	w.Set, w.TemplateHash, w.Budgets = set, set.RevisionHash(w.Revisions), v.budgetsOf(set)
-	w.Bootstrapped = v.boots[set.UID]
+	w.Bootstrapped = v.bootstrapped[set.UID]
 	if v.avoiders > 0 || set.Spec.Template.Spec.Constrained() {
 		w.Nodes = v.nodesWithResidents()
 	}
@@ -100,11 +100,11 @@ func (v View) WorldWith(set *records.Set) plan.World {
 }
 
 // brokenOf names the records that cannot be read without which nothing is decided for a set.
-func (v View) brokenOf(ref spec.SetRef) []string {
+func (s *state) brokenOf(ref spec.SetRef) []string {
 	var keys []string
-	for key := range v.broken {
+	for key := range s.broken {
 		if key == store.CountKey {
-			keys = append(keys, key) // nobody knows for whom is waited
+			keys = append(keys, key) // it is not known which nodes the restore waits for
 		}
 		if of, ok := store.RefOfKey(key); ok && of == ref {
 			if kind, _ := store.Kind(key); kind != store.KindEvent && kind != store.KindStatus && kind != store.KindHistory && kind != store.KindVolumeReport {
@@ -148,7 +148,7 @@ func (v View) Identity(id spec.Identity) (*records.IdentityRecord, store.Rev) {
 }
 
 // UnknownLives are the lives of an identity that nodes run and the store does not know.
-func (v View) UnknownLives(id spec.Identity) []plan.NodeStray { return v.strays[id] }
+func (v View) UnknownLives(id spec.Identity) []plan.NodeStray { return v.unknownLives[id] }
 
 // Services lists the services of a namespace by name.
 func (v View) Services(ns spec.Namespace) []*records.ServiceRecord {
@@ -213,8 +213,8 @@ func (t *setState) sortPages() []*records.HistoryPage {
 }
 
 // Addresses holds all address records by the address's text; an unreadable one
-// stands there without identity: it is not free.
+// is there without identity: it is not free.
 func (v View) Addresses() map[string]*records.AddressRecord { return v.addresses }
 
 // Bootstrapped reports whether every initial member of the set was ready once.
-func (v View) Bootstrapped(uid spec.UID) bool { return v.boots[uid] }
+func (v View) Bootstrapped(uid spec.UID) bool { return v.bootstrapped[uid] }

@@ -17,40 +17,40 @@ type volumeKey struct {
 	volume records.VolumeID
 }
 
-// heard is what their nodes said of the present volumes in their present turn, and what the
-// node that a person named said of one that is wanted back; nil: nothing.
-func (l *slot) heard() map[spec.ClaimName]*records.VolumeReport {
+// currentReports are those of their nodes about the present volumes in their present turn, and that of
+// the node that a person named about one that is wanted back; nil: none.
+func (l *slot) currentReports() map[spec.ClaimName]*records.VolumeReport {
 	var out map[spec.ClaimName]*records.VolumeReport
-	hear := func(claim spec.ClaimName, r *records.VolumeReport) {
+	add := func(claim spec.ClaimName, r *records.VolumeReport) {
 		if out == nil {
 			out = map[spec.ClaimName]*records.VolumeReport{}
 		}
 		out[claim] = r
 	}
-	for claim, q := range l.asked {
+	for claim, q := range l.requests {
 		if q.record == nil || q.record.Verb != records.VerbRestore || l.volumes[claim].mod != 0 {
 			continue
 		}
-		r := l.said[volumeKey{claim, q.record.Volume}].record
+		r := l.reports[volumeKey{claim, q.record.Volume}].record
 		if r != nil && (r.Node == q.record.Node || q.record.Node == "" && !r.Unproven) {
-			hear(claim, r)
+			add(claim, r)
 		}
 	}
 	for claim, v := range l.volumes {
 		if v.record == nil {
 			continue
 		}
-		if r := l.said[volumeKey{claim, v.record.UID}].record; r != nil && r.Node == v.record.Node && r.Turn == v.record.Turn {
-			hear(claim, r)
+		if r := l.reports[volumeKey{claim, v.record.UID}].record; r != nil && r.Node == v.record.Node && r.Turn == v.record.Turn {
+			add(claim, r)
 		}
 	}
 	return out
 }
 
-// left are the nodes on which a volume of the identity was left; nil: none.
-func (l *slot) left() []spec.NodeName {
+// leftOn are the nodes on which a volume of the identity was left; nil: none.
+func (l *slot) leftOn() []spec.NodeName {
 	var nodes []spec.NodeName
-	for _, e := range l.said {
+	for _, e := range l.reports {
 		if e.record != nil && e.record.State == records.VolumeLeft {
 			nodes = append(nodes, e.record.Node)
 		}
@@ -59,10 +59,10 @@ func (l *slot) left() []spec.NodeName {
 	return slices.Compact(nodes)
 }
 
-// requests are those about volumes of the identity; nil: none.
-func (l *slot) requests() map[spec.ClaimName]*records.VolumeRequest {
+// volumeRequests are those about volumes of the identity; nil: none.
+func (l *slot) volumeRequests() map[spec.ClaimName]*records.VolumeRequest {
 	var out map[spec.ClaimName]*records.VolumeRequest
-	for claim, e := range l.asked {
+	for claim, e := range l.requests {
 		if e.record == nil {
 			continue
 		}
@@ -74,7 +74,7 @@ func (l *slot) requests() map[spec.ClaimName]*records.VolumeRequest {
 	return out
 }
 
-// applyVolumeReport takes over one change of what a node says of a volume:
+// applyVolumeReport takes over one change of what a node reports of a volume:
 // <claim>/<ordinal>/<volume id>.
 func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) error {
 	defer t.dropIdleSet(s)
@@ -87,14 +87,14 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) e
 	}
 	l, key := t.slot(id), volumeKey{claim, records.VolumeID(parts[2])}
 	e, err := decode(s, ev, func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
-	if old := l.said[key].record; old != nil {
-		delete(s.node(old.Node).said, ev.Key)
+	if old := l.reports[key].record; old != nil {
+		delete(s.node(old.Node).reports, ev.Key)
 		s.dropIdleNode(old.Node)
 	}
 	if e.record != nil {
-		s.node(e.record.Node).said[ev.Key] = e.record
+		s.node(e.record.Node).reports[ev.Key] = e.record
 	}
-	keep(l.said, key, e)
+	keep(l.reports, key, e)
 	l.refresh(s)
 	t.dropIdle(s, id)
 	return err
@@ -129,10 +129,10 @@ func (v View) VolumesOn(node spec.NodeName) []*records.Volume {
 	return nil
 }
 
-// VolumeReportsOn lists what node said of volumes, in the order of their keys.
+// VolumeReportsOn lists what node reported of volumes, in the order of their keys.
 func (v View) VolumeReportsOn(node spec.NodeName) []*records.VolumeReport {
 	if n := v.nodes[node]; n != nil {
-		return byKey(n.said)
+		return byKey(n.reports)
 	}
 	return nil
 }
@@ -150,15 +150,15 @@ func (v View) Volume(id spec.Identity, c spec.ClaimName) *records.Volume {
 	return v.lookup(id).volumes[c].record
 }
 
-// VolumeReport is what a node said of a volume, whichever turn it was in; nil: nothing.
+// VolumeReport is what a node reported of a volume, whichever turn it was in; nil: nothing.
 func (v View) VolumeReport(id spec.Identity, c spec.ClaimName, volume records.VolumeID) *records.VolumeReport {
-	return v.lookup(id).said[volumeKey{c, volume}].record
+	return v.lookup(id).reports[volumeKey{c, volume}].record
 }
 
 // VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
 // nil and 0: nothing.
 func (v View) VolumeRequest(id spec.Identity, c spec.ClaimName) (*records.VolumeRequest, store.Rev) {
-	e := v.lookup(id).asked[c]
+	e := v.lookup(id).requests[c]
 	return e.record, e.mod
 }
 
@@ -172,7 +172,7 @@ func (v View) HasUsedVolumes(ref spec.SetRef) bool {
 func (v View) RemovedSets() []spec.SetRef {
 	var refs []spec.SetRef
 	for ref, t := range v.sets {
-		if t.set.mod == 0 && (v.wasBoot[ref] || slices.ContainsFunc(t.slots, (*slot).unfinished)) {
+		if t.set.mod == 0 && (v.wasBootstrapped[ref] || slices.ContainsFunc(t.slots, (*slot).unfinished)) {
 			refs = append(refs, ref)
 		}
 	}
@@ -182,7 +182,7 @@ func (v View) RemovedSets() []spec.SetRef {
 
 // unfinished: a volume of it is to go or come, or a person asks something of one.
 func (l *slot) unfinished() bool {
-	if len(l.asked) > 0 {
+	if len(l.requests) > 0 {
 		return true
 	}
 	for _, e := range l.volumes {

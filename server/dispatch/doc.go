@@ -9,4 +9,13 @@
 // lease: the same node comes back within it (to this server or another) and takes
 // the session over in one transaction. Revoking it would make every member of the
 // node unready, and count as silence, at each restart of a server.
+//
+// Where to find what:
+//
+//	sessions    dispatch.go inbox.go session.go outbox.go ping.go; manual.go for a simulation
+//	joining     joinrequest.go storednode.go join.go gap.go restorecount.go keepsession.go
+//	sent down   sendchanges.go sentstate.go files.go; snapshot.go (PURE) publisher.go
+//	reports up  judge.go reportwriter.go reportcommit.go; volumereports.go volumeowner.go
+//	limits      limits.go refusals.go
+//	tunnels     broker.go tunnel.go relay.go
 package dispatch

@@ -282,13 +282,13 @@ func TestExplainSaysHowLongStill(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		k.cache.Look(func(v cache.View) {
-			if got := cache.NodeStates(v, other.Nodes(v))[0]; got.State != cache.NodeSilent || got.Node.Gone != 20*time.Second || got.Waits != "of the lives there: 1 will have ended by themselves in 42s" {
+			if got := cache.NodeStates(v, other.Nodes(v))[0]; got.State != cache.NodeSilent || got.Node.Gone != 20*time.Second || got.Waits != "of its lives: 1 will have ended at their deadline in 42s" {
 				t.Errorf("got %+v", got)
 			}
 		})
 		time.Sleep(time.Minute)
 		k.cache.Look(func(v cache.View) {
-			if got := cache.NodeStates(v, other.Nodes(v))[0]; got.State != cache.NodeLost || got.Waits != "of the lives there: 1 ended" {
+			if got := cache.NodeStates(v, other.Nodes(v))[0]; got.State != cache.NodeLost || got.Waits != "of its lives: 1 ended" {
 				t.Errorf("got %+v", got)
 			}
 		})

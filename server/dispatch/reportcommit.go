@@ -1,0 +1,109 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/store"
+)
+
+// decide answers a report that need not be stored, or returns it as it is to be.
+func (c *reportWriter) decide(p pendingReport, m *records.Member, last *records.Report, minReady time.Duration) (pendingReport, bool) {
+	p.report.Session = p.se.id
+	r, v := judge(p.report, p.se.machine, m, last, minReady)
+	p.report = r
+	if v != keep {
+		p.se.out.addStored(p.lifeID(), r.Seq, v == stale)
+	}
+	return p, v == keep
+}
+
+// commit writes units in as few transactions as may be, and returns those that
+// the store could not take now.
+func (c *reportWriter) commit(ctx context.Context, units []pendingReport) (left []pendingReport) {
+	txns := make([]store.Txn, len(units))
+	for i, p := range units {
+		txns[i] = p.txn()
+	}
+	write, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	for i, o := range store.CommitAll(write, c.store, nil, txns) {
+		switch p := units[i]; {
+		case o.Err == nil:
+			c.stored(p, o.Rev)
+		case ctx.Err() != nil:
+			return left
+		case errors.Is(o.Err, store.ErrConflict), errors.Is(o.Err, store.ErrUnknown):
+			left = append(left, c.retry(ctx, p)...)
+		case errors.Is(o.Err, store.ErrTooLarge):
+			c.log.Error("report dropped", "node", p.se.node, "member", p.report.ID.String(), "err", o.Err)
+		default:
+			left = append(left, p)
+		}
+	}
+	return left
+}
+
+// txn writes the report, guarded by its member and by the session key as this
+// session wrote it: its create-revision would not tell, for another session takes
+// the key over by a put.
+func (p pendingReport) txn() store.Txn {
+	return store.Txn{
+		If: []store.Guard{
+			store.Seen(store.SessionKey(p.se.node), p.se.rev),
+			store.Seen(store.MemberKey(p.report.ID), p.member),
+		},
+		Then: []store.Op{store.Put(store.ReportKey(p.report.ID), store.Encode(p.report))},
+	}
+}
+
+func (c *reportWriter) stored(p pendingReport, rev store.Rev) {
+	c.rev = max(c.rev, rev)
+	c.writes.charge(p.se.node, len(store.Encode(p.report)))
+	p.se.out.addStored(p.lifeID(), p.report.Seq, false)
+}
+
+// retry reads what one report depends on from the store itself, and decides anew:
+// the session is over, the life is, it was stored after all, or it is tried again.
+func (c *reportWriter) retry(ctx context.Context, p pendingReport) (left []pendingReport) {
+	id := p.report.ID
+	var minimum time.Duration
+	c.cache.Look(func(v cache.View) { minimum = minReady(v, id) })
+	for range attempts {
+		read, cancel := context.WithTimeout(ctx, storeTime)
+		_, kvs, err := c.store.Get(read, store.SessionKey(p.se.node), store.MemberKey(id), store.ReportKey(id))
+		cancel()
+		if err != nil {
+			return []pendingReport{p}
+		}
+		if !p.se.owns(kvs[store.SessionKey(p.se.node)]) {
+			p.se.cancel(errSessionOver)
+			return nil // the node reports all again in its next session
+		}
+		last, _ := store.DecodeIn[records.Report](kvs, store.ReportKey(id)) // an unreadable one is written over
+		member, err := store.DecodeIn[records.Member](kvs, store.MemberKey(id))
+		if err != nil {
+			c.log.Error("report dropped", "node", p.se.node, "err", err)
+			return nil
+		}
+		p.member = kvs[store.MemberKey(id)].Mod
+		next, ok := c.decide(p, member, last, minimum)
+		if !ok {
+			return nil
+		}
+		write, cancel := context.WithTimeout(ctx, storeTime)
+		rev, err := c.store.Commit(write, next.txn())
+		cancel()
+		if err == nil {
+			c.stored(next, rev)
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return []pendingReport{p}
+		}
+	}
+	return []pendingReport{p}
+}
