@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"time"
@@ -45,6 +46,9 @@ type Config struct {
 	// Socket is the path of the unix socket; it is made 0600, its directory 0700 if
 	// there is none.
 	Socket string
+	// Local is served in place of Socket: a listener in memory, whose callers count as those
+	// of the socket if its connections are of network "unix". nil: Socket is.
+	Local net.Listener
 	// KeyFile holds the key of the cluster's Secrets; made when absent. Every server
 	// of a cluster needs the same.
 	KeyFile string
@@ -200,11 +204,18 @@ func Dial(socket string) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(proto.MaxMessageBytes), grpc.MaxCallSendMsgSize(proto.MaxMessageBytes)))
 }
 
+func (s *Server) listen() (*access.Listeners, error) {
+	if s.cfg.Local != nil {
+		return access.Local(s.cfg.Local), nil
+	}
+	return access.Listen(s.cfg.Socket, s.cfg.Listen, s.cfg.Advertise)
+}
+
 // Run serves until ctx ends, then stops in reverse order, in at most about 5 s. It
 // returns nil on a requested stop, and the first error otherwise. Sessions of
 // nodes outlive it by their lease: they come back to the next server. Call it once.
 func (s *Server) Run(ctx context.Context) error {
-	lis, err := access.Listen(s.cfg.Socket, s.cfg.Listen, s.cfg.Advertise)
+	lis, err := s.listen()
 	if err != nil {
 		return fmt.Errorf("run server: %w", err)
 	}

@@ -75,6 +75,10 @@ func Listen(socket, listen string, advertise []string) (*Listeners, error) {
 	return l, nil
 }
 
+// Local has callers of l alone, a listener in memory: they count as those of the socket if
+// its connections are of network "unix".
+func Local(l net.Listener) *Listeners { return &Listeners{socket: l} }
+
 // Addresses are those at which other hosts reach this server, host:port; none where only its
 // socket is open.
 func (l *Listeners) Addresses() []string { return l.addresses }

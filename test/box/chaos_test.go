@@ -50,14 +50,16 @@ func TestAnyPartMayCrashAtAnyMoment(t *testing.T) {
 	for seed := from; seed <= to; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			s := newScript(t, seed)
-			defer func() { crashes.Add(s.crashes.Load()) }()
-			for range 7 {
-				s.fault()
-				s.act()
-				s.settle()
-			}
-			s.finish()
+			bubble(t, func(t *testing.T) {
+				s := newScript(t, seed)
+				defer func() { crashes.Add(s.crashes.Load()) }()
+				for range 7 {
+					s.fault()
+					s.act()
+					s.settle()
+				}
+				s.finish()
+			})
 		})
 	}
 }

@@ -27,17 +27,16 @@ import (
 )
 
 const (
-	// patience bounds every wait of a test: what takes longer hangs.
+	// patience bounds every wait of a test, on its own clock: what takes longer hangs.
 	patience = 5 * time.Minute
-	// ttl is that of the nodes' sessions and of the leader: the least there is, so that
-	// on a busy machine one may lapse at any moment.
+	// ttl is that of the nodes' sessions and of the leader: the least there is.
 	ttl = time.Second
 )
 
-// The tests mostly wait, so many more than there are cores run side by side.
+// The tests wait for the disk: more than there are cores run side by side.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -47,6 +46,7 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	t     *testing.T
 	dir   string
+	began time.Time
 	log   *slog.Logger
 	audit *audit
 	nodes map[spec.NodeName]*node
@@ -78,12 +78,8 @@ func newFenced(t *testing.T, s store.Store, fence string, nodes ...spec.NodeName
 // newClusterOf has sessions and leaders of that ttl: with patience none ever lapses.
 func newClusterOf(t *testing.T, s store.Store, ttl time.Duration, fence string, nodes ...spec.NodeName) *cluster {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "box") // short: it holds sockets
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &cluster{
-		t: t, dir: dir, store: s, nodes: map[spec.NodeName]*node{}, ttl: ttl,
+		t: t, dir: t.TempDir(), began: time.Now(), store: s, nodes: map[spec.NodeName]*node{}, ttl: ttl,
 		log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
 		audit: &audit{t: t, hosts: map[spec.NodeName]*fakert.Host{}}, ending: make(chan struct{}), fencing: fence,
 	}
@@ -141,12 +137,9 @@ func (c *cluster) close() {
 			c.t.Errorf("close connection: %v", err)
 		}
 	}
-	if err := os.RemoveAll(c.dir); err != nil {
-		c.t.Errorf("clean up: %v", err)
-	}
 }
 
-// serverProcess is one server with its own socket and link to the store.
+// serverProcess is one server with its own listener and link to the store.
 type serverProcess struct {
 	name   string
 	link   *link
@@ -154,8 +147,8 @@ type serverProcess struct {
 	ends   atomic.Bool // it may end by itself
 	done   chan struct{}
 	err    error // what it ended with; read after done
+	local  *pipe
 	conn   *grpc.ClientConn
-	dial   func() (*grpc.ClientConn, error)
 }
 
 // startServer starts one more server; from now on it is the one that is asked. It
@@ -166,16 +159,15 @@ func (c *cluster) startServer() *serverProcess {
 	defer c.mu.Unlock()
 	name := fmt.Sprintf("s%d", len(c.servers)+1)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
-	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{})}
+	s := &serverProcess{name: name, link: newLink(ctx, c.store), cancel: cancel, done: make(chan struct{}), local: newPipe()}
 	srv, err := server.New(server.Config{
-		Store: s.link, StoreName: "box", Name: name, Socket: filepath.Join(c.dir, name+".sock"),
+		Store: s.link, StoreName: "box", Name: name, Local: s.local,
 		KeyFile: filepath.Join(c.dir, "secret.key"), SeenFile: filepath.Join(c.dir, name, "seen.json"), SessionTTL: c.ttl, LeaderTTL: c.ttl,
 		FenceCommand: c.fencing, FenceAfter: fence.LeastAfter,
 		Logger: c.log.With("server", name),
 	})
 	if err == nil {
-		s.dial = srv.Dial
-		s.conn, err = srv.Dial()
+		s.conn, err = s.local.dial()
 	}
 	if err != nil {
 		c.t.Errorf("make server %s: %v", name, err)
@@ -191,6 +183,9 @@ func (c *cluster) startServer() *serverProcess {
 	c.servers, c.asked = append(c.servers, s), s
 	return s
 }
+
+// clock is the time since boot, of all nodes.
+func (c *cluster) clock() time.Duration { return time.Hour + time.Since(c.began) }
 
 // turnTo makes users and nodes ask another server from now on.
 func (c *cluster) turnTo(s *serverProcess) {

@@ -180,7 +180,7 @@ func (r *readers) finish(replicas int) {
 	}
 }
 
-func TestEveryMemberSeesOneHistory(t *testing.T) {
+func TestEveryMemberSeesOneHistoryOnEtcd(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, onEtcd(t), "a", "b")
 	r := newReaders(c)

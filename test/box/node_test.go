@@ -120,7 +120,7 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 	host := machine{n.host, n.name, n.c.audit}
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: filepath.Join(n.root, "run", string(boot)), Dial: n.dial,
-		Watchdog: n.watchdog, Cgroup: fakert.Cgroup,
+		Clock: n.c.clock, Watchdog: n.watchdog, Cgroup: fakert.Cgroup,
 		Runtime: host, Network: host, Volumes: host, Prober: probe.New(probe.Config{Exec: host.Exec}),
 		Boot: boot, Facts: facts, Snapshots: n.see, Tuning: tuning, Logger: log,
 	})

@@ -43,46 +43,50 @@ func (g *gates) let(name string) {
 
 func TestMembersStartOneAfterTheOtherIsReady(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, inMemory(t), "a", "b")
-	g := c.gate()
-	c.apply(shape{name: "db", replicas: 3, probed: true})
-	for _, step := range []struct{ next, waits string }{{"db-0", "db-1"}, {"db-1", "db-2"}, {"db-2", ""}} {
-		c.until(step.next+" runs", func() bool { return c.find(step.next).Phase == records.PhaseRunning })
-		if step.waits != "" {
-			if got := c.audit.running(member(step.waits)); len(got) != 0 {
-				t.Errorf("%s runs before %s is ready: %v", step.waits, step.next, got)
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, inMemory(t), "a", "b")
+		g := c.gate()
+		c.apply(shape{name: "db", replicas: 3, probed: true})
+		for _, step := range []struct{ next, waits string }{{"db-0", "db-1"}, {"db-1", "db-2"}, {"db-2", ""}} {
+			c.until(step.next+" runs", func() bool { return c.find(step.next).Phase == records.PhaseRunning })
+			if step.waits != "" {
+				if got := c.audit.running(member(step.waits)); len(got) != 0 {
+					t.Errorf("%s runs before %s is ready: %v", step.waits, step.next, got)
+				}
+				c.explained(step.waits, step.waits+" waits: waits for "+step.next)
 			}
-			c.explained(step.waits, step.waits+" waits: waits for "+step.next)
+			if c.find(step.next).Ready {
+				t.Errorf("%s is ready before its probe says so", step.next)
+			}
+			g.let(step.next)
+			c.until(step.next+" is ready", func() bool { return c.find(step.next).Ready })
 		}
-		if c.find(step.next).Ready {
-			t.Errorf("%s is ready before its probe says so", step.next)
+		if got, want := order(c.audit.starts()), []string{"db-0", "db-1", "db-2"}; !slices.Equal(got, want) {
+			t.Errorf("started %v, want %v", got, want)
 		}
-		g.let(step.next)
-		c.until(step.next+" is ready", func() bool { return c.find(step.next).Ready })
-	}
-	if got, want := order(c.audit.starts()), []string{"db-0", "db-1", "db-2"}; !slices.Equal(got, want) {
-		t.Errorf("started %v, want %v", got, want)
-	}
-	c.until("there is nothing to explain", func() bool { return c.explain("db") == "" })
+		c.until("there is nothing to explain", func() bool { return c.explain("db") == "" })
+	})
 }
 
 func TestParallelMembersStartAtOnce(t *testing.T) {
 	t.Parallel()
-	c := newClusterOf(t, inMemory(t), patience, "", "a", "b") // a node that looked silent would get none
-	g := c.gate()
-	c.apply(shape{name: "db", replicas: 5, parallel: true, probed: true})
-	c.until("all run, though none is ready", func() bool { return len(c.audit.starts()) == 5 })
-	for _, name := range []string{"db-4", "db-3", "db-2", "db-1", "db-0"} {
-		g.let(name)
-	}
-	c.ready("db", 5)
-	on := map[spec.NodeName]int{}
-	for _, s := range c.audit.starts() {
-		on[s.Node]++
-	}
-	if len(on) != 2 || on["a"]+on["b"] != 5 {
-		t.Errorf("the members are not spread: %v", on)
-	}
+	bubble(t, func(t *testing.T) {
+		c := newClusterOf(t, inMemory(t), patience, "", "a", "b") // a node that looked silent would get none
+		g := c.gate()
+		c.apply(shape{name: "db", replicas: 5, parallel: true, probed: true})
+		c.until("all run, though none is ready", func() bool { return len(c.audit.starts()) == 5 })
+		for _, name := range []string{"db-4", "db-3", "db-2", "db-1", "db-0"} {
+			g.let(name)
+		}
+		c.ready("db", 5)
+		on := map[spec.NodeName]int{}
+		for _, s := range c.audit.starts() {
+			on[s.Node]++
+		}
+		if len(on) != 2 || on["a"]+on["b"] != 5 {
+			t.Errorf("the members are not spread: %v", on)
+		}
+	})
 }
 
 // keepsake is what an identity keeps.
@@ -163,27 +167,29 @@ func history(c *cluster, w store.Watch, until store.Rev) (events []store.Event) 
 
 func TestScaleUpAndDownAndUpKeepsWhatAMemberOwns(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, inMemory(t), "a", "b")
-	c.apply(shape{name: "db", replicas: 3, volumes: true})
-	c.ready("db", 3)
-	c.scale("db", 5)
-	c.ready("db", 5)
-	before := c.keepsakes("db")
-	stops := c.stops()
-	c.scale("db", 3)
-	c.ready("db", 3)
-	if got, want := stops(), []string{"db-4", "db-3"}; !slices.Equal(got, want) {
-		t.Errorf("stopped %v, want %v", got, want)
-	}
-	if got := len(c.volumes("db")); got != 5 {
-		t.Errorf("%d volumes are left, want all 5", got)
-	}
-	c.scale("db", 5)
-	c.ready("db", 5)
-	c.sameKeepsakes("db", before)
-	if got, want := order(c.audit.starts()), []string{"db-0", "db-1", "db-2", "db-3", "db-4", "db-3", "db-4"}; !slices.Equal(got, want) {
-		t.Errorf("started %v, want %v", got, want)
-	}
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, inMemory(t), "a", "b")
+		c.apply(shape{name: "db", replicas: 3, volumes: true})
+		c.ready("db", 3)
+		c.scale("db", 5)
+		c.ready("db", 5)
+		before := c.keepsakes("db")
+		stops := c.stops()
+		c.scale("db", 3)
+		c.ready("db", 3)
+		if got, want := stops(), []string{"db-4", "db-3"}; !slices.Equal(got, want) {
+			t.Errorf("stopped %v, want %v", got, want)
+		}
+		if got := len(c.volumes("db")); got != 5 {
+			t.Errorf("%d volumes are left, want all 5", got)
+		}
+		c.scale("db", 5)
+		c.ready("db", 5)
+		c.sameKeepsakes("db", before)
+		if got, want := order(c.audit.starts()), []string{"db-0", "db-1", "db-2", "db-3", "db-4", "db-3", "db-4"}; !slices.Equal(got, want) {
+			t.Errorf("started %v, want %v", got, want)
+		}
+	})
 }
 
 // sameKeepsakes checks that every member has what it had, and that nobody shares.
@@ -208,36 +214,38 @@ func (c *cluster) sameKeepsakes(set string, before map[string]keepsake) {
 
 func TestADeletedSetStopsFromTheTopAndItsHeirTakesAllBack(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, inMemory(t), "a", "b")
-	db := shape{name: "db", replicas: 3, volumes: true}
-	c.apply(db)
-	c.ready("db", 3)
-	before := c.keepsakes("db")
-	stops := c.stops()
-	c.delete("db")
-	c.gone("db")
-	if got, want := stops(), []string{"db-2", "db-1", "db-0"}; !slices.Equal(got, want) {
-		t.Errorf("stopped %v, want %v", got, want)
-	}
-	for name := range before {
-		if got := c.audit.running(member(name)); len(got) != 0 {
-			t.Errorf("%s runs on: %v", name, got)
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, inMemory(t), "a", "b")
+		db := shape{name: "db", replicas: 3, volumes: true}
+		c.apply(db)
+		c.ready("db", 3)
+		before := c.keepsakes("db")
+		stops := c.stops()
+		c.delete("db")
+		c.gone("db")
+		if got, want := stops(), []string{"db-2", "db-1", "db-0"}; !slices.Equal(got, want) {
+			t.Errorf("stopped %v, want %v", got, want)
 		}
-	}
-	if got := len(c.volumes("db")); got != 3 {
-		t.Errorf("%d volumes are left, want 3", got)
-	}
-	other := shape{name: "other", replicas: 2, volumes: true}
-	c.apply(other)
-	c.ready("other", 2)
-	c.apply(db)
-	c.ready("db", 3)
-	c.sameKeepsakes("db", before)
-	for name, k := range c.keepsakes("other") {
-		for owner, was := range before {
-			if k.Address == was.Address {
-				t.Errorf("%s was given the address of %s", name, owner)
+		for name := range before {
+			if got := c.audit.running(member(name)); len(got) != 0 {
+				t.Errorf("%s runs on: %v", name, got)
 			}
 		}
-	}
+		if got := len(c.volumes("db")); got != 3 {
+			t.Errorf("%d volumes are left, want 3", got)
+		}
+		other := shape{name: "other", replicas: 2, volumes: true}
+		c.apply(other)
+		c.ready("other", 2)
+		c.apply(db)
+		c.ready("db", 3)
+		c.sameKeepsakes("db", before)
+		for name, k := range c.keepsakes("other") {
+			for owner, was := range before {
+				if k.Address == was.Address {
+					t.Errorf("%s was given the address of %s", name, owner)
+				}
+			}
+		}
+	})
 }

@@ -58,45 +58,47 @@ func (n *names) see(pictures []records.Snapshot) {
 // member that runs knows itself or another; when all ran anew the former names go.
 func TestARenameLeavesNoMomentWithoutANameForEveryone(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, inMemory(t), "a", "b")
-	seen := map[spec.NodeName]*names{}
-	for name, n := range c.nodes {
-		seen[name] = &names{}
-		n.watchPictures(seen[name].see)
-	}
-	c.written(shape{name: "db", replicas: 3}, 1)
-	c.until("the set is complete", func() bool { return c.on(3) })
-	first := c.sets()["db"].CurrentRevision
-	text := strings.Replace(shape{name: "db", replicas: 3}.yaml(), "spec:\n  replicas", "spec:\n  serviceName: dbs\n  replicas", 1)
-	c.must("rename the service of db", func(ctx context.Context, api proto.ControlClient) error {
-		_, err := api.Apply(ctx, &proto.ApplyRequest{RenameService: true, Files: []*proto.File{{Name: "a.yaml", Content: []byte(text)}}})
-		return err
-	})
-	c.until("one has the new name", func() bool { return c.find("db-2").Revision != first })
-	c.current().crash()
-	c.startServer()
-	c.until("all run anew", func() bool { return c.on(3, first) && c.sets()["db"].ServiceName == "dbs" })
-	c.until("the former name is gone on every node", func() bool {
-		done := true
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, inMemory(t), "a", "b")
+		seen := map[spec.NodeName]*names{}
+		for name, n := range c.nodes {
+			seen[name] = &names{}
+			n.watchPictures(seen[name].see)
+		}
+		c.written(shape{name: "db", replicas: 3}, 1)
+		c.until("the set is complete", func() bool { return c.on(3) })
+		first := c.sets()["db"].CurrentRevision
+		text := strings.Replace(shape{name: "db", replicas: 3}.yaml(), "spec:\n  replicas", "spec:\n  serviceName: dbs\n  replicas", 1)
+		c.must("rename the service of db", func(ctx context.Context, api proto.ControlClient) error {
+			_, err := api.Apply(ctx, &proto.ApplyRequest{RenameService: true, Files: []*proto.File{{Name: "a.yaml", Content: []byte(text)}}})
+			return err
+		})
+		c.until("one has the new name", func() bool { return c.find("db-2").Revision != first })
+		c.current().crash()
+		c.startServer()
+		c.until("all run anew", func() bool { return c.on(3, first) && c.sets()["db"].ServiceName == "dbs" })
+		c.until("the former name is gone on every node", func() bool {
+			done := true
+			for name, n := range c.nodes {
+				n.mu.Lock()
+				done = done && len(seen[name].former) == 0 && len(seen[name].present) == 3
+				n.mu.Unlock()
+			}
+			return done
+		})
 		for name, n := range c.nodes {
 			n.mu.Lock()
-			done = done && len(seen[name].former) == 0 && len(seen[name].present) == 3
+			if s := seen[name]; s.asked == 0 || len(s.wrong) > 0 {
+				t.Errorf("node %s, in %d pictures: %s", name, s.asked, strings.Join(s.wrong, "\n"))
+			}
 			n.mu.Unlock()
 		}
-		return done
+		for i := range 3 {
+			id := fmt.Sprintf("db-%d", i)
+			got, ok := c.host(id).host.Container(process(id))
+			if !ok || !strings.Contains(strings.Join(got.Env, "\n"), "STEAD_FQDN="+id+".dbs.default.svc.cluster.local") {
+				t.Errorf("%s runs with %q; want that it knows its new name", id, got.Env)
+			}
+		}
 	})
-	for name, n := range c.nodes {
-		n.mu.Lock()
-		if s := seen[name]; s.asked == 0 || len(s.wrong) > 0 {
-			t.Errorf("node %s, in %d pictures: %s", name, s.asked, strings.Join(s.wrong, "\n"))
-		}
-		n.mu.Unlock()
-	}
-	for i := range 3 {
-		id := fmt.Sprintf("db-%d", i)
-		got, ok := c.host(id).host.Container(process(id))
-		if !ok || !strings.Contains(strings.Join(got.Env, "\n"), "STEAD_FQDN="+id+".dbs.default.svc.cluster.local") {
-			t.Errorf("%s runs with %q; want that it knows its new name", id, got.Env)
-		}
-	}
 }

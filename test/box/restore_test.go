@@ -96,77 +96,83 @@ func movedToLate(t *testing.T, ttl time.Duration) (c *cluster, s *memstore.Store
 // V4: the backup does not know the node, but the server's own disk does.
 func TestNothingBeginsBeforeANodeIsHeardThatTheBackupDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	c, s, backup, alone := movedToLate(t, ttl)
-	old := c.current()
-	old.crash()
-	s.Restore(backup, memstore.Restored{})
-	c.remembering(old)
-	c.until("the store is held", func() bool { return c.restoring(records.RestoreHeld) })
-	c.declareRestore()
-	c.until("node a was heard, and node late is waited for", func() bool {
-		st := c.restoreState()
-		return len(st.Nodes) == 2 && st.Nodes[0].State == records.NodeHeard && st.Nodes[1].Name == "late" && st.Nodes[1].State == records.NodeWaited
-	})
-	c.until("db-0 says so", func() bool { return strings.Contains(c.find("db-0").Blocked, "before node late has said what it runs") })
-	one := func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) }
-	c.throughout(2*ttl, "db-0 runs on node late, and nowhere else", one)
-	c.nodes["late"].heal()
-	c.until("all were heard", func() bool { return c.restoring(records.RestoreComplete) })
-	c.until("its life blocks db-0", func() bool { return strings.Contains(c.find("db-0").Blocked, "node late runs a life of it") })
-	c.throughout(ttl, "db-0 runs on node late, and nowhere else", one)
-	c.nodes["late"].reboot()
-	c.nodes["late"].start()
-	c.until("when that is over it begins in the new epoch", func() bool {
-		m := c.find("db-0")
-		return m.Ready && strings.HasPrefix(m.Token, fmt.Sprintf("%d.", c.restoreState().Epoch))
+	bubble(t, func(t *testing.T) {
+		c, s, backup, alone := movedToLate(t, ttl)
+		old := c.current()
+		old.crash()
+		s.Restore(backup, memstore.Restored{})
+		c.remembering(old)
+		c.until("the store is held", func() bool { return c.restoring(records.RestoreHeld) })
+		c.declareRestore()
+		c.until("node a was heard, and node late is waited for", func() bool {
+			st := c.restoreState()
+			return len(st.Nodes) == 2 && st.Nodes[0].State == records.NodeHeard && st.Nodes[1].Name == "late" && st.Nodes[1].State == records.NodeWaited
+		})
+		c.until("db-0 says so", func() bool { return strings.Contains(c.find("db-0").Blocked, "before node late has said what it runs") })
+		one := func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) }
+		c.throughout(2*ttl, "db-0 runs on node late, and nowhere else", one)
+		c.nodes["late"].heal()
+		c.until("all were heard", func() bool { return c.restoring(records.RestoreComplete) })
+		c.until("its life blocks db-0", func() bool { return strings.Contains(c.find("db-0").Blocked, "node late runs a life of it") })
+		c.throughout(ttl, "db-0 runs on node late, and nowhere else", one)
+		c.nodes["late"].reboot()
+		c.nodes["late"].start()
+		c.until("when that is over it begins in the new epoch", func() bool {
+			m := c.find("db-0")
+			return m.Ready && strings.HasPrefix(m.Token, fmt.Sprintf("%d.", c.restoreState().Epoch))
+		})
 	})
 }
 
 func TestANodeThatIsExcusedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	c, s, backup, _ := movedToLate(t, ttl)
-	old := c.current()
-	old.crash()
-	c.nodes["late"].reboot() // and stays off, as is said
-	s.Restore(backup, memstore.Restored{})
-	c.remembering(old)
-	c.until("the store is held", func() bool { return c.restoring(records.RestoreHeld) })
-	c.declareRestore()
-	c.until("node a was heard", func() bool { return c.restoreState().Nodes[0].State == records.NodeHeard })
-	c.declareRestore("late")
-	c.ready("db", 1)
-	if st := c.restoreState(); st.State != records.RestoreComplete || st.Nodes[1].State != records.NodeExcused {
-		t.Errorf("got %+v", st)
-	}
+	bubble(t, func(t *testing.T) {
+		c, s, backup, _ := movedToLate(t, ttl)
+		old := c.current()
+		old.crash()
+		c.nodes["late"].reboot() // and stays off, as is said
+		s.Restore(backup, memstore.Restored{})
+		c.remembering(old)
+		c.until("the store is held", func() bool { return c.restoring(records.RestoreHeld) })
+		c.declareRestore()
+		c.until("node a was heard", func() bool { return c.restoreState().Nodes[0].State == records.NodeHeard })
+		c.declareRestore("late")
+		c.ready("db", 1)
+		if st := c.restoreState(); st.State != records.RestoreComplete || st.Nodes[1].State != records.NodeExcused {
+			t.Errorf("got %+v", st)
+		}
+	})
 }
 
 // V4: nobody remembers the node, and it says hello while a start of the same member, which
 // was decided without it, is on its way to the store.
 func TestAStrayThatArrivesWhileAStartIsOnItsWayStopsIt(t *testing.T) {
 	t.Parallel()
-	c, s, backup, alone := movedToLate(t, patience) // so that no leader falls while it stands still
-	c.current().crash()
-	s.Restore(backup, memstore.Restored{})
-	leading := c.startServer() // on another machine: it remembers nothing
-	held := leading.link.holdAt(startOf(member("db-0")))
-	c.declareRestore()
-	select {
-	case <-held:
-	case <-time.After(patience):
-		t.Fatalf("the engine never began db-0\n%s", c.describe())
-	}
-	c.startServer()
-	c.nodes["late"].heal()
-	c.until("node late has told what it runs", func() bool { return len(c.strays("late")) == 1 })
-	leading.link.release()
-	c.until("the start has landed", func() bool {
-		return slices.ContainsFunc(leading.link.lateCommits(), func(l late) bool { return startOf(member("db-0"))(l.txn) })
-	})
-	for _, l := range leading.link.lateCommits() {
-		if startOf(member("db-0"))(l.txn) && l.err == nil {
-			t.Error("the start was written, though its member runs on node late")
+	bubble(t, func(t *testing.T) {
+		c, s, backup, alone := movedToLate(t, patience) // so that no leader falls while it stands still
+		c.current().crash()
+		s.Restore(backup, memstore.Restored{})
+		leading := c.startServer() // on another machine: it remembers nothing
+		held := leading.link.holdAt(startOf(member("db-0")))
+		c.declareRestore()
+		select {
+		case <-held:
+		case <-time.After(patience):
+			t.Fatalf("the engine never began db-0\n%s", c.describe())
 		}
-	}
-	c.until("the life on node late blocks db-0", func() bool { return strings.Contains(c.find("db-0").Blocked, "node late runs a life of it") })
-	c.throughout(ttl, "db-0 runs there, and nowhere else", func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) })
+		c.startServer()
+		c.nodes["late"].heal()
+		c.until("node late has told what it runs", func() bool { return len(c.strays("late")) == 1 })
+		leading.link.release()
+		c.until("the start has landed", func() bool {
+			return slices.ContainsFunc(leading.link.lateCommits(), func(l late) bool { return startOf(member("db-0"))(l.txn) })
+		})
+		for _, l := range leading.link.lateCommits() {
+			if startOf(member("db-0"))(l.txn) && l.err == nil {
+				t.Error("the start was written, though its member runs on node late")
+			}
+		}
+		c.until("the life on node late blocks db-0", func() bool { return strings.Contains(c.find("db-0").Blocked, "node late runs a life of it") })
+		c.throughout(ttl, "db-0 runs there, and nowhere else", func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) })
+	})
 }

@@ -41,37 +41,39 @@ func (c *cluster) on(n int, others ...spec.RevisionHash) bool {
 // is then tried. With Recreate all go down before one comes up.
 func TestAStalledUpdateGoesBackAndTheNextIsTried(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, inMemory(t), "a", "b")
-	for _, n := range c.nodes {
-		n.host.OnPull(func(ref, _ string) error {
-			if strings.HasSuffix(ref, ":2") {
-				return runtime.ErrImageMissing
-			}
-			return nil
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, inMemory(t), "a", "b")
+		for _, n := range c.nodes {
+			n.host.OnPull(func(ref, _ string) error {
+				if strings.HasSuffix(ref, ":2") {
+					return runtime.ErrImageMissing
+				}
+				return nil
+			})
+		}
+		db := shape{name: "db", replicas: 3}
+		cautious := []string{"progressDeadlineSeconds: 1", "updateStrategy: {rollingUpdate: {onFailure: Rollback}}"}
+		c.written(db, 1, cautious...)
+		c.until("the first revision is complete", func() bool { return c.on(3) })
+		first, low := c.sets()["db"].CurrentRevision, c.find("db-0").Token
+
+		c.written(db, 2, cautious...)
+		c.until("the update is given up", func() bool { return c.sets()["db"].RolledBackFrom != "" })
+		c.current().crash()
+		c.startServer()
+		c.until("all are back", func() bool {
+			st := c.sets()["db"]
+			return st.AvailableReplicas == 3 && st.CurrentReplicas == 3 && st.CurrentRevision == first && st.UpdateRevision != first
 		})
-	}
-	db := shape{name: "db", replicas: 3}
-	cautious := []string{"progressDeadlineSeconds: 1", "updateStrategy: {rollingUpdate: {onFailure: Rollback}}"}
-	c.written(db, 1, cautious...)
-	c.until("the first revision is complete", func() bool { return c.on(3) })
-	first, low := c.sets()["db"].CurrentRevision, c.find("db-0").Token
+		if got := c.find("db-0").Token; got != low {
+			t.Errorf("db-0 has the life %s after %s, though the update did not reach it", got, low)
+		}
 
-	c.written(db, 2, cautious...)
-	c.until("the update is given up", func() bool { return c.sets()["db"].RolledBackFrom != "" })
-	c.current().crash()
-	c.startServer()
-	c.until("all are back", func() bool {
-		st := c.sets()["db"]
-		return st.AvailableReplicas == 3 && st.CurrentReplicas == 3 && st.CurrentRevision == first && st.UpdateRevision != first
+		c.written(db, 3) // no deadline that a slow machine could miss
+		c.until("another template completes", func() bool { return c.on(3, first) && c.sets()["db"].RolledBackFrom == "" })
+		third := c.sets()["db"].CurrentRevision
+
+		c.written(db, 4, "updateStrategy: {type: Recreate}")
+		c.until("all are made anew", func() bool { return c.on(3, first, third) })
 	})
-	if got := c.find("db-0").Token; got != low {
-		t.Errorf("db-0 has the life %s after %s, though the update did not reach it", got, low)
-	}
-
-	c.written(db, 3) // no deadline that a slow machine could miss
-	c.until("another template completes", func() bool { return c.on(3, first) && c.sets()["db"].RolledBackFrom == "" })
-	third := c.sets()["db"].CurrentRevision
-
-	c.written(db, 4, "updateStrategy: {type: Recreate}")
-	c.until("all are made anew", func() bool { return c.on(3, first, third) })
 }

@@ -76,41 +76,43 @@ func TestVolumesStayOrGoByThePolicy(t *testing.T) {
 		for _, deleted := range []spec.Retention{spec.Retain, spec.Delete} {
 			t.Run(fmt.Sprintf("%s when scaled, %s when deleted", scaled, deleted), func(t *testing.T) {
 				t.Parallel()
-				c := newCluster(t, inMemory(t), "a", "b")
-				set := shape{name: "db", replicas: 3, volumes: true, scaled: scaled, deleted: deleted, trash: "0s"}
-				c.apply(set)
-				c.ready("db", 3)
-				before := c.standing()
-				if len(before) != 3 {
-					t.Fatalf("volumes %v; want three", before)
-				}
-				c.scale("db", 1)
-				c.ready("db", 1)
-				left := 3
-				if scaled == spec.Delete {
-					left = 1
-				}
-				c.until("the volumes of the scale down are as the policy says", func() bool {
-					return len(c.volumes("db")) == left && c.stand() == left && c.trashed() == 0
+				bubble(t, func(t *testing.T) {
+					c := newCluster(t, inMemory(t), "a", "b")
+					set := shape{name: "db", replicas: 3, volumes: true, scaled: scaled, deleted: deleted, trash: "0s"}
+					c.apply(set)
+					c.ready("db", 3)
+					before := c.standing()
+					if len(before) != 3 {
+						t.Fatalf("volumes %v; want three", before)
+					}
+					c.scale("db", 1)
+					c.ready("db", 1)
+					left := 3
+					if scaled == spec.Delete {
+						left = 1
+					}
+					c.until("the volumes of the scale down are as the policy says", func() bool {
+						return len(c.volumes("db")) == left && c.stand() == left && c.trashed() == 0
+					})
+					c.until("db-2 holds an address or not, as it holds a volume", func() bool { return c.held("db-2") == (scaled == spec.Retain) })
+					c.scale("db", 2)
+					c.ready("db", 2)
+					after := c.standing()
+					if same := after["db-1"] == before["db-1"]; same != (scaled == spec.Retain) || after["db-0"] != before["db-0"] {
+						t.Errorf("volumes %v, before %v", after, before)
+					}
+					c.delete("db")
+					c.gone("db")
+					if left = 3; deleted == spec.Delete {
+						left = 0
+					} else if scaled == spec.Delete {
+						left = 2
+					}
+					c.until("the volumes of the deletion are as the policy says", func() bool {
+						return len(c.volumes("db")) == left && c.stand() == left && c.trashed() == 0
+					})
+					c.until("db-0 holds an address or not, as it holds a volume", func() bool { return c.held("db-0") == (deleted == spec.Retain) })
 				})
-				c.until("db-2 holds an address or not, as it holds a volume", func() bool { return c.held("db-2") == (scaled == spec.Retain) })
-				c.scale("db", 2)
-				c.ready("db", 2)
-				after := c.standing()
-				if same := after["db-1"] == before["db-1"]; same != (scaled == spec.Retain) || after["db-0"] != before["db-0"] {
-					t.Errorf("volumes %v, before %v", after, before)
-				}
-				c.delete("db")
-				c.gone("db")
-				if left = 3; deleted == spec.Delete {
-					left = 0
-				} else if scaled == spec.Delete {
-					left = 2
-				}
-				c.until("the volumes of the deletion are as the policy says", func() bool {
-					return len(c.volumes("db")) == left && c.stand() == left && c.trashed() == 0
-				})
-				c.until("db-0 holds an address or not, as it holds a volume", func() bool { return c.held("db-0") == (deleted == spec.Retain) })
 			})
 		}
 	}
@@ -119,41 +121,43 @@ func TestVolumesStayOrGoByThePolicy(t *testing.T) {
 // What stands in another's place is never touched, and is told; the member waits.
 func TestAVolumeThatIsNotTheOneIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, inMemory(t), "a")
-	c.apply(shape{name: "db", replicas: 2, volumes: true, scaled: spec.Delete, deleted: spec.Retain, trash: "1h"})
-	c.ready("db", 2)
-	host, was := c.nodes["a"].host, c.standing()["db-1"]
-	c.scale("db", 1)
-	c.until("it lies in the trash and is shown there", func() bool {
-		return slices.ContainsFunc(c.volumes("db"), func(v records.Volume) bool { return v.UID == was && v.Fate == records.FateTrashed })
-	})
-	c.scale("db", 2)
-	c.ready("db", 2)
-	next := c.standing()["db-1"]
-	if next == was || next == "" {
-		t.Fatalf("db-1 has the volume %q, had %s; want another", next, was)
-	}
-	fact := filepath.Join(c.nodes["a"].root, "run/boot-1/members/default/db-1/volume-new")
-	if got, err := os.ReadFile(fact); err != nil || string(got) != "data replaced\n" {
-		t.Errorf("volume-new says %q, error %v", got, err)
-	}
-	host.PutVolume(member("db-1"), "data", "anothers")
-	c.scale("db", 1)
-	c.until("the refusal is told", func() bool {
-		return strings.Contains(c.explain("db"), "refuses") && slices.ContainsFunc(c.volumes("db"), func(v records.Volume) bool {
-			return v.UID == next && v.Fate == records.FateReclaiming
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, inMemory(t), "a")
+		c.apply(shape{name: "db", replicas: 2, volumes: true, scaled: spec.Delete, deleted: spec.Retain, trash: "1h"})
+		c.ready("db", 2)
+		host, was := c.nodes["a"].host, c.standing()["db-1"]
+		c.scale("db", 1)
+		c.until("it lies in the trash and is shown there", func() bool {
+			return slices.ContainsFunc(c.volumes("db"), func(v records.Volume) bool { return v.UID == was && v.Fate == records.FateTrashed })
 		})
+		c.scale("db", 2)
+		c.ready("db", 2)
+		next := c.standing()["db-1"]
+		if next == was || next == "" {
+			t.Fatalf("db-1 has the volume %q, had %s; want another", next, was)
+		}
+		fact := filepath.Join(c.nodes["a"].root, "run/boot-1/members/default/db-1/volume-new")
+		if got, err := os.ReadFile(fact); err != nil || string(got) != "data replaced\n" {
+			t.Errorf("volume-new says %q, error %v", got, err)
+		}
+		host.PutVolume(member("db-1"), "data", "anothers")
+		c.scale("db", 1)
+		c.until("the refusal is told", func() bool {
+			return strings.Contains(c.explain("db"), "refuses") && slices.ContainsFunc(c.volumes("db"), func(v records.Volume) bool {
+				return v.UID == next && v.Fate == records.FateReclaiming
+			})
+		})
+		c.scale("db", 2)
+		c.until("the member waits and says why", func() bool { return strings.Contains(c.find("db-1").Blocked, "refuses") })
+		if !slices.Contains(host.Volumes(), "anothers") {
+			t.Error("what is another's was touched")
+		}
+		host.PutVolume(member("db-1"), "data", next)
+		c.ready("db", 2)
+		if got := c.standing()["db-1"]; got == next || got == "" {
+			t.Errorf("db-1 has the volume %q, had %s; want another", got, next)
+		}
 	})
-	c.scale("db", 2)
-	c.until("the member waits and says why", func() bool { return strings.Contains(c.find("db-1").Blocked, "refuses") })
-	if !slices.Contains(host.Volumes(), "anothers") {
-		t.Error("what is another's was touched")
-	}
-	host.PutVolume(member("db-1"), "data", next)
-	c.ready("db", 2)
-	if got := c.standing()["db-1"]; got == next || got == "" {
-		t.Errorf("db-1 has the volume %q, had %s; want another", got, next)
-	}
 }
 
 // letGo notes whose volume may go from now on.
@@ -191,68 +195,70 @@ func (s *script) tidy() bool {
 // whenever agents and servers die.
 func TestVolumesAreLookedAfterByHand(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, inMemory(t), "a")
-	c.apply(shape{name: "db", replicas: 2, volumes: true, trash: "1h"})
-	c.ready("db", 2)
-	host, was := c.nodes["a"].host, c.standing()["db-1"]
-	fate := func(id records.VolumeID) (fate records.VolumeFate) {
-		for _, v := range c.volumes("db") {
-			if v.UID == id {
-				fate = v.Fate
+	bubble(t, func(t *testing.T) {
+		c := newCluster(t, inMemory(t), "a")
+		c.apply(shape{name: "db", replicas: 2, volumes: true, trash: "1h"})
+		c.ready("db", 2)
+		host, was := c.nodes["a"].host, c.standing()["db-1"]
+		fate := func(id records.VolumeID) (fate records.VolumeFate) {
+			for _, v := range c.volumes("db") {
+				if v.UID == id {
+					fate = v.Fate
+				}
 			}
+			return fate
 		}
-		return fate
-	}
-	reclaim := func(what, name string, lost bool, fine ...codes.Code) {
-		t.Helper()
-		c.must(what, func(ctx context.Context, api proto.ControlClient) error {
-			_, err := api.ReclaimVolume(ctx, &proto.ReclaimVolumeRequest{Name: name, Lost: lost})
+		reclaim := func(what, name string, lost bool, fine ...codes.Code) {
+			t.Helper()
+			c.must(what, func(ctx context.Context, api proto.ControlClient) error {
+				_, err := api.ReclaimVolume(ctx, &proto.ReclaimVolumeRequest{Name: name, Lost: lost})
+				return err
+			}, fine...)
+		}
+		c.scale("db", 1)
+		c.ready("db", 1)
+		c.crashServerAt(2, true)
+		reclaim("give up", string(was), false)
+		c.until("it lies in the trash", func() bool { return fate(was) == records.FateTrashed && c.stand() == 1 && c.trashed() == 1 })
+		c.nodes["a"].restart()
+		c.must("bring back", func(ctx context.Context, api proto.ControlClient) error {
+			_, err := api.RestoreVolume(ctx, &proto.RestoreVolumeRequest{Name: string(was)})
 			return err
-		}, fine...)
-	}
-	c.scale("db", 1)
-	c.ready("db", 1)
-	c.crashServerAt(2, true)
-	reclaim("give up", string(was), false)
-	c.until("it lies in the trash", func() bool { return fate(was) == records.FateTrashed && c.stand() == 1 && c.trashed() == 1 })
-	c.nodes["a"].restart()
-	c.must("bring back", func(ctx context.Context, api proto.ControlClient) error {
-		_, err := api.RestoreVolume(ctx, &proto.RestoreVolumeRequest{Name: string(was)})
-		return err
-	})
-	c.until("it is back", func() bool { return fate(was) == records.FateKeep && c.stand() == 2 && c.trashed() == 0 })
-	c.scale("db", 2)
-	c.ready("db", 2)
-	if got := c.standing()["db-1"]; got != was {
-		t.Fatalf("db-1 has the volume %s; want %s, which came back", got, was)
-	}
-
-	c.until("it is noted that it was ready on it", func() bool {
-		_, kvs, err := c.store.Get(c.t.Context(), store.IdentityKey(member("db-1")))
-		if err != nil {
-			return false
+		})
+		c.until("it is back", func() bool { return fate(was) == records.FateKeep && c.stand() == 2 && c.trashed() == 0 })
+		c.scale("db", 2)
+		c.ready("db", 2)
+		if got := c.standing()["db-1"]; got != was {
+			t.Fatalf("db-1 has the volume %s; want %s, which came back", got, was)
 		}
-		rec, err := store.Decode[records.IdentityRecord](kvs[store.IdentityKey(member("db-1"))])
-		return err == nil && rec.VolumeReady["data"] > 0
+
+		c.until("it is noted that it was ready on it", func() bool {
+			_, kvs, err := c.store.Get(c.t.Context(), store.IdentityKey(member("db-1")))
+			if err != nil {
+				return false
+			}
+			rec, err := store.Decode[records.IdentityRecord](kvs[store.IdentityKey(member("db-1"))])
+			return err == nil && rec.VolumeReady["data"] > 0
+		})
+		host.DropVolumes(member("db-1"), "data")
+		c.must("restart", func(ctx context.Context, api proto.ControlClient) error {
+			_, err := api.Restart(ctx, &proto.RestartRequest{Member: "db-1"})
+			return err
+		})
+		c.until("it misses its volume", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
+		c.nodes["a"].restart()
+		c.until("it still does", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
+		reclaim("take as lost", "data-db-1", true)
+		c.ready("db", 2)
+		next := c.standing()["db-1"]
+		if next == was || next == "" {
+			t.Errorf("db-1 has the volume %q, had %s; want another", next, was)
+		}
+		fact := filepath.Join(c.nodes["a"].root, "run/boot-1/members/default/db-1/volume-new")
+		if got, err := os.ReadFile(fact); err != nil || string(got) != "data replaced\n" {
+			t.Errorf("volume-new says %q, error %v", got, err)
+		}
+		reclaim("what is there", "data-db-1", true, codes.FailedPrecondition)
+		c.throughout(time.Second, "it stays", func() bool { return c.standing()["db-1"] == next })
 	})
-	host.DropVolumes(member("db-1"), "data")
-	c.must("restart", func(ctx context.Context, api proto.ControlClient) error {
-		_, err := api.Restart(ctx, &proto.RestartRequest{Member: "db-1"})
-		return err
-	})
-	c.until("it misses its volume", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
-	c.nodes["a"].restart()
-	c.until("it still does", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
-	reclaim("take as lost", "data-db-1", true)
-	c.ready("db", 2)
-	next := c.standing()["db-1"]
-	if next == was || next == "" {
-		t.Errorf("db-1 has the volume %q, had %s; want another", next, was)
-	}
-	fact := filepath.Join(c.nodes["a"].root, "run/boot-1/members/default/db-1/volume-new")
-	if got, err := os.ReadFile(fact); err != nil || string(got) != "data replaced\n" {
-		t.Errorf("volume-new says %q, error %v", got, err)
-	}
-	reclaim("what is there", "data-db-1", true, codes.FailedPrecondition)
-	c.throughout(time.Second, "it stays", func() bool { return c.standing()["db-1"] == next })
 }
