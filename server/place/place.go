@@ -51,12 +51,15 @@ type room struct {
 // New returns a Placer over nodes, in the order of names. members counts the members of the
 // set by node; the Placer owns it.
 func New(nodes []proof.Node, members map[spec.NodeName]int) *Placer {
-	return &Placer{nodes: nodes, members: members, used: map[spec.NodeName]room{}, begun: map[spec.NodeName][]proof.Resident{}}
+	return &Placer{nodes: nodes, members: members}
 }
 
 // Take notes that the life begins on a node: the next Choose counts it.
 func (p *Placer) Take(r *Request, node spec.NodeName) {
 	cpu, memory := r.Template.Requests()
+	if p.used == nil {
+		p.used, p.begun = map[spec.NodeName]room{}, map[spec.NodeName][]proof.Resident{}
+	}
 	u := p.used[node]
 	p.members[node]++
 	p.used[node] = room{u.lives + 1, u.cpuMillis + cpu, u.memoryBytes + memory}

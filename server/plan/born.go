@@ -37,13 +37,12 @@ func VolumesState(slot *Slot) (state string) {
 // inherit is the first rule of a set that is not bootstrapped (SAFETY S19): if it takes
 // back data of an earlier set of its name, it is bootstrapped before any of its members
 // starts, so that none forms a new cluster. The mark is written alone, before all else.
-func (s *step) inherit() {
+func (s step) inherit() {
 	switch {
-	case s.w.Bootstrapped:
-	case Inherits(s.w):
-		s.act(MarkBootstrapped{Inherited: true})
-		s.w.Bootstrapped = true
-	case s.w.WasBootstrapped:
+	case s.world.Bootstrapped:
+	case Inherits(s.world):
+		s.markBootstrapped(true)
+	case s.world.WasBootstrapped:
 		s.act(ForgetBootstrapped{})
 	}
 }

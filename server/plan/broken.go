@@ -16,16 +16,17 @@ const restartsOfALoop = 2
 // served nobody: all of them under Parallel; under OrderedReady highest first, the next
 // when that one is available. One that lapsed may serve still: see cureLapsed. It reports
 // whether it stopped somebody.
-func (s *step) cure() (acted bool) {
+func (s step) cure() (acted bool) {
 	if !s.replacesBroken() {
 		return false
 	}
-	for n := len(s.wanted) - 1; n >= 0; n-- {
-		t := &s.seats[s.wanted[n]]
+	for n := len(s.inside) - 1; n >= 0; n-- {
+		t := &s.members[s.inside[n]]
 		switch why := s.broken(t); {
 		case why != "" && !s.held(t):
 			s.outOfTurn(t, why)
-			if acted = true; s.ordered() {
+			acted = true
+			if s.ordered() {
 				return true
 			}
 		case s.ordered() && s.arriving(t):
@@ -35,61 +36,50 @@ func (s *step) cure() (acted bool) {
 	return s.cureLapsed() || acted
 }
 
-func (s *step) outOfTurn(t *seat, why string) {
-	s.end(t, records.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
+func (s step) outOfTurn(t *memberState, why string) {
+	s.stop(t, records.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
 }
 
 // turned: the member's turn came, and it runs its target or is on its way there.
-func (s *step) turned(t *seat) bool {
-	return t.member != nil && (t.member.Revision == s.target(t) && !t.stopping() || t.member.StopReason == records.ReasonUpdate)
+func (r rollout) turned(t *memberState) bool {
+	return t.member != nil && (t.member.Revision == r.target(t) && !t.stopping() || t.member.StopReason == records.ReasonUpdate)
 }
 
 // arriving: it is not available there yet.
-func (s *step) arriving(t *seat) bool { return s.turned(t) && !t.available }
+func (r rollout) arriving(t *memberState) bool { return r.turned(t) && !t.Available }
 
 // obsolete: the member, which is wanted, runs, and not on its target.
-func (s *step) obsolete(t *seat) bool {
-	return t.member != nil && !t.over && !t.stopping() && t.member.Revision != s.target(t)
+func (r rollout) obsolete(t *memberState) bool {
+	return t.member != nil && !t.Over && !t.stopping() && t.member.Revision != r.target(t)
 }
 
 // broken says why an obsolete member cannot become ready by itself (SAFETY S20); "": it is
 // well, may become so, or was ready in this life and may serve. Of a member of which its
 // node's session has not told nothing is known.
-func (s *step) broken(t *seat) string {
+func (r rollout) broken(t *memberState) string {
 	switch {
-	case !s.obsolete(t) || t.ready || t.unseen():
+	case !r.obsolete(t) || t.Ready || t.unseen():
 		return ""
-	case t.report != nil && s.ownCause(t.report):
-		return s.standing(t)
+	case t.report != nil && causedByTemplate(t.report):
+		return r.standing(t)
 	case t.wasReady():
 		return ""
-	case s.neverWorked(t):
+	case r.neverWorked(t):
 		return "it never was available on it"
-	case s.overdue(t):
-		return fmt.Sprintf("it did not become ready in this life in %d s", int(s.outage(t).Seconds()))
+	case r.overdue(t):
+		return fmt.Sprintf("it did not become ready in this life in %d s", int(r.outage(t).Seconds()))
 	}
 	return ""
 }
 
-// unseen: nothing is known of how the life is now. Its node is silent, has not told of it in
-// this session, or cannot see it, for its container runtime does not answer.
-func (t *seat) unseen() bool {
-	return !t.live || t.stale || t.report != nil && t.report.Cause == spec.CauseRuntimeUnavailable
-}
-
-// wasReady: in this life, as is marked, or as its report says before it is.
-func (t *seat) wasReady() bool {
-	return t.identity != nil && t.identity.ReadyToken == t.member.Token || t.report != nil && (t.report.Ready || t.report.ReadyOnce)
-}
-
 // neverWorked: the member runs an abandoned revision and never was available on it.
-func (s *step) neverWorked(t *seat) bool {
-	return s.abandoned(t.member.Revision) && t.identity != nil && t.identity.AvailableOn != t.member.Revision
+func (r rollout) neverWorked(t *memberState) bool {
+	return r.abandoned(t.member.Revision) && t.identity != nil && t.identity.AvailableOn != t.member.Revision
 }
 
-// ownCause: what keeps the member down comes from its template, so that another
+// causedByTemplate: what keeps the member down comes from its template, so that another
 // revision may help. What its node or its volume lacks is not of this kind.
-func (s *step) ownCause(r *records.Report) bool {
+func causedByTemplate(r *records.Report) bool {
 	switch r.Cause {
 	case spec.CauseImageMissing, spec.CauseImagePull, spec.CauseStartError, spec.CauseConfigMissing, spec.CauseFilesError, spec.CauseCrashLoop:
 		return true

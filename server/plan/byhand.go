@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -16,10 +15,10 @@ func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) strin
 		w.Set = &records.Set{Ref: q.ID.Ref(), Deleting: true}
 	}
 	s := newStep(w)
-	for i := range s.seats {
-		if t := &s.seats[i]; t.id == q.ID {
+	for i := range s.members {
+		if t := &s.members[i]; t.id == q.ID {
 			if t.volumes[q.Claim] == nil {
-				t.said = map[spec.ClaimName]*records.VolumeReport{q.Claim: said}
+				t.become(t.withWord(q.Claim, said))
 			}
 			return s.refusal(t, &q)
 		}
@@ -27,14 +26,14 @@ func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) strin
 	return "nothing is known of " + q.ID.MemberName()
 }
 
-// refusal is the same for a seat. It is asked of every request again before it is done:
+// refusal is the same within a step. It is asked of every request again before it is done:
 // a member that is wanted again takes its volume back by that alone.
-func (s *step) refusal(t *seat, q *records.VolumeRequest) string {
+func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 	v, name := t.volumes[q.Claim], t.id.MemberName()
 	switch {
 	case q.Token != t.lastToken():
 		return fmt.Sprintf("a life of %s began since that was asked", name)
-	case s.w.Set.Orphaned && !s.w.Set.Deleting:
+	case s.world.Set.Orphaned && !s.world.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
 	case q.Verb == records.VerbRestore:
 		return s.noRestore(t, q)
@@ -48,7 +47,7 @@ func (s *step) refusal(t *seat, q *records.VolumeRequest) string {
 		return "it is being given up already"
 	case v.Fate == records.FateLost:
 		return "its node looks for it, for it is said to be lost; wait until it has said whether it is there"
-	case s.inRange(t):
+	case t.wanted:
 		return fmt.Sprintf("the set wants %s; scale it so that %s is out of range, and give the volume up when it is gone", name, name)
 	case t.member != nil:
 		return s.uses(t)
@@ -56,14 +55,14 @@ func (s *step) refusal(t *seat, q *records.VolumeRequest) string {
 	return ""
 }
 
-// uses says that a life may use the volumes of a seat.
-func (s *step) uses(t *seat) string {
+// uses says that a life may use the volumes of a member.
+func (s volumes) uses(t *memberState) string {
 	return fmt.Sprintf("token %s of %s may use it still; wait until that is over ('stead explain %s' says for what it waits)",
 		t.member.Token, t.id.MemberName(), t.id.Set)
 }
 
 // askedFor is the request to do this with the volume of a claim; nil: none that holds.
-func (s *step) askedFor(t *seat, claim spec.ClaimName, verb records.VolumeVerb) *records.VolumeRequest {
+func (s volumes) askedFor(t *memberState, claim spec.ClaimName, verb records.VolumeVerb) *records.VolumeRequest {
 	q := t.asked[claim]
 	if q == nil || q.Verb != verb || s.refusal(t, q) != "" {
 		return nil
@@ -71,20 +70,17 @@ func (s *step) askedFor(t *seat, claim spec.ClaimName, verb records.VolumeVerb) 
 	return q
 }
 
-// free: nobody whom the store does not know may use the volumes of a seat.
-func (t *seat) free() bool { return len(t.strays) == 0 }
-
 // byHand does what a person asks, but for giving a volume up (see reclaim): one that is
 // lost is looked for once more, and one in the trash gets its record again.
-func (s *step) byHand() {
-	for i := range s.seats {
-		t := &s.seats[i]
-		if t.forgotten || t.kept {
+func (s volumes) byHand() {
+	for i := range s.members {
+		t := &s.members[i]
+		if t.gone || t.volumesKept {
 			continue
 		}
 		s.lose(t)
 		for _, claim := range inOrder(t.asked) {
-			if q := s.askedFor(t, claim, records.VerbRestore); q != nil && t.free() {
+			if q := s.askedFor(t, claim, records.VerbRestore); q != nil && len(t.strays) == 0 {
 				s.restore(t, q, t.said[claim])
 			}
 		}
@@ -92,34 +88,18 @@ func (s *step) byHand() {
 }
 
 // tellAsked says for what a request waits that is not about a volume with a record.
-func (s *step) tellAsked(t *seat) {
+func (s volumes) tellAsked(t *memberState) {
 	if len(t.strays) > 0 {
 		s.block(t, spec.BlockedStray, "a volume of it is to come back, but "+t.strayText())
 	}
 }
 
 // void removes the requests that will not be done.
-func (s *step) void(t *seat) {
+func (s volumes) void(t *memberState) {
 	for _, claim := range inOrder(t.asked) {
 		q := t.asked[claim]
 		if why := s.refusal(t, q); why != "" {
 			s.act(VoidRequest{ID: t.id, Claim: claim, Volume: q.Volume, Text: why})
 		}
 	}
-}
-
-// answered: the request about a claim is done in this very step, after which the seat
-// has this volume.
-func (t *seat) answered(v *records.Volume) {
-	t.asked = maps.Clone(t.asked)
-	delete(t.asked, v.Claim)
-	t.has(v)
-}
-
-func (t *seat) has(v *records.Volume) {
-	t.volumes = maps.Clone(t.volumes)
-	if t.volumes == nil {
-		t.volumes = map[spec.ClaimName]*records.Volume{}
-	}
-	t.volumes[v.Claim] = v
 }

@@ -27,21 +27,21 @@ const (
 )
 
 // conditions are Available, Progressing, Stalled and Degraded, in this order.
-func (s *step) conditions() []records.Condition {
-	return []records.Condition{s.availability(), s.progress(), s.standstill(), s.degraded()}
+func (r reporter) conditions() []records.Condition {
+	return []records.Condition{r.availability(), r.progress(), r.standstill(), r.degraded()}
 }
 
 // availability: every member that is wanted is available.
-func (s *step) availability() records.Condition {
-	want, have := len(s.wanted), 0
-	for _, i := range s.wanted {
-		have += one(s.seats[i].available)
+func (r reporter) availability() records.Condition {
+	want, have := len(r.inside), 0
+	for _, i := range r.inside {
+		have += one(r.members[i].Available)
 	}
 	c := records.Condition{Type: ConditionAvailable, Status: "True", Reason: reasonAll, Message: fmt.Sprintf("%d of %d members are available", have, want)}
 	if have < want {
 		c.Status, c.Reason = "False", reasonNotAll
 	}
-	if s.w.Set.Deleting {
+	if r.world.Set.Deleting {
 		c.Status, c.Reason, c.Message = "False", reasonDeleting, "the set is being deleted"
 	}
 	return c
@@ -49,24 +49,24 @@ func (s *step) availability() records.Condition {
 
 // progress: True while work is under way, False when it is complete or when the
 // first member that waits does so for something that does not come by itself.
-func (s *step) progress() records.Condition {
+func (r reporter) progress() records.Condition {
 	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
-	if s.w.Set.Orphaned && !s.w.Set.Deleting {
+	if r.world.Set.Orphaned && !r.world.Set.Deleting {
 		c.Reason, c.Message = string(spec.BlockedOrphaned), "the members run on, and nothing is done for them: "+orphanedText
 		return c
 	}
-	if s.w.Set.Deleting {
+	if r.world.Set.Deleting {
 		c.Status, c.Reason = "True", reasonDeleting
 	}
-	if len(s.plan.Blocked) == 0 {
-		s.halfway(&c)
+	if len(r.plan.Blocked) == 0 {
+		r.halfway(&c)
 		return c
 	}
-	say := s.plan.Blocked[0]
-	if !s.w.Set.Deleting {
+	say := r.plan.Blocked[0]
+	if !r.world.Set.Deleting {
 		c.Status, c.Reason = "True", reasonWorking
 	}
-	for _, b := range s.plan.Blocked {
+	for _, b := range r.plan.Blocked {
 		if !b.Reason.ComesByItself() {
 			c.Status, c.Reason, say = "False", string(b.Reason), b
 			break
@@ -77,42 +77,42 @@ func (s *step) progress() records.Condition {
 }
 
 // halfway says that nothing is under way though not all run the update revision.
-func (s *step) halfway(c *records.Condition) {
-	if s.w.Set.Deleting || s.current == s.update {
+func (r reporter) halfway(c *records.Condition) {
+	if r.world.Set.Deleting || r.currentRevision() == r.update {
 		return
 	}
 	switch {
-	case s.rolledBack():
-		c.Reason, c.Message = reasonRolledBack, s.backText()
-	case s.onDelete():
-		c.Reason, c.Message = reasonOnDelete, fmt.Sprintf("members go to revision %s when they are restarted", s.update)
+	case r.rolledBack():
+		c.Reason, c.Message = reasonRolledBack, r.backText()
+	case r.onDelete():
+		c.Reason, c.Message = reasonOnDelete, fmt.Sprintf("members go to revision %s when they are restarted", r.update)
 	default:
-		c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", s.partition(), s.current)
+		c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", r.partition(), r.currentRevision())
 	}
 }
 
-func (s *step) backText() string {
-	return fmt.Sprintf("revision %s did not become available in time; the members go back to %s until the template changes", s.update, s.current)
+func (f *facts) backText() string {
+	return fmt.Sprintf("revision %s did not become available in time; the members go back to %s until the template changes", f.update, f.current)
 }
 
 // standstill: no member became available for too long (rule 9).
-func (s *step) standstill() records.Condition {
-	if s.stalled == "" {
+func (r reporter) standstill() records.Condition {
+	if r.stalled == "" {
 		return records.Condition{Type: ConditionStalled, Status: "False", Reason: reasonWell}
 	}
-	return records.Condition{Type: ConditionStalled, Status: "True", Reason: reasonDeadline, Message: s.stalled}
+	return records.Condition{Type: ConditionStalled, Status: "True", Reason: reasonDeadline, Message: r.stalled}
 }
 
 // degraded: a member that is wanted lacks something that does not come by itself, or
 // was ready in this very life and is not. Who starts, or was taken down to be replaced,
 // is as expected.
-func (s *step) degraded() records.Condition {
+func (r reporter) degraded() records.Condition {
 	c := records.Condition{Type: ConditionDegraded, Status: "False", Reason: reasonWell}
-	for i := range s.plan.Blocked {
-		b := &s.plan.Blocked[i]
-		t := s.seatOf(b.ID.Ordinal)
-		lost := !t.vacant() && !t.stopping() && !t.stale && !t.ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
-		if !s.inRange(t) || t.available || b.Reason.ComesByItself() && !lost {
+	for i := range r.plan.Blocked {
+		b := &r.plan.Blocked[i]
+		t := r.memberOf(b.ID.Ordinal)
+		lost := !t.vacant() && !t.stopping() && !t.Stale && !t.Ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
+		if !t.wanted || t.Available || b.Reason.ComesByItself() && !lost {
 			continue
 		}
 		c.Status, c.Reason, c.Message = "True", string(b.Reason), b.ID.MemberName()+": "+b.Text

@@ -28,10 +28,10 @@ func (p Progress) Beyond(old Progress) bool {
 // it while Plan.Clock; it stands while the rollout is paused, or waits for nobody, as
 // when the part above the partition is done. A set that is to roll back then goes back
 // to the revision completed last, once: see rolledBack.
-func (s *step) deadline() {
+func (s step) deadline() {
 	s.plan.Reached = s.reached()
-	still := s.w.Standstill
-	if s.plan.Reached.Beyond(s.w.Reached) {
+	still := s.world.Standstill
+	if s.plan.Reached.Beyond(s.world.Reached) {
 		still = 0
 	}
 	b := s.awaited()
@@ -39,40 +39,36 @@ func (s *step) deadline() {
 		return
 	}
 	s.plan.Clock = true
-	if limit := s.w.Set.Spec.ProgressDeadline() + s.allowance(s.aim); still < limit {
-		s.wake(limit - still)
+	if !s.past(still, s.world.Set.Spec.ProgressDeadline()+s.allowance(s.aim)) {
 		return
 	}
 	s.stalled = fmt.Sprintf("no member became available for %d s; %s: %s",
-		int(s.w.Set.Spec.ProgressDeadline().Seconds()), b.ID.MemberName(), b.Text)
+		int(s.world.Set.Spec.ProgressDeadline().Seconds()), b.ID.MemberName(), b.Text)
 	s.giveUp = s.mayGoBack()
 }
 
-// rolling: the update is not complete.
-func (s *step) rolling() bool { return s.current != s.update || !s.completed }
-
 // reached is how far the rollout came; a life that was the newest once stays it.
-func (s *step) reached() Progress {
-	p := Progress{Aim: s.aim, Newest: s.w.Reached.Newest}
-	for _, i := range s.wanted {
-		t := &s.seats[i]
-		if t.available && t.member.Token.Compare(p.Newest) > 0 {
+func (r rollout) reached() Progress {
+	p := Progress{Aim: r.aim, Newest: r.world.Reached.Newest}
+	for _, i := range r.inside {
+		t := &r.members[i]
+		if t.Available && t.member.Token.Compare(p.Newest) > 0 {
 			p.Newest = t.member.Token
 		}
-		p.Arrived += one(t.available && t.member.Revision == s.aim || t.identity != nil && t.identity.AvailableOn == s.aim)
+		p.Arrived += one(t.Available && t.member.Revision == r.aim || t.identity != nil && t.identity.AvailableOn == r.aim)
 	}
 	return p
 }
 
 // awaited is the member for whom the rollout waits: one whose turn came, else one that
 // waits for something else than other members, else any; nil: nobody waits.
-func (s *step) awaited() (first *Blocked) {
-	for i := range s.plan.Blocked {
-		b := &s.plan.Blocked[i]
-		t := s.seatOf(b.ID.Ordinal)
+func (r rollout) awaited() (first *Blocked) {
+	for i := range r.plan.Blocked {
+		b := &r.plan.Blocked[i]
+		t := r.memberOf(b.ID.Ordinal)
 		switch {
-		case !s.inRange(t):
-		case !forOthers(b.Reason) && s.turned(t):
+		case !t.wanted:
+		case !forOthers(b.Reason) && r.turned(t):
 			return b
 		case first == nil || forOthers(first.Reason) && !forOthers(b.Reason):
 			first = b
@@ -88,8 +84,8 @@ func forOthers(reason spec.BlockedReason) bool {
 
 // allowance is the time that a startup probe gives a member of a revision on top of the
 // deadline.
-func (s *step) allowance(h spec.RevisionHash) (most time.Duration) {
-	tpl := s.template(h)
+func (f *facts) allowance(h spec.RevisionHash) (most time.Duration) {
+	tpl := f.template(h)
 	if tpl == nil {
 		return 0
 	}
@@ -104,12 +100,12 @@ func (s *step) allowance(h spec.RevisionHash) (most time.Duration) {
 
 // mayGoBack: the set asks for it, and there is a completed revision to go back to. What
 // went back already stays so.
-func (s *step) mayGoBack() bool {
-	r := s.strategy().RollingUpdate
-	return r != nil && r.OnFailure == spec.OnFailureRollback && s.completed
+func (f *facts) mayGoBack() bool {
+	r := f.strategy().RollingUpdate
+	return r != nil && r.OnFailure == spec.OnFailureRollback && f.proven
 }
 
 // rolledBack: the template was given up. The members go to the current revision until
 // there is another template. It is believed only from the stored status: what is decided
 // is written before anybody acts on it, so that every leader acts alike.
-func (s *step) rolledBack() bool { return s.aim != s.update }
+func (f *facts) rolledBack() bool { return f.aim != f.update }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
@@ -17,13 +18,13 @@ const maxFates = 30
 // fate is what becomes of a volume when its member goes, by the set's policy; that of
 // a claim which the set does not have stays as it is, and so does, when the set is
 // deleted and its volumes stay, what a scale-down has decided.
-func (s *step) fate(v *records.Volume) records.VolumeFate {
+func (s volumes) fate(v *records.Volume) records.VolumeFate {
 	policy := spec.RetentionPolicy{}
-	if p := s.w.Set.Spec.Retention; p != nil {
+	if p := s.world.Set.Spec.Retention; p != nil {
 		policy = *p
 	}
 	when := policy.WhenScaled
-	if s.w.Set.Deleting {
+	if s.world.Set.Deleting {
 		when = policy.WhenDeleted
 	}
 	switch {
@@ -31,16 +32,16 @@ func (s *step) fate(v *records.Volume) records.VolumeFate {
 		return v.Fate
 	case when == spec.Delete:
 		return records.FateDelete
-	case s.w.Set.Deleting:
+	case s.world.Set.Deleting:
 		return v.Fate
 	}
 	return records.FateKeep
 }
 
 // claimTemplate is the set's template of a claim; nil: it has none.
-func (s *step) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
-	for i := range s.w.Set.Spec.VolumeClaimTemplates {
-		if c := &s.w.Set.Spec.VolumeClaimTemplates[i]; c.Metadata.Name == string(name) {
+func (f *facts) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
+	for i := range f.world.Set.Spec.VolumeClaimTemplates {
+		if c := &f.world.Set.Spec.VolumeClaimTemplates[i]; c.Metadata.Name == string(name) {
 			return c
 		}
 	}
@@ -49,7 +50,7 @@ func (s *step) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
 
 // decided is v with the fate and, from the set's template, the trash period that it
 // is to have; false: it has them.
-func (s *step) decided(v *records.Volume, fate records.VolumeFate) (records.Volume, bool) {
+func (s volumes) decided(v *records.Volume, fate records.VolumeFate) (records.Volume, bool) {
 	now := *v
 	now.Fate = fate
 	if c := s.claimTemplate(v.Claim); c != nil && !v.Fate.Ordered() {
@@ -82,11 +83,11 @@ func inOrder[V any](m map[spec.ClaimName]V) []spec.ClaimName {
 
 // undecided are the volumes of a member that goes whose fate is not recorded yet as it
 // is to be. Whoever asks records them: they are told once.
-func (s *step) undecided(t *seat) (out []records.Volume) {
-	if s.inRange(t) || t.member == nil || t.decided {
+func (s volumes) undecided(t *memberState) (out []records.Volume) {
+	if t.wanted || t.member == nil || t.fatesRecorded {
 		return nil
 	}
-	t.decided = true
+	t.fatesRecorded = true
 	for _, claim := range inOrder(t.volumes) {
 		if v, changed := s.decided(t.volumes[claim], s.fate(t.volumes[claim])); changed {
 			out = append(out, v)
@@ -96,24 +97,24 @@ func (s *step) undecided(t *seat) (out []records.Volume) {
 }
 
 // fates are those of all members that go, highest first.
-func (s *step) fates() (out []records.Volume) {
-	for i := len(s.seats) - 1; i >= 0; i-- {
-		out = append(out, s.undecided(&s.seats[i])...)
+func (s volumes) fates() (out []records.Volume) {
+	for i := len(s.members) - 1; i >= 0; i-- {
+		out = append(out, s.undecided(&s.members[i])...)
 	}
 	return out
 }
 
 // setVolumes records them, in as many actions as it takes.
-func (s *step) setVolumes(volumes []records.Volume, why string) {
+func (s volumes) setVolumes(volumes []records.Volume, why string) {
 	for part := range slices.Chunk(volumes, maxFates) {
 		s.act(SetVolumes{Volumes: part, Text: why})
 	}
 }
 
 // keep keeps the volumes of members that are wanted (again), and lets them grow.
-func (s *step) keep() {
-	for _, i := range s.wanted {
-		t := &s.seats[i]
+func (s volumes) keep() {
+	for _, i := range s.inside {
+		t := &s.members[i]
 		var changed []records.Volume
 		for _, claim := range inOrder(t.volumes) {
 			v := t.volumes[claim]
@@ -129,7 +130,7 @@ func (s *step) keep() {
 				changed = append(changed, kept)
 			}
 		}
-		t.kept = len(changed) > 0
+		t.volumesKept = len(changed) > 0
 		s.setVolumes(changed, t.id.MemberName()+" is wanted, with the size that is asked for")
 	}
 }
@@ -138,14 +139,14 @@ func (s *step) keep() {
 // reclaimed, and its record goes when its node has said that nothing stands in its
 // place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
 // recorded.
-func (s *step) release() (given bool) {
-	for i := range s.seats {
-		t := &s.seats[i]
+func (s volumes) release() (given bool) {
+	for i := range s.members {
+		t := &s.members[i]
 		given = s.reclaim(t) || given
 		s.comeBack(t)
 		s.void(t)
 		s.drop(t)
-		if !s.inRange(t) && t.member == nil {
+		if !t.wanted && t.member == nil {
 			s.tellGivenUp(t)
 		}
 	}
@@ -154,8 +155,8 @@ func (s *step) release() (given bool) {
 
 // reclaim gives up the volumes of an identity that has no life and gets none. The
 // last life's record is gone, so it is proven over; a stray may use them still.
-func (s *step) reclaim(t *seat) bool {
-	if s.inRange(t) || t.member != nil || t.forgotten {
+func (s volumes) reclaim(t *memberState) bool {
+	if t.wanted || t.member != nil || t.gone {
 		return false
 	}
 	var changed []records.Volume
@@ -163,7 +164,7 @@ func (s *step) reclaim(t *seat) bool {
 	for _, claim := range inOrder(t.volumes) {
 		v, asked := t.volumes[claim], s.askedFor(t, claim, records.VerbReclaim)
 		fate := v.Fate
-		if s.w.Set.Deleting {
+		if s.world.Set.Deleting {
 			fate = s.fate(v)
 		}
 		if (fate == records.FateDelete || asked != nil) && len(t.strays) == 0 {
@@ -190,21 +191,21 @@ func (s *step) reclaim(t *seat) bool {
 // drop removes the record of a volume that is gone from its place, or lost with its host; the next one, if
 // there is another, follows at the next look. With the last of an identity that
 // nobody wants its address is free; while the set stands its volumes are counted on.
-func (s *step) drop(t *seat) {
+func (s volumes) drop(t *memberState) {
 	for _, claim := range inOrder(t.volumes) {
 		v, said := t.volumes[claim], t.said[claim]
 		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Turn: v.Turn}
 		switch {
 		case proof.VolumeGone(v, said):
 			a.Text = fmt.Sprintf("node %s says that it is %s", v.Node, said.State)
-		case proof.LostWithHost(v, s.node(v.Node)) && !t.lost:
+		case proof.LostWithHost(v, s.node(v.Node)) && !t.volumesLost:
 			a.Left, a.Text = true, fmt.Sprintf("node %s is off, as a person says; should it return, what stands there goes to its trash", v.Node)
 		default:
 			continue
 		}
-		if t.identity != nil && !s.inRange(t) && t.member == nil && !t.forgotten && len(t.volumes) == 1 && len(t.strays) == 0 {
+		if t.identity != nil && !t.wanted && t.member == nil && !t.gone && len(t.volumes) == 1 && len(t.strays) == 0 {
 			rec := records.IdentityRecord{ID: t.id, LastToken: t.identity.LastToken}
-			if !s.w.Set.Deleting {
+			if !s.world.Set.Deleting {
 				rec.VolumeNumbers, rec.VolumeReady = t.identity.VolumeNumbers, t.identity.VolumeReady
 			}
 			a.Identity, a.FreeAddress = &rec, true
@@ -215,7 +216,7 @@ func (s *step) drop(t *seat) {
 }
 
 // tellGivenUp says what a volume waits for that nobody uses and that is to go.
-func (s *step) tellGivenUp(t *seat) {
+func (s volumes) tellGivenUp(t *memberState) {
 	for _, claim := range inOrder(t.volumes) {
 		v := t.volumes[claim]
 		going := v.Fate == records.FateDelete || s.askedFor(t, claim, records.VerbReclaim) != nil
@@ -224,8 +225,8 @@ func (s *step) tellGivenUp(t *seat) {
 			s.block(t, spec.BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
 			return
 		case v.Fate.Ordered():
-			reason, text := s.givenUp(t, v)
-			s.block(t, reason, text)
+			no := s.givenUp(t, v)
+			s.block(t, no.Reason, no.Text)
 			return
 		}
 	}
@@ -235,7 +236,7 @@ func (s *step) tellGivenUp(t *seat) {
 }
 
 // givenUp says what a volume waits for about which its node has an order.
-func (s *step) givenUp(t *seat, v *records.Volume) (reason spec.BlockedReason, text string) {
+func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 	what := fmt.Sprintf("its volume %s of the claim %s is being given up", v.UID, v.Claim)
 	switch v.Fate {
 	case records.FateLost:
@@ -246,13 +247,13 @@ func (s *step) givenUp(t *seat, v *records.Volume) (reason spec.BlockedReason, t
 	n := s.node(v.Node)
 	switch said := t.said[v.Claim]; {
 	case n == nil || !n.Connected():
-		return spec.BlockedNodeSilent, fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)
+		return &place.Refusal{Reason: spec.BlockedNodeSilent, Text: fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)}
 	case said != nil && said.Volume == v.UID && said.State == records.VolumeRefused:
-		return cmp.Or(spec.BlockedReason(said.Cause), spec.BlockedReclaiming), fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)
+		return &place.Refusal{Reason: cmp.Or(spec.BlockedReason(said.Cause), spec.BlockedReclaiming), Text: fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)}
 	case v.Fate == records.FateRestoring:
-		return spec.BlockedRestoring, fmt.Sprintf("%s of node %s", what, v.Node)
+		return &place.Refusal{Reason: spec.BlockedRestoring, Text: fmt.Sprintf("%s of node %s", what, v.Node)}
 	}
-	return spec.BlockedReclaiming, fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)
+	return &place.Refusal{Reason: spec.BlockedReclaiming, Text: fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)}
 }
 
 // remains plans for what a set has left behind that is gone: volumes that are to go,
@@ -263,7 +264,7 @@ func remains(w World) Plan {
 	}
 	w.Set, w.Table = &records.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
 	s := newStep(w)
-	if !s.unreadable() && !s.halt() {
+	if !s.blockUnreadable() && !s.halt() {
 		s.byHand()
 		s.release()
 		if w.WasBootstrapped && !keepsAny(&w) {

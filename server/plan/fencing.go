@@ -15,8 +15,8 @@ func FenceNeeded(w World) (nodes []spec.NodeName) {
 	}
 	s := newStep(w)
 	seen := map[spec.NodeName]bool{}
-	for i := range s.seats {
-		if t := &s.seats[i]; s.needsFence(t) && !seen[t.member.Node] {
+	for i := range s.members {
+		if t := &s.members[i]; s.needsFence(t) && !seen[t.member.Node] {
 			seen[t.member.Node] = true
 			nodes = append(nodes, t.member.Node)
 		}
@@ -25,11 +25,11 @@ func FenceNeeded(w World) (nodes []spec.NodeName) {
 }
 
 // needsFence: only a fence ends the life, and something is gained by it.
-func (s *step) needsFence(t *seat) bool {
-	if t.member == nil || t.over || s.bound() == 0 || s.w.Set.Orphaned || t.silence.Left > 0 {
+func (r rollout) needsFence(t *memberState) bool {
+	if t.member == nil || t.Over || r.bound() == 0 || r.world.Set.Orphaned || t.Silence.Left > 0 {
 		return false
 	}
-	n := s.node(t.member.Node)
+	n := r.node(t.member.Node)
 	if n == nil || n.Session != nil || n.Node.UID != t.member.NodeUID {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 // notLost says why a volume cannot be said to be lost; "": it can. A life that reports it
 // missing never used it, and is ended for it; whether it is there its node says in the
 // end, when no life is left.
-func (s *step) notLost(t *seat, v *records.Volume) string {
+func (s volumes) notLost(t *memberState, v *records.Volume) string {
 	said := t.said[v.Claim]
 	switch {
 	case v.Fate == records.FateLost:
@@ -22,13 +22,13 @@ func (s *step) notLost(t *seat, v *records.Volume) string {
 		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
 	case t.expired():
 		return fmt.Sprintf("node %s is silent, and looks for it when it is back; if that is off for good, say so first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
-	case t.member == nil || t.over:
+	case t.member == nil || t.Over:
 		return ""
-	case !s.inRange(t):
+	case !t.wanted:
 		return s.uses(t)
 	case t.stopping() || missing(t.report):
 		return ""
-	case !t.live:
+	case !t.Live:
 		return fmt.Sprintf("token %s of %s may run on node %s, which is silent; if that is off for good, say so first: stead node fence %s --i-have-powered-off",
 			t.member.Token, t.id.MemberName(), v.Node, v.Node)
 	}
@@ -46,23 +46,24 @@ func missing(r *records.Report) bool {
 
 // lose ends the life that waits for a volume that is lost, and when it is over has the
 // volume's node look once more.
-func (s *step) lose(t *seat) {
+func (s volumes) lose(t *memberState) {
 	var lost []records.Volume
 	for _, claim := range inOrder(t.asked) {
 		switch q := s.askedFor(t, claim, records.VerbLost); {
 		case q == nil:
-		case t.member != nil && !t.over:
+		case t.member != nil && !t.Over:
 			if !t.stopping() {
-				s.end(t, records.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
+				s.stop(t, records.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
 			}
-		case t.free():
+		case len(t.strays) == 0:
 			v := *t.volumes[claim]
 			v.Fate = records.FateLost
 			lost = append(lost, v)
-			t.answered(&v)
+			t.become(t.withAnswer(&v))
 		}
 	}
-	if t.lost = len(lost) > 0; t.lost {
+	t.volumesLost = len(lost) > 0
+	if t.volumesLost {
 		text := "a person says that it is lost; its node looks once more"
 		if proof.LostWithHost(&lost[0], s.node(lost[0].Node)) {
 			text = "a person says that it is lost, with its host"

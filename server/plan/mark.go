@@ -12,32 +12,31 @@ import (
 // bootstrapped. When a member becomes available the
 // next one starts in the same step, so that marks cost no revision of their own
 // on the way to ready.
-func (s *step) mark() {
-	if s.w.Set.UID == "" { // of a set that is gone: there is none under which it is ready
+func (s step) mark() {
+	if s.world.Set.UID == "" { // of a set that is gone: there is none under which it is ready
 		return
 	}
-	for i := range s.seats {
-		t := &s.seats[i]
+	for i := range s.members {
+		t := &s.members[i]
 		if !s.firstReady(t) {
 			continue
 		}
 		rec := s.marked(t)
 		s.act(MarkReady{Identity: rec})
-		t.identity = &rec
+		t.become(t.withIdentity(&rec))
 	}
-	if !s.w.Bootstrapped && s.initialReady() {
-		s.act(MarkBootstrapped{})
-		s.w.Bootstrapped = true
+	if !s.bootstrapped && s.initialReady() {
+		s.markBootstrapped(false)
 	}
 }
 
 // firstReady: the member is ready, and something about that was not so before.
-func (s *step) firstReady(t *seat) bool {
-	if !t.ready || t.identity == nil {
+func (s step) firstReady(t *memberState) bool {
+	if !t.Ready || t.identity == nil {
 		return false
 	}
-	fresh := t.identity.ReadyOnce != s.w.Set.UID || t.identity.ReadyToken != t.member.Token ||
-		t.available && t.identity.AvailableOn != t.member.Revision
+	fresh := t.identity.ReadyOnce != s.world.Set.UID || t.identity.ReadyToken != t.member.Token ||
+		t.Available && t.identity.AvailableOn != t.member.Revision
 	for _, v := range t.member.Volumes {
 		fresh = fresh || t.identity.VolumeReady[v.Claim] != v.Number
 	}
@@ -45,10 +44,10 @@ func (s *step) firstReady(t *seat) bool {
 }
 
 // marked is the identity's record with that written down.
-func (s *step) marked(t *seat) records.IdentityRecord {
+func (s step) marked(t *memberState) records.IdentityRecord {
 	rec := *t.identity
-	rec.ReadyOnce, rec.ReadyToken = s.w.Set.UID, t.member.Token
-	if t.available {
+	rec.ReadyOnce, rec.ReadyToken = s.world.Set.UID, t.member.Token
+	if t.Available {
 		rec.AvailableOn = t.member.Revision
 	}
 	rec.VolumeReady = maps.Clone(rec.VolumeReady)
@@ -64,18 +63,18 @@ func (s *step) marked(t *seat) records.IdentityRecord {
 // initialReady reports whether each of the set's initial members was ready once. A
 // set that never had members has none, and is not bootstrapped: a first member that
 // believes so would look for peers that never were.
-func (s *step) initialReady() bool {
+func (s step) initialReady() bool {
 	initial, ready := s.initial(), 0
-	for i := range s.seats {
-		t := &s.seats[i]
-		if initial.Has(t.id.Ordinal) && t.identity != nil && t.identity.ReadyOnce == s.w.Set.UID {
+	for i := range s.members {
+		t := &s.members[i]
+		if initial.Has(t.id.Ordinal) && t.identity != nil && t.identity.ReadyOnce == s.world.Set.UID {
 			ready++
 		}
 	}
-	return ready > 0 && ready == s.w.Set.InitialReplicas
+	return ready > 0 && ready == s.world.Set.InitialReplicas
 }
 
 // initial are the ordinals of the set's first members, where its range is now.
-func (s *step) initial() spec.OrdinalRange {
-	return s.w.Set.Spec.Ordinals.Range(s.w.Set.InitialReplicas)
+func (f *facts) initial() spec.OrdinalRange {
+	return f.world.Set.Spec.Ordinals.Range(f.world.Set.InitialReplicas)
 }

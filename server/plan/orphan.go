@@ -10,14 +10,14 @@ const orphanedText = "nobody owns it; apply the set again to adopt it, or delete
 // stays over; nothing starts, stops or is updated, and no volume, address or revision
 // goes. What is seen of the lives is marked as ever, for it is no order: a volume that
 // was ready is not taken for a fresh one after the adoption.
-func (s *step) abandon() {
-	for i := range s.seats {
-		switch t := &s.seats[i]; {
-		case t.over:
+func (s step) abandon() {
+	for i := range s.members {
+		switch t := &s.members[i]; {
+		case t.Over:
 			s.block(t, spec.BlockedOrphaned, "its life is over, and "+orphanedText)
 		case t.member != nil:
 			s.tell(t)
-		case s.inRange(t):
+		case t.wanted:
 			s.block(t, spec.BlockedOrphaned, "it has no life, and "+orphanedText)
 		}
 	}

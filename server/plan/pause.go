@@ -7,30 +7,30 @@ import "github.com/stead-project/stead/spec"
 // current revision; the update neither completes nor runs out of time. Scaling,
 // healing and restarts go on, each member on what it runs.
 
-func (s *step) paused() bool { return s.w.Set.Paused }
+func (f *facts) paused() bool { return f.world.Set.Paused }
 
 // held: the pause keeps the member from its target, which is not the current revision;
 // or Recreate does.
-func (s *step) held(t *seat) bool {
-	if s.recreates() {
-		return s.apart
+func (r rollout) held(t *memberState) bool {
+	if r.recreates() {
+		return r.apart
 	}
-	return s.stays(t)
+	return r.stays(t)
 }
 
 // stays: its target is for the time after the pause.
-func (s *step) stays(t *seat) bool { return s.paused() && s.target(t) != s.current }
+func (r rollout) stays(t *memberState) bool { return r.paused() && r.target(t) != r.current }
 
 // heldOn is the revision on which a member that is held returns: what it ran last; one
 // that never ran begins on the current one.
-func (s *step) heldOn(t *seat) spec.RevisionHash {
-	if !s.ran(t) {
-		return s.current
+func (r rollout) heldOn(t *memberState) spec.RevisionHash {
+	if !r.ran(t) {
+		return r.current
 	}
 	return t.identity.Due
 }
 
 // ran: it is known what the ordinal ran last, and how to run it.
-func (s *step) ran(t *seat) bool {
-	return t.identity != nil && s.template(t.identity.Due) != nil
+func (r rollout) ran(t *memberState) bool {
+	return t.identity != nil && r.template(t.identity.Due) != nil
 }

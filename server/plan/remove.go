@@ -6,10 +6,10 @@ import "github.com/stead-project/stead/records"
 // after the one above is gone (Parallel: all at once); volumes go by whenDeleted, and
 // those that are kept keep the identities. When no life remains, and it is recorded
 // which volumes go, the set's own record goes, last.
-func (s *step) remove() {
+func (s step) remove() {
 	lives := false
-	for i := range s.seats {
-		lives = lives || s.seats[i].member != nil
+	for i := range s.members {
+		lives = lives || s.members[i].member != nil
 	}
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.byHand()

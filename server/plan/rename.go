@@ -35,16 +35,9 @@ func Service(set *records.Set, former string, m *records.Member) string {
 }
 
 // service is what the status is to say: the former name until the rename is complete.
-func (s *step) service() string {
-	return cmp.Or(s.former, s.w.Set.Service())
-}
-
-// renamed: every life was begun with the set's present service; a surplus one, too.
-func (s *step) renamed() bool {
-	for i := range s.seats {
-		if t := &s.seats[i]; t.member != nil && Service(s.w.Set, s.former, t.member) != s.w.Set.Service() {
-			return false
-		}
+func (r reporter) service() string {
+	if r.finished && r.renamed() {
+		return r.world.Set.Service()
 	}
-	return true
+	return cmp.Or(r.former, r.world.Set.Service())
 }

@@ -13,26 +13,26 @@ import (
 // up, and waits, too. The next life runs what the member is due; one that is not available
 // moves on to its target, for its present revision may be what is wrong. It reports
 // whether it ended any.
-func (s *step) restart() (acted bool) {
-	for n := len(s.wanted) - 1; n >= 0; n-- {
-		t := &s.seats[s.wanted[n]]
+func (s step) restart() (acted bool) {
+	for n := len(s.inside) - 1; n >= 0; n-- {
+		t := &s.members[s.inside[n]]
 		switch {
-		case t.request == nil || t.over || t.stopping():
-		case !t.available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
+		case t.request == nil || t.Over || t.stopping():
+		case !t.Available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
 			acted = true
-			s.end(t, s.restartReason(t), "a person asked for its restart")
-		case !t.available: // what is said of it says why
+			s.stop(t, s.restartReason(t), "a person asked for its restart")
+		case !t.Available: // what is said of it says why
 		case s.down() < s.budget() && s.spare() > 0:
 			acted = true
-			s.end(t, records.ReasonRestart, "a person asked for its restart")
+			s.stop(t, records.ReasonRestart, "a person asked for its restart")
 		default:
-			t.waits = true
+			t.restartDelayed = true
 		}
 	}
 	return acted
 }
 
-func (s *step) restartReason(t *seat) records.Reason {
+func (s step) restartReason(t *memberState) records.Reason {
 	if s.obsolete(t) && !s.held(t) {
 		return records.ReasonUpdate
 	}
@@ -40,15 +40,15 @@ func (s *step) restartReason(t *seat) records.Reason {
 }
 
 // restartWaits says for what the restart of an available member waits.
-func (s *step) restartWaits() (reason spec.BlockedReason, text string) {
+func (e explainer) restartWaits() (reason spec.BlockedReason, text string) {
 	switch {
-	case s.floored():
-		return spec.BlockedFloor, "its restart waits: " + s.floorText()
-	case s.down() < s.budget():
-		return spec.BlockedTurn, "its restart waits: " + s.floorText()
+	case e.floored():
+		return spec.BlockedFloor, "its restart waits: " + e.floorText()
+	case e.down() < e.budget():
+		return spec.BlockedTurn, "its restart waits: " + e.floorText()
 	}
-	if b := s.awaited(); b != nil {
-		return spec.BlockedTurn, fmt.Sprintf("its restart waits until %s is available; at most %d may be down at a time", b.ID.MemberName(), s.budget())
+	if b := e.awaited(); b != nil {
+		return spec.BlockedTurn, fmt.Sprintf("its restart waits until %s is available; at most %d may be down at a time", b.ID.MemberName(), e.budget())
 	}
-	return spec.BlockedTurn, fmt.Sprintf("its restart waits; at most %d may be down at a time", s.budget())
+	return spec.BlockedTurn, fmt.Sprintf("its restart waits; at most %d may be down at a time", e.budget())
 }

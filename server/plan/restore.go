@@ -10,7 +10,7 @@ import (
 )
 
 // noRestore says why a volume cannot be brought back from the trash; "": it can.
-func (s *step) noRestore(t *seat, q *records.VolumeRequest) string {
+func (s volumes) noRestore(t *memberState, q *records.VolumeRequest) string {
 	v, said := t.volumes[q.Claim], t.said[q.Claim]
 	switch {
 	case v != nil && v.UID == q.Volume && v.Fate == records.FateReclaiming:
@@ -35,16 +35,16 @@ func (s *step) noRestore(t *seat, q *records.VolumeRequest) string {
 
 // restore gives a volume its record again, with its id and number. It counts as used: it is
 // never made anew, and no member is told that it is new.
-func (s *step) restore(t *seat, q *records.VolumeRequest, said *records.VolumeReport) {
+func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records.VolumeReport) {
 	v := records.Volume{
 		ID: t.id, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
-		SizeBytes: said.SizeBytes, Fate: records.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.w.Now,
+		SizeBytes: said.SizeBytes, Fate: records.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.world.Now,
 	}
 	if n := s.node(said.Node); n != nil {
 		v.Shared = n.Facts.SharesClass(v.Class)
 	}
 	if c := s.claimTemplate(q.Claim); c != nil {
-		v.Labels = s.w.Set.Spec.ClaimLabels(c)
+		v.Labels = s.world.Set.Spec.ClaimLabels(c)
 	}
 	rec := records.IdentityRecord{ID: t.id}
 	if t.identity != nil {
@@ -54,8 +54,8 @@ func (s *step) restore(t *seat, q *records.VolumeRequest, said *records.VolumeRe
 	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
 	rec.ReadyOnce = "" // under whichever set it was used, it is none of the present one's first
 	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("a person wants it back from the trash of node %s", v.Node)})
-	t.identity = &rec
-	t.answered(&v)
+	t.become(t.withIdentity(&rec))
+	t.become(t.withAnswer(&v))
 }
 
 // raised is numbers with at least n for the claim.
@@ -69,7 +69,7 @@ func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spe
 }
 
 // comeBack keeps what stands in its place, in a new turn.
-func (s *step) comeBack(t *seat) {
+func (s volumes) comeBack(t *memberState) {
 	for _, claim := range inOrder(t.said) {
 		v := t.volumes[claim]
 		if !proof.VolumeFound(v, t.said[claim]) {
@@ -78,6 +78,6 @@ func (s *step) comeBack(t *seat) {
 		kept := *v
 		kept.Fate, kept.Turn = records.FateKeep, v.Turn+1
 		s.act(SetVolumes{Volumes: []records.Volume{kept}, Text: fmt.Sprintf("node %s says that it stands in its place", v.Node)})
-		t.has(&kept)
+		t.become(t.withVolume(&kept))
 	}
 }

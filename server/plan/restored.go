@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
@@ -50,35 +49,25 @@ func theyHave(nodes []spec.NodeName) string {
 // halt decides nothing and says so of every member that waits for something; false: it
 // may go on. What is seen of the lives is marked all the same, for it is no order: a volume
 // that was ready is not taken for a fresh one later.
-func (s *step) halt() bool {
-	reason, text := halted(&s.w)
+func (s step) halt() bool {
+	reason, text := halted(&s.world)
 	if reason == "" {
 		return false
 	}
-	for i := range s.seats {
-		switch t := &s.seats[i]; {
-		case t.available && s.inRange(t):
-		case t.member != nil && s.inRange(t) && !t.over:
+	for i := range s.members {
+		switch t := &s.members[i]; {
+		case t.Available && t.wanted:
+		case t.member != nil && t.wanted && !t.Over:
 			s.tell(t)
-		case t.member != nil || s.inRange(t) || t.pending():
+		case t.member != nil || t.wanted || t.pending():
 			s.block(t, reason, text)
 		}
 	}
-	if s.w.AwaitFor > 0 {
-		s.wake(s.w.AwaitFor)
+	if s.world.AwaitFor > 0 {
+		s.wake(s.world.AwaitFor)
 	}
-	if s.w.Hold == nil {
+	if s.world.Hold == nil {
 		s.mark()
 	}
 	return true
-}
-
-// pending: something is to be done about a volume of an identity.
-func (t *seat) pending() bool {
-	for _, v := range t.volumes {
-		if v.Fate != records.FateKeep {
-			return true
-		}
-	}
-	return len(t.asked) > 0
 }

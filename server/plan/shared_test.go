@@ -103,8 +103,8 @@ func TestWhatIsWrittenWhereNothingMoves(t *testing.T) {
 func TestAVolumeThatIsNotSharedIsNotMoved(t *testing.T) {
 	s := newStep(world(t, "ordered 1 n1 n2 volumes 0:over"))
 	var a Start
-	if reason, text := s.storage(&s.seats[0], &records.IdentityRecord{}, s.node("n2"), &a); reason != "" || len(a.Moved) != 0 {
-		t.Errorf("moved are %+v; %s %s", a.Moved, reason, text)
+	if no := s.storage(&s.members[0], &records.IdentityRecord{}, s.node("n2"), &a); no != nil || len(a.Moved) != 0 {
+		t.Errorf("moved are %+v; %v", a.Moved, no)
 	}
 }
 

@@ -4,17 +4,16 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
 // forgetSurplus removes the records of lives out of range that are proven over. It
 // disturbs nobody, so it waits for nobody. Of one that ended before it was told to go,
 // what becomes of its volumes is recorded first, and the record goes with the next step.
-func (s *step) forgetSurplus() {
-	for i := range s.seats {
-		t := &s.seats[i]
-		if s.inRange(t) || !t.over {
+func (s step) forgetSurplus() {
+	for i := range s.members {
+		t := &s.members[i]
+		if t.wanted || !t.Over {
 			continue
 		}
 		if fates := s.undecided(t); len(fates) > 0 {
@@ -22,35 +21,27 @@ func (s *step) forgetSurplus() {
 		} else {
 			s.act(Forget{
 				ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0,
-				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.id.MemberName(), s.proof(t)),
+				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.id.MemberName(), t.proofText()),
 			})
 		}
-		t.member, t.report, t.over, t.silence, t.forgotten = nil, nil, false, proof.Silence{}, true
+		t.become(t.afterForget())
 	}
-}
-
-// proof is why a life is over.
-func (s *step) proof(t *seat) string {
-	if t.expired() {
-		return t.silence.Text
-	}
-	return fmt.Sprintf("node %s reported token %s as %s", t.member.Node, t.member.Token, t.report.Phase)
 }
 
 // shrink stops members out of range (rules 1 and 5): highest first, each after the
 // one above is gone; Parallel: all at once. They need not be healthy. What becomes of
 // the volumes of all of them is recorded before the first stops. It reports whether
 // there is nobody left.
-func (s *step) shrink(reason records.Reason) bool {
-	var above *seat            // the highest that is not gone yet
+func (s step) shrink(reason records.Reason) bool {
+	var above *memberState     // the highest that is not gone yet
 	var fates []records.Volume // for the first stop
 	if s.ordered() {
 		fates = s.fates()
 	}
 	held := len(fates) > maxFates
-	for i := len(s.seats) - 1; i >= 0; i-- {
-		t := &s.seats[i]
-		if s.inRange(t) || t.member == nil {
+	for i := len(s.members) - 1; i >= 0; i-- {
+		t := &s.members[i]
+		if t.wanted || t.member == nil {
 			continue
 		}
 		switch {
@@ -61,7 +52,7 @@ func (s *step) shrink(reason records.Reason) bool {
 		case above != nil && s.ordered():
 			s.block(t, spec.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
 		default:
-			s.end(t, reason, string(reason), fates...)
+			s.stop(t, reason, string(reason), fates...)
 			s.tell(t)
 			fates = nil
 		}
@@ -73,24 +64,22 @@ func (s *step) shrink(reason records.Reason) bool {
 	return above == nil
 }
 
-// end ends a life; why tells the reason in words. With it goes the record of what
+// stop ends a life; why tells the reason in words. With it goes the record of what
 // becomes of its volumes, if it is not wanted any more, and of others.
-func (s *step) end(t *seat, reason records.Reason, why string, fates ...records.Volume) {
+func (s volumes) stop(t *memberState, reason records.Reason, why string, fates ...records.Volume) {
 	fates = append(fates, s.undecided(t)...)
 	s.act(Stop{
 		ID: t.id, Token: t.member.Token, Reason: reason, Volumes: fates,
 		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),
 	})
-	member := *t.member
-	member.Goal, member.StopReason = records.GoalStop, reason
-	t.member, t.ready, t.available = &member, false, false
+	t.become(t.afterStop(reason))
 }
 
 // holdSurplus says that surplus members stay until the survivors are well.
-func (s *step) holdSurplus(text string) {
-	for i := range s.seats {
-		t := &s.seats[i]
-		if s.inRange(t) || t.member == nil {
+func (s step) holdSurplus(text string) {
+	for i := range s.members {
+		t := &s.members[i]
+		if t.wanted || t.member == nil {
 			continue
 		}
 		if t.stopping() {

@@ -2,36 +2,36 @@ package plan
 
 import "github.com/stead-project/stead/spec"
 
-func (s *step) strategy() *spec.UpdateStrategy { return &s.w.Set.Spec.UpdateStrategy }
+func (f *facts) strategy() *spec.UpdateStrategy { return &f.world.Set.Spec.UpdateStrategy }
 
-func (s *step) onDelete() bool { return s.strategy().Type == spec.OnDeleteStrategy }
+func (f *facts) onDelete() bool { return f.strategy().Type == spec.OnDeleteStrategy }
 
-func (s *step) recreates() bool { return s.strategy().Type == spec.RecreateStrategy }
+func (f *facts) recreates() bool { return f.strategy().Type == spec.RecreateStrategy }
 
 // partition is the ordinal below which members keep the current revision. It counts
 // from the first ordinal, reserved ones included.
-func (s *step) partition() int {
-	if r := s.strategy().RollingUpdate; r != nil && r.Partition != nil {
-		return s.reach.First + int(*r.Partition)
+func (f *facts) partition() int {
+	if r := f.strategy().RollingUpdate; r != nil && r.Partition != nil {
+		return f.reach.First + int(*r.Partition)
 	}
-	return s.reach.First
+	return f.reach.First
 }
 
-// kept: the partition keeps the member on the current revision. Before one was completed
+// belowPartition: the partition keeps the member on the current revision. Before one was completed
 // there is none to keep, and the first that comes up is for all.
-func (s *step) kept(t *seat) bool { return s.completed && t.id.Ordinal < s.partition() }
+func (r rollout) belowPartition(t *memberState) bool { return r.proven && t.id.Ordinal < r.partition() }
 
 // budget is how many members a rolling update may take down: a percent of the set
 // is rounded down, and one may always go.
-func (s *step) budget() int {
-	r := s.strategy().RollingUpdate
+func (f *facts) budget() int {
+	r := f.strategy().RollingUpdate
 	if r == nil || r.MaxUnavailable == nil {
 		return 1
 	}
-	return max(1, r.MaxUnavailable.ScaledDown(len(s.wanted)))
+	return max(1, r.MaxUnavailable.ScaledDown(len(f.inside)))
 }
 
 // replacesBroken: rule 2 is in force.
-func (s *step) replacesBroken() bool {
-	return !s.onDelete() && s.strategy().ReplaceBroken != spec.ReplaceBrokenNever
+func (f *facts) replacesBroken() bool {
+	return !f.onDelete() && f.strategy().ReplaceBroken != spec.ReplaceBrokenNever
 }

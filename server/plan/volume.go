@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -12,21 +13,21 @@ import (
 // used or waited for: it is never made a second time (promise 2). One that is being
 // given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
 // volume of an identity that has a life. A shared one comes along.
-func (s *step) storage(t *seat, rec *records.IdentityRecord, node *Node, a *Start) (reason spec.BlockedReason, text string) {
+func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node, a *Start) *place.Refusal {
 	for _, claim := range inOrder(t.volumes) {
 		if v := t.volumes[claim]; v.Fate.Ordered() {
 			return s.givenUp(t, v)
 		}
 	}
-	for i := range s.w.Set.Spec.VolumeClaimTemplates {
-		c := &s.w.Set.Spec.VolumeClaimTemplates[i]
+	for i := range s.world.Set.Spec.VolumeClaimTemplates {
+		c := &s.world.Set.Spec.VolumeClaimTemplates[i]
 		name := spec.ClaimName(c.Metadata.Name)
 		v := t.volumes[name]
 		if v == nil {
 			v = s.newVolume(t, c, rec, node)
 			a.Volumes = append(a.Volumes, *v)
 		} else if why := mismatch(v, c); why != "" {
-			return spec.BlockedVolume, fmt.Sprintf("its volume of the claim %s %s", name, why)
+			return &place.Refusal{Reason: spec.BlockedVolume, Text: fmt.Sprintf("its volume of the claim %s %s", name, why)}
 		} else if v.Shared && v.Node != node.Node.Name {
 			moved := *v
 			moved.Node = node.Node.Name
@@ -37,19 +38,19 @@ func (s *step) storage(t *seat, rec *records.IdentityRecord, node *Node, a *Star
 			Shared: v.Shared, Fenced: v.Shared && node.Facts.FencesClass(v.Class),
 		})
 	}
-	return "", ""
+	return nil
 }
 
-func (s *step) newVolume(t *seat, c *spec.ClaimTemplate, rec *records.IdentityRecord, node *Node) *records.Volume {
+func (s volumes) newVolume(t *memberState, c *spec.ClaimTemplate, rec *records.IdentityRecord, node *Node) *records.Volume {
 	name := spec.ClaimName(c.Metadata.Name)
 	if rec.VolumeNumbers == nil {
 		rec.VolumeNumbers = map[spec.ClaimName]int{}
 	}
 	rec.VolumeNumbers[name]++
 	return &records.Volume{
-		ID: t.id, Claim: name, UID: s.w.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
-		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: records.FateKeep, CreatedAt: s.w.Now, TrashAfter: trash(c),
-		Labels: s.w.Set.Spec.ClaimLabels(c),
+		ID: t.id, Claim: name, UID: s.world.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
+		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: records.FateKeep, CreatedAt: s.world.Now, TrashAfter: trash(c),
+		Labels: s.world.Set.Spec.ClaimLabels(c),
 	}
 }
 

@@ -54,6 +54,7 @@ func (c *checker) check() (found []string, files int, err error) {
 		}
 	}
 	c.clocks()
+	c.facts()
 	c.reaches()
 	sort.Strings(c.found)
 	return c.found, files, nil

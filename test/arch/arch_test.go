@@ -31,6 +31,9 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 	cases := []struct{ name, file, text, want string }{
 		{"spec imports ours", "spec/a.go", imports(module + "/store"), "spec imports nothing of ours"},
 		{"plan imports the store", "server/plan/a.go", imports(module + "/store"), "pure code imports spec and records only"},
+		{"a rule changes a fact", "server/plan/a.go", doc + "type facts struct{ aim string }\nfunc f(x *facts) { x.aim = \"\" }\n", "assigns a field of facts"},
+		{"a rule changes a fact that it reaches through its draft", "server/plan/a.go", doc + "type life struct{ over bool }\ntype memberFacts struct{ life }\ntype state struct{ *memberFacts }\nfunc f(x []state) { x[0].over = true }\n", "assigns a field of memberFacts"},
+		{"a rule deletes from a fact", "server/plan/a.go", doc + "type facts struct{ asked map[string]int }\nfunc f(x facts) { delete(x.asked, \"\") }\n", "assigns a field of facts"},
 		{"proof imports plan", "server/proof/a.go", imports(module + "/server/plan"), "pure code imports spec and records only"},
 		{"plan imports os", "server/plan/a.go", imports("os"), "pure code imports no os"},
 		{"step imports sync", "agent/step/a.go", imports("sync"), "pure code imports no sync"},

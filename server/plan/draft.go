@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/server/place"
+	"github.com/stead-project/stead/spec"
+)
+
+// draft is what a step has decided so far: actions, who waits, and how the set is after these
+// actions. Each of its fields has one writer, which is named with it.
+type draft struct {
+	*facts
+	plan Plan // act, block, wake; deadline and Next complete it
+	// members are as they are after the actions, so that the status of a step is that of the
+	// next, and may share its transaction.
+	members      []memberState
+	placer       *place.Placer // start
+	freeUsed     int           // how many of World.Free were given in this step: start
+	bootstrapped bool          // markBootstrapped
+	// recreateWaits is why not all members go down now, though they should: recreate.
+	recreateWaits string
+	finished      bool   // rule 8: the update is complete with this step: complete
+	stalled       string // rule 9: why and where the rollout stands still: deadline
+	giveUp        bool   // rule 9: from the next step on the set goes back: deadline
+}
+
+// memberState is one member as it is after what the step has decided.
+type memberState struct {
+	*memberFacts // become
+
+	volumesKept    bool // its volumes are kept after all, which is recorded in this very step: keep
+	volumesLost    bool // that volumes of it are lost is recorded in this very step: lose
+	fatesRecorded  bool // the fate of its volumes is as it is to be, or recorded in this very step: undecided
+	restartDelayed bool // a person asked for its restart, which waits: restart
+}
+
+// become gives the member the facts that follow from an action.
+func (t *memberState) become(m *memberFacts) { t.memberFacts = m }
+
+func newDraft(f *facts) *draft {
+	d := &draft{facts: f, bootstrapped: f.world.Bootstrapped, members: make([]memberState, len(f.asSeen))}
+	byNode := map[spec.NodeName]int{}
+	for i := range f.asSeen {
+		m := &f.asSeen[i]
+		d.members[i].memberFacts = m
+		if m.member != nil {
+			byNode[m.member.Node]++
+		}
+	}
+	d.placer = place.New(f.world.Nodes, byNode)
+	return d
+}
+
+// act adds an action.
+func (d *draft) act(a Action) { d.plan.Actions = append(d.plan.Actions, a) }
+
+// block says why nothing is done for a member, and returns what it said.
+func (d *draft) block(t *memberState, reason spec.BlockedReason, text string) *Blocked {
+	d.plan.Blocked = append(d.plan.Blocked, Blocked{ID: t.id, Reason: reason, Text: text})
+	return &d.plan.Blocked[len(d.plan.Blocked)-1]
+}
+
+// wake asks for the next step after this time at the latest.
+func (d *draft) wake(after time.Duration) {
+	if d.plan.Wake == 0 || after < d.plan.Wake {
+		d.plan.Wake = after
+	}
+}
+
+// past reports whether a time has come to its limit; if not, the step is repeated when it has.
+func (d *draft) past(time, limit time.Duration) bool {
+	if time >= limit {
+		return true
+	}
+	d.wake(limit - time)
+	return false
+}
+
+// memberOf finds a member by its ordinal.
+func (d *draft) memberOf(ordinal int) *memberState {
+	i, _ := slices.BinarySearchFunc(d.members, ordinal, func(t memberState, o int) int { return t.id.Ordinal - o })
+	return &d.members[i]
+}
+
+// markBootstrapped records that the set is bootstrapped.
+func (d *draft) markBootstrapped(inherited bool) {
+	d.act(MarkBootstrapped{Inherited: inherited})
+	d.bootstrapped = true
+}
+
+// unavailable counts the wanted members that are not available.
+func (d *draft) unavailable() (n int) {
+	for _, i := range d.inside {
+		n += one(!d.members[i].Available)
+	}
+	return n
+}
+
+// spare is how many of the members that are available may be disturbed: those above the
+// set's disruption floor. Negative when there are fewer than the floor already. What is
+// down anyway is not held back by it.
+func (d *draft) spare() int {
+	return len(d.inside) - d.unavailable() - d.floor()
+}
+
+// floored: nothing but the disruption floor holds the update back.
+func (d *draft) floored() bool {
+	return d.unavailable() == 0 && d.spare() <= 0
+}
+
+// currentRevision is that of the status after this step.
+func (d *draft) currentRevision() spec.RevisionHash {
+	if d.finished {
+		return d.update
+	}
+	return d.current
+}
+
+// currentProven: every member ran that revision and was available, once. A set without members
+// goes to its update revision at once, which proves nothing of it.
+func (d *draft) currentProven() bool {
+	return d.proven && (!d.finished || d.current == d.update) || d.finished && len(d.inside) > 0
+}
+
+// rolling: the update is not complete.
+func (d *draft) rolling() bool { return !d.finished && (d.current != d.update || !d.proven) }
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// others are the lives of other revisions than the one where members go.
+func (d *draft) others() (old []*memberState) {
+	for i := range d.members {
+		if t := &d.members[i]; !t.vacant() && t.member.Revision != d.aim {
+			old = append(old, t)
+		}
+	}
+	return old
+}
+
+// renamed: every life was begun with the set's present service; a surplus one, too.
+func (d *draft) renamed() bool {
+	for i := range d.members {
+		if t := &d.members[i]; t.member != nil && Service(d.world.Set, d.former, t.member) != d.world.Set.Service() {
+			return false
+		}
+	}
+	return true
+}
