@@ -123,11 +123,11 @@ func (c *Config) Check() error {
 	case c.Name == "":
 		return errors.New("a name is needed")
 	case c.KeyFile == "" || !filepath.IsAbs(c.KeyFile):
-		return fmt.Errorf("key file %q is no absolute path", c.KeyFile)
+		return fmt.Errorf("key file %q must be an absolute path", c.KeyFile)
 	case !filepath.IsAbs(c.SeenFile):
 		return fmt.Errorf("file %q of what is known of the store is no absolute path", c.SeenFile)
 	case !filepath.IsAbs(c.Socket):
-		return fmt.Errorf("socket %q is no absolute path", c.Socket)
+		return fmt.Errorf("socket %q must be an absolute path", c.Socket)
 	case !spec.ValidSubdomain(c.Domain):
 		return fmt.Errorf("domain %q is no DNS name", c.Domain)
 	case c.SessionTTL < time.Second:

@@ -95,7 +95,7 @@ func (s source) content(ns spec.Namespace, find Lookup) (map[string]spec.Bytes, 
 		return nil, nil
 	}
 	if !ok {
-		return nil, &MissingError{fmt.Sprintf("%s %q was not yet told by the server", s.kind, s.name)}
+		return nil, &MissingError{fmt.Sprintf("%s %q has not been received from the server yet", s.kind, s.name)}
 	}
 	return nil, &MissingError{fmt.Sprintf("%s %q does not exist in namespace %s; apply it", s.kind, s.name, ns)}
 }

@@ -227,7 +227,7 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 		{"an optional key", from(KindConfigMap, "etc", "b", true), ""},
 		{"an object", from(KindSecret, "gone", "b", false), `variable X: Secret "gone" does not exist in namespace prod; apply it`},
 		{"an optional object", from(KindSecret, "gone", "b", true), ""},
-		{"an object never told of, also when optional", from(KindSecret, "new", "b", true), `variable X: Secret "new" was not yet told by the server`},
+		{"an object never told of, also when optional", from(KindSecret, "new", "b", true), `variable X: Secret "new" has not been received from the server yet`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -138,11 +138,11 @@ func (u *Uptime) UnmarshalJSON(b []byte) error {
 	whole, part, _ := strings.Cut(string(b), ".")
 	seconds, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || len(part) != 2 {
-		return fmt.Errorf("%q is no uptime; want seconds with two decimals", b)
+		return fmt.Errorf("invalid uptime %q: want seconds with two decimals", b)
 	}
 	n, err := strconv.ParseUint(part, 10, 8)
 	if err != nil {
-		return fmt.Errorf("%q is no uptime: %w", b, err)
+		return fmt.Errorf("invalid uptime %q: %w", b, err)
 	}
 	*u = Uptime(seconds)*100*hundredth + Uptime(n)*hundredth
 	return nil

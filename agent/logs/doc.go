@@ -82,7 +82,7 @@ func ParseConfig(s string) (Config, error) {
 		return c, fmt.Errorf("log directory %q is not absolute", c.Dir)
 	}
 	if _, ok := parseRun(c.Run); !ok {
-		return c, fmt.Errorf("%q is no run; want epoch.number.attempt", c.Run)
+		return c, fmt.Errorf("invalid run %q: want epoch.number.attempt", c.Run)
 	}
 	if c.Guard != "" && !filepath.IsAbs(c.Guard) {
 		return c, fmt.Errorf("record of a guarded life %q is not absolute", c.Guard)

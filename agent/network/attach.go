@@ -147,7 +147,7 @@ func (l memberLinks) find(h *netlink.Handle, id spec.Identity) (netlink.Link, er
 		return nil, fmt.Errorf("find link %s: %w", l.linkName(id), err)
 	}
 	if alias := link.Attrs().Alias; alias != l.alias(id) && alias != "" {
-		return nil, fmt.Errorf("link %s is that of %q: %w", l.linkName(id), alias, runtime.ErrForeign)
+		return nil, fmt.Errorf("link %s belongs to %q: %w", l.linkName(id), alias, runtime.ErrForeign)
 	}
 	return link, nil
 }

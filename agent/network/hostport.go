@@ -155,7 +155,7 @@ func (t *natTable) portAddresses(p spec.HostPort) ([]netip.Addr, error) {
 		}
 	}
 	if p.Address.IsValid() && len(out) == 0 {
-		return nil, fmt.Errorf("host port %s: %s is no address of this host where a port can be: %w", p, p.Address, runtime.ErrPortTaken)
+		return nil, fmt.Errorf("host port %s: %s is not an address of this host where a port can be published: %w", p, p.Address, runtime.ErrPortTaken)
 	}
 	return out, nil
 }

@@ -134,7 +134,7 @@ func TestAHostPortStandsAtItsAddressAlone(t *testing.T) {
 
 	foreign := port("TCP", 9090)
 	foreign.Address = netip.MustParseAddr("203.0.113.9")
-	if err := x.net[0].Attach(t.Context(), member(5), path, addr, foreign); !errors.Is(err, runtime.ErrPortTaken) || !strings.Contains(err.Error(), "203.0.113.9 is no address of this host") {
+	if err := x.net[0].Attach(t.Context(), member(5), path, addr, foreign); !errors.Is(err, runtime.ErrPortTaken) || !strings.Contains(err.Error(), "203.0.113.9 is not an address of this host") {
 		t.Errorf("an address of another host: %v", err)
 	}
 }

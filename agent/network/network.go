@@ -94,9 +94,9 @@ func New(cfg Config) (*Network, error) {
 	case cfg.Node == "" || len(cfg.Node) > 100: // it is part of a link's alias, 255 bytes in all
 		return nil, fmt.Errorf("network: node name %q is empty or longer than 100 characters", cfg.Node)
 	case !cfg.CIDR.Addr().Is4() || cfg.CIDR != cfg.CIDR.Masked() || cfg.CIDR.Bits() < 8:
-		return nil, fmt.Errorf("network: --cidr %s is no IPv4 range of /8 or smaller, such as %s", cfg.CIDR, DefaultCIDR)
+		return nil, fmt.Errorf("network: --cidr %s must be an IPv4 range of /8 or smaller, such as %s", cfg.CIDR, DefaultCIDR)
 	case !cfg.Gateway.Is4() || cfg.CIDR.Contains(cfg.Gateway):
-		return nil, fmt.Errorf("network: gateway %s is no IPv4 address outside of --cidr %s", cfg.Gateway, cfg.CIDR)
+		return nil, fmt.Errorf("network: gateway %s must be an IPv4 address outside of --cidr %s", cfg.Gateway, cfg.CIDR)
 	case cfg.Mode != ModeAuto && cfg.Mode != ModeRoutes && cfg.Mode != ModeVXLAN:
 		return nil, fmt.Errorf("network: --network-mode %q is unknown; write %s, %s or %s", cfg.Mode, ModeAuto, ModeRoutes, ModeVXLAN)
 	case cfg.MTU < 576+vxlanOverhead || cfg.MTU > 65535:

@@ -114,7 +114,7 @@ func (n *node) leadsElsewhere(r netlink.Route) bool {
 // hop is the way to a host's members, but for their address.
 func (n *Network) hop(h *netlink.Handle, host netip.Addr) (*netlink.Route, error) {
 	if !host.Is4() {
-		return nil, fmt.Errorf("%s is no IPv4 address", host)
+		return nil, fmt.Errorf("%s is not an IPv4 address", host)
 	}
 	r := &netlink.Route{
 		Gw: host.AsSlice(), Protocol: protocol, Table: unix.RT_TABLE_MAIN, Priority: n.remoteMetric(),
@@ -132,7 +132,7 @@ func (n *Network) hop(h *netlink.Handle, host netip.Addr) (*netlink.Route, error
 		r.LinkIndex = way[0].LinkIndex
 		return r, nil
 	case n.cfg.Mode == ModeRoutes:
-		return nil, fmt.Errorf("it is on none of this host's links, and --network-mode %s makes no tunnel", ModeRoutes)
+		return nil, fmt.Errorf("it is on none of this host's links, and --network-mode %s does not use a tunnel", ModeRoutes)
 	}
 	link, err := n.tunnel.ensure(h, way[0].Src)
 	if err != nil {

@@ -43,14 +43,14 @@ func (t tunnel) ensure(h *netlink.Handle, src net.IP) (netlink.Link, error) {
 	}
 	if err == nil {
 		if link.Attrs().Alias != t.tunnelAlias() && link.Attrs().Alias != "" {
-			return nil, fmt.Errorf("link %s is that of %q", name, link.Attrs().Alias)
+			return nil, fmt.Errorf("link %s belongs to %q", name, link.Attrs().Alias)
 		}
 		v, ok := link.(*netlink.Vxlan)
 		if ok && v.VxlanId == t.vni() && v.Port == vxlanPort && v.SrcAddr.Equal(src) && slices.Equal(v.HardwareAddr, tunnelMAC(src)) {
 			return link, t.raise(h, link)
 		}
 		if err := h.LinkDel(link); err != nil {
-			return nil, fmt.Errorf("delete tunnel %s, which is another now: %w", name, err)
+			return nil, fmt.Errorf("delete tunnel %s, whose settings have changed: %w", name, err)
 		}
 	}
 	made := &netlink.Vxlan{

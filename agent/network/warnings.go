@@ -23,8 +23,8 @@ func (n *Network) Warnings() ([]string, error) {
 		}
 		switch drops, err := legacyDrops(); {
 		case err != nil:
-			found = append(found, fmt.Sprintf("the rules of iptables-legacy are not known (%v): "+
-				"see that `iptables-legacy -S FORWARD` accepts %s", err, n.cfg.CIDR))
+			found = append(found, fmt.Sprintf("cannot read the rules of iptables-legacy (%v): "+
+				"check that `iptables-legacy -S FORWARD` accepts %s", err, n.cfg.CIDR))
 		case drops:
 			found = append(found, n.dropWarning("iptables-legacy's chain FORWARD"))
 		}
@@ -34,7 +34,7 @@ func (n *Network) Warnings() ([]string, error) {
 }
 
 func (n *Network) dropWarning(chain string) string {
-	return fmt.Sprintf("%s drops what it does not know: members reach each other only if it accepts %s", chain, n.cfg.CIDR)
+	return fmt.Sprintf("%s drops forwarded packets by default: members cannot reach each other unless it accepts %s", chain, n.cfg.CIDR)
 }
 
 func dropsForwarded(c *nftables.Chain) bool {

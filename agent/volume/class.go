@@ -29,10 +29,10 @@ func classes(declared map[string]string, local string) (map[string]string, error
 	all := map[string]string{spec.LocalClass: local}
 	for name, dir := range declared {
 		if !spec.ValidSubdomain(name) {
-			return nil, fmt.Errorf("storage class %q is no name", name)
+			return nil, fmt.Errorf("invalid storage class name %q", name)
 		}
 		if !filepath.IsAbs(dir) {
-			return nil, fmt.Errorf("storage class %s: %q is no absolute path", name, dir)
+			return nil, fmt.Errorf("storage class %s: %q must be an absolute path", name, dir)
 		}
 		dir = filepath.Clean(dir)
 		if real, err := filepath.EvalSymlinks(dir); err == nil {

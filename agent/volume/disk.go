@@ -48,7 +48,7 @@ func (d *disks) onDisk(class string, root *os.Root) error {
 	var want disk
 	known, err := d.records.read(disksDir, class, &want)
 	if err != nil {
-		return fmt.Errorf("storage class %s: which disk it is on is not known: %w", class, err)
+		return fmt.Errorf("storage class %s: cannot tell which disk it is on: %w", class, err)
 	}
 	switch {
 	case !known:

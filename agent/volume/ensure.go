@@ -152,7 +152,7 @@ func checkData(root *os.Root, data string, fresh bool) error {
 	case err == nil && found.IsDir():
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: %s is no directory", runtime.ErrExists, path)
+		return fmt.Errorf("%w: %s is not a directory", runtime.ErrExists, path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	case !fresh:

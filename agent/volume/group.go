@@ -23,7 +23,7 @@ const (
 // change is begun again. Symbolic links are changed themselves, never followed.
 func giveTo(ctx context.Context, root *os.Root, top string, group int64) error {
 	if group < 0 || group > 1<<31-1 {
-		return fmt.Errorf("%d is no group id", group)
+		return fmt.Errorf("invalid group id %d", group)
 	}
 	found, err := root.Lstat(top)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestAGroupThatIsNoneIsRefused(t *testing.T) {
 		v := begin(t)
 		ensure(t, v, true)
 		path, err := v.Ensure(t.Context(), db0, data, false, &g) // who is not root may not give to all
-		if says := err != nil && strings.Contains(err.Error(), "is no group id"); says != refused || err != nil && path != "" {
+		if says := err != nil && strings.Contains(err.Error(), "invalid group id"); says != refused || err != nil && path != "" {
 			t.Errorf("group %d: at %q, error %v", g, path, err)
 		}
 	}

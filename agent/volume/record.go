@@ -133,7 +133,7 @@ func (d *disks) wasMade(id records.VolumeID) (bool, error) {
 	var m made
 	known, err := d.records.read(madeDir, string(id), &m)
 	if err != nil {
-		return false, fmt.Errorf("whether the volume was made before is not known: %w", err)
+		return false, fmt.Errorf("cannot tell whether the volume was made before: %w", err)
 	}
 	return known, nil
 }

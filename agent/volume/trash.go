@@ -159,7 +159,7 @@ func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out
 		default:
 			n, err := v.left(root, bin)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: how long it is to lie there cannot be read: %w", bin, err))
+				errs = append(errs, fmt.Errorf("%s: how long it stays there cannot be read: %w", bin, err))
 				continue
 			}
 			n.Class = class
@@ -209,7 +209,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id records.VolumeID) 
 			return err
 		}
 		if n.Left > 0 {
-			return fmt.Errorf("%w: it is to lie in the trash for %s still", runtime.ErrExists, n.Left)
+			return fmt.Errorf("%w: it stays in the trash for another %s", runtime.ErrExists, n.Left)
 		}
 		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
 			return err

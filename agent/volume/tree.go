@@ -91,7 +91,7 @@ func (w *walk) enter(ctx context.Context, from *os.File, name string) error {
 		names, err := next.Readdirnames(1024)
 		for _, name := range names {
 			if ctx.Err() != nil {
-				return fmt.Errorf("not finished after %d files and directories; it goes on at the next try: %w", w.count, ctx.Err())
+				return fmt.Errorf("not finished after %d files and directories; it continues with the next try: %w", w.count, ctx.Err())
 			}
 			w.count++
 			isDir, err := w.entry(name)

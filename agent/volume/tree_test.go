@@ -128,7 +128,7 @@ func TestAnErasureThatIsBrokenOffGoesOn(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it goes on at the next try") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it continues with the next try") {
 			t.Fatal(err)
 		}
 	}

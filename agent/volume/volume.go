@@ -126,7 +126,7 @@ func open(config Config) (*Volumes, error) {
 // long before; here they become paths.
 func checkIdentity(id spec.Identity, more ...string) error {
 	if id.Ordinal < 0 {
-		return fmt.Errorf("%d is no ordinal", id.Ordinal)
+		return fmt.Errorf("invalid ordinal %d", id.Ordinal)
 	}
 	for _, name := range append([]string{string(id.Namespace), string(id.Set)}, more...) {
 		if err := checkLabel(name); err != nil {
@@ -139,11 +139,11 @@ func checkIdentity(id spec.Identity, more ...string) error {
 func checkLabel(name string) error {
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return fmt.Errorf("%q is no name for a directory", name)
+			return fmt.Errorf("invalid directory name %q", name)
 		}
 	}
 	if name == "" || len(name) > 63 {
-		return fmt.Errorf("%q is no name for a directory", name)
+		return fmt.Errorf("invalid directory name %q", name)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 // none; an idle one whose agent is gone ends within a minute.
 func serveWatchdog(dir string, stderr io.Writer) int {
 	if !filepath.IsAbs(dir) {
-		fmt.Fprintf(stderr, "stead-node watchdog: %s is no absolute path\n", dir)
+		fmt.Fprintf(stderr, "stead-node watchdog: %s must be an absolute path\n", dir)
 		return 2
 	}
 	protectFromPressure()

@@ -22,7 +22,7 @@ func Check(command string, after, timeout time.Duration) error {
 		return nil
 	}
 	if !filepath.IsAbs(command) {
-		return fmt.Errorf("fence command %q is no absolute path", command)
+		return fmt.Errorf("fence command %q must be an absolute path", command)
 	}
 	info, err := os.Stat(command)
 	switch {

@@ -115,7 +115,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"none":             {"", time.Second, -1, ""},
 		"a program":        {good, 0, 0, ""},
-		"a name":           {"fence", 0, 0, "is no absolute path"},
+		"a name":           {"fence", 0, 0, "must be an absolute path"},
 		"nothing there":    {good + "x", 0, 0, "no such file"},
 		"a plain file":     {plain, 0, 0, "is no program"},
 		"a directory":      {filepath.Dir(plain), 0, 0, "is no program"},

@@ -27,8 +27,8 @@ func TestADroppingForwardPolicyIsToldByCheckAndAgent(t *testing.T) {
 	}
 	l.eventually(time.Minute, "the host is fit", func() error { return check("") })
 	for program, want := range map[string]string{
-		"iptables-legacy": "iptables-legacy's chain FORWARD drops what it does not know",
-		"iptables-nft":    "nft chain FORWARD of table filter drops what it does not know",
+		"iptables-legacy": "iptables-legacy's chain FORWARD drops forwarded packets by default",
+		"iptables-nft":    "nft chain FORWARD of table filter drops forwarded packets by default",
 	} {
 		if out, err := l.inside(time.Minute, program, "-P", "FORWARD", "DROP"); err != nil {
 			t.Fatalf("%s: %v\n%s", program, err, out)

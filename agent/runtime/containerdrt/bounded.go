@@ -24,7 +24,7 @@ func (r *commands) bounded(parent context.Context, id runtime.ContainerID, e run
 	}
 	free, err := r.turns.lock(parent, containerID(id))
 	if err != nil {
-		return 0, fmt.Errorf("%s: the command before has not ended yet: %w: %w", what, runtime.ErrUnavailable, err)
+		return 0, fmt.Errorf("%s: the previous command has not ended yet: %w: %w", what, runtime.ErrUnavailable, err)
 	}
 	stdout, stderr := &tap{to: e.Stdout}, &tap{to: e.Stderr}
 	if e.Stdout == e.Stderr {
@@ -74,7 +74,7 @@ func (r *commands) confined(ctx context.Context, id runtime.ContainerID, e runti
 	}
 	if c := r.entered.get(id); c == nil || c.own == nil { // of an agent before us, or stuck in the kernel
 		if err := sweep(); err != nil {
-			return 0, fmt.Errorf("what the command before left does not end: %w: %w", runtime.ErrUnavailable, err)
+			return 0, fmt.Errorf("processes that the previous command left do not end: %w: %w", runtime.ErrUnavailable, err)
 		}
 	}
 	code, err := r.enter(ctx, id, e, path)
@@ -85,7 +85,7 @@ func (r *commands) confined(ctx context.Context, id runtime.ContainerID, e runti
 		return 0, fmt.Errorf("%w: %w", runtime.ErrUnavailable, ctx.Err())
 	}
 	if r.entered.isNewRefusal(id) {
-		r.cfg.Log.Info("commands of probes run through containerd, which costs some ten times as much as entering the container",
+		r.cfg.Log.Info("probe commands run through containerd, at about ten times the cost of entering the container",
 			"member", id.ID, "container", id.Name, "cause", err)
 	}
 	var late sync.WaitGroup

@@ -93,7 +93,7 @@ func (r *lifecycle) labels(c runtime.Container) (map[string]string, error) {
 	}
 	for k := range c.Labels {
 		if strings.HasPrefix(k, labelPrefix) {
-			return nil, fmt.Errorf("label %q is ours", k)
+			return nil, fmt.Errorf("label %q is reserved for Stead", k)
 		}
 	}
 	maps.Copy(labels, c.Labels)
@@ -123,7 +123,7 @@ func (r *lifecycle) Start(ctx context.Context, id runtime.ContainerID) error {
 		return nil
 	case runtime.Created:
 	default:
-		return fmt.Errorf("%s: it ran already: %w", what, runtime.ErrExists)
+		return fmt.Errorf("%s: it has run already: %w", what, runtime.ErrExists)
 	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {

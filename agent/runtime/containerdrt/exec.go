@@ -176,7 +176,7 @@ func (r *commands) overtime(ctx context.Context, what string, p containerd.Proce
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
 	if st, err := p.Status(look); err != nil || st.Status != containerd.Running {
-		return fmt.Errorf("%s: not heard of in time: %w: %w", what, runtime.ErrUnavailable, ctx.Err())
+		return fmt.Errorf("%s: no answer in time: %w: %w", what, runtime.ErrUnavailable, ctx.Err())
 	}
 	return fmt.Errorf("%s: %w", what, ctx.Err())
 }

@@ -62,7 +62,7 @@ func TestNoCommandBeginsBesideOneThatIsStuck(t *testing.T) {
 	}
 	cancel()
 	<-stuck
-	const want = "what the command before left does not end"
+	const want = "processes that the previous command left do not end"
 	short, end := context.WithTimeout(t.Context(), 30*time.Second) // more than a sweep takes that fails
 	defer end()
 	if err := probe(short, "exit", "0"); err == nil || !strings.Contains(err.Error(), want) {

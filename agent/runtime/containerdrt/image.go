@@ -207,7 +207,7 @@ func fullName(ref string) (string, error) {
 		ref += ":latest"
 	}
 	if _, err := reference.Parse(ref); err != nil || given == "" || strings.ContainsAny(ref, " \t\n") {
-		return "", fmt.Errorf("%q is no image name", given)
+		return "", fmt.Errorf("invalid image name %q", given)
 	}
 	return ref, nil
 }

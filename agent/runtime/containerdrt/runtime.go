@@ -69,7 +69,7 @@ func (c *Config) Check() error {
 	}
 	switch {
 	case namespaceInvalid(c.Namespace):
-		return fmt.Errorf("%q is no containerd namespace", c.Namespace)
+		return fmt.Errorf("invalid containerd namespace %q", c.Namespace)
 	case !filepath.IsAbs(c.CgroupParent) || filepath.Clean(c.CgroupParent) == "/":
 		return fmt.Errorf("cgroup parent %q: want an absolute path other than /", c.CgroupParent)
 	case !filepath.IsAbs(c.RunDir):

@@ -44,7 +44,7 @@ func (r *sandboxes) EnsureSandbox(ctx context.Context, id spec.Identity, token s
 	have, err := readSandbox(dir)
 	switch {
 	case err == nil && have.Token != token:
-		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: token %s stands: %w", id, have.Token, runtime.ErrExists)
+		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s exists for token %s: %w", id, have.Token, runtime.ErrExists)
 	case err == nil && pinned(dir):
 		return have, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):

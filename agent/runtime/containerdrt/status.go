@@ -174,7 +174,7 @@ func (r *lifecycle) waitTask(parent context.Context, what string, id runtime.Con
 	case s.State == runtime.Lost:
 		return runtime.Exit{Unknown: true, At: time.Now()}, nil
 	}
-	return runtime.Exit{}, fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, errors.New("its task comes and goes"))
+	return runtime.Exit{}, fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, errors.New("its task appears and disappears"))
 }
 
 // forever is longer than any process runs.

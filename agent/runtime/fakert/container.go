@@ -62,7 +62,7 @@ func (h *Host) Start(ctx context.Context, id runtime.ContainerID) error {
 	case c.state == runtime.Running:
 		return nil
 	case c.state != runtime.Created:
-		return fmt.Errorf("start %s/%s: it ran already: %w", id.ID, id.Name, runtime.ErrExists)
+		return fmt.Errorf("start %s/%s: it has run already: %w", id.ID, id.Name, runtime.ErrExists)
 	}
 	if h.script.behaviour != nil {
 		c.behaviour = h.script.behaviour(c.made)
