@@ -63,8 +63,8 @@ func TestClassesThatCannotStandAreRefused(t *testing.T) {
 		classes map[string]string
 		want    string
 	}{
-		"a relative path":     {map[string]string{"ssd": "mnt"}, "no absolute path"},
-		"a name that is none": {map[string]string{"S S": "/mnt"}, "no name"},
+		"a relative path":     {map[string]string{"ssd": "mnt"}, "must be an absolute path"},
+		"a name that is none": {map[string]string{"S S": "/mnt"}, "invalid storage class name"},
 		"two in one":          {map[string]string{"a": "/nowhere/x", "b": "/nowhere/x/"}, "inside the other"},
 		"one in another":      {map[string]string{"a": "/nowhere", "b": "/nowhere/x"}, "inside the other"},
 		"one in local":        {map[string]string{"a": filepath.Join(dir, "root/volumes/default")}, "inside the other"},
