@@ -35,15 +35,15 @@ func Serve(ctx context.Context) int {
 	if err := receive(file(connFD), h.plan.wire); err != nil {
 		return 2
 	}
-	go h.outlive(ctx)
+	go h.endWithAgent(ctx)
 	code, err := h.run()
 	switch {
 	case errors.Is(err, ErrCommand):
-		h.tell(message{Kind: command, Text: strings.TrimSuffix(err.Error(), ": "+ErrCommand.Error())}) // which the agent says
+		h.report(message{Kind: command, Text: strings.TrimSuffix(err.Error(), ": "+ErrCommand.Error())}) // which the agent says
 	case err != nil:
-		h.tell(message{Kind: refused, Text: err.Error()})
+		h.report(message{Kind: refused, Text: err.Error()})
 	default:
-		h.tell(message{Kind: exited, Code: code})
+		h.report(message{Kind: exited, Code: code})
 	}
 	return 0
 }
@@ -55,11 +55,11 @@ type helper struct {
 	alone bool // the agent is gone: nothing is begun any more
 }
 
-// tell is lost on an agent that is gone.
-func (h *helper) tell(m message) { _ = send(file(connFD), m.wire) }
+// report is lost on an agent that is gone.
+func (h *helper) report(m message) { _ = send(file(connFD), m.wire) }
 
-// outlive ends what was begun, and us, when the agent is gone.
-func (h *helper) outlive(ctx context.Context) {
+// endWithAgent ends what was begun, and us, when the agent is gone.
+func (h *helper) endWithAgent(ctx context.Context) {
 	_, _ = file(connFD).Read(make([]byte, 1)) // its end: nothing is sent
 	h.mu.Lock()
 	h.alone = true
@@ -72,7 +72,7 @@ func (h *helper) outlive(ctx context.Context) {
 
 // run starts the command and returns how it exited.
 func (h *helper) run() (int, error) {
-	procs, err := h.host()
+	procs, err := h.prepareOnHost()
 	if err != nil {
 		return 0, err
 	}
@@ -91,10 +91,10 @@ func (h *helper) run() (int, error) {
 	err = h.release(pid, procs, gate[1])
 	unix.Close(gate[1]) // without leave it ends
 	if err == nil {
-		err = heard(fault[0], h.plan.Command[0])
+		err = awaitExec(fault[0], h.plan.Command[0])
 	}
 	if err == nil {
-		h.tell(message{Kind: started})
+		h.report(message{Kind: started})
 	}
 	var status syscall.WaitStatus
 	for {
@@ -112,8 +112,8 @@ func (h *helper) run() (int, error) {
 	return status.ExitStatus(), err
 }
 
-// host does what needs the host's files, while we still see them.
-func (h *helper) host() ([]file, error) {
+// prepareOnHost does what needs the host's files, while we still see them.
+func (h *helper) prepareOnHost() ([]file, error) {
 	if err := adjustOOM(h.plan.Like.OOMScore); err != nil {
 		return nil, err
 	}
@@ -169,8 +169,8 @@ func (h *helper) release(pid int, procs []file, gate int) error {
 	return nil
 }
 
-// heard waits until the child has executed the program, or says why not.
-func heard(fault int, name string) error {
+// awaitExec waits until the child has executed the program, or says why not.
+func awaitExec(fault int, name string) error {
 	defer unix.Close(fault)
 	word := make([]byte, 2)
 	n, err := file(fault).Read(word)

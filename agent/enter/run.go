@@ -94,7 +94,7 @@ func (h *Helper) Run(ctx context.Context, c *Container, cmd Command) (int, error
 	}
 	stop := context.AfterFunc(ctx, func() { _ = ours.SetDeadline(time.Unix(1, 0)) }) // ends what is read and written
 	defer stop()
-	code, err := talk(ctx, ours, p)
+	code, err := follow(ctx, ours, p)
 	// A helper that is killed lets nothing begin any more: a child that still waits for
 	// leave ends by itself, and one that has it is in Cgroup already.
 	_ = helper.Process.Kill() // it may have ended
@@ -103,8 +103,8 @@ func (h *Helper) Run(ctx context.Context, c *Container, cmd Command) (int, error
 	return code, err
 }
 
-// talk gives the helper its plan and hears what comes of it.
-func talk(ctx context.Context, conn *os.File, p Plan) (int, error) {
+// follow gives the helper its plan and hears what comes of it.
+func follow(ctx context.Context, conn *os.File, p Plan) (int, error) {
 	runs := false
 	lost := func(err error) error {
 		switch {

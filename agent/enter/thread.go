@@ -20,7 +20,7 @@ func (p *Plan) spawn(gate, fault int) (int, error) {
 	work := func() {
 		// Never unlocked: the thread ends as what it has become.
 		goruntime.LockOSThread()
-		pid, err := p.become(gate, fault)
+		pid, err := p.enterAndFork(gate, fault)
 		done <- result{pid, err}
 	}
 	go func() {
@@ -43,9 +43,9 @@ func (p *Plan) spawn(gate, fault int) (int, error) {
 	return r.pid, r.err
 }
 
-// become makes this thread one of the container's, and forks. The order matters: what
+// enterAndFork makes this thread one of the container's, and forks. The order matters: what
 // needs a right comes before the right is dropped.
-func (p *Plan) become(gate, fault int) (int, error) {
+func (p *Plan) enterAndFork(gate, fault int) (int, error) {
 	// This thread's descriptors, in the host's proc: the container's does not know us.
 	fds, err := unix.Open("/proc/thread-self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Plan) become(gate, fault int) (int, error) {
 		}
 	}
 	unix.Umask(int(p.Umask))
-	if err := p.settle(); err != nil {
+	if err := p.finishAsUser(); err != nil {
 		return 0, err
 	}
 	env := p.environment(fds)
@@ -211,8 +211,8 @@ func (c Caps) set() error {
 	return nil
 }
 
-// settle is what is done as the container's user.
-func (p *Plan) settle() error {
+// finishAsUser is what is done as the container's user.
+func (p *Plan) finishAsUser() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}

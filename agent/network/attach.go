@@ -71,7 +71,7 @@ func (l memberLinks) attach(ctx context.Context, id spec.Identity, path string, 
 	if err := h.RouteReplace(l.unreachable()); err != nil {
 		return fmt.Errorf("add unreachable route %s: %w", l.cfg.CIDR, err)
 	}
-	link, err := l.pair(ctx, h, inside, ns, id, addr)
+	link, err := l.ensureLink(ctx, h, inside, ns, id, addr)
 	if err != nil {
 		return err
 	}
@@ -82,10 +82,10 @@ func (l memberLinks) attach(ctx context.Context, id spec.Identity, path string, 
 			return fmt.Errorf("set alias of %s: %w", link.Attrs().Name, err)
 		}
 	}
-	if err := l.memberSide(inside, path, addr); err != nil {
+	if err := l.configureMemberSide(inside, path, addr); err != nil {
 		return err
 	}
-	return l.hostSide(h, link, addr)
+	return l.configureHostSide(h, link, addr)
 }
 
 func (n *Network) isReady() bool {
@@ -94,14 +94,14 @@ func (n *Network) isReady() bool {
 	return n.ready
 }
 
-// pair returns the host's end of the member's link, made anew unless it is there
+// ensureLink returns the host's end of the member's link, made anew unless it is there
 // and leads into this very namespace.
-func (l memberLinks) pair(ctx context.Context, h, inside *netlink.Handle, ns netns.NsHandle, id spec.Identity, addr netip.Addr) (netlink.Link, error) {
+func (l memberLinks) ensureLink(ctx context.Context, h, inside *netlink.Handle, ns netns.NsHandle, id spec.Identity, addr netip.Addr) (netlink.Link, error) {
 	link, err := l.find(h, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.free(h, addr, link); err != nil {
+	if err := l.checkAddressFree(h, addr, link); err != nil {
 		return nil, err
 	}
 	if link != nil {
@@ -109,7 +109,7 @@ func (l memberLinks) pair(ctx context.Context, h, inside *netlink.Handle, ns net
 		if err != nil {
 			return nil, err
 		}
-		if joined && carries(h, link, addr) {
+		if joined && routesOnly(h, link, addr) {
 			return link, nil
 		}
 		// Of a namespace that is gone, of a life that is over, or of another address.
@@ -170,23 +170,23 @@ func leadsTo(h, inside *netlink.Handle, link netlink.Link, ns netns.NsHandle) (b
 		host.ParentIndex == member.Index && member.ParentIndex == host.Index, nil
 }
 
-// carries reports whether no other address than addr is routed to link.
-func carries(h *netlink.Handle, link netlink.Link, addr netip.Addr) bool {
+// routesOnly reports whether no other address than addr is routed to link.
+func routesOnly(h *netlink.Handle, link netlink.Link, addr netip.Addr) bool {
 	all, err := routes(h, link.Attrs().Index)
 	return err == nil && !slices.ContainsFunc(all, func(r netlink.Route) bool {
 		return r.Protocol == protocol && prefixOf(r.Dst).Addr() != addr
 	})
 }
 
-// free fails if a route leads addr to anything here but link (nil: to anything). That it
+// checkAddressFree fails if a route leads addr to anything here but link (nil: to anything). That it
 // leads to another host still is news of before.
-func (l memberLinks) free(h *netlink.Handle, addr netip.Addr, link netlink.Link) error {
+func (l memberLinks) checkAddressFree(h *netlink.Handle, addr netip.Addr, link netlink.Link) error {
 	all, err := routes(h, 0)
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		if prefixOf(r.Dst) != netip.PrefixFrom(addr, 32) || link != nil && r.LinkIndex == link.Attrs().Index || l.leadsElsewhere(r) {
+		if prefixOf(r.Dst) != netip.PrefixFrom(addr, 32) || link != nil && r.LinkIndex == link.Attrs().Index || l.isRemoteRoute(r) {
 			continue
 		}
 		holder := fmt.Sprintf("link %d", r.LinkIndex)
@@ -198,8 +198,8 @@ func (l memberLinks) free(h *netlink.Handle, addr netip.Addr, link netlink.Link)
 	return nil
 }
 
-// memberSide makes eth0, lo and the routes of the member's namespace right.
-func (l memberLinks) memberSide(h *netlink.Handle, path string, addr netip.Addr) error {
+// configureMemberSide makes eth0, lo and the routes of the member's namespace right.
+func (l memberLinks) configureMemberSide(h *netlink.Handle, path string, addr netip.Addr) error {
 	lo, err := h.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("find the member's lo: %w", err)
@@ -211,24 +211,24 @@ func (l memberLinks) memberSide(h *netlink.Handle, path string, addr netip.Addr)
 	if err != nil {
 		return fmt.Errorf("find eth0: %w", err)
 	}
-	if err := l.shape(h, eth, memberMAC(addr)); err != nil {
+	if err := l.setMACAndMTU(h, eth, memberMAC(addr)); err != nil {
 		return err
 	}
-	if err := noIPv6(path, "eth0"); err != nil {
+	if err := disableIPv6(path, "eth0"); err != nil {
 		return err
 	}
-	if err := h.AddrReplace(eth, &netlink.Addr{IPNet: single(addr)}); err != nil {
+	if err := h.AddrReplace(eth, &netlink.Addr{IPNet: hostPrefix(addr)}); err != nil {
 		return fmt.Errorf("add %s to eth0: %w", addr, err)
 	}
 	if err := h.LinkSetUp(eth); err != nil {
 		return fmt.Errorf("bring eth0 up: %w", err)
 	}
-	if err := neighbour(h, eth, l.cfg.Gateway, hostMAC); err != nil {
+	if err := setNeighbour(h, eth, l.cfg.Gateway, hostMAC); err != nil {
 		return err
 	}
 	for _, r := range []*netlink.Route{
-		{Dst: single(l.cfg.Gateway), Scope: netlink.SCOPE_LINK},
-		{Dst: whole(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), Gw: l.cfg.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
+		{Dst: hostPrefix(l.cfg.Gateway), Scope: netlink.SCOPE_LINK},
+		{Dst: ipNet(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), Gw: l.cfg.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
 	} {
 		r.LinkIndex, r.Protocol = eth.Attrs().Index, protocol
 		if err := h.RouteReplace(r); err != nil {
@@ -238,11 +238,11 @@ func (l memberLinks) memberSide(h *netlink.Handle, path string, addr netip.Addr)
 	return nil
 }
 
-// hostSide makes the host's end and the route to the member right. The route is
+// configureHostSide makes the host's end and the route to the member right. The route is
 // last: who gets through it finds everything in place.
-func (l memberLinks) hostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr) error {
+func (l memberLinks) configureHostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr) error {
 	name := link.Attrs().Name
-	if err := l.shape(h, link, hostMAC); err != nil {
+	if err := l.setMACAndMTU(h, link, hostMAC); err != nil {
 		return err
 	}
 	if link.Attrs().Group != l.group() { // made by an earlier version
@@ -250,7 +250,7 @@ func (l memberLinks) hostSide(h *netlink.Handle, link netlink.Link, addr netip.A
 			return fmt.Errorf("set group of %s: %w", name, err)
 		}
 	}
-	if err := noIPv6(l.cfg.NetNS, name); err != nil {
+	if err := disableIPv6(l.cfg.NetNS, name); err != nil {
 		return err
 	}
 	// Strict: a member cannot send from an address that is not its own.
@@ -260,11 +260,11 @@ func (l memberLinks) hostSide(h *netlink.Handle, link netlink.Link, addr netip.A
 	if err := h.LinkSetUp(link); err != nil {
 		return fmt.Errorf("bring %s up: %w", name, err)
 	}
-	if err := neighbour(h, link, addr, memberMAC(addr)); err != nil {
+	if err := setNeighbour(h, link, addr, memberMAC(addr)); err != nil {
 		return err
 	}
 	route := &netlink.Route{
-		LinkIndex: link.Attrs().Index, Dst: single(addr), Scope: netlink.SCOPE_LINK,
+		LinkIndex: link.Attrs().Index, Dst: hostPrefix(addr), Scope: netlink.SCOPE_LINK,
 		Src: l.cfg.Gateway.AsSlice(), Protocol: protocol, Table: unix.RT_TABLE_MAIN,
 	}
 	if err := h.RouteReplace(route); err != nil {
@@ -273,8 +273,8 @@ func (l memberLinks) hostSide(h *netlink.Handle, link netlink.Link, addr netip.A
 	return nil
 }
 
-// shape gives one end of a link its MAC address and MTU.
-func (l memberLinks) shape(h *netlink.Handle, link netlink.Link, mac net.HardwareAddr) error {
+// setMACAndMTU gives one end of a link its MAC address and MTU.
+func (l memberLinks) setMACAndMTU(h *netlink.Handle, link netlink.Link, mac net.HardwareAddr) error {
 	attrs := link.Attrs()
 	if !slices.Equal(attrs.HardwareAddr, mac) {
 		if err := h.LinkSetHardwareAddr(link, mac); err != nil {
@@ -289,8 +289,8 @@ func (l memberLinks) shape(h *netlink.Handle, link netlink.Link, mac net.Hardwar
 	return nil
 }
 
-// neighbour writes a MAC address down for good, so that nobody has to ask for it.
-func neighbour(h *netlink.Handle, link netlink.Link, addr netip.Addr, mac []byte) error {
+// setNeighbour writes a MAC address down for good, so that nobody has to ask for it.
+func setNeighbour(h *netlink.Handle, link netlink.Link, addr netip.Addr, mac []byte) error {
 	err := h.NeighSet(&netlink.Neigh{
 		LinkIndex: link.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
 		IP: addr.AsSlice(), HardwareAddr: mac,

@@ -29,7 +29,7 @@ func TestRepairPutsBackWhatIsMissing(t *testing.T) {
 		"nothing":               func() {},
 		"the unreachable route": func() { must(t, hh.RouteDel(n.unreachable())) },
 		"a member's route": func() {
-			must(t, hh.RouteDel(&netlink.Route{Dst: single(addrB), LinkIndex: link(1).Attrs().Index, Scope: netlink.SCOPE_LINK}))
+			must(t, hh.RouteDel(&netlink.Route{Dst: hostPrefix(addrB), LinkIndex: link(1).Attrs().Index, Scope: netlink.SCOPE_LINK}))
 		},
 		"the gateway": func() {
 			lo, err := hh.LinkByName("lo")
@@ -41,7 +41,7 @@ func TestRepairPutsBackWhatIsMissing(t *testing.T) {
 		"the MTU":         func() { must(t, hh.LinkSetMTU(link(0), 1300)) },
 		"the member's default route": func() {
 			inside := handle(t, a)
-			must(t, inside.RouteDel(&netlink.Route{Dst: whole(netip.MustParsePrefix("0.0.0.0/0")), Gw: n.cfg.Gateway.AsSlice()}))
+			must(t, inside.RouteDel(&netlink.Route{Dst: ipNet(netip.MustParsePrefix("0.0.0.0/0")), Gw: n.cfg.Gateway.AsSlice()}))
 		},
 	}
 	for name, harm := range damage {
@@ -144,7 +144,7 @@ func TestNobodyAsksForAMAC(t *testing.T) {
 	a, addrA := attach(t, n, 0)
 	b, addrB := attach(t, n, 1)
 	for _, path := range []string{h, a, b} { // nobody answers ARP, as on hosts of load balancers
-		must(t, within(path, func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte("8"), 0) }))
+		must(t, inNamespace(path, func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte("8"), 0) }))
 	}
 	echo(t, a, addrA)
 	reaches(t, b, addrA, addrB)

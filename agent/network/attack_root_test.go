@@ -27,12 +27,12 @@ func six(t *testing.T, path string) (lines []string) {
 		if l.Attrs().Name == "lo" {
 			continue
 		}
-		addrs, err := dump(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_V6) })
+		addrs, err := retryList(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_V6) })
 		must(t, err)
 		for _, a := range addrs {
 			lines = append(lines, fmt.Sprint(l.Attrs().Name, " address ", a.IPNet))
 		}
-		routes, err := dump(func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_V6) })
+		routes, err := retryList(func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_V6) })
 		must(t, err)
 		for _, r := range routes {
 			lines = append(lines, fmt.Sprint(l.Attrs().Name, " route to ", r.Dst, " via ", r.Gw))
@@ -71,7 +71,7 @@ func routerAdvertisement(src net.HardwareAddr) []byte {
 
 // sendFrame puts a frame onto a namespace's eth0, as CAP_NET_RAW allows.
 func sendFrame(path string, frame []byte) error {
-	return within(path, func() error {
+	return inNamespace(path, func() error {
 		eth, err := net.InterfaceByName("eth0")
 		if err != nil {
 			return err
@@ -158,18 +158,18 @@ func TestNobodyButNodesPutsPacketsIntoTheTunnel(t *testing.T) {
 	// A stranger behind the second host's other link, with a way to its address.
 	stranger := namespace(t)
 	cable(t, "side", stranger, netip.MustParseAddr("172.31.11.7"), x.path[1], netip.MustParseAddr("172.31.11.1"))
-	must(t, handle(t, stranger).RouteAdd(&netlink.Route{Dst: single(x.host[1]), Gw: net.IP{172, 31, 11, 1}}))
-	x.reach(t)
+	must(t, handle(t, stranger).RouteAdd(&netlink.Route{Dst: hostPrefix(x.host[1]), Gw: net.IP{172, 31, 11, 1}}))
+	x.announce(t)
 	for _, n := range x.net {
 		must(t, n.Admit(x.host[:]))
 	}
 
 	var l net.PacketConn
-	must(t, within(x.member[1], func() (err error) { l, err = net.ListenPacket("udp4", ":9"); return err }))
+	must(t, inNamespace(x.member[1], func() (err error) { l, err = net.ListenPacket("udp4", ":9"); return err }))
 	defer l.Close()
 	send := func(path string, to netip.AddrPort, b []byte) {
 		t.Helper()
-		must(t, within(path, func() error {
+		must(t, inNamespace(path, func() error {
 			c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
 			if err != nil {
 				return err
@@ -209,7 +209,7 @@ func TestMembersSendNothingToTheTunnelsOfOtherClusters(t *testing.T) {
 	heard := make(chan string, 2)
 	for _, port := range []uint16{vxlanPort, vxlanPort + 1} {
 		var l net.PacketConn
-		must(t, within(other, func() (err error) {
+		must(t, inNamespace(other, func() (err error) {
 			l, err = net.ListenPacket("udp4", netip.AddrPortFrom(at, port).String())
 			return err
 		}))
@@ -222,7 +222,7 @@ func TestMembersSendNothingToTheTunnelsOfOtherClusters(t *testing.T) {
 		}()
 	}
 	for _, port := range []uint16{vxlanPort, vxlanPort + 1} {
-		must(t, within(a, func() error {
+		must(t, inNamespace(a, func() error {
 			c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, port)))
 			if err != nil {
 				return err
@@ -249,7 +249,7 @@ func TestTheShieldOfTheTunnelComesBackAndFollowsTheNodes(t *testing.T) {
 		must(t, n.nft(func(c *nftables.Conn) (err error) { marks, nodes, err = n.shield.read(c); return err }))
 		return marks, nodes
 	}
-	x.reach(t)
+	x.announce(t)
 	if marks, nodes := stands(); len(marks) != 1 || len(nodes) != 0 {
 		t.Errorf("before the nodes are known: %q, %v; want members kept out, and nobody else", marks, nodes)
 	}

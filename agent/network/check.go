@@ -33,7 +33,7 @@ func (n *Network) Check(ctx context.Context) ([]Setting, error) {
 		return nil, fmt.Errorf("check network: %w", err)
 	}
 	defer h.Close()
-	return settings, n.overlap(h)
+	return settings, n.checkOverlap(h)
 }
 
 func (n *Network) settings(ctx context.Context) ([]Setting, error) {
@@ -91,7 +91,12 @@ func (n *Network) settings(ctx context.Context) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings = append(settings, ports...)
+	members, err := n.memberSettings(ctx)
+	return slices.Concat(settings, ports, members), err
+}
+
+// memberSettings are the links of attached members, and their sysctls.
+func (n *Network) memberSettings(ctx context.Context) (settings []Setting, err error) {
 	ids, err := n.Attached(ctx)
 	if err != nil {
 		return nil, err

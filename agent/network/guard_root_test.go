@@ -20,13 +20,13 @@ func TestAMemberCannotSendFromAnAddressThatIsNotItsOwn(t *testing.T) {
 	inside := handle(t, a)
 	eth, err := inside.LinkByName("eth0")
 	must(t, err)
-	must(t, inside.AddrAdd(eth, &netlink.Addr{IPNet: single(forged)}))
+	must(t, inside.AddrAdd(eth, &netlink.Addr{IPNet: hostPrefix(forged)}))
 
 	var l net.PacketConn
-	must(t, within(h, func() (err error) { l, err = net.ListenPacket("udp4", "169.254.1.1:7"); return err }))
+	must(t, inNamespace(h, func() (err error) { l, err = net.ListenPacket("udp4", "169.254.1.1:7"); return err }))
 	defer l.Close()
 	send := func(local string) {
-		must(t, within(a, func() error {
+		must(t, inNamespace(a, func() error {
 			c, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(local), 0)), l.LocalAddr().(*net.UDPAddr))
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ func TestTrafficToTheOutsideHasTheHostsAddress(t *testing.T) {
 	hostAddr, outsideAddr := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	hh, oh := handle(t, h), handle(t, outside)
 	var fd int
-	must(t, within(outside, func() (err error) {
+	must(t, inNamespace(outside, func() (err error) {
 		fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		return err
 	}))
@@ -68,7 +68,7 @@ func TestTrafficToTheOutsideHasTheHostsAddress(t *testing.T) {
 	}{"uplink": {hh, hostAddr}, "eth0": {oh, outsideAddr}} {
 		l, err := at.h.LinkByName(name)
 		must(t, err)
-		must(t, at.h.AddrAdd(l, &netlink.Addr{IPNet: whole(netip.PrefixFrom(at.addr, 24))}))
+		must(t, at.h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(at.addr, 24))}))
 		must(t, at.h.LinkSetUp(l))
 	}
 	echo(t, outside, outsideAddr)

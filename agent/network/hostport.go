@@ -82,7 +82,7 @@ func (t *natTable) publish(id spec.Identity, addr netip.Addr, ports []spec.HostP
 		}
 		at := map[published][]netip.Addr{}
 		for _, p := range missing {
-			at[p], err = t.vacant(p, have)
+			at[p], err = t.checkPortFree(p, have)
 			if err != nil {
 				return err
 			}
@@ -91,8 +91,8 @@ func (t *natTable) publish(id spec.Identity, addr netip.Addr, ports []spec.HostP
 		if err := t.dropRules(c, stale); err != nil {
 			return err
 		}
-		t.endFlows(func(f *netlink.ConntrackFlow) bool {
-			return slices.ContainsFunc(missing, func(p published) bool { return p.missed(f, at[p]) })
+		t.endConnections(func(f *netlink.ConntrackFlow) bool {
+			return slices.ContainsFunc(missing, func(p published) bool { return p.beganBefore(f, at[p]) })
 		})
 		return nil
 	})
@@ -114,15 +114,15 @@ func (t *natTable) unpublish(id spec.Identity) error {
 		if err := t.dropRules(c, have); err != nil {
 			return err
 		}
-		t.endFlows(func(f *netlink.ConntrackFlow) bool {
-			return slices.ContainsFunc(have, func(r portRule) bool { return r.led(f) })
+		t.endConnections(func(f *netlink.ConntrackFlow) bool {
+			return slices.ContainsFunc(have, func(r portRule) bool { return r.cameThrough(f) })
 		})
 		return nil
 	})
 }
 
-// vacant returns the addresses of the host at which p is to be, if nobody has it at one.
-func (t *natTable) vacant(p published, have []portRule) ([]netip.Addr, error) {
+// checkPortFree returns the addresses of the host at which p is to be, if nobody has it at one.
+func (t *natTable) checkPortFree(p published, have []portRule) ([]netip.Addr, error) {
 	for _, r := range have {
 		if r.id != p.id && r.port.Meets(p.port) {
 			return nil, fmt.Errorf("host port %s leads to %s: %w", r.port, r.id, runtime.ErrPortTaken)
@@ -132,7 +132,7 @@ func (t *natTable) vacant(p published, have []portRule) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return addrs, unheld(p.port, addrs)
+	return addrs, checkNotListening(p.port, addrs)
 }
 
 // portAddresses are the addresses of the host at which p is, without 127.0.0.0/8 and the
@@ -160,9 +160,9 @@ func (t *natTable) portAddresses(p spec.HostPort) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// unheld fails when a process of the host has the port at one of the addresses; by the
+// checkNotListening fails when a process of the host has the port at one of the addresses; by the
 // namespace of the calling thread.
-func unheld(p spec.HostPort, addrs []netip.Addr) error {
+func checkNotListening(p spec.HostPort, addrs []netip.Addr) error {
 	for _, addr := range addrs {
 		kind := unix.SOCK_STREAM
 		if p.Protocol == "UDP" {
@@ -189,11 +189,11 @@ func unheld(p spec.HostPort, addrs []netip.Addr) error {
 	return nil
 }
 
-// endFlows makes the kernel forget connections: a client that goes on sending would be
+// endConnections makes the kernel forget connections: a client that goes on sending would be
 // led by what it remembers, not by the rules. What cannot be ended ends by itself when the
 // client rests.
-func (t *natTable) endFlows(which flows) {
-	err := within(t.cfg.NetNS, func() error {
+func (t *natTable) endConnections(which flows) {
+	err := inNamespace(t.cfg.NetNS, func() error {
 		h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
 		if err != nil {
 			return err
@@ -214,17 +214,17 @@ type flows func(*netlink.ConntrackFlow) bool
 func (f flows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool { return f(flow) }
 
 // led: the connection came in by the host port.
-func (p published) led(f *netlink.ConntrackFlow) bool {
-	return isIP(f.Reverse.SrcIP, p.addr) && f.Reverse.SrcPort == p.port.To && p.isOf(f) && !isIP(f.Forward.DstIP, p.addr)
+func (p published) cameThrough(f *netlink.ConntrackFlow) bool {
+	return isIP(f.Reverse.SrcIP, p.addr) && f.Reverse.SrcPort == p.port.To && p.isToPort(f) && !isIP(f.Forward.DstIP, p.addr)
 }
 
 // missed: the client began to send before the port was led anywhere.
-func (p published) missed(f *netlink.ConntrackFlow, addrs []netip.Addr) bool {
-	return p.port.Protocol == "UDP" && p.isOf(f) && f.Forward.DstIP.Equal(f.Reverse.SrcIP) &&
+func (p published) beganBefore(f *netlink.ConntrackFlow, addrs []netip.Addr) bool {
+	return p.port.Protocol == "UDP" && p.isToPort(f) && f.Forward.DstIP.Equal(f.Reverse.SrcIP) &&
 		slices.ContainsFunc(addrs, func(a netip.Addr) bool { return isIP(f.Forward.DstIP, a) })
 }
 
-func (p published) isOf(f *netlink.ConntrackFlow) bool {
+func (p published) isToPort(f *netlink.ConntrackFlow) bool {
 	return f.Forward.Protocol == p.number() && f.Forward.DstPort == p.port.Port
 }
 

@@ -28,20 +28,20 @@ func withClient(t *testing.T) (*two, string) {
 	t.Helper()
 	needsRoot(t)
 	x, client := newTwo(t, ModeAuto, false), namespace(t)
-	x.reach(t)
+	x.announce(t)
 	cable(t, "out0", x.path[0], atHost, client, outside)
 	return x, client
 }
 
-// lead gives a member of the first host, again, its host ports.
-func (x *two) lead(t *testing.T, ports ...spec.HostPort) {
+// publish gives a member of the first host, again, its host ports.
+func (x *two) publish(t *testing.T, ports ...spec.HostPort) {
 	t.Helper()
 	must(t, x.net[0].Attach(t.Context(), member(0), x.member[0], x.address[0], ports...))
 }
 
 // call connects from inside a namespace, and returns what echo says.
 func call(path string, to netip.AddrPort) (from string, err error) {
-	err = within(path, func() error {
+	err = inNamespace(path, func() error {
 		c, err := net.DialTimeout("tcp4", to.String(), time.Minute)
 		if err != nil {
 			return err
@@ -75,8 +75,8 @@ func TestAHostPortLeadsToItsMember(t *testing.T) {
 	to := netip.AddrPortFrom(atHost, 8080)
 	refuses(t, "a machine outside, before", client, to)
 	before := picture(t, x.path[0])
-	x.lead(t, port("TCP", 8080))
-	x.lead(t, port("TCP", 8080))
+	x.publish(t, port("TCP", 8080))
+	x.publish(t, port("TCP", 8080))
 
 	neighbour, addr := attach(t, x.net[0], 7)
 	answers(t, "a machine outside", client, to, outside)
@@ -98,12 +98,12 @@ func TestAHostPortLeadsToItsMember(t *testing.T) {
 	}
 
 	// The next life has another port; the one after it none.
-	x.lead(t, port("TCP", 8081))
+	x.publish(t, port("TCP", 8081))
 	refuses(t, "a machine outside, the old port", client, to)
 	answers(t, "a machine outside, the new port", client, netip.AddrPortFrom(atHost, 8081), outside)
 	must(t, x.net[0].Detach(t.Context(), member(0)))
 	refuses(t, "a machine outside, after", client, netip.AddrPortFrom(atHost, 8081))
-	x.lead(t)
+	x.publish(t)
 	after := picture(t, x.path[0])
 	for _, line := range after {
 		if strings.Contains(line, "hostports") && !strings.HasSuffix(line, ": 0 rules") {
@@ -120,7 +120,7 @@ func TestAHostPortStandsAtItsAddressAlone(t *testing.T) {
 	echo(t, x.member[0], x.address[0])
 	here := port("TCP", 8080)
 	here.Address = atHost
-	x.lead(t, here)
+	x.publish(t, here)
 	answers(t, "a machine outside", client, netip.AddrPortFrom(atHost, 8080), outside)
 	refuses(t, "the other host", x.path[1], netip.AddrPortFrom(x.host[0], 8080))
 
@@ -143,7 +143,7 @@ func TestHostPortsAreRepairedAndSurviveTheProcess(t *testing.T) {
 	x, client := withClient(t)
 	echo(t, x.member[0], x.address[0])
 	to, ports := netip.AddrPortFrom(atHost, 8080), []spec.HostPort{port("TCP", 8080)}
-	x.lead(t, ports...)
+	x.publish(t, ports...)
 	must(t, x.net[0].dropTable(x.net[0].table()))
 	refuses(t, "a machine outside, with the table flushed", client, to)
 	must(t, x.net[0].Repair(t.Context(), []Assignment{{ID: member(0), NetNS: x.member[0], Address: x.address[0], Ports: ports}}))
@@ -166,7 +166,7 @@ func TestAHostPortThatIsTakenIsRefused(t *testing.T) {
 	to := netip.AddrPortFrom(atHost, 8080)
 	listen := func(network, at string) io.Closer {
 		var c io.Closer
-		must(t, within(x.path[0], func() (err error) {
+		must(t, inNamespace(x.path[0], func() (err error) {
 			if network == "udp4" {
 				c, err = net.ListenPacket(network, at)
 			} else {
@@ -218,7 +218,7 @@ func TestAHostPortOfUDPFollowsItsMember(t *testing.T) {
 		udpEcho(t, at.path, at.addr, name)
 	}
 	var c net.Conn
-	must(t, within(client, func() (err error) {
+	must(t, inNamespace(client, func() (err error) {
 		c, err = net.Dial("udp4", netip.AddrPortFrom(atHost, 5353).String())
 		return err
 	}))
@@ -232,7 +232,7 @@ func TestAHostPortOfUDPFollowsItsMember(t *testing.T) {
 		t.Fatalf("before: %v, want a refusal", err)
 	}
 	lead := port("UDP", 5353)
-	x.lead(t, lead)
+	x.publish(t, lead)
 	if got := chat(t, c); got != "first from 192.0.2.2" {
 		t.Errorf("led: %q", got)
 	}
@@ -247,7 +247,7 @@ func TestAHostPortOfUDPFollowsItsMember(t *testing.T) {
 func udpEcho(t *testing.T, path string, addr netip.Addr, name string) {
 	t.Helper()
 	var l net.PacketConn
-	must(t, within(path, func() (err error) {
+	must(t, inNamespace(path, func() (err error) {
 		l, err = net.ListenPacket("udp4", netip.AddrPortFrom(addr, 7).String())
 		return err
 	}))

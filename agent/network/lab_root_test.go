@@ -34,7 +34,7 @@ func namespace(t testing.TB) string {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := within("/proc/thread-self/ns/net", func() error { // on a thread that ends here
+	err := inNamespace("/proc/thread-self/ns/net", func() error { // on a thread that ends here
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func attach(t *testing.T, n *Network, ordinal int) (string, netip.Addr) {
 func echo(t *testing.T, path string, addr netip.Addr) {
 	t.Helper()
 	var l net.Listener
-	must(t, within(path, func() error {
+	must(t, inNamespace(path, func() error {
 		var err error
 		l, err = net.Listen("tcp4", netip.AddrPortFrom(addr, 7).String())
 		return err
@@ -133,7 +133,7 @@ func echo(t *testing.T, path string, addr netip.Addr) {
 
 // dial connects from inside a namespace to addr:7 and returns what echo says.
 func dial(path string, addr netip.Addr) (from string, err error) {
-	err = within(path, func() error {
+	err = inNamespace(path, func() error {
 		c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(addr, 7).String(), 20*time.Second)
 		if err != nil {
 			return err
@@ -178,14 +178,14 @@ func picture(t *testing.T, path string) []string {
 	for _, r := range all4 {
 		lines = append(lines, fmt.Sprintf("route %s type %d metric %d src %v", describe(r, names), r.Type, r.Priority, r.Src))
 	}
-	neighbours, err := dump(func() ([]netlink.Neigh, error) { return h.NeighList(0, unix.AF_INET) })
+	neighbours, err := retryList(func() ([]netlink.Neigh, error) { return h.NeighList(0, unix.AF_INET) })
 	must(t, err)
 	for _, n := range neighbours {
 		if n.State&netlink.NUD_PERMANENT != 0 {
 			lines = append(lines, fmt.Sprintf("neighbour %s %s %s", names[n.LinkIndex], n.IP, n.HardwareAddr))
 		}
 	}
-	must(t, within(path, func() error {
+	must(t, inNamespace(path, func() error {
 		c, err := nftables.New()
 		if err != nil {
 			return err

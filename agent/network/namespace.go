@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// within runs f on a thread inside the network namespace at path ("": where the
+// inNamespace runs f on a thread inside the network namespace at path ("": where the
 // process is). The thread ends with its goroutine: it is never unlocked, so no
 // other goroutine can find itself in a foreign namespace, whatever fails.
-func within(path string, f func() error) error {
+func inNamespace(path string, f func() error) error {
 	if path == "" {
 		return f()
 	}
@@ -25,7 +25,7 @@ func within(path string, f func() error) error {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			// The main thread cannot end, and /proc/self would show its namespace.
-			done <- within(path, f) // on another one, for this one is held
+			done <- inNamespace(path, f) // on another one, for this one is held
 			runtime.UnlockOSThread()
 			return
 		}
@@ -47,7 +47,7 @@ func within(path string, f func() error) error {
 // open opens a netlink socket into the namespace at path; the caller closes it.
 func open(path string) (*netlink.Handle, error) {
 	var h *netlink.Handle
-	err := within(path, func() error {
+	err := inNamespace(path, func() error {
 		var err error
 		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
@@ -61,8 +61,8 @@ func open(path string) (*netlink.Handle, error) {
 // host opens a netlink socket into the host's namespace.
 func (n *node) host() (*netlink.Handle, error) { return open(n.cfg.NetNS) }
 
-// dump repeats a listing that changes interrupted, so that it is whole.
-func dump[T any](list func() ([]T, error)) ([]T, error) {
+// retryList repeats a listing that changes interrupted, so that it is whole.
+func retryList[T any](list func() ([]T, error)) ([]T, error) {
 	const tries = 20
 	for i := 0; ; i++ {
 		all, err := list()
@@ -73,7 +73,7 @@ func dump[T any](list func() ([]T, error)) ([]T, error) {
 }
 
 func links(h *netlink.Handle) ([]netlink.Link, error) {
-	all, err := dump(h.LinkList)
+	all, err := retryList(h.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
@@ -86,7 +86,7 @@ func routes(h *netlink.Handle, link int) ([]netlink.Route, error) {
 	if link != 0 {
 		filter.LinkIndex, mask = link, mask|netlink.RT_FILTER_OIF
 	}
-	all, err := dump(func() ([]netlink.Route, error) {
+	all, err := retryList(func() ([]netlink.Route, error) {
 		return h.RouteListFiltered(netlink.FAMILY_V4, filter, mask)
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func routes(h *netlink.Handle, link int) ([]netlink.Route, error) {
 }
 
 func addresses(h *netlink.Handle, link netlink.Link) ([]netlink.Addr, error) {
-	all, err := dump(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
+	all, err := retryList(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
@@ -109,7 +109,7 @@ func sysctlPath(key string) string { return filepath.Join("/proc/sys", key) }
 
 // sysctl makes a setting of the host's namespace hold; a right one is not written.
 func (n *node) sysctl(key, value string) error {
-	return within(n.cfg.NetNS, func() error {
+	return inNamespace(n.cfg.NetNS, func() error {
 		now, err := os.ReadFile(sysctlPath(key))
 		if err == nil && strings.TrimSpace(string(now)) == value {
 			return nil
@@ -124,7 +124,7 @@ func (n *node) sysctl(key, value string) error {
 // sysctlIs reports whether a setting of the host's namespace holds.
 func (n *node) sysctlIs(key, value string) (bool, error) {
 	holds := false
-	err := within(n.cfg.NetNS, func() error {
+	err := inNamespace(n.cfg.NetNS, func() error {
 		now, err := os.ReadFile(sysctlPath(key))
 		holds = strings.TrimSpace(string(now)) == value
 		return err

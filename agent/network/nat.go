@@ -17,7 +17,7 @@ func (n *node) table() *nftables.Table {
 
 // nft runs f with a connection into the host's namespace.
 func (n *node) nft(f func(*nftables.Conn) error) error {
-	return within(n.cfg.NetNS, func() error {
+	return inNamespace(n.cfg.NetNS, func() error {
 		c, err := nftables.New()
 		if err != nil {
 			return fmt.Errorf("open nftables: %w", err)

@@ -148,13 +148,13 @@ func memberMAC(addr netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02, 0x53}, addr.AsSlice()...)
 }
 
-// single is the /32 of an address.
-func single(addr netip.Addr) *net.IPNet {
+// hostPrefix is the /32 of an address.
+func hostPrefix(addr netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(32, 32)}
 }
 
-// whole is a prefix in the library's form.
-func whole(p netip.Prefix) *net.IPNet {
+// ipNet is a prefix in the library's form.
+func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
 }
 

@@ -130,10 +130,10 @@ func TestOverlapIsRefusedAndNothingChanged(t *testing.T) {
 		{"a route of another table", func(t *testing.T, h *netlink.Handle) { via(t, h, "10.88.0.0/16", 52) }, []string{"table 52", "--cidr"}},
 		{"a route of our protocol that is another's", func(t *testing.T, h *netlink.Handle) {
 			br := bridge(t, h, "192.0.2.1/24")
-			must(t, h.RouteAdd(&netlink.Route{LinkIndex: br.Attrs().Index, Dst: single(address(10)), Scope: netlink.SCOPE_LINK, Protocol: protocol}))
+			must(t, h.RouteAdd(&netlink.Route{LinkIndex: br.Attrs().Index, Dst: hostPrefix(address(10)), Scope: netlink.SCOPE_LINK, Protocol: protocol}))
 		}, []string{"10.88.0.10/32 dev br0 proto 83", "--cidr"}},
 		{"another node's unreachable route", func(t *testing.T, h *netlink.Handle) {
-			must(t, h.RouteAdd(&netlink.Route{Dst: whole(netip.MustParsePrefix(DefaultCIDR)), Type: unix.RTN_UNREACHABLE, Protocol: protocol, Priority: 1<<30 | 1}))
+			must(t, h.RouteAdd(&netlink.Route{Dst: ipNet(netip.MustParsePrefix(DefaultCIDR)), Type: unix.RTN_UNREACHABLE, Protocol: protocol, Priority: 1<<30 | 1}))
 		}, []string{"10.88.0.0/16 proto 83", "--cidr"}},
 		{"the gateway is somebody's", func(t *testing.T, h *netlink.Handle) { bridge(t, h, "169.254.1.1/16") }, []string{"gateway 169.254.1.1", "br0"}},
 		{"a default route is none", func(t *testing.T, h *netlink.Handle) { via(t, h, "0.0.0.0/0", 0) }, nil},
@@ -208,7 +208,7 @@ func TestNoNamespaceIsEnteredOnTheMainThread(t *testing.T) {
 	here.Add(threads)
 	for range threads {
 		all.Go(func() {
-			if err := within("/proc/thread-self/ns/net", func() error {
+			if err := inNamespace("/proc/thread-self/ns/net", func() error {
 				if unix.Gettid() == unix.Getpid() {
 					t.Error("the main thread is in a foreign namespace for ever")
 				}

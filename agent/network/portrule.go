@@ -64,7 +64,7 @@ func (t *natTable) portRules(c *nftables.Conn) ([]portRule, error) {
 func (t *natTable) addPort(c *nftables.Conn, p published) {
 	c.AddTable(t.table())
 	chains := t.portChains()
-	for i, exprs := range [][]expr.Any{t.lead(p), t.lead(p), t.self(p)} {
+	for i, exprs := range [][]expr.Any{t.redirectExprs(p), t.redirectExprs(p), t.hairpinExprs(p)} {
 		c.AddRule(&nftables.Rule{Table: t.table(), Chain: c.AddChain(chains[i]), Exprs: exprs, UserData: []byte(p.mark())})
 	}
 }
@@ -92,16 +92,16 @@ const (
 func addressIs(offset uint32, op expr.CmpOp, p netip.Prefix) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: whole(p).Mask, Xor: binaryutil.NativeEndian.PutUint32(0)},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: ipNet(p).Mask, Xor: binaryutil.NativeEndian.PutUint32(0)},
 		&expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()},
 	}
 }
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// lead is "tcp dport PORT ip daddr ADDRESS counter dnat to MEMBER:PORT"; of each address:
+// redirectExprs is "tcp dport PORT ip daddr ADDRESS counter dnat to MEMBER:PORT"; of each address:
 // "fib daddr type local ip daddr != 127.0.0.0/8 ip daddr != GATEWAY" in place of the address.
-func (t *natTable) lead(p published) []expr.Any {
+func (t *natTable) redirectExprs(p published) []expr.Any {
 	exprs := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{p.number()}},
@@ -123,9 +123,9 @@ func (t *natTable) lead(p published) []expr.Any {
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2, Specified: true})
 }
 
-// self is "ip saddr MEMBER ip daddr MEMBER counter snat to GATEWAY": who calls itself by a
+// hairpinExprs is "ip saddr MEMBER ip daddr MEMBER counter snat to GATEWAY": who calls itself by a
 // host port would not take a packet that has its own address.
-func (t *natTable) self(p published) []expr.Any {
+func (t *natTable) hairpinExprs(p published) []expr.Any {
 	exprs := addressIs(sourceAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))
 	exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))...)
 	return append(exprs, &expr.Counter{},

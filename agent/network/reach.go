@@ -39,12 +39,12 @@ func (n *Network) Reach(ctx context.Context, members map[netip.Addr]netip.Addr) 
 		return fmt.Errorf("reach members elsewhere: %w", err)
 	}
 	defer h.Close()
-	return n.reach(ctx, h)
+	return n.updateRemoteRoutes(ctx, h)
 }
 
-// reach makes the routes to members elsewhere those that are remembered; mu is held.
+// updateRemoteRoutes makes the routes to members elsewhere those that are remembered; mu is held.
 // Before the first Reach it leaves alone what stands: the process before knew them.
-func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
+func (n *Network) updateRemoteRoutes(ctx context.Context, h *netlink.Handle) error {
 	errs := []error{n.shield.ensure(n.admitted())}
 	if n.remote == nil {
 		return errs[0]
@@ -55,7 +55,7 @@ func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
 	}
 	stand := map[netip.Addr][]netlink.Route{}
 	for _, r := range all {
-		if n.leadsElsewhere(r) {
+		if n.isRemoteRoute(r) {
 			addr := prefixOf(r.Dst).Addr()
 			stand[addr] = append(stand[addr], r)
 		}
@@ -67,7 +67,7 @@ func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
 		}
 		host := n.remote[addr]
 		if _, known := hops[host]; !known && !failed[host] {
-			hop, err := n.hop(h, host)
+			hop, err := n.nextHop(h, host)
 			if err != nil {
 				errs, failed[host] = append(errs, fmt.Errorf("reach members of host %s: %w", host, err)), true
 			} else {
@@ -78,7 +78,7 @@ func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
 			continue // a route that stands may lead there again
 		}
 		want := *hops[host]
-		want.Dst = single(addr)
+		want.Dst = hostPrefix(addr)
 		right := false
 		for _, r := range stand[addr] {
 			right = right || r.LinkIndex == want.LinkIndex && r.Gw.Equal(want.Gw)
@@ -107,12 +107,12 @@ func (n *Network) reach(ctx context.Context, h *netlink.Handle) error {
 // here: who arrives is reached at once, who left as soon as its route here is gone.
 func (n *node) remoteMetric() int { return 1<<29 | n.mark() }
 
-func (n *node) leadsElsewhere(r netlink.Route) bool {
+func (n *node) isRemoteRoute(r netlink.Route) bool {
 	return r.Protocol == protocol && r.Priority == n.remoteMetric()
 }
 
-// hop is the way to a host's members, but for their address.
-func (n *Network) hop(h *netlink.Handle, host netip.Addr) (*netlink.Route, error) {
+// nextHop is the way to a host's members, but for their address.
+func (n *Network) nextHop(h *netlink.Handle, host netip.Addr) (*netlink.Route, error) {
 	if !host.Is4() {
 		return nil, fmt.Errorf("%s is not an IPv4 address", host)
 	}

@@ -63,7 +63,7 @@ func newTwo(t *testing.T, mode string, far bool) *two {
 		must(t, rt.sysctl("net/ipv4/ip_forward", "1"))
 		for i := range x.path {
 			h := handle(t, x.path[i])
-			must(t, h.RouteAdd(&netlink.Route{Dst: single(x.host[1-i]), Gw: gates[i].AsSlice()}))
+			must(t, h.RouteAdd(&netlink.Route{Dst: hostPrefix(x.host[1-i]), Gw: gates[i].AsSlice()}))
 		}
 	} else {
 		cable(t, "up0", x.path[0], x.host[0], x.path[1], x.host[1])
@@ -75,8 +75,8 @@ func newTwo(t *testing.T, mode string, far bool) *two {
 	return x
 }
 
-// reach tells each host of the other's member.
-func (x *two) reach(t *testing.T) {
+// announce tells each host of the other's member.
+func (x *two) announce(t *testing.T) {
 	t.Helper()
 	for i := range x.net {
 		must(t, x.net[i].Reach(t.Context(), map[netip.Addr]netip.Addr{x.address[1-i]: x.host[1-i]}))
@@ -99,7 +99,7 @@ func (x *two) remoteRoutes(t *testing.T, i int) (list []netlink.Route) {
 	all, err := routes(handle(t, x.path[i]), 0)
 	must(t, err)
 	for _, r := range all {
-		if x.net[i].leadsElsewhere(r) {
+		if x.net[i].isRemoteRoute(r) {
 			list = append(list, r)
 		}
 	}
@@ -123,7 +123,7 @@ func TestMembersOfTwoHostsReachEachOther(t *testing.T) {
 			if _, err := dial(x.member[0], x.address[1]); err == nil {
 				t.Fatal("reached before anybody told where it is")
 			}
-			x.reach(t)
+			x.announce(t)
 			for i := range x.member {
 				reaches(t, x.member[i], x.address[1-i], x.address[i])
 				reaches(t, x.path[i], x.address[1-i], x.host[i])
@@ -142,7 +142,7 @@ func carriesMuch(t *testing.T, x *two) {
 	t.Helper()
 	const size = 4 << 20
 	var l net.Listener
-	must(t, within(x.member[1], func() (err error) {
+	must(t, inNamespace(x.member[1], func() (err error) {
 		l, err = net.Listen("tcp4", netip.AddrPortFrom(x.address[1], 9).String())
 		return err
 	}))
@@ -159,7 +159,7 @@ func carriesMuch(t *testing.T, x *two) {
 		n, _ := io.Copy(io.Discard, c)
 		got <- n
 	}()
-	must(t, within(x.member[0], func() error {
+	must(t, inNamespace(x.member[0], func() error {
 		c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(x.address[1], 9).String(), time.Minute)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func TestWaysToMembersElsewhereComeBackAndGo(t *testing.T) {
 			x := newTwo(t, mode, false)
 			before := picture(t, x.path[0])
 			echo(t, x.member[1], x.address[1])
-			x.reach(t)
+			x.announce(t)
 			h := handle(t, x.path[0])
 
 			for _, r := range x.remoteRoutes(t, 0) {
@@ -214,7 +214,7 @@ func TestWaysToMembersElsewhereComeBackAndGo(t *testing.T) {
 			}
 			must(t, next.tunnel.remove(h))
 			same(t, "without members elsewhere", before, picture(t, x.path[0]))
-			x.reach(t)
+			x.announce(t)
 			must(t, x.net[0].Teardown(t.Context()))
 			if left := x.remoteRoutes(t, 0); len(left) != 0 || x.tunnelled(t, 0) {
 				t.Errorf("after the teardown there are %v", left)
@@ -226,7 +226,7 @@ func TestWaysToMembersElsewhereComeBackAndGo(t *testing.T) {
 // TestAMemberThatMovesIsReachedWhereItIs: with its address, whoever hears of it first.
 func TestAMemberThatMovesIsReachedWhereItIs(t *testing.T) {
 	x := newTwo(t, ModeAuto, false)
-	x.reach(t)
+	x.announce(t)
 	must(t, x.net[1].Detach(t.Context(), member(1)))
 	path := namespace(t)
 	must(t, x.net[0].Attach(t.Context(), member(1), path, x.address[1])) // while it is told to be elsewhere
@@ -266,7 +266,7 @@ func TestAHostThatCannotBeReachedIsNamedAndHoldsNobodyUp(t *testing.T) {
 
 func TestOverlapsWithWaysToMembersAreOurOwn(t *testing.T) {
 	x := newTwo(t, ModeVXLAN, false)
-	x.reach(t)
+	x.announce(t)
 	if _, err := x.net[0].Check(t.Context()); err != nil {
 		t.Errorf("a check finds its own: %v", err)
 	}

@@ -29,21 +29,21 @@ func (n *Network) Setup(ctx context.Context) error {
 		return fmt.Errorf("set up network: %w", err)
 	}
 	defer h.Close()
-	if err := n.overlap(h); err != nil {
+	if err := n.checkOverlap(h); err != nil {
 		return fmt.Errorf("set up network: %w", err)
 	}
-	if err := n.base(ctx, h); err != nil {
+	if err := n.setUpHost(ctx, h); err != nil {
 		return fmt.Errorf("set up network: %w", err)
 	}
 	if !n.ready {
 		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
 	}
 	n.ready = true
-	return n.reach(ctx, h)
+	return n.updateRemoteRoutes(ctx, h)
 }
 
-// base puts everything in place that is not a member's.
-func (n *Network) base(ctx context.Context, h *netlink.Handle) error {
+// setUpHost puts everything in place that is not a member's.
+func (n *Network) setUpHost(ctx context.Context, h *netlink.Handle) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (n *Network) base(ctx context.Context, h *netlink.Handle) error {
 // unreachable is the route that no member's traffic falls through.
 func (n *node) unreachable() *netlink.Route {
 	return &netlink.Route{
-		Dst: whole(n.cfg.CIDR), Type: unix.RTN_UNREACHABLE, Table: unix.RT_TABLE_MAIN,
+		Dst: ipNet(n.cfg.CIDR), Type: unix.RTN_UNREACHABLE, Table: unix.RT_TABLE_MAIN,
 		Protocol: protocol, Priority: n.metric(),
 	}
 }
@@ -81,11 +81,11 @@ func (n *node) isUnreachable(r netlink.Route) bool {
 // gateway is the address on lo. Its scope keeps it from being chosen as the
 // source of the host's own traffic to elsewhere.
 func (n *node) gateway() *netlink.Addr {
-	return &netlink.Addr{IPNet: single(n.cfg.Gateway), Label: n.label(), Scope: int(netlink.SCOPE_LINK)}
+	return &netlink.Addr{IPNet: hostPrefix(n.cfg.Gateway), Label: n.label(), Scope: int(netlink.SCOPE_LINK)}
 }
 
-// overlap finds what on the host is not ours and collides.
-func (n *Network) overlap(h *netlink.Handle) error {
+// checkOverlap finds what on the host is not ours and collides.
+func (n *Network) checkOverlap(h *netlink.Handle) error {
 	all, err := links(h)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (n *Network) overlap(h *netlink.Handle) error {
 	}
 	for _, r := range all4 {
 		p := prefixOf(r.Dst)
-		if n.isUnreachable(r) || n.leadsElsewhere(r) || r.Protocol == protocol && ours[r.LinkIndex] {
+		if n.isUnreachable(r) || n.isRemoteRoute(r) || r.Protocol == protocol && ours[r.LinkIndex] {
 			continue
 		}
 		switch {
@@ -190,7 +190,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 	}
 	defer h.Close()
 	n.remote, n.nodes = map[netip.Addr]netip.Addr{}, nil
-	if err := errors.Join(n.reach(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable())); err != nil {
+	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable())); err != nil {
 		return fmt.Errorf("tear down network: %w", err)
 	}
 	addrs, err := addresses(h, nil)

@@ -47,7 +47,7 @@ func (t tunnel) ensure(h *netlink.Handle, src net.IP) (netlink.Link, error) {
 		}
 		v, ok := link.(*netlink.Vxlan)
 		if ok && v.VxlanId == t.vni() && v.Port == vxlanPort && v.SrcAddr.Equal(src) && slices.Equal(v.HardwareAddr, tunnelMAC(src)) {
-			return link, t.raise(h, link)
+			return link, t.configure(h, link)
 		}
 		if err := h.LinkDel(link); err != nil {
 			return nil, fmt.Errorf("delete tunnel %s, whose settings have changed: %w", name, err)
@@ -64,12 +64,12 @@ func (t tunnel) ensure(h *netlink.Handle, src net.IP) (netlink.Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find tunnel %s: %w", name, err)
 	}
-	return link, t.raise(h, link)
+	return link, t.configure(h, link)
 }
 
-// raise marks the tunnel as ours and brings it up. Its MTU is less than that of members'
+// configure marks the tunnel as ours and brings it up. Its MTU is less than that of members'
 // links: this host answers whoever sends more than fits, as any router does.
-func (t tunnel) raise(h *netlink.Handle, link netlink.Link) error {
+func (t tunnel) configure(h *netlink.Handle, link netlink.Link) error {
 	name := link.Attrs().Name
 	if link.Attrs().Alias == "" {
 		if err := h.LinkSetAlias(link, t.tunnelAlias()); err != nil {
@@ -81,7 +81,7 @@ func (t tunnel) raise(h *netlink.Handle, link netlink.Link) error {
 			return fmt.Errorf("set MTU of %s: %w", name, err)
 		}
 	}
-	if err := noIPv6(t.cfg.NetNS, name); err != nil {
+	if err := disableIPv6(t.cfg.NetNS, name); err != nil {
 		return err
 	}
 	// Loose: a host's own packets to members elsewhere come through the tunnel and are
@@ -119,7 +119,7 @@ func (t tunnel) remove(h *netlink.Handle) error {
 // addHost says where a host's end is: no host has to ask, and nothing is learnt.
 func (t tunnel) addHost(h *netlink.Handle, link netlink.Link, host netip.Addr) error {
 	mac := tunnelMAC(host.AsSlice())
-	if err := neighbour(h, link, host, mac); err != nil {
+	if err := setNeighbour(h, link, host, mac); err != nil {
 		return err
 	}
 	err := h.NeighSet(&netlink.Neigh{

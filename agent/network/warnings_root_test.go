@@ -11,7 +11,7 @@ import (
 // command runs a program in a namespace.
 func command(t *testing.T, netns string, argv ...string) {
 	t.Helper()
-	must(t, within(netns, func() error {
+	must(t, inNamespace(netns, func() error {
 		out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 		if err != nil {
 			t.Logf("%v: %s", argv, out)

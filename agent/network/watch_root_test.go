@@ -27,7 +27,7 @@ func TestWhatGoesIsNoticedAndWhatARepairDoesIsNot(t *testing.T) {
 	// The watch stands once it sees something go.
 	lo, err := hh.LinkByName("lo")
 	must(t, err)
-	probe := &netlink.Addr{IPNet: single(netip.MustParseAddr("192.0.2.1"))}
+	probe := &netlink.Addr{IPNet: hostPrefix(netip.MustParseAddr("192.0.2.1"))}
 	for begun := false; !begun; {
 		must(t, hh.AddrAdd(lo, probe))
 		must(t, hh.AddrDel(lo, probe))

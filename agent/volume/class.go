@@ -74,7 +74,7 @@ func (d *disks) open(class string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.onDisk(class, root); err != nil {
+	if err := d.checkDisk(class, root); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return root, nil

@@ -38,9 +38,9 @@ type disks struct {
 	shared  []string          // classes whose directory other nodes have, too
 }
 
-// onDisk fails unless the directory of the class, open as root, lies on the disk that was
+// checkDisk fails unless the directory of the class, open as root, lies on the disk that was
 // first used for it. At the first use the disk is marked and noted.
-func (d *disks) onDisk(class string, root *os.Root) error {
+func (d *disks) checkDisk(class string, root *os.Root) error {
 	have, err := readMark(root)
 	if err != nil {
 		return fmt.Errorf("storage class %s: read %s: %w", class, filepath.Join(root.Name(), markFile), err)

@@ -76,11 +76,11 @@ var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\0
 // be seen.
 func onMount(path string) string {
 	table, _ := os.ReadFile("/proc/self/mountinfo")
-	return innermost(string(table), path)
+	return mountAbove(string(table), path)
 }
 
-// innermost says what is mounted at the path or nearest above it, and on top there.
-func innermost(table, path string) string {
+// mountAbove says what is mounted at the path or nearest above it, and on top there.
+func mountAbove(table, path string) string {
 	at, says := "", ""
 	for line := range strings.Lines(table) {
 		m, err := parseMount(line)

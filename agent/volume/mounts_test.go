@@ -39,11 +39,11 @@ func TestWhatIsMountedNearestIsSaid(t *testing.T) {
 		"/run/x":             " (tmpfs , mounted at /run)",
 		`/mnt/a b#\040/data`: ` (cifs //nas/my disk, mounted at /mnt/a b#\040)`,
 	} {
-		if got := innermost(table, path); got != want {
+		if got := mountAbove(table, path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
-	if got := innermost("what is this\n", "/mnt"); got != "" {
+	if got := mountAbove("what is this\n", "/mnt"); got != "" {
 		t.Errorf("of an unknown table: %q", got)
 	}
 }

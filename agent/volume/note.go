@@ -29,9 +29,9 @@ type note struct {
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 }
 
-// left reads the note of the volume at bin, with what remains now. It is written anew in a
+// timeLeft reads the note of the volume at bin, with what remains now. It is written anew in a
 // new boot, and from time to time.
-func (v *Volumes) left(root *os.Root, bin string) (note, error) {
+func (v *Volumes) timeLeft(root *os.Root, bin string) (note, error) {
 	v.notes.Lock() // sessions and erasures look at once, and each may write
 	defer v.notes.Unlock()
 	var n note

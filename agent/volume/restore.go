@@ -34,7 +34,7 @@ func (v *Volumes) restore(o records.VolumeOrder) error {
 	}
 	defer root.Close()
 	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashAt(o.Class), string(o.Volume))
-	stands, err := v.stands(root, place, want)
+	stands, err := v.isInPlace(root, place, want)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (d *disks) openFor(o records.VolumeOrder) (*os.Root, error) {
 	return d.open(o.Class)
 }
 
-// stands reports whether the volume stands in its place; an error tells what else does.
-func (v *Volumes) stands(root *os.Root, place string, want owner) (bool, error) {
+// isInPlace reports whether the volume stands in its place; an error tells what else does.
+func (v *Volumes) isInPlace(root *os.Root, place string, want owner) (bool, error) {
 	path := filepath.Join(root.Name(), place)
 	have, err := readOwner(root, place)
 	switch {
@@ -147,7 +147,7 @@ func (v *Volumes) lost(ctx context.Context, o records.VolumeOrder) (records.Volu
 	}
 	defer root.Close()
 	place := placeOf(o.ID, o.Claim)
-	stands, err := v.stands(root, place, v.ownerOf(o))
+	stands, err := v.isInPlace(root, place, v.ownerOf(o))
 	if err != nil {
 		return "", err
 	}

@@ -205,7 +205,7 @@ func TestACrashBetweenAnyTwoStepsOfBringingBack(t *testing.T) {
 		if err := l.agent().Reclaim(t.Context(), giveUp); err != nil {
 			t.Errorf("crash %d: given up again: %v", n, err)
 		}
-		if got := l.left(); got != time.Hour {
+		if got := l.timeLeft(); got != time.Hour {
 			t.Errorf("crash %d: given up again it has %s", n, got)
 		}
 		if !died {

@@ -88,8 +88,8 @@ func openSubPath(s runtime.SubPath) (*os.File, error) {
 	return resolve(dir, s.Path)
 }
 
-// settled tries anew what was broken off because something was renamed meanwhile.
-func settled(do func() error) (err error) {
+// retryRenamed tries anew what was broken off because something was renamed meanwhile.
+func retryRenamed(do func() error) (err error) {
 	for range resolveTries {
 		err = do()
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
@@ -103,7 +103,7 @@ func settled(do func() error) (err error) {
 func resolve(dir int, path string) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	var fd int
-	err := settled(func() (err error) {
+	err := retryRenamed(func() (err error) {
 		fd, err = unix.Openat2(dir, path, &how)
 		return err
 	})

@@ -24,7 +24,7 @@ func TestAPathIsResolvedAnewWhileSomethingIsRenamed(t *testing.T) {
 		"renamed without end":   {says: []error{unix.EAGAIN}, want: unix.EAGAIN, most: resolveTries},
 	} {
 		tries := 0
-		err := settled(func() error {
+		err := retryRenamed(func() error {
 			tries++
 			return c.says[min(tries, len(c.says))-1]
 		})

@@ -56,15 +56,15 @@ func (v *Volumes) reclaim(o records.VolumeOrder) error {
 	}
 	defer root.Close()
 	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashAt(o.Class), string(o.Volume))
-	stands, err := v.stands(root, place, want)
+	stands, err := v.isInPlace(root, place, want)
 	if err != nil {
 		if v.inTrash(root, place, bin, want) == nil {
-			return v.moved(root, place, bin, want) // what stands in its place does not matter
+			return v.syncMove(root, place, bin, want) // what stands in its place does not matter
 		}
 		return err
 	}
 	if !stands {
-		return v.moved(root, place, bin, want)
+		return v.syncMove(root, place, bin, want)
 	}
 	if err := unmounted(filepath.Join(root.Name(), place)); err != nil {
 		return err
@@ -82,11 +82,11 @@ func (v *Volumes) reclaim(o records.VolumeOrder) error {
 	if err := root.Rename(place, bin); err != nil {
 		return err
 	}
-	return v.moved(root, place, bin, want)
+	return v.syncMove(root, place, bin, want)
 }
 
-// moved makes durable that a volume stands in the trash and not in its place.
-func (v *Volumes) moved(root *os.Root, place, bin string, want owner) error {
+// syncMove makes durable that a volume stands in the trash and not in its place.
+func (v *Volumes) syncMove(root *os.Root, place, bin string, want owner) error {
 	if err := v.inTrash(root, place, bin, want); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out
 		case begun:
 			out = append(out, trashed(o, note{Class: class}))
 		default:
-			n, err := v.left(root, bin)
+			n, err := v.timeLeft(root, bin)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: how long it stays there cannot be read: %w", bin, err))
 				continue
@@ -204,7 +204,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id records.VolumeID) 
 			return errors.Join(fmt.Errorf("%w: the owner file of %s is not that of this volume; nothing was touched; move that directory away",
 				runtime.ErrForeign, filepath.Join(root.Name(), bin)), err)
 		}
-		n, err := v.left(root, bin)
+		n, err := v.timeLeft(root, bin)
 		if err != nil {
 			return err
 		}

@@ -55,8 +55,8 @@ var giveUp = records.VolumeOrder{
 	Fate: records.FateReclaiming, Trash: spec.Duration{Duration: time.Hour},
 }
 
-// left is how long the only volume in the trash has.
-func (l *lab) left() time.Duration {
+// timeLeft is how long the only volume in the trash has.
+func (l *lab) timeLeft() time.Duration {
 	l.t.Helper()
 	found, err := l.agent().Trash(l.t.Context())
 	if err != nil || len(found) != 1 || found[0].Volume != data.ID || found[0].ID != db0 {
@@ -124,13 +124,13 @@ func TestNoClockErasesEarly(t *testing.T) {
 		{"the same boot counts", func() { l.now += 15 * time.Minute }, 45 * time.Minute},
 		{"a reboot takes nothing", func() { l.boot, l.now = "b2", 0 }, 45 * time.Minute},
 		{"nor does a clock that begins high", func() { l.boot, l.now = "b3", 1000*time.Hour }, 45 * time.Minute},
-		{"less than a note's time is lost by a reboot", func() { l.now += 9 * time.Minute; l.left(); l.boot, l.now = "b4", 0 }, 45 * time.Minute},
-		{"all that came before is not", func() { l.now += 10 * time.Minute; l.left(); l.boot, l.now = "b5", 0 }, 35 * time.Minute},
+		{"less than a note's time is lost by a reboot", func() { l.now += 9 * time.Minute; l.timeLeft(); l.boot, l.now = "b4", 0 }, 45 * time.Minute},
+		{"all that came before is not", func() { l.now += 10 * time.Minute; l.timeLeft(); l.boot, l.now = "b5", 0 }, 35 * time.Minute},
 		{"a clock that went back takes nothing", func() { l.now = -time.Hour }, 35 * time.Minute},
 		{"and it comes to its end", func() { l.now = time.Hour }, 0},
 	} {
 		step.do()
-		if got := l.left(); got != step.want {
+		if got := l.timeLeft(); got != step.want {
 			t.Errorf("%s: %s left, want %s", step.what, got, step.want)
 		}
 	}
@@ -267,7 +267,7 @@ func TestWhatIsLeftOfAnErasureGoes(t *testing.T) {
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.left(); got != time.Hour { // the other one is listed all the same
+	if got := l.timeLeft(); got != time.Hour { // the other one is listed all the same
 		t.Errorf("the other has %s", got)
 	}
 	if _, err := os.Stat(bin); !errors.Is(err, fs.ErrNotExist) {

@@ -15,9 +15,9 @@ import (
 // ownCgroup is the cgroup of a bounded command, below its container's.
 const ownCgroup = "probe"
 
-// bounded runs a command of which nothing is left. The next one of the container waits
+// execBounded runs a command of which nothing is left. The next one of the container waits
 // until that is so, also when the caller's time is over before.
-func (r *commands) bounded(parent context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+func (r *commands) execBounded(parent context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	what := fmt.Sprintf("exec in %s/%s", id.ID, id.Name)
 	if e.Stdin != nil || e.Terminal != nil || len(e.Command) == 0 {
 		return 0, fmt.Errorf("%s: a bounded command has a name, and neither input nor terminal: %w", what, runtime.ErrBadSpec)
@@ -30,8 +30,8 @@ func (r *commands) bounded(parent context.Context, id runtime.ContainerID, e run
 	if e.Stdout == e.Stderr {
 		stderr = stdout
 	}
-	defer stdout.shut()
-	defer stderr.shut()
+	defer stdout.stop()
+	defer stderr.stop()
 	e.Stdout, e.Stderr = stdout, stderr
 	type result struct {
 		code int
@@ -40,7 +40,7 @@ func (r *commands) bounded(parent context.Context, id runtime.ContainerID, e run
 	done := make(chan result, 1)
 	r.late.Go(func() {
 		defer free()
-		code, err := r.confined(parent, id, e)
+		code, err := r.execInOwnCgroup(parent, id, e)
 		done <- result{code, err}
 	})
 	select {
@@ -63,14 +63,14 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// confined runs the command in a cgroup of its own, which is empty before and after.
-func (r *commands) confined(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+// execInOwnCgroup runs the command in a cgroup of its own, which is empty before and after.
+func (r *commands) execInOwnCgroup(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	path := memberDir(id.ID) + "/" + id.Name
 	sweep := func() error {
-		return ended(ctx, func(ctx context.Context) error { return r.cgroups.Kill(ctx, path+"/"+ownCgroup) })
+		return withKillTime(ctx, func(ctx context.Context) error { return r.cgroups.Kill(ctx, path+"/"+ownCgroup) })
 	}
 	if r.entered.isFirst(id) {
-		r.gather(path, 0, markName) // an agent before us may have been killed before it did
+		r.gatherDescendants(path, 0, markName) // an agent before us may have been killed before it did
 	}
 	if c := r.entered.get(id); c == nil || c.own == nil { // of an agent before us, or stuck in the kernel
 		if err := sweep(); err != nil {
@@ -90,7 +90,7 @@ func (r *commands) confined(ctx context.Context, id runtime.ContainerID, e runti
 	}
 	var late sync.WaitGroup
 	mark := fmt.Sprintf("%s%d.%d.", markName, time.Now().UnixNano(), r.count.Add(1))
-	gather := func(pid int) { r.gather(path, pid, mark) }
+	gather := func(pid int) { r.gatherDescendants(path, pid, mark) }
 	code, err = r.execTask(ctx, id, e, keeper{late: &late, variable: mark, began: gather, over: func(pid int) {
 		gather(pid)
 		_ = sweep() // once more below
@@ -102,8 +102,8 @@ func (r *commands) confined(ctx context.Context, id runtime.ContainerID, e runti
 	return code, err
 }
 
-// ended gives kill its time, which the caller's end does not cut.
-func ended(ctx context.Context, kill func(context.Context) error) error {
+// withKillTime gives kill its time, which the caller's end does not cut.
+func withKillTime(ctx context.Context, kill func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
 	return kill(ctx)
@@ -111,7 +111,7 @@ func ended(ctx context.Context, kill func(context.Context) error) error {
 
 // enter runs the command without the daemon. enter.ErrRefused: nothing was run.
 func (r *commands) enter(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path string) (int, error) {
-	helper, c, err := r.enterable(ctx, id)
+	helper, c, err := r.openForCommands(ctx, id)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func (r *commands) enter(ctx context.Context, id runtime.ContainerID, e runtime.
 	code, err := helper.Run(ctx, c.Container, enter.Command{
 		Args: e.Command, Stdout: e.Stdout, Stderr: e.Stderr,
 		Procs: own.Procs, CgroupRoot: r.cfg.CgroupRoot, Cgroup: r.cgroups.Parent() + "/" + path + "/" + ownCgroup,
-		Sweep: func() error { left = ended(ctx, own.Kill); return left },
+		Sweep: func() error { left = withKillTime(ctx, own.Kill); return left },
 	})
 	c.giveBack(own, err, left)
 	switch {
@@ -159,7 +159,7 @@ func (t *tap) Write(p []byte) (int, error) {
 	return t.to.Write(p)
 }
 
-func (t *tap) shut() {
+func (t *tap) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true

@@ -39,7 +39,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
 		return fmt.Errorf("%s: %w", what, runtime.ErrExists)
 	}
 	if !errdefs.IsNotFound(err) {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	dir := r.sandboxDir(c.ID.ID)
 	if box, err := readSandbox(dir); errors.Is(err, fs.ErrNotExist) || err == nil && (box.Token != c.Token || !pinned(dir)) {
@@ -57,7 +57,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
 	}
 	config, err := img.Spec(ctx)
 	if err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	sn, err := r.snapshotterName(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
 	}
 	// There is no container, so a snapshot of that name is left of a crash.
 	if err := r.client.SnapshotService(sn).Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	_, err = r.client.NewContainer(ctx, id,
 		containerd.WithSnapshotter(sn), containerd.WithImage(img), containerd.WithNewSnapshot(id, img),
@@ -75,7 +75,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
 	if err != nil {
 		r.dropSnapshot(ctx, sn, id)
 	}
-	return r.kind(ctx, what, err)
+	return r.translate(ctx, what, err)
 }
 
 // labels is everything that a restarted agent must know of a container.
@@ -114,9 +114,9 @@ func (r *lifecycle) Start(ctx context.Context, id runtime.ContainerID) error {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
 	what := fmt.Sprintf("start %s/%s", id.ID, id.Name)
-	c, seen, err := r.look(ctx, id)
+	c, seen, err := r.find(ctx, id)
 	if err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	switch seen.State {
 	case runtime.Running:
@@ -132,7 +132,7 @@ func (r *lifecycle) Start(ctx context.Context, id runtime.ContainerID) error {
 	if err == nil {
 		err = r.startTask(ctx, c, task, id)
 	}
-	return r.kind(ctx, what, badSpec(err))
+	return r.translate(ctx, what, badSpec(err))
 }
 
 // newTask makes the process, not running the program yet.
@@ -156,7 +156,7 @@ func (r *lifecycle) newTask(ctx context.Context, c containerd.Container, id runt
 	}
 	task, err := r.createTask(ctx, c, out)
 	if err != nil {
-		if class(err) != runtime.ErrUnavailable && ctx.Err() == nil {
+		if contractError(err) != runtime.ErrUnavailable && ctx.Err() == nil {
 			err = errors.Join(err, r.unmark(ctx, c))
 		}
 		return nil, err
@@ -177,7 +177,7 @@ func (r *lifecycle) startTask(ctx context.Context, c containerd.Container, task 
 	if err == nil {
 		err = task.Start(ctx)
 	}
-	if err == nil || class(err) == runtime.ErrUnavailable || ctx.Err() != nil {
+	if err == nil || contractError(err) == runtime.ErrUnavailable || ctx.Err() != nil {
 		return err
 	}
 	if _, gone := task.Delete(ctx, containerd.WithProcessKill); gone != nil && !errdefs.IsNotFound(gone) {
@@ -210,7 +210,7 @@ func (r *lifecycle) unmark(ctx context.Context, c containerd.Container) error {
 // badSpec finds the errors of runc about the program that no second try can heal.
 // Other errors of runc (a mount that fails) may heal.
 func badSpec(err error) error {
-	if err == nil || known(err) {
+	if err == nil || isContractError(err) {
 		return err
 	}
 	text := err.Error()
@@ -233,9 +233,9 @@ func (r *lifecycle) Signal(ctx context.Context, id runtime.ContainerID, sig int,
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
 	what := fmt.Sprintf("signal %s/%s", id.ID, id.Name)
-	c, seen, err := r.look(ctx, id)
+	c, seen, err := r.find(ctx, id)
 	if err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	if seen.State != runtime.Running {
 		return fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
@@ -247,7 +247,7 @@ func (r *lifecycle) Signal(ctx context.Context, id runtime.ContainerID, sig int,
 	if errdefs.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
 	}
-	return r.kind(ctx, what, err)
+	return r.translate(ctx, what, err)
 }
 
 // Remove kills what is left, sees for itself that nothing is, and deletes the
@@ -262,16 +262,16 @@ func (r *lifecycle) Remove(ctx context.Context, id runtime.ContainerID) error {
 		return nil
 	}
 	if err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	if err := r.endTask(ctx, c, memberDir(id.ID)+"/"+id.Name); err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	err = c.Delete(ctx, containerd.WithSnapshotCleanup)
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
-	return r.kind(ctx, what, err)
+	return r.translate(ctx, what, err)
 }
 
 // endTask kills through the cgroup first, which needs no shim to answer, and then

@@ -92,10 +92,10 @@ func TestABroodIsFoundBySessionDescentAndMark(t *testing.T) {
 	pids := append(slices.Sorted(maps.Keys(all)), 0)
 	lineage := func(pid int) (int, int) { return all[pid].parent, all[pid].session }
 	marked := func(pid int) bool { return pid == 14 }
-	if got, want := brood(pids, 10, lineage, marked), []int{10, 11, 12, 13, 14, 15, 16}; !slices.Equal(got, want) {
+	if got, want := descendants(pids, 10, lineage, marked), []int{10, 11, 12, 13, 14, 15, 16}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got, want := brood(pids, 0, lineage, marked), []int{14, 15}; !slices.Equal(got, want) {
+	if got, want := descendants(pids, 0, lineage, marked), []int{14, 15}; !slices.Equal(got, want) {
 		t.Errorf("of an earlier agent: got %v, want %v", got, want)
 	}
 }

@@ -154,9 +154,9 @@ func (o *openContainers) program(path string) (*enter.Helper, error) {
 	return o.helper, nil
 }
 
-// enterable returns what the container is entered with. The caller has its turn, so that
+// openForCommands returns what the container is entered with. The caller has its turn, so that
 // nobody else closes it.
-func (r *commands) enterable(ctx context.Context, id runtime.ContainerID) (*enter.Helper, *openContainer, error) {
+func (r *commands) openForCommands(ctx context.Context, id runtime.ContainerID) (*enter.Helper, *openContainer, error) {
 	helper, err := r.entered.program(r.cfg.Logger)
 	if err != nil {
 		return nil, nil, err
@@ -176,11 +176,11 @@ func (r *commands) enterable(ctx context.Context, id runtime.ContainerID) (*ente
 	case errors.Is(err, enter.ErrRefused):
 		return nil, nil, err
 	}
-	return nil, nil, r.notBegun(ctx, "look at the container", err)
+	return nil, nil, r.startError(ctx, "look at the container", err)
 }
 
 func (r *commands) open(ctx context.Context, id runtime.ContainerID) (*enter.Container, error) {
-	task, s, err := r.running(ctx, id)
+	task, s, err := r.runningTask(ctx, id)
 	if err != nil {
 		return nil, err
 	}

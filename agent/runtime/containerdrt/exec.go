@@ -39,7 +39,7 @@ type commands struct {
 // It has no bound but ctx; when that ends first, the command is killed.
 func (r *commands) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	if e.Bounded {
-		return r.bounded(ctx, id, e)
+		return r.execBounded(ctx, id, e)
 	}
 	return r.execTask(ctx, id, e, keeper{late: &r.late, began: func(int) {}, over: func(int) {}})
 }
@@ -63,13 +63,13 @@ func (r *commands) execTask(ctx context.Context, id runtime.ContainerID, e runti
 	if len(e.Command) == 0 {
 		return 0, fmt.Errorf("%s: no command: %w", what, runtime.ErrBadSpec)
 	}
-	stdin, out := newInput(e.Stdin), &output{}
+	q := request{Exec: e, id: id, variable: k.variable, stdin: newInput(e.Stdin), out: &output{}}
 	// Without ctx's deadline, for the daemon would tell that as an error, a moment before it is.
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	x := make(chan begun)
 	k.late.Go(func() {
-		b := r.beginExec(ctx, waiting, id, e, k.variable, stdin, out)
+		b := r.beginExec(ctx, waiting, q)
 		if b.err == nil {
 			k.began(int(b.p.Pid()))
 		}
@@ -86,27 +86,36 @@ func (r *commands) execTask(ctx context.Context, id runtime.ContainerID, e runti
 	select {
 	case b = <-x:
 	case <-ctx.Done():
-		return 0, r.notBegun(ctx, what, ctx.Err())
+		return 0, r.startError(ctx, what, ctx.Err())
 	}
 	defer r.endExec(ctx, b.p)
 	if errdefs.IsNotFound(b.err) && b.p == nil {
 		return 0, fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
 	}
 	if b.err != nil {
-		return 0, r.notBegun(ctx, what, badSpec(b.err))
+		return 0, r.startError(ctx, what, badSpec(b.err))
 	}
-	st, err := attend(ctx, b.p, b.exited, stdin, e.Terminal)
+	st, err := serveExec(ctx, b.p, b.exited, q.stdin, e.Terminal)
 	if err != nil && ctx.Err() != nil {
-		err = r.overtime(ctx, what, b.p)
+		err = r.timeoutError(ctx, what, b.p)
 	} else {
-		err = r.kind(ctx, what, err)
+		err = r.translate(ctx, what, err)
 	}
 	k.over(int(b.p.Pid())) // first: what holds its output open would be waited for
 	if err != nil {
 		return 0, err
 	}
-	out.drain(b.p.IO())
+	q.out.drain(b.p.IO())
 	return int(st.ExitCode()), nil
+}
+
+// request is a command that the daemon is to run, and its streams.
+type request struct {
+	runtime.Exec
+	id       runtime.ContainerID
+	variable string // as in keeper
+	stdin    *input
+	out      *output
 }
 
 // begun is a command that was started, or was not: then p may be there, not running.
@@ -118,9 +127,9 @@ type begun struct {
 
 // beginExec starts the command, however long the daemon takes: broken off, it would start
 // when nobody looks any more.
-func (r *commands) beginExec(ctx, waiting context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (b begun) {
+func (r *commands) beginExec(ctx, waiting context.Context, q request) (b begun) {
 	ctx = context.WithoutCancel(ctx)
-	b.p, b.err = r.newExec(ctx, id, e, variable, stdin, out)
+	b.p, b.err = r.newExec(ctx, q)
 	if b.err != nil {
 		return b
 	}
@@ -131,9 +140,9 @@ func (r *commands) beginExec(ctx, waiting context.Context, id runtime.ContainerI
 	return b
 }
 
-// attend passes on the end of stdin and the sizes of the terminal until the command
+// serveExec passes on the end of stdin and the sizes of the terminal until the command
 // or ctx ends.
-func attend(ctx context.Context, p containerd.Process, exited <-chan containerd.ExitStatus, stdin *input, term *runtime.Terminal) (st containerd.ExitStatus, err error) {
+func serveExec(ctx context.Context, p containerd.Process, exited <-chan containerd.ExitStatus, stdin *input, term *runtime.Terminal) (st containerd.ExitStatus, err error) {
 	var resize <-chan runtime.Size
 	if term != nil {
 		resize = term.Resize
@@ -159,20 +168,20 @@ func attend(ctx context.Context, p containerd.Process, exited <-chan containerd.
 	}
 }
 
-// notBegun is the error of a command that did not begin. Unless it says something
+// startError is the error of a command that did not begin. Unless it says something
 // about the container it is ErrUnavailable, also when the caller's time is over: it
 // was the daemon that took it.
-func (r *commands) notBegun(ctx context.Context, what string, err error) error {
-	err = r.kind(ctx, what, err)
-	if known(err) {
+func (r *commands) startError(ctx context.Context, what string, err error) error {
+	err = r.translate(ctx, what, err)
+	if isContractError(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, runtime.ErrUnavailable)
 }
 
-// overtime is the error of a command that began and was not seen to end in the
+// timeoutError is the error of a command that began and was not seen to end in the
 // caller's time. Only one that is seen to run still has used it up by itself.
-func (r *commands) overtime(ctx context.Context, what string, p containerd.Process) error {
+func (r *commands) timeoutError(ctx context.Context, what string, p containerd.Process) error {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
 	if st, err := p.Status(look); err != nil || st.Status != containerd.Running {
@@ -181,10 +190,10 @@ func (r *commands) overtime(ctx context.Context, what string, p containerd.Proce
 	return fmt.Errorf("%s: %w", what, ctx.Err())
 }
 
-// running is the task of a container that runs, and what the container was made of.
+// runningTask is the task of a container that runs, and what the container was made of.
 // Errors: ErrNotRunning, and the daemon's.
-func (r *commands) running(ctx context.Context, id runtime.ContainerID) (containerd.Task, *specs.Spec, error) {
-	c, seen, err := r.lifecycle.look(ctx, id)
+func (r *commands) runningTask(ctx context.Context, id runtime.ContainerID) (containerd.Task, *specs.Spec, error) {
+	c, seen, err := r.lifecycle.find(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,27 +208,27 @@ func (r *commands) running(ctx context.Context, id runtime.ContainerID) (contain
 	return task, s, err
 }
 
-func (r *commands) newExec(ctx context.Context, id runtime.ContainerID, e runtime.Exec, variable string, stdin *input, out *output) (containerd.Process, error) {
-	task, s, err := r.running(ctx, id)
+func (r *commands) newExec(ctx context.Context, q request) (containerd.Process, error) {
+	task, s, err := r.runningTask(ctx, q.id)
 	if err != nil {
 		return nil, err
 	}
 	process := *s.Process
-	process.Args, process.Terminal = e.Command, false
-	if variable != "" {
-		process.Env = append(slices.Clone(process.Env), variable)
+	process.Args, process.Terminal = q.Command, false
+	if q.variable != "" {
+		process.Env = append(slices.Clone(process.Env), q.variable)
 	}
 	// Not opened where there is none: the command gets /dev/null.
 	var in io.Reader
-	if e.Stdin != nil {
-		in = stdin
+	if q.Stdin != nil {
+		in = q.stdin
 	}
-	streams := []cio.Opt{cio.WithFIFODir(filepath.Join(r.cfg.RunDir, "fifo")), cio.WithStreams(in, out.to(e.Stdout), out.to(e.Stderr))}
-	if t := e.Terminal; t != nil {
+	streams := []cio.Opt{cio.WithFIFODir(filepath.Join(r.cfg.RunDir, "fifo")), cio.WithStreams(in, q.out.to(q.Stdout), q.out.to(q.Stderr))}
+	if t := q.Terminal; t != nil {
 		process.Terminal = true
 		process.ConsoleSize = &specs.Box{Width: uint(t.Size.Columns), Height: uint(t.Size.Rows)}
 		process.Env = withTerm(process.Env)
-		streams = append(streams, cio.WithStreams(in, out.to(e.Stdout), nil), cio.WithTerminal)
+		streams = append(streams, cio.WithStreams(in, q.out.to(q.Stdout), nil), cio.WithTerminal)
 	}
 	// Unique over restarts of the agent, too: an old exec may be left.
 	name := "e" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(r.count.Add(1), 36)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// gather moves a command that the runtime started (leader; 0: an earlier agent's, not
+// gatherDescendants moves a command that the runtime started (leader; 0: an earlier agent's, not
 // known), and all that has come of it, into the cgroup through which it is ended. It is the way of containers that cannot be entered.
 // What left its session, its parents and its environment before it was seen here is not
 // found; it goes with the container.
-func (r *commands) gather(path string, leader int, mark string) {
+func (r *commands) gatherDescendants(path string, leader int, mark string) {
 	own, err := r.cgroups.Own(path, ownCgroup)
 	if err != nil {
 		return // the container has ended
@@ -25,7 +25,7 @@ func (r *commands) gather(path string, leader int, mark string) {
 			return
 		}
 		more := false
-		for _, pid := range brood(pids, leader, lineage, func(pid int) bool { return marked(pid, mark) }) {
+		for _, pid := range descendants(pids, leader, parentAndSession, func(pid int) bool { return marked(pid, mark) }) {
 			if !moved[pid] {
 				moved[pid], more = true, true
 				_ = os.WriteFile(own.Procs[at], []byte(strconv.Itoa(pid)), 0) // it may have ended
@@ -37,9 +37,9 @@ func (r *commands) gather(path string, leader int, mark string) {
 	}
 }
 
-// brood are those of pids that are of the leader's session, carry its mark, or come down
+// descendants are those of pids that are of the leader's session, carry its mark, or come down
 // from one that does.
-func brood(pids []int, leader int, lineage func(int) (parent, session int), marked func(int) bool) []int {
+func descendants(pids []int, leader int, lineage func(int) (parent, session int), marked func(int) bool) []int {
 	found := map[int]bool{}
 	for more := true; more; {
 		more = false
@@ -47,7 +47,7 @@ func brood(pids []int, leader int, lineage func(int) (parent, session int), mark
 			if pid <= 0 || found[pid] {
 				continue
 			}
-			parent, session := lineage(pid)
+			parent, session := parentAndSession(pid)
 			if leader > 0 && (pid == leader || session == leader) || found[parent] || marked(pid) {
 				found[pid], more = true, true
 			}
@@ -66,8 +66,8 @@ func marked(pid int, mark string) bool {
 	return err == nil && slices.ContainsFunc(strings.Split(string(text), "\x00"), func(e string) bool { return strings.HasPrefix(e, mark) })
 }
 
-// lineage reads a process's parent and session: the fourth and the sixth field of stat.
-func lineage(pid int) (parent, session int) {
+// parentAndSession reads a process's parent and session: the fourth and the sixth field of stat.
+func parentAndSession(pid int) (parent, session int) {
 	text, err := os.ReadFile(filepath.Join(procDir(pid), "stat"))
 	if err != nil {
 		return 0, 0

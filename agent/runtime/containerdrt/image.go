@@ -66,7 +66,7 @@ func (r *imageStore) findImage(ctx context.Context, ref string) (containerd.Imag
 			continue
 		}
 		if err != nil {
-			return nil, r.kind(ctx, fmt.Sprintf("image %q", ref), err)
+			return nil, r.translate(ctx, fmt.Sprintf("image %q", ref), err)
 		}
 		if err := r.unpack(ctx, img); errors.Is(err, runtime.ErrNotFound) {
 			return nil, fmt.Errorf("image %q: %w: its name is there, its content is not: %w", ref, runtime.ErrImageMissing, err)
@@ -88,12 +88,12 @@ func (r *imageStore) unpack(ctx context.Context, img containerd.Image) error {
 	what := fmt.Sprintf("unpack image %q", img.Name())
 	ready, err := img.IsUnpacked(ctx, sn)
 	if err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	if ready {
 		return nil
 	}
-	return r.spaced(ctx, what, keepPartial, func(ctx context.Context) error { return img.Unpack(ctx, sn) })
+	return r.withFreeSpace(ctx, what, keepPartial, func(ctx context.Context) error { return img.Unpack(ctx, sn) })
 }
 
 // pull fetches through the registries and mirrors of HostsDir. The download runs
@@ -111,9 +111,9 @@ func (r *imageStore) pull(ctx context.Context, ref string) (containerd.Image, er
 		Hosts: config.ConfigureHosts(ctx, config.HostOptions{HostDir: config.HostDirFromRoot(r.cfg.HostsDir)}),
 	})
 	var img containerd.Image
-	err = r.spaced(ctx, fmt.Sprintf("pull %q", ref), keepPartial, func(ctx context.Context) error {
+	err = r.withFreeSpace(ctx, fmt.Sprintf("pull %q", ref), keepPartial, func(ctx context.Context) error {
 		img, err = r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(sn),
-			containerd.WithResolver(resolver), containerd.WithImageHandlerWrapper(r.declared))
+			containerd.WithResolver(resolver), containerd.WithImageHandlerWrapper(r.checkDeclaredSize))
 		return err
 	})
 	switch {
@@ -122,7 +122,7 @@ func (r *imageStore) pull(ctx context.Context, ref string) (containerd.Image, er
 	case errors.Is(err, runtime.ErrNoSpace), errors.Is(err, runtime.ErrImageRefused):
 		return nil, fmt.Errorf("%w: %w", runtime.ErrImagePull, err)
 	case ctx.Err() != nil:
-		return nil, r.kind(ctx, fmt.Sprintf("pull %q", ref), ctx.Err())
+		return nil, r.translate(ctx, fmt.Sprintf("pull %q", ref), ctx.Err())
 	case r.Ping(ctx) != nil:
 		return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrUnavailable, err)
 	case errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
@@ -137,12 +137,12 @@ func (r *imageStore) Images(ctx context.Context) ([]runtime.Image, error) {
 	defer done()
 	found, err := r.client.ImageService().List(ctx)
 	if err != nil {
-		return nil, r.kind(ctx, "list images", err)
+		return nil, r.translate(ctx, "list images", err)
 	}
-	return r.settle(ctx, found, false)
+	return r.list(ctx, found, false)
 }
 
-func (r *imageStore) settle(ctx context.Context, found []images.Image, unpack bool) ([]runtime.Image, error) {
+func (r *imageStore) list(ctx context.Context, found []images.Image, unpack bool) ([]runtime.Image, error) {
 	out := make([]runtime.Image, 0, len(found))
 	for _, f := range found {
 		img := containerd.NewImage(r.client, f)
@@ -176,7 +176,7 @@ func (r *daemon) snapshotterName(ctx context.Context) (string, error) {
 	}
 	answer, err := r.client.IntrospectionService().Plugins(ctx, "type==io.containerd.snapshotter.v1")
 	if err != nil {
-		return "", r.kind(ctx, "ask for snapshotters", err)
+		return "", r.translate(ctx, "ask for snapshotters", err)
 	}
 	usable := map[string]bool{}
 	for _, p := range answer.Plugins {

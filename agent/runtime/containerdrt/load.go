@@ -22,8 +22,8 @@ func (r *imageStore) LoadImage(ctx context.Context, from io.Reader) ([]runtime.I
 	ctx, done := r.begin(ctx, loadTime)
 	defer done()
 	var out []runtime.Image
-	err := r.spaced(ctx, "load image", dropPartial, func(ctx context.Context) error {
-		before, err := r.hold(ctx)
+	err := r.withFreeSpace(ctx, "load image", dropPartial, func(ctx context.Context) error {
+		before, err := r.holdImages(ctx)
 		if err != nil {
 			return err
 		}
@@ -34,18 +34,18 @@ func (r *imageStore) LoadImage(ctx context.Context, from io.Reader) ([]runtime.I
 		if len(found) == 0 {
 			return errors.New("the archive names no image; give it one, as `docker save NAME` does")
 		}
-		out, err = r.settle(ctx, found, true)
+		out, err = r.list(ctx, found, true)
 		if err != nil {
-			return errors.Join(err, r.takeBack(ctx, found, before))
+			return errors.Join(err, r.undoImport(ctx, found, before))
 		}
 		return nil
 	})
 	return out, err
 }
 
-// hold lists the images that are there, and has the daemon keep their content as long as the
+// holdImages lists the images that are there, and has the daemon keep their content as long as the
 // lease of ctx: the import may give their names to others.
-func (r *imageStore) hold(ctx context.Context) ([]images.Image, error) {
+func (r *imageStore) holdImages(ctx context.Context) ([]images.Image, error) {
 	list, err := r.client.ImageService().List(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (r *imageStore) importChecked(ctx context.Context, from io.Reader) ([]image
 	out, in := io.Pipe()
 	judged := make(chan error, 1)
 	go func() {
-		err := archive.Check(in, from, archive.Bounds{Bytes: r.maxImageBytes(), Room: disks.room})
+		err := archive.Check(in, from, archive.Bounds{Bytes: r.maxImageBytes(), Room: disks.checkFree})
 		in.CloseWithError(err)
 		judged <- err
 	}()
@@ -81,8 +81,8 @@ func (r *imageStore) importChecked(ctx context.Context, from io.Reader) ([]image
 	return found, err
 }
 
-// takeBack undoes the import of images that could not be unpacked.
-func (r *imageStore) takeBack(ctx context.Context, found, before []images.Image) error {
+// undoImport undoes the import of images that could not be unpacked.
+func (r *imageStore) undoImport(ctx context.Context, found, before []images.Image) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTime)
 	defer cancel()
 	old := map[string]images.Image{}
@@ -112,9 +112,9 @@ func (r *imageStore) maxImageBytes() int64 {
 	return r.cfg.MaxImageBytes
 }
 
-// declared refuses to pull an image whose layers, as they come, have too many bytes; what they
+// checkDeclaredSize refuses to pull an image whose layers, as they come, have too many bytes; what they
 // unpack to is not known before.
-func (r *imageStore) declared(next images.Handler) images.Handler {
+func (r *imageStore) checkDeclaredSize(next images.Handler) images.Handler {
 	return images.HandlerFunc(func(ctx context.Context, of ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 		children, err := next.Handle(ctx, of)
 		left := r.maxImageBytes()

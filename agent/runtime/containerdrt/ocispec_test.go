@@ -235,7 +235,7 @@ func TestErrorsAreInTheContractsWords(t *testing.T) {
 		{runtime.ErrBadSpec, runtime.ErrBadSpec},
 	} {
 		ctx, done := r.begin(t.Context(), lookTime)
-		if err := r.kind(ctx, "act", c.in); !errors.Is(err, c.want) {
+		if err := r.translate(ctx, "act", c.in); !errors.Is(err, c.want) {
 			t.Errorf("%v became %v, want kind %v", c.in, err, c.want)
 		}
 		done()
@@ -244,7 +244,7 @@ func TestErrorsAreInTheContractsWords(t *testing.T) {
 	cancel()
 	ctx, done := r.begin(parent, lookTime)
 	defer done()
-	if err := r.kind(ctx, "act", errdefs.ErrUnavailable); !errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
+	if err := r.translate(ctx, "act", errdefs.ErrUnavailable); !errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("after the caller's context ended: %v, want its error", err)
 	}
 }

@@ -33,7 +33,7 @@ func (r *Runtime) Purge(ctx context.Context) error {
 		os.RemoveAll(r.runcRoot()),
 		os.RemoveAll(filepath.Join(r.cfg.RunDir, "fifo")),
 	)
-	return r.kind(ctx, "purge "+r.cfg.Namespace, err)
+	return r.translate(ctx, "purge "+r.cfg.Namespace, err)
 }
 
 func (r *Runtime) purgeContainers(ctx context.Context) error {

@@ -155,7 +155,7 @@ func (r *daemon) Ping(ctx context.Context) error {
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
 	_, err := r.client.Version(ctx)
-	return r.kind(ctx, "ping containerd", err)
+	return r.translate(ctx, "ping containerd", err)
 }
 
 type parentKey struct{}
@@ -166,9 +166,9 @@ func (r *daemon) begin(parent context.Context, limit time.Duration) (context.Con
 	return context.WithTimeout(ctx, limit)
 }
 
-// kind puts an error of the daemon into the words of the contract. An error that
+// translate puts an error of the daemon into the words of the contract. An error that
 // comes from our own bound, not the caller's, is ErrUnavailable.
-func (r *daemon) kind(ctx context.Context, what string, err error) error {
+func (r *daemon) translate(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -176,13 +176,13 @@ func (r *daemon) kind(ctx context.Context, what string, err error) error {
 	if parent != nil && parent.Err() != nil {
 		return fmt.Errorf("%s: %w", what, parent.Err())
 	}
-	if known(err) {
+	if isContractError(err) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	// The client returns native errors mostly, and raw gRPC ones from Wait.
-	kind := class(err)
+	kind := contractError(err)
 	if kind == nil {
-		kind = class(errgrpc.ToNative(err))
+		kind = contractError(errgrpc.ToNative(err))
 	}
 	if kind == nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -190,7 +190,7 @@ func (r *daemon) kind(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%s: %w: %w", what, kind, err)
 }
 
-func class(err error) error {
+func contractError(err error) error {
 	switch {
 	case errdefs.IsNotFound(err):
 		return runtime.ErrNotFound
@@ -203,8 +203,8 @@ func class(err error) error {
 	return nil
 }
 
-// known reports whether err is in the words of the contract already.
-func known(err error) bool {
+// isContractError reports whether err is in the words of the contract already.
+func isContractError(err error) bool {
 	for _, k := range []error{runtime.ErrNotFound, runtime.ErrExists, runtime.ErrImageMissing, runtime.ErrImagePull,
 		runtime.ErrBadSpec, runtime.ErrUnavailable, runtime.ErrNotRunning, runtime.ErrForeign,
 		runtime.ErrImageRefused, runtime.ErrNoSpace} {

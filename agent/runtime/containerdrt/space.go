@@ -50,8 +50,8 @@ func (r *imageStore) disks(ctx context.Context) (disks, error) {
 	return out, nil
 }
 
-// room reports whether so many bytes more leave each disk its reserve.
-func (d disks) room(bytes int64) error {
+// checkFree reports whether so many bytes more leave each disk its reserve.
+func (d disks) checkFree(bytes int64) error {
 	for _, dir := range d {
 		var st unix.Statfs_t
 		err := unix.Statfs(dir, &st)
@@ -97,20 +97,20 @@ const (
 	dropPartial = true  // deleted before the call returns
 )
 
-// spaced does what fills the daemon's disks, and breaks it off when they get too full: then
+// withFreeSpace does what fills the daemon's disks, and breaks it off when they get too full: then
 // nothing of it is left, whatever drop says.
-func (r *imageStore) spaced(ctx context.Context, what string, drop bool, do func(context.Context) error) error {
+func (r *imageStore) withFreeSpace(ctx context.Context, what string, drop bool, do func(context.Context) error) error {
 	disks, err := r.disks(ctx)
 	if err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	lease, err := r.client.LeasesService().Create(ctx, leases.WithRandomID(), leases.WithExpiration(24*time.Hour))
 	if err != nil {
-		return r.kind(ctx, what, err)
+		return r.translate(ctx, what, err)
 	}
 	within, full := context.WithCancelCause(leases.WithLease(ctx, lease.ID))
 	var watching sync.WaitGroup
-	watching.Go(func() { watch(within, disks.room, full) })
+	watching.Go(func() { watch(within, disks.checkFree, full) })
 	err = do(within)
 	cause := context.Cause(within)
 	full(nil)
@@ -130,5 +130,5 @@ func (r *imageStore) spaced(ctx context.Context, what string, drop bool, do func
 	defer cancel()
 	// A lease that stays ends after a day by itself.
 	_ = r.client.LeasesService().Delete(end, lease, opts...)
-	return r.kind(ctx, what, err)
+	return r.translate(ctx, what, err)
 }

@@ -21,10 +21,10 @@ func TestADiskWithImagesKeepsSomethingFree(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := (disks{dir}).room(math.MaxInt64 / 2); !errors.Is(err, runtime.ErrNoSpace) {
+	if err := (disks{dir}).checkFree(math.MaxInt64 / 2); !errors.Is(err, runtime.ErrNoSpace) {
 		t.Errorf("more than any disk has: %v", err)
 	}
-	if err := (disks{dir + "/elsewhere"}).room(math.MaxInt64 / 2); err != nil {
+	if err := (disks{dir + "/elsewhere"}).checkFree(math.MaxInt64 / 2); err != nil {
 		t.Errorf("a disk that the agent does not see: %v", err)
 	}
 }

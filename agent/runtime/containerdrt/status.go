@@ -24,12 +24,12 @@ import (
 func (r *lifecycle) Status(ctx context.Context, id runtime.ContainerID) (runtime.Status, error) {
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
-	_, s, err := r.look(ctx, id)
-	return s, r.kind(ctx, fmt.Sprintf("look at %s/%s", id.ID, id.Name), err)
+	_, s, err := r.find(ctx, id)
+	return s, r.translate(ctx, fmt.Sprintf("look at %s/%s", id.ID, id.Name), err)
 }
 
-// look returns the container with what is seen of it.
-func (r *lifecycle) look(ctx context.Context, id runtime.ContainerID) (containerd.Container, runtime.Status, error) {
+// find returns the container with what is seen of it.
+func (r *lifecycle) find(ctx context.Context, id runtime.ContainerID) (containerd.Container, runtime.Status, error) {
 	c, err := r.client.LoadContainer(ctx, containerID(id))
 	if err != nil {
 		return nil, runtime.Status{}, err
@@ -38,7 +38,7 @@ func (r *lifecycle) look(ctx context.Context, id runtime.ContainerID) (container
 	if err != nil {
 		return nil, runtime.Status{}, err
 	}
-	s, ours, err := r.see(ctx, rec)
+	s, ours, err := r.statusOf(ctx, rec)
 	if err == nil && (!ours || s.ID != id) {
 		err = runtime.ErrForeign
 	}
@@ -52,13 +52,13 @@ func (r *lifecycle) List(ctx context.Context) ([]runtime.Status, error) {
 	defer done()
 	all, err := r.client.ContainerService().List(ctx)
 	if err != nil {
-		return nil, r.kind(ctx, "list containers", err)
+		return nil, r.translate(ctx, "list containers", err)
 	}
 	out := make([]runtime.Status, 0, len(all))
 	for _, rec := range all {
-		s, ours, err := r.see(ctx, rec)
+		s, ours, err := r.statusOf(ctx, rec)
 		if err != nil {
-			return nil, r.kind(ctx, "list containers: "+rec.ID, err)
+			return nil, r.translate(ctx, "list containers: "+rec.ID, err)
 		}
 		if ours {
 			out = append(out, s)
@@ -70,8 +70,8 @@ func (r *lifecycle) List(ctx context.Context) ([]runtime.Status, error) {
 	return out, nil
 }
 
-// see puts together what the labels, the daemon and the cgroup say.
-func (r *lifecycle) see(ctx context.Context, rec containers.Container) (runtime.Status, bool, error) {
+// statusOf puts together what the labels, the daemon and the cgroup say.
+func (r *lifecycle) statusOf(ctx context.Context, rec containers.Container) (runtime.Status, bool, error) {
 	s, ours, err := parseLabels(rec.Labels)
 	if err != nil || !ours {
 		return s, ours, err
@@ -107,12 +107,12 @@ func (r *lifecycle) see(ctx context.Context, rec containers.Container) (runtime.
 		s.State = runtime.Exited
 		s.Exit, err = r.exit(s.ID, int(answer.Process.ExitStatus), answer.Process.ExitedAt.AsTime())
 	default: // the shim does not answer: only our own eyes are left
-		err = r.seeUnanswered(&s)
+		err = r.statusByCgroup(&s)
 	}
 	return s, true, err
 }
 
-func (r *lifecycle) seeUnanswered(s *runtime.Status) error {
+func (r *lifecycle) statusByCgroup(s *runtime.Status) error {
 	empty, err := r.cgroups.Empty(memberDir(s.ID.ID) + "/" + s.ID.Name)
 	s.State = runtime.Running
 	if empty {
@@ -158,11 +158,11 @@ func (r *lifecycle) waitTask(parent context.Context, what string, id runtime.Con
 	answer, err := r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: containerID(id)})
 	err = errgrpc.ToNative(err)
 	if err != nil && !errdefs.IsNotFound(err) {
-		return runtime.Exit{}, r.kind(ctx, what, err)
+		return runtime.Exit{}, r.translate(ctx, what, err)
 	}
 	if err == nil {
 		e, err := r.exit(id, int(answer.ExitStatus), answer.ExitedAt.AsTime())
-		return e, r.kind(ctx, what, err)
+		return e, r.translate(ctx, what, err)
 	}
 	// The task went away between two looks: removed, or lost.
 	s, err := r.Status(parent, id)

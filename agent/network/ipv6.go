@@ -15,10 +15,10 @@ var withoutIPv6 = []struct{ name, value string }{
 	{"disable_ipv6", "1"},
 }
 
-// noIPv6 takes IPv6 from a link of the namespace at path, before it is up or after. A
+// disableIPv6 takes IPv6 from a link of the namespace at path, before it is up or after. A
 // kernel without IPv6 has nothing to take.
-func noIPv6(path, link string) error {
-	return within(path, func() error {
+func disableIPv6(path, link string) error {
+	return inNamespace(path, func() error {
 		for _, s := range withoutIPv6 {
 			file := sysctlPath("net/ipv6/conf/" + link + "/" + s.name)
 			now, err := os.ReadFile(file)
@@ -38,7 +38,7 @@ func noIPv6(path, link string) error {
 
 // hasIPv6 reports whether a link of the namespace at path has IPv6.
 func hasIPv6(path, link string) (has bool, err error) {
-	err = within(path, func() error {
+	err = inNamespace(path, func() error {
 		now, err := os.ReadFile(sysctlPath("net/ipv6/conf/" + link + "/disable_ipv6"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
