@@ -47,7 +47,7 @@ func descendants(pids []int, leader int, lineage func(int) (parent, session int)
 			if pid <= 0 || found[pid] {
 				continue
 			}
-			parent, session := parentAndSession(pid)
+			parent, session := lineage(pid)
 			if leader > 0 && (pid == leader || session == leader) || found[parent] || marked(pid) {
 				found[pid], more = true, true
 			}
