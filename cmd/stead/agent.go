@@ -105,16 +105,13 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	}
 	defer at.Close()
 	dial, renew, err := reach(ctx, o, at, dial, log)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+	if err == nil {
+		err = session.Join(ctx, at, dial, facts.Boot, facts, log)
 	}
-	if err := session.Join(ctx, at, dial, facts.Boot, facts, log); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // a requested stop
+	case err != nil:
 		return err
 	}
 	m, err := host.New(o.Options, at, log)

@@ -15,11 +15,11 @@ func checkCommand() *cobra.Command {
 	var o hostOptions
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "List what Stead sets on this host's network, and what is in its way",
-		Long: `List every route, address, sysctl, link and nft table that the agent of this root
-sets on the host, whether it stands, and what of the host's own keeps members from
-being reached; and whether a watchdog runs, of the members that are guarded. Nothing is changed. Exit code 1 when something is missing or in the
-way; a running agent puts back what is missing within seconds.`,
+		Short: "Check the network settings of Stead on this host, and what blocks members",
+		Long: `List every route, address, sysctl, link and nft table that the agent of this root sets
+on the host, and whether it is set; what on the host blocks members; and, if there are
+guarded members, whether a watchdog runs. Nothing is changed. Exit code 1 when something is
+missing or in the way. A running agent restores what is missing within seconds.`,
 		Example: "  stead agent check --root /var/lib/stead/agent",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,8 +30,8 @@ way; a running agent puts back what is missing within seconds.`,
 	return cmd
 }
 
-// errUnfit: what check found is told in its table.
-var errUnfit = errors.New("this host is not as Stead needs it; see above")
+// errUnfit: the table above has the details.
+var errUnfit = errors.New("this host is not ready for Stead; see above")
 
 // check prints the settings of the node at o.
 func check(ctx context.Context, o hostOptions, out io.Writer) error {

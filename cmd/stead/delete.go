@@ -26,13 +26,16 @@ func checkCascade(cascade, kind string, wait bool) (bool, error) {
 	return wait || cascade == proto.CascadeForeground, nil
 }
 
+// deleteOptions are the flags of 'stead delete'.
+type deleteOptions struct {
+	wait           bool
+	ignoreNotFound bool
+	timeout        time.Duration
+	cascade        string
+}
+
 func deleteCommand(c *cli) *cobra.Command {
-	var (
-		wait           bool
-		ignoreNotFound bool
-		timeout        time.Duration
-		cascade        string
-	)
+	var o deleteOptions
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME",
 		Short: "Delete an object; the members of a set are stopped in order, its volumes are kept",
@@ -54,7 +57,8 @@ fields, as long as it fits the members and volumes that exist.`,
 			if err != nil {
 				return err
 			}
-			if wait, err = checkCascade(cascade, kind, wait); err != nil {
+			o.wait, err = checkCascade(o.cascade, kind, o.wait)
+			if err != nil {
 				return err
 			}
 			switch kind {
@@ -65,38 +69,43 @@ fields, as long as it fits the members and volumes that exist.`,
 				return usageError{fmt.Errorf("a %s cannot be deleted; only sets, services, configmaps, secrets and budgets can", kind)}
 			}
 			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				done, err := control.Delete(ctx, &proto.DeleteRequest{Kind: kind, Namespace: c.namespace, Name: name, Cascade: cascade})
-				if ignoreNotFound && status.Code(err) == codes.NotFound {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-				word := "deleted"
-				switch {
-				case cascade == proto.CascadeOrphan:
-					word = "is orphaned"
-				case kind == proto.KindSet:
-					word = "is being deleted"
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", kind, c.namespace, name, word)
-				printEffects(cmd.OutOrStdout(), done.GetEffects())
-				if !wait || kind != proto.KindSet {
-					return nil
-				}
-				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
-				defer stop()
-				ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
-				return waitGone(waitCtx, control, ref, cmd.OutOrStdout())
+				return c.deleteObject(cmd, control, kind, name, o)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the set is removed")
-	cmd.Flags().StringVar(&cascade, "cascade", proto.CascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the set is removed")
+	cmd.Flags().StringVar(&o.cascade, "cascade", proto.CascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
 	cmd.Flags().Lookup("cascade").NoOptDefVal = proto.CascadeBackground
-	cmd.Flags().BoolVar(&ignoreNotFound, "ignore-not-found", false, "succeed if the object does not exist")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
+	cmd.Flags().BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "succeed if the object does not exist")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
 	return cmd
+}
+
+// deleteObject deletes one object, and waits for the members of a set if that was asked.
+func (c *cli) deleteObject(cmd *cobra.Command, control proto.ControlClient, kind, name string, o deleteOptions) error {
+	ctx, cancel := call(cmd.Context())
+	defer cancel()
+	done, err := control.Delete(ctx, &proto.DeleteRequest{Kind: kind, Namespace: c.namespace, Name: name, Cascade: o.cascade})
+	if o.ignoreNotFound && status.Code(err) == codes.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	result := "deleted"
+	switch {
+	case o.cascade == proto.CascadeOrphan:
+		result = "is orphaned"
+	case kind == proto.KindSet:
+		result = "is being deleted"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", kind, c.namespace, name, result)
+	printEffects(cmd.OutOrStdout(), done.GetEffects())
+	if !o.wait || kind != proto.KindSet {
+		return nil
+	}
+	waitCtx, stop := context.WithTimeout(cmd.Context(), o.timeout)
+	defer stop()
+	ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
+	return waitGone(waitCtx, control, ref, cmd.OutOrStdout())
 }

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	purgeShort = "End every member of this node at once and take back what Stead changed on the host"
-	purgeLong  = `End every member of this node at once and take back links, routes, mounts,
-cgroups, the nft table, and containers and images in Stead's containerd
-namespace. Volumes, logs and the ledger stay where they are. The agent must not
-be running. Give the flags with which it ran.`
+	purgeShort = "End every member of this node at once and undo what Stead changed on the host"
+	purgeLong  = `End every member of this node at once, and remove links, routes, mounts, cgroups,
+the nft table, and the containers and images in Stead's containerd namespace.
+Volumes, logs and the ledger are kept. The agent must not be running. Use the same
+flags as for the agent.`
 )
 
 // purge ends all that the node at o runs.
@@ -37,7 +37,7 @@ func purge(ctx context.Context, o hostOptions, out io.Writer) error {
 	case err != nil:
 		return usage(err)
 	default:
-		fmt.Fprintf(out, "node %s runs nothing any more; its volumes stay in %s\n", o.Node, filepath.Join(o.Root, "volumes"))
+		fmt.Fprintf(out, "node %s runs nothing any more; its volumes are kept in %s\n", o.Node, filepath.Join(o.Root, "volumes"))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func volumeReclaim(c *cli) *cobra.Command {
-	ask := &proto.ReclaimVolumeRequest{}
+	request := &proto.ReclaimVolumeRequest{}
 	var yes bool
 	var trash string
 	var wait waitFlags
@@ -43,47 +43,56 @@ trash.`,
 		Args:              exactly(1, "a volume, for example 'data-db-3'"),
 		ValidArgsFunction: c.completeNames(proto.KindVolume),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ask.Namespace, ask.Name = c.namespace, args[0]
+			request.Namespace, request.Name = c.namespace, args[0]
 			if cmd.Flags().Changed("trash-period") {
 				d, err := spec.ParseDuration(trash)
 				if err != nil || d.Duration < 0 {
 					return usageError{fmt.Errorf("invalid --trash-period %q; use a duration such as 24h or 0s", trash)}
 				}
 				millis := d.Milliseconds()
-				ask.TrashMillis = &millis
+				request.TrashMillis = &millis
 			}
-			question, said, verdict := "Give it up?", "is being given up", reclaimed
-			if ask.Lost {
-				question, said, verdict = "Is it lost for good?", "will count as lost unless its node finds it", lostFor(args[0])
+			question, result, verdict := "Give it up?", "is being given up", reclaimed
+			if request.Lost {
+				question, result, verdict = "Is it lost for good?", "will count as lost unless its node finds it", lostFor(args[0])
 			}
 			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				ask.DryRun = true
-				would, err := control.ReclaimVolume(ctx, ask)
-				if err != nil {
+				if err := previewReclaim(cmd, control, request); err != nil {
 					return err
 				}
-				printEffects(cmd.OutOrStdout(), would.GetEffects())
 				if err := confirm(cmd, question, yes); err != nil {
 					return err
 				}
-				ctx, cancel = call(cmd.Context()) // the user may have taken a while to answer
+				ctx, cancel := call(cmd.Context())
 				defer cancel()
-				ask.DryRun, ask.Volume = false, would.GetVolume()
-				if _, err = control.ReclaimVolume(ctx, ask); err != nil {
+				if _, err := control.ReclaimVolume(ctx, request); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "volume %s %s\n", args[0], said)
-				return wait.volume(cmd, control, c.namespace, would.GetVolume(), verdict)
+				fmt.Fprintf(cmd.OutOrStdout(), "volume %s %s\n", args[0], result)
+				return wait.volume(cmd, control, c.namespace, request.GetVolume(), verdict)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&ask.Lost, "lost", false, "declare that the volume is missing, and lost for good")
+	cmd.Flags().BoolVar(&request.Lost, "lost", false, "declare that the volume is missing, and lost for good")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().StringVar(&trash, "trash-period", "", "how long it is kept in the trash (default: that of its claim, or 24h)")
 	wait.add(cmd, "wait until it is in the trash")
 	return cmd
+}
+
+// previewReclaim shows what request would do, and changes it to be done to exactly that
+// volume.
+func previewReclaim(cmd *cobra.Command, control proto.ControlClient, request *proto.ReclaimVolumeRequest) error {
+	ctx, cancel := call(cmd.Context())
+	defer cancel()
+	request.DryRun = true
+	preview, err := control.ReclaimVolume(ctx, request)
+	if err != nil {
+		return err
+	}
+	printEffects(cmd.OutOrStdout(), preview.GetEffects())
+	request.DryRun, request.Volume = false, preview.GetVolume()
+	return nil
 }
 
 // confirm asks on a terminal; without one, yes is needed.
