@@ -101,7 +101,7 @@ func (c *Cache) Load(rev store.Rev, kvs []store.KV) error {
 	fresh := newState(rev)
 	for _, kv := range kvs {
 		if err := fresh.apply(store.Event{KV: kv}, nil); err != nil {
-			c.log.Error("record left out", "err", err)
+			c.log.Error("unreadable record skipped", "err", err)
 		}
 	}
 	fresh.settle(rev)
@@ -126,7 +126,7 @@ func (c *Cache) Apply(b store.Batch) error {
 	ch := newChanges(b.Rev)
 	for _, ev := range b.Events {
 		if err := c.state.apply(ev, ch); err != nil {
-			c.log.Error("record left out", "err", err)
+			c.log.Error("unreadable record skipped", "err", err)
 		}
 	}
 	c.state.settle(b.Rev)
@@ -152,7 +152,7 @@ func (c *Cache) checkContinues(fresh *state) error {
 	}
 	for key, mod := range fresh.mods {
 		if had := old.mods[key]; mod <= old.rev && mod != had {
-			return fmt.Errorf("%w: at revision %d the key %s was of revision %d, and now it is of %d", store.ErrWentBack, old.rev, key, had, mod)
+			return fmt.Errorf("%w: at revision %d the key %s was last written at %d, and now says %d", store.ErrWentBack, old.rev, key, had, mod)
 		}
 	}
 	return nil

@@ -142,7 +142,7 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 		return s.applyVolumeReport(s.set(ref), parts, ev)
 	}
 	if (kind == store.KindSet || kind == store.KindStatus) && len(parts) > 0 {
-		return fmt.Errorf("decode %s: the key names no set", ev.Key)
+		return fmt.Errorf("decode %s: malformed key of a set", ev.Key)
 	}
 	t := s.set(ref)
 	defer t.dropIdleSet(s)
@@ -179,7 +179,7 @@ func (s *state) applyHistory(t *setState, name string, ev store.Event) (err erro
 	}
 	page, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || strconv.FormatInt(page, 10) != name {
-		return fmt.Errorf("decode %s: %q is no page", ev.Key, name)
+		return fmt.Errorf("decode %s: invalid page %q", ev.Key, name)
 	}
 	var e entry[records.HistoryPage]
 	e, err = decode(s, ev, func(r *records.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
@@ -236,11 +236,11 @@ func identityOf(ref spec.SetRef, kind string, parts []string) (id spec.Identity,
 		claim, parts = spec.ClaimName(parts[0]), parts[1:]
 	}
 	if len(parts) != 1 {
-		return id, claim, fmt.Errorf("the key names no member")
+		return id, claim, fmt.Errorf("malformed key of a member")
 	}
 	n, err := strconv.ParseInt(parts[0], 10, 32)
 	if err != nil || n < 0 || strconv.FormatInt(n, 10) != parts[0] {
-		return id, claim, fmt.Errorf("%q is no ordinal", parts[0])
+		return id, claim, fmt.Errorf("invalid ordinal %q", parts[0])
 	}
 	return spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: int(n)}, claim, nil
 }

@@ -177,7 +177,7 @@ func (s *state) applyEpoch(ev store.Event) error {
 	n, err := strconv.ParseInt(string(ev.Value), 10, 64)
 	if ev.Delete || err != nil || n < 1 {
 		s.epoch = 0 // the engine decides nothing in epoch 0
-		s.broken[ev.Key] = fmt.Errorf("decode %s: %q is no epoch", ev.Key, ev.Value)
+		s.broken[ev.Key] = fmt.Errorf("decode %s: invalid epoch %q", ev.Key, ev.Value)
 		return s.broken[ev.Key]
 	}
 	s.epoch = n

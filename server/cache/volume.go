@@ -79,7 +79,7 @@ func (l *slot) volumeRequests() map[spec.ClaimName]*records.VolumeRequest {
 func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) error {
 	defer t.dropIdleSet(s)
 	if len(parts) != 3 {
-		return fmt.Errorf("decode %s: the key names no volume", ev.Key)
+		return fmt.Errorf("decode %s: malformed key of a volume", ev.Key)
 	}
 	id, claim, err := identityOf(t.ref, store.KindVolume, parts[:2])
 	if err != nil {

@@ -71,7 +71,7 @@ type Server struct {
 }
 
 // errStopping ends streams when the server stops.
-var errStopping = status.Error(codes.Unavailable, "the server stops")
+var errStopping = status.Error(codes.Unavailable, "the server is stopping")
 
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Server, error) {

@@ -72,7 +72,7 @@ func TestWhatASessionHearsOfLives(t *testing.T) {
 			if got := len(r.server.reports.pending[h.se]); got != c.waits {
 				t.Errorf("%d reports wait", got)
 			}
-			if got := strings.Count(r.logs.String(), "ignored"); got != c.refused {
+			if got := strings.Count(r.logs.String(), "message of a node refused"); got != c.refused {
 				t.Errorf("logged %s", r.logs)
 			}
 			if got := len(h.se.holding); got != c.has {

@@ -43,7 +43,7 @@ func (f *refusals) add(node spec.NodeName, limit Limit, n int, why string) {
 	f.logged[refusal{node, limit}] = true
 	f.mu.Unlock()
 	if !known {
-		f.log.Warn("what a node said was ignored", "node", node, "reason", string(limit), "err", why)
+		f.log.Warn("message of a node refused", "node", node, "reason", string(limit), "err", why)
 	}
 }
 

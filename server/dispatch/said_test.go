@@ -213,7 +213,7 @@ func TestWhatCannotBeAWordAboutAVolumeIsNotHeard(t *testing.T) {
 			if refused := r.server.Refusals()[LimitReports] == 1; refused != c.refused {
 				t.Errorf("refused: %v", r.server.Refusals())
 			}
-			if got := strings.Contains(r.logs.String(), "ignored"); got != c.refused {
+			if got := strings.Contains(r.logs.String(), "message of a node refused"); got != c.refused {
 				t.Errorf("logged %s", r.logs)
 			}
 			if err := h.Send(); c.ends != (status.Code(err) == codes.InvalidArgument) || !c.ends && err != nil {

@@ -173,7 +173,7 @@ func contents(v cache.View, key *seal.Key, refs []FileRef, log *slog.Logger) []r
 	for _, r := range refs {
 		f, err := fileContent(v, key, r)
 		if err != nil {
-			log.Error("secret not opened", "err", err)
+			log.Error("secret not decrypted", "err", err)
 			continue
 		}
 		files = append(files, f)

@@ -58,9 +58,9 @@ func (t *Tunnel) end() { t.once.Do(func() { close(t.done) }) }
 func (t *Tunnel) Send(f *proto.Frame) error {
 	select {
 	case <-t.done:
-		return status.Error(codes.Canceled, "the tunnel is closed")
+		return status.Error(codes.Canceled, "tunnel closed")
 	case <-t.gone:
-		return status.Error(codes.Unavailable, "the node is gone")
+		return status.Error(codes.Unavailable, "connection to the node lost")
 	case t.out <- f:
 		return nil
 	}
@@ -76,7 +76,7 @@ func (t *Tunnel) Recv() (*proto.Frame, error) {
 		}
 		return nil, t.fail
 	case <-t.done:
-		return nil, status.Error(codes.Canceled, "the tunnel is closed")
+		return nil, status.Error(codes.Canceled, "tunnel closed")
 	}
 }
 
@@ -158,14 +158,14 @@ func (t *Tunnel) receive(stream frames, stopping <-chan struct{}) {
 		if err != nil {
 			t.fail = err
 			if _, far := stream.(relayFrames); !far && !errors.Is(err, io.EOF) {
-				t.fail = status.Error(codes.Unavailable, "the node is gone")
+				t.fail = status.Error(codes.Unavailable, "connection to the node lost")
 			}
 			return
 		}
 		select {
 		case t.in <- f:
 		case <-t.done:
-			t.fail = status.Error(codes.Canceled, "the tunnel is closed")
+			t.fail = status.Error(codes.Canceled, "tunnel closed")
 			return
 		case <-stopping:
 			t.fail = errStopping

@@ -46,7 +46,7 @@ func (o *volumeOwner) judge(r records.VolumeReport) (out records.VolumeReport, v
 	record, old := o.v.Volume(r.ID, r.Claim), o.v.VolumeReport(r.ID, r.Claim, r.Volume)
 	switch {
 	case r.State == records.VolumeLeft:
-		return r, stale, fmt.Sprintf("volume %s of %s: that it was left on a host that is off is not for a node to say", r.Volume, r.ID)
+		return r, stale, fmt.Sprintf("volume %s of %s: a node cannot report that it was left on a host that is off", r.Volume, r.ID)
 	case record == nil && o.v.ModRev(store.VolumeKey(r.ID, r.Claim)) != 0,
 		old == nil && o.v.ModRev(store.VolumeReportKey(r.ID, r.Claim, r.Volume)) != 0:
 		return r, stale, fmt.Sprintf("what is stored of volume %s of %s cannot be read", r.Volume, r.ID)
@@ -57,7 +57,7 @@ func (o *volumeOwner) judge(r records.VolumeReport) (out records.VolumeReport, v
 		r.Number, r.Class, r.SizeBytes = record.Number, record.Class, record.SizeBytes
 	case old != nil:
 		if old.Node != o.node {
-			return r, stale, fmt.Sprintf("volume %s of %s lies on node %s", r.Volume, r.ID, old.Node)
+			return r, stale, fmt.Sprintf("volume %s of %s is on node %s", r.Volume, r.ID, old.Node)
 		}
 		r.Number, r.Class, r.SizeBytes, r.Unproven = old.Number, old.Class, old.SizeBytes, old.Unproven
 	case r.State != records.VolumeTrashed:
@@ -81,7 +81,7 @@ func (o *volumeOwner) refuse(r records.VolumeReport) string {
 	_, member := o.v.Member(r.ID)
 	switch {
 	case identity == 0 && member == 0:
-		return fmt.Sprintf("volume %s is of %s, of which nothing is known", r.Volume, r.ID)
+		return fmt.Sprintf("volume %s belongs to %s, which the store does not know", r.Volume, r.ID)
 	case o.unproven >= maxUnproven:
 		return fmt.Sprintf("volume %s: the trash of node %s has %d volumes already that no record names", r.Volume, o.node, maxUnproven)
 	case len(store.Encode(r)) > documentBytes:

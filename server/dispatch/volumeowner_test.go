@@ -35,9 +35,9 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 	}{
 		{"a volume that a record has on another node", &kept, nil, true, n2, lie, nil, "volume v of default/db-1 is on node n1"},
 		{"... and what its node said stands", &kept, &said, true, n2, lie, &said, "is on node n1"},
-		{"what lies in another's trash", nil, &said, true, n2, lie, &said, "lies on node n1"},
-		{"... nor is it erased by another", nil, &said, true, n2, *with(lie, func(r *records.VolumeReport) { r.State = records.VolumeErased }), &said, "lies on node n1"},
-		{"a member that nobody knows", nil, nil, false, n2, lie, nil, "of which nothing is known"},
+		{"what lies in another's trash", nil, &said, true, n2, lie, &said, "is on node n1"},
+		{"... nor is it erased by another", nil, &said, true, n2, *with(lie, func(r *records.VolumeReport) { r.State = records.VolumeErased }), &said, "is on node n1"},
+		{"a member that nobody knows", nil, nil, false, n2, lie, nil, "which the store does not know"},
 		{"the node of the record, whose size and class are the record's", &kept, nil, true, n1, lie, &said, ""},
 		{"the node of the trash, whose number stays", nil, &said, true, n1, *with(lie, func(r *records.VolumeReport) { r.Turn = 5 }),
 			with(said, func(r *records.VolumeReport) { r.Turn = 5 }), ""},
@@ -56,7 +56,7 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 		{"long words are cut", &kept, nil, true, n1, *with(lie, func(r *records.VolumeReport) { r.Message = strings.Repeat("m", 1<<14) }),
 			with(said, func(r *records.VolumeReport) { r.Message = strings.Repeat("m", volumeTextBytes) }), ""},
 		{"that a volume was left on a host that is off, which only the engine says", &kept, nil, true, n1,
-			*with(lie, func(r *records.VolumeReport) { r.State = records.VolumeLeft }), nil, "is not for a node to say"},
+			*with(lie, func(r *records.VolumeReport) { r.State = records.VolumeLeft }), nil, "a node cannot report"},
 		{"what is too long beside them is not stored", nil, nil, true, n2, *with(lie, func(r *records.VolumeReport) { r.Class = strings.Repeat("c", 1<<14) }),
 			nil, "more than 4096 bytes"},
 	} {
@@ -84,7 +84,7 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 					t.Errorf("stored %+v, %v\nwant %+v", got, err, *c.want)
 				}
 			}
-			if log := r.logs.String(); !strings.Contains(log, c.told) || c.told == "" && strings.Contains(log, "ignored") {
+			if log := r.logs.String(); !strings.Contains(log, c.told) || c.told == "" && strings.Contains(log, "message of a node refused") {
 				t.Errorf("logged %s; want %q", log, c.told)
 			}
 			if got := r.server.Refusals()[LimitOwner]; (got > 0) != (c.told != "") {

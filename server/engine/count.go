@@ -41,7 +41,7 @@ func (l *leader) completeCount(ctx context.Context) {
 	defer cancel()
 	switch _, err := l.cfg.Store.Commit(ctx, t); {
 	case err == nil:
-		l.log.Info("restore complete: every node was heard or excused")
+		l.log.Info("restore completed: every node reported or was excused")
 	case !errors.Is(err, store.ErrConflict): // a conflict is news, which starts another evaluation
 		l.wakeAt(spec.SetRef{}, l.cfg.Now().Add(lastPause)) // no set is meant
 	}

@@ -27,7 +27,7 @@ func Init(ctx context.Context, s store.Store) (clusterID string, epoch int64, er
 		case hasCluster && hasEpoch:
 			epoch, err := strconv.ParseInt(string(at.Value), 10, 64)
 			if err != nil || epoch < firstEpoch {
-				return "", 0, fmt.Errorf("read epoch: %q is none", at.Value)
+				return "", 0, fmt.Errorf("read epoch: invalid epoch %q", at.Value)
 			}
 			return string(cluster.Value), epoch, nil
 		case hasCluster || hasEpoch:

@@ -76,9 +76,9 @@ func TestInitRefusesADamagedStore(t *testing.T) {
 	}{
 		"no epoch":           {[]store.Op{cluster}, "restore it from a backup"},
 		"no cluster":         {[]store.Op{epoch("1")}, "restore it from a backup"},
-		"no number":          {[]store.Op{cluster, epoch("x")}, `"x" is none`},
-		"none has it yet":    {[]store.Op{cluster, epoch("0")}, `"0" is none`},
-		"more than a number": {[]store.Op{cluster, epoch("99999999999999999999")}, `"99999999999999999999" is none`},
+		"no number":          {[]store.Op{cluster, epoch("x")}, `invalid epoch "x"`},
+		"none has it yet":    {[]store.Op{cluster, epoch("0")}, `invalid epoch "0"`},
+		"more than a number": {[]store.Op{cluster, epoch("99999999999999999999")}, `invalid epoch "99999999999999999999"`},
 	} {
 		s := memstore.New()
 		if _, err := s.Commit(t.Context(), store.Txn{Then: c.ops}); err != nil {

@@ -54,7 +54,7 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 			d.removeIfThere(v, store.VolumeRequestKey(volume.ID, volume.Claim))
 		case now.Fate == records.FateLost || now.Fate == records.FateRestoring:
 			if !proof.VolumeFound(now, w.Said(volume.ID, volume.Claim)) {
-				return fmt.Errorf("keep volume %s of %s: its node does not say that it is there", volume.UID, volume.ID)
+				return fmt.Errorf("keep volume %s of %s: its node has not reported it", volume.UID, volume.ID)
 			}
 			d.seen(v, store.VolumeReportKey(volume.ID, volume.Claim, volume.UID))
 		}
@@ -71,7 +71,7 @@ func (d *decision) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	said := w.Said(id, claim)
 	m, _ := v.Member(id)
 	if m != nil || v.ModRev(store.VolumeKey(id, claim)) != 0 || said == nil || said.Volume != a.Volume.UID || said.State != records.VolumeTrashed {
-		return fmt.Errorf("restore volume %s of %s: it is not in the trash alone", a.Volume.UID, id)
+		return fmt.Errorf("restore volume %s of %s: it is not in the trash, or its claim has another", a.Volume.UID, id)
 	}
 	d.seen(v, store.MemberKey(id), store.IdentityKey(id), store.FactsKey(a.Volume.Node))
 	d.noUnknownLives(v)
