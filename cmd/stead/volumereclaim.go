@@ -44,13 +44,8 @@ trash.`,
 		ValidArgsFunction: c.completeNames(proto.KindVolume),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request.Namespace, request.Name = c.namespace, args[0]
-			if cmd.Flags().Changed("trash-period") {
-				d, err := spec.ParseDuration(trash)
-				if err != nil || d.Duration < 0 {
-					return usageError{fmt.Errorf("invalid --trash-period %q; use a duration such as 24h or 0s", trash)}
-				}
-				millis := d.Milliseconds()
-				request.TrashMillis = &millis
+			if err := setTrashPeriod(request, cmd.Flags().Changed("trash-period"), trash); err != nil {
+				return err
 			}
 			question, result, verdict := "Give it up?", "is being given up", reclaimed
 			if request.Lost {
@@ -78,6 +73,20 @@ trash.`,
 	cmd.Flags().StringVar(&trash, "trash-period", "", "how long it is kept in the trash (default: that of its claim, or 24h)")
 	wait.add(cmd, "wait until it is in the trash")
 	return cmd
+}
+
+// setTrashPeriod parses --trash-period into request, if it was given.
+func setTrashPeriod(request *proto.ReclaimVolumeRequest, given bool, period string) error {
+	if !given {
+		return nil
+	}
+	d, err := spec.ParseDuration(period)
+	if err != nil || d.Duration < 0 {
+		return usageError{fmt.Errorf("invalid --trash-period %q; use a duration such as 24h or 0s", period)}
+	}
+	millis := d.Milliseconds()
+	request.TrashMillis = &millis
+	return nil
 }
 
 // previewReclaim shows what request would do, and changes it to be done to exactly that
