@@ -50,7 +50,7 @@ func TestASocketThatIsTakenIsRefusedByNameAndLeftAlone(t *testing.T) {
 	if err := os.WriteFile(file, []byte("not yours"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	says(t, l.refused(append(server, file)...), file, "is no socket")
+	says(t, l.refused(append(server, file)...), file, "is not a socket")
 	if got, err := os.ReadFile(file); err != nil || string(got) != "not yours" {
 		judge.Broken(t, "the file is %q, %v", got, err)
 	}
