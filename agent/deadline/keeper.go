@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -68,8 +69,8 @@ type Keeper struct {
 	mu        sync.Mutex
 	confirmed time.Duration // as in the file
 	lives     map[spec.Identity]watchdog.Record
-	held      bool   // no life is begun; open ones go on
-	trouble   string // last logged
+	held      bool // no life is begun; open ones continue
+	logged    trouble.Last
 }
 
 var _ worker.Guard = (*Keeper)(nil)

@@ -54,15 +54,11 @@ func (k *Keeper) Watched() bool { return k != nil && k.c.Records.Alive() }
 
 // warn logs trouble once, not each time.
 func (k *Keeper) warn(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
+	if err == nil {
+		return // of something else than what was logged last
 	}
 	k.mu.Lock()
-	news := text != "" && text != k.trouble
-	if news {
-		k.trouble = text
-	}
+	news := k.logged.IsErr(err)
 	k.mu.Unlock()
 	if news {
 		k.log.Error("guarded lives not kept", "err", err)

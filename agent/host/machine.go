@@ -20,6 +20,7 @@ import (
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/dnsd"
 	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -39,7 +40,7 @@ type Machine struct {
 
 	bounds cgroup.Bounds // of all members
 	// What was logged last, so that it is logged once: of the bounds, of the network.
-	unbounded string
+	unbounded trouble.Last
 	warned    []string
 }
 
@@ -173,14 +174,9 @@ func (m *Machine) warn() {
 
 // bound sets the bounds of all members, and logs once what keeps it from that.
 func (m *Machine) bound() {
-	trouble := ""
-	if err := m.Runtime.Bound(m.bounds); err != nil {
-		trouble = err.Error()
+	if err := m.Runtime.Bound(m.bounds); m.unbounded.IsErr(err) {
+		m.log.Warn("members are not bounded; they could take what the host itself needs", "reason", err.Error())
 	}
-	if trouble != "" && trouble != m.unbounded {
-		m.log.Warn("members are not bounded; they could take what the host itself needs", "reason", trouble)
-	}
-	m.unbounded = trouble
 }
 
 // Update takes the newest snapshots of all sets: DNS answers from them, and members elsewhere

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -67,21 +68,17 @@ func replace[T any](c chan T, v T) {
 
 // run keeps the host's routes at the newest until ctx ends. What fails is tried again by the network's repair.
 func (r *routes) run(ctx context.Context) error {
-	logged := ""
+	var last trouble.Last
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case nodes := <-r.nodes:
 			if err := r.net.Admit(nodes); err != nil {
-				r.log.Warn("tunnel not closed to strangers", "err", err)
+				r.log.Warn("tunnel not closed to other hosts", "err", err)
 			}
 		case members := <-r.members:
-			err := r.net.Reach(ctx, members)
-			if err == nil {
-				logged = ""
-			} else if text := err.Error(); text != logged && ctx.Err() == nil {
-				logged = text
+			if err := r.net.Reach(ctx, members); ctx.Err() == nil && last.IsErr(err) {
 				r.log.Warn("members elsewhere not reached", "err", err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -45,7 +46,7 @@ type Reclaimer struct {
 	reports map[records.VolumeID]records.VolumeReport // not sent yet
 	busy    map[records.VolumeID]bool                 // one order of a volume at a time
 	running map[lane]int
-	unread  string // what was last logged of a trash that is not known
+	unread  trouble.Last // of a trash that is not known
 }
 
 // pendingOrder is an order, and when it is tried (again).
@@ -107,16 +108,11 @@ func (r *Reclaimer) NewSession(ctx context.Context) (trash []records.VolumeRepor
 // that is all.
 func (r *Reclaimer) readTrash(ctx context.Context) ([]runtime.Trashed, bool) {
 	trash, err := r.c.Volumes.Trash(ctx)
-	trouble := ""
-	if err != nil {
-		trouble = err.Error()
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if trouble != "" && trouble != r.unread && ctx.Err() == nil {
+	if ctx.Err() == nil && r.unread.IsErr(err) {
 		r.c.Logger.Warn("trash not read", "err", err)
 	}
-	r.unread = trouble
 	return trash, err == nil
 }
 

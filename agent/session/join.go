@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -26,26 +28,35 @@ const (
 // in the log what it waits for.
 func Join(ctx context.Context, h *home.Home, dial Dial, boot spec.BootID, facts records.NodeFacts, log *slog.Logger) error {
 	facts.Name, facts.UID, facts.Boot = h.Name(), h.UID(), boot
-	told, wait := "", joinFirst
-	for h.Cluster() == "" {
-		err := askToJoin(ctx, h, dial, boot, facts)
-		if err == nil {
+	if h.Cluster() != "" {
+		return nil
+	}
+	return insist(ctx, log.With("node", string(h.Name())), func() (bool, error) {
+		return false, askToJoin(ctx, h, dial, boot, facts)
+	})
+}
+
+// insist tries to join until that succeeds, is refused for good, or ctx ends, and logs what
+// it waits for.
+func insist(ctx context.Context, log *slog.Logger, try func() (refused bool, err error)) error {
+	var last trouble.Last
+	for failures := 1; ; failures++ {
+		refused, err := try()
+		switch {
+		case err == nil:
 			return nil
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return fmt.Errorf("join a cluster: %w", context.Cause(ctx))
-		}
-		if text := plain(err); text != told {
-			log.Warn("not joined yet", "node", string(h.Name()), "err", text)
-			told = text
+		case refused:
+			return fmt.Errorf("join a cluster: %s", plain(err))
+		case last.Is(plain(err)):
+			log.Warn("not joined yet", "err", plain(err))
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait):
+		case <-time.After(backoff.After(joinFirst, joinMost, failures)):
 		}
-		wait = min(2*wait, joinMost)
 	}
-	return nil
 }
 
 // askToJoin asks one server, once.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 )
 
@@ -64,11 +65,10 @@ func (k *Known) Add(said records.Known) {
 // Run writes what is known to disk when it has moved, at most once a second, and once more
 // when ctx ended. Why it cannot it logs once.
 func (k *Known) Run(ctx context.Context) {
-	logged := ""
+	var last trouble.Last
 	save := func() {
-		if err := k.Save(); err != nil && err.Error() != logged {
+		if err := k.Save(); last.IsErr(err) {
 			k.log.Warn("what is known of the store not kept", "err", err)
-			logged = err.Error()
 		}
 	}
 	for {

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/trust"
 )
@@ -70,7 +72,10 @@ func Enroll(ctx context.Context, h *home.Home, servers []string, token string, l
 	case token == "":
 		return nil, errors.New("this node has no certificate yet; give it a join token, made by 'stead token create': --token-file FILE, or STEAD_TOKEN")
 	}
-	return l, l.insist(ctx, t)
+	return l, insist(ctx, log.With("node", string(h.Name())), func() (bool, error) {
+		err := l.enroll(ctx, t)
+		return refusal(err), err
+	})
 }
 
 // credential reads what is kept, or makes a key and keeps it: were the answer to the
@@ -97,32 +102,7 @@ func credential(h *home.Home, servers []string) (*trust.Credential, error) {
 	return c, err
 }
 
-// insist enrolls until a server answers, and says in the log what it waits for.
-func (l *Link) insist(ctx context.Context, t trust.JoinToken) error {
-	told, wait := "", joinFirst
-	for {
-		err := l.enroll(ctx, t)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("join a cluster: %w", context.Cause(ctx))
-		case refusal(err):
-			return fmt.Errorf("join a cluster: %s", plain(err))
-		}
-		if text := plain(err); text != told {
-			l.log.Warn("not joined yet", "node", string(l.home.Name()), "err", text)
-			told = text
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, joinMost)
-	}
-}
-
-// refusal: the same will be said again.
+// refusal reports that the same would be answered again.
 func refusal(err error) bool {
 	switch status.Code(err) {
 	case codes.PermissionDenied, codes.AlreadyExists, codes.InvalidArgument, codes.Unimplemented:
@@ -230,10 +210,10 @@ func (l *Link) Dial(ctx context.Context) (*grpc.ClientConn, error) {
 }
 
 // Run renews the certificate: at once, unless the node has just joined, and then after
-// two thirds of its life on the clock since boot. It tells once why it cannot, goes on
-// trying, and returns when ctx ends.
+// two thirds of its life on the clock since boot. It logs once why it cannot, tries
+// again, and returns when ctx ends.
 func (l *Link) Run(ctx context.Context) {
-	told, wait := "", renewFirst
+	failures, last := 0, trouble.Last{}
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		left := l.due - l.clock()
@@ -242,16 +222,16 @@ func (l *Link) Run(ctx context.Context) {
 			err := l.again(ctx)
 			switch {
 			case err == nil:
-				told, wait = "", renewFirst
+				failures, last = 0, trouble.Last{}
 				continue
 			case ctx.Err() != nil:
 				return
 			}
-			if text := plain(err); text != told {
-				l.log.Warn("certificate not renewed", "err", text)
-				told = text
+			if last.Is(plain(err)) {
+				l.log.Warn("certificate not renewed", "err", plain(err))
 			}
-			left, wait = wait, min(2*wait, renewMost)
+			failures++
+			left = backoff.After(renewFirst, renewMost, failures)
 		}
 		select {
 		case <-ctx.Done():

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
 )
 
@@ -32,25 +34,25 @@ type Loop struct {
 // Run holds one session after the other until ctx ends. What ends them is logged once, not
 // each time.
 func (c *Client) Run(ctx context.Context, l Loop) {
-	wait, logged := l.RetryFirst, ""
+	failures, last := 0, trouble.Last{}
 	for {
 		welcomed, err := c.run(ctx, l)
 		if ctx.Err() != nil {
 			return
 		}
 		if welcomed {
-			wait, logged = l.RetryFirst, ""
+			failures, last = 0, trouble.Last{}
 		}
-		if text := plain(err); text != logged {
-			c.log.Warn("session ended", "err", text)
-			logged = text
+		if last.Is(plain(err)) {
+			c.log.Warn("session ended", "err", plain(err))
 		}
+		failures++
+		wait := backoff.After(l.RetryFirst, l.RetryMost, failures)
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait/2 + rand.N(wait)):
 		}
-		wait = min(2*wait, l.RetryMost)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/stead-project/stead/internal/trouble"
 )
 
 // ErrTaken: another watchdog runs on the directory.
@@ -34,8 +36,8 @@ type Watchdog struct {
 	lives     map[string]Record
 	confirmed time.Duration
 	acks      map[string]string
-	said      map[string]bool // of which token's end was told
-	trouble   string
+	announced map[string]bool // of which token's end was said
+	trouble   trouble.Last
 }
 
 // How often a watchdog looks: while it guards, while it kills, and while it has nothing to
@@ -58,7 +60,7 @@ func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
 		return err
 	}
 	defer lock.Close()
-	w.lives, w.said = map[string]Record{}, map[string]bool{}
+	w.lives, w.announced = map[string]Record{}, map[string]bool{}
 	if err := os.Remove(filepath.Join(string(w.Dir), "acks")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("begin to guard: %w", err)
 	}
@@ -148,7 +150,7 @@ func (w *Watchdog) read() {
 	} else if at != 0 { // a file that is gone moves no deadline
 		w.confirmed = at
 	}
-	w.tell("guarded lives not read", err)
+	w.warn("guarded lives not read", err)
 }
 
 func exists(path string) bool {
@@ -162,11 +164,11 @@ func (w *Watchdog) kill(member string, r Record) bool {
 	if err == nil && empty {
 		return true
 	}
-	if key := member + " " + r.Token; !w.said[key] {
-		w.said[key] = true
+	if key := member + " " + r.Token; !w.announced[key] {
+		w.announced[key] = true
 		w.say(fmt.Sprintf("%s of token %s is killed: its deadline has passed", member, r.Token))
 	}
-	w.tell(member+" not killed", errors.Join(err, w.Kill(r.Cgroup)))
+	w.warn(member+" not killed", errors.Join(err, w.Kill(r.Cgroup)))
 	return false
 }
 
@@ -182,7 +184,7 @@ func (w *Watchdog) acknowledge() {
 	for member, r := range w.lives {
 		if w.acks[member] != r.Token {
 			if _, err := w.Empty(r.Cgroup); err != nil {
-				w.tell(member+" not guarded", err)
+				w.warn(member+" not guarded", err)
 				continue
 			}
 		}
@@ -196,13 +198,13 @@ func (w *Watchdog) acknowledge() {
 		err = w.Dir.replace(filepath.Join(string(w.Dir), "acks"), doc)
 	}
 	if err != nil {
-		w.tell("guarded lives not acknowledged", err)
+		w.warn("guarded lives not acknowledged", err)
 		return
 	}
 	w.acks = now
-	for key := range w.said {
+	for key := range w.announced {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(m string) bool { return key == m+" "+now[m] }) {
-			delete(w.said, key)
+			delete(w.announced, key)
 		}
 	}
 }
@@ -221,13 +223,12 @@ func (w *Watchdog) done() bool {
 	return true
 }
 
-// tell tells of trouble once, not each time.
-func (w *Watchdog) tell(what string, err error) {
+// warn says trouble once, not each time.
+func (w *Watchdog) warn(what string, err error) {
 	if err == nil {
 		return
 	}
-	if line := what + ": " + err.Error(); line != w.trouble {
-		w.trouble = line
+	if line := what + ": " + err.Error(); w.trouble.Is(line) {
 		w.say(line)
 	}
 }
