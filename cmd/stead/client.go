@@ -107,23 +107,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// object is the manifest shape in which the server sends every kind.
-type object struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Metadata   objectMeta      `json:"metadata"`
-	Spec       json.RawMessage `json:"spec,omitempty"`
-	Status     json.RawMessage `json:"status,omitempty"`
-}
-
-type objectMeta struct {
-	Name              string            `json:"name"`
-	Namespace         string            `json:"namespace"`
-	Labels            map[string]string `json:"labels,omitempty"`
-	UID               string            `json:"uid,omitempty"`
-	Generation        int64             `json:"generation,omitempty"`
-	CreationTimestamp time.Time         `json:"creationTimestamp,omitzero"`
-}
+// object is what the server shows of one thing.
+type object = records.Shown[json.RawMessage]
 
 // decode reads an object and its spec and status into the given records (nil: skip).
 func decode(o *proto.Object, spec, status any) (object, error) {
@@ -143,15 +128,6 @@ func decode(o *proto.Object, spec, status any) (object, error) {
 		}
 	}
 	return out, nil
-}
-
-// setStatus is what the server shows of a set beside its spec.
-type setStatus struct {
-	records.SetStatus
-	Paused   bool           `json:"paused"`
-	Deleting bool           `json:"deleting"`
-	Orphaned bool           `json:"orphaned"`
-	Edits    []records.Edit `json:"edits"`
 }
 
 // userName is the name of the user: of the one who called sudo, if anybody did.

@@ -58,13 +58,13 @@ type describer struct {
 
 func (d describer) set(ctx context.Context, got *proto.Object) error {
 	var s spec.SetSpec
-	var st setStatus
+	var st records.ShownSet
 	o, err := decode(got, &s, &st)
 	if err != nil {
 		return err
 	}
 	d.fields(
-		"Set", o.Metadata.Namespace+"/"+o.Metadata.Name+orders(&st),
+		"Set", string(o.Metadata.Namespace)+"/"+o.Metadata.Name+orders(&st),
 		"Created", age(o.Metadata.CreationTimestamp)+" ago, generation "+fmt.Sprint(o.Metadata.Generation),
 		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d terminating", replicasOf(&s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
 		"Update", fmt.Sprintf("%d on the update revision, %d of them available", st.UpdatedReplicas, st.UpdatedAvailableReplicas),
@@ -89,7 +89,7 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 }
 
 // orders is what users requested for a set beside its spec.
-func orders(st *setStatus) string {
+func orders(st *records.ShownSet) string {
 	switch {
 	case st.Deleting:
 		return " (being deleted)"
@@ -102,7 +102,7 @@ func orders(st *setStatus) string {
 }
 
 // serviceText is the governing service, and the former while a rename is not complete.
-func serviceText(s *spec.SetSpec, st *setStatus) string {
+func serviceText(s *spec.SetSpec, st *records.ShownSet) string {
 	if st.ServiceName == "" || st.ServiceName == s.ServiceName {
 		return s.ServiceName
 	}
@@ -110,7 +110,7 @@ func serviceText(s *spec.SetSpec, st *setStatus) string {
 }
 
 // rows prints the table of members, and for each that waits why.
-func (d describer) rows(st *setStatus) error {
+func (d describer) rows(st *records.ShownSet) error {
 	if len(st.Members) == 0 {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (d describer) rows(st *setStatus) error {
 }
 
 // edits prints the last changes of the spec, and who made them.
-func (d describer) edits(st *setStatus) error {
+func (d describer) edits(st *records.ShownSet) error {
 	if len(st.Edits) == 0 {
 		return nil
 	}
@@ -137,10 +137,7 @@ func (d describer) edits(st *setStatus) error {
 
 func (d describer) member(ctx context.Context, got *proto.Object) error {
 	var m records.Member
-	var st struct {
-		records.MemberStatus
-		Report *records.Report `json:"report"`
-	}
+	var st records.ShownMember
 	o, err := decode(got, &m, &st)
 	if err != nil {
 		return err
@@ -154,7 +151,7 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		set = string(name)
 	}
 	d.fields(
-		"Member", o.Metadata.Namespace+"/"+o.Metadata.Name,
+		"Member", string(o.Metadata.Namespace)+"/"+o.Metadata.Name,
 		"State", memberState(st.MemberStatus),
 		"Phase", phaseText(st.MemberStatus)+", ready: "+yesNo(st.Ready),
 		"Blocked", blockedText(st.MemberStatus),

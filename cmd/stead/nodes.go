@@ -187,10 +187,7 @@ agent has --dns-listen.`,
 func printRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
 	any := false
 	for _, p := range nodes {
-		var st struct {
-			records.NodeFacts
-			State string `json:"state"`
-		}
+		st := records.ShownNode{NodeFacts: &records.NodeFacts{}}
 		o, err := decode(p, nil, &st)
 		if err != nil {
 			return err

@@ -42,12 +42,12 @@ one revision, and how it differs from the previous one that is still kept.`,
 }
 
 // revisionsOf reads the revisions of a set, by number, and its status.
-func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, name string) ([]records.Revision, *setStatus, error) {
+func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, name string) ([]records.Revision, *records.ShownSet, error) {
 	set, err := control.Get(ctx, &proto.GetRequest{Kind: proto.KindSet, Namespace: namespace, Name: name})
 	if err != nil {
 		return nil, nil, err
 	}
-	var st setStatus
+	var st records.ShownSet
 	if _, err := decode(set, nil, &st); err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +66,7 @@ func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, na
 }
 
 // listRevisions prints all revisions, and which is current and which the update's.
-func listRevisions(out io.Writer, revisions []records.Revision, st *setStatus) error {
+func listRevisions(out io.Writer, revisions []records.Revision, st *records.ShownSet) error {
 	t := newTable(out, "REVISION", "NAME", "STATE", "CAUSE", "AGE")
 	for _, r := range revisions {
 		state := ""

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -45,7 +46,7 @@ func orphaned(set string) error {
 }
 
 // halted returns why a set will not reach its spec by itself; nil: it may.
-func halted(o object, s *spec.SetSpec, st *setStatus) error {
+func halted(o object, s *spec.SetSpec, st *records.ShownSet) error {
 	name := o.Metadata.Name
 	if st.Deleting {
 		return fmt.Errorf("set %s is being deleted", name)
@@ -75,7 +76,7 @@ func halted(o object, s *spec.SetSpec, st *setStatus) error {
 }
 
 // rolloutEnd says how an update ended, or why it will not; empty while it is in progress.
-func rolloutEnd(o object, s *spec.SetSpec, st *setStatus) (string, error) {
+func rolloutEnd(o object, s *spec.SetSpec, st *records.ShownSet) (string, error) {
 	if err := halted(o, s, st); err != nil {
 		return "", err
 	}

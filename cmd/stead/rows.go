@@ -12,7 +12,7 @@ import (
 
 func setRow(p *proto.Object) (cells, wide []any, err error) {
 	var s spec.SetSpec
-	var st setStatus
+	var st records.ShownSet
 	o, err := decode(p, &s, &st)
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +28,7 @@ func setRow(p *proto.Object) (cells, wide []any, err error) {
 
 // setState is the state of a set in one word: Orphaned, or that of the first condition
 // that is not as it should be.
-func setState(st *setStatus) string {
+func setState(st *records.ShownSet) string {
 	if st.Orphaned {
 		return "Orphaned"
 	}
@@ -51,10 +51,7 @@ func setState(st *setStatus) string {
 
 func memberRow(p *proto.Object) (cells, wide []any, err error) {
 	var m records.Member
-	var st struct {
-		records.MemberStatus
-		Report *records.Report `json:"report"`
-	}
+	var st records.ShownMember
 	if _, err := decode(p, &m, &st); err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +99,7 @@ func blockedText(m records.MemberStatus) string {
 
 func volumeRow(p *proto.Object) (cells, wide []any, err error) {
 	var v records.Volume
-	var st volumeStatus
+	var st records.ShownVolume
 	o, err := decode(p, &v, &st)
 	if err != nil {
 		return nil, nil, err
@@ -113,18 +110,12 @@ func volumeRow(p *proto.Object) (cells, wide []any, err error) {
 
 func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 	var n records.Node
-	var st struct {
-		records.NodeFacts
-		nodeSilence
-		Lives            int   `json:"lives"`
-		AskedCPUMillis   int64 `json:"askedCPUMillis"`
-		AskedMemoryBytes int64 `json:"askedMemoryBytes"`
-	}
+	st := records.ShownNode{NodeFacts: &records.NodeFacts{}}
 	o, err := decode(p, &n, &st)
 	if err != nil {
 		return nil, nil, err
 	}
-	state := st.text()
+	state := silenceText(&st)
 	if n.Cordon {
 		state += ",Cordoned"
 	}
@@ -137,15 +128,8 @@ func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}, nil
 }
 
-// nodeSilence says whether a node has a session, and since when it has none.
-type nodeSilence struct {
-	State         string `json:"state"`
-	SilentSeconds int64  `json:"silentSeconds"`
-	Waits         string `json:"waits"`
-}
-
-// text is the state, and for how long the answering server has seen it.
-func (s *nodeSilence) text() string {
+// silenceText is a node's state, and for how long the answering server has seen it.
+func silenceText(s *records.ShownNode) string {
 	if s.SilentSeconds == 0 {
 		return s.State
 	}
@@ -189,11 +173,7 @@ func budgetRow(p *proto.Object) (cells, wide []any, err error) {
 }
 
 func filesRow(p *proto.Object) (cells, wide []any, err error) {
-	var st struct {
-		Keys []struct {
-			Name string `json:"name"`
-		} `json:"keys"`
-	}
+	var st records.ShownFiles
 	o, err := decode(p, nil, &st)
 	if err != nil {
 		return nil, nil, err

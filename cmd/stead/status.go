@@ -97,12 +97,12 @@ func printStore(out io.Writer, i *proto.InfoResponse) {
 func printNodes(out io.Writer, nodes []*proto.Object) error {
 	var silent []string
 	for _, p := range nodes {
-		var st nodeSilence
+		var st records.ShownNode
 		if _, err := decode(p, nil, &st); err != nil {
 			return err
 		}
 		if st.State != "Ready" {
-			line := p.GetName() + " " + st.text()
+			line := p.GetName() + " " + silenceText(&st)
 			if st.Waits != "" {
 				line += ": " + st.Waits
 			}
@@ -128,7 +128,7 @@ func printSets(ctx context.Context, control proto.ControlClient, out io.Writer, 
 	var wrong []*proto.Object
 	for _, p := range sets {
 		var s spec.SetSpec
-		var st setStatus
+		var st records.ShownSet
 		o, err := decode(p, &s, &st)
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func printSets(ctx context.Context, control proto.ControlClient, out io.Writer, 
 // printSet prints what is wrong with one set.
 func printSet(out io.Writer, p *proto.Object) error {
 	var s spec.SetSpec
-	var st setStatus
+	var st records.ShownSet
 	o, err := decode(p, &s, &st)
 	if err != nil {
 		return err

@@ -78,14 +78,14 @@ func TestTheVerdictOnAVolumeThatIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		volume       *records.Volume
-		status       volumeStatus
+		status       records.ShownVolume
 		over, failed bool
 	}{
-		{"it is not there", nil, volumeStatus{}, true, false},
-		{"it lies in the trash", &records.Volume{Fate: records.FateTrashed}, volumeStatus{Said: &records.VolumeReport{State: records.VolumeTrashed}}, true, false},
-		{"it is not begun", kept, volumeStatus{Asked: records.VerbReclaim}, false, false},
-		{"it was refused", kept, volumeStatus{}, false, true},
-		{"its node is asked", &records.Volume{Fate: records.FateReclaiming}, volumeStatus{}, false, false},
+		{"it is not there", nil, records.ShownVolume{}, true, false},
+		{"it lies in the trash", &records.Volume{Fate: records.FateTrashed}, records.ShownVolume{Said: &records.VolumeReport{State: records.VolumeTrashed}}, true, false},
+		{"it is not begun", kept, records.ShownVolume{Asked: records.VerbReclaim}, false, false},
+		{"it was refused", kept, records.ShownVolume{}, false, true},
+		{"its node is asked", &records.Volume{Fate: records.FateReclaiming}, records.ShownVolume{}, false, false},
 	} {
 		end, err := reclaimed(c.volume, c.status)
 		if (end != "") != c.over || (err != nil) != c.failed {

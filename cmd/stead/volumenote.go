@@ -6,15 +6,8 @@ import (
 	"github.com/stead-project/stead/records"
 )
 
-// volumeStatus is what the server shows of a volume beside its record.
-type volumeStatus struct {
-	User  string                `json:"user"`
-	Said  *records.VolumeReport `json:"said"`
-	Asked records.VolumeVerb    `json:"asked"`
-}
-
 // volumeNote says what happens to a volume that is given up, or why it cannot be.
-func volumeNote(st volumeStatus) string {
+func volumeNote(st records.ShownVolume) string {
 	switch said := st.Said; {
 	case said != nil && said.State == records.VolumeTrashed:
 		left := max(0, said.Left.Duration-time.Since(said.At)).Round(time.Second)

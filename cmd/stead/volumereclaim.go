@@ -122,7 +122,7 @@ func confirm(cmd *cobra.Command, question string, yes bool) error {
 }
 
 // reclaimed says how giving up a volume ended; empty while it is in progress.
-func reclaimed(v *records.Volume, st volumeStatus) (end string, err error) {
+func reclaimed(v *records.Volume, st records.ShownVolume) (end string, err error) {
 	switch {
 	case v == nil:
 		return "is gone", nil
@@ -135,8 +135,8 @@ func reclaimed(v *records.Volume, st volumeStatus) (end string, err error) {
 }
 
 // lostFor says how declaring a volume lost ended; empty while it is in progress.
-func lostFor(name string) func(*records.Volume, volumeStatus) (string, error) {
-	return func(v *records.Volume, st volumeStatus) (string, error) {
+func lostFor(name string) func(*records.Volume, records.ShownVolume) (string, error) {
+	return func(v *records.Volume, st records.ShownVolume) (string, error) {
 		switch {
 		case v == nil:
 			return "is gone", nil

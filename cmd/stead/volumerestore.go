@@ -44,7 +44,7 @@ volume that only its node has reported, for example after a restore of the store
 }
 
 // restored says how restoring a volume ended; empty while it is in progress.
-func restored(v *records.Volume, st volumeStatus) (end string, err error) {
+func restored(v *records.Volume, st records.ShownVolume) (end string, err error) {
 	switch {
 	case v == nil:
 		return "", errors.New("it was erased before it could be restored")

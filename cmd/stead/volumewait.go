@@ -19,7 +19,7 @@ const volumeEvery = 200 * time.Millisecond
 
 // volume waits, with --wait, until judge says how it ended, and prints what the volume waits
 // for whenever that changes. judge gets nil when the volume no longer exists.
-func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, id string, judge func(*records.Volume, volumeStatus) (string, error)) error {
+func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, id string, judge func(*records.Volume, records.ShownVolume) (string, error)) error {
 	if !w.wait {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (w *waitFlags) volume(cmd *cobra.Command, control proto.ControlClient, ns, 
 	}
 }
 
-func waitsFor(v *records.Volume, st volumeStatus) string {
+func waitsFor(v *records.Volume, st records.ShownVolume) string {
 	if note := volumeNote(st); note != "" {
 		return string(v.Fate) + ": " + note
 	}
@@ -65,11 +65,11 @@ func waitsFor(v *records.Volume, st volumeStatus) string {
 }
 
 // findVolume returns the volume with this id, also from the trash; nil: there is none.
-func findVolume(ctx context.Context, control proto.ControlClient, ns, id string) (*records.Volume, volumeStatus, error) {
+func findVolume(ctx context.Context, control proto.ControlClient, ns, id string) (*records.Volume, records.ShownVolume, error) {
 	got, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindVolume, Namespace: ns})
 	for _, o := range got.GetObjects() {
 		var v records.Volume
-		var st volumeStatus
+		var st records.ShownVolume
 		if _, err := decode(o, &v, &st); err != nil {
 			return nil, st, err
 		}
@@ -77,5 +77,5 @@ func findVolume(ctx context.Context, control proto.ControlClient, ns, id string)
 			return &v, st, nil
 		}
 	}
-	return nil, volumeStatus{}, err
+	return nil, records.ShownVolume{}, err
 }

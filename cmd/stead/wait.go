@@ -71,14 +71,14 @@ was rolled back, or the set is deleted. 3 on timeout.`,
 // cannot be reached without a user: the rollout is paused and everything else is done, it is
 // stalled, or it was rolled back. errNotInTime: ctx's deadline passed; errLeft: ctx ended.
 func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, goal string, out io.Writer) error {
-	return followSet(ctx, control, ref, out, func(o object, s *spec.SetSpec, st *setStatus) (string, error) {
+	return followSet(ctx, control, ref, out, func(o object, s *spec.SetSpec, st *records.ShownSet) (string, error) {
 		return waitEnd(o, s, st, goal)
 	})
 }
 
 // waitEnd says how a wait ended, or returns why it cannot end without a user; empty while
 // it may.
-func waitEnd(o object, s *spec.SetSpec, st *setStatus, goal string) (string, error) {
+func waitEnd(o object, s *spec.SetSpec, st *records.ShownSet, goal string) (string, error) {
 	if settled(o, s, st, goal) {
 		if goal == forScaled {
 			goal = forAvailable // all members are
@@ -94,10 +94,10 @@ func waitEnd(o object, s *spec.SetSpec, st *setStatus, goal string) (string, err
 // followSet prints every change of a set's members until judge says how it ended, in words
 // that complete the sentence "default/db ...", or returns an error.
 func followSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer,
-	judge func(object, *spec.SetSpec, *setStatus) (string, error)) error {
+	judge func(object, *spec.SetSpec, *records.ShownSet) (string, error)) error {
 	log, found := newProgress(out), false
 	defer log.beat()()
-	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *setStatus) (bool, error) {
+	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *records.ShownSet) (bool, error) {
 		found = true
 		log.members(s, st)
 		end, err := judge(o, s, st)
@@ -119,7 +119,7 @@ func followSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef
 func waitGone(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer) error {
 	log := newProgress(out)
 	defer log.beat()()
-	err := watchSet(ctx, control, ref, func(_ object, s *spec.SetSpec, st *setStatus) (bool, error) {
+	err := watchSet(ctx, control, ref, func(_ object, s *spec.SetSpec, st *records.ShownSet) (bool, error) {
 		log.members(s, st)
 		return false, nil
 	})
@@ -163,7 +163,7 @@ func (p *progress) print(subject any, text string) {
 }
 
 // members prints every member whose line has changed.
-func (p *progress) members(s *spec.SetSpec, st *setStatus) {
+func (p *progress) members(s *spec.SetSpec, st *records.ShownSet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waits := ""
@@ -210,7 +210,7 @@ func elapsed(since time.Time) string {
 
 // settled reports whether the set has reached its spec, with all members available, or at
 // least ready; forScaled: except for the update.
-func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
+func settled(o object, s *spec.SetSpec, st *records.ShownSet, goal string) bool {
 	have, updated := st.AvailableReplicas, st.UpdatedAvailableReplicas
 	if goal == forReady {
 		have, updated = st.ReadyReplicas, st.UpdatedReadyReplicas
@@ -222,7 +222,7 @@ func settled(o object, s *spec.SetSpec, st *setStatus, goal string) bool {
 }
 
 // paused reports whether a user has paused the update.
-func paused(st *setStatus) bool {
+func paused(st *records.ShownSet) bool {
 	return slices.ContainsFunc(st.Conditions, func(c records.Condition) bool { return c.Type == "Progressing" && c.Reason == "Paused" })
 }
 

@@ -66,7 +66,7 @@ func TestALongWaitSaysThatItGoesOn(t *testing.T) {
 	told := newProgress(&out)
 	told.every = time.Millisecond
 	three := int32(3)
-	told.members(&spec.SetSpec{Replicas: &three}, &setStatus{SetStatus: records.SetStatus{
+	told.members(&spec.SetSpec{Replicas: &three}, &records.ShownSet{SetStatus: records.SetStatus{
 		AvailableReplicas: 2, Members: []records.MemberStatus{{Name: "db-2", Blocked: "it is starting"}},
 	}})
 	stop := told.beat()
@@ -89,18 +89,18 @@ func TestAWaitEndsWhenWhatItWaitsForWillNotComeByItself(t *testing.T) {
 func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 	two := int32(2)
 	half := records.SetStatus{ObservedGeneration: 2, Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 1, UpdatedAvailableReplicas: 1}
-	with := func(kind, reason string, change func(*records.SetStatus)) *setStatus {
+	with := func(kind, reason string, change func(*records.SetStatus)) *records.ShownSet {
 		st := half
 		st.Conditions = []records.Condition{{Type: kind, Status: "True", Reason: reason}}
 		if change != nil {
 			change(&st)
 		}
-		return &setStatus{SetStatus: st}
+		return &records.ShownSet{SetStatus: st}
 	}
 	older := func(st *records.SetStatus) { st.ObservedGeneration = 1 }
 	down := func(st *records.SetStatus) { st.AvailableReplicas = 1 }
 	for name, c := range map[string]struct {
-		st       *setStatus
+		st       *records.ShownSet
 		goal     string
 		end, err string
 	}{
@@ -112,7 +112,7 @@ func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 		"scaled is scaled, whatever is paused":    {with("Progressing", "Paused", nil), forScaled, "is available", ""},
 		"a scale-up waits for all of its members": {with("Progressing", "Paused", down), forScaled, "", ""},
 	} {
-		o := object{Metadata: objectMeta{Name: "db", Generation: 2}}
+		o := object{Metadata: records.ShownMeta{Name: "db", Generation: 2}}
 		end, err := waitEnd(o, &spec.SetSpec{Replicas: &two}, c.st, c.goal)
 		if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: got %q, %v", name, end, err)
@@ -125,34 +125,34 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 	done := records.SetStatus{
 		ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: 3, UpdatedAvailableReplicas: 3, UpdateRevision: "r2",
 	}
-	with := func(change func(*setStatus)) *setStatus {
-		st := setStatus{SetStatus: done}
+	with := func(change func(*records.ShownSet)) *records.ShownSet {
+		st := records.ShownSet{SetStatus: done}
 		change(&st)
 		return &st
 	}
 	for name, c := range map[string]struct {
-		st       *setStatus
+		st       *records.ShownSet
 		end, err string
 	}{
-		"all is done":         {with(func(*setStatus) {}), "is updated and available on revision r2", ""},
-		"an older generation": {with(func(st *setStatus) { st.ObservedGeneration = 1 }), "", ""},
-		"one is missing":      {with(func(st *setStatus) { st.AvailableReplicas = 2 }), "", ""},
-		"being deleted":       {with(func(st *setStatus) { st.Deleting = true }), "", "set db is being deleted"},
-		"stalled": {with(func(st *setStatus) {
+		"all is done":         {with(func(*records.ShownSet) {}), "is updated and available on revision r2", ""},
+		"an older generation": {with(func(st *records.ShownSet) { st.ObservedGeneration = 1 }), "", ""},
+		"one is missing":      {with(func(st *records.ShownSet) { st.AvailableReplicas = 2 }), "", ""},
+		"being deleted":       {with(func(st *records.ShownSet) { st.Deleting = true }), "", "set db is being deleted"},
+		"stalled": {with(func(st *records.ShownSet) {
 			st.Conditions = []records.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-2: ImageMissing"}}
 		}), "", "stalled (ProgressDeadline): db-2: ImageMissing; apply a corrected manifest, or go back"},
-		"stalled, and it says what helps": {with(func(st *setStatus) {
+		"stalled, and it says what helps": {with(func(st *records.ShownSet) {
 			st.Conditions = []records.Condition{{Type: "Stalled", Status: "True", Reason: "ProgressDeadline", Message: "db-1: to replace it now: stead restart db-1"}}
 		}), "", "stalled (ProgressDeadline): db-1: to replace it now: stead restart db-1$"},
-		"given up": {with(func(st *setStatus) { st.RolledBackFrom, st.CurrentRevision = "r2", "r1" }), "",
+		"given up": {with(func(st *records.ShownSet) { st.RolledBackFrom, st.CurrentRevision = "r2", "r1" }), "",
 			"rolled back: revision r2 did not become available in time, and the members return to r1"},
-		"an older one was given up": {with(func(st *setStatus) { st.RolledBackFrom = "r1" }), "is updated and available on revision r2", ""},
-		"not stalled any more": {with(func(st *setStatus) {
+		"an older one was given up": {with(func(st *records.ShownSet) { st.RolledBackFrom = "r1" }), "is updated and available on revision r2", ""},
+		"not stalled any more": {with(func(st *records.ShownSet) {
 			st.Conditions = []records.Condition{{Type: "Stalled", Status: "False"}}
 		}), "is updated and available on revision r2", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := object{Metadata: objectMeta{Name: "db", Generation: 2}}
+			o := object{Metadata: records.ShownMeta{Name: "db", Generation: 2}}
 			end, err := rolloutEnd(o, &spec.SetSpec{Replicas: &three}, c.st)
 			if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error()+"$", c.err) {
 				t.Errorf("got %q, %v", end, err)

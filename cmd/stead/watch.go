@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -19,7 +20,7 @@ var errSetGone = errors.New("set does not exist")
 // watchSet calls see with every state of the set until see returns true. It returns
 // errSetGone when the set does not exist (any more), and waits for a server that is away.
 func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
-	see func(object, *spec.SetSpec, *setStatus) (bool, error)) error {
+	see func(object, *spec.SetSpec, *records.ShownSet) (bool, error)) error {
 	for {
 		err := watchSetOnce(ctx, control, ref, see)
 		over := status.Code(err) == codes.DeadlineExceeded // the server's clock may be ahead of ours
@@ -41,7 +42,7 @@ func watchSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
 }
 
 func watchSetOnce(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
-	see func(object, *spec.SetSpec, *setStatus) (bool, error)) error {
+	see func(object, *spec.SetSpec, *records.ShownSet) (bool, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := control.Watch(ctx, &proto.ListRequest{Kind: proto.KindSet, Namespace: string(ref.Namespace), Set: string(ref.Name)})
@@ -68,7 +69,7 @@ func watchSetOnce(ctx context.Context, control proto.ControlClient, ref spec.Set
 		}
 		found = true
 		var s spec.SetSpec
-		var st setStatus
+		var st records.ShownSet
 		o, err := decode(ev.GetObject(), &s, &st)
 		if err != nil {
 			return err

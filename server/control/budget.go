@@ -51,6 +51,6 @@ func showBudget(r records.BudgetRecord) item {
 	m := manifest.OfBudget(&r)
 	return item{kind: kindBudget, body: object{
 		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
-		Metadata: meta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels, Generation: r.Generation},
+		Metadata: records.ShownMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels, Generation: r.Generation},
 	}}
 }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -27,27 +27,8 @@ const (
 	kindRevision  = proto.KindRevision
 )
 
-// object is the manifest shape in which every kind is shown.
-type object struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   meta   `json:"metadata"`
-	Spec       any    `json:"spec,omitempty"`
-	Data       any    `json:"data,omitempty"`
-	BinaryData any    `json:"binaryData,omitempty"`
-	Type       string `json:"type,omitempty"`
-	Status     any    `json:"status,omitempty"`
-}
-
-type meta struct {
-	Name              string            `json:"name"`
-	Namespace         spec.Namespace    `json:"namespace,omitempty"`
-	Labels            map[string]string `json:"labels,omitempty"`
-	Annotations       map[string]string `json:"annotations,omitempty"`
-	UID               string            `json:"uid,omitempty"`
-	Generation        int64             `json:"generation,omitempty"`
-	CreationTimestamp time.Time         `json:"creationTimestamp,omitzero"`
-}
+// object is what is shown of one thing.
+type object = records.Shown[any]
 
 // item is one object with what requests choose by.
 type item struct {
@@ -120,11 +101,4 @@ func compareNames(a, b string) int {
 		return cmp.Or(cmp.Compare(setA, setB), cmp.Compare(ordA, ordB))
 	}
 	return cmp.Compare(a, b)
-}
-
-// keyInfo names one file of a ConfigMap or Secret, without its content.
-type keyInfo struct {
-	Name string `json:"name"`
-	// SizeBytes is -1 where it cannot be told.
-	SizeBytes int `json:"sizeBytes"`
 }

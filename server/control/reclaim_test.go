@@ -296,7 +296,7 @@ func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 			if err != nil || len(items) != 1 {
 				t.Fatalf("%s before snapshot %d: shown %v, error %v", c.name, n, items, err)
 			}
-			vol, st := items[0].body.Spec.(records.Volume), items[0].body.Status.(volumeShown)
+			vol, st := items[0].body.Spec.(records.Volume), items[0].body.Status.(records.ShownVolume)
 			if !vol.Fate.Ordered() && st.Asked == "" {
 				t.Errorf("%s before snapshot %d: shown as %s, asked %q", c.name, n, vol.Fate, st.Asked)
 			}

@@ -20,7 +20,7 @@ func showSet(s *records.Set, st *records.SetStatus) item {
 	m := manifest.OfSet(s)
 	o := object{
 		APIVersion: m.APIVersion, Kind: m.Kind,
-		Metadata: meta{
+		Metadata: records.ShownMeta{
 			Name: m.Metadata.Name, Namespace: m.Metadata.Namespace, Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
 			UID: string(s.UID), Generation: s.Generation, CreationTimestamp: s.CreatedAt,
 		},
@@ -29,23 +29,8 @@ func showSet(s *records.Set, st *records.SetStatus) item {
 	if st == nil {
 		st = &records.SetStatus{}
 	}
-	o.Status = setShown{st, s.Paused, s.Deleting, s.Orphaned, s.Edits}
+	o.Status = records.ShownSet{SetStatus: *st, Paused: s.Paused, Deleting: s.Deleting, Orphaned: s.Orphaned, Edits: s.Edits}
 	return item{kind: kindSet, set: s.Ref.Name, body: o}
-}
-
-// setShown is a set's status: what was seen, and what people ordered beside the spec.
-type setShown struct {
-	*records.SetStatus
-	Paused   bool           `json:"paused,omitempty"`
-	Deleting bool           `json:"deleting,omitempty"`
-	Orphaned bool           `json:"orphaned,omitempty"`
-	Edits    []records.Edit `json:"edits,omitempty"`
-}
-
-// memberShown is a member's status: its row of the set's table, and its report.
-type memberShown struct {
-	records.MemberStatus
-	Report *records.Report `json:"report,omitempty"`
 }
 
 // showMembers shows every member that lives or is waited for; st has their rows.
@@ -69,8 +54,8 @@ func showMembers(v cache.View, ref spec.SetRef, st *records.SetStatus) []item {
 		id := spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: ordinal}
 		row.Phase, row.Ready, row.Token = "", false, ""
 		out = append(out, item{kind: kindMember, set: ref.Name, body: object{
-			APIVersion: steadVersion, Kind: "Member", Status: memberShown{MemberStatus: row},
-			Metadata: meta{Name: id.MemberName(), Namespace: ref.Namespace, Labels: memberLabels(id, w.Set, "")},
+			APIVersion: steadVersion, Kind: "Member", Status: records.ShownMember{MemberStatus: row},
+			Metadata: records.ShownMeta{Name: id.MemberName(), Namespace: ref.Namespace, Labels: memberLabels(id, w.Set, "")},
 		}})
 	}
 	return out
@@ -91,8 +76,8 @@ func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live
 		}
 	}
 	return item{kind: kindMember, set: m.ID.Set, body: object{
-		APIVersion: steadVersion, Kind: "Member", Spec: m, Status: memberShown{row, slot.Report},
-		Metadata: meta{
+		APIVersion: steadVersion, Kind: "Member", Spec: m, Status: records.ShownMember{MemberStatus: row, Report: slot.Report},
+		Metadata: records.ShownMeta{
 			Name: m.ID.MemberName(), Namespace: m.ID.Namespace, UID: m.Token.String(),
 			CreationTimestamp: m.BeganAt, Labels: memberLabels(m.ID, set, m.Revision),
 		},
@@ -123,41 +108,29 @@ func liveNodes(nodes []plan.Node) map[spec.NodeName]*records.Session {
 	return live
 }
 
-// nodeShown is a node's status.
-type nodeShown struct {
-	*records.NodeFacts
-	// State is Ready (a live session), Silent or Lost; SilentSeconds is how long this server
-	// has seen it without a session, and Waits how its lives stand meanwhile.
-	State         string           `json:"state"`
-	SilentSeconds int64            `json:"silentSeconds,omitempty"`
-	Waits         string           `json:"waits,omitempty"`
-	Session       *records.Session `json:"session,omitempty"`
-	// Lives are on it, of all sets; Asked is what they ask for.
-	Lives            int   `json:"lives"`
-	AskedCPUMillis   int64 `json:"askedCPUMillis"`
-	AskedMemoryBytes int64 `json:"askedMemoryBytes"`
-}
-
 func showNode(s cache.NodeState) item {
 	n := s.Node
 	return item{kind: kindNode, body: object{
 		APIVersion: steadVersion, Kind: "Node", Spec: n.Node,
-		Status:   nodeShown{n.Facts, s.State, int64(n.Gone.Seconds()), s.Waits, n.Session, n.Lives, n.CPUMillis, n.MemoryBytes},
-		Metadata: meta{Name: string(n.Node.Name), UID: string(n.Node.UID), Labels: n.Labels},
+		Status: records.ShownNode{
+			NodeFacts: n.Facts, State: s.State, SilentSeconds: int64(n.Gone.Seconds()), Waits: s.Waits, Session: n.Session,
+			Lives: n.Lives, AskedCPUMillis: n.CPUMillis, AskedMemoryBytes: n.MemoryBytes,
+		},
+		Metadata: records.ShownMeta{Name: string(n.Node.Name), UID: string(n.Node.UID), Labels: n.Labels},
 	}}
 }
 
 func showRevision(r records.Revision) item {
 	return item{kind: kindRevision, set: r.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Revision", Spec: r,
-		Metadata: meta{Name: string(r.Ref.Name) + "-" + string(r.Hash), Namespace: r.Ref.Namespace, CreationTimestamp: r.CreatedAt},
+		Metadata: records.ShownMeta{Name: string(r.Ref.Name) + "-" + string(r.Hash), Namespace: r.Ref.Namespace, CreationTimestamp: r.CreatedAt},
 	}}
 }
 
 func showEvent(e records.Event, name string) item {
 	return item{kind: kindEvent, set: e.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Event", Spec: e,
-		Metadata: meta{Name: name, Namespace: e.Ref.Namespace, CreationTimestamp: e.At},
+		Metadata: records.ShownMeta{Name: name, Namespace: e.Ref.Namespace, CreationTimestamp: e.At},
 	}}
 }
 
@@ -165,23 +138,18 @@ func showService(s records.ServiceRecord) item {
 	m := manifest.OfService(&s)
 	return item{kind: kindService, body: object{
 		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
-		Metadata: meta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
+		Metadata: records.ShownMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
 	}}
 }
 
-// filesShown is the status of ConfigMaps and Secrets.
-type filesShown struct {
-	Keys []keyInfo `json:"keys"`
-}
-
 func showConfig(c records.ConfigRecord) item {
-	m, keys := manifest.OfConfigMap(&c), []keyInfo{}
+	m, keys := manifest.OfConfigMap(&c), []records.ShownFile{}
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
-		keys = append(keys, keyInfo{name, len(c.Files[name])})
+		keys = append(keys, records.ShownFile{Name: name, SizeBytes: len(c.Files[name])})
 	}
 	o := object{
-		APIVersion: m.APIVersion, Kind: m.Kind, Status: filesShown{keys},
-		Metadata: meta{Name: c.Name, Namespace: c.Namespace, Labels: c.Labels, Generation: c.Generation},
+		APIVersion: m.APIVersion, Kind: m.Kind, Status: records.ShownFiles{Keys: keys},
+		Metadata: records.ShownMeta{Name: c.Name, Namespace: c.Namespace, Labels: c.Labels, Generation: c.Generation},
 	}
 	if m.Data != nil {
 		o.Data = m.Data
@@ -195,16 +163,16 @@ func showConfig(c records.ConfigRecord) item {
 // showSecret tells names and sizes of the files, never their content.
 func showSecret(s records.SecretRecord, key *seal.Key) item {
 	files, err := key.Open(&s)
-	keys := []keyInfo{}
+	keys := []records.ShownFile{}
 	for _, name := range s.Keys {
 		size := -1
 		if content, ok := files[name]; ok && err == nil {
 			size = len(content)
 		}
-		keys = append(keys, keyInfo{name, size})
+		keys = append(keys, records.ShownFile{Name: name, SizeBytes: size})
 	}
 	return item{kind: kindSecret, body: object{
-		APIVersion: "v1", Kind: "Secret", Type: s.Type, Status: filesShown{keys},
-		Metadata: meta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
+		APIVersion: "v1", Kind: "Secret", Type: s.Type, Status: records.ShownFiles{Keys: keys},
+		Metadata: records.ShownMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
 	}}
 }

@@ -83,7 +83,7 @@ func TestAMemberIsReadyOnlyWithALiveSession(t *testing.T) {
 	r.live(0, true)
 	show := func() (m struct {
 		Spec   records.Member
-		Status memberShown
+		Status records.ShownMember
 	}) {
 		t.Helper()
 		o, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "member", Name: "db-0"})

@@ -9,16 +9,6 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// volumeShown is a volume's status.
-type volumeShown struct {
-	// User is the life that uses it, as "db-0 1.23"; "": none.
-	User string `json:"user,omitempty"`
-	// Said is what its node said of it.
-	Said *records.VolumeReport `json:"said,omitempty"`
-	// Asked is what a person asked of it and what is not done yet.
-	Asked records.VolumeVerb `json:"asked,omitempty"`
-}
-
 // volumes are the volumes that q may choose, and behind each what lies in the trash of
 // the same claim and member.
 func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
@@ -53,7 +43,7 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 			if vol.Labels == nil {
 				vol.Labels = claimLabels(v, vol.ID.Ref(), vol.Claim)
 			}
-			items = append(items, showVolume(vol, volumeShown{User: userOf(v, vol), Said: byID[vol.UID], Asked: asked[vol.UID]}))
+			items = append(items, showVolume(vol, records.ShownVolume{User: userOf(v, vol), Said: byID[vol.UID], Asked: asked[vol.UID]}))
 			delete(byID, vol.UID)
 		}
 	})
@@ -64,7 +54,7 @@ func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
 		items = append(items, showVolume(records.Volume{
 			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node,
 			SizeBytes: r.SizeBytes, Fate: records.FateTrashed, Labels: trashed[r.Volume],
-		}, volumeShown{Said: byID[r.Volume], Asked: asked[r.Volume]}))
+		}, records.ShownVolume{Said: byID[r.Volume], Asked: asked[r.Volume]}))
 	}
 	return items, nil
 }
@@ -114,7 +104,7 @@ func userOf(v cache.View, vol records.Volume) string {
 	return ""
 }
 
-func showVolume(v records.Volume, st volumeShown) item {
+func showVolume(v records.Volume, st records.ShownVolume) item {
 	name := records.VolumeName(v.ID, v.Claim)
 	if v.Fate == records.FateTrashed {
 		name = trashName(name, v.UID)
@@ -123,7 +113,7 @@ func showVolume(v records.Volume, st volumeShown) item {
 	v.Labels = nil // shown once
 	return item{kind: kindVolume, set: v.ID.Set, body: object{
 		APIVersion: steadVersion, Kind: "Volume", Spec: v, Status: st,
-		Metadata: meta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), Labels: labels, CreationTimestamp: v.CreatedAt},
+		Metadata: records.ShownMeta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), Labels: labels, CreationTimestamp: v.CreatedAt},
 	}}
 }
 
