@@ -62,7 +62,7 @@ func TestALostVolumeIsReplacedWhenAPersonSaysSo(t *testing.T) {
 	stead(exitDone, "restart", "db-1")
 	c.until("db-1 misses its volume", func() bool { return strings.Contains(stead(exitDone, "explain", "db"), "VolumeMissing") })
 	out := stead(exitDone, "volume", "reclaim", "data-db-1", "--lost", "--yes", "--wait", "--timeout", "2m")
-	for _, want := range []string{"else db-1 begins with a new, empty one", "is gone"} {
+	for _, want := range []string{"else db-1 starts with a new, empty one", "is gone"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("said %q; want %q", out, want)
 		}

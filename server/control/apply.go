@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -37,7 +34,7 @@ func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 		Namespace: namespace(r.GetNamespace()), SkipUnsupported: r.GetSkipUnsupported(),
 	})
 	if len(problems) > 0 {
-		return nil, refuse(codes.InvalidArgument, texts(problems))
+		return nil, invalid("%s", strings.Join(texts(problems), "\n"))
 	}
 	a, err := s.draft(ctx, &objects, r.GetRenameService())
 	if err != nil {
@@ -62,7 +59,7 @@ func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 // draft is an apply, ready to be written.
 type draft struct {
 	edits    []edit
-	after    after
+	after    projection
 	warnings []string
 }
 
@@ -72,7 +69,7 @@ func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{after: after{sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}}}
+	d := &draft{after: projection{sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}}}
 	if err := d.files(o, kvs, s); err != nil {
 		return nil, err
 	}
@@ -83,7 +80,7 @@ func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	misfits, err := d.sets(ctx, o, kvs, s, rename)
+	conflicts, err := d.sets(ctx, o, kvs, s, rename)
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +88,14 @@ func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	s.cfg.Cache.Look(func(v cache.View) {
 		var warnings []string
 		problems, warnings = d.after.ports(v)
-		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.unserved(v))
+		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.withoutService(v))
 	})
 	problems = append(problems, tooLarge(d.edits)...)
 	switch {
-	case len(misfits) > 0:
-		return nil, refuse(codes.FailedPrecondition, append(misfits, problems...))
+	case len(conflicts) > 0:
+		return nil, precondition("%s", strings.Join(append(conflicts, problems...), "\n"))
 	case len(problems) > 0:
-		return nil, refuse(codes.InvalidArgument, problems)
+		return nil, invalid("%s", strings.Join(problems, "\n"))
 	}
 	return d, nil
 }
@@ -122,8 +119,8 @@ func (s *Server) present(ctx context.Context, o *manifest.Objects) (map[string]s
 		keys = append(keys, store.SecretKey(m.Metadata.Namespace, m.Metadata.Name))
 	}
 	if len(keys) > store.MaxOps {
-		return nil, status.Errorf(codes.InvalidArgument,
-			"%d objects at once; at most %d can be applied as one, apply them in parts", len(keys), store.MaxOps)
+		return nil, invalid(
+			"%d objects at once; at most %d fit one transaction: apply them in parts", len(keys), store.MaxOps)
 	}
 	if len(keys) == 0 {
 		return nil, nil
@@ -183,39 +180,39 @@ func (d *draft) services(o *manifest.Objects, kvs map[string]store.KV) error {
 // sets decides about the sets; problems tell why what is there does not allow it.
 func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]store.KV, s *Server, rename bool) ([]string, error) {
 	var problems []manifest.Problem
-	var misfits []string
+	var conflicts []string
 	for _, m := range o.Sets {
 		ref := refOf(m)
 		uid, err := newUID()
 		if err != nil {
 			return nil, err
 		}
-		e, now, wrong, err := setEdit(m, kvs[store.SetKey(ref)], birth{uid, time.Now().UTC(), user(ctx), rename}, o.Seen(ref))
+		e, wrong, err := setEdit(m, kvs[store.SetKey(ref)], editMeta{uid, time.Now().UTC(), user(ctx), rename}, o.Seen(ref))
 		if err != nil {
 			return nil, err
 		}
-		located := func(list []manifest.Problem) {
+		report := func(list []manifest.Problem) {
 			problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), list)...)
 		}
-		located(wrong)
+		report(wrong)
 		switch e.applied.GetOutcome() {
 		case created:
-			ahead := d.ahead(s, &now)
-			located(unknownClasses(&now, ahead.Nodes))
-			misfits = append(misfits, keptProblems(&now, ahead.Slots)...)
+			ahead := d.ahead(s, e.now)
+			report(unknownClasses(e.now, ahead.Nodes))
+			conflicts = append(conflicts, keptProblems(e.now, ahead.Slots)...)
 			e.applied.Effects = describeCreation(plan.Preview(ahead))
 		case configured, adopted:
-			wrong, odd, err := s.become(ctx, d, &e, &now)
+			wrong, unfit, err := s.change(ctx, d, &e)
 			if err != nil {
 				return nil, err
 			}
-			located(wrong)
-			misfits = append(misfits, odd...)
+			report(wrong)
+			conflicts = append(conflicts, unfit...)
 		}
 		d.edits = append(d.edits, e)
-		d.after.sets[ref] = now
+		d.after.sets[ref] = *e.now
 	}
-	return append(texts(problems), misfits...), nil
+	return append(texts(problems), conflicts...), nil
 }
 
 // ahead is a set's world as it would be with now, and with the budgets of this apply.
@@ -244,7 +241,7 @@ func (s *Server) write(ctx context.Context, edits []edit) error {
 		return nil
 	}
 	err := s.commit(ctx, "one of the objects", txn)
-	if status.Code(err) == codes.Aborted {
+	if isConflict(err) {
 		return s.clash(ctx, edits, err)
 	}
 	return err
@@ -257,11 +254,6 @@ func newUID() (spec.UID, error) {
 		return "", err
 	}
 	return spec.UID(hex.EncodeToString(b)), nil
-}
-
-// refuse tells problems, one a line.
-func refuse(code codes.Code, problems []string) error {
-	return status.Error(code, strings.Join(problems, "\n"))
 }
 
 func texts(problems []manifest.Problem) []string {

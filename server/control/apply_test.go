@@ -340,7 +340,7 @@ func TestKeptVolumesAreTakenBackOrTheSetIsRefused(t *testing.T) {
 	out, err := r.apply(setYAML)
 	effects := strings.Join(out.GetApplied()[0].GetEffects(), "\n")
 	if err != nil || !strings.Contains(effects, "takes back the kept volumes data of db-0\n"+
-		"keeps the volumes data of db-4, whose members are not wanted now\ngoes on with the data of the earlier set") {
+		"keeps the volumes data of db-4, whose members are not wanted now\ncontinues with the data of the earlier set") {
 		t.Fatalf("got %v, %v", out, err)
 	}
 	r = newRig(t)

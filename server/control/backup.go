@@ -3,9 +3,6 @@ package control
 import (
 	"bufio"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 )
 
@@ -15,7 +12,7 @@ const backupPart = 256 << 10
 // Backup implements proto.ControlServer.
 func (s *Server) Backup(_ *proto.BackupRequest, stream proto.Control_BackupServer) error {
 	if s.cfg.Backup == nil {
-		return status.Errorf(codes.FailedPrecondition, "the store is an external %s: back it up there, with 'etcdctl snapshot save FILE'", s.cfg.About.GetStore())
+		return precondition("the store is an external %s: back it up there, with 'etcdctl snapshot save FILE'", s.cfg.About.GetStore())
 	}
 	w := bufio.NewWriterSize(parts{stream}, backupPart)
 	if err := s.cfg.Backup(stream.Context(), w); err != nil {

@@ -13,33 +13,28 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// become compares a set that changes with what is there, and says in e what comes of
+// change compares a set that changes with what is there, and says in e what comes of
 // it. For an adoption or a rename it looks at a world that shows the set as it was read:
 // no life began since it was orphaned, no name was complete since it was given.
-func (s *Server) become(ctx context.Context, d *draft, e *edit, now *records.Set) (problems []manifest.Problem, misfits []string, err error) {
+func (s *Server) change(ctx context.Context, d *draft, e *edit) (problems []manifest.Problem, conflicts []string, err error) {
 	adopts := e.applied.GetOutcome() == adopted
 	if adopts || e.renames {
 		if err := s.cfg.Cache.Wait(ctx, e.seen); err != nil {
 			return nil, nil, err
 		}
 	}
-	ahead := d.ahead(s, now)
+	ahead := d.ahead(s, e.now)
 	forecast := plan.Preview(ahead)
-	problems = addedProblems(e.was, ahead)
+	var effects []string
+	at := 0 // where a rename is told
 	if adopts {
-		problems = adoptProblems(e.was, ahead)
-	}
-	effects := describe(e.was, forecast)
-	if adopts {
-		effects = describeAdoption(e.was, forecast)
+		problems, effects, at = adoptProblems(e.was, ahead), describeAdoption(e.was, forecast), 1
+	} else {
+		problems, effects = addedProblems(e.was, ahead), describe(e.was, forecast)
 	}
 	if e.renames {
 		problems = append(problems, renameProblems(e.was, ahead)...)
-		at := 0
-		if adopts {
-			at = 1 // after whom it adopts
-		}
-		effects = slices.Insert(effects, at, fmt.Sprintf("renames the service %s → %s; both names resolve until every member runs anew", e.was.Service(), now.Service()))
+		effects = slices.Insert(effects, at, fmt.Sprintf("renames the service %s → %s; both names resolve until every member runs anew", e.was.Service(), e.now.Service()))
 	}
 	e.applied.Effects = append(e.applied.Effects, effects...)
 	return problems, collision(ahead), nil
@@ -60,7 +55,7 @@ func collision(w plan.World) []string {
 // fixed is the spec with which the new one is compared for what must not change. A
 // rename that is meant is taken out; it restarts the members as "rollout restart" does,
 // in the same write.
-func (b birth) fixed(was, now *records.Set) *spec.SetSpec {
+func (b editMeta) fixed(was, now *records.Set) *spec.SetSpec {
 	old := was.Spec
 	if b.rename && was.Service() != now.Service() {
 		old.ServiceName, now.RestartedAt = now.Spec.ServiceName, b.now.Format(time.RFC3339Nano)
@@ -84,9 +79,9 @@ func renameProblems(was *records.Set, w plan.World) []manifest.Problem {
 	return []manifest.Problem{p}
 }
 
-// unserved warns of sets that get a governing service without an object, though the
+// withoutService warns of sets that get a governing service without an object, though the
 // former had one: what it said of ports and of members that are not ready is lost.
-func (d *draft) unserved(v cache.View) (out []string) {
+func (d *draft) withoutService(v cache.View) (out []string) {
 	for _, e := range d.edits {
 		if !e.renames {
 			continue

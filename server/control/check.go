@@ -10,9 +10,9 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// after is how the namespace will look once an apply is done: its own objects
+// projection is how the namespace will look once an apply is done: its own objects
 // before those of the world.
-type after struct {
+type projection struct {
 	sets     map[spec.SetRef]records.Set
 	services []records.ServiceRecord
 	budgets  []records.BudgetRecord
@@ -21,7 +21,7 @@ type after struct {
 
 // missing warns of ConfigMaps and Secrets that a set of this apply names and that
 // are nowhere: its members wait for them.
-func (a *after) missing(v cache.View) []string {
+func (a *projection) missing(v cache.View) []string {
 	var out []string
 	for _, ref := range sortedRefs(a.sets) {
 		set := a.sets[ref]
@@ -46,7 +46,7 @@ func exists(v cache.View, f dispatch.FileRef) bool {
 // ports checks named targetPorts: there is no proxy, so the port that clients use
 // must be the one that the container has under that name. A name that no set
 // answers to yet is a warning.
-func (a *after) ports(v cache.View) (problems, warnings []string) {
+func (a *projection) ports(v cache.View) (problems, warnings []string) {
 	for _, s := range a.services {
 		for _, p := range s.Spec.Ports {
 			if p.TargetPort == nil || p.TargetPort.Name == "" {
@@ -72,7 +72,7 @@ func (a *after) ports(v cache.View) (problems, warnings []string) {
 }
 
 // selected are the sets whose members s selects.
-func (a *after) selected(v cache.View, s records.ServiceRecord) []records.Set {
+func (a *projection) selected(v cache.View, s records.ServiceRecord) []records.Set {
 	var out []records.Set
 	pick := func(set records.Set) {
 		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {

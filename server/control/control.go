@@ -11,9 +11,6 @@ import (
 	"log/slog"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -103,7 +100,7 @@ func (s *Server) held(ctx context.Context) error {
 		return nil // the conflict is told instead
 	}
 	if hold := store.HoldIn(kvs); hold != nil {
-		return status.Error(codes.FailedPrecondition, hold.Refusal())
+		return precondition("%s", hold.Refusal())
 	}
 	return nil
 }
@@ -114,22 +111,4 @@ func namespace(ns string) spec.Namespace {
 		return spec.DefaultNamespace
 	}
 	return spec.Namespace(ns)
-}
-
-func notFound(kind string, ns spec.Namespace, name string) error {
-	return status.Errorf(codes.NotFound, "there is no %s %s in namespace %s", kind, name, ns)
-}
-
-// writeError tells what became of a guarded write.
-func writeError(what string, err error) error {
-	switch {
-	case errors.Is(err, store.ErrConflict):
-		return status.Errorf(codes.Aborted, "%s changed meanwhile; nothing was written, try again", what)
-	case errors.Is(err, store.ErrTooLarge):
-		return status.Errorf(codes.InvalidArgument, "this is too large to be written as one, and nothing was; apply it in parts of at most %d objects and %d bytes each",
-			store.MaxOps, store.MaxBytes)
-	case errors.Is(err, store.ErrUnknown):
-		return status.Errorf(codes.Unavailable, "whether %s was written is not known; the same command may be repeated safely", what)
-	}
-	return err
 }

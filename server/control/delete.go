@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -22,7 +19,7 @@ import (
 func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.DeleteResponse, error) {
 	ns, name := namespace(r.GetNamespace()), r.GetName()
 	if err := proto.CheckCascade(r.GetCascade(), r.GetKind()); err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "cascade: %v", err)
+		return nil, invalid("cascade: %v", err)
 	}
 	switch r.GetKind() {
 	case kindSet:
@@ -42,7 +39,7 @@ func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		ref := dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}
 		return s.remove(ctx, r.GetKind(), ns, name, store.SecretKey(ns, name), s.namedBy(ref))
 	}
-	return nil, status.Errorf(codes.InvalidArgument,
+	return nil, invalid(
 		"a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", r.GetKind())
 }
 

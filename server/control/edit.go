@@ -7,9 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -34,6 +31,7 @@ type edit struct {
 	value   []byte    // nil when unchanged
 	docs    documents
 	was     *records.Set // a set as it was; nil: it is new
+	now     *records.Set // and as it will be
 	renames bool         // its governing service, which is meant
 }
 
@@ -54,8 +52,8 @@ func finish(kind string, ns spec.Namespace, name, key string, kv store.KV, same 
 	return e
 }
 
-// birth is what a new set gets beside its spec, and who edits an old one.
-type birth struct {
+// editMeta is what a new set gets besides its spec, and who edits an old one.
+type editMeta struct {
 	uid    spec.UID
 	now    time.Time // for people
 	by     string    // for people
@@ -69,17 +67,17 @@ func before[T any](kv store.KV) (*T, error) {
 	}
 	record, err := store.Decode[T](kv)
 	if err != nil {
-		return nil, status.Errorf(codes.Internal, "%v; it must be repaired by hand first", err)
+		return nil, internal("%v; repair the record by hand first", err)
 	}
 	return &record, nil
 }
 
 // setEdit makes the set of m, or makes it equal to m. Without replicas in m the
 // present number stays. problems tell what may not change.
-func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (edit, records.Set, []manifest.Problem, error) {
+func setEdit(m spec.StatefulSet, kv store.KV, b editMeta, read manifest.SeenSet) (edit, []manifest.Problem, error) {
 	old, err := before[records.Set](kv)
 	if err != nil {
-		return edit{}, records.Set{}, nil, err
+		return edit{}, nil, err
 	}
 	now := records.Set{
 		Ref:    spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)},
@@ -95,8 +93,8 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 		settleInitial(&now)
 		now.Edits = []records.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
 		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
-		e.docs.after = manifest.OfSet(&now)
-		return e, now, nil, nil
+		e.docs.after, e.now = manifest.OfSet(&now), &now
+		return e, nil, nil
 	}
 	then := spec.Clone(*old)
 	spec.Default(&then.Spec) // written by an older version, it may lack defaults
@@ -120,7 +118,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 	same := sameSpec && !old.Orphaned && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
 	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
 	e.docs = documents{manifest.OfSet(&then), manifest.OfSet(&now)}
-	e.was, e.renames = &then, b.rename && then.Service() != now.Service()
+	e.was, e.now, e.renames = &then, &now, b.rename && then.Service() != now.Service()
 	e.applied.Effects = changeEffects(&then, &now)
 	problems := manifest.ValidateUpdate(fixed, &now.Spec)
 	if old.Orphaned {
@@ -134,7 +132,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b birth, read manifest.SeenSet) (e
 	if old.Deleting {
 		problems = []manifest.Problem{{What: "set " + now.Ref.String() + " is being deleted", Fix: "wait until it is gone and apply again"}}
 	}
-	return e, now, problems, nil
+	return e, problems, nil
 }
 
 // settleInitial makes the first members a set ever has its initial ones: those who

@@ -62,7 +62,7 @@ func changeEffects(old, now *records.Set) []string {
 	out = append(out, retentionEffects(old, now)...)
 	if t := old.Template(); !maps.Equal(t.Metadata.Labels, now.Spec.Template.Metadata.Labels) {
 		if t.Metadata.Labels = now.Spec.Template.Metadata.Labels; now.SameLife(old.Template(), t) {
-			out = append(out, "the members' labels change at once; nobody restarts for them")
+			out = append(out, "the members' labels change at once, without a restart")
 		}
 	}
 	out = append(out, lossEffects(old, now)...)
@@ -78,12 +78,12 @@ func lossEffects(old, now *records.Set) []string {
 	case old.Spec.Bound() == bound:
 		return nil
 	case bound == 0:
-		return []string{"from their next lives on members wait for a node that is silent (nodeLoss Hold)"}
+		return []string{"from their next lives on, members of a silent node wait for it (nodeLoss Hold)"}
 	default:
 		d := spec.Duration{Duration: bound}
-		out := []string{fmt.Sprintf("from its next life on a member ends by itself when its node has reached no server for %s, whatever the reason, and begins elsewhere (nodeLoss Replace)", d)}
+		out := []string{fmt.Sprintf("from its next life on, a member stops by itself when its node has reached no server for %s, for whatever reason, and starts on another node (nodeLoss Replace)", d)}
 		if len(now.Spec.VolumeClaimTemplates) > 0 {
-			out = append(out, "volumes that are not shared stay on their nodes: a member with one ends all the same, and begins when its node is back")
+			out = append(out, "volumes that are not shared stay on their nodes: a member with one stops all the same, and starts when its node is back")
 		}
 		return out
 	}

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"io"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/server/dispatch"
@@ -17,11 +14,11 @@ import (
 func (s *Server) Exec(stream proto.Control_ExecServer) error {
 	first, err := stream.Recv()
 	if err != nil || first.GetStart() == nil {
-		return status.Error(codes.InvalidArgument, "the first message says what to run")
+		return invalid("the first message must name the command to run")
 	}
 	r := first.GetStart()
 	if len(r.GetCommand()) == 0 {
-		return status.Error(codes.InvalidArgument, "name a command to run")
+		return invalid("name a command to run")
 	}
 	id, node, container, err := s.container(r.GetNamespace(), r.GetMember(), r.GetContainer())
 	if err != nil {
@@ -39,7 +36,7 @@ func (s *Server) Exec(stream proto.Control_ExecServer) error {
 	for {
 		f, err := receive(t)
 		if errors.Is(err, io.EOF) {
-			return status.Errorf(codes.Unavailable, "node %s went away; how the command ended is not known", node)
+			return unavailable("the connection to node %s was lost; the exit code of the command is unknown", node)
 		}
 		if err != nil {
 			return err

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
@@ -48,7 +45,7 @@ func (s *Server) target(ns spec.Namespace, name string) (ref spec.SetRef, member
 	set, _, parseErr := spec.ParseMemberName(name)
 	ref.Name = set
 	if parseErr != nil || !exists(ref) {
-		return ref, "", status.Errorf(codes.NotFound, "there is no set or member %s in namespace %s", name, ns)
+		return ref, "", absent("there is no set or member %s in namespace %s", name, ns)
 	}
 	return ref, name, nil
 }

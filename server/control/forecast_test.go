@@ -99,7 +99,7 @@ func TestALargeSetIsForetoldInTime(t *testing.T) {
 		}
 	}
 	out, err := r.api.Restart(r.ctx, &proto.RestartRequest{Set: "db"})
-	want := []string{"restarts db-999, db-998, db-997, db-996, db-995, db-994, db-993, db-992, db-991, db-990 and ", "is too large"}
+	want := []string{"restarts db-999, db-998, db-997, db-996, db-995, db-994, db-993, db-992, db-991, db-990 and ", "the set is large"}
 	if err != nil || !slices.EqualFunc(out.GetEffects(), want, strings.HasPrefix) {
 		t.Errorf("got %q, %v; want %q", out.GetEffects(), err, want)
 	}

@@ -140,7 +140,7 @@ func describeCreation(f plan.Forecast) []string {
 		out = append(out, "keeps the volumes "+ofMembers(rest)+", whose members are not wanted now")
 	}
 	if inherits {
-		out = append(out, "goes on with the data of the earlier set of this name: it counts as bootstrapped, and a member with a new disk joins the others")
+		out = append(out, "continues with the data of the earlier set of this name: it counts as bootstrapped, and a member with a new disk joins the others")
 	}
 	if len(replaced) > 0 {
 		out = append(out, "waits until the volumes "+ofMembers(replaced)+" are given up, then makes new ones")
@@ -175,10 +175,10 @@ func describeDeletion(f plan.Forecast) []string {
 func describeOrphaned(f plan.Forecast) []string {
 	var out []string
 	if run := running(f, func(int) bool { return true }); len(run) > 0 {
-		out = append(out, "leaves "+memberNames(run)+" running; nobody replaces, updates, scales or stops them")
+		out = append(out, "leaves "+memberNames(run)+" running; they are not replaced, updated, scaled or stopped")
 	}
 	if len(f.Ending) > 0 {
-		out = append(out, "still stops "+memberNames(f.Ending)+", as was told before; nobody replaces what is over")
+		out = append(out, "still stops "+memberNames(f.Ending)+", as requested before; ended members are not replaced")
 	}
 	return append(out, "names, addresses and volumes stay; applying the set again adopts them")
 }
@@ -203,12 +203,12 @@ func describeAdoption(was *records.Set, f plan.Forecast) []string {
 	}
 	out = append(out, describe(was, f)...)
 	if len(f.Ending) > 0 {
-		out = append(out, "waits for "+memberNames(f.Ending)+", told to stop before")
+		out = append(out, "waits for "+memberNames(f.Ending)+number(f.Ending, ", which was", ", which were")+" told to stop before")
 	}
 	for i := range was.Spec.VolumeClaimTemplates {
 		name := was.Spec.VolumeClaimTemplates[i].Metadata.Name
 		if !slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool { return c.Metadata.Name == name }) {
-			out = append(out, fmt.Sprintf("the claim %s goes; its volumes stay, and nobody uses them", name))
+			out = append(out, fmt.Sprintf("the claim %s is removed; its volumes stay, unused", name))
 		}
 	}
 	return append(out, claimEffects(was, now)...)

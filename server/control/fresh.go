@@ -5,9 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -52,7 +49,7 @@ func (s *Server) fresh(ctx context.Context, q query, limit time.Duration) error 
 		err = s.cfg.Cache.Wait(ctx, newest)
 	}
 	if err != nil {
-		return status.Errorf(codes.Unavailable, "read set %s as it is stored now: %v", ref, err)
+		return unavailable("read set %s as it is stored now: %v", ref, err)
 	}
 	return nil
 }

@@ -7,9 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
@@ -78,14 +76,14 @@ func editText(e records.Edit) string {
 
 // clash says which of the objects somebody else wrote between our read and our write,
 // and of sets who did what.
-func (s *Server) clash(ctx context.Context, edits []edit, conflict error) error {
+func (s *Server) clash(ctx context.Context, edits []edit, lost error) error {
 	var keys, names []string
 	for _, e := range edits {
 		keys = append(keys, e.key)
 	}
 	_, kvs, err := s.cfg.Store.Get(ctx, keys...)
 	if err != nil {
-		return conflict
+		return lost
 	}
 	for _, e := range edits {
 		if kvs[e.key].Mod == e.seen {
@@ -100,7 +98,7 @@ func (s *Server) clash(ctx context.Context, edits []edit, conflict error) error 
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return conflict
+		return lost
 	}
-	return status.Errorf(codes.Aborted, "changed meanwhile: %s; nothing was written, try again", strings.Join(names, "; "))
+	return conflict("changed meanwhile: %s; nothing was written, try again", strings.Join(names, "; "))
 }

@@ -7,9 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
@@ -27,7 +24,7 @@ type image struct {
 func (s *Server) LoadImage(stream proto.Control_LoadImageServer) error {
 	first, err := stream.Recv()
 	if err != nil {
-		return status.Error(codes.InvalidArgument, "the first message names the node")
+		return invalid("the first message must name the node")
 	}
 	node, err := s.oneNode(stream.Context(), first.GetNode())
 	if err != nil {
@@ -82,7 +79,7 @@ func readImages(t *dispatch.Tunnel, node spec.NodeName) ([]*proto.ImageInfo, err
 			return nil, err
 		}
 		if doc = append(doc, f.GetData()...); len(doc) > maxAnswerBytes {
-			return nil, status.Errorf(codes.Internal, "node %s answers too much", node)
+			return nil, internal("the response of node %s is too large", node)
 		}
 		if f.GetDone() {
 			break
@@ -90,7 +87,7 @@ func readImages(t *dispatch.Tunnel, node spec.NodeName) ([]*proto.ImageInfo, err
 	}
 	var images []image
 	if err := json.Unmarshal(doc, &images); err != nil {
-		return nil, status.Errorf(codes.Unavailable, "node %s did not answer in full", node)
+		return nil, unavailable("the response of node %s is incomplete", node)
 	}
 	var out []*proto.ImageInfo
 	for _, i := range images {
@@ -159,13 +156,13 @@ func (s *Server) oneNode(ctx context.Context, name string) (spec.NodeName, error
 	case 1:
 		return nodes[0], nil
 	case 0:
-		return "", status.Error(codes.Unavailable, "no node is connected")
+		return "", unavailable("no node is connected")
 	}
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = string(n)
 	}
-	return "", status.Errorf(codes.InvalidArgument, "there are several nodes (%s); name one with --node", strings.Join(names, ", "))
+	return "", invalid("there are several nodes (%s); name one with --node", strings.Join(names, ", "))
 }
 
 // liveNodes are the nodes with a session, in order.

@@ -2,7 +2,6 @@ package control
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -72,7 +71,7 @@ func (s *Server) container(inNamespace, member, name string) (id spec.Identity, 
 	ns := namespace(inNamespace)
 	set, ordinal, err := spec.ParseMemberName(member)
 	if err != nil {
-		return id, "", "", status.Error(codes.InvalidArgument, err.Error())
+		return id, "", "", invalid("%s", err.Error())
 	}
 	id = spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
 	var names []string
@@ -97,6 +96,6 @@ func (s *Server) container(inNamespace, member, name string) (id spec.Identity, 
 	if slices.Contains(names, name) {
 		return id, node, name, nil
 	}
-	return id, "", "", status.Error(codes.NotFound, fmt.Sprintf("%s has no container %q; it has %s",
-		member, name, strings.Join(names, ", ")))
+	return id, "", "", absent("%s has no container %q; it has %s",
+		member, name, strings.Join(names, ", "))
 }

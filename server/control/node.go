@@ -6,9 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -23,19 +20,19 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 	for _, text := range r.GetTaints() {
 		t, err := spec.ParseTaint(text)
 		if err != nil {
-			return nil, status.Error(codes.InvalidArgument, err.Error())
+			return nil, invalid("%s", err.Error())
 		}
 		taints = append(taints, t)
 	}
 	for key, value := range r.GetLabels() {
 		if _, _, err := spec.ParseLabel(key + "=" + value); err != nil {
-			return nil, status.Error(codes.InvalidArgument, err.Error())
+			return nil, invalid("%s", err.Error())
 		}
 	}
 	every := (&records.Node{}).AllLabels()
 	for _, key := range append(slices.Sorted(maps.Keys(r.GetLabels())), r.GetDropLabels()...) {
 		if _, own := every[key]; own {
-			return nil, status.Errorf(codes.InvalidArgument, "every node has the label %s of itself; it cannot be changed", key)
+			return nil, invalid("label %s is set by the node itself and cannot be changed", key)
 		}
 	}
 	name := spec.NodeName(r.GetName())
@@ -71,7 +68,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 // FenceNode implements proto.ControlServer.
 func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*proto.EditResponse, error) {
 	if !r.GetPoweredOff() {
-		return nil, status.Errorf(codes.InvalidArgument, "fence %s: nobody says that it was powered off", r.GetName())
+		return nil, invalid("fence %s: confirm with --i-have-powered-off", r.GetName())
 	}
 	f, err := fence.Node(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName()), user(ctx))
 	if err != nil {

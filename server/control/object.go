@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -44,7 +41,7 @@ func (i item) name() string       { return i.body.Metadata.Name }
 func (i item) wire() (*proto.Object, error) {
 	doc, err := json.Marshal(i.body)
 	if err != nil {
-		return nil, status.Errorf(codes.Internal, "show %s %s: it cannot be encoded", i.kind, i.name())
+		return nil, internal("encode %s %s: not valid JSON", i.kind, i.name())
 	}
 	return &proto.Object{Kind: i.kind, Namespace: string(i.ns()), Name: i.name(), Json: doc}, nil
 }

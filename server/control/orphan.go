@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -16,13 +13,13 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// owned refuses an edit that nobody would carry out.
-func owned(set *records.Set) error {
+// editable refuses an edit that nobody would carry out.
+func editable(set *records.Set) error {
 	switch {
 	case set.Deleting:
-		return status.Errorf(codes.FailedPrecondition, "set %s is being deleted", set.Ref)
+		return precondition("set %s is being deleted", set.Ref)
 	case set.Orphaned:
-		return status.Errorf(codes.FailedPrecondition, "set %s is orphaned: nobody owns its members; apply it again to adopt them, or delete it", set.Ref)
+		return precondition("set %s is orphaned; apply it again to adopt its members, or delete it", set.Ref)
 	}
 	return nil
 }
@@ -34,7 +31,7 @@ func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 	out := &proto.DeleteResponse{}
 	err := s.editSet(ctx, ref, func(now *records.Set) (bool, error) {
 		if now.Deleting {
-			return false, status.Errorf(codes.FailedPrecondition, "set %s is being deleted, and what stops does not start again; it cannot be orphaned any more", ref)
+			return false, precondition("set %s is being deleted; it cannot be orphaned any more", ref)
 		}
 		was := now.Orphaned
 		if now.Orphaned = true; !was {
@@ -89,20 +86,20 @@ func adoptProblems(was *records.Set, w plan.World) (out []manifest.Problem) {
 	return out
 }
 
-// use is a revision that a member runs, or begins with when it dies now.
-type use struct {
+// usedRevision is a revision that a member runs, or begins with when it dies now.
+type usedRevision struct {
 	hash     spec.RevisionHash
 	whose    string
 	template *spec.Template
 }
 
 // inUse lists the revisions in use: each once, with the first whose it is.
-func inUse(w plan.World) (out []use) {
+func inUse(w plan.World) (out []usedRevision) {
 	add := func(h spec.RevisionHash, whose string) {
-		known := slices.ContainsFunc(out, func(u use) bool { return u.hash == h })
+		known := slices.ContainsFunc(out, func(u usedRevision) bool { return u.hash == h })
 		for _, r := range w.Revisions {
 			if r.Hash == h && !known {
-				out = append(out, use{h, whose, &r.Template})
+				out = append(out, usedRevision{h, whose, &r.Template})
 			}
 		}
 	}

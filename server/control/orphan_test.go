@@ -45,7 +45,7 @@ func TestASetIsOrphanedAndAdoptedUnderItsUID(t *testing.T) {
 	r.lives(2, func(m *records.Member) { m.Goal = records.GoalStop }, nil)
 	r.lives(1, func(*records.Member) {}, &records.Report{Phase: records.PhaseStopped})
 	want := []string{
-		"leaves db-0 running; nobody replaces, updates, scales or stops them", "still stops db-2, as was told before; nobody replaces what is over",
+		"leaves db-0 running; they are not replaced, updated, scaled or stopped", "still stops db-2, as requested before; ended members are not replaced",
 		"names, addresses and volumes stay; applying the set again adopts them",
 	}
 	if got := r.orphan(); !slices.Equal(got, want) {
@@ -72,7 +72,7 @@ func TestASetIsOrphanedAndAdoptedUnderItsUID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = []string{"adopts db-0", "starts db-1, db-2 again", "waits for db-2, told to stop before"}
+	want = []string{"adopts db-0", "starts db-1, db-2 again", "waits for db-2, which was told to stop before"}
 	for _, a := range []*proto.Applied{dry.GetApplied()[0], out.GetApplied()[0]} {
 		if a.GetOutcome() != adopted || !slices.Equal(a.GetEffects(), want) {
 			t.Fatalf("got %s %q; want it adopted, %q", a.GetOutcome(), a.GetEffects(), want)
@@ -104,7 +104,7 @@ func TestAdoptionSaysWhatItDoes(t *testing.T) {
 		"a larger claim": {strings.Replace(setYAML, "1Gi", "2Gi", 1), nil,
 			[]string{"adopts db-0, db-1, db-2", "grows the volumes of the claim data from 1Gi to 2Gi"}},
 		"without the claim": {setYAML[:strings.Index(setYAML, "  volumeClaim")], nil,
-			[]string{"adopts db-0, db-1, db-2", "the claim data goes; its volumes stay, and nobody uses them"}},
+			[]string{"adopts db-0, db-1, db-2", "the claim data is removed; its volumes stay, unused"}},
 		"a restart that was asked for": {setYAML, func(r *rig) {
 			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
 			r.record(store.RequestKey(id), records.Request{ID: id, Token: spec.Token{Epoch: 1, Number: 9}})
@@ -233,7 +233,7 @@ func TestAnOrphanedSetIsNotEditedAndSaysWhatToDo(t *testing.T) {
 		"member": func() error { _, err := r.api.Restart(r.ctx, &proto.RestartRequest{Member: "db-0"}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, call(), codes.FailedPrecondition, "is orphaned", "apply it again to adopt them, or delete it")
+			refused(t, call(), codes.FailedPrecondition, "is orphaned", "apply it again to adopt its members, or delete it")
 		})
 	}
 	if r.rev() != before {

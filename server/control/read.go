@@ -4,9 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -17,7 +14,7 @@ import (
 // Get implements proto.ControlServer.
 func (s *Server) Get(ctx context.Context, r *proto.GetRequest) (*proto.Object, error) {
 	if r.GetName() == "" {
-		return nil, status.Error(codes.InvalidArgument, "name the object to get")
+		return nil, invalid("name the object to get")
 	}
 	q := query{kind: r.GetKind(), ns: namespace(r.GetNamespace()), name: r.GetName()}
 	s.freshen(ctx, q)
@@ -61,7 +58,7 @@ func listQuery(r *proto.ListRequest) (query, error) {
 	if r.GetSelector() != "" {
 		sel, err := spec.ParseSelector(r.GetSelector())
 		if err != nil {
-			return q, status.Errorf(codes.InvalidArgument, "selector: %v", err)
+			return q, invalid("selector: %v", err)
 		}
 		q.selector = sel
 	}
@@ -158,7 +155,7 @@ func (s *Server) fromStore(ctx context.Context, q query) ([]item, error) {
 		kindSecret: store.KindSecret, kindBudget: store.KindBudget, kindEvent: store.KindEvent, kindRevision: store.KindRevision,
 	}[q.kind]
 	if stored == "" {
-		return nil, status.Errorf(codes.InvalidArgument, "there is no kind %q", q.kind)
+		return nil, invalid("there is no kind %q", q.kind)
 	}
 	prefix := stored + "/"
 	if q.ns != "" {

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -30,14 +27,14 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 	out := &proto.VolumeResponse{Volume: string(vol.UID)}
 	if r.GetLost() {
 		if r.TrashMillis != nil {
-			return nil, status.Error(codes.InvalidArgument, "what is lost lies in no trash")
+			return nil, invalid("a lost volume is not moved to the trash: leave the trash period out")
 		}
 		q.Verb = records.VerbLost
 		return out, s.ask(ctx, q, nil, r.GetDryRun(), func(f plan.Forecast) { out.Effects = describeLoss(f, vol) })
 	}
 	if r.TrashMillis != nil {
 		if r.GetTrashMillis() < 0 {
-			return nil, status.Error(codes.InvalidArgument, "a volume cannot lie in the trash for less than nothing")
+			return nil, invalid("the trash period must be 0 or more")
 		}
 		q.Trash = &spec.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}
 	}
@@ -54,21 +51,21 @@ func describeLoss(f plan.Forecast, vol records.Volume) []string {
 		drop, is := step.Action.(plan.DropVolume)
 		return is && drop.Volume == vol.UID && drop.Left
 	})
-	check, or := fmt.Sprintf("node %s looks once more: if it is there after all, it is kept", vol.Node), "else "
+	check, or := fmt.Sprintf("node %s searches for it once more; if it is there, it is kept", vol.Node), "else "
 	if off {
-		or, check = "", fmt.Sprintf("nobody looks, for node %s is said to be off; should it return, what stands there goes to its trash for %s",
+		or, check = "", fmt.Sprintf("node %s is recorded as off, so it is not searched; if it returns, the volume goes to its trash for %s",
 			vol.Node, spec.Duration{Duration: vol.Trash()})
 	}
 	out := []string{
-		fmt.Sprintf("takes it as lost for good what was on %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node),
+		fmt.Sprintf("gives up as lost %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node),
 		check,
 	}
 	if set := f.Before.Set; set != nil && !set.Deleting && set.Range().Has(vol.ID.Ordinal) {
-		out = append(out, fmt.Sprintf("%s%s begins with a new, empty one (volume-new says replaced)", or, vol.ID.MemberName()))
+		out = append(out, fmt.Sprintf("%s%s starts with a new, empty one (volume-new says replaced)", or, vol.ID.MemberName()))
 	}
 	out = append(out, leftEffects(f.Before, vol)...)
 	if waitsForNode(f, vol.ID) {
-		out = append(out, fmt.Sprintf("waits until node %s is back, which is silent; if it is off for good, say so first: stead node fence %s --i-have-powered-off", vol.Node, vol.Node))
+		out = append(out, fmt.Sprintf("waits until node %s, which is silent, is back; if it is off for good, say so first: stead node fence %s --i-have-powered-off", vol.Node, vol.Node))
 	}
 	return out
 }
@@ -76,7 +73,7 @@ func describeLoss(f plan.Forecast, vol records.Volume) []string {
 // waits adds for what an order to a node waits.
 func waits(effects []string, f plan.Forecast, id spec.Identity, node spec.NodeName) []string {
 	if waitsForNode(f, id) {
-		effects = append(effects, fmt.Sprintf("waits until node %s is back, which is silent", node))
+		effects = append(effects, fmt.Sprintf("waits until node %s, which is silent, is back", node))
 	}
 	return effects
 }
@@ -93,8 +90,8 @@ func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeReques
 		return nil, err
 	}
 	if r.GetNode() == "" && said.Unproven {
-		return nil, status.Errorf(codes.FailedPrecondition, "only node %s itself says that it has volume %s: this store never knew of it there, "+
-			"which is so after a restore from a backup, or when the node lies; if you trust that node, say so: --node %s", said.Node, said.Volume, said.Node)
+		return nil, precondition("only node %s reports volume %s; the store has no record of it there, "+
+			"as after a restore from a backup, or because the report is wrong. To trust that node, add --node %s", said.Node, said.Volume, said.Node)
 	}
 	q := records.VolumeRequest{ID: said.ID, Claim: said.Claim, Volume: said.Volume, Verb: records.VerbRestore, Node: said.Node}
 	out := &proto.VolumeResponse{Volume: string(said.Volume)}
@@ -129,12 +126,12 @@ func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.Nod
 	}
 	switch len(found) {
 	case 0:
-		return records.VolumeReport{}, status.Errorf(codes.NotFound,
-			"no volume %s of namespace %s lies in the trash of a node; see 'stead volume ls'", name, namespace(ns))
+		return records.VolumeReport{}, absent(
+			"no volume %s of namespace %s is in the trash of a node; see 'stead volume ls'", name, namespace(ns))
 	case 1:
 		return found[0], nil
 	}
-	return records.VolumeReport{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes in the trash; name one by its id: %s",
+	return records.VolumeReport{}, invalid("%s is the name of %d volumes in the trash; name one by its id: %s",
 		name, len(found), strings.Join(names, ", "))
 }
 
@@ -144,10 +141,10 @@ func describeReclaim(f plan.Forecast, vol records.Volume) []string {
 	if v := newTeller(f).changed()[vol.UID]; v != nil {
 		trash = spec.Duration{Duration: v.Trash()}
 	}
-	lies := fmt.Sprintf("lies in the trash of node %s for %s, until when 'stead volume restore %s' brings it back, and is then erased for ever",
+	lies := fmt.Sprintf("moved to the trash of node %s; restorable for %s with 'stead volume restore %s', then deleted permanently",
 		vol.Node, trash, vol.UID)
 	if trash.Duration == 0 {
-		lies = fmt.Sprintf("is erased for ever by node %s, at once", vol.Node)
+		lies = fmt.Sprintf("deleted permanently by node %s at once", vol.Node)
 	}
 	out := []string{fmt.Sprintf("gives up %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node), lies}
 	return waits(append(out, leftEffects(f.Before, vol)...), f, vol.ID, vol.Node)
@@ -170,8 +167,8 @@ func leftEffects(w plan.World, vol records.Volume) []string {
 		return nil
 	}
 	slices.Sort(others)
-	return []string{fmt.Sprintf("warning: %s of the deleted set %s stay; applied again, it goes on with these, and %s copies the data from the other members. "+
-		"Give up fewer than half of the members' volumes, or all of them to begin anew", bounded(others), vol.ID.Set, vol.ID.MemberName())}
+	return []string{fmt.Sprintf("warning: %s of the deleted set %s stay; applied again, it continues with these, and %s copies the data from the other members. "+
+		"Give up fewer than half of the members' volumes, or all of them to start with new ones", bounded(others), vol.ID.Set, vol.ID.MemberName())}
 }
 
 func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).String() }
@@ -200,7 +197,7 @@ func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records
 	})
 	what := "volume " + records.VolumeName(q.ID, q.Claim)
 	if why := plan.Refusal(w, q, said); why != "" {
-		return status.Errorf(codes.FailedPrecondition, "%s: %s; nothing was changed", what, why)
+		return precondition("%s: %s; nothing was changed", what, why)
 	}
 	judged(plan.Preview(asked(w, q, said)))
 	if dryRun {
@@ -244,16 +241,16 @@ func (s *Server) findVolume(ctx context.Context, ns, name, known string) (record
 	}
 	switch {
 	case len(found) == 0:
-		return records.Volume{}, status.Errorf(codes.NotFound, "there is no volume %s in namespace %s; see 'stead volume ls'", name, namespace(ns))
+		return records.Volume{}, absent("there is no volume %s in namespace %s; see 'stead volume ls'", name, namespace(ns))
 	case len(found) > 1:
 		var names []string
 		for _, v := range found {
 			names = append(names, fmt.Sprintf("%s is the claim %s of %s", v.UID, v.Claim, v.ID.MemberName()))
 		}
-		return records.Volume{}, status.Errorf(codes.InvalidArgument, "%s is the name of %d volumes; name one by its id: %s",
+		return records.Volume{}, invalid("%s is the name of %d volumes; name one by its id: %s",
 			name, len(found), strings.Join(names, ", "))
 	case known != "" && known != string(found[0].UID):
-		return records.Volume{}, status.Errorf(codes.Aborted, "%s is another volume now (%s, not %s); nothing was changed",
+		return records.Volume{}, conflict("%s is another volume now (%s, not %s); nothing was changed",
 			name, found[0].UID, known)
 	}
 	return found[0], nil

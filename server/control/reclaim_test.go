@@ -50,7 +50,7 @@ func TestAVolumeIsAskedForByItsNameOrId(t *testing.T) {
 		t.Fatalf("got %v, %v", out, err)
 	}
 	said := strings.Join(out.GetEffects(), "\n")
-	for _, want := range []string{"data-db-2 (v1), number 1, 1Gi on node n1", "in the trash of node n1 for 24h", "silent"} {
+	for _, want := range []string{"data-db-2 (v1), number 1, 1Gi on node n1", "to the trash of node n1; restorable for 24h", "silent"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("said %q; want %q", said, want)
 		}
@@ -69,7 +69,7 @@ func TestAVolumeIsAskedForByItsNameOrId(t *testing.T) {
 	}
 	millis = -1
 	_, err = r.api.ReclaimVolume(r.ctx, ask)
-	refused(t, err, codes.InvalidArgument, "less than nothing")
+	refused(t, err, codes.InvalidArgument, "must be 0 or more")
 }
 
 func TestAVolumesNameIsTakenAsItIs(t *testing.T) {
@@ -117,7 +117,7 @@ func TestGivingUpOneOfSeveralKeptVolumesWarns(t *testing.T) {
 	for id.Ordinal = range 2 {
 		r.left(id, "data", records.VolumeID(rune('a'+id.Ordinal)))
 	}
-	const want = "warning: data-db-0, data-db-1 of the deleted set db stay; applied again, it goes on with these, and db-2 copies the data from the other members"
+	const want = "warning: data-db-0, data-db-1 of the deleted set db stay; applied again, it continues with these, and db-2 copies the data from the other members"
 	for _, lost := range []bool{false, true} {
 		if said := ask(lost); !strings.Contains(said, want) {
 			t.Errorf("lost %v: said %s\nwant %s", lost, said, want)
@@ -167,8 +167,8 @@ func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 		_, err := r.api.RestoreVolume(r.ctx, &proto.RestoreVolumeRequest{Name: name})
 		return err
 	}
-	refused(t, restore("data-db-2"), codes.NotFound, "lies in the trash of a node")
-	refused(t, restore(""), codes.NotFound, "lies in the trash of a node")
+	refused(t, restore("data-db-2"), codes.NotFound, "is in the trash of a node")
+	refused(t, restore(""), codes.NotFound, "is in the trash of a node")
 	trashed("0123456789abcdef", records.VolumeTrashed)
 	for _, name := range []string{"data-db-2", "data-db-2.01234567", "0123456789abcdef"} {
 		if err := restore(name); err != nil {
@@ -180,7 +180,7 @@ func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 	}
 	trashed("fedcba9876543210", records.VolumeTrashed)
 	trashed("9999999999999999", records.VolumeRefused)
-	refused(t, restore("9999999999999999"), codes.NotFound, "lies in the trash of a node")
+	refused(t, restore("9999999999999999"), codes.NotFound, "is in the trash of a node")
 	refused(t, restore("data-db-2"), codes.InvalidArgument, "the name of 2 volumes in the trash", "0123456789abcdef", "fedcba9876543210")
 	if err := restore("fedcba9876543210"); err != nil {
 		t.Error(err)
@@ -205,8 +205,8 @@ func TestAVolumeThatOnlyItsNodeKnowsComesBackWhenTheNodeIsNamed(t *testing.T) {
 		return err
 	}
 	trashed("0123456789abcdef", "evil", true)
-	refused(t, restore(""), codes.FailedPrecondition, "only node evil itself says", "--node evil")
-	refused(t, restore("n1"), codes.NotFound, "lies in the trash")
+	refused(t, restore(""), codes.FailedPrecondition, "only node evil reports", "--node evil")
+	refused(t, restore("n1"), codes.NotFound, "is in the trash")
 	if _, asked := r.request(id, "data"); asked {
 		t.Fatal("what was refused was written")
 	}
@@ -239,7 +239,7 @@ func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	refused(t, err, codes.FailedPrecondition, "which is silent", "stead node fence n1", "nothing was changed")
 	r.record(store.ReportKey(id), records.Report{ID: id, Token: life, Phase: records.PhasePreparing, Cause: spec.CauseVolumeMissing})
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
-	if err != nil || !strings.Contains(out.String(), "db-0 begins with a new, empty one") {
+	if err != nil || !strings.Contains(out.String(), "db-0 starts with a new, empty one") {
 		t.Fatalf("got %v, %v", out, err)
 	}
 	if q, _ := r.request(id, "data"); q.Verb != records.VerbLost || q.Volume != "v1" || q.Token != life {

@@ -195,9 +195,9 @@ func TestAnAdoptionAndARenameAreJudgedByAPictureNotOlderThanTheSet(t *testing.T)
 	for _, e := range []edit{
 		{applied: &proto.Applied{Outcome: adopted}}, {applied: &proto.Applied{Outcome: configured}, renames: true},
 	} {
-		e.was, e.seen = &s, r.rev()
+		e.was, e.now, e.seen = &s, &s, r.rev()
 		server := &Server{cfg: Config{Cache: &late{Reader: r.cache, t: t, rev: e.seen}, Planner: r}}
-		if _, _, err := server.become(r.ctx, &draft{}, &e, &s); err != nil {
+		if _, _, err := server.change(r.ctx, &draft{}, &e); err != nil {
 			t.Fatal(err)
 		}
 	}

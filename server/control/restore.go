@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -111,11 +108,11 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 	held, epoch := v.Hold(), v.Epoch()
 	old, _ := v.Count()
 	if held == nil && old.Open(epoch) {
-		return d, status.Errorf(codes.FailedPrecondition,
+		return d, precondition(
 			"%s has declared a restore already, and it is under way: 'stead restore --status' says for whom it waits", old.By)
 	}
 	if epoch < 1 {
-		return d, status.Error(codes.FailedPrecondition, "the store has no epoch that can be read: it is damaged; restore a backup")
+		return d, precondition("the store has no epoch that can be read: it is damaged; restore a backup")
 	}
 	next := records.Count{Epoch: highestEpoch(v) + step, By: by, At: at, Nodes: expected(v)}
 	d.said = "restore declared"
@@ -210,7 +207,7 @@ func highestEpoch(v cache.View) int64 {
 func excuse(v cache.View, off []string, by string) (d decision, err error) {
 	count, _ := v.Count()
 	if v.Hold() != nil || !count.Open(v.Epoch()) {
-		return d, status.Error(codes.FailedPrecondition, "no restore is under way that waits for nodes: 'stead restore --status'")
+		return d, precondition("no restore is waiting for nodes; see 'stead restore --status'")
 	}
 	missing := proof.MissingNodes(v.Epoch(), count, v.Nodes())
 	next := count.With(records.FromStore, nil)
@@ -225,13 +222,13 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 			}
 			session, seen := v.Session(node)
 			if seen != 0 && (session == nil || session.UID == m.UID) {
-				return d, status.Errorf(codes.FailedPrecondition, "node %s has a session: it is on, and says what it runs", node)
+				return d, precondition("node %s has a session; a node that is on cannot be excused", node)
 			}
 			d.If = append(d.If, v.Seen(store.SessionKey(node)), v.Seen(store.FactsKey(node)))
 			next, found = excused(next, m, by), true
 		}
 		if !found {
-			return d, status.Errorf(codes.NotFound, "no node %s is waited for; %s", node, awaited(missing))
+			return d, absent("the restore does not wait for a node %s; %s", node, awaited(missing))
 		}
 		d.effects = append(d.effects, fmt.Sprintf("what node %s runs, and this store does not know, may begin elsewhere a second time", node))
 		if len(v.MembersOn(node)) > 0 {

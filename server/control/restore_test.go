@@ -215,15 +215,15 @@ func TestANodeIsExcusedByItsNameAndOnlyIfItIsSilent(t *testing.T) {
 	r.host("a", 1, false)
 	r.host("b", 1, false)
 	r.remembers("s1", 1, "late")
-	refused(t, r.restore("late"), codes.FailedPrecondition, "no restore is under way")
+	refused(t, r.restore("late"), codes.FailedPrecondition, "no restore is waiting for nodes")
 	r.mustRestore()
 	epoch := r.state().Epoch
 	r.host("a", epoch, true)
-	refused(t, r.restore("lat"), codes.NotFound, "no node lat is waited for; these are: b, late (remembered by a server)")
-	refused(t, r.restore("a"), codes.NotFound, "no node a is waited for")
+	refused(t, r.restore("lat"), codes.NotFound, "the restore does not wait for a node lat; these are: b, late (remembered by a server)")
+	refused(t, r.restore("a"), codes.NotFound, "the restore does not wait for a node a")
 	refused(t, r.restore("late", "nobody"), codes.NotFound, "nobody")
 	r.record(store.SessionKey("b"), records.Session{Node: "b", UID: "uid-b", Boot: "b", ID: 6})
-	refused(t, r.restore("b"), codes.FailedPrecondition, "node b has a session: it is on")
+	refused(t, r.restore("b"), codes.FailedPrecondition, "node b has a session; a node that is on cannot be excused")
 	if got, want := brief(r.state()), "Counting a=Heard/store b=Waited/store late=Waited/server"; got != want {
 		t.Fatalf("a refusal changed something: got %s, want %s", got, want)
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -19,7 +16,7 @@ import (
 func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditResponse, error) {
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	if r.GetToRevision() < 0 {
-		return nil, status.Errorf(codes.InvalidArgument, "%d is no number of a revision", r.GetToRevision())
+		return nil, invalid("invalid revision %d", r.GetToRevision())
 	}
 	return s.retemplate(ctx, ref, "undo", func(set *records.Set, w plan.World) error {
 		stored := w.Revisions
@@ -27,7 +24,7 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
 			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
 				if name := to.Template.MountsWithout(set.Spec.VolumeClaimTemplates); name != "" {
-					return status.Errorf(codes.FailedPrecondition, "revision %d mounts %q, which is neither a volume of its own nor a claim of set %s any more", to.Number, name, ref)
+					return precondition("revision %d mounts %q, which is neither a volume of its own nor a claim of set %s any more", to.Number, name, ref)
 				}
 				set.SetTemplate(to.Template)
 				if plan.Former(set, w.Status, w.Slots) != "" { // members must run anew all the same
@@ -37,9 +34,9 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 			}
 		}
 		if r.GetToRevision() == 0 {
-			return status.Errorf(codes.FailedPrecondition, "set %s has no earlier revision", ref)
+			return precondition("set %s has no earlier revision", ref)
 		}
-		return status.Errorf(codes.NotFound, "set %s has no revision %d; see 'stead rollout history %s'", ref, r.GetToRevision(), ref.Name)
+		return absent("set %s has no revision %d; see 'stead rollout history %s'", ref, r.GetToRevision(), ref.Name)
 	})
 }
 
@@ -48,7 +45,7 @@ func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditR
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
-		if err := owned(set); err != nil {
+		if err := editable(set); err != nil {
 			return false, err
 		}
 		changed := set.Paused != r.GetPaused()
@@ -72,7 +69,7 @@ func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditR
 func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.EditResponse, error) {
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetSet())}
 	if (r.GetSet() == "") == (r.GetMember() == "") {
-		return nil, status.Error(codes.InvalidArgument, "name the set or the member to restart")
+		return nil, invalid("name the set or the member to restart")
 	}
 	if r.GetMember() != "" {
 		return s.restartMember(ctx, ref.Namespace, r.GetMember())
@@ -87,7 +84,7 @@ func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.E
 func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*records.Set, plan.World) error) (*proto.EditResponse, error) {
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
-		if err := owned(set); err != nil {
+		if err := editable(set); err != nil {
 			return false, err
 		}
 		before, old := spec.HashTemplate(set.Template()), spec.Clone(*set)
@@ -111,7 +108,7 @@ func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, c
 func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member string) (*proto.EditResponse, error) {
 	set, ordinal, err := spec.ParseMemberName(member)
 	if err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "%v", err)
+		return nil, invalid("%v", err)
 	}
 	id := spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
 	var of *records.Set
@@ -127,15 +124,15 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 		}
 	})
 	if of != nil {
-		if err := owned(of); err != nil {
+		if err := editable(of); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case life == nil:
-		return nil, status.Errorf(codes.FailedPrecondition, "%s has no life to restart; see 'stead explain %s'", member, member)
+		return nil, precondition("%s has no life to restart; see 'stead explain %s'", member, member)
 	case life.Goal == records.GoalStop:
-		return nil, status.Errorf(codes.FailedPrecondition, "%s is stopping already (%s)", member, life.StopReason)
+		return nil, precondition("%s is stopping already (%s)", member, life.StopReason)
 	}
 	request := records.Request{ID: id, Token: life.Token, At: time.Now().UTC()}
 	ahead := s.world(id.Ref(), nil)

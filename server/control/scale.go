@@ -4,9 +4,6 @@ import (
 	"context"
 	"math"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -19,20 +16,20 @@ const attempts = 5
 // Scale implements proto.ControlServer.
 func (s *Server) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.ScaleResponse, error) {
 	if n := r.GetReplicas(); n < 0 || n > spec.MaxReplicas {
-		return nil, status.Errorf(codes.InvalidArgument, "%d is out of range; a set has 0 to %d members", n, spec.MaxReplicas)
+		return nil, invalid("replicas must be 0 to %d (got %d)", spec.MaxReplicas, n)
 	}
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.ScaleResponse{After: r.GetReplicas()}
 	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
-		if err := owned(set); err != nil {
+		if err := editable(set); err != nil {
 			return false, err
 		}
 		if set.Spec.Ordinals.Range(int(r.GetReplicas())).End > math.MaxInt32 {
-			return false, status.Errorf(codes.InvalidArgument, "%d members from ordinal %d on are too many", r.GetReplicas(), set.Start())
+			return false, invalid("%d replicas from ordinal %d on exceed the largest ordinal", r.GetReplicas(), set.Start())
 		}
 		now := set.Replicas()
 		if r.CurrentReplicas != nil && int(r.GetCurrentReplicas()) != now {
-			return false, status.Errorf(codes.FailedPrecondition,
+			return false, precondition(
 				"set %s has %d members, not %d; nothing was changed", ref, now, r.GetCurrentReplicas())
 		}
 		out.Before, out.Effects = int32(now), nil
@@ -83,7 +80,7 @@ func editRecord[T any](ctx context.Context, s *Server, key, name string, gone er
 			If:   []store.Guard{store.Seen(key, kvs[key].Mod)},
 			Then: []store.Op{store.Put(key, store.Encode(record))},
 		})
-		if status.Code(err) != codes.Aborted {
+		if !isConflict(err) {
 			return err
 		}
 	}

@@ -240,7 +240,7 @@ func TestTooManyMembersAreRefusedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := r.api.Scale(r.ctx, &proto.ScaleRequest{Name: "db", Replicas: spec.MaxReplicas + 1})
-	refused(t, err, codes.InvalidArgument, "a set has 0 to 10000 members")
+	refused(t, err, codes.InvalidArgument, "replicas must be 0 to 10000 (got 10001)")
 }
 
 func TestTheFirstMembersOfASetAreItsInitialOnes(t *testing.T) {
