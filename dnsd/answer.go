@@ -20,7 +20,7 @@ const (
 const maxUDP = 1232
 
 // Answer answers one question. It never fails and never changes req: what cannot
-// be answered gets an error code. The answer is within the size that the asker and the
+// be answered gets an error code. The answer is within the size that the client and the
 // transport allow. It shares records with the zone: do not change them.
 func (z *Zone) Answer(req *dns.Msg, via Transport) *dns.Msg {
 	m := reply(req)
@@ -95,7 +95,7 @@ func (z *Zone) fill(m *dns.Msg) bool {
 	return true
 }
 
-// spelled returns the records with the owner name in the asker's spelling: some resolvers
+// spelled returns the records with the owner name in the client's spelling: some resolvers
 // compare it exactly, to detect forged answers.
 func spelled(rrs []dns.RR, name string) []dns.RR {
 	if rrs[0].Header().Name == name {
@@ -109,7 +109,7 @@ func spelled(rrs []dns.RR, name string) []dns.RR {
 	return out
 }
 
-// fit cuts the answer to what asker and transport accept. Additional records are removed
+// fit cuts the answer to what client and transport accept. Additional records are removed
 // first, without setting TC: a client that needs them can ask (RFC 2181, 9).
 func fit(m, req *dns.Msg, via Transport) {
 	limit := dns.MaxMsgSize

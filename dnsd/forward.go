@@ -16,21 +16,21 @@ import (
 type forwarder struct {
 	upstreams []string
 	timeout   time.Duration
-	places    *places
+	quota     *quota
 	last      atomic.Int32 // the upstream that answered last is asked first
 }
 
-func newForwarder(upstreams []string, timeout time.Duration, places *places) *forwarder {
-	return &forwarder{upstreams: upstreams, timeout: timeout, places: places}
+func newForwarder(upstreams []string, timeout time.Duration, quota *quota) *forwarder {
+	return &forwarder{upstreams: upstreams, timeout: timeout, quota: quota}
 }
 
 // fill puts an upstream's answer to req into m, which says SERVFAIL and stays so
-// when none answers in time or too much is under way, in all or of the asker.
+// when none answers in time, or too many forwards are in progress, in all or of the client.
 func (f *forwarder) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
-	if !f.places.take(from) {
+	if !f.quota.acquire(from) {
 		return
 	}
-	defer f.places.leave(from)
+	defer f.quota.release(from)
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 

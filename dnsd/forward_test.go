@@ -201,13 +201,13 @@ func TestOneAskerLeavesPlacesToOthers(t *testing.T) {
 	for n := range int32(3) {
 		forwarded("10.88.0.2", n+1)
 	}
-	refused("one too many of an asker", "10.88.0.2")
+	refused("one too many of a client", "10.88.0.2")
 	forwarded("10.88.0.3", 4)
 	refused("one too many in all", "10.88.0.4")
 	cancel()
 	waiting.Wait()
-	if p := s.forward.places; p.used != 0 || len(p.by) != 0 {
-		t.Errorf("places are left taken: %d, %v", p.used, p.by)
+	if p := s.forward.quota; p.used != 0 || len(p.by) != 0 {
+		t.Errorf("quota is not released: %d, %v", p.used, p.by)
 	}
 }
 

@@ -19,10 +19,10 @@ type near struct {
 // ownAddresses are those of this host as of a moment.
 type ownAddresses struct {
 	addrs []netip.Addr
-	until time.Time // then they are read again: strangers must not make us read at each question
+	until time.Time // then they are read again; they are not read for each query
 }
 
-// has reports whether addr is near; what is no address is not.
+// has reports whether addr is near; an invalid address is not.
 func (n *near) has(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return false
@@ -38,8 +38,8 @@ func (n *near) has(addr netip.Addr) bool {
 	return slices.Contains(own.addrs, addr)
 }
 
-// asker is the address of a connection's other end; the zero one if it has none.
-func asker(from net.Addr) netip.Addr {
+// clientAddr is the address of the other end of a connection; zero if it has none.
+func clientAddr(from net.Addr) netip.Addr {
 	var addr netip.Addr
 	switch from := from.(type) {
 	case *net.UDPAddr:

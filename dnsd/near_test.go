@@ -16,7 +16,7 @@ func TestNear(t *testing.T) {
 		n := near{members: netip.MustParsePrefix("10.88.0.0/16"), list: func() []netip.Addr { reads++; return own }}
 		expect := func(addr string, want bool) {
 			t.Helper()
-			if got := n.has(asker(net.UDPAddrFromAddrPort(netip.MustParseAddrPort(addr)))); got != want {
+			if got := n.has(clientAddr(net.UDPAddrFromAddrPort(netip.MustParseAddrPort(addr)))); got != want {
 				t.Errorf("%s is near: %v, want %v", addr, got, want)
 			}
 		}
@@ -34,7 +34,7 @@ func TestNear(t *testing.T) {
 		}
 		time.Sleep(time.Second + time.Nanosecond)
 		expect("192.0.2.2:9", true)
-		if n.has(asker(nil)) {
+		if n.has(clientAddr(nil)) {
 			t.Error("nobody is near")
 		}
 	})

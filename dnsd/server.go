@@ -18,20 +18,20 @@ type Config struct {
 	// Listen are the addresses to answer on, UDP and TCP each; port 0 picks one.
 	Listen []netip.AddrPort
 	// Upstreams are resolvers for names that are not ours, asked in this order,
-	// as host:port or plain address (port 53). Those that are our own addresses are
-	// left out. None: such names are answered SERVFAIL at once.
+	// as host:port or plain address (port 53). Our own addresses are
+	// skipped. None: such names are answered SERVFAIL at once.
 	Upstreams []string
 	// Members is the range of addresses whose questions for other names are
 	// forwarded, beside loopback's and this host's own; all others are REFUSED
-	// those, or strangers could ask in our name. Zero: no further range.
+	// those, because others could otherwise send queries in the name of this host. Zero: no further range.
 	Members netip.Prefix
 	// UpstreamTimeout bounds one forwarded question over all upstreams; zero: 4s,
 	// below the 5 s after which resolvers ask again.
 	UpstreamTimeout time.Duration
-	// MaxForwards bounds the questions under way to upstreams; those beyond are
+	// MaxForwards limits the forwards in progress; those beyond are
 	// answered SERVFAIL at once. Zero: 256.
 	MaxForwards int
-	// MaxForwardsEach bounds those of one asker in the same way. Zero: 32.
+	// MaxForwardsEach limits those of one client in the same way. Zero: 32.
 	MaxForwardsEach int
 	// MaxConns bounds the open TCP connections of each address; zero: 256.
 	MaxConns int
@@ -73,7 +73,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, near: near{members: cfg.Members, list: hostAddresses}}
 	if len(upstreams) > 0 {
-		s.forward = newForwarder(upstreams, cfg.UpstreamTimeout, newPlaces(cfg.MaxForwards, cfg.MaxForwardsEach))
+		s.forward = newForwarder(upstreams, cfg.UpstreamTimeout, newQuota(cfg.MaxForwards, cfg.MaxForwardsEach))
 	}
 	return s, nil
 }
@@ -86,7 +86,7 @@ func orDefault[T time.Duration | int](v, otherwise T) T {
 }
 
 // Swap makes z the zone that is answered from. A zone of a lower sequence than
-// the present one is refused (false): what was told once is never taken back.
+// the present one is refused (false): answers never go back in time.
 func (s *Server) Swap(z *Zone) bool {
 	for {
 		old := s.zone.Load()
@@ -153,7 +153,7 @@ func (s *Server) Run(ctx context.Context) error {
 		group.Go(func() error { return serve(ctx, srv) })
 	}
 	for _, k := range s.sockets {
-		s.cfg.Logger.Info("dns served", "addr", k.addr.String())
+		s.cfg.Logger.Info("dns started", "addr", k.addr.String())
 	}
 	return group.Wait()
 }
@@ -188,9 +188,9 @@ func (s *Server) handler(ctx context.Context) dns.HandlerFunc {
 		if w.LocalAddr().Network() == "tcp" {
 			via = TCP
 		}
-		m := s.answer(ctx, req, via, asker(w.RemoteAddr()))
+		m := s.answer(ctx, req, via, clientAddr(w.RemoteAddr()))
 		s.slow.add(typeOf(req), m.Rcode)
-		// An error means that the asker is gone: there is nothing to do.
+		// An error means that the client is gone: there is nothing to do.
 		_ = w.WriteMsg(m)
 	}
 }
@@ -213,7 +213,7 @@ func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport, from n
 	return m
 }
 
-// fill looks the question up. Without a zone every name gets SERVFAIL, because the asker
+// fill looks the question up. Without a zone every name gets SERVFAIL, because the client
 // would believe a "does not exist".
 func (s *Server) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
 	z := s.zone.Load()

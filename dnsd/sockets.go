@@ -83,28 +83,28 @@ func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone], count *tall
 // ones wait in the kernel's queue.
 type limited struct {
 	net.Listener
-	places chan struct{}
+	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 }
 
 func newLimited(l net.Listener, most int) *limited {
-	return &limited{Listener: l, places: make(chan struct{}, most), closed: make(chan struct{})}
+	return &limited{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{})}
 }
 
 // Accept waits for a free place, then for a connection.
 func (l *limited) Accept() (net.Conn, error) {
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
+		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{Conn: c, places: l.places}, nil
+	return &limitedConn{Conn: c, slots: l.slots}, nil
 }
 
 // Close stops accepting; open connections stay.
@@ -117,14 +117,14 @@ func (l *limited) Close() error {
 // limitedConn gives its place back when it is closed, once.
 type limitedConn struct {
 	net.Conn
-	places <-chan struct{}
+	slots <-chan struct{}
 }
 
 // Close closes the connection.
 func (c *limitedConn) Close() error {
 	err := c.Conn.Close()
 	if err == nil || !errors.Is(err, net.ErrClosed) {
-		<-c.places
+		<-c.slots
 	}
 	return err
 }
