@@ -22,6 +22,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
@@ -30,23 +31,6 @@ import (
 // patience bounds every wait of a test.
 const patience = 3 * time.Minute
 
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // running is a server under test.
 type running struct {
 	t    *testing.T
@@ -54,7 +38,7 @@ type running struct {
 	conn *grpc.ClientConn
 	api  proto.ControlClient
 	stop func() error // stops it and returns what Run returned
-	logs *syncBuffer
+	logs *servertest.Logs
 }
 
 // shortDir is a directory whose name leaves room for a socket's path.
@@ -78,7 +62,7 @@ func config(dir string, s store.Store, logs io.Writer) Config {
 
 func start(t *testing.T, cfg Config) *running {
 	t.Helper()
-	logs := &syncBuffer{}
+	logs := &servertest.Logs{}
 	cfg.Logger = slog.New(slog.NewTextHandler(logs, nil))
 	s, err := New(cfg)
 	if err != nil {

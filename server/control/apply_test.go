@@ -127,7 +127,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
 	volume := records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 10, Fate: records.FateReclaiming}
-	r.record(store.VolumeKey(id, "data"), volume)
+	r.Record(store.VolumeKey(id, "data"), volume)
 	out, err := r.apply(fmt.Sprintf(policy, 3))
 	want := "waits until the volumes data of db-0 are given up, then makes new ones"
 	if err != nil || !slices.Contains(out.GetApplied()[0].GetEffects(), want) {
@@ -149,7 +149,7 @@ func TestWhatBecomesOfVolumesIsSaidBefore(t *testing.T) {
 		t.Fatalf("got %v, %v; want %q", out, err, want)
 	}
 	volume.Fate = records.FateKeep
-	r.record(store.VolumeKey(id, "data"), volume)
+	r.Record(store.VolumeKey(id, "data"), volume)
 	gone, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "set", Name: "db"})
 	want = "gives up the volumes data-db-0, log-db-0, data-db-1, log-db-1, data-db-2, log-db-2, and erases them (data after 24h, log at once)"
 	if err != nil || !slices.Contains(gone.GetEffects(), want) {
@@ -191,11 +191,11 @@ func TestVolumesAreChosenByTheLabelsOfTheirClaim(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(strings.Replace(setYAML, "metadata: {name: data}", "metadata: {name: data, labels: {tier: disk, app: other}}", 1))
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v0", Node: "n1", Fate: records.FateKeep})
+	r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v0", Node: "n1", Fate: records.FateKeep})
 	id.Ordinal = 1 // its labels are its own, also when the set is gone
-	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: records.FateKeep, Labels: map[string]string{"app": "db", "old": "yes"}})
+	r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: records.FateKeep, Labels: map[string]string{"app": "db", "old": "yes"}})
 	id.Set = "gone"
-	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v2", Node: "n1", Fate: records.FateKeep, Labels: map[string]string{"old": "yes"}})
+	r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v2", Node: "n1", Fate: records.FateKeep, Labels: map[string]string{"old": "yes"}})
 	for selector, want := range map[string]string{
 		"app=db": "data-db-0 data-db-1", "tier=disk,app=db": "data-db-0", "old=yes": "data-db-1 data-gone-1", "app=other": "",
 	} {
@@ -286,12 +286,12 @@ func TestAnObjectThatChangedMeanwhileIsNotOverwritten(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)
 	raced := false
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && !raced {
 			raced = true
 			s, _ := r.set("db")
 			s.Generation = 77
-			if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(store.SetKey(s.Ref), store.Encode(s))}}); err != nil {
+			if _, err := r.Store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(store.SetKey(s.Ref), store.Encode(s))}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -333,10 +333,10 @@ func TestKeptVolumesAreTakenBackOrTheSetIsRefused(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
 	volume := records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep}
-	r.record(store.VolumeKey(id, "data"), volume)
+	r.Record(store.VolumeKey(id, "data"), volume)
 	surplus := volume
 	surplus.ID.Ordinal, surplus.UID = 4, "v5"
-	r.record(store.VolumeKey(surplus.ID, "data"), surplus)
+	r.Record(store.VolumeKey(surplus.ID, "data"), surplus)
 	out, err := r.apply(setYAML)
 	effects := strings.Join(out.GetApplied()[0].GetEffects(), "\n")
 	if err != nil || !strings.Contains(effects, "takes back the kept volumes data of db-0\n"+
@@ -345,7 +345,7 @@ func TestKeptVolumesAreTakenBackOrTheSetIsRefused(t *testing.T) {
 	}
 	r = newRig(t)
 	volume.SizeBytes = 1 << 20
-	r.record(store.VolumeKey(id, "data"), volume)
+	r.Record(store.VolumeKey(id, "data"), volume)
 	_, err = r.apply(setYAML)
 	refused(t, err, codes.FailedPrecondition, "data of db-0", "does not fit")
 }
@@ -378,7 +378,7 @@ func TestSecretsNeverLeak(t *testing.T) {
 	if err == nil {
 		t.Fatal("an unknown field of a Secret was taken")
 	}
-	_, kvs, err := r.store.Snapshot(r.ctx, "")
+	_, kvs, err := r.Store.Snapshot(r.ctx, "")
 	if err != nil || len(kvs) < 5 {
 		t.Fatalf("got %d keys, %v", len(kvs), err)
 	}

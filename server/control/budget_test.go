@@ -22,7 +22,7 @@ func TestABudgetIsKeptForTheSetsItSelects(t *testing.T) {
 	r := newRig(t)
 	budgets := func() (names []string) {
 		ref := spec.SetRef{Namespace: "default", Name: "db"}
-		r.cache.Look(func(v cache.View) {
+		r.Cache.Look(func(v cache.View) {
 			for _, b := range v.World(ref).Budgets {
 				names = append(names, b.Name+" "+b.Spec.MinAvailable.String())
 			}

@@ -19,8 +19,8 @@ func classYAML(class string) string {
 
 func (r *rig) node(name spec.NodeName, classes ...string) {
 	r.t.Helper()
-	r.record(store.NodeKey(name), records.Node{Name: name, UID: "u-" + spec.UID(name)})
-	r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: "u-" + spec.UID(name), Classes: classes})
+	r.Record(store.NodeKey(name), records.Node{Name: name, UID: "u-" + spec.UID(name)})
+	r.Record(store.FactsKey(name), records.NodeFacts{Name: name, UID: "u-" + spec.UID(name), Classes: classes})
 }
 
 func TestAStorageClassThatNoNodeHasIsRefusedNamingThoseKnown(t *testing.T) {

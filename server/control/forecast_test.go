@@ -90,9 +90,9 @@ func TestALargeSetIsForetoldInTime(t *testing.T) {
 			store.Put(store.ReportKey(id), store.Encode(records.Report{ID: id, Token: token, Node: "n1", Session: 1, Phase: records.PhaseRunning, Ready: true, ReadyFor: time.Hour})))
 	}
 	for part := range slices.Chunk(ops, store.MaxOps) {
-		rev, err := r.store.Commit(r.ctx, store.Txn{Then: part})
+		rev, err := r.Store.Commit(r.ctx, store.Txn{Then: part})
 		if err == nil {
-			err = r.cache.Wait(r.ctx, rev)
+			err = r.Cache.Wait(r.ctx, rev)
 		}
 		if err != nil {
 			t.Fatal(err)

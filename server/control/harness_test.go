@@ -24,9 +24,9 @@ import (
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
-	"github.com/stead-project/stead/store/memstore"
 )
 
 // patience bounds every wait of a test.
@@ -34,16 +34,15 @@ const patience = 3 * time.Minute
 
 // rig is the people's and the nodes' API over memory.
 type rig struct {
-	t     *testing.T
-	store *memstore.Store
-	cache *cache.Cache
-	key   *seal.Key
-	plan  plan.Plan // what the planner explains
+	t *testing.T
+	*servertest.Mirrored
+	key  *seal.Key
+	plan plan.Plan // what the planner explains
 	// nodeless: no node has joined.
 	nodeless bool
 	api      proto.ControlClient
 	nodes    proto.NodesClient
-	logs     *syncBuffer
+	logs     *servertest.Logs
 	ctx      context.Context
 }
 
@@ -71,7 +70,7 @@ func (r *rig) happens() {
 	r.t.Helper()
 	var w plan.World
 	ref := spec.SetRef{Namespace: "default", Name: "db"}
-	r.cache.Look(func(v cache.View) { w = r.World(v, ref, nil) })
+	r.Cache.Look(func(v cache.View) { w = r.World(v, ref, nil) })
 	after := plan.Preview(w).After
 	var txn store.Txn
 	put := func(key string, record any) { txn.Then = append(txn.Then, store.Put(key, store.Encode(record))) }
@@ -92,9 +91,9 @@ func (r *rig) happens() {
 		}
 	}
 	for part := range slices.Chunk(txn.Then, store.MaxOps) {
-		rev, err := r.store.Commit(r.ctx, store.Txn{Then: part})
+		rev, err := r.Store.Commit(r.ctx, store.Txn{Then: part})
 		if err == nil {
-			err = r.cache.Wait(r.ctx, rev)
+			err = r.Cache.Wait(r.ctx, rev)
 		}
 		if err != nil {
 			r.t.Fatal(err)
@@ -104,23 +103,6 @@ func (r *rig) happens() {
 
 // Explain implements Planner for any set.
 func (r *rig) Explain(spec.SetRef) (plan.Plan, bool) { return r.plan, true }
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
 
 // newRig waits for a node's answer as long as for anything.
 func newRig(t *testing.T) *rig { return newRigThatWaits(t, patience) }
@@ -133,17 +115,15 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
-	r := &rig{t: t, store: memstore.New(), key: key, logs: &syncBuffer{}, ctx: ctx}
+	r := &rig{t: t, key: key, logs: &servertest.Logs{}, ctx: ctx}
 	log := slog.New(slog.NewTextHandler(r.logs, nil))
-	r.put(store.ClusterKey, []byte("c1"))
-	r.put(store.EpochKey, []byte("1"))
-	r.cache = cache.New(r.store, log)
-	d, err := dispatch.New(dispatch.Config{Store: r.store, Cache: r.cache, Key: key, Name: "s1", Domain: "cluster.local",
+	r.Mirrored = servertest.Mirror(t, log, store.Put(store.ClusterKey, []byte("c1")), store.Put(store.EpochKey, []byte("1")))
+	d, err := dispatch.New(dispatch.Config{Store: r.Store, Cache: r.Cache, Key: key, Name: "s1", Domain: "cluster.local",
 		TTL: 10 * patience, AnswerTime: answer, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Store: r.store, Cache: r.cache, Planner: r, Nodes: d.Broker(), Key: key,
+	c, err := New(Config{Store: r.Store, Cache: r.Cache, Planner: r, Nodes: d.Broker(), Key: key,
 		Classes: map[string]string{"gp3": "ssd"},
 		About:   &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
 	if err != nil {
@@ -155,7 +135,6 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 	lis := bufconn.Listen(1 << 20)
 	var wg sync.WaitGroup
 	stop, cancelDispatch := context.WithCancel(t.Context())
-	wg.Go(func() { _ = r.cache.Run(ctx) })
 	wg.Go(func() { _ = g.Serve(lis) })
 	wg.Go(func() { _ = d.Run(stop) })
 	conn, err := grpc.NewClient("passthrough:///rig", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -171,24 +150,8 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 		cancel()
 		wg.Wait()
 	})
-	if err := r.cache.Wait(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
 	return r
 }
-
-func (r *rig) put(key string, value []byte) {
-	r.t.Helper()
-	rev, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(key, value)}})
-	if err == nil && r.cache != nil {
-		err = r.cache.Wait(r.ctx, rev)
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-func (r *rig) record(key string, record any) { r.put(key, store.Encode(record)) }
 
 func (r *rig) apply(manifests ...string) (*proto.ApplyResponse, error) {
 	req := &proto.ApplyRequest{}
@@ -215,7 +178,7 @@ func (r *rig) mustApply(manifests ...string) []string {
 func (r *rig) set(name string) (records.Set, bool) {
 	r.t.Helper()
 	key := store.SetKey(spec.SetRef{Namespace: "default", Name: spec.SetName(name)})
-	_, kvs, err := r.store.Get(r.ctx, key)
+	_, kvs, err := r.Store.Get(r.ctx, key)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -233,7 +196,7 @@ func (r *rig) set(name string) (records.Set, bool) {
 // rev is the store's revision: it moves with every write.
 func (r *rig) rev() store.Rev {
 	r.t.Helper()
-	rev, _, err := r.store.Get(r.ctx, "x")
+	rev, _, err := r.Store.Get(r.ctx, "x")
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -17,11 +17,11 @@ func TestWhileTheStoreIsHeldNothingIsAskedOfIt(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(filesYAML, setYAML)
 	r.live(0, true)
-	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
 	unused := spec.Identity{Namespace: "default", Set: "db", Ordinal: 9}
 	r.left(unused, "data", "v9")
-	r.record(store.HoldKey, records.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "node n1", At: time.Now()})
-	if err := r.cache.Wait(r.ctx, r.rev()); err != nil {
+	r.Record(store.HoldKey, records.Hold{Cause: "it is at revision 7, and revision 9 is known", By: "node n1", At: time.Now()})
+	if err := r.Cache.Wait(r.ctx, r.rev()); err != nil {
 		t.Fatal(err)
 	}
 	before := r.rev()

@@ -87,7 +87,7 @@ func TestAnApplyThatMeetsAnotherSaysWhoseItIs(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)
 	first := true
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && first && c.Txn.Then[0].Key == "sets/default/db" {
 			first = false
 			if _, err := r.api.Scale(r.as("alice"), &proto.ScaleRequest{Name: "db", Replicas: 5}); err != nil {

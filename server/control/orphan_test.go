@@ -32,10 +32,10 @@ func (r *rig) lives(n int, change func(*records.Member), report *records.Report)
 	s, _ := r.set("db")
 	m := records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: spec.HashTemplate(s.Template()), Node: "n1", NodeUID: "uid1", Boot: "b1"}
 	change(&m)
-	r.record(store.MemberKey(id), m)
+	r.Record(store.MemberKey(id), m)
 	if report != nil {
 		report.ID, report.Token = id, m.Token
-		r.record(store.ReportKey(id), *report)
+		r.Record(store.ReportKey(id), *report)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestAdoptionSaysWhatItDoes(t *testing.T) {
 			[]string{"adopts db-0, db-1, db-2", "the claim data is removed; its volumes stay, unused"}},
 		"a restart that was asked for": {setYAML, func(r *rig) {
 			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
-			r.record(store.RequestKey(id), records.Request{ID: id, Token: spec.Token{Epoch: 1, Number: 9}})
+			r.Record(store.RequestKey(id), records.Request{ID: id, Token: spec.Token{Epoch: 1, Number: 9}})
 		}, []string{"adopts db-0, db-1, db-2", "restarts db-1, as a person asked before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,10 +154,10 @@ func TestAnAdoptionThatDoesNotSuitIsRefusedWhole(t *testing.T) {
 			r.mustApply(c.first)
 			s, _ := r.set("db")
 			h := spec.HashTemplate(s.Template())
-			r.record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
+			r.Record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
 			r.lives(0, func(*records.Member) {}, nil)
 			id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
-			r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep})
+			r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Number: 1, Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep})
 			r.orphan()
 			before := r.rev()
 			_, err := r.apply(filesYAML, c.next)
@@ -173,7 +173,7 @@ func TestAVolumeThatIsBeingGivenUpHoldsNoClass(t *testing.T) {
 	r := newRig(t)
 	r.running()
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 5}
-	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", Fate: records.FateReclaiming})
+	r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", Fate: records.FateReclaiming})
 	r.orphan()
 	if got := r.mustApply(strings.Replace(setYAML, "accessModes", "storageClassName: ssd, accessModes", 1)); !slices.Equal(got, []string{"set db adopted"}) {
 		t.Fatalf("got %v", got)
@@ -184,7 +184,7 @@ func TestAClaimThatComesBackHasTheClassOfItsVolumes(t *testing.T) {
 	r := newRig(t)
 	r.running()
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep})
+	r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local", SizeBytes: 1 << 30, Fate: records.FateKeep})
 	r.orphan()
 	r.mustApply(setYAML[:strings.Index(setYAML, "  volumeClaim")])
 	_, err := r.apply(strings.Replace(setYAML, "accessModes", "storageClassName: ssd, accessModes", 1))
@@ -201,18 +201,18 @@ func TestAClaimStaysWhileADueRevisionMountsIt(t *testing.T) {
 	s, _ := r.set("db")
 	mounts := spec.Clone(s.Template())
 	mounts.Spec.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/d"}}
-	r.record(store.RevisionKey(s.Ref, "old"), records.Revision{Ref: s.Ref, Hash: "old", Number: 1, Template: mounts})
+	r.Record(store.RevisionKey(s.Ref, "old"), records.Revision{Ref: s.Ref, Hash: "old", Number: 1, Template: mounts})
 	r.orphan()
 	without := setYAML[:strings.Index(setYAML, "  volumeClaim")]
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, Due: "old"})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, Due: "old"})
 	_, err := r.apply(without)
 	refused(t, err, codes.FailedPrecondition, "db-1 mounts it on revision old")
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id})
-	r.record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: "old"})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id})
+	r.Record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: "old"})
 	_, err = r.apply(without)
 	refused(t, err, codes.FailedPrecondition, "the current revision mounts it on revision old")
-	r.record(store.StatusKey(s.Ref), records.SetStatus{})
+	r.Record(store.StatusKey(s.Ref), records.SetStatus{})
 	if got := r.mustApply(without); !slices.Equal(got, []string{"set db adopted"}) {
 		t.Fatalf("got %v", got)
 	}
@@ -268,7 +268,7 @@ func TestOnlyWhatCanBeIsCascaded(t *testing.T) {
 // writes key.
 func (r *rig) between(key string, act func() error) {
 	first := true
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && first && c.Txn.Then[0].Key == key {
 			first = false
 			if err := act(); err != nil {

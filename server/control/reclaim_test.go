@@ -15,7 +15,7 @@ import (
 
 // left puts a kept volume into the store, of a set that is gone.
 func (r *rig) left(id spec.Identity, claim spec.ClaimName, volume records.VolumeID) {
-	r.record(store.VolumeKey(id, claim), records.Volume{
+	r.Record(store.VolumeKey(id, claim), records.Volume{
 		ID: id, Claim: claim, UID: volume, Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 30, Fate: records.FateKeep,
 	})
 }
@@ -23,7 +23,7 @@ func (r *rig) left(id spec.Identity, claim spec.ClaimName, volume records.Volume
 func (r *rig) request(id spec.Identity, claim spec.ClaimName) (records.VolumeRequest, bool) {
 	r.t.Helper()
 	key := store.VolumeRequestKey(id, claim)
-	_, kvs, err := r.store.Get(r.ctx, key)
+	_, kvs, err := r.Store.Get(r.ctx, key)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestAVolumeIsAskedForByItsNameOrId(t *testing.T) {
 	r.nodeless = true
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
 	r.left(id, "data", "v1")
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
 	ask := &proto.ReclaimVolumeRequest{Name: "data-db-2", DryRun: true}
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
 	if err != nil || out.GetVolume() != "v1" {
@@ -143,8 +143,8 @@ func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 	id.Ordinal = 9
 	r.left(id, "data", "v9")
 	life := spec.Token{Epoch: 1, Number: 7}
-	r.record(store.MemberKey(id), records.Member{ID: id, Token: life})
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
+	r.Record(store.MemberKey(id), records.Member{ID: id, Token: life})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
 	_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-9"})
 	refused(t, err, codes.FailedPrecondition, "may use it still")
 	id.Ordinal = 10
@@ -159,9 +159,9 @@ func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
 	trashed := func(volume records.VolumeID, state records.VolumeState) {
-		r.record(store.VolumeReportKey(id, "data", volume), records.VolumeReport{ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: "n1", State: state})
+		r.Record(store.VolumeReportKey(id, "data", volume), records.VolumeReport{ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: "n1", State: state})
 	}
 	restore := func(name string) error {
 		_, err := r.api.RestoreVolume(r.ctx, &proto.RestoreVolumeRequest{Name: name})
@@ -194,9 +194,9 @@ func TestAVolumeIsAskedBackByItsNameOrId(t *testing.T) {
 func TestAVolumeThatOnlyItsNodeKnowsComesBackWhenTheNodeIsNamed(t *testing.T) {
 	r := newRig(t)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: spec.Token{Epoch: 1, Number: 7}})
 	trashed := func(volume records.VolumeID, node spec.NodeName, unproven bool) {
-		r.record(store.VolumeReportKey(id, "data", volume), records.VolumeReport{
+		r.Record(store.VolumeReportKey(id, "data", volume), records.VolumeReport{
 			ID: id, Claim: "data", Volume: volume, Number: 1, Class: "local", Node: node, State: records.VolumeTrashed, Unproven: unproven,
 		})
 	}
@@ -232,12 +232,12 @@ func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	}
 	id, life := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}, spec.Token{Epoch: 1, Number: 7}
 	r.left(id, "data", "v1")
-	r.record(store.MemberKey(id), records.Member{ID: id, Token: life, Goal: records.GoalRun})
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
+	r.Record(store.MemberKey(id), records.Member{ID: id, Token: life, Goal: records.GoalRun})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
 	ask := &proto.ReclaimVolumeRequest{Name: "data-db-0", Lost: true}
 	_, err := r.api.ReclaimVolume(r.ctx, ask)
 	refused(t, err, codes.FailedPrecondition, "which is silent", "stead node fence n1", "nothing was changed")
-	r.record(store.ReportKey(id), records.Report{ID: id, Token: life, Phase: records.PhasePreparing, Cause: spec.CauseVolumeMissing})
+	r.Record(store.ReportKey(id), records.Report{ID: id, Token: life, Phase: records.PhasePreparing, Cause: spec.CauseVolumeMissing})
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
 	if err != nil || !strings.Contains(out.String(), "db-0 starts with a new, empty one") {
 		t.Fatalf("got %v, %v", out, err)
@@ -266,13 +266,13 @@ func (b *between) Snapshot(ctx context.Context, prefix string) (store.Rev, []sto
 func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
 	ask := func(r *rig, verb records.VolumeVerb) {
-		r.record(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: "v1", Verb: verb})
+		r.Record(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: "v1", Verb: verb})
 	}
 	said := func(r *rig, state records.VolumeState) {
-		r.record(store.VolumeReportKey(id, "data", "v1"), records.VolumeReport{ID: id, Claim: "data", Volume: "v1", Node: "n1", State: state})
+		r.Record(store.VolumeReportKey(id, "data", "v1"), records.VolumeReport{ID: id, Claim: "data", Volume: "v1", Node: "n1", State: state})
 	}
 	put := func(r *rig, fate records.VolumeFate) {
-		r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: fate})
+		r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Node: "n1", Fate: fate})
 	}
 	for n := 1; n <= 3; n++ {
 		for _, c := range []struct {
@@ -286,9 +286,9 @@ func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 		} {
 			r := newRig(t)
 			c.begin(r)
-			s := &Server{cfg: Config{Cache: r.cache, Planner: r, Store: &between{Store: r.store, n: n, do: func() {
+			s := &Server{cfg: Config{Cache: r.Cache, Planner: r, Store: &between{Store: r.Store, n: n, do: func() {
 				c.end(r)
-				if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del(store.VolumeRequestKey(id, "data"))}}); err != nil {
+				if _, err := r.Store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del(store.VolumeRequestKey(id, "data"))}}); err != nil {
 					t.Fatal(err)
 				}
 			}}}}
@@ -322,11 +322,11 @@ func TestWhatIsAskedOfAVolumeComparesAllItWasJudgedBy(t *testing.T) {
 		store.VolumeKey(id, "data"), store.VolumeRequestKey(id, "data")} {
 		r := newRig(t)
 		r.left(id, "data", "v1")
-		s := &Server{cfg: Config{Cache: r.cache, Planner: r, Store: &overtaken{r.store, func() {
+		s := &Server{cfg: Config{Cache: r.Cache, Planner: r, Store: &overtaken{r.Store, func() {
 			if key == "" {
 				return
 			}
-			if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(key, []byte("{}"))}}); err != nil {
+			if _, err := r.Store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(key, []byte("{}"))}}); err != nil {
 				t.Fatal(err)
 			}
 		}}}}

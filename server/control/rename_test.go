@@ -34,7 +34,7 @@ func (r *rig) named(service string) {
 	r.t.Helper()
 	s, _ := r.set("db")
 	h := spec.HashTemplate(s.Template())
-	r.record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h, ServiceName: service})
+	r.Record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h, ServiceName: service})
 }
 
 func TestARenameRestartsTheMembersInTheSameWrite(t *testing.T) {
@@ -196,7 +196,7 @@ func TestAnAdoptionAndARenameAreJudgedByAPictureNotOlderThanTheSet(t *testing.T)
 		{applied: &proto.Applied{Outcome: adopted}}, {applied: &proto.Applied{Outcome: configured}, renames: true},
 	} {
 		e.was, e.now, e.seen = &s, &s, r.rev()
-		server := &Server{cfg: Config{Cache: &late{Reader: r.cache, t: t, rev: e.seen}, Planner: r}}
+		server := &Server{cfg: Config{Cache: &late{Reader: r.Cache, t: t, rev: e.seen}, Planner: r}}
 		if _, _, err := server.change(r.ctx, &draft{}, &e); err != nil {
 			t.Fatal(err)
 		}

@@ -21,10 +21,10 @@ import (
 // host puts a node that said hello in this epoch; on: it has a session.
 func (r *rig) host(name spec.NodeName, epoch int64, on bool) {
 	uid := spec.UID("uid-" + name)
-	r.record(store.NodeKey(name), records.Node{Name: name, UID: uid})
-	r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: uid, Epoch: epoch})
+	r.Record(store.NodeKey(name), records.Node{Name: name, UID: uid})
+	r.Record(store.FactsKey(name), records.NodeFacts{Name: name, UID: uid, Epoch: epoch})
 	if on {
-		r.record(store.SessionKey(name), records.Session{Node: name, UID: uid, Boot: "b", ID: 5})
+		r.Record(store.SessionKey(name), records.Session{Node: name, UID: uid, Boot: "b", ID: 5})
 	}
 }
 
@@ -34,7 +34,7 @@ func (r *rig) remembers(server string, epoch int64, nodes ...spec.NodeName) {
 	for _, name := range nodes {
 		k.Nodes[name] = spec.UID("uid-" + name)
 	}
-	r.record(store.KnownKey(server), k)
+	r.Record(store.KnownKey(server), k)
 }
 
 func (r *rig) restore(off ...string) error {
@@ -80,13 +80,13 @@ func TestARestoreIsOneTransaction(t *testing.T) {
 	r.host("b", 1, false)
 	r.remembers("s1", 4, "a", "late")
 	r.remembers("s2", 6, "far")
-	r.record(store.HoldKey, held)
-	r.put(store.LeaderKey, []byte("s1"))
+	r.Record(store.HoldKey, held)
+	r.Put(store.LeaderKey, []byte("s1"))
 	if got, want := brief(r.state()), "Held a=Waited/store b=Waited/store far=Waited/server late=Waited/server"; got != want {
 		t.Errorf("held: got %s, want %s", got, want)
 	}
 	r.mustRestore()
-	_, kvs, err := r.store.Snapshot(r.ctx, "")
+	_, kvs, err := r.Store.Snapshot(r.ctx, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestTwoRestoresOfOneBackupGetDifferentEpochs(t *testing.T) {
 		r := newRig(t)
 		r.host("a", 1, false)
 		r.mustRestore()
-		_, kvs, err := r.store.Get(r.ctx, store.EpochKey)
+		_, kvs, err := r.Store.Get(r.ctx, store.EpochKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,23 +141,23 @@ func TestTwoRestoresOfOneBackupGetDifferentEpochs(t *testing.T) {
 
 func TestAnEpochIsHigherThanAllThatWereNamed(t *testing.T) {
 	for name, prepare := range map[string]func(*rig){
-		"by the store":           func(r *rig) { r.put(store.EpochKey, []byte("9")) },
-		"by a count":             func(r *rig) { r.record(store.CountKey, records.Count{Epoch: 9}) },
+		"by the store":           func(r *rig) { r.Put(store.EpochKey, []byte("9")) },
+		"by a count":             func(r *rig) { r.Record(store.CountKey, records.Count{Epoch: 9}) },
 		"by a server":            func(r *rig) { r.remembers("s2", 9) },
 		"by the hello of a node": func(r *rig) { r.host("a", 9, false) },
 		"by what a node heard": func(r *rig) {
 			r.host("a", 1, false)
-			r.record(store.FactsKey("a"), records.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Known: &records.Known{At: spec.Sequence{Epoch: 9}}})
+			r.Record(store.FactsKey("a"), records.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Known: &records.Known{At: spec.Sequence{Epoch: 9}}})
 		},
 		"by a life that runs": func(r *rig) {
 			r.host("a", 1, false)
-			r.record(store.FactsKey("a"), records.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Strays: []spec.LifeID{{Token: spec.Token{Epoch: 9, Number: 1}}}})
+			r.Record(store.FactsKey("a"), records.NodeFacts{Name: "a", UID: "uid-a", Epoch: 1, Strays: []spec.LifeID{{Token: spec.Token{Epoch: 9, Number: 1}}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			prepare(r)
-			r.cache.Look(func(v cache.View) {
+			r.Cache.Look(func(v cache.View) {
 				d, err := declare(v, "root", time.Time{}, 1)
 				if err != nil || string(d.Then[0].Value) != "10" {
 					t.Errorf("got epoch %s (%v), want 10", d.Then[0].Value, err)
@@ -172,7 +172,7 @@ func TestOneRestoreAtATime(t *testing.T) {
 	r.host("a", 1, false)
 	r.mustRestore()
 	refused(t, r.restore(), codes.FailedPrecondition, "has declared a restore already")
-	r.record(store.HoldKey, held) // the store was restored once more, and that was noticed
+	r.Record(store.HoldKey, held) // the store was restored once more, and that was noticed
 	r.mustRestore()
 	if got := r.state(); got.State != records.RestoreCounting {
 		t.Errorf("got %s", brief(got))
@@ -183,10 +183,10 @@ func TestANodeThatSaysHelloMeanwhileIsInTheCount(t *testing.T) {
 	r := newRig(t)
 	r.host("a", 1, false)
 	var d decision
-	r.cache.Look(func(v cache.View) { d, _ = declare(v, "root", time.Time{}, 1) })
+	r.Cache.Look(func(v cache.View) { d, _ = declare(v, "root", time.Time{}, 1) })
 	r.host("b", 1, false)
-	r.put(store.HellosKey, []byte("b"))
-	if _, err := r.store.Commit(r.ctx, d.Txn); err == nil {
+	r.Put(store.HellosKey, []byte("b"))
+	if _, err := r.Store.Commit(r.ctx, d.Txn); err == nil {
 		t.Fatal("a restore that was decided before node b joined was written, and does not wait for it")
 	}
 	r.mustRestore()
@@ -202,7 +202,7 @@ func TestARestoreOfMoreNodesThanOneTransactionHolds(t *testing.T) {
 		r.host(spec.NodeName(fmt.Sprintf("n%03d", i)), 1, true)
 	}
 	r.mustRestore()
-	if _, kvs, err := r.store.Snapshot(r.ctx, store.KindSession+"/"); err != nil || len(kvs) > 0 {
+	if _, kvs, err := r.Store.Snapshot(r.ctx, store.KindSession+"/"); err != nil || len(kvs) > 0 {
 		t.Errorf("%d sessions of the epoch before are left (%v)", len(kvs), err)
 	}
 	if got := r.state(); len(got.Nodes) != nodes {
@@ -222,7 +222,7 @@ func TestANodeIsExcusedByItsNameAndOnlyIfItIsSilent(t *testing.T) {
 	refused(t, r.restore("lat"), codes.NotFound, "the restore does not wait for a node lat; these are: b, late (remembered by a server)")
 	refused(t, r.restore("a"), codes.NotFound, "the restore does not wait for a node a")
 	refused(t, r.restore("late", "nobody"), codes.NotFound, "nobody")
-	r.record(store.SessionKey("b"), records.Session{Node: "b", UID: "uid-b", Boot: "b", ID: 6})
+	r.Record(store.SessionKey("b"), records.Session{Node: "b", UID: "uid-b", Boot: "b", ID: 6})
 	refused(t, r.restore("b"), codes.FailedPrecondition, "node b has a session; a node that is on cannot be excused")
 	if got, want := brief(r.state()), "Counting a=Heard/store b=Waited/store late=Waited/server"; got != want {
 		t.Fatalf("a refusal changed something: got %s, want %s", got, want)

@@ -21,8 +21,8 @@ func (r *rig) running() {
 	r.mustApply(setYAML)
 	s, _ := r.set("db")
 	h := spec.HashTemplate(s.Template())
-	r.record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
-	r.record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h})
+	r.Record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 1, Template: s.Template()})
+	r.Record(store.StatusKey(s.Ref), records.SetStatus{CurrentRevision: h, CurrentCompleted: true, UpdateRevision: h})
 	for n := range 3 {
 		r.life(spec.Identity{Namespace: "default", Set: "db", Ordinal: n}, h)
 	}
@@ -32,9 +32,9 @@ func (r *rig) running() {
 func (r *rig) life(id spec.Identity, h spec.RevisionHash) {
 	r.t.Helper()
 	token := spec.Token{Epoch: 1, Number: 9}
-	r.record(store.MemberKey(id), records.Member{ID: id, Token: token, Goal: records.GoalRun, Revision: h, Node: "n1", NodeUID: "uid1", Boot: "b1"})
-	r.record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token, Due: h, AvailableOn: h, ReadyToken: token})
-	r.record(store.ReportKey(id), records.Report{ID: id, Token: token, Node: "n1", Session: 1, Phase: records.PhaseRunning, Ready: true, ReadyFor: time.Hour})
+	r.Record(store.MemberKey(id), records.Member{ID: id, Token: token, Goal: records.GoalRun, Revision: h, Node: "n1", NodeUID: "uid1", Boot: "b1"})
+	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token, Due: h, AvailableOn: h, ReadyToken: token})
+	r.Record(store.ReportKey(id), records.Report{ID: id, Token: token, Node: "n1", Session: 1, Phase: records.PhaseRunning, Ready: true, ReadyFor: time.Hour})
 }
 
 // disks stores the volumes of three members.
@@ -42,7 +42,7 @@ func (r *rig) disks() {
 	r.t.Helper()
 	for n := range 3 {
 		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: n}
-		r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: records.VolumeID("v-" + id.MemberName()), Number: 1,
+		r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: records.VolumeID("v-" + id.MemberName()), Number: 1,
 			Class: spec.LocalClass, Node: "n1", SizeBytes: 1 << 30, Fate: records.FateKeep})
 	}
 }
@@ -101,7 +101,7 @@ func TestATemplateThatSharesItsHashWithAnotherIsRefused(t *testing.T) {
 	next.Spec.Containers = slices.Clone(next.Spec.Containers)
 	next.Spec.Containers[0].Image = "example.local/db:2"
 	h := spec.HashTemplate(next)
-	r.record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 2, Template: s.Template()})
+	r.Record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 2, Template: s.Template()})
 	_, err := r.apply(newImage)
 	refused(t, err, codes.FailedPrecondition, "same hash", "revision 2")
 }
@@ -159,7 +159,7 @@ func TestAMemberIsAskedToRestartByItsToken(t *testing.T) {
 	if err := restart("db-1"); err != nil {
 		t.Fatal(err)
 	}
-	_, kvs, err := r.store.Get(r.ctx, store.RequestKey(id))
+	_, kvs, err := r.Store.Get(r.ctx, store.RequestKey(id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,16 +205,16 @@ func TestAPausedRolloutIsHeldAndResumedAsASpecIsEdited(t *testing.T) {
 	_, err = r.api.Pause(r.ctx, &proto.PauseRequest{Name: "nope"})
 	refused(t, err, codes.NotFound)
 	s.Deleting = true
-	r.record(store.SetKey(s.Ref), s)
+	r.Record(store.SetKey(s.Ref), s)
 	_, err = r.api.Pause(r.ctx, &proto.PauseRequest{Name: "db"})
 	refused(t, err, codes.FailedPrecondition, "being deleted")
 }
 
 func TestInfoNamesTheServersThatTheStoreTellsOf(t *testing.T) {
 	r := newRig(t)
-	r.put(store.LeaderKey, []byte("s2"))
-	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
-	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1, Server: "s3"})
+	r.Put(store.LeaderKey, []byte("s2"))
+	r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1, Server: "s3"})
 	i, err := r.api.Info(r.ctx, &proto.InfoRequest{})
 	if err != nil || !slices.Equal(i.GetServers(), []string{"s1", "s2", "s3"}) || i.GetLeader() != "s2" || i.GetStoreVersion() != "memory" {
 		t.Fatalf("got %v, %v", i, err)

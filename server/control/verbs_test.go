@@ -22,11 +22,11 @@ import (
 func (r *rig) live(ordinal int, ready bool) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
 	m := records.Member{ID: id, Token: spec.Token{Epoch: 1, Number: 9}, Goal: records.GoalRun, Revision: "r1", Node: "n1", NodeUID: "uid1", Boot: "b1"}
-	r.record(store.MemberKey(id), m)
-	r.record(store.ReportKey(id), records.Report{ID: id, Token: m.Token, Node: "n1", Session: 1, Seq: 1, Phase: records.PhaseRunning, Ready: ready,
+	r.Record(store.MemberKey(id), m)
+	r.Record(store.ReportKey(id), records.Report{ID: id, Token: m.Token, Node: "n1", Session: 1, Seq: 1, Phase: records.PhaseRunning, Ready: ready,
 		Containers: []records.ContainerReport{{Name: "main", State: "Running", Restarts: 2}}})
 	s, _ := r.set("db")
-	r.record(store.RevisionKey(s.Ref, "r1"), records.Revision{Ref: s.Ref, Hash: "r1", Number: 1, Template: s.Spec.Template})
+	r.Record(store.RevisionKey(s.Ref, "r1"), records.Revision{Ref: s.Ref, Hash: "r1", Number: 1, Template: s.Spec.Template})
 }
 
 func (r *rig) list(req *proto.ListRequest) []string {
@@ -98,18 +98,18 @@ func TestAMemberIsReadyOnlyWithALiveSession(t *testing.T) {
 	if m := show(); m.Status.Ready || m.Status.Restarts != 2 || m.Status.Phase != records.PhaseRunning || m.Status.Report == nil || m.Spec.Node != "n1" {
 		t.Fatalf("got %+v, want it unready without a session", m)
 	}
-	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
-	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 2})
+	r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 2})
 	if m := show(); m.Status.Ready {
 		t.Fatalf("got %+v, want it unready until this session has told of it", m)
 	}
-	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
+	r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
 	m := show()
 	if !m.Status.Ready {
 		t.Fatalf("got %+v, want ready", m)
 	}
 	m.Spec.Goal = records.GoalStop
-	r.record(store.MemberKey(m.Spec.ID), m.Spec)
+	r.Record(store.MemberKey(m.Spec.ID), m.Spec)
 	if m := show(); m.Status.Ready {
 		t.Fatalf("got %+v, want one that was told to stop unready, as status and DNS have it", m)
 	}
@@ -119,7 +119,7 @@ func TestAMemberThatWaitsIsShown(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)
 	s, _ := r.set("db")
-	r.record(store.StatusKey(s.Ref), records.SetStatus{Members: []records.MemberStatus{{Name: "db-1", Ordinal: 1, Blocked: "waits for db-0"}}})
+	r.Record(store.StatusKey(s.Ref), records.SetStatus{Members: []records.MemberStatus{{Name: "db-1", Ordinal: 1, Blocked: "waits for db-0"}}})
 	o, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: "member", Name: "db-1"})
 	if err != nil || !strings.Contains(string(o.GetJson()), "waits for db-0") {
 		t.Fatalf("got %s, %v", o.GetJson(), err)
@@ -132,7 +132,7 @@ func TestWaitingMembersOfALargeSetAreShown(t *testing.T) {
 	r.mustApply(setYAML)
 	r.mustApply(strings.ReplaceAll(setYAML, "{name: db}", "{name: other}"))
 	s, _ := r.set("db")
-	r.record(store.StatusKey(s.Ref), records.SetStatus{Replicas: 150})
+	r.Record(store.StatusKey(s.Ref), records.SetStatus{Replicas: 150})
 	r.plan.Status.Members = []records.MemberStatus{{Name: "db-149", Ordinal: 149, Blocked: "waits for db-148"}}
 	has := func(o *proto.Object, err error) {
 		t.Helper()
@@ -191,7 +191,7 @@ func TestAWatchTellsWhatIsThereThenWhatDiffers(t *testing.T) {
 	if ev := next(); ev.GetGone() || !strings.Contains(string(ev.GetObject().GetJson()), `"replicas":7`) {
 		t.Fatalf("got %v", ev)
 	}
-	if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del("sets/default/db")}}); err != nil {
+	if _, err := r.Store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del("sets/default/db")}}); err != nil {
 		t.Fatal(err)
 	}
 	if ev := next(); !ev.GetGone() || ev.GetObject().GetName() != "db" || ev.GetObject().GetNamespace() != "default" {
@@ -260,12 +260,12 @@ func TestAScaleThatCollidesLooksAgain(t *testing.T) {
 	r := newRig(t)
 	r.mustApply(setYAML)
 	raced := 0
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && raced == 0 {
 			raced++
 			s, _ := r.set("db")
 			s.Labels = map[string]string{"team": "a"}
-			if _, err := r.store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(store.SetKey(s.Ref), store.Encode(s))}}); err != nil {
+			if _, err := r.Store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(store.SetKey(s.Ref), store.Encode(s))}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -285,7 +285,7 @@ func TestDelete(t *testing.T) {
 	r.live(0, true)
 	r.live(1, true)
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	r.record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local"})
+	r.Record(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: "v1", Class: "local"})
 	out, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: "configmap", Name: "conf"})
 	if err != nil || !strings.Contains(strings.Join(out.GetEffects(), "\n"), "set default/db names it") {
 		t.Fatalf("got %v, %v", out, err)
@@ -341,7 +341,7 @@ func TestExplain(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	r := newRig(t)
-	r.put(store.LeaderKey, []byte("s1"))
+	r.Put(store.LeaderKey, []byte("s1"))
 	got, err := r.api.Info(r.ctx, &proto.InfoRequest{})
 	if err != nil || got.GetCluster() != "c1" || got.GetEpoch() != 1 || got.GetLeader() != "s1" || got.GetVersion() != "v1" {
 		t.Fatalf("got %v, %v", got, err)

@@ -31,7 +31,7 @@ func TestAServerIsMadeOfAllItsPartsOnly(t *testing.T) {
 		"the shortest session":          {func(c *Config) { c.TTL = time.Second }, true},
 		"a session that cannot be kept": {func(c *Config) { c.TTL = time.Second - 1 }, false},
 	} {
-		cfg := Config{Store: r.store, Cache: r.cache, Key: r.key, Logger: slog.New(slog.DiscardHandler), Name: "s1", Domain: "cluster.local"}
+		cfg := Config{Store: r.Store, Cache: r.Cache, Key: r.key, Logger: slog.New(slog.DiscardHandler), Name: "s1", Domain: "cluster.local"}
 		c.change(&cfg)
 		s, err := New(cfg)
 		if (err == nil) != c.ok {
@@ -111,7 +111,7 @@ func TestAServerThatStopsBeginsNoSession(t *testing.T) {
 	if err := r.server.Session(handStream{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("a stream: got %v", err)
 	}
-	if _, there := r.get(store.SessionKey("n1")); there {
+	if _, there := r.Get(store.SessionKey("n1")); there {
 		t.Error("the stream has a session")
 	}
 	se := r.admit()

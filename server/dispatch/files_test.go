@@ -14,7 +14,7 @@ func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
 	r.begin()
 	template := testTemplate()
 	template.Spec.Containers[0].EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "conf"}}}
-	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: template})
+	r.Record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: template})
 	h := r.hand(n1)
 	told := func() []records.Files {
 		files, err := wire.ToDocuments[records.Files](h.tells().files.GetFilesJson())
@@ -27,7 +27,7 @@ func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
 	if got := told(); len(got) != 1 || got[0].Kind != KindConfigMap || got[0].Name != "conf" || !got[0].Absent {
 		t.Errorf("before it exists: %+v", got)
 	}
-	r.record(store.ConfigKey("default", "conf"), conf)
+	r.Record(store.ConfigKey("default", "conf"), conf)
 	if got := told(); len(got) != 1 || got[0].Absent || string(got[0].Content["a.conf"]) != "x=1" {
 		t.Errorf("when it exists: %+v", got)
 	}
@@ -35,11 +35,11 @@ func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
 		t.Errorf("nothing changed: %+v", got)
 	}
 	conf.Files["a.conf"] = []byte("x=2")
-	r.record(store.ConfigKey("default", "conf"), conf)
+	r.Record(store.ConfigKey("default", "conf"), conf)
 	if got := told(); len(got) != 1 || string(got[0].Content["a.conf"]) != "x=2" {
 		t.Errorf("when it changed: %+v", got)
 	}
-	r.commit(store.Del(store.ConfigKey("default", "conf")))
+	r.Commit(store.Del(store.ConfigKey("default", "conf")))
 	if got := told(); len(got) != 1 || !got[0].Absent || len(got[0].Content) != 0 {
 		t.Errorf("when it is gone: %+v", got)
 	}

@@ -65,7 +65,7 @@ func FuzzSession(f *testing.F) {
 		r := newRig(t)
 		r.begin()
 		r.live(2, 20, "n2", "uid2")
-		r.record(store.VolumeKey(ident(2), "data"), records.Volume{ID: ident(2), Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n2", Fate: records.FateReclaiming})
+		r.Record(store.VolumeKey(ident(2), "data"), records.Volume{ID: ident(2), Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n2", Fate: records.FateReclaiming})
 		other := r.connect(hello{node: "n2", uid: "uid2", boot: "b2", cluster: "c1"})
 		other.welcome()
 		other.wanted()
@@ -100,7 +100,7 @@ func FuzzSession(f *testing.F) {
 				case <-liar.end:
 					return true
 				default:
-					_, stored := r.get(last)
+					_, stored := r.Get(last)
 					return stored
 				}
 			}
@@ -130,7 +130,7 @@ func FuzzSession(f *testing.F) {
 // all is what the store holds.
 func (r *rig) all() map[string][]byte {
 	r.t.Helper()
-	_, kvs, err := r.store.Snapshot(context.WithoutCancel(r.t.Context()), "")
+	_, kvs, err := r.Store.Snapshot(context.WithoutCancel(r.t.Context()), "")
 	if err != nil {
 		r.t.Fatal(err)
 	}

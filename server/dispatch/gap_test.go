@@ -14,11 +14,11 @@ import (
 // knows makes the rig's server know that of its store.
 func (r *rig) knows(origin string, term uint64) {
 	known := func() records.Known {
-		rev, _, _ := r.store.Get(r.t.Context())
+		rev, _, _ := r.Store.Get(r.t.Context())
 		return records.Known{Origin: origin, Term: term, At: spec.Sequence{Epoch: 1, Rev: int64(rev)}, Link: records.Link{Number: 2, Nonce: "b"}}
 	}
 	r.server.cfg.Known, r.server.pings.known = known, known
-	r.record(store.ContinuityKey, records.Chain{Links: []records.Link{{Number: 1, Nonce: "a"}, {Number: 2, Nonce: "b"}}})
+	r.Record(store.ContinuityKey, records.Chain{Links: []records.Link{{Number: 1, Nonce: "a"}, {Number: 2, Nonce: "b"}}})
 }
 
 // hushed checks that the node was told nothing but welcome and pongs up to its last pong.
@@ -65,12 +65,12 @@ func TestANodeThatKnowsMoreThanTheStoreIsHeard(t *testing.T) {
 			if w := n.welcome(); !w.GetHeld() || w.GetKnown() != nil || w.GetSession() == 0 {
 				t.Fatalf("it is welcomed with %v", w)
 			}
-			kv, _ := r.get(store.HoldKey)
+			kv, _ := r.Get(store.HoldKey)
 			hold, err := store.Decode[records.Hold](kv)
 			if err != nil || hold.By != "node n1" || !strings.Contains(hold.Cause, c.why) {
 				t.Errorf("the hold is %+v, %v; want one that says %q", hold, err, c.why)
 			}
-			kv, _ = r.get(store.FactsKey("n1"))
+			kv, _ = r.Get(store.FactsKey("n1"))
 			facts, err := store.Decode[records.NodeFacts](kv)
 			if err != nil || len(facts.Strays) != 1 || facts.Strays[0] != stray || facts.Known == nil {
 				t.Errorf("of the node %+v is stored, %v; want what it knows and its stray", facts, err)
@@ -98,10 +98,10 @@ func TestANodeThatKnowsNoMoreThanTheStoreHoldsNothing(t *testing.T) {
 	if got := wire.ToKnown(p.GetKnown()); p.GetHeld() || got.Origin != "e1" || got.Term != 3 || got.At.Rev < 5 || got.Link.Number != 2 {
 		t.Errorf("the pong is %v", p)
 	}
-	if _, held := r.get(store.HoldKey); held {
+	if _, held := r.Get(store.HoldKey); held {
 		t.Error("the store is held")
 	}
-	kv, _ := r.get(store.FactsKey("n1"))
+	kv, _ := r.Get(store.FactsKey("n1"))
 	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.Known != nil {
 		t.Errorf("facts are %+v, %v", facts, err)
 	}
@@ -114,7 +114,7 @@ func TestWhileTheStoreIsHeldNodesAreToldNothing(t *testing.T) {
 	n.wanted()
 	n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
 	n.hold = nil
-	r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
+	r.Record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
 	r.live(1, 11, "n1", "uid1")
 	n.report(records.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning},
 		records.Report{ID: ident(5), Token: token(5), Seq: 1, Phase: records.PhaseStopped}) // which this store does not know
@@ -130,7 +130,7 @@ func TestWhileTheStoreIsHeldNodesAreToldNothing(t *testing.T) {
 	}
 	late.heldPong(1)
 	late.hushed()
-	r.commit(store.Del(store.HoldKey))
+	r.Commit(store.Del(store.HoldKey))
 	if lives := n.lives(n.wanted()); len(lives) != 2 {
 		t.Errorf("when it ended, it is told %d lives, want both", len(lives))
 	}

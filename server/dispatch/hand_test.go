@@ -97,13 +97,13 @@ func (h *hand) say(full bool, reports ...records.VolumeReport) {
 // catchUp waits until the world shows all that is stored.
 func (r *rig) catchUp() {
 	r.t.Helper()
-	rev, _, err := r.store.Get(r.t.Context())
+	rev, _, err := r.Store.Get(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	if err := r.cache.Wait(ctx, rev); err != nil {
+	if err := r.Cache.Wait(ctx, rev); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -18,11 +18,10 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
-	"github.com/stead-project/stead/store/memstore"
 )
 
 // patience bounds every wait of a test.
@@ -30,32 +29,14 @@ const patience = time.Minute
 
 // rig is a server over memory with what a test puts into the store.
 type rig struct {
-	t      *testing.T
-	store  *memstore.Store
-	cache  *cache.Cache
+	t *testing.T
+	*servertest.Mirrored
 	key    *seal.Key
 	server *Server
 	client proto.NodesClient
 	stop   context.CancelFunc
 	done   chan struct{}
-	logs   *syncBuffer
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	logs   *servertest.Logs
 }
 
 // newStill is a rig whose server does not run: what it does a test does by hand.
@@ -65,22 +46,14 @@ func newStill(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, store: memstore.New(), key: key, done: make(chan struct{}), logs: &syncBuffer{}}
+	r := &rig{t: t, key: key, done: make(chan struct{}), logs: &servertest.Logs{}}
 	log := slog.New(slog.NewTextHandler(r.logs, nil))
-	r.put(store.ClusterKey, []byte("c1"))
-	r.put(store.EpochKey, []byte("1"))
-	r.cache = cache.New(r.store, log)
+	r.Mirrored = servertest.Mirror(t, log, store.Put(store.ClusterKey, []byte("c1")), store.Put(store.EpochKey, []byte("1")))
 	r.server, err = New(Config{
-		Store: r.store, Cache: r.cache, Key: key, Name: "s1", Domain: "cluster.local",
+		Store: r.Store, Cache: r.Cache, Key: key, Name: "s1", Domain: "cluster.local",
 		CIDR: "10.88.0.0/16", TTL: 10 * patience, AnswerTime: patience, Logger: log,
 	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = r.cache.Run(t.Context()) })
-	t.Cleanup(wg.Wait)
-	if err := r.cache.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -111,37 +84,6 @@ func newRig(t *testing.T) *rig {
 		wg.Wait()
 	})
 	return r
-}
-
-// put writes one key and waits until the world shows it.
-func (r *rig) put(key string, value []byte) store.Rev { return r.commit(store.Put(key, value)) }
-
-func (r *rig) record(key string, record any) store.Rev { return r.put(key, store.Encode(record)) }
-
-func (r *rig) commit(ops ...store.Op) store.Rev {
-	r.t.Helper()
-	rev, err := r.store.Commit(context.WithoutCancel(r.t.Context()), store.Txn{Then: ops})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if r.cache != nil {
-		ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-		defer cancel()
-		if err := r.cache.Wait(ctx, rev); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	return rev
-}
-
-func (r *rig) get(key string) (store.KV, bool) {
-	r.t.Helper()
-	_, kvs, err := r.store.Get(r.t.Context(), key)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	kv, ok := kvs[key]
-	return kv, ok
 }
 
 // until waits for cond with a deadline.
@@ -190,13 +132,13 @@ func addr(ordinal int) netip.Addr { return netip.AddrFrom4([4]byte{10, 88, 0, by
 
 // begin puts a set with a revision and a life of db-0 on n1.
 func (r *rig) begin() {
-	r.record(store.SetKey(refDB), testSet(1))
-	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
+	r.Record(store.SetKey(refDB), testSet(1))
+	r.Record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
 	r.live(0, 10, "n1", "uid1")
 }
 
 func (r *rig) live(ordinal int, tok int64, node spec.NodeName, uid spec.UID) {
-	r.commit(
+	r.Commit(
 		store.Put(store.IdentityKey(ident(ordinal)), store.Encode(records.IdentityRecord{ID: ident(ordinal), LastToken: token(tok), Address: addr(ordinal)})),
 		store.Put(store.MemberKey(ident(ordinal)), store.Encode(testMember(ordinal, tok, node, uid))),
 		store.Del(store.ReportKey(ident(ordinal))),

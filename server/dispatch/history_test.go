@@ -15,7 +15,7 @@ func (r *rig) tells(page, from, to int64) store.Rev {
 	for n := from; n <= to; n++ {
 		p.Changes = append(p.Changes, records.Change{Epoch: 1, Number: n, Kind: records.ChangeReady, Member: "db-0"})
 	}
-	return r.record(store.HistoryPageKey(refDB, page), p)
+	return r.Record(store.HistoryPageKey(refDB, page), p)
 }
 
 // numbers are those of the next history that the node is told.
@@ -100,7 +100,7 @@ func TestACurrentPongComesAfterAllThatWasCommittedBeforeThePing(t *testing.T) {
 	n := r.connect(n1)
 	for replicas := int32(2); replicas < 12; replicas++ {
 		// The world may or may not have seen it when the ping comes.
-		if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SetKey(refDB), store.Encode(testSet(replicas)))}}); err != nil {
+		if _, err := r.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SetKey(refDB), store.Encode(testSet(replicas)))}}); err != nil {
 			t.Fatal(err)
 		}
 		seen := 0
@@ -125,7 +125,7 @@ func TestAServerWhoseWatchLagsSaysSo(t *testing.T) {
 	n := r.connect(n1)
 	n.pongs(true)
 	r.blindWatch()
-	if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SetKey(refDB), store.Encode(testSet(2)))}}); err != nil {
+	if _, err := r.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SetKey(refDB), store.Encode(testSet(2)))}}); err != nil {
 		t.Fatal(err)
 	}
 	n.pongs(false)
@@ -133,6 +133,6 @@ func TestAServerWhoseWatchLagsSaysSo(t *testing.T) {
 	if m := n.next("pong", func(m *proto.ToNode) bool { return m.GetPong() != nil }); m.GetPong().GetCurrent() {
 		t.Error("a server that does not see what was committed says that its node is up to date")
 	}
-	r.store.Fail(nil)
+	r.Store.Fail(nil)
 	n.pongs(true)
 }

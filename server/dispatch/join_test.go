@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -34,14 +35,14 @@ func TestWhoIsRefusedIsRefusedByBothCallsAndWritesNothing(t *testing.T) {
 		"no uid":              {func(h *proto.Hello) { h.Uid = "" }, nil, codes.InvalidArgument, "must name node, uid and boot"},
 		"no boot":             {func(h *proto.Hello) { h.Boot = "" }, nil, codes.InvalidArgument, "must name node, uid and boot"},
 		"facts that are none": {func(h *proto.Hello) { h.FactsJson = []byte("{") }, nil, codes.InvalidArgument, "decode facts"},
-		"a store without a cluster": {nil, func(r *rig) { r.commit(store.Del(store.ClusterKey)) },
+		"a store without a cluster": {nil, func(r *rig) { r.Commit(store.Del(store.ClusterKey)) },
 			codes.Unavailable, "no cluster yet"},
-		"a store without an epoch": {nil, func(r *rig) { r.commit(store.Del(store.EpochKey)) }, codes.Unavailable, "no cluster yet"},
-		"a damaged epoch":          {nil, func(r *rig) { r.put(store.EpochKey, []byte("x")) }, codes.Unavailable, "no cluster yet"},
-		"a damaged record of it":   {nil, func(r *rig) { r.put(store.NodeKey("n1"), []byte("{")) }, codes.Internal, "read node"},
-		"a damaged session of it":  {nil, func(r *rig) { r.put(store.SessionKey("n1"), []byte("{")) }, codes.Internal, "read session"},
+		"a store without an epoch": {nil, func(r *rig) { r.Commit(store.Del(store.EpochKey)) }, codes.Unavailable, "no cluster yet"},
+		"a damaged epoch":          {nil, func(r *rig) { r.Put(store.EpochKey, []byte("x")) }, codes.Unavailable, "no cluster yet"},
+		"a damaged record of it":   {nil, func(r *rig) { r.Put(store.NodeKey("n1"), []byte("{")) }, codes.Internal, "read node"},
+		"a damaged session of it":  {nil, func(r *rig) { r.Put(store.SessionKey("n1"), []byte("{")) }, codes.Internal, "read session"},
 		"a session of another machine, which has no record any more": {nil, func(r *rig) {
-			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid2", Boot: "b1", ID: 5})
+			r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid2", Boot: "b1", ID: 5})
 		}, codes.FailedPrecondition, "another boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +54,7 @@ func TestWhoIsRefusedIsRefusedByBothCallsAndWritesNothing(t *testing.T) {
 			if c.prepare != nil {
 				c.prepare(r)
 			}
-			before, _, _ := r.store.Snapshot(t.Context(), "")
+			before, _, _ := r.Store.Snapshot(t.Context(), "")
 			_, err := r.server.Join(t.Context(), h)
 			_, _, err2 := r.server.join(t.Context(), h)
 			for _, err := range []error{err, err2} {
@@ -61,7 +62,7 @@ func TestWhoIsRefusedIsRefusedByBothCallsAndWritesNothing(t *testing.T) {
 					t.Errorf("got %v; want %v: %s", err, c.code, c.text)
 				}
 			}
-			if after, _, _ := r.store.Snapshot(t.Context(), ""); after != before {
+			if after, _, _ := r.Store.Snapshot(t.Context(), ""); after != before {
 				t.Errorf("the store moved from %d to %d", before, after)
 			}
 		})
@@ -71,11 +72,11 @@ func TestWhoIsRefusedIsRefusedByBothCallsAndWritesNothing(t *testing.T) {
 // A count that cannot be read may be one that has to wait for this node.
 func TestNoNodeComesWhileTheCountCannotBeRead(t *testing.T) {
 	r := newRig(t)
-	r.put(store.CountKey, []byte("{"))
+	r.Put(store.CountKey, []byte("{"))
 	if _, _, err := r.server.join(t.Context(), helloOf()); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "count") {
 		t.Errorf("got %v", err)
 	}
-	if _, there := r.get(store.SessionKey("n1")); there {
+	if _, there := r.Get(store.SessionKey("n1")); there {
 		t.Error("it has a session")
 	}
 }
@@ -86,7 +87,7 @@ func TestAHelloThatFailsHalfwayLeavesNoSession(t *testing.T) {
 	for at := 1; ; at++ {
 		r := newRig(t)
 		step := 0
-		r.server.cfg.Store = &failing{Store: r.store, fail: func() bool { step++; return step == at }}
+		r.server.cfg.Store = &servertest.Failing{Store: r.Store, Fail: func() bool { step++; return step == at }}
 		_, _, err := r.server.join(t.Context(), helloOf())
 		if err == nil {
 			if at < 4 {
@@ -94,7 +95,7 @@ func TestAHelloThatFailsHalfwayLeavesNoSession(t *testing.T) {
 			}
 			return
 		}
-		if _, there := r.get(store.SessionKey("n1")); status.Code(err) != codes.Unavailable || there {
+		if _, there := r.Get(store.SessionKey("n1")); status.Code(err) != codes.Unavailable || there {
 			t.Errorf("step %d failed: got %v, and there is a session: %v", at, err, there)
 		}
 		if _, _, err := r.server.join(t.Context(), helloOf()); err != nil {
@@ -111,20 +112,20 @@ func (deaf) Wait(context.Context, store.Rev) error { return errors.New("it lags"
 // The first list has to be of a revision after the session (SAFETY S1).
 func TestASessionThatTheWorldDoesNotShowIsEnded(t *testing.T) {
 	r := newRig(t)
-	r.server.cfg.Cache = deaf{r.cache}
+	r.server.cfg.Cache = deaf{r.Cache}
 	if _, _, err := r.server.join(t.Context(), helloOf()); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "it lags") {
 		t.Errorf("got %v", err)
 	}
-	if _, there := r.get(store.SessionKey("n1")); there {
+	if _, there := r.Get(store.SessionKey("n1")); there {
 		t.Error("a session that nobody knows of was left")
 	}
 }
 
 func TestAHelloOfANodeThatWasFencedEndsTheFence(t *testing.T) {
 	r := newRig(t)
-	r.record(store.FenceKey("n1"), records.Fence{Node: "n1", UID: "uid1"})
+	r.Record(store.FenceKey("n1"), records.Fence{Node: "n1", UID: "uid1"})
 	r.connect(n1).welcome()
-	if _, there := r.get(store.FenceKey("n1")); there {
+	if _, there := r.Get(store.FenceKey("n1")); there {
 		t.Error("the node is on, and the fence stands")
 	}
 }
@@ -147,7 +148,7 @@ func TestWhileTheStoreIsHeldNodesThatKnowMoreAreHeard(t *testing.T) {
 			t.Errorf("%s is welcomed with %v", name, w)
 		}
 	}
-	kv, _ := r.get(store.HoldKey)
+	kv, _ := r.Get(store.HoldKey)
 	if hold, err := store.Decode[records.Hold](kv); err != nil || hold.By != "node n1" {
 		t.Errorf("the hold is %+v, %v; want it of the first", hold, err)
 	}

@@ -23,11 +23,11 @@ func TestAFirstHelloJoinsTheNode(t *testing.T) {
 		w.GetDomain() != "cluster.local" || w.GetCidr() != "10.88.0.0/16" || w.GetSession() == 0 {
 		t.Fatalf("got %v", w)
 	}
-	kv, _ := r.get(store.NodeKey("n1"))
+	kv, _ := r.Get(store.NodeKey("n1"))
 	if n, err := store.Decode[records.Node](kv); err != nil || n.UID != "uid1" {
 		t.Fatalf("node: got %+v, %v", n, err)
 	}
-	kv, _ = r.get(store.SessionKey("n1"))
+	kv, _ = r.Get(store.SessionKey("n1"))
 	se, err := store.Decode[records.Session](kv)
 	if err != nil || se != (records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: spec.SessionID(w.GetSession()), Server: "s1"}) {
 		t.Fatalf("session: got %+v, %v", se, err)
@@ -35,7 +35,7 @@ func TestAFirstHelloJoinsTheNode(t *testing.T) {
 	if kv.Lease != store.LeaseID(w.GetSession()) {
 		t.Fatal("the session key has no lease")
 	}
-	kv, _ = r.get(store.FactsKey("n1"))
+	kv, _ = r.Get(store.FactsKey("n1"))
 	if f, err := store.Decode[records.NodeFacts](kv); err != nil || f.CPUMillis != 2000 || f.Boot != "b1" || f.UID != "uid1" {
 		t.Fatalf("facts: got %+v, %v", f, err)
 	}
@@ -60,7 +60,7 @@ func TestAHelloIsRefusedAndChangesNothing(t *testing.T) {
 			r := newRig(t)
 			first := r.connect(n1)
 			first.welcome()
-			before, kvs, err := r.store.Snapshot(t.Context(), "")
+			before, kvs, err := r.Store.Snapshot(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestAHelloIsRefusedAndChangesNothing(t *testing.T) {
 			if status.Code(err) != c.code || !strings.Contains(err.Error(), c.text) {
 				t.Fatalf("got %v, want %v %q", err, c.code, c.text)
 			}
-			if after, _, _ := r.store.Snapshot(t.Context(), ""); after != before {
+			if after, _, _ := r.Store.Snapshot(t.Context(), ""); after != before {
 				t.Fatalf("the store moved from %d to %d (%d keys)", before, after, len(kvs))
 			}
 			first.ping(1)
@@ -103,7 +103,7 @@ func TestASessionSaysWhetherTheLastAnswerStays(t *testing.T) {
 	hellos := []hello{n1, {node: "n2", uid: "uid2", boot: "b1", cluster: "c1"}, {node: "n3", uid: "uid3", boot: "b1", cluster: "c1"}}
 	resumed := func(i int) bool {
 		r.connect(hellos[i]).welcome()
-		kv, _ := r.get(store.SessionKey(spec.NodeName(hellos[i].node)))
+		kv, _ := r.Get(store.SessionKey(spec.NodeName(hellos[i].node)))
 		se, err := store.Decode[records.Session](kv)
 		if err != nil {
 			t.Fatal(err)
@@ -118,11 +118,11 @@ func TestASessionSaysWhetherTheLastAnswerStays(t *testing.T) {
 	if !resumed(0) {
 		t.Fatal("the second session took over from the first")
 	}
-	r.commit(store.Del(store.SessionKey("n1")))
+	r.Commit(store.Del(store.SessionKey("n1")))
 	if resumed(0) {
 		t.Fatal("the node was away, alone")
 	}
-	r.commit(store.Del(store.SessionKey("n1")), store.Del(store.SessionKey("n2")))
+	r.Commit(store.Del(store.SessionKey("n1")), store.Del(store.SessionKey("n2")))
 	if !resumed(0) {
 		t.Fatal("most nodes were away at once")
 	}
@@ -134,7 +134,7 @@ func TestASessionOutlivesItsStreamUntilItsLeaseEnds(t *testing.T) {
 	n.welcome()
 	n.cancel()
 	r.until("the server lets go of the stream", func() bool { return r.server.Sessions() == 0 })
-	if _, ok := r.get(store.SessionKey("n1")); !ok {
+	if _, ok := r.Get(store.SessionKey("n1")); !ok {
 		t.Fatal("the session went with its stream")
 	}
 	again := r.connect(n1)
@@ -144,7 +144,7 @@ func TestASessionOutlivesItsStreamUntilItsLeaseEnds(t *testing.T) {
 		t.Fatalf("got %v, want UNAVAILABLE", err)
 	}
 	<-r.done
-	if _, ok := r.get(store.SessionKey("n1")); !ok {
+	if _, ok := r.Get(store.SessionKey("n1")); !ok {
 		t.Fatal("the session went with its server")
 	}
 }
@@ -153,7 +153,7 @@ func TestASessionWhoseKeyWentIsAborted(t *testing.T) {
 	r := newRig(t)
 	n := r.connect(n1)
 	n.welcome()
-	r.commit(store.Del(store.SessionKey("n1")))
+	r.Commit(store.Del(store.SessionKey("n1")))
 	if err := n.ended(); status.Code(err) != codes.Aborted {
 		t.Fatalf("got %v, want ABORTED", err)
 	}
@@ -166,8 +166,8 @@ func TestAJoinThatCannotBeWrittenLeavesNoSession(t *testing.T) {
 	if status.Code(err) != codes.Unavailable {
 		t.Fatalf("got %v, want UNAVAILABLE", err)
 	}
-	r.store.Fail(nil)
-	if _, ok := r.get(store.SessionKey("n1")); ok {
+	r.Store.Fail(nil)
+	if _, ok := r.Get(store.SessionKey("n1")); ok {
 		t.Fatal("a session that nobody knows of was left")
 	}
 }
@@ -176,13 +176,13 @@ func TestAJoinThatCannotBeWrittenLeavesNoSession(t *testing.T) {
 func TestASessionThatBeganMeanwhileIsNotOverwritten(t *testing.T) {
 	r := newRig(t)
 	r.connect(n1).welcome()
-	r.commit(store.Del(store.SessionKey("n1")))
+	r.Commit(store.Del(store.SessionKey("n1")))
 	other := records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 999, Server: "s2"}
 	raced := false
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && !raced {
 			raced = true
-			if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
+			if _, err := r.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -191,7 +191,7 @@ func TestASessionThatBeganMeanwhileIsNotOverwritten(t *testing.T) {
 	if err := r.connect(n1).ended(); status.Code(err) != codes.Aborted || !raced {
 		t.Fatalf("got %v (raced %v), want ABORTED", err, raced)
 	}
-	kv, _ := r.get(store.SessionKey("n1"))
+	kv, _ := r.Get(store.SessionKey("n1"))
 	if got, err := store.Decode[records.Session](kv); err != nil || got != other {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -199,7 +199,7 @@ func TestASessionThatBeganMeanwhileIsNotOverwritten(t *testing.T) {
 
 func TestJoinTellsTheClusterAndWritesNothing(t *testing.T) {
 	r := newRig(t)
-	before, _, err := r.store.Get(t.Context(), store.ClusterKey)
+	before, _, err := r.Store.Get(t.Context(), store.ClusterKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestJoinTellsTheClusterAndWritesNothing(t *testing.T) {
 	if err != nil || w.GetCluster() != "c1" || w.GetSession() != 0 {
 		t.Fatalf("got %v, %v", w, err)
 	}
-	if after, _, _ := r.store.Get(t.Context(), store.ClusterKey); after != before {
+	if after, _, _ := r.Store.Get(t.Context(), store.ClusterKey); after != before {
 		t.Fatal("join wrote")
 	}
 	h.Cluster = "c2"

@@ -83,7 +83,7 @@ func TestJudge(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 func (r *rig) report(ordinal int) (records.Report, bool) {
-	kv, ok := r.get(store.ReportKey(ident(ordinal)))
+	kv, ok := r.Get(store.ReportKey(ident(ordinal)))
 	if !ok {
 		return records.Report{}, false
 	}
@@ -111,12 +111,12 @@ func TestAReportIsStoredAndAnswered(t *testing.T) {
 	if rep, ok := r.report(0); !ok || !rep.Ready || rep.Node != "n1" || int64(rep.Session) != session {
 		t.Fatalf("got %+v", rep)
 	}
-	before, _ := r.get(store.ReportKey(ident(0)))
+	before, _ := r.Get(store.ReportKey(ident(0)))
 	n.report(running(10, 2))
 	if got := n.stored(); got.GetStale() || got.GetSeq() != 2 {
 		t.Fatalf("got %v", got)
 	}
-	if after, _ := r.get(store.ReportKey(ident(0))); after.Mod != before.Mod {
+	if after, _ := r.Get(store.ReportKey(ident(0))); after.Mod != before.Mod {
 		t.Fatal("a report without news was written")
 	}
 }
@@ -162,10 +162,10 @@ func TestAReportThatRacesWithANewLifeIsNeverStored(t *testing.T) {
 	n := r.connect(n1)
 	n.wanted()
 	raced := false
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && !raced && strings.HasPrefix(c.Txn.Then[0].Key, store.KindReport) {
 			raced = true
-			_, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{
+			_, err := r.Store.Commit(t.Context(), store.Txn{Then: []store.Op{
 				store.Put(store.MemberKey(ident(0)), store.Encode(testMember(0, 30, "n1", "uid1")))}})
 			if err != nil {
 				t.Error(err)
@@ -189,12 +189,12 @@ func TestAReportThatRacesWithAStopOrderIsStoredAllTheSame(t *testing.T) {
 	n := r.connect(n1)
 	n.wanted()
 	raced := false
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && !raced && strings.HasPrefix(c.Txn.Then[0].Key, store.KindReport) {
 			raced = true
 			m := testMember(0, 10, "n1", "uid1")
 			m.Goal = records.GoalStop
-			if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.MemberKey(ident(0)), store.Encode(m))}}); err != nil {
+			if _, err := r.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.MemberKey(ident(0)), store.Encode(m))}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -215,11 +215,11 @@ func TestAReportOfAReplacedSessionIsRefusedAndTheSessionEnds(t *testing.T) {
 	n := r.connect(n1)
 	n.wanted()
 	raced := false
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" && !raced && strings.HasPrefix(c.Txn.Then[0].Key, store.KindReport) {
 			raced = true // another server takes the session over: a put, the create-revision stays
 			other := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 999, Server: "s2"}
-			if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
+			if _, err := r.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -242,7 +242,7 @@ func TestAReportWithUnknownOutcomeIsSettledByReading(t *testing.T) {
 			n := r.connect(n1)
 			n.wanted()
 			failed := false
-			r.store.Fail(func(c memstore.Call) memstore.Fault {
+			r.Store.Fail(func(c memstore.Call) memstore.Fault {
 				if c.Method == "Commit" && !failed {
 					failed = true
 					return memstore.Fault{Err: store.ErrUnknown, Applied: applied}
@@ -276,11 +276,11 @@ func TestReportsWaitWhileTheStoreIsAwayAndAreBatched(t *testing.T) {
 	}
 	n.ping(1) // all that was sent before it waits
 	n.pong()
-	before, _, err := r.store.Get(t.Context())
+	before, _, err := r.Store.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.store.Fail(nil)
+	r.Store.Fail(nil)
 	r.until("all are stored", func() bool {
 		for i := range 100 {
 			if _, ok := r.report(i); !ok {
@@ -289,7 +289,7 @@ func TestReportsWaitWhileTheStoreIsAwayAndAreBatched(t *testing.T) {
 		}
 		return true
 	})
-	after, _, _ := r.store.Get(t.Context())
+	after, _, _ := r.Store.Get(t.Context())
 	if after-before > 4 {
 		t.Fatalf("100 reports took %d revisions", after-before)
 	}

@@ -16,7 +16,7 @@ import (
 
 // full makes the store refuse what a full one refuses: leases, and transactions that put.
 func (r *rig) full() {
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		puts := c.Method == "Grant"
 		for _, op := range c.Txn.Then {
 			puts = puts || !op.Delete
@@ -51,7 +51,7 @@ func TestANodeGoesOnWithItsSessionWhileTheStoreIsFull(t *testing.T) {
 	if err := first.ended(); err == nil {
 		t.Error("the one before goes on")
 	}
-	r.store.Fail(nil)
+	r.Store.Fail(nil)
 	again.report(records.Report{ID: ident(0), Token: token(10), Seq: 1, Phase: records.PhaseRunning})
 	if got := again.stored(); got.GetStale() {
 		t.Errorf("when there is room its reports are not stored: %v", got)
@@ -71,31 +71,31 @@ func TestNoSessionGoesOnWhoseHelloWouldWriteAnotherThing(t *testing.T) {
 		}},
 		{"it runs what the store does not know", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1", holds: []spec.LifeID{stray}}, func(*rig) {}},
 		{"the store was restored since", n1, func(r *rig) {
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
 		}},
-		{"a person says that it is off", n1, func(r *rig) { r.record(store.FenceKey("n1"), records.Fence{Node: "n1"}) }},
+		{"a person says that it is off", n1, func(r *rig) { r.Record(store.FenceKey("n1"), records.Fence{Node: "n1"}) }},
 		{"what is stored of it is of another machine", n1, func(r *rig) {
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid2", Boot: "b1", Epoch: 1})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid2", Boot: "b1", Epoch: 1})
 		}},
 		{"what is stored of it is of another boot", n1, func(r *rig) {
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b0", Epoch: 1})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b0", Epoch: 1})
 		}},
-		{"nothing is stored of it", n1, func(r *rig) { r.commit(store.Del(store.FactsKey("n1"))) }},
+		{"nothing is stored of it", n1, func(r *rig) { r.Commit(store.Del(store.FactsKey("n1"))) }},
 		{"it knows more than the store", hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1",
 			known: records.Known{At: spec.Sequence{Epoch: 2, Rev: 1}}}, func(*rig) {}},
-		{"the store is held", n1, func(r *rig) { r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"}) }},
-		{"nodes are counted", n1, func(r *rig) { r.record(store.CountKey, records.Count{Epoch: 1}) }},
-		{"nobody can read whether nodes are counted", n1, func(r *rig) { r.put(store.CountKey, []byte("{")) }},
+		{"the store is held", n1, func(r *rig) { r.Record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"}) }},
+		{"nodes are counted", n1, func(r *rig) { r.Record(store.CountKey, records.Count{Epoch: 1}) }},
+		{"nobody can read whether nodes are counted", n1, func(r *rig) { r.Put(store.CountKey, []byte("{")) }},
 		{"its lease ended", n1, func(r *rig) {
-			kv, _ := r.get(store.SessionKey("n1"))
+			kv, _ := r.Get(store.SessionKey("n1"))
 			record, err := store.Decode[records.Session](kv)
 			if err != nil {
 				r.t.Fatal(err)
 			}
 			record.ID = 4711
-			r.record(store.SessionKey("n1"), record)
+			r.Record(store.SessionKey("n1"), record)
 		}},
-		{"its facts cannot be read", n1, func(r *rig) { r.put(store.FactsKey("n1"), []byte("{")) }},
+		{"its facts cannot be read", n1, func(r *rig) { r.Put(store.FactsKey("n1"), []byte("{")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
@@ -116,7 +116,7 @@ func TestASessionGoesOnForWantOfRoomOnly(t *testing.T) {
 		for err, goesOn := range map[error]bool{store.ErrNoSpace: true, store.ErrUnavailable: false} {
 			r := newStill(t)
 			was := r.admit().id
-			r.store.Fail(func(c memstore.Call) memstore.Fault {
+			r.Store.Fail(func(c memstore.Call) memstore.Fault {
 				if c.Method == method {
 					return memstore.Fault{Err: err}
 				}
@@ -138,7 +138,7 @@ func TestNoSessionGoesOnThatTheWorldDoesNotShow(t *testing.T) {
 	r := newStill(t)
 	r.admit()
 	r.full()
-	r.server.cfg.Cache = deaf{r.cache}
+	r.server.cfg.Cache = deaf{r.Cache}
 	if _, _, err := r.server.join(t.Context(), helloOf()); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "it lags") {
 		t.Errorf("got %v", err)
 	}
@@ -147,19 +147,19 @@ func TestNoSessionGoesOnThatTheWorldDoesNotShow(t *testing.T) {
 // change rewrites n1's session under the lease that it has.
 func (r *rig) change(f func(*records.Session)) {
 	r.t.Helper()
-	kv, _ := r.get(store.SessionKey("n1"))
+	kv, _ := r.Get(store.SessionKey("n1"))
 	record, err := store.Decode[records.Session](kv)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	f(&record)
-	rev, err := r.store.Commit(r.t.Context(), store.Txn{Then: []store.Op{store.PutLeased(store.SessionKey("n1"), store.Encode(record), kv.Lease)}})
+	rev, err := r.Store.Commit(r.t.Context(), store.Txn{Then: []store.Op{store.PutLeased(store.SessionKey("n1"), store.Encode(record), kv.Lease)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	if err := r.cache.Wait(ctx, rev); err != nil {
+	if err := r.Cache.Wait(ctx, rev); err != nil {
 		r.t.Fatal(err)
 	}
 }

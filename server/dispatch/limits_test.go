@@ -23,11 +23,11 @@ import (
 // written counts the bytes that are written under a prefix until the test ends.
 func (r *rig) written(prefix string) func() int {
 	r.t.Helper()
-	rev, _, err := r.store.Snapshot(r.t.Context(), prefix)
+	rev, _, err := r.Store.Snapshot(r.t.Context(), prefix)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	w, err := r.store.Watch(r.t.Context(), prefix, rev)
+	w, err := r.Store.Watch(r.t.Context(), prefix, rev)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestAHelloIsBounded(t *testing.T) {
 				h.Inventory.Holdings = append(h.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 			}
 			_, _, err = r.server.join(t.Context(), h)
-			_, stored := r.get(store.FactsKey("n1"))
+			_, stored := r.Get(store.FactsKey("n1"))
 			if c.want == "" && (err != nil || !stored) {
 				t.Fatalf("refused: %v", err)
 			}

@@ -18,7 +18,7 @@ func TestAPingIsAnsweredAfterRenewalAndALinearizableRead(t *testing.T) {
 	n.wanted()
 	var renewed, read atomic.Int64 // the order of the calls
 	var clock atomic.Int64
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		switch c.Method {
 		case "Renew":
 			renewed.Store(clock.Add(1))
@@ -40,7 +40,7 @@ func TestWithoutALinearizableReadThereIsNoPong(t *testing.T) {
 			n := r.connect(n1)
 			n.wanted()
 			var tried atomic.Int64
-			r.store.Fail(func(c memstore.Call) memstore.Fault {
+			r.Store.Fail(func(c memstore.Call) memstore.Fault {
 				if c.Method == method {
 					tried.Add(1)
 					return memstore.Fault{Err: err}
@@ -51,7 +51,7 @@ func TestWithoutALinearizableReadThereIsNoPong(t *testing.T) {
 			r.until("the server tried", func() bool { return tried.Load() > 0 })
 			n.ping(2)
 			r.until("the server tried again", func() bool { return tried.Load() > 1 })
-			r.store.Fail(nil)
+			r.Store.Fail(nil)
 			n.ping(3)
 			if got := n.pong(); got != 3 {
 				t.Fatalf("got pong %d, want 3 only", got)
@@ -63,7 +63,7 @@ func TestWithoutALinearizableReadThereIsNoPong(t *testing.T) {
 func TestAPingOfASessionThatIsNotTheStoresAnyMoreIsAborted(t *testing.T) {
 	for name, c := range map[string]struct{ fail func(r *rig) }{
 		"its lease is gone": {func(r *rig) {
-			r.store.Fail(func(c memstore.Call) memstore.Fault {
+			r.Store.Fail(func(c memstore.Call) memstore.Fault {
 				if c.Method == "Renew" {
 					return memstore.Fault{Err: store.ErrLeaseGone}
 				}
@@ -73,7 +73,7 @@ func TestAPingOfASessionThatIsNotTheStoresAnyMoreIsAborted(t *testing.T) {
 		"another session has the key, and this server's watch does not show it": {func(r *rig) {
 			r.blindWatch()
 			other := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 999, Server: "s2"}
-			if _, err := r.store.Commit(r.t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
+			if _, err := r.Store.Commit(r.t.Context(), store.Txn{Then: []store.Op{store.Put(store.SessionKey("n1"), store.Encode(other))}}); err != nil {
 				r.t.Fatal(err)
 			}
 		}},
@@ -93,20 +93,20 @@ func TestAPingOfASessionThatIsNotTheStoresAnyMoreIsAborted(t *testing.T) {
 
 // blindWatch cuts the server's world off from the store, which goes on.
 func (r *rig) blindWatch() {
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Watch" || c.Method == "Snapshot" {
 			return memstore.Fault{Err: store.ErrUnavailable}
 		}
 		return memstore.Fault{}
 	})
-	r.store.Break()
+	r.Store.Break()
 }
 
 func TestANodeThatDoesNotPingLosesItsSession(t *testing.T) {
 	r := newRig(t)
 	n := r.connect(n1)
 	session := n.welcome().GetSession()
-	if err := r.store.Revoke(t.Context(), store.LeaseID(session)); err != nil { // what an expiry does
+	if err := r.Store.Revoke(t.Context(), store.LeaseID(session)); err != nil { // what an expiry does
 		t.Fatal(err)
 	}
 	if err := n.ended(); status.Code(err) != codes.Aborted {

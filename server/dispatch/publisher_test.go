@@ -19,8 +19,8 @@ func TestANodeHearsOfAllHosts(t *testing.T) {
 	r := newRig(t)
 	r.begin()
 	host := func(name spec.NodeName, at string) {
-		r.record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
-		r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: spec.UID(name), Boot: "b9", HostIP: at})
+		r.Record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
+		r.Record(store.FactsKey(name), records.NodeFacts{Name: name, UID: spec.UID(name), Boot: "b9", HostIP: at})
 	}
 	host("other", "192.0.2.9")
 	n := r.connect(n1)
@@ -34,7 +34,7 @@ func TestANodeHearsOfAllHosts(t *testing.T) {
 	want("the hosts at first", "192.0.2.9")
 	host("third", "192.0.2.3")
 	want("a host that came", "192.0.2.3", "192.0.2.9")
-	r.commit(store.Del(store.FactsKey("other")))
+	r.Commit(store.Del(store.FactsKey("other")))
 	want("a host that was removed", "192.0.2.3")
 }
 
@@ -72,14 +72,14 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 	r := newStill(t)
 	r.begin()
 	session := records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5}
-	r.commit(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "uid1"})),
+	r.Commit(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "uid1"})),
 		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})),
 		store.Put(store.SessionKey("n1"), store.Encode(session)),
 		store.Put(store.ReportKey(ident(0)), store.Encode(records.Report{ID: ident(0), Token: token(10), Session: 5, Phase: records.PhaseRunning, Ready: true})))
 	// Records of nodes that once were there: one that is silent alone is most of them.
 	for _, name := range []spec.NodeName{"n2", "n3"} {
 		uid := spec.UID(name)
-		r.commit(store.Put(store.NodeKey(name), store.Encode(records.Node{Name: name, UID: uid})),
+		r.Commit(store.Put(store.NodeKey(name), store.Encode(records.Node{Name: name, UID: uid})),
 			store.Put(store.FactsKey(name), store.Encode(records.NodeFacts{Name: name, UID: uid, Boot: "b1"})),
 			store.Put(store.SessionKey(name), store.Encode(records.Session{Node: name, UID: uid, Boot: "b1", ID: 6})))
 	}
@@ -91,7 +91,7 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 		}
 		return ch
 	}
-	p := newSnapshotPublisher(r.cache, "d")
+	p := newSnapshotPublisher(r.Cache, "d")
 	service := records.ServiceRecord{Name: "zoo", Namespace: "default", Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}}}
 	last := uint64(0)
 	for _, step := range []struct {
@@ -107,16 +107,16 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 		{"a set came", func() {
 			s := testSet(0)
 			s.Ref, s.UID, s.Spec.ServiceName = api, "u2", "api"
-			r.record(store.SetKey(api), s)
+			r.Record(store.SetKey(api), s)
 		}, sets(api), []string{"default/api"}, []string{"default/api", "default/db db-0"}},
-		{"a service of the namespace came", func() { r.record(store.ServiceKey("default", "zoo"), service) },
+		{"a service of the namespace came", func() { r.Record(store.ServiceKey("default", "zoo"), service) },
 			cache.Changes{Services: map[spec.Namespace]bool{"default": true}},
 			[]string{"default/api zoo", "default/db db-0 zoo"}, []string{"default/api zoo", "default/db db-0 zoo"}},
-		{"a node fell silent", func() { r.commit(store.Del(store.SessionKey("n1"))) }, cache.Changes{Nodes: map[spec.NodeName]bool{"n1": true}},
+		{"a node fell silent", func() { r.Commit(store.Del(store.SessionKey("n1"))) }, cache.Changes{Nodes: map[spec.NodeName]bool{"n1": true}},
 			[]string{"default/db zoo"}, []string{"default/api zoo", "default/db zoo"}},
 		{"something was told of a set", func() { r.tells(0, 1, 1) }, sets(refDB), []string{"default/db zoo told"}, []string{"default/api zoo", "default/db zoo told"}},
-		{"a set went", func() { r.commit(store.Del(store.SetKey(api))) }, sets(api), []string{"default/api gone"}, []string{"default/db zoo told"}},
-		{"another went while the world was loaded anew", func() { r.commit(store.Del(store.SetKey(refDB))) },
+		{"a set went", func() { r.Commit(store.Del(store.SetKey(api))) }, sets(api), []string{"default/api gone"}, []string{"default/db zoo told"}},
+		{"another went while the world was loaded anew", func() { r.Commit(store.Del(store.SetKey(refDB))) },
 			cache.Changes{All: true}, []string{"default/db gone"}, nil},
 	} {
 		step.change()
@@ -136,10 +136,10 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 func TestHostsAreToldWhenTheyChange(t *testing.T) {
 	r := newStill(t)
 	host := func(name spec.NodeName, at string) {
-		r.record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
-		r.record(store.FactsKey(name), records.NodeFacts{Name: name, UID: spec.UID(name), HostIP: at})
+		r.Record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
+		r.Record(store.FactsKey(name), records.NodeFacts{Name: name, UID: spec.UID(name), HostIP: at})
 	}
-	p := newSnapshotPublisher(r.cache, "d")
+	p := newSnapshotPublisher(r.Cache, "d")
 	last := uint64(0)
 	for _, step := range []struct {
 		name, node, at string
@@ -164,7 +164,7 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 // A session's first pictures are of a revision after its own key.
 func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 	r := newStill(t)
-	p := newSnapshotPublisher(r.cache, "d")
+	p := newSnapshotPublisher(r.Cache, "d")
 	p.round(cache.Changes{})
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(errElse)
@@ -176,7 +176,7 @@ func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 		t.Fatalf("they are not there, and nobody waits: %v", err)
 	}
 	came := make(chan error, 1)
-	rev := r.put("configs/x/y", []byte("{}"))
+	rev := r.Put("configs/x/y", []byte("{}"))
 	go func() { came <- p.waitFor(t.Context(), rev) }()
 	p.round(cache.Changes{})
 	if err := <-came; err != nil {

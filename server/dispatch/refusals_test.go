@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/spec"
+
+	"github.com/stead-project/stead/server/servertest"
 )
 
 // What nodes say in vain is counted each time, and logged once a node and kind: who says it
 // without end fills no disk.
 func TestRefusalsAreCountedAndLoggedOnce(t *testing.T) {
-	logs := &syncBuffer{}
+	logs := &servertest.Logs{}
 	f := newRefusals(slog.New(slog.NewTextHandler(logs, nil)))
 	for _, step := range []struct {
 		node  string

@@ -100,7 +100,7 @@ func TestANodeOfAnotherServerIsAskedThroughIt(t *testing.T) {
 func TestWhatAnotherServerSaysAgainstAnAskIsHeard(t *testing.T) {
 	r := newRig(t)
 	dial := r.peers()
-	r.record(store.SessionKey("n7"), records.Session{Node: "n7", Server: "s1", At: "one:1"}) // s1 lost it just now
+	r.Record(store.SessionKey("n7"), records.Session{Node: "n7", Server: "s1", At: "one:1"}) // s1 lost it just now
 	r.server.broker.answer = 10 * time.Millisecond
 	other, _ := r.beside(func(context.Context, []string) (*grpc.ClientConn, error) { return dial() })
 	tunnel, err := other.Broker().Open(t.Context(), "n7", &proto.Ask{})
@@ -135,7 +135,7 @@ func TestANodeThatNoServerReachesIsNamed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
 			if c.session != nil {
-				r.record(store.SessionKey("n7"), *c.session)
+				r.Record(store.SessionKey("n7"), *c.session)
 			}
 			r.server.cfg.AnswerTime = 10 * time.Millisecond
 			s, _ := r.beside(c.reach)
@@ -168,7 +168,7 @@ func TestAnAskThatFailsOnItsWayLeavesNothingOpen(t *testing.T) {
 				}
 				return conn, err
 			})
-			r.record(store.SessionKey("n7"), records.Session{Node: "n7", Server: "s1", At: "one:1"})
+			r.Record(store.SessionKey("n7"), records.Session{Node: "n7", Server: "s1", At: "one:1"})
 			if c.stopped {
 				stop()
 			}

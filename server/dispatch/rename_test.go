@@ -12,14 +12,14 @@ import (
 func TestALifeKeepsTheServiceItWasBegunWith(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
+	r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
 	set := testSet(3)
 	set.Spec.ServiceName = "renamed"
-	r.record(store.SetKey(refDB), set)
+	r.Record(store.SetKey(refDB), set)
 	for n, service := range []string{"", "dbs", "renamed"} {
 		m := testMember(n, int64(10+n), "n1", "uid1")
 		m.Service = service
-		r.record(store.MemberKey(ident(n)), m)
+		r.Record(store.MemberKey(ident(n)), m)
 	}
 	n := r.connect(n1)
 	for i, l := range n.lives(n.wanted()) {

@@ -117,7 +117,7 @@ func TestWhatWaitsOfASessionIsBounded(t *testing.T) {
 // cannot read, for the answer would be the end of what may be the only proof.
 func TestAReportOfAMemberThatCannotBeReadIsNotAnswered(t *testing.T) {
 	r := newStill(t)
-	r.put(store.MemberKey(ident(1)), []byte("{damaged"))
+	r.Put(store.MemberKey(ident(1)), []byte("{damaged"))
 	se := r.admit()
 	reports := []records.Report{running(10, 1), running(10, 1)}
 	reports[1].ID = ident(1)
@@ -148,7 +148,7 @@ func TestWhileTheStoreIsHeldOnlyReportsOfLivingSessionsWait(t *testing.T) {
 		r := newStill(t)
 		r.begin()
 		se := r.admit()
-		r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
+		r.Record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
 		r.server.reports.add(se, []records.Report{running(10, 1)}, 1)
 		if over {
 			se.cancel(nil)
@@ -205,7 +205,7 @@ func TestReportsAreTriedEverMoreSeldomWhileTheStoreIsAway(t *testing.T) {
 		for outage := 1; outage <= 2; outage++ {
 			var tries []time.Duration
 			begun := time.Now()
-			r.store.Fail(func(c memstore.Call) memstore.Fault {
+			r.Store.Fail(func(c memstore.Call) memstore.Fault {
 				if c.Method != "Commit" {
 					return memstore.Fault{}
 				}
@@ -217,7 +217,7 @@ func TestReportsAreTriedEverMoreSeldomWhileTheStoreIsAway(t *testing.T) {
 			r.server.reports.add(se, []records.Report{report}, 1)
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			r.store.Fail(nil)
+			r.Store.Fail(nil)
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
 			want := "[0s 50ms 150ms 350ms 750ms 1.55s 3.15s 5.15s 7.15s 9.15s]"
@@ -254,8 +254,8 @@ func TestAReportThatCouldNotBeWritten(t *testing.T) {
 				if c.Method != "Commit" {
 					return memstore.Fault{}
 				}
-				r.store.Fail(nil)
-				if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{change(r, se)}}); err != nil {
+				r.Store.Fail(nil)
+				if _, err := r.Store.Commit(t.Context(), store.Txn{Then: []store.Op{change(r, se)}}); err != nil {
 					t.Error(err)
 				}
 				return memstore.Fault{Err: store.ErrUnknown}
@@ -293,15 +293,15 @@ func TestAReportThatCouldNotBeWritten(t *testing.T) {
 			r := newStill(t)
 			r.begin()
 			se := r.admit()
-			r.store.Fail(c.fail(r, se))
+			r.Store.Fail(c.fail(r, se))
 			r.server.reports.add(se, []records.Report{running(10, 1)}, 1)
 			r.server.StoreReports(t.Context())
-			r.store.Fail(nil)
+			r.Store.Fail(nil)
 			answer, answered := se.answered()[spec.LifeID{ID: ident(0), Token: token(10)}]
 			if answered != c.stored || answer {
 				t.Errorf("answered: %v, as stale: %v; want %v, false", answered, answer, c.stored)
 			}
-			if kv, _ := r.get(store.ReportKey(ident(0))); c.stored != strings.Contains(string(kv.Value), "Running") {
+			if kv, _ := r.Get(store.ReportKey(ident(0))); c.stored != strings.Contains(string(kv.Value), "Running") {
 				t.Errorf("stored is %q", kv.Value)
 			}
 			if waits := len(r.server.reports.pending[se]) > 0; waits != c.waits {

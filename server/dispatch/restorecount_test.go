@@ -15,7 +15,7 @@ import (
 func (r *rig) joined(h hello) (*node, store.Rev) {
 	n := r.connect(h)
 	n.welcome()
-	kv, _ := r.get(store.HellosKey)
+	kv, _ := r.Get(store.HellosKey)
 	return n, kv.Mod
 }
 
@@ -39,11 +39,11 @@ func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 		{Id: wire.Identity(ident(8)), Token: wire.Token(token(3))},
 	}}}})
 	r.until("another stray within the session moves it", func() bool {
-		kv, _ := r.get(store.HellosKey)
+		kv, _ := r.Get(store.HellosKey)
 		return kv.Mod > strays
 	})
-	facts, _ := r.get(store.FactsKey("n1"))
-	if kv, _ := r.get(store.HellosKey); kv.Mod != facts.Mod {
+	facts, _ := r.Get(store.FactsKey("n1"))
+	if kv, _ := r.Get(store.HellosKey); kv.Mod != facts.Mod {
 		t.Errorf("hellos was written at %d, the strays at %d; want one transaction", kv.Mod, facts.Mod)
 	}
 }
@@ -53,17 +53,17 @@ func TestAHelloIsToldToOthersOnlyWhenTheNodeOrItsStraysAreNew(t *testing.T) {
 func TestTheFirstHelloOfANodeIsToldToOthersWhateverIsKnownOfIt(t *testing.T) {
 	for name, prepare := range map[string]func(*rig){
 		"nothing":    func(*rig) {},
-		"its record": func(r *rig) { r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"}) },
-		"its facts":  func(r *rig) { r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1}) },
+		"its record": func(r *rig) { r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"}) },
+		"its facts":  func(r *rig) { r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1}) },
 		"facts that cannot be read": func(r *rig) {
-			r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
-			r.put(store.FactsKey("n1"), []byte("{"))
+			r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+			r.Put(store.FactsKey("n1"), []byte("{"))
 		},
 	} {
 		r := newStill(t)
 		prepare(r)
 		r.admit()
-		if _, told := r.get(store.HellosKey); !told {
+		if _, told := r.Get(store.HellosKey); !told {
 			t.Errorf("%s: the key hellos was not written", name)
 		}
 	}
@@ -87,9 +87,9 @@ func TestANodeThatJoinsWhileTheCountIsOpenIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			counted := r.record(store.CountKey, c.count)
+			counted := r.Record(store.CountKey, c.count)
 			r.joined(c.hello)
-			kv, _ := r.get(store.CountKey)
+			kv, _ := r.Get(store.CountKey)
 			if same := len(c.want) == len(c.count.Nodes); same != (kv.Mod == counted) {
 				t.Errorf("it names as many nodes: %v, and was written at %d, then at %d", same, counted, kv.Mod)
 			}
@@ -122,7 +122,7 @@ func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.begin()
-			r.record(c.key, c.record)
+			r.Record(c.key, c.record)
 			n := r.connect(c.hello)
 			if got := n.lives(n.wanted()); len(got) != c.now {
 				t.Errorf("got %v, want %d", got, c.now)
@@ -130,7 +130,7 @@ func TestAfterARestoreNoLifeIsOrderedToBeginThatMayHaveBeenReplaced(t *testing.T
 			if c.then == nil {
 				return
 			}
-			r.record(c.key, c.then)
+			r.Record(c.key, c.then)
 			if got := n.lives(n.wanted()); len(got) != 1 || got[0].Member.Token != token(10) {
 				t.Errorf("afterwards: got %v, want the life", got)
 			}
@@ -146,8 +146,8 @@ func TestALifeThatWasBegunBeforeTheBackupIsToldForAnAnswer(t *testing.T) {
 	}{{records.PhasePreparing, 10, 0}, {records.PhaseRunning, 10, 1}, {records.PhaseRunning, 9, 0}} { // the last: the life before
 		r := newRig(t)
 		r.begin()
-		r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(c.token), Phase: c.phase})
-		r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}})
+		r.Record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(c.token), Phase: c.phase})
+		r.Record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}})
 		n := r.connect(n1)
 		if got := n.lives(n.wanted()); len(got) != c.told {
 			t.Errorf("reported %s of token %d: got %v, want %d", c.phase, c.token, got, c.told)
@@ -158,13 +158,13 @@ func TestALifeThatWasBegunBeforeTheBackupIsToldForAnAnswer(t *testing.T) {
 func TestNoVolumeIsOrderedAwayWhileTheCountIsOpen(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.record(store.VolumeKey(ident(9), "data"), records.Volume{ID: ident(9), Claim: "data", UID: "v9", Node: "n1", Fate: records.FateReclaiming})
-	r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}})
+	r.Record(store.VolumeKey(ident(9), "data"), records.Volume{ID: ident(9), Claim: "data", UID: "v9", Node: "n1", Fate: records.FateReclaiming})
+	r.Record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n2", UID: "uid2"}}})
 	n := r.connect(n1)
 	if w := n.wanted(); len(w.GetVolumesJson()) != 0 || len(w.GetOver()) != 0 {
 		t.Errorf("it was told %v", w)
 	}
-	r.record(store.CountKey, records.Count{Epoch: 1, Done: true})
+	r.Record(store.CountKey, records.Count{Epoch: 1, Done: true})
 	if w := n.wanted(); len(w.GetVolumesJson()) != 1 {
 		t.Errorf("afterwards it was told %v", w)
 	}

@@ -24,7 +24,7 @@ func trashed(volume records.VolumeID, message string) records.VolumeReport {
 // volumes is what is stored of volumes of db-1: messages by volume.
 func (r *rig) volumes() map[records.VolumeID]string {
 	r.t.Helper()
-	_, kvs, err := r.store.Snapshot(r.t.Context(), store.KindVolumeReport+"/")
+	_, kvs, err := r.Store.Snapshot(r.t.Context(), store.KindVolumeReport+"/")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -65,18 +65,18 @@ func TestWhatANodeSaysOfVolumesIsNotLostWhileTheStoreIsAway(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
 			r.known(1)
-			r.record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "kept", Node: "n1", Fate: records.FateKeep})
+			r.Record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "kept", Node: "n1", Fate: records.FateKeep})
 			for _, volume := range []records.VolumeID{"kept", "before"} { // from when they were being given up
 				report := trashed(volume, "")
 				report.Node = "n1"
-				r.record(store.VolumeReportKey(ident(1), "data", volume), report)
+				r.Record(store.VolumeReportKey(ident(1), "data", volume), report)
 			}
 			c.want["before"] = "" // until the node says that it is erased
 			h := r.hand(n1)
 			h.tells()
 			h.say(c.first.full, c.first.reports...)
 			during := c.during
-			r.store.Fail(func(call memstore.Call) memstore.Fault {
+			r.Store.Fail(func(call memstore.Call) memstore.Fault {
 				if call.Method == "Get" {
 					t.Error("a store that is away is asked once more")
 				}
@@ -95,18 +95,18 @@ func TestWhatANodeSaysOfVolumesIsNotLostWhileTheStoreIsAway(t *testing.T) {
 			if got := r.volumes(); len(got) != 2 {
 				t.Fatalf("stored %v", got)
 			}
-			r.store.Fail(nil)
+			r.Store.Fail(nil)
 			if again, err := h.se.storeVolumeReports(); again || err != nil {
 				t.Fatalf("stored: again %v, %v", again, err)
 			}
 			if got := r.volumes(); !maps.Equal(got, c.want) {
 				t.Errorf("stored %v; want %v", got, c.want)
 			}
-			before, _, _ := r.store.Get(t.Context())
+			before, _, _ := r.Store.Get(t.Context())
 			if again, err := h.se.storeVolumeReports(); again || err != nil {
 				t.Errorf("with nothing to say: again %v, %v", again, err)
 			}
-			if after, _, _ := r.store.Get(t.Context()); after != before {
+			if after, _, _ := r.Store.Get(t.Context()); after != before {
 				t.Error("it was stored twice")
 			}
 		})
@@ -126,11 +126,11 @@ func TestAConflictOverAVolumeEndsNoSessionThatLives(t *testing.T) {
 			b.Claim = "wal"
 			h.say(false, trashed("a", "1"), b)
 			key, raced := store.VolumeKey(ident(1), "data"), false
-			r.store.Fail(func(c memstore.Call) memstore.Fault {
+			r.Store.Fail(func(c memstore.Call) memstore.Fault {
 				switch {
 				case c.Method == "Commit" && !raced:
 					raced = true
-					r.record(key, records.Volume{ID: ident(1), Claim: "data", UID: "a", Node: "n2"})
+					r.Record(key, records.Volume{ID: ident(1), Claim: "data", UID: "a", Node: "n2"})
 				case c.Method == "Get" && unread:
 					return memstore.Fault{Err: store.ErrUnavailable}
 				}
@@ -139,7 +139,7 @@ func TestAConflictOverAVolumeEndsNoSessionThatLives(t *testing.T) {
 			if again, err := h.se.storeVolumeReports(); !again || err != nil {
 				t.Fatalf("again %v, %v", again, err)
 			}
-			r.store.Fail(nil)
+			r.Store.Fail(nil)
 			r.catchUp()
 			if again, err := h.se.storeVolumeReports(); again || err != nil {
 				t.Fatalf("judged anew: again %v, %v", again, err)
@@ -254,13 +254,13 @@ func TestOrdersAboutVolumes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
 			if c.identity != nil {
-				r.record(store.IdentityKey(ident(1)), *c.identity)
+				r.Record(store.IdentityKey(ident(1)), *c.identity)
 			}
 			if c.volume != nil {
-				r.record(store.VolumeKey(ident(1), "data"), c.volume)
+				r.Record(store.VolumeKey(ident(1), "data"), c.volume)
 			}
 			if c.said != nil {
-				r.record(store.VolumeReportKey(ident(1), "data", "v"), *c.said)
+				r.Record(store.VolumeReportKey(ident(1), "data", "v"), *c.said)
 			}
 			h := r.hand(n1)
 			var got []string

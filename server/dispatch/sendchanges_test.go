@@ -15,7 +15,7 @@ import (
 // facts are what is stored of n1.
 func (r *rig) facts() records.NodeFacts {
 	r.t.Helper()
-	kv, _ := r.get(store.FactsKey("n1"))
+	kv, _ := r.Get(store.FactsKey("n1"))
 	facts, err := store.Decode[records.NodeFacts](kv)
 	if err != nil {
 		r.t.Fatal(err)
@@ -27,8 +27,8 @@ func (r *rig) facts() records.NodeFacts {
 func TestASessionThatIsNotTheStoresTellsNothing(t *testing.T) {
 	for name, change := range map[string]func(*rig){
 		"another has its key":    func(r *rig) { r.change(func(s *records.Session) { s.ID++ }) },
-		"its key is gone":        func(r *rig) { r.commit(store.Del(store.SessionKey("n1"))) },
-		"the store was restored": func(r *rig) { r.put(store.EpochKey, []byte("2")) },
+		"its key is gone":        func(r *rig) { r.Commit(store.Del(store.SessionKey("n1"))) },
+		"the store was restored": func(r *rig) { r.Put(store.EpochKey, []byte("2")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newStill(t)
@@ -77,7 +77,7 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 			if again != c.again || status.Code(err) != c.end {
 				t.Errorf("again %v, %v", again, err)
 			}
-			r.store.Fail(nil)
+			r.Store.Fail(nil)
 			if got := len(r.facts().Strays); got != c.want {
 				t.Errorf("%d strays are stored", got)
 			}
@@ -95,7 +95,7 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 // While the store is held strays are stored as ever, for a person who decides needs them.
 func TestWhileTheStoreIsHeldStraysAreStored(t *testing.T) {
 	r := newStill(t)
-	r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
+	r.Record(store.HoldKey, records.Hold{Cause: "why", By: "server s2"})
 	h := r.hand(n1)
 	h.inventory(spec.LifeID{ID: ident(3), Token: token(3)})
 	h.say(true)
@@ -119,8 +119,8 @@ func TestTheFirstListsAreWholeThoughEmpty(t *testing.T) {
 func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 	r := newStill(t)
 	r.begin()
-	r.record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.2"})
-	r.record(store.NodeKey("n2"), records.Node{Name: "n2", UID: "uid2"})
+	r.Record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.2"})
+	r.Record(store.NodeKey("n2"), records.Node{Name: "n2", UID: "uid2"})
 	r.server.snapshots.round(cache.Changes{All: true})
 	h := r.hand(n1)
 	first := h.tells()
@@ -137,11 +137,11 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 	}{
 		{"a history", func() { r.tells(0, 1, 1) }, "pictures"},
 		{"a host", func() {
-			r.record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
+			r.Record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
 			r.server.snapshots.round(cache.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
 		}, "pictures"},
 		{"a file", func() {
-			r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})
+			r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})
 		}, "files"},
 	} {
 		step.change()

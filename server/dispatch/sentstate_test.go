@@ -21,7 +21,7 @@ func TestALifeIsToldAgainWhenWhatIsToldWithItChanges(t *testing.T) {
 		return func(r *rig) {
 			s := testSet(1)
 			change(&s)
-			r.record(store.SetKey(refDB), s)
+			r.Record(store.SetKey(refDB), s)
 		}
 	}
 	for _, c := range []struct {
@@ -31,33 +31,33 @@ func TestALifeIsToldAgainWhenWhatIsToldWithItChanges(t *testing.T) {
 	}{
 		{"nothing", func(*rig) {}, nil},
 		{"what it is not told of: the number of members", set(func(s *records.Set) { s.Generation = 2; s.Spec.Replicas = ptr(int32(3)) }), nil},
-		{"the record of its identity, which is lost", func(r *rig) { r.commit(store.Del(store.IdentityKey(ident(0)))) }, nil},
+		{"the record of its identity, which is lost", func(r *rig) { r.Commit(store.Del(store.IdentityKey(ident(0)))) }, nil},
 		{"its record", func(r *rig) {
 			m := begun()
 			m.Goal = records.GoalStop
-			r.record(store.MemberKey(ident(0)), m)
+			r.Record(store.MemberKey(ident(0)), m)
 		}, func(l records.Life) bool { return l.Member.Goal == records.GoalStop }},
 		{"the service of its set", set(func(s *records.Set) { s.Spec.ServiceName = "renamed" }),
 			func(l records.Life) bool { return l.Service == "renamed" }},
 		{"how long its set has members be ready", set(func(s *records.Set) { s.Spec.MinReadySeconds = 7; s.Generation = 5 }),
 			func(l records.Life) bool { return l.MinReadySeconds == 7 && l.SetGeneration == 5 }},
-		{"that its set is bootstrapped", func(r *rig) { r.put(store.BootstrappedKey("u1"), []byte("{}")) },
+		{"that its set is bootstrapped", func(r *rig) { r.Put(store.BootstrappedKey("u1"), []byte("{}")) },
 			func(l records.Life) bool {
 				return l.Bootstrapped && reflect.DeepEqual(l.FreshVolumes, map[spec.ClaimName]string{"data": records.VolumeReplaced})
 			}},
 		{"that a peer's disk was used", func(r *rig) {
-			r.record(store.IdentityKey(ident(1)), records.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})
-			r.record(store.VolumeKey(ident(1), "data"), volume)
+			r.Record(store.IdentityKey(ident(1)), records.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})
+			r.Record(store.VolumeKey(ident(1), "data"), volume)
 		}, func(l records.Life) bool {
 			return reflect.DeepEqual(l.FreshVolumes, map[spec.ClaimName]string{"data": records.VolumeReplaced})
 		}},
-		{"its set is deleted: it goes on as it was begun", func(r *rig) { r.commit(store.Del(store.SetKey(refDB))) },
+		{"its set is deleted: it goes on as it was begun", func(r *rig) { r.Commit(store.Del(store.SetKey(refDB))) },
 			func(l records.Life) bool { return l.Service == "db" && l.SetGeneration == 0 && !l.Bootstrapped }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newStill(t)
 			r.begin()
-			r.record(store.MemberKey(ident(0)), begun())
+			r.Record(store.MemberKey(ident(0)), begun())
 			h := r.hand(n1)
 			first := h.lives()
 			if len(first) != 1 || first[0].SetGeneration != 1 || first[0].Service != "dbs" || first[0].FreshVolumes["data"] != records.VolumeFirst {
@@ -88,22 +88,22 @@ func begun() records.Member {
 // that went away and came again is told again.
 func TestALifeIsToldWhenItsTemplateHasCome(t *testing.T) {
 	r := newStill(t)
-	r.record(store.SetKey(refDB), testSet(1))
+	r.Record(store.SetKey(refDB), testSet(1))
 	r.live(0, 10, "n1", "uid1")
 	h := r.hand(n1)
 	if got := h.lives(); len(got) != 0 {
 		t.Fatalf("told %+v before its template came", got)
 	}
-	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
+	r.Record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: testTemplate()})
 	if got := h.lives(); len(got) != 1 || len(got[0].Template.Spec.Containers) != 1 {
 		t.Fatalf("told %+v", got)
 	}
-	backup, _ := r.get(store.MemberKey(ident(0)))
-	r.commit(store.Del(store.MemberKey(ident(0))))
+	backup, _ := r.Get(store.MemberKey(ident(0)))
+	r.Commit(store.Del(store.MemberKey(ident(0))))
 	if now := h.tells(); now.wanted != nil {
 		t.Errorf("absence is no order: told %v", now.wanted)
 	}
-	r.put(store.MemberKey(ident(0)), backup.Value)
+	r.Put(store.MemberKey(ident(0)), backup.Value)
 	if got := h.lives(); len(got) != 1 {
 		t.Errorf("told %+v when it was there again", got)
 	}
@@ -120,19 +120,19 @@ func TestWhatANodeHoldsIsOverByANewerLifeAlone(t *testing.T) {
 	}{
 		{"it is the present life", func(*rig) {}, false, false},
 		{"the identity is not known", func(r *rig) {
-			r.commit(store.Del(store.MemberKey(ident(0))), store.Del(store.IdentityKey(ident(0))))
+			r.Commit(store.Del(store.MemberKey(ident(0))), store.Del(store.IdentityKey(ident(0))))
 		}, false, true},
-		{"the life is gone, and none came after it", func(r *rig) { r.commit(store.Del(store.MemberKey(ident(0)))) }, false, true},
+		{"the life is gone, and none came after it", func(r *rig) { r.Commit(store.Del(store.MemberKey(ident(0)))) }, false, true},
 		{"the life is another machine's of this name", func(r *rig) { r.live(0, 10, "n1", "uid0") }, false, true},
 		{"the life is another node's", func(r *rig) { r.live(0, 10, "n2", "uid2") }, false, true},
 		{"a newer one began here", func(r *rig) { r.live(0, 30, "n1", "uid1") }, true, false},
 		{"a newer one began elsewhere", func(r *rig) { r.live(0, 30, "n2", "uid2") }, true, false},
 		{"a newer one came and went", func(r *rig) {
 			r.live(0, 30, "n2", "uid2")
-			r.commit(store.Del(store.MemberKey(ident(0))))
+			r.Commit(store.Del(store.MemberKey(ident(0))))
 		}, true, false},
 		{"it is wanted, though a newer token was given", func(r *rig) {
-			r.record(store.IdentityKey(ident(0)), records.IdentityRecord{ID: ident(0), LastToken: token(30)})
+			r.Record(store.IdentityKey(ident(0)), records.IdentityRecord{ID: ident(0), LastToken: token(30)})
 		}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestWhatANodeHoldsIsOverByANewerLifeAlone(t *testing.T) {
 			if again := h.tells().wanted.GetOver(); len(again) != 0 {
 				t.Errorf("said again: %v", again)
 			}
-			kv, _ := r.get(store.FactsKey("n1"))
+			kv, _ := r.Get(store.FactsKey("n1"))
 			if facts, err := store.Decode[records.NodeFacts](kv); err != nil || (len(facts.Strays) == 1) != c.stray {
 				t.Errorf("strays: %v, %v", facts.Strays, err)
 			}
@@ -205,14 +205,14 @@ func TestLivesAreOrdered(t *testing.T) {
 // a life names them after none did.
 func TestFilesAreToldWhenTheyChange(t *testing.T) {
 	r := newStill(t)
-	r.record(store.SetKey(refDB), testSet(2))
+	r.Record(store.SetKey(refDB), testSet(2))
 	tpl := testTemplate()
 	tpl.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}}
-	r.record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: tpl})
+	r.Record(store.RevisionKey(refDB, "r1"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r1", Number: 1, Template: tpl})
 	r.live(0, 10, "n1", "uid1")
 	r.live(1, 11, "n1", "uid1") // which names the same
 	config := func(content string) {
-		r.record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": spec.Bytes(content)}})
+		r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": spec.Bytes(content)}})
 	}
 	config("1")
 	h := r.hand(n1)
@@ -242,9 +242,9 @@ func TestFilesAreToldWhenTheyChange(t *testing.T) {
 		{"all at first", func() {}, map[string]string{"conf": "1", "pass": "absent"}},
 		{"nothing more", func() {}, map[string]string{}},
 		{"one that changed", func() { config("2") }, map[string]string{"conf": "2"}},
-		{"one that went", func() { r.commit(store.Del(store.ConfigKey("default", "conf"))) }, map[string]string{"conf": "absent"}},
-		{"one of the lives went, the other names them still", func() { r.commit(store.Del(store.MemberKey(ident(1)))) }, map[string]string{}},
-		{"no life is left", func() { r.commit(store.Del(store.MemberKey(ident(0)))) }, map[string]string{}},
+		{"one that went", func() { r.Commit(store.Del(store.ConfigKey("default", "conf"))) }, map[string]string{"conf": "absent"}},
+		{"one of the lives went, the other names them still", func() { r.Commit(store.Del(store.MemberKey(ident(1)))) }, map[string]string{}},
+		{"no life is left", func() { r.Commit(store.Del(store.MemberKey(ident(0)))) }, map[string]string{}},
 		{"one that names them comes again", func() { r.live(0, 12, "n1", "uid1") }, map[string]string{"conf": "absent", "pass": "absent"}},
 	} {
 		step.change()
@@ -262,7 +262,7 @@ func TestHistoryIsToldOnceWhileANodeHasMembers(t *testing.T) {
 	r.live(1, 11, "n1", "uid1") // another member of the set
 	at, told := machine{"n1", "uid1"}, newSentState()
 	next := func() (numbers []int64) {
-		r.cache.Look(func(v cache.View) {
+		r.Cache.Look(func(v cache.View) {
 			for _, h := range told.nextHistories(v, at) {
 				numbers = append(numbers, 0) // a history begins
 				for _, c := range h.Changes {
@@ -281,7 +281,7 @@ func TestHistoryIsToldOnceWhileANodeHasMembers(t *testing.T) {
 		{"two changes", func() { r.tells(0, 1, 2) }, []int64{0, 1, 2}},
 		{"nothing new", func() {}, nil},
 		{"one more", func() { r.tells(0, 1, 3) }, []int64{0, 3}},
-		{"no member is left", func() { r.commit(store.Del(store.MemberKey(ident(0))), store.Del(store.MemberKey(ident(1)))) }, nil},
+		{"no member is left", func() { r.Commit(store.Del(store.MemberKey(ident(0))), store.Del(store.MemberKey(ident(1)))) }, nil},
 		{"one came again", func() { r.live(1, 12, "n1", "uid1") }, []int64{0, 1, 2, 3}},
 	} {
 		step.change()

@@ -17,7 +17,7 @@ import (
 
 // failCommits makes every commit from now on fail; applied: all the same done.
 func (r *rig) failCommits(err error, applied bool) {
-	r.store.Fail(func(c memstore.Call) memstore.Fault {
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
 		if c.Method == "Commit" {
 			return memstore.Fault{Err: err, Applied: applied}
 		}
@@ -30,7 +30,7 @@ func TestTheFirstListIsWholeAndOfARevisionAfterTheSession(t *testing.T) {
 	r.begin()
 	n := r.connect(n1)
 	n.welcome()
-	session, _ := r.get(store.SessionKey("n1"))
+	session, _ := r.Get(store.SessionKey("n1"))
 	w := n.wanted()
 	if !w.GetFull() || w.GetSequence().GetEpoch() != 1 || w.GetSequence().GetRev() < int64(session.Mod) {
 		t.Fatalf("got full=%v sequence %v, session at %d", w.GetFull(), w.GetSequence(), session.Mod)
@@ -54,7 +54,7 @@ func TestChangesAreToldInOrderAndOnlyWhatDiffers(t *testing.T) {
 	}
 	m := testMember(0, 10, "n1", "uid1")
 	m.Goal, m.StopReason = records.GoalStop, records.ReasonScaleDown
-	r.record(store.MemberKey(ident(0)), m)
+	r.Record(store.MemberKey(ident(0)), m)
 	third := n.wanted()
 	if len(n.lives(third)) != 1 || n.lives(third)[0].Member.Goal != records.GoalStop {
 		t.Fatalf("got %v", third)
@@ -103,7 +103,7 @@ func TestAHoldingWithANewerTokenIsOverAndOneThatIsUnknownIsStray(t *testing.T) {
 		t.Fatalf("over: got %v", w.GetOver())
 	}
 	facts := func() records.NodeFacts {
-		kv, _ := r.get(store.FactsKey("n1"))
+		kv, _ := r.Get(store.FactsKey("n1"))
 		f, err := store.Decode[records.NodeFacts](kv)
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.record(store.SecretKey("default", "unnamed"), records.SecretRecord{Namespace: "default", Name: "unnamed", Sealed: other})
+	r.Record(store.SecretKey("default", "unnamed"), records.SecretRecord{Namespace: "default", Name: "unnamed", Sealed: other})
 	files := func(n *node) []records.Files {
 		m := n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
 		f, err := wire.ToDocuments[records.Files](m.GetFiles().GetFilesJson())
@@ -153,7 +153,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if got := files(a); len(got) != 1 || got[0].Name != "pass" || !got[0].Absent {
 		t.Fatalf("got %+v, want pass absent", got)
 	}
-	r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Keys: []string{"password"}, Sealed: sealed})
+	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Keys: []string{"password"}, Sealed: sealed})
 	if got := files(a); len(got) != 1 || string(got[0].Content["password"]) != "hunter2" || got[0].Absent {
 		t.Fatalf("got %+v, want pass opened", got)
 	}
@@ -161,7 +161,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if got := files(b); len(got) != 0 {
 		t.Fatalf("a node without lives got %+v", got)
 	}
-	r.commit(store.Del(store.SecretKey("default", "pass")))
+	r.Commit(store.Del(store.SecretKey("default", "pass")))
 	if got := files(a); len(got) != 1 || !got[0].Absent {
 		t.Fatalf("got %+v, want pass absent again", got)
 	}
@@ -173,7 +173,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 func TestASecretThatDoesNotOpenIsLeftOutAndNamed(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: []byte("damaged, and long enough to try")})
+	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: []byte("damaged, and long enough to try")})
 	n := r.connect(n1)
 	m := n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
 	if len(m.GetFiles().GetFilesJson()) != 0 {
@@ -203,7 +203,7 @@ func TestPicturesFollowReadiness(t *testing.T) {
 	if !after.Peers[0].Ready || after.Sequence.Compare(before.Sequence) <= 0 {
 		t.Fatalf("got %+v after %+v", after, before)
 	}
-	r.commit(store.Del(store.SetKey(refDB)))
+	r.Commit(store.Del(store.SetKey(refDB)))
 	if gone := picture(); !gone.Gone || len(gone.Peers) != 0 {
 		t.Fatalf("got %+v, want gone", gone)
 	}
@@ -228,7 +228,7 @@ func TestAfterTheWorldWasLoadedAnewEverythingIsToldAgain(t *testing.T) {
 	r.begin()
 	n := r.connect(n1)
 	first := n.wanted()
-	r.store.Break()
+	r.Store.Break()
 	again := n.wanted()
 	if !again.GetFull() || len(n.lives(again)) != 1 ||
 		wire.ToSequence(again.GetSequence()).Compare(wire.ToSequence(first.GetSequence())) < 0 {
@@ -243,8 +243,8 @@ func TestANodeThatCannotReadLosesNoPictureOfASetThatCameAndWent(t *testing.T) {
 	n := r.connect(n1)
 	n.wanted()
 	r.begin()
-	r.commit(store.Del(store.SetKey(refDB)))
-	r.record(store.SetKey(refDB), testSet(2))
+	r.Commit(store.Del(store.SetKey(refDB)))
+	r.Record(store.SetKey(refDB), testSet(2))
 	n.next("the newest picture", func(m *proto.ToNode) bool {
 		p, err := wire.ToDocuments[records.Snapshot](m.GetPictures().GetPicturesJson())
 		return err == nil && len(p) == 1 && p[0].Replicas == 2 && !p[0].Gone
@@ -256,11 +256,11 @@ func TestANodeThatCannotReadLosesNoPictureOfASetThatCameAndWent(t *testing.T) {
 func TestAHoldingThatWasForgottenWithoutASuccessorIsStray(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.commit(store.Del(store.MemberKey(ident(0))))
+	r.Commit(store.Del(store.MemberKey(ident(0))))
 	h := n1
 	h.holds = []spec.LifeID{{ID: ident(0), Token: token(10)}}
 	w := r.connect(h).wanted()
-	kv, _ := r.get(store.FactsKey("n1"))
+	kv, _ := r.Get(store.FactsKey("n1"))
 	facts, err := store.Decode[records.NodeFacts](kv)
 	if err != nil || len(w.GetOver()) != 0 || len(facts.Strays) != 1 || facts.Strays[0] != h.holds[0] {
 		t.Fatalf("over %v, strays %v, %v", w.GetOver(), facts.Strays, err)

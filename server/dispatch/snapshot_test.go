@@ -259,8 +259,8 @@ func TestFreshVolumesSayHowTheyCame(t *testing.T) {
 	m := testMember(0, 10, "n1", "uid1")
 	m.Volumes = []records.MemberVolume{{Claim: "data", Number: 1}, {Claim: "wal", Number: 2}, {Claim: "old", Number: 3}}
 	id := records.IdentityRecord{ID: ident(0), LastToken: token(10), Address: addr(0), VolumeReady: map[spec.ClaimName]int{"old": 3, "wal": 1}}
-	r.put(store.IdentityKey(ident(0)), store.Encode(id))
-	r.put(store.MemberKey(ident(0)), store.Encode(m))
+	r.Put(store.IdentityKey(ident(0)), store.Encode(id))
+	r.Put(store.MemberKey(ident(0)), store.Encode(m))
 	tell := func(first string) {
 		t.Helper()
 		want := map[spec.ClaimName]string{"data": first, "wal": records.VolumeReplaced}
@@ -271,22 +271,22 @@ func TestFreshVolumesSayHowTheyCame(t *testing.T) {
 	tell(records.VolumeFirst)
 	// A peer whose disk was used: no disk of the set is the first any more.
 	peer := records.Volume{ID: ident(1), Claim: "data", Number: 1, Fate: records.FateKeep}
-	r.commit(store.Put(store.IdentityKey(ident(1)), store.Encode(records.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})),
+	r.Commit(store.Put(store.IdentityKey(ident(1)), store.Encode(records.IdentityRecord{ID: ident(1), VolumeReady: map[spec.ClaimName]int{"data": 1}})),
 		store.Put(store.VolumeKey(ident(1), "data"), store.Encode(peer)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
 	tell(records.VolumeReplaced)
 	peer.Fate = records.FateReclaiming // nor is it there, once it is given up
-	r.commit(store.Put(store.VolumeKey(ident(1), "data"), store.Encode(peer)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	r.Commit(store.Put(store.VolumeKey(ident(1), "data"), store.Encode(peer)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
 	tell(records.VolumeFirst)
-	r.commit(store.Put(store.BootstrappedKey("u1"), []byte("{}")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	r.Commit(store.Put(store.BootstrappedKey("u1"), []byte("{}")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
 	tell(records.VolumeReplaced)
-	r.commit(store.Del(store.BootstrappedKey("u1")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	r.Commit(store.Del(store.BootstrappedKey("u1")), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
 	tell(records.VolumeFirst)
 	id.VolumeReady = map[spec.ClaimName]int{"old": 3, "wal": 2, "data": 1}
-	r.put(store.IdentityKey(ident(0)), store.Encode(id))
+	r.Put(store.IdentityKey(ident(0)), store.Encode(id))
 	if got := n.lives(n.wanted())[0].FreshVolumes; len(got) != 0 {
 		t.Fatalf("got %v, want none once ready", got)
 	}
-	r.put(store.BootstrappedKey("u1"), []byte("{}"))
+	r.Put(store.BootstrappedKey("u1"), []byte("{}"))
 	if l := n.lives(n.wanted())[0]; !l.Bootstrapped {
 		t.Fatal("the life does not tell that its set is bootstrapped")
 	}

@@ -73,14 +73,14 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 					if nth > 1 { // all was told; more is to be
 						said(h)
 						synctest.Wait()
-						r.record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass"})
-						r.record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": nil}})
+						r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass"})
+						r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": nil}})
 						tpl := testTemplate()
 						tpl.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}}
-						r.record(store.RevisionKey(refDB, "r2"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r2", Number: 2, Template: tpl})
+						r.Record(store.RevisionKey(refDB, "r2"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r2", Number: 2, Template: tpl})
 						m := testMember(1, 11, "n1", "uid1")
 						m.Revision = "r2"
-						r.record(store.MemberKey(ident(1)), m)
+						r.Record(store.MemberKey(ident(1)), m)
 						r.server.snapshots.round(cache.Changes{All: true})
 						synctest.Wait()
 					}
@@ -149,7 +149,7 @@ func TestASessionTriesAgainWhatTheStoreRefused(t *testing.T) {
 				r.failCommits(store.ErrUnavailable, false)
 				c.say(h)
 				synctest.Wait()
-				r.store.Fail(nil)
+				r.Store.Fail(nil)
 				time.Sleep(2 * retryTime) // of the bubble
 				synctest.Wait()
 				if !c.stored(r) {

@@ -66,16 +66,16 @@ func TestANodeSpeaksOfItsOwnVolumesOnly(t *testing.T) {
 				r.known(1)
 			}
 			if c.volume != nil {
-				r.record(store.VolumeKey(ident(1), "data"), *c.volume)
+				r.Record(store.VolumeKey(ident(1), "data"), *c.volume)
 			}
 			key := store.VolumeReportKey(ident(1), "data", "v")
 			if c.stored != nil {
-				r.record(key, *c.stored)
+				r.Record(key, *c.stored)
 			}
 			h := r.hand(c.says)
 			h.say(false, c.report)
 			h.tells()
-			kv, there := r.get(key)
+			kv, there := r.Get(key)
 			if there != (c.want != nil) {
 				t.Fatalf("stored: %v", there)
 			}
@@ -129,10 +129,10 @@ func TestWhatANodeSaysOfAVolumeThatNobodyKnowsIsJudged(t *testing.T) {
 				r.known(1)
 			}
 			if c.member {
-				r.record(store.MemberKey(ident(1)), testMember(1, 20, "n1", "uid1"))
+				r.Record(store.MemberKey(ident(1)), testMember(1, 20, "n1", "uid1"))
 			}
-			r.record(store.VolumeKey(ident(1), "wal"), records.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: records.FateKeep})
-			r.cache.Look(func(v cache.View) {
+			r.Record(store.VolumeKey(ident(1), "wal"), records.Volume{ID: ident(1), Claim: "wal", UID: "next", Node: "n2", Fate: records.FateKeep})
+			r.Cache.Look(func(v cache.View) {
 				o := newVolumeOwner(v, "n1")
 				o.unproven = c.unproven
 				if got, verdict, why := o.judge(c.report); verdict != c.want || got.Unproven != (c.want == keep) {
@@ -150,12 +150,12 @@ func TestAReportOfAVolumeIsGuardedByWhatItWasJudgedBy(t *testing.T) {
 	r.known(1)
 	var units []store.Txn
 	s := pendingVolumeReports{reports: map[records.VolumeID]records.VolumeReport{"v": {ID: ident(1), Claim: "data", Volume: "v", State: records.VolumeTrashed}}}
-	r.cache.Look(func(v cache.View) { units, _ = s.transactions(v, "n2") })
+	r.Cache.Look(func(v cache.View) { units, _ = s.transactions(v, "n2") })
 	if len(units) != 1 {
 		t.Fatalf("%d writes; want one", len(units))
 	}
-	r.record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "v", Node: "n1"})
-	if _, err := r.store.Commit(t.Context(), units[0]); err == nil {
+	r.Record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "v", Node: "n1"})
+	if _, err := r.Store.Commit(t.Context(), units[0]); err == nil {
 		t.Error("it was stored, though the volume is another node's by now")
 	}
 }

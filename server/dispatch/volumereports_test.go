@@ -47,36 +47,36 @@ func TestANodeIsToldWhatBecomesOfItsVolumes(t *testing.T) {
 		ID: ident(1), Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", Fate: records.FateDelete,
 		TrashAfter: &spec.Duration{Duration: time.Minute},
 	}
-	r.record(key, volume)
+	r.Record(key, volume)
 	other := volume
 	other.ID, other.UID, other.Node, other.Fate = ident(2), "v2", "n2", records.FateReclaiming
-	r.record(store.VolumeKey(ident(2), "data"), other)
+	r.Record(store.VolumeKey(ident(2), "data"), other)
 	n := r.connect(n1)
 	n.welcome()
 	if orders := n.wanted().GetVolumesJson(); len(orders) != 0 {
 		t.Fatalf("told %s; want no order for what is kept and what is another node's", orders)
 	}
 	volume.Fate = records.FateReclaiming
-	r.record(key, volume)
+	r.Record(key, volume)
 	if o := n.order("v1", records.FateReclaiming); o.ID != ident(1) || o.Number != 1 || o.Class != "local" || o.Trash.Duration != time.Minute || !o.Unused {
 		t.Errorf("told %+v", o)
 	}
 	trashed := records.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", Class: "local", Node: "another", State: records.VolumeTrashed}
 	n.say(false, trashed)
-	r.until("what it says is stored", func() bool { _, ok := r.get(said); return ok })
-	kv, _ := r.get(said)
+	r.until("what it says is stored", func() bool { _, ok := r.Get(said); return ok })
+	kv, _ := r.Get(said)
 	if got, err := store.Decode[records.VolumeReport](kv); err != nil || got.Node != "n1" || got.State != records.VolumeTrashed {
 		t.Errorf("stored %+v, %v; want it from the node that said it", got, err)
 	}
-	r.commit(store.Del(key))
+	r.Commit(store.Del(key))
 	n.order("v1", records.FateGone)
 	n.say(false, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "v1", State: records.VolumeErased})
-	r.until("it is forgotten", func() bool { _, ok := r.get(said); return !ok })
+	r.until("it is forgotten", func() bool { _, ok := r.Get(said); return !ok })
 }
 
 // known makes the store know a member of this ordinal.
 func (r *rig) known(ordinal int) {
-	r.record(store.IdentityKey(ident(ordinal)), records.IdentityRecord{ID: ident(ordinal)})
+	r.Record(store.IdentityKey(ident(ordinal)), records.IdentityRecord{ID: ident(ordinal)})
 }
 
 func TestWhatATrashDoesNotHoldIsForgottenWhenItsNodeHasLooked(t *testing.T) {
@@ -86,28 +86,28 @@ func TestWhatATrashDoesNotHoldIsForgottenWhenItsNodeHasLooked(t *testing.T) {
 	old, mine := store.VolumeReportKey(ident(1), "data", "old"), store.VolumeReportKey(ident(1), "data", "mine")
 	others := store.VolumeReportKey(ident(1), "data", "others")
 	for volume, node := range map[records.VolumeID]spec.NodeName{"old": "n1", "others": "n2"} {
-		r.record(store.VolumeReportKey(ident(1), "data", volume),
+		r.Record(store.VolumeReportKey(ident(1), "data", volume),
 			records.VolumeReport{ID: ident(1), Claim: "data", Volume: volume, Node: node, State: records.VolumeTrashed})
 	}
 	n := r.connect(n1)
 	n.welcome()
 	n.say(true, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "mine", State: records.VolumeTrashed})
-	r.until("what is new is stored", func() bool { _, ok := r.get(mine); return ok })
-	if _, ok := r.get(old); !ok {
+	r.until("what is new is stored", func() bool { _, ok := r.Get(mine); return ok })
+	if _, ok := r.Get(old); !ok {
 		t.Error("it is forgotten already: then anybody could say that it is his")
 	}
 	n.order("old", records.FateGone)
 	n.say(false, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "old", State: records.VolumeErased})
-	r.until("it is as the node says", func() bool { _, ok := r.get(old); return !ok })
-	if _, ok := r.get(others); !ok {
+	r.until("it is as the node says", func() bool { _, ok := r.Get(old); return !ok })
+	if _, ok := r.Get(others); !ok {
 		t.Error("what another node said was forgotten")
 	}
 	n.order("mine", records.FateGone) // the store knows no such volume
-	r.record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "next", Node: "n1", Fate: records.FateKeep})
+	r.Record(store.VolumeKey(ident(1), "data"), records.Volume{ID: ident(1), Claim: "data", UID: "next", Node: "n1", Fate: records.FateKeep})
 	n.say(false, records.VolumeReport{ID: ident(1), Claim: "data", Volume: "before", State: records.VolumeTrashed},
 		records.VolumeReport{ID: ident(1), Claim: "data", Volume: "next", State: records.VolumeTrashed})
 	n.order("before", records.FateGone) // another has its place
-	r.until("both are stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(1), "data", "next")); return ok })
+	r.until("both are stored", func() bool { _, ok := r.Get(store.VolumeReportKey(ident(1), "data", "next")); return ok })
 	for _, m := range n.hold {
 		if orders, _ := wire.ToDocuments[records.VolumeOrder](m.GetWanted().GetVolumesJson()); slices.ContainsFunc(orders, func(o records.VolumeOrder) bool { return o.Volume == "next" }) {
 			t.Errorf("told %+v; want no order about a volume that is kept", orders)
@@ -125,7 +125,7 @@ func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
 	r.server.mu.Lock()
 	se := r.server.sessions["n1"]
 	r.server.mu.Unlock()
-	r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 99}) // another took it
+	r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 99}) // another took it
 	if err := n.ended(); err == nil {
 		t.Error("the session goes on")
 	}
@@ -138,7 +138,7 @@ func TestANodeWhoseSessionIsOverSaysNothingOfVolumes(t *testing.T) {
 	if _, err := se.storeVolumeReports(); err == nil {
 		t.Error("it could be said")
 	}
-	if _, ok := r.get(store.VolumeReportKey(ident(1), "data", "v1")); ok {
+	if _, ok := r.Get(store.VolumeReportKey(ident(1), "data", "v1")); ok {
 		t.Error("it was stored")
 	}
 }
@@ -150,19 +150,19 @@ func TestWhatAHostWasLeftWithGoesToItsTrash(t *testing.T) {
 	r.begin()
 	r.known(2)
 	key := store.VolumeReportKey(ident(1), "data", "left")
-	r.record(key, records.VolumeReport{
+	r.Record(key, records.VolumeReport{
 		ID: ident(1), Claim: "data", Volume: "left", Number: 3, Node: "n1", State: records.VolumeLeft, Left: spec.Duration{Duration: time.Hour},
 	})
 	n := r.connect(n1)
 	n.welcome()
 	state := func() records.VolumeState {
-		kv, _ := r.get(key)
+		kv, _ := r.Get(key)
 		got, _ := store.Decode[records.VolumeReport](kv)
 		return got.State
 	}
 	other := records.VolumeReport{ID: ident(2), Claim: "data", Volume: "other", State: records.VolumeTrashed}
 	n.say(true, other)
-	r.until("the trash is stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "other")); return ok })
+	r.until("the trash is stored", func() bool { _, ok := r.Get(store.VolumeReportKey(ident(2), "data", "other")); return ok })
 	if got := state(); got != records.VolumeLeft {
 		t.Fatalf("it is %q now", got)
 	}
@@ -172,7 +172,7 @@ func TestWhatAHostWasLeftWithGoesToItsTrash(t *testing.T) {
 	mine := records.VolumeReport{ID: ident(1), Claim: "data", Volume: "left", State: records.VolumeRefused, Cause: "VolumeOccupied"}
 	other.State = records.VolumeErased
 	n.say(false, mine, other)
-	r.until("what came with it is stored", func() bool { _, ok := r.get(store.VolumeReportKey(ident(2), "data", "other")); return !ok })
+	r.until("what came with it is stored", func() bool { _, ok := r.Get(store.VolumeReportKey(ident(2), "data", "other")); return !ok })
 	if got := state(); got != records.VolumeLeft {
 		t.Errorf("it is %q; want it to be tried again", got)
 	}

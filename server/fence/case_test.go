@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -16,12 +17,12 @@ import (
 func TestACaseNamesTheLivesOfTheMachineThatAreNotOver(t *testing.T) {
 	r := newRig(t)
 	putSilentNode(r)
-	r.record(store.MemberKey(ident(3)), testMember(3, 13, "n1", "uid1")) // of which only the life before has said anything
-	r.record(store.ReportKey(ident(3)), records.Report{ID: ident(3), Token: token(9), Phase: records.PhaseStopped, Seq: 40,
+	r.Record(store.MemberKey(ident(3)), testMember(3, 13, "n1", "uid1")) // of which only the life before has said anything
+	r.Record(store.ReportKey(ident(3)), records.Report{ID: ident(3), Token: token(9), Phase: records.PhaseStopped, Seq: 40,
 		Containers: []records.ContainerReport{{Name: "of the life before"}}})
-	r.record(store.MemberKey(ident(4)), testMember(4, 14, "n1", "uid1"))
-	r.put(store.MemberKey(ident(4)), []byte("{damaged"))
-	c, err := Open(t.Context(), r.store, r.cache, "n1")
+	r.Record(store.MemberKey(ident(4)), testMember(4, 14, "n1", "uid1"))
+	r.Put(store.MemberKey(ident(4)), []byte("{damaged"))
+	c, err := Open(t.Context(), r.Store, r.Cache, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestACaseNamesTheLivesOfTheMachineThatAreNotOver(t *testing.T) {
 	if !slices.Equal(c.Lives, want) || c.UID != "uid1" || c.Facts.Boot != "b1" {
 		t.Errorf("the case is %+v; want the lives %v", c, want)
 	}
-	if _, err := c.Close(t.Context(), r.store, r.cache, "ann"); err != nil {
+	if _, err := c.Close(t.Context(), r.Store, r.Cache, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	if got := saidOf(r, 3); got.Token != token(13) || got.Phase != records.PhaseStopped || got.Seq != 0 || len(got.Containers) > 0 {
@@ -47,35 +48,35 @@ func TestACaseProvesNothingOfWhatBeganSinceItWasOpened(t *testing.T) {
 		meanwhile func(*rig)
 		code      codes.Code
 	}{
-		"the node said hello, and is silent again": {func(r *rig) { r.record(store.FactsKey("n1"), facts) }, codes.Aborted},
-		"another machine has the name":             {func(r *rig) { r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid2"}) }, codes.Aborted},
-		"the store was restored":                   {func(r *rig) { r.put(store.EpochKey, []byte("2")) }, codes.Aborted},
+		"the node said hello, and is silent again": {func(r *rig) { r.Record(store.FactsKey("n1"), facts) }, codes.Aborted},
+		"another machine has the name":             {func(r *rig) { r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid2"}) }, codes.Aborted},
+		"the store was restored":                   {func(r *rig) { r.Put(store.EpochKey, []byte("2")) }, codes.Aborted},
 		"the node is back": {func(r *rig) {
-			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
+			r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
 		}, codes.FailedPrecondition},
-		"the life is forgotten": {func(r *rig) { r.commit(store.Del(store.MemberKey(ident(0)))) }, codes.OK},
+		"the life is forgotten": {func(r *rig) { r.Commit(store.Del(store.MemberKey(ident(0)))) }, codes.OK},
 		"the member has a new life there": {func(r *rig) {
-			r.record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1"))
+			r.Record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1"))
 		}, codes.OK},
 		"the life is another machine's": {func(r *rig) {
-			r.record(store.MemberKey(ident(0)), testMember(0, 10, "n1", "uid2"))
+			r.Record(store.MemberKey(ident(0)), testMember(0, 10, "n1", "uid2"))
 		}, codes.OK},
 		"the life is another node's": {func(r *rig) {
-			r.record(store.MemberKey(ident(0)), testMember(0, 10, "n2", "uid1"))
+			r.Record(store.MemberKey(ident(0)), testMember(0, 10, "n2", "uid1"))
 		}, codes.OK},
 		"the life said itself that it is over": {func(r *rig) {
-			r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseStopped, Seq: 9})
+			r.Record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseStopped, Seq: 9})
 		}, codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			putSilentNode(r)
-			opened, err := Open(t.Context(), r.store, r.cache, "n1")
+			opened, err := Open(t.Context(), r.Store, r.Cache, "n1")
 			if err != nil || len(opened.Lives) != 1 {
 				t.Fatalf("got %+v, %v", opened, err)
 			}
 			c.meanwhile(r)
-			f, err := opened.Close(t.Context(), r.store, r.cache, "ann")
+			f, err := opened.Close(t.Context(), r.Store, r.Cache, "ann")
 			if status.Code(err) != c.code || f != nil && len(f.Lives) > 0 {
 				t.Errorf("got %+v, %v; want %v", f, err, c.code)
 			}
@@ -97,20 +98,20 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 		"fence": {
 			putSilentNode,
 			func(r *rig, s store.Store) error {
-				_, err := Node(t.Context(), s, r.cache, "n1", "ann")
+				_, err := Node(t.Context(), s, r.Cache, "n1", "ann")
 				return err
 			},
 			func(r *rig) bool { return saidOf(r, 0).Cause == spec.CauseFenced },
 		},
 		"remove": {
 			func(r *rig) {
-				r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
-				r.record(store.VolumeReportKey(ident(9), "data", "v1"), records.VolumeReport{ID: ident(9), Claim: "data", Volume: "v1", Node: "n1", State: records.VolumeTrashed})
+				r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+				r.Record(store.VolumeReportKey(ident(9), "data", "v1"), records.VolumeReport{ID: ident(9), Claim: "data", Volume: "v1", Node: "n1", State: records.VolumeTrashed})
 			},
-			func(r *rig, s store.Store) error { return RemoveNode(t.Context(), s, r.cache, "n1") },
+			func(r *rig, s store.Store) error { return RemoveNode(t.Context(), s, r.Cache, "n1") },
 			func(r *rig) bool {
-				_, node := r.get(store.NodeKey("n1"))
-				_, trash := r.get(store.VolumeReportKey(ident(9), "data", "v1"))
+				_, node := r.Get(store.NodeKey("n1"))
+				_, trash := r.Get(store.VolumeReportKey(ident(9), "data", "v1"))
 				return !node && !trash
 			},
 		},
@@ -120,14 +121,14 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 			r := newRig(t)
 			c.prepare(r)
 			step := 0
-			err := c.do(r, &failing{Store: r.store, fail: func() bool { step++; return step == at }})
+			err := c.do(r, &servertest.Failing{Store: r.Store, Fail: func() bool { step++; return step == at }})
 			if err == nil {
 				break
 			}
 			if status.Code(err) != codes.Unavailable || c.done(r) {
 				t.Errorf("%s: step %d failed: got %v, and it is done: %v", name, at, err, c.done(r))
 			}
-			if err := c.do(r, r.store); err != nil || !c.done(r) {
+			if err := c.do(r, r.Store); err != nil || !c.done(r) {
 				t.Errorf("%s: step %d had failed, and it was repeated: %v, done: %v", name, at, err, c.done(r))
 			}
 		}

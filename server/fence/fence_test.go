@@ -17,18 +17,18 @@ import (
 // of another machine that had the name, db-2.
 func putSilentNode(r *rig) {
 	for i, uid := range []spec.UID{"uid1", "uid1", "before"} {
-		r.record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", uid))
+		r.Record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", uid))
 	}
-	r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseRunning, Ready: true, Seq: 7})
-	r.record(store.ReportKey(ident(1)), records.Report{ID: ident(1), Token: token(11), Phase: records.PhaseStopped, Seq: 3, Message: "its own word"})
-	r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
-	r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1, Strays: []spec.LifeID{{ID: ident(5), Token: token(5)}}})
+	r.Record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseRunning, Ready: true, Seq: 7})
+	r.Record(store.ReportKey(ident(1)), records.Report{ID: ident(1), Token: token(11), Phase: records.PhaseStopped, Seq: 3, Message: "its own word"})
+	r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1, Strays: []spec.LifeID{{ID: ident(5), Token: token(5)}}})
 }
 
 // saidOf is the stored report of a member; zero: none.
 func saidOf(r *rig, ordinal int) records.Report {
 	r.t.Helper()
-	kv, there := r.get(store.ReportKey(ident(ordinal)))
+	kv, there := r.Get(store.ReportKey(ident(ordinal)))
 	if !there {
 		return records.Report{}
 	}
@@ -43,15 +43,15 @@ func saidOf(r *rig, ordinal int) records.Report {
 func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	r := newRig(t)
 	putSilentNode(r)
-	r.put(store.EpochKey, []byte("2"))
-	f, err := Node(t.Context(), r.store, r.cache, "n1", "ann")
+	r.Put(store.EpochKey, []byte("2"))
+	f, err := Node(t.Context(), r.Store, r.Cache, "n1", "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(f.Lives) != 1 || f.Lives[0] != (spec.LifeID{ID: ident(0), Token: token(10)}) || f.Boot != "b1" || f.By != "ann" {
 		t.Errorf("the fence is %+v; want db-0 alone", f)
 	}
-	kv, _ := r.get(store.FenceKey("n1"))
+	kv, _ := r.Get(store.FenceKey("n1"))
 	if kept, err := store.Decode[records.Fence](kv); err != nil || len(kept.Lives) != 1 || kept.UID != "uid1" {
 		t.Errorf("kept is %+v, %v", kept, err)
 	}
@@ -64,11 +64,11 @@ func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	if got := saidOf(r, 2); got.Phase != "" {
 		t.Errorf("db-2 was on another machine, and is told as %+v", got)
 	}
-	kv, _ = r.get(store.FactsKey("n1"))
+	kv, _ = r.Get(store.FactsKey("n1"))
 	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.Epoch != 2 || len(facts.Strays) != 0 {
 		t.Errorf("facts are %+v, %v; want them heard in epoch 2, without strays", facts, err)
 	}
-	if again, err := Node(t.Context(), r.store, r.cache, "n1", "ann"); err != nil || len(again.Lives) != 0 {
+	if again, err := Node(t.Context(), r.Store, r.Cache, "n1", "ann"); err != nil || len(again.Lives) != 0 {
 		t.Errorf("again it ends %+v, %v", again, err)
 	}
 }
@@ -90,20 +90,20 @@ func (s *racing) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 func TestAFenceComparesWhatItReliedOn(t *testing.T) {
 	for name, meanwhile := range map[string]func(*rig){
 		"the node is back": func(r *rig) {
-			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
+			r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b2", ID: 5})
 		},
-		"another machine has the name": func(r *rig) { r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid2"}) },
-		"the store was restored":       func(r *rig) { r.put(store.EpochKey, []byte("2")) },
-		"the store is held":            func(r *rig) { r.record(store.HoldKey, records.Hold{Cause: "why", By: "server s1"}) },
-		"the life is another":          func(r *rig) { r.record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1")) },
+		"another machine has the name": func(r *rig) { r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid2"}) },
+		"the store was restored":       func(r *rig) { r.Put(store.EpochKey, []byte("2")) },
+		"the store is held":            func(r *rig) { r.Record(store.HoldKey, records.Hold{Cause: "why", By: "server s1"}) },
+		"the life is another":          func(r *rig) { r.Record(store.MemberKey(ident(0)), testMember(0, 99, "n1", "uid1")) },
 		"the life said something": func(r *rig) {
-			r.record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseStopping, Seq: 9})
+			r.Record(store.ReportKey(ident(0)), records.Report{ID: ident(0), Token: token(10), Phase: records.PhaseStopping, Seq: 9})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			putSilentNode(r)
-			_, err := Node(t.Context(), &racing{r.store, func() { meanwhile(r) }}, r.cache, "n1", "ann")
+			_, err := Node(t.Context(), &racing{r.Store, func() { meanwhile(r) }}, r.Cache, "n1", "ann")
 			if status.Code(err) != codes.Aborted {
 				t.Errorf("got %v; want it aborted", err)
 			}
@@ -121,39 +121,39 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 		want    string
 	}{
 		"lives":                          {func(*rig) {}, "lives of 3 members"},
-		"a volume of a set that is gone": {func(r *rig) { r.deleteMembers(); r.record(store.VolumeKey(ident(9), "data"), volume) }, "has volumes, such as data-db-9"},
-		"a life, or not: its record cannot be read":   {func(r *rig) { r.deleteMembers(); r.put(store.MemberKey(ident(9)), []byte("{")) }, "it may be of a life on node n1"},
-		"a volume, or not: its record cannot be read": {func(r *rig) { r.deleteMembers(); r.put(store.VolumeKey(ident(9), "data"), []byte("{")) }, "it may be of a volume on node n1"},
+		"a volume of a set that is gone": {func(r *rig) { r.deleteMembers(); r.Record(store.VolumeKey(ident(9), "data"), volume) }, "has volumes, such as data-db-9"},
+		"a life, or not: its record cannot be read":   {func(r *rig) { r.deleteMembers(); r.Put(store.MemberKey(ident(9)), []byte("{")) }, "it may be of a life on node n1"},
+		"a volume, or not: its record cannot be read": {func(r *rig) { r.deleteMembers(); r.Put(store.VolumeKey(ident(9), "data"), []byte("{")) }, "it may be of a volume on node n1"},
 		"a volume, but on another node": {func(r *rig) {
 			r.deleteMembers()
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 			elsewhere := volume
 			elsewhere.Node = "n2"
-			r.record(store.VolumeKey(ident(9), "data"), elsewhere)
+			r.Record(store.VolumeKey(ident(9), "data"), elsewhere)
 		}, ""},
 		"lives that nobody knows": {(*rig).deleteMembers, "lives that this store does not know"},
 		"a session": {func(r *rig) {
-			r.record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
+			r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 5})
 		}, "it is on"},
-		"another name": {func(r *rig) { r.commit(store.Del(store.NodeKey("n1"))) }, "there is no node n1"},
+		"another name": {func(r *rig) { r.Commit(store.Del(store.NodeKey("n1"))) }, "there is no node n1"},
 		"a node that said nothing since the store was restored": {func(r *rig) {
 			r.deleteMembers()
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
-			r.put(store.EpochKey, []byte("2"))
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.Put(store.EpochKey, []byte("2"))
 		}, "lives that this store does not know"},
-		"a node that never said hello": {func(r *rig) { r.deleteMembers(); r.commit(store.Del(store.FactsKey("n1"))) }, ""},
+		"a node that never said hello": {func(r *rig) { r.deleteMembers(); r.Commit(store.Del(store.FactsKey("n1"))) }, ""},
 		"nothing": {func(r *rig) {
 			r.deleteMembers()
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			putSilentNode(r)
 			c.prepare(r)
-			err := RemoveNode(t.Context(), r.store, r.cache, "n1")
+			err := RemoveNode(t.Context(), r.Store, r.Cache, "n1")
 			if c.want == "" {
-				if _, there := r.get(store.NodeKey("n1")); err != nil || there {
+				if _, there := r.Get(store.NodeKey("n1")); err != nil || there {
 					t.Errorf("%v, and the node is there: %v", err, there)
 				}
 			} else if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -165,7 +165,7 @@ func TestANodeIsRemovedOnlyWhenNothingOfItIsLeft(t *testing.T) {
 
 func (r *rig) deleteMembers() {
 	for i := range 3 {
-		r.commit(store.Del(store.MemberKey(ident(i))))
+		r.Commit(store.Del(store.MemberKey(ident(i))))
 	}
 }
 
@@ -174,24 +174,24 @@ func (r *rig) deleteMembers() {
 func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 	for name, back := range map[string]func(*rig){
 		"it said hello": func(r *rig) {
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
-			r.commit(store.Del(store.FenceKey("n1")))
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			r.Commit(store.Del(store.FenceKey("n1")))
 		},
 		"it said hello, and its session is over again": func(r *rig) {
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			const lives = store.MaxOps
 			for i := range lives {
-				r.record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", "uid1"))
+				r.Record(store.MemberKey(ident(i)), testMember(i, int64(10+i), "n1", "uid1"))
 			}
-			r.record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
-			r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
-			s := &racing{Store: r.store}
+			r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1})
+			s := &racing{Store: r.Store}
 			s.before = func() { s.before = func() { s.before = func() { back(r) } } } // the word, some ends, and then
-			_, err := Node(t.Context(), s, r.cache, "n1", "ann")
+			_, err := Node(t.Context(), s, r.Cache, "n1", "ann")
 			if status.Code(err) != codes.Aborted {
 				t.Errorf("got %v; want it aborted", err)
 			}
@@ -212,11 +212,11 @@ func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 func TestANodeWhoseFactsCannotBeReadIsFenced(t *testing.T) {
 	r := newRig(t)
 	putSilentNode(r)
-	r.put(store.FactsKey("n1"), []byte("{damaged"))
-	if _, err := Node(t.Context(), r.store, r.cache, "n1", "ann"); err != nil {
+	r.Put(store.FactsKey("n1"), []byte("{damaged"))
+	if _, err := Node(t.Context(), r.Store, r.Cache, "n1", "ann"); err != nil {
 		t.Fatal(err)
 	}
-	kv, _ := r.get(store.FactsKey("n1"))
+	kv, _ := r.Get(store.FactsKey("n1"))
 	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.UID != "uid1" || facts.Epoch != 1 || len(facts.Strays) != 0 {
 		t.Errorf("facts are %+v, %v", facts, err)
 	}
@@ -230,10 +230,10 @@ func TestNoNodeIsRemovedWhileTheCountIsOpen(t *testing.T) {
 		r := newRig(t)
 		putSilentNode(r)
 		r.deleteMembers()
-		r.record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
-		r.record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
-		err := RemoveNode(t.Context(), r.store, r.cache, "n1")
-		if _, there := r.get(store.NodeKey("n1")); (err == nil) != done || there == done {
+		r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Epoch: 1})
+		r.Record(store.CountKey, records.Count{Epoch: 1, Nodes: []records.CountNode{{Name: "n1", UID: "uid1"}}, Done: done})
+		err := RemoveNode(t.Context(), r.Store, r.Cache, "n1")
+		if _, there := r.Get(store.NodeKey("n1")); (err == nil) != done || there == done {
 			t.Errorf("count done %v: %v, and the node is there: %v", done, err, there)
 		}
 	}
