@@ -33,7 +33,7 @@ type Agent struct {
 	outbox    *session.Outbox
 	known     *session.Known
 	snapshots *session.SnapshotCache
-	book      files.Book
+	book      files.Cache
 	client    atomic.Pointer[session.Client] // nil: not yet
 	seq       atomic.Int64                   // of reports
 }

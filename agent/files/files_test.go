@@ -34,7 +34,7 @@ func life() *records.Life {
 }
 
 func book(files ...records.Files) Lookup {
-	b := &Book{}
+	b := &Cache{}
 	b.Put(true, files)
 	return b.Find
 }
@@ -243,8 +243,8 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 	equal(t, "a volume's key", MissingMedia(l, find), `volume v: ConfigMap "etc" has no key "zz"`)
 }
 
-func TestBookNeverGoesBack(t *testing.T) {
-	b := &Book{}
+func TestTheCacheNeverGoesBack(t *testing.T) {
+	b := &Cache{}
 	b.Put(true, []records.Files{config("a", 5, map[string]spec.Bytes{"k": spec.Bytes("new")}), config("b", 5, nil)})
 	b.Put(false, []records.Files{config("a", 4, map[string]spec.Bytes{"k": spec.Bytes("old")})})
 	b.Put(true, []records.Files{config("a", 4, nil)})

@@ -94,15 +94,15 @@ type Log struct {
 	Guard string
 }
 
-// State of a container.
-type State string
+// State of a container; no Status has ContainerAbsent.
+type State = spec.ContainerState
 
 // The states. Lost: the container exists and its task is gone with unknown exit.
 const (
-	Created State = "Created"
-	Running State = "Running"
-	Exited  State = "Exited"
-	Lost    State = "Lost"
+	Created = spec.ContainerCreated
+	Running = spec.ContainerRunning
+	Exited  = spec.ContainerExited
+	Lost    = spec.ContainerLost
 )
 
 // Status is a container as seen now.

@@ -63,7 +63,7 @@ type Config struct {
 	Snapshots *SnapshotCache
 	// Files are the ConfigMaps and Secrets of the node's lives; FilesChanged is called when
 	// they changed, so that they are kept.
-	Files        *files.Book
+	Files        *files.Cache
 	FilesChanged func()
 
 	// SnapshotsChanged takes all sets after each change; HostsChanged the addresses of all

@@ -77,16 +77,16 @@ type Seen struct {
 	Held []Held
 }
 
-// State of a container.
-type State string
+// State of a container, as the worker judges what the runtime says.
+type State = spec.ContainerState
 
 // The states.
 const (
-	Absent  State = "Absent"
-	Created State = "Created"
-	Running State = "Running"
-	Exited  State = "Exited" // its end was seen
-	Lost    State = "Lost"   // it was started, and nobody knows how it ended
+	Absent  = spec.ContainerAbsent
+	Created = spec.ContainerCreated
+	Running = spec.ContainerRunning
+	Exited  = spec.ContainerExited
+	Lost    = spec.ContainerLost
 )
 
 // Container is what was seen of one container of the life.

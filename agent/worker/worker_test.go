@@ -35,7 +35,7 @@ type node struct {
 	host    *fakert.Host
 	dir     string
 	boot    spec.BootID
-	book    files.Book
+	book    files.Cache
 	prober  Prober
 	guard   Guard
 	start   time.Time

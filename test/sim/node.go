@@ -68,7 +68,7 @@ type agent struct {
 	known     *session.Known
 	client    *session.Client
 	snapshots *session.SnapshotCache
-	book      files.Book
+	book      files.Cache
 	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
 	forgotten map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
 	seq       int64

@@ -14,61 +14,61 @@ const (
 	KindSecret    = "Secret"
 )
 
-// Lookup finds a ConfigMap or Secret; false: nothing was told of it yet. The
+// Lookup finds a ConfigMap or Secret; false: the server has not sent it yet. The
 // result is shared and must not be changed.
 type Lookup func(kind string, ns spec.Namespace, name string) (records.Files, bool)
 
-type bookKey struct {
+type cacheKey struct {
 	kind string
 	ns   spec.Namespace
 	name string
 }
 
-// Book holds the newest content of the ConfigMaps and Secrets that the node's
+// Cache holds the newest content of the ConfigMaps and Secrets that the node's
 // lives name. Its methods are safe for concurrent use.
-type Book struct {
+type Cache struct {
 	mu    sync.Mutex
-	files map[bookKey]records.Files
+	files map[cacheKey]records.Files
 }
 
-// Put takes what the server told: full replaces all. It never goes back: of each
+// Put takes what the server sent: full replaces all. It never goes back: of each
 // object an older content than the one known is ignored.
-func (b *Book) Put(full bool, told []records.Files) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	next := map[bookKey]records.Files{}
+func (c *Cache) Put(full bool, received []records.Files) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := map[cacheKey]records.Files{}
 	if !full {
-		next = b.files
+		next = c.files
 	}
-	for _, f := range told {
-		key := bookKey{f.Kind, f.Namespace, f.Name}
-		if had, ok := b.files[key]; ok && had.Sequence.Compare(f.Sequence) > 0 {
+	for _, f := range received {
+		key := cacheKey{f.Kind, f.Namespace, f.Name}
+		if had, ok := c.files[key]; ok && had.Sequence.Compare(f.Sequence) > 0 {
 			f = had
 		}
 		if next == nil {
-			next = map[bookKey]records.Files{}
+			next = map[cacheKey]records.Files{}
 		}
 		next[key] = f
 	}
-	b.files = next
+	c.files = next
 }
 
-// All returns everything the book holds; the content is shared and must not be changed.
-func (b *Book) All() []records.Files {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := make([]records.Files, 0, len(b.files))
-	for _, f := range b.files {
+// All returns everything in the cache; the content is shared and must not be changed.
+func (c *Cache) All() []records.Files {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]records.Files, 0, len(c.files))
+	for _, f := range c.files {
 		out = append(out, f)
 	}
 	return out
 }
 
-// Find is the book as a Lookup.
-func (b *Book) Find(kind string, ns spec.Namespace, name string) (records.Files, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f, ok := b.files[bookKey{kind, ns, name}]
+// Find is the cache as a Lookup.
+func (c *Cache) Find(kind string, ns spec.Namespace, name string) (records.Files, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, ok := c.files[cacheKey{kind, ns, name}]
 	return f, ok
 }
 
