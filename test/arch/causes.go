@@ -18,8 +18,7 @@ const causeFile = "spec/cause.go"
 // causeAllowed are words of other kinds that are spelled like a cause, by file, and what they are.
 var causeAllowed = map[string]map[string]string{
 	"agent/runtime/fakert/trash.go": {"Lost": "the name of a call"},
-	"agent/runtime/runtime.go":      {"Exited": "the state of a container", "Lost": "the state of a container"},
-	"agent/step/step.go":            {"Exited": "the state of a container", "Lost": "the state of a container"},
+	"spec/containerstate.go":        {"Exited": "the state of a container", "Lost": "the state of a container"},
 	"agent/worker/report.go":        {"Exited": "the state of a container"},
 	"scripts/mutants/faults.go":     {"Stray": "names tests"},
 	"server/cache/nodestate.go":     {"Lost": "the state of a node"},

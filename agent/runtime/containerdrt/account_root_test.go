@@ -16,9 +16,7 @@ import (
 // Whoever builds an image can put named pipes in place of its accounts; who opens one
 // waits for a writer that never comes.
 func TestNamedPipesInAnImageBlockNobody(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
+	h, rt := newNode(t)
 	for _, pipe := range []string{"etc/passwd", "etc/group"} {
 		h.load(rt, "stead.test/pipe:1", runtimetest.ImageConfig{Pipes: []string{pipe}, User: "app"})
 		c := h.container("run")
@@ -45,9 +43,7 @@ func TestNamedPipesInAnImageBlockNobody(t *testing.T) {
 // What a create left that never came back is mounted below the run directory, where it
 // is known to be ours.
 func TestPurgeUnmountsWhatCreatesLeft(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
+	h, rt := newNode(t)
 	dir := filepath.Join(h.cfg.RunDir, "roots", "default.db-0.main")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)

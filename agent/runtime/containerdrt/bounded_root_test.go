@@ -17,7 +17,6 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
-	"github.com/stead-project/stead/agent/runtime/runtimetest"
 )
 
 // chicks counts what the box's broods have left in a container, from outside.
@@ -66,12 +65,7 @@ func (h *host) ways() map[string]*containerdrt.Runtime {
 }
 
 func TestNothingOfABoundedCommandIsLeft(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	for name, rt := range h.ways() {
 		t.Run(name, func(t *testing.T) {
 			for round := range 4 {
@@ -135,12 +129,7 @@ printf x >> %[2]s; exit $code
 // what is started after it all the same.
 func TestACommandThatStartsTooLateIsEnded(t *testing.T) {
 	slow, done := slowRuntime(t)
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	rt = h.ways()["by the runtime"]
 	if err := os.WriteFile(slow, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -203,12 +192,7 @@ func (h *host) agent(logger string) *exec.Cmd {
 }
 
 func TestACommandEndsWithItsAgent(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, _, c := newRunning(t)
 
 	// Its helper notices.
 	agent := h.agent(h.cfg.Logger)
@@ -257,12 +241,7 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 }
 
 func TestAContainerThatCannotBeEnteredIsToldOnce(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, _, c := newRunning(t)
 	for program, want := range map[string]int{h.cfg.Logger: 0, filepath.Join(h.dir, "absent"): 1} {
 		var told bytes.Buffer
 		cfg := h.cfg

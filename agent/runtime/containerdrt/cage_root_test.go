@@ -17,9 +17,7 @@ import (
 )
 
 func TestWhatAContainerSees(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
+	h, rt := newNode(t)
 	h.load(rt, imageName, runtimetest.ImageConfig{
 		Entrypoint: []string{"/box"}, Cmd: []string{"exit", "9"}, User: "app", WorkingDir: "/home/app",
 		Env: []string{"FROM_IMAGE=1", "BOTH=image"},
@@ -63,10 +61,7 @@ func TestWhatAContainerSees(t *testing.T) {
 }
 
 func TestUsersAndCommandsThatCannotWork(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	h.load(rt, "stead.test/nobody:1", runtimetest.ImageConfig{User: "nobody-here"})
 	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
 		t.Fatal(err)
@@ -98,12 +93,7 @@ func TestUsersAndCommandsThatCannotWork(t *testing.T) {
 }
 
 func TestContainersShareTheirLifesNamespaces(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	first := link(t, rt, c.ID, "net")
 	if err := rt.KillAll(t.Context(), db0); err != nil {
 		t.Fatal(err)
@@ -160,9 +150,7 @@ func hostNamespace(t *testing.T, name string) string {
 }
 
 func TestHalfMadeSandboxIsMadeAgain(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
+	h, rt := newNode(t)
 	box, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0")
 	if err != nil {
 		t.Fatal(err)
@@ -188,10 +176,7 @@ func TestHalfMadeSandboxIsMadeAgain(t *testing.T) {
 }
 
 func TestStartWithoutALoggerLeavesNothing(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	c := h.container("run")
 	h.create(rt, c)
 	good := h.cfg.Logger

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/agent/runtime/runtimetest"
 )
 
 // beside is a client of the daemon's own, to leave what a crash leaves.
@@ -33,10 +32,7 @@ func (h *host) beside(id string) (context.Context, containerd.Container) {
 }
 
 func TestStartGoesOnWhereACrashLeftIt(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	c := h.container("exit", "5")
 	h.create(rt, c)
 	ctx, direct := h.beside("default.db-0.main")
@@ -58,12 +54,7 @@ func TestStartGoesOnWhereACrashLeftIt(t *testing.T) {
 }
 
 func TestStartedContainerWithoutATaskIsLost(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	ctx, direct := h.beside("default.db-0.main")
 	task, err := direct.Task(ctx, nil)
 	if err != nil {
@@ -87,10 +78,7 @@ func TestStartedContainerWithoutATaskIsLost(t *testing.T) {
 }
 
 func TestProcessesInTheCgroupForbidAStart(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	c := h.container("run")
 	h.create(rt, c)
 	h.squat("default.db-0/main") // as a hung shim's container, of which nobody knows
@@ -112,10 +100,7 @@ func TestProcessesInTheCgroupForbidAStart(t *testing.T) {
 }
 
 func TestABundleThatTheDaemonLeftIsClearedAway(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	c := h.container("run")
 	h.create(rt, c)
 	// As after a shim that died while the daemon's clean-up was killed.

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/agent/runtime/runtimetest"
 )
 
 // said is what a command printed, a sorted list of lines.
@@ -54,10 +53,7 @@ func differ(t *testing.T) {
 // TestABoundedCommandIsConfinedAsTheRuntimesOwn looks from inside: the same program, run
 // by runc and entered directly, sees the same but for the cgroup of its own.
 func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	for _, c := range []struct {
 		name string
 		with func(*runtime.Container)
@@ -113,12 +109,7 @@ func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
 // list of users, outside of the container's device cgroup. A member that puts a device
 // there must not have it opened; a pipe tells whether it was.
 func TestNothingOfTheMembersIsOpenedButFiles(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	home := func() string {
 		t.Helper()
 		for _, line := range h.said(rt, c.ID, runtime.Exec{Command: []string{"/box", "cage"}, Bounded: true}) {

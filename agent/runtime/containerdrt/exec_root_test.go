@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/agent/runtime/runtimetest"
 )
 
 // hang stops the daemon without ending it, and returns what lets it go on.
@@ -25,12 +24,7 @@ func (h *host) hang() (goOn func()) {
 // TestAHungDaemonIsNoWordAboutAContainer: a probe's command that the daemon did not
 // begin, or whose end it does not tell, has not failed.
 func TestAHungDaemonIsNoWordAboutAContainer(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	doubt := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
-	"github.com/stead-project/stead/agent/runtime/runtimetest"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
 )
@@ -55,10 +54,7 @@ func (h *host) emptied(rt *containerdrt.Runtime, id spec.Identity) bool {
 func TestEitherKillerAloneEndsAGuardedLife(t *testing.T) {
 	for _, killer := range []string{"watchdog", "keeper", "writer"} {
 		t.Run(killer, func(t *testing.T) {
-			h := newHost(t)
-			rt := h.open()
-			defer rt.Close()
-			h.load(rt, imageName, runtimetest.ImageConfig{})
+			h, rt := newLoadedNode(t)
 			dir := h.guardAs(rt)
 			hold := h.container("run")
 			hold.ID.ID.Ordinal = 1
@@ -114,10 +110,7 @@ func (h *host) stopHalf(role, record string) {
 // Past the deadline, or without a record, no start of a guarded life lands, first or in
 // place, with no watchdog at all.
 func TestAStartPastTheDeadlineDoesNotLand(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	dir := h.guardAs(rt)
 	c := h.container("run")
 	c.Log.Guard = dir.Record("default.db-0")
@@ -146,10 +139,7 @@ func TestAStartPastTheDeadlineDoesNotLand(t *testing.T) {
 // A start that was under way when the deadline passed does not land: whoever goes on with
 // it, as an agent that was stopped does, finds nothing that could run.
 func TestAStartUnderWayAtTheDeadlineDoesNotLand(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	dir := h.guardAs(rt)
 	c := h.container("run")
 	c.Log.Guard = dir.Record("default.db-0")

@@ -21,6 +21,29 @@ import (
 
 const imageName = "stead.test/box:1"
 
+// newNode is a new host and its runtime.
+func newNode(t testing.TB) (*host, *containerdrt.Runtime) {
+	h := newHost(t)
+	rt := h.open()
+	t.Cleanup(func() { rt.Close() })
+	return h, rt
+}
+
+// newLoadedNode has the image, too.
+func newLoadedNode(t testing.TB) (*host, *containerdrt.Runtime) {
+	h, rt := newNode(t)
+	h.load(rt, imageName, runtimetest.ImageConfig{})
+	return h, rt
+}
+
+// newRunning is a node on which a container runs.
+func newRunning(t testing.TB) (*host, *containerdrt.Runtime, runtime.Container) {
+	h, rt := newLoadedNode(t)
+	c := h.container("run")
+	h.start(rt, c)
+	return h, rt, c
+}
+
 // host is a containerd of the test's own, with one node's runtime on it.
 type host struct {
 	t   testing.TB
@@ -205,9 +228,7 @@ func (h *host) load(rt runtime.Runtime, name string, config runtimetest.ImageCon
 }
 
 func TestRuntimePromises(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
+	h, rt := newNode(t)
 	archive := runtimetest.Archive(t, imageName, h.box, runtimetest.ImageConfig{})
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Subject {
 		return runtimetest.Subject{

@@ -140,9 +140,7 @@ func TestImagesArePulledThroughAMirror(t *testing.T) {
 }
 
 func TestArchiveWithoutAnImageIsRefused(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
+	_, rt := newNode(t)
 	for name, archive := range map[string][]byte{"empty": nil, "noise": bytes.Repeat([]byte("x"), 4096)} {
 		if got, err := rt.LoadImage(t.Context(), bytes.NewReader(archive)); err == nil {
 			t.Errorf("%s: loaded %v", name, got)

@@ -15,7 +15,6 @@ import (
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
-	"github.com/stead-project/stead/agent/runtime/runtimetest"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -76,10 +75,7 @@ func (h *host) log(c runtime.Container) string {
 func (h *host) ticks(c runtime.Container) int { return strings.Count(h.log(c), "tick") }
 
 func TestDaemonDiesAndMembersLiveOn(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	c := h.container("chatty", "20")
 	h.start(rt, c)
 	waited := make(chan error, 1)
@@ -119,12 +115,7 @@ func TestDaemonDiesAndMembersLiveOn(t *testing.T) {
 }
 
 func TestEndWithoutADaemonIsNotForgotten(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	h.killDaemon()
 	if err := rt.KillAll(t.Context(), db0); err != nil {
 		t.Fatalf("KillAll without a daemon: %v", err)
@@ -144,10 +135,7 @@ func TestEndWithoutADaemonIsNotForgotten(t *testing.T) {
 }
 
 func TestMemoryLimitKills(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	c := h.container("eat")
 	c.MemoryBytes = 32 << 20
 	h.start(rt, c)
@@ -160,10 +148,7 @@ func TestMemoryLimitKills(t *testing.T) {
 }
 
 func TestLimitsStandInTheCgroup(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	c := h.container("run")
 	c.MemoryBytes, c.CPUMillis, c.CPURequestMillis = 64<<20, 500, 250
 	h.start(rt, c)
@@ -185,10 +170,7 @@ func TestLimitsStandInTheCgroup(t *testing.T) {
 }
 
 func TestLogsOfEachRunStandApart(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
+	h, rt := newLoadedNode(t)
 	for attempt := range 3 {
 		c := h.container("fail", fmt.Sprint("attempt ", attempt), "1")
 		c.Attempt = attempt
@@ -214,12 +196,7 @@ func TestLogsOfEachRunStandApart(t *testing.T) {
 }
 
 func TestExecLeavesNobodyWaiting(t *testing.T) {
-	h := newHost(t)
-	rt := h.open()
-	defer rt.Close()
-	h.load(rt, imageName, runtimetest.ImageConfig{})
-	c := h.container("run")
-	h.start(rt, c)
+	h, rt, c := newRunning(t)
 	var out bytes.Buffer
 	long, cancelLong := context.WithTimeout(t.Context(), 2*time.Minute) // it would wait for ever
 	defer cancelLong()
