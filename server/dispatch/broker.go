@@ -126,7 +126,7 @@ func (b *Broker) stopWaiting(id string, answer chan *Tunnel) {
 	}
 }
 
-// deliver hands t to whoever waits for its ask; false: nobody does.
+// deliver hands t to the caller that waits for its ask; false: none does.
 func (b *Broker) deliver(id string, t *Tunnel) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +139,7 @@ func (b *Broker) deliver(id string, t *Tunnel) bool {
 	return true
 }
 
-// Asked is the node that the ask of this id is for; false: nobody waits for it.
+// Asked is the node that the ask of this id is for; false: it is not pending.
 func (b *Broker) Asked(id string) (spec.NodeName, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

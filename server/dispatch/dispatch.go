@@ -66,7 +66,7 @@ type Server struct {
 	streams  sync.WaitGroup // goroutines of streams; Run waits for them
 
 	mu       sync.Mutex
-	stopped  bool // no more goroutines are begun
+	stopped  bool // no more goroutines are started
 	sessions map[spec.NodeName]*session
 }
 
@@ -192,7 +192,7 @@ func (s *Server) detach(se *session) {
 	s.pings.forget(se)
 }
 
-// storeError tells a node that the store did not answer; what was asked may be
+// storeError says to a node that the store did not answer; what was asked may be
 // asked again.
 func storeError(verb string, err error) error {
 	return status.Errorf(codes.Unavailable, "%s: %v", verb, err)

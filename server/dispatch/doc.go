@@ -3,7 +3,7 @@
 // ask of a node.
 //
 // A session is a leased key that only this package writes. The lease is renewed by
-// the node's pings alone, and a pong is sent only after a linearizable read, begun
+// the node's pings alone, and a pong is sent only after a linearizable read, started
 // after the ping arrived, has seen the key unchanged (SAFETY S5). When a stream
 // ends, also because this server stops in good order, the key is left to its
 // lease: the same node comes back within it (to this server or another) and takes

@@ -19,7 +19,7 @@ type joinRequest struct {
 	cluster string
 	facts   records.NodeFacts
 	holding map[spec.LifeID]bool
-	known   records.Known // the highest that it heard, from any message
+	known   records.Known // the highest that any message said
 	resumed bool          // see records.Session
 	gap     string        // why the store is not the continuation of what it knows; "": it is
 }

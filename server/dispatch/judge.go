@@ -38,7 +38,7 @@ func judge(r records.Report, at machine, m *records.Member, last *records.Report
 		r.Ready = false
 	}
 	if r.Phase.Rank() == 0 {
-		return r, known // a word of a newer agent; nothing here can use it
+		return r, known // of a newer agent; nothing here can use it
 	}
 	if last == nil || last.Token != r.Token {
 		return r, keep

@@ -19,7 +19,7 @@ const renewals = 16
 
 // pinger answers pings in rounds: all that wait are renewed, then one linearizable
 // read serves them all. A ping that arrives during a round waits for the next one,
-// so each read was begun after the pings it answers arrived (SAFETY S5).
+// so each read was started after the pings it answers arrived (SAFETY S5).
 type pinger struct {
 	store store.Store
 	known func() records.Known
@@ -101,12 +101,12 @@ func (p *pinger) renew(ctx context.Context, pings map[*session]int64) []*session
 		mu      sync.Mutex
 		renewed []*session
 		wg      sync.WaitGroup
-		room    = make(chan struct{}, renewals)
+		slots   = make(chan struct{}, renewals)
 	)
 	for se := range pings {
-		room <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-room }()
+			defer func() { <-slots }()
 			switch err := p.store.Renew(ctx, se.lease); {
 			case errors.Is(err, store.ErrLeaseGone):
 				se.abort(codes.Aborted, "session expired, reconnect")

@@ -48,7 +48,7 @@ func (c *reportWriter) commit(ctx context.Context, units []pendingReport) (left 
 }
 
 // txn writes the report, guarded by its member and by the session key as this
-// session wrote it: its create-revision would not tell, for another session takes
+// session wrote it: its create-revision would not change when another session takes
 // the key over by a put.
 func (p pendingReport) txn() store.Txn {
 	return store.Txn{

@@ -20,7 +20,7 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// errSessionOver tells a node that its session is not the store's any more.
+// errSessionOver says to a node that its session is not the store's any more.
 var errSessionOver = status.Error(codes.Aborted, "session expired, reconnect")
 
 // retryTime is the wait before what the store refused is tried again.

@@ -21,7 +21,7 @@ const (
 )
 
 // volumeOwner decides which reports about volumes are a node's to make (SAFETY S21): those of
-// volumes that their records place on it, and of what lies in its trash and in nobody else's.
+// volumes that their records place on it, and of what is in its trash and in no other.
 type volumeOwner struct {
 	v        cache.View
 	node     spec.NodeName

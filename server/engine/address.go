@@ -127,14 +127,14 @@ func (p *pool) rested(used map[string]*records.AddressRecord, hosts map[netip.Ad
 	return list
 }
 
-// startQuarantines begins the quarantine of addresses that were freed.
+// startQuarantines starts the quarantine of addresses that were freed.
 func (p *pool) startQuarantines(used map[string]*records.AddressRecord, now time.Time) {
 	for _, r := range used {
 		p.startQuarantine(r, now)
 	}
 }
 
-// startQuarantine begins the quarantine of an address if it was freed since it last was.
+// startQuarantine starts the quarantine of an address if it was freed since it last was.
 func (p *pool) startQuarantine(r *records.AddressRecord, now time.Time) {
 	if r.FreedAt != nil && p.resting[r.Address].freed.Compare(*r.FreedAt) != 0 {
 		p.resting[r.Address] = rest{*r.FreedAt, now}
@@ -192,8 +192,8 @@ func unknownLivesHoldAddresses(v cache.View) bool {
 		if n.Facts == nil {
 			continue
 		}
-		for _, stray := range n.Facts.Strays {
-			if id, _ := v.Identity(stray.ID); id == nil || !id.Address.IsValid() {
+		for _, l := range n.Facts.Strays {
+			if id, _ := v.Identity(l.ID); id == nil || !id.Address.IsValid() {
 				return true
 			}
 		}

@@ -20,8 +20,8 @@ type coldStart struct {
 	over      bool
 }
 
-// begin starts the wait.
-func (c *coldStart) begin(v cache.View, now time.Time) {
+// start starts the wait.
+func (c *coldStart) start(v cache.View, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.startedAt, c.rev = now, v.Rev()

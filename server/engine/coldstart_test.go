@@ -86,7 +86,7 @@ func TestASessionIsBelievedAfterAColdStartOnlyWhenItBeganSince(t *testing.T) {
 		})
 		return n
 	}
-	look(func(v cache.View) { c.begin(v, now) })
+	look(func(v cache.View) { c.start(v, now) })
 	if awaited() != 1 {
 		t.Error("a session that was the store's last write before the start is believed")
 	}

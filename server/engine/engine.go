@@ -114,7 +114,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.cfg.Cache.Wait(ctx, 1); err != nil {
 		return nil // ctx ended
 	}
-	e.cfg.Cache.Look(func(v cache.View) { e.coldStart.begin(v, e.cfg.Now()) })
+	e.cfg.Cache.Look(func(v cache.View) { e.coldStart.start(v, e.cfg.Now()) })
 	group.Go(func() { e.followSilence(ctx) })
 	return store.NewCandidate(e.cfg.Store, e.cfg.ID, e.cfg.LeaseTTL, e.log).Run(ctx, e.lead)
 }
@@ -150,7 +150,7 @@ func (e *Engine) World(v cache.View, ref spec.SetRef, now *records.Set) plan.Wor
 	return w
 }
 
-// randomID is 32 hex digits nobody had before.
+// randomID is 32 hex digits that were never drawn before.
 func randomID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: see crypto/rand

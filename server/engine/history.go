@@ -136,11 +136,11 @@ func freshPage(h cache.History) (page int64) {
 // outOfWindow lists the pages of which nothing is among the newest changes any more
 // once page is written, and those that cannot be read or are of an earlier set.
 func outOfWindow(h cache.History, page records.HistoryPage) (old []int64) {
-	room := records.HistoryWindow - len(page.Changes)
+	space := records.HistoryWindow - len(page.Changes)
 	keep := map[int64]bool{page.Page: true}
 	for _, p := range slices.Backward(h.Pages) {
-		if room > 0 && p.Page != page.Page && p.SetUID == page.SetUID {
-			room -= len(p.Changes)
+		if space > 0 && p.Page != page.Page && p.SetUID == page.SetUID {
+			space -= len(p.Changes)
 			keep[p.Page] = true
 		}
 	}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/store"
 )
-
-// firstEpoch is the epoch of a store that was never restored.
-const firstEpoch = 1
 
 // Init gives a fresh store its cluster id and epoch, once, and returns those the
 // store has. Several servers may call it at once; all get the same. It fails on a
@@ -26,7 +24,7 @@ func Init(ctx context.Context, s store.Store) (clusterID string, epoch int64, er
 		switch {
 		case hasCluster && hasEpoch:
 			epoch, err := strconv.ParseInt(string(at.Value), 10, 64)
-			if err != nil || epoch < firstEpoch {
+			if err != nil || epoch < proof.FirstEpoch {
 				return "", 0, fmt.Errorf("read epoch: invalid epoch %q", at.Value)
 			}
 			return string(cluster.Value), epoch, nil
@@ -37,7 +35,7 @@ func Init(ctx context.Context, s store.Store) (clusterID string, epoch int64, er
 			If: []store.Guard{store.Absent(store.ClusterKey), store.Absent(store.EpochKey)},
 			Then: []store.Op{
 				store.Put(store.ClusterKey, []byte(randomID())),
-				store.Put(store.EpochKey, []byte(strconv.Itoa(firstEpoch))),
+				store.Put(store.EpochKey, []byte(strconv.Itoa(proof.FirstEpoch))),
 			},
 		})
 		if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {

@@ -59,7 +59,7 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	sub := e.cfg.Cache.Subscribe()
 	defer sub.Close()
 	l.startQuarantines()
-	e.log.Info("leadership begun", "revision", int64(term.Created))
+	e.log.Info("leadership started", "revision", int64(term.Created))
 	defer e.meter.clear()
 	defer e.log.Info("leadership ended", "revision", int64(term.Created))
 	defer during(ctx, l.chain)()

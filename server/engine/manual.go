@@ -15,10 +15,10 @@ type ManualTerm struct{ l *leader }
 // Start is the start of the server's process: see Config.Cold. The cache must show the
 // store.
 func (e *Engine) Start() {
-	e.cfg.Cache.Look(func(v cache.View) { e.coldStart.begin(v, e.cfg.Now()) })
+	e.cfg.Cache.Look(func(v cache.View) { e.coldStart.start(v, e.cfg.Now()) })
 }
 
-// Begin begins a term that was won. The cache must show the term's creation.
+// Begin starts a term that was won. The cache must show the term's creation.
 func (e *Engine) Begin(term store.Leadership) *ManualTerm {
 	l := e.leader(term)
 	l.startQuarantines()

@@ -7,7 +7,7 @@ import (
 	"github.com/stead-project/stead/server/plan"
 )
 
-// outages tells since when lives are not available, on this leader's monotonic clock; a new
+// outages holds since when lives are not available, on this leader's monotonic clock; a new
 // leader starts each wait again (SAFETY S18).
 type outages map[plan.Outage]time.Time
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// addStatus adds the status when it differs, and warnings. What nobody waits for
+// addStatus adds the status when it differs, and warnings. What no member waits for
 // (status, warnings, marks, history) is written with the next action, or alone when it has
 // waited for StatusDelay: a thousand members that become ready in a second are not
 // a thousand writes. Nor does each of a hundred starts in a row carry the status,

@@ -64,7 +64,7 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 }
 
 // restoreVolume makes the record of a volume in the trash, where its claim has none, and
-// nobody lives who could get another meanwhile.
+// no life could get another meanwhile.
 func (d *decision) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	id, claim := a.Volume.ID, a.Volume.Claim
 	w := v.World(id.Ref())
@@ -83,7 +83,7 @@ func (d *decision) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	return nil
 }
 
-// putLeft records that a volume was left on a host that is off, as long as its fence stands and it has
+// putLeft records that a volume was left on a host that is off, as long as its fence is there and it has
 // no session.
 func (d *decision) putLeft(v cache.View, volume *records.Volume) {
 	d.seen(v, store.FenceKey(volume.Node))

@@ -8,8 +8,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// firstEpoch is that of a store that was never restored.
-const firstEpoch = 1
+// FirstEpoch is the epoch of a store that was never restored.
+const FirstEpoch = 1
 
 // MissingNodes are the nodes that have to say, after a restore, what they run, and have not
 // (SAFETY S8): those that the count names, and any other that the store knows. Excused ones
@@ -22,7 +22,7 @@ func MissingNodes(epoch int64, count *records.Count, nodes []Node) (missing []re
 		return nil
 	case count != nil && count.Epoch == epoch:
 		list = count.Nodes
-	case epoch <= firstEpoch:
+	case epoch <= FirstEpoch:
 		return nil
 	}
 	heard, listed := map[spec.UID]bool{}, map[spec.UID]bool{}

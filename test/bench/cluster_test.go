@@ -34,13 +34,13 @@ type cluster struct {
 	ctx   context.Context // of everything in it
 	store store.Store
 	api   proto.ControlClient
-	see   func([]records.Snapshot) // takes what the agent was told of all sets; nil: nobody
+	see   func([]records.Snapshot) // takes what the agent was sent of all sets; nil: ignored
 }
 
 // newCluster starts one whose node is connected; it ends with the benchmark.
 func newCluster(b *testing.B) *cluster { return newClusterSeen(b, nil) }
 
-// newClusterSeen is newCluster for one who sees the pictures of the sets.
+// newClusterSeen is newCluster with see called for the snapshots of the sets.
 func newClusterSeen(b *testing.B, see func([]records.Snapshot)) *cluster {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "stead-b") // short, for the socket's sake

@@ -34,7 +34,7 @@ type hollow struct {
 	stop    func() // the server
 	agents  []func()
 	members int
-	told    map[string]float64 // by unit
+	figures map[string]float64 // by unit
 }
 
 // hollowSetSize is how many members a set of a hollow cluster has.
@@ -169,7 +169,7 @@ func BenchmarkHollow(b *testing.B) {
 	b.Cleanup(cancel)
 	h := &hollow{
 		cluster: &cluster{b: b, ctx: ctx, store: openStore(b, filepath.Join(dir, "etcd"))},
-		dir:     dir, socket: filepath.Join(dir, "s.sock"), members: hosts * each, told: map[string]float64{},
+		dir:     dir, socket: filepath.Join(dir, "s.sock"), members: hosts * each, figures: map[string]float64{},
 	}
 	h.startServer()
 	conn, err := server.Dial(h.socket)
@@ -183,7 +183,7 @@ func BenchmarkHollow(b *testing.B) {
 	}
 	connected := func() bool { return h.count(store.KindSession) == hosts }
 	h.within("all hosts join", connected)
-	h.tell(time.Since(began).Seconds(), "join-s")
+	h.record(time.Since(began).Seconds(), "join-s")
 	before := heap()
 
 	began = time.Now()
@@ -192,15 +192,15 @@ func BenchmarkHollow(b *testing.B) {
 	}
 	h.within("all members are ready", func() bool { _, ready := h.lives(); return ready == h.members })
 	took := time.Since(began)
-	h.tell(took.Seconds(), "ready-s")
-	h.tell(float64(h.members)/took.Seconds(), "members/s")
-	h.tell(float64(heap()-before)/float64(h.members)/1024, "KiB/member")
-	h.tell(float64(before)/float64(hosts)/1024, "KiB/host")
+	h.record(took.Seconds(), "ready-s")
+	h.record(float64(h.members)/took.Seconds(), "members/s")
+	h.record(float64(heap()-before)/float64(h.members)/1024, "KiB/member")
+	h.record(float64(before)/float64(hosts)/1024, "KiB/host")
 
 	h.settle()
 	used, at := cpu(b), time.Now()
 	time.Sleep(10 * time.Second) // what is measured is that nothing happens
-	h.tell(100*(cpu(b)-used).Seconds()/time.Since(at).Seconds()/float64(hosts)*100, "idle-%/100-hosts")
+	h.record(100*(cpu(b)-used).Seconds()/time.Since(at).Seconds()/float64(hosts)*100, "idle-%/100-hosts")
 
 	tokens, _ := h.lives()
 	h.stop()
@@ -210,7 +210,7 @@ func BenchmarkHollow(b *testing.B) {
 		info, err := h.api.Info(ctx, &proto.InfoRequest{})
 		return err == nil && info.GetLeader() != "" && connected()
 	})
-	h.tell(time.Since(began).Seconds(), "handover-s")
+	h.record(time.Since(began).Seconds(), "handover-s")
 	h.same("a hand-over", tokens)
 
 	silent := 2 * hosts / 3
@@ -225,17 +225,17 @@ func BenchmarkHollow(b *testing.B) {
 		h.startAgent(i)
 	}
 	h.within("all are back", connected)
-	h.tell(time.Since(began).Seconds(), "return-s")
+	h.record(time.Since(began).Seconds(), "return-s")
 	h.settle()
 	h.same("their return", tokens)
 	for b.Loop() { // one day is enough; this forgets what was reported before
 	}
-	for unit, figure := range h.told {
+	for unit, figure := range h.figures {
 		b.ReportMetric(figure, unit)
 	}
 }
 
-func (h *hollow) tell(figure float64, unit string) { h.told[unit] = figure }
+func (h *hollow) record(figure float64, unit string) { h.figures[unit] = figure }
 
 // settle waits until the store has not moved for two seconds.
 func (h *hollow) settle() {

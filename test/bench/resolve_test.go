@@ -34,7 +34,7 @@ func BenchmarkResolvable(b *testing.B) {
 		answered := <-asked
 		cancel()
 		if len(answered) != members {
-			b.Fatalf("DNS told %d of %d members", len(answered), members)
+			b.Fatalf("DNS answered for %d of %d members", len(answered), members)
 		}
 		for i := range members {
 			took = append(took, max(0, answered[i].Sub(ready[i]))) // both were on their way
@@ -81,7 +81,7 @@ func (c *cluster) readyAt(name string, n int) []time.Time {
 type nodeDNS struct {
 	server *dnsd.Server
 	addr   string
-	told   dnsd.Snapshot
+	seen   dnsd.Snapshot
 	zone   *dnsd.Zone
 }
 
@@ -98,22 +98,22 @@ func startDNS(b *testing.B) *nodeDNS {
 		cancel()
 		must(b, <-end)
 	})
-	return &nodeDNS{server: s, addr: bound[0].String(), told: dnsd.Snapshot{Members: netip.MustParsePrefix("10.88.0.0/16")}}
+	return &nodeDNS{server: s, addr: bound[0].String(), seen: dnsd.Snapshot{Members: netip.MustParsePrefix("10.88.0.0/16")}}
 }
 
-func (d *nodeDNS) see(pictures []records.Snapshot) {
-	d.told.Pictures = pictures
-	for _, p := range pictures {
-		if p.Sequence.Compare(d.told.Sequence) > 0 {
-			d.told.Sequence = p.Sequence
+func (d *nodeDNS) see(snapshots []records.Snapshot) {
+	d.seen.Pictures = snapshots
+	for _, p := range snapshots {
+		if p.Sequence.Compare(d.seen.Sequence) > 0 {
+			d.seen.Sequence = p.Sequence
 		}
 	}
-	d.zone = d.zone.Next(d.told)
+	d.zone = d.zone.Next(d.seen)
 	d.server.Swap(d.zone)
 }
 
 // grows asks for a set's service until it has n members, and returns when each
-// one more was told; fewer when ctx ends.
+// one more was seen; fewer when ctx ends.
 func (d *nodeDNS) grows(ctx context.Context, set string, n int) (at []time.Time) {
 	req := new(dns.Msg).SetQuestion(fmt.Sprintf("%s.default.svc.cluster.local.", set), dns.TypeA)
 	client := dns.Client{Timeout: time.Second}
