@@ -53,7 +53,7 @@ func TestARestoreIsDeclaredAndWaitsOnOneScreen(t *testing.T) {
 	}
 	c.until("a member that is new waits for the count", func() bool {
 		_, out := c.stead("explain", "db")
-		return strings.Contains(out, "before node late has said what it runs")
+		return strings.Contains(out, "until node late has reported what it runs")
 	})
 	if code, out := c.stead("restore", "--off", "late", "--yes"); code != exitDone || !strings.Contains(out, "may begin elsewhere a second time") {
 		t.Errorf("code %d:\n%s", code, out)

@@ -44,7 +44,7 @@ func TestStatusSaysWhichSetsAreNotWellAndWhy(t *testing.T) {
 	if strings.Contains(out, "AsExpected") {
 		t.Errorf("it tells of what is well:\n%s", out)
 	}
-	for _, want := range []string{"sets     0 of 1 are healthy", "default/db: 0 of 3 ready", "Progressing: ImageMissing", "  db-0 ", "  db-2         waits for db-0"} {
+	for _, want := range []string{"sets     0 of 1 are healthy", "default/db: 0 of 3 ready", "Progressing: ImageMissing", "  db-0 ", "  db-2         waiting for db-0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}

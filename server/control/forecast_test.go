@@ -24,7 +24,7 @@ func TestAnEditPromisesOnlyWhatHappens(t *testing.T) {
 		r.lives(1, func(*records.Member) {}, &records.Report{Phase: records.PhaseRunning, Session: 1})
 	}
 	const held = "does not restart db-2, db-1, db-0: the disruption floor"
-	const unready = "waits for db-1: it runs, but is not ready"
+	const unready = "waits for db-1: it is running, but not ready"
 	for name, c := range map[string]struct {
 		manifest string
 		prepare  func(*rig)
@@ -40,7 +40,7 @@ func TestAnEditPromisesOnlyWhatHappens(t *testing.T) {
 		"a budget above the number of members": {with(newImage, "updateStrategy: {rollingUpdate: {maxUnavailable: 7}}"), nil,
 			[]string{"restarts db-2, db-1, db-0 in this order, at most 3 down"}},
 		"no node": {scaled("4"), func(r *rig) { r.nodeless = true }, []string{
-			"does not bring back db-0, db-1, db-2: its node n1 is silent", "does not start db-3: it waits for the others"}},
+			"does not bring back db-0, db-1, db-2: node n1 is unreachable", "does not start db-3: it waits for the others"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

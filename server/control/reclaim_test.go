@@ -139,14 +139,14 @@ func TestAVolumeInUseIsRefusedAtOnce(t *testing.T) {
 	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
 	r.left(id, "data", "v1")
 	_, err := r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-0", DryRun: true})
-	refused(t, err, codes.FailedPrecondition, "the set wants db-0", "nothing was changed")
+	refused(t, err, codes.FailedPrecondition, "db-0 is a member of the set", "nothing was changed")
 	id.Ordinal = 9
 	r.left(id, "data", "v9")
 	life := spec.Token{Epoch: 1, Number: 7}
 	r.Record(store.MemberKey(id), records.Member{ID: id, Token: life})
 	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
 	_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-9"})
-	refused(t, err, codes.FailedPrecondition, "may use it still")
+	refused(t, err, codes.FailedPrecondition, "may still use it")
 	id.Ordinal = 10
 	r.left(id, "data", "v10")
 	_, err = r.api.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-10", Volume: "another"})
@@ -236,7 +236,7 @@ func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	r.Record(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: life})
 	ask := &proto.ReclaimVolumeRequest{Name: "data-db-0", Lost: true}
 	_, err := r.api.ReclaimVolume(r.ctx, ask)
-	refused(t, err, codes.FailedPrecondition, "which is silent", "stead node fence n1", "nothing was changed")
+	refused(t, err, codes.FailedPrecondition, "which is unreachable", "stead node fence n1", "nothing was changed")
 	r.Record(store.ReportKey(id), records.Report{ID: id, Token: life, Phase: records.PhasePreparing, Cause: spec.CauseVolumeMissing})
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
 	if err != nil || !strings.Contains(out.String(), "db-0 starts with a new, empty one") {

@@ -151,7 +151,7 @@ func declared(held *records.Hold, nodes []records.CountNode) []string {
 	if len(nodes) == 0 {
 		return append(out, "no node is known; those that join before the restore is complete are waited for")
 	}
-	return append(out, fmt.Sprintf("nothing starts, stops, moves or is given up before each of these nodes has said what it runs: %s", countNames(nodes)),
+	return append(out, fmt.Sprintf("nothing is started, stopped, moved or given up until each of these nodes has said what it runs: %s", countNames(nodes)),
 		"a node of which neither the store nor a server knows is not waited for unless its agent says hello before that: are all agents, and all servers, started?")
 }
 

@@ -230,8 +230,8 @@ func TestARestartSaysForWhatItWaits(t *testing.T) {
 		want  []string
 	}{
 		"it ends now":         {records.Report{Ready: true, ReadyFor: time.Hour}, records.GoalRun, nil},
-		"another one is down": {records.Report{}, records.GoalRun, []string{"its restart waits until db-2 is available; at most 1 may be down at a time"}},
-		"another one stops":   {records.Report{Ready: true, ReadyFor: time.Hour}, records.GoalStop, []string{"its restart waits until db-2 is available; at most 1 may be down at a time"}},
+		"another one is down": {records.Report{}, records.GoalRun, []string{"restart delayed until db-2 is available; at most 1 may be down at a time"}},
+		"another one stops":   {records.Report{Ready: true, ReadyFor: time.Hour}, records.GoalStop, []string{"restart delayed until db-2 is available; at most 1 may be down at a time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -205,7 +205,7 @@ func TestNoAddressIsGivenWhileAStrayMayHaveIt(t *testing.T) {
 	}
 	write(store.Put(store.IdentityKey(stray.ID), store.Encode(records.IdentityRecord{ID: stray.ID})))
 	if free() != 0 {
-		t.Error("an address was given although the stray's own was freed, and it may use it still")
+		t.Error("an address was given although the stray's own was freed, and it may still use it")
 	}
 	write(store.Del(store.IdentityKey(stray.ID)), facts())
 	if free() != 1 {

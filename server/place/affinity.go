@@ -180,7 +180,7 @@ func (a *affinity) refused(n *proof.Node) string {
 			return fmt.Sprintf("has no label %s, over which the members are spread", c.key)
 		}
 		if skew := c.skew(n); skew > c.bound {
-			return fmt.Sprintf("would have %d members more (by %s) than where there are the fewest, and maxSkew is %d", skew, c.key, c.bound)
+			return fmt.Sprintf("would have %d more members (by %s) than the place with the fewest; maxSkew is %d", skew, c.key, c.bound)
 		}
 	}
 	return ""

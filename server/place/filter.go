@@ -46,7 +46,7 @@ func (s *search) silent(n *proof.Node) string {
 	if n.Connected() {
 		return ""
 	}
-	return "is silent"
+	return "is unreachable"
 }
 
 func (s *search) cordoned(n *proof.Node) string {
@@ -60,7 +60,7 @@ func (s *search) unguarded(n *proof.Node) string {
 	if !s.Guarded || n.Facts != nil && n.Facts.Guards {
 		return ""
 	}
-	return "does not guard lives, which nodeLoss Replace needs"
+	return "does not guard lives, which nodeLoss Replace requires"
 }
 
 // volumeInTheWay: the node moves nothing out of the way of a life that has begun there.
@@ -92,7 +92,7 @@ func (s *search) mislabelled(n *proof.Node) string {
 		}
 	}
 	if f := s.Template.Affinity; f != nil && f.NodeAffinity != nil && f.NodeAffinity.Required != nil && !f.NodeAffinity.Required.Matches(n.Labels) {
-		return "has not the labels that the node affinity requires"
+		return "does not have the labels that the node affinity requires"
 	}
 	return ""
 }
@@ -125,11 +125,11 @@ func (s *search) full(n *proof.Node) string {
 	}
 	var lacking []string
 	if left := n.Facts.CPUMillis - used.cpuMillis; n.Facts.CPUMillis > 0 && s.cpuMillis > max(left, 0) {
-		lacking = append(lacking, fmt.Sprintf("%s of %s cpu left, %s asked for",
+		lacking = append(lacking, fmt.Sprintf("%s of %s cpu left, %s requested",
 			cpuText(left), cpuText(n.Facts.CPUMillis), cpuText(s.cpuMillis)))
 	}
 	if left := n.Facts.MemoryBytes - used.memoryBytes; n.Facts.MemoryBytes > 0 && s.memoryBytes > max(left, 0) {
-		lacking = append(lacking, fmt.Sprintf("%s of %s memory left, %s asked for",
+		lacking = append(lacking, fmt.Sprintf("%s of %s memory left, %s requested",
 			bytesText(left), bytesText(n.Facts.MemoryBytes), bytesText(s.memoryBytes)))
 	}
 	if len(lacking) == 0 {

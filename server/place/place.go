@@ -129,7 +129,7 @@ func (s *search) at(home spec.NodeName) (*proof.Node, *Refusal) {
 	case "":
 		return n, nil
 	case spec.BlockedNodeSilent:
-		return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s: it begins there when the host is back. %s", home, words, givingUp(n))}
+		return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s: it starts there when the host is back. %s", home, words, givingUp(n))}
 	}
 	return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s", home, words)}
 }
@@ -139,7 +139,7 @@ func givingUp(n *proof.Node) string {
 	if n.Fenced {
 		return "If the data are lost with it: stead volume reclaim --lost"
 	}
-	return fmt.Sprintf("If that and the data are lost for good: stead node fence %s --i-have-powered-off, then stead volume reclaim --lost", n.Node.Name)
+	return fmt.Sprintf("If the host and the data are lost for good: stead node fence %s --i-have-powered-off, then stead volume reclaim --lost", n.Node.Name)
 }
 
 // facts is what the nodes say of themselves.

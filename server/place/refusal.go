@@ -44,9 +44,9 @@ func (r *refusals) text() string {
 		nodes := r.nodes[words]
 		parts[i] = fmt.Sprintf("node %s %s", nodes[0], words)
 		if others := nodes[1:]; len(others) > MostNamed {
-			parts[i] += fmt.Sprintf(" (so say %d others)", len(others))
+			parts[i] += fmt.Sprintf(" (and %d other nodes)", len(others))
 		} else if len(others) > 0 {
-			parts[i] += fmt.Sprintf(" (so say %s)", Names(others))
+			parts[i] += fmt.Sprintf(" (also %s)", Names(others))
 		}
 	}
 	return strings.Join(parts, "; ")

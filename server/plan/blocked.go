@@ -59,17 +59,17 @@ func (r rollout) waiting(t *memberState) spec.BlockedReason {
 func (r rollout) standing(t *memberState) string {
 	switch reason := r.waiting(t); reason {
 	case spec.BlockedNodeReboot:
-		return fmt.Sprintf("its node %s booted anew and has not said yet that token %s is over", t.member.Node, t.member.Token)
+		return fmt.Sprintf("node %s rebooted and has not yet confirmed that token %s ended", t.member.Node, t.member.Token)
 	case spec.BlockedNodeSilent:
 		return t.Silence.Text
 	case spec.BlockedStopping:
 		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
 	case spec.BlockedReconnected:
-		return fmt.Sprintf("its node %s connected anew and has not reported on it since", t.member.Node)
+		return fmt.Sprintf("node %s reconnected and has not reported on it yet", t.member.Node)
 	case spec.BlockedNotYet:
 		return fmt.Sprintf("it is ready, but not yet for %d s", r.world.Set.Spec.MinReadySeconds)
 	case spec.BlockedNotReady:
-		return "it runs, but is not ready"
+		return "it is running, but not ready"
 	case spec.BlockedStarting:
 		return fmt.Sprintf("it is starting on node %s", t.member.Node)
 	default:

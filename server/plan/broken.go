@@ -37,7 +37,7 @@ func (s step) cure() (acted bool) {
 }
 
 func (s step) outOfTurn(t *memberState, why string) {
-	s.stop(t, records.ReasonUpdate, fmt.Sprintf("revision %s is not its own any more, and %s", t.member.Revision, why))
+	s.stop(t, records.ReasonUpdate, fmt.Sprintf("revision %s is outdated, and %s", t.member.Revision, why))
 }
 
 // turned: the member's turn came, and it runs its target or is on its way there.
@@ -65,7 +65,7 @@ func (r rollout) broken(t *memberState) string {
 	case t.wasReady():
 		return ""
 	case r.neverWorked(t):
-		return "it never was available on it"
+		return "it was never available on it"
 	case r.overdue(t):
 		return fmt.Sprintf("it did not become ready in this life in %d s", int(r.outage(t).Seconds()))
 	}

@@ -23,7 +23,7 @@ func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) strin
 			return s.refusal(t, &q)
 		}
 	}
-	return "nothing is known of " + q.ID.MemberName()
+	return "there is no record of " + q.ID.MemberName()
 }
 
 // refusal is the same within a step. It is asked of every request again before it is done:
@@ -32,23 +32,23 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 	v, name := t.volumes[q.Claim], t.id.MemberName()
 	switch {
 	case q.Token != t.lastToken():
-		return fmt.Sprintf("a life of %s began since that was asked", name)
+		return fmt.Sprintf("%s was started again after this was requested", name)
 	case s.world.Set.Orphaned && !s.world.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
 	case q.Verb == records.VerbRestore:
 		return s.noRestore(t, q)
 	case v == nil || v.UID != q.Volume:
-		return fmt.Sprintf("it is not the volume of %s any more", name)
+		return fmt.Sprintf("it is no longer the volume of %s", name)
 	case q.Verb == records.VerbLost:
 		return s.notLost(t, v)
 	case q.Verb != records.VerbReclaim:
-		return fmt.Sprintf("%q is nothing that can be done with a volume", q.Verb)
+		return fmt.Sprintf("unknown request %q for a volume", q.Verb)
 	case v.Fate == records.FateReclaiming:
 		return "it is being given up already"
 	case v.Fate == records.FateLost:
-		return "its node looks for it, for it is said to be lost; wait until it has said whether it is there"
+		return "it was reported lost, and its node is looking for it; wait for the result"
 	case t.wanted:
-		return fmt.Sprintf("the set wants %s; scale it so that %s is out of range, and give the volume up when it is gone", name, name)
+		return fmt.Sprintf("%s is a member of the set; scale the set so that %s leaves, then give up the volume", name, name)
 	case t.member != nil:
 		return s.uses(t)
 	}
@@ -57,7 +57,7 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 
 // uses says that a life may use the volumes of a member.
 func (s volumes) uses(t *memberState) string {
-	return fmt.Sprintf("token %s of %s may use it still; wait until that is over ('stead explain %s' says for what it waits)",
+	return fmt.Sprintf("token %s of %s may still use it; wait until that has ended ('stead explain %s' shows what it is waiting for)",
 		t.member.Token, t.id.MemberName(), t.id.Set)
 }
 
@@ -90,7 +90,7 @@ func (s volumes) byHand() {
 // tellAsked says for what a request waits that is not about a volume with a record.
 func (s volumes) tellAsked(t *memberState) {
 	if len(t.strays) > 0 {
-		s.block(t, spec.BlockedStray, "a volume of it is to come back, but "+t.strayText())
+		s.block(t, spec.BlockedStray, "one of its volumes is to be restored, but "+t.strayText())
 	}
 }
 

@@ -101,7 +101,7 @@ func TestOnlyTheVolumeThatWasNamedGoes(t *testing.T) {
 	log.Claim, log.UID = "log", "other"
 	w.Slots[1].Volumes["log"] = &log
 	a := Next(w).Actions[0].(SetVolumes)
-	if len(a.Volumes) != 1 || a.Volumes[0].Claim != "data" || !strings.Contains(a.Text, "a person gave it up") {
+	if len(a.Volumes) != 1 || a.Volumes[0].Claim != "data" || !strings.Contains(a.Text, "given up on request") {
 		t.Errorf("did %+v; want the volume of the claim data alone, and why", a)
 	}
 }
@@ -237,8 +237,8 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 // A life that ran on a volume never says before its start that it is missing.
 func TestARefusedLossSaysWhatToDoWhenTheDiskDied(t *testing.T) {
 	for cause, want := range map[spec.Cause]string{
-		spec.CauseVolumeMissing: "ran with it, so that its processes may have it still; if its disk died under that life: stead restart db-0",
-		"CrashLoop":             "does not say that it is missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
+		spec.CauseVolumeMissing: "ran with it, so its processes may still have it; if its disk died under that life: stead restart db-0",
+		"CrashLoop":             "does not report it missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
 	} {
 		w := world(t, "ordered 1 volumes n1 0:ready")
 		var asked records.VolumeRequest

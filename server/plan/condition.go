@@ -52,7 +52,7 @@ func (r reporter) availability() records.Condition {
 func (r reporter) progress() records.Condition {
 	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
 	if r.world.Set.Orphaned && !r.world.Set.Deleting {
-		c.Reason, c.Message = string(spec.BlockedOrphaned), "the members run on, and nothing is done for them: "+orphanedText
+		c.Reason, c.Message = string(spec.BlockedOrphaned), "members keep running, but are not managed: "+orphanedText
 		return c
 	}
 	if r.world.Set.Deleting {

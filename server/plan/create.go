@@ -30,13 +30,13 @@ func (s step) create(disturbed bool) bool {
 			continue
 		case s.yields(t, at):
 			s.tell(t)
-			held = fmt.Sprintf("waits for %s: %s", t.id.MemberName(), s.standing(t))
+			held = fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.standing(t))
 			continue
 		case held != "" && t.vacant() && !s.turned(t):
 			s.block(t, spec.BlockedPredecessor, held)
 			continue
 		}
-		text := fmt.Sprintf("waits for %s: %s", t.id.MemberName(), s.ensureStarted(t, disturbed).Text)
+		text := fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.ensureStarted(t, disturbed).Text)
 		for _, j := range s.inside[at+1:] {
 			if later := &s.members[j]; later.vacant() {
 				s.block(later, spec.BlockedPredecessor, text)
@@ -73,12 +73,12 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 	case disturbed:
 		return s.block(t, spec.BlockedTurn, "another member is replaced first")
 	case t.volumesKept:
-		return s.block(t, spec.BlockedTurn, "its volumes are kept after all, which is recorded first")
+		return s.block(t, spec.BlockedTurn, "waiting until it is recorded that its volumes are kept")
 	case len(t.strays) > 0:
 		return s.block(t, spec.BlockedStray, t.strayText()+"; a second one must not start")
 	case t.Over && rest > 0 && s.due(t) == t.member.Revision:
 		s.wake(rest)
-		return s.block(t, spec.BlockedBackOff, "its last lives failed one after another; the next try follows after a while: "+t.endedText())
+		return s.block(t, spec.BlockedBackOff, "its last starts failed one after another; waiting before the next attempt: "+t.endedText())
 	}
 	start, no := s.start(t)
 	if no != nil {

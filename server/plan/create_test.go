@@ -82,12 +82,12 @@ func TestReplace(t *testing.T) {
 		{name: "a life that keeps failing rests", world: "ordered 1 n1 0:failed", change: rest(time.Minute),
 			want: "| 0:BackOff"},
 		{name: "it says why it failed", world: "ordered 1 n1 0:failed", change: rest(time.Minute),
-			want: "| 0:BackOff", says: "after a while: VolumeRefused: another owner"},
+			want: "| 0:BackOff", says: "before the next attempt: VolumeRefused: another owner"},
 		{name: "and so does the life that follows", world: "ordered 1 n1 0:failed",
-			want: "start=0/Replace@n1 | 0:Starting", says: "Replace, token 1.10 is over (VolumeRefused: another owner)"},
+			want: "start=0/Replace@n1 | 0:Starting", says: "Replace, token 1.10 has ended (VolumeRefused: another owner)"},
 		{name: "with the cause alone if there is no more", world: "ordered 1 n1 0:failed",
-			change: func(w *World) { w.Slots[0].Report.Message = "" }, want: "start=0/Replace@n1 | 0:Starting", says: "is over (VolumeRefused)"},
-		{name: "or with the phase", world: "ordered 1 n1 0:over", want: "start=0/Replace@n1 | 0:Starting", says: "is over (Stopped)"},
+			change: func(w *World) { w.Slots[0].Report.Message = "" }, want: "start=0/Replace@n1 | 0:Starting", says: "has ended (VolumeRefused)"},
+		{name: "or with the phase", world: "ordered 1 n1 0:over", want: "start=0/Replace@n1 | 0:Starting", says: "has ended (Stopped)"},
 		{name: "a life that was ended by order says for what", world: "ordered 1 n1 0:restarted",
 			want: "start=0/Restart@n1 | 0:Starting", says: "on node n1: Restart\n"},
 		{name: "one that was deleted with its set and is wanted again starts anew", world: "ordered 1 n1 0:stopped",
@@ -107,7 +107,7 @@ func TestReplace(t *testing.T) {
 func TestAWaitingMemberSaysForWhomAndWhy(t *testing.T) {
 	w := world(t, "ordered 3 n1 0:ready 1:missing")
 	for _, b := range Next(w).Blocked {
-		if b.ID.Ordinal == 2 && !strings.Contains(b.Text, "waits for db-1: it reports ImageMissing: no such image") {
+		if b.ID.Ordinal == 2 && !strings.Contains(b.Text, "waiting for db-1: it reports ImageMissing: no such image") {
 			t.Errorf("db-2: %q; want it to name db-1 and its cause", b.Text)
 		}
 	}
@@ -165,7 +165,7 @@ func TestStrays(t *testing.T) {
 		{name: "what the store knows by now is none", world: "ordered 1 n1 0:over", change: stray("n1", 10), want: "start=0/Replace@n1 | 0:Starting"},
 		{name: "a node whose facts cannot be read may run a life of anybody", world: "parallel 3 n1 n2~ 0:over 1:ready",
 			change: func(w *World) { w.Nodes[1].Facts, w.Nodes[1].Unread = nil, true }, want: "| 0:Stray 2:Stray",
-			says: "what is stored of node n2 cannot be read, so it may run a life of it"},
+			says: "the stored facts of node n2 cannot be read, so it may run a life of this member"},
 		{name: "... nor is an address freed meanwhile", world: "ordered 0 n1 n2~ 0:stopped",
 			change: func(w *World) { w.Nodes[1].Facts, w.Nodes[1].Unread = nil, true }, want: "forget=0 |"},
 		{name: "a stray's address is not freed", world: "ordered 0 n1 0:stopped", change: stray("n2", 3), want: "forget=0 |"},

@@ -16,16 +16,16 @@ func TestDeadline(t *testing.T) {
 		{"not before", update + "2:loop/h2? still=599", ""},
 		{"the time on top of minReadySeconds", update + "2:loop/h2? min=30 still=629", ""},
 		{"after that", update + "2:loop/h2? min=30 still=630", "630 s; db-2"},
-		{"as the manifest says", update + "2:running/h2? deadline=60 still=60", "60 s; db-2: it runs, but is not ready"},
-		{"who cannot start is named", "ordered 2 update=h2 current=h1 n1~ 0:ready 1:turned still=600", "db-0: its node n1 is silent"},
+		{"as the manifest says", update + "2:running/h2? deadline=60 still=60", "60 s; db-2: it is running, but not ready"},
+		{"who cannot start is named", "ordered 2 update=h2 current=h1 n1~ 0:ready 1:turned still=600", "db-0: node n1 is unreachable"},
 		{"one whose turn came is named before others", "parallel 3 max=2 n1 update=h2 current=h1 0:running 1:ready 2:loop/h2? still=600", "db-2: it reports CrashLoop"},
 		{"one that waits for a thing before one that waits for members", "ordered 2 n1 update=h2 current=h1? 0:missing/h2? still=600", "db-0: it reports ImageMissing"},
-		{"of two that wait for a thing, the first", "ordered 3 n1 update=h2 current=h1 0:running 1:running 2:ready still=600", "db-0: it runs, but is not ready"},
+		{"of two that wait for a thing, the first", "ordered 3 n1 update=h2 current=h1 0:running 1:running 2:ready still=600", "db-0: it is running, but not ready"},
 		{"one that waits for a thing before one that waits for its turn", "ordered 2 Recreate n1 update=h2 current=h1 0:none 1:stopping still=600", "db-1: it is stopping"},
-		{"all broken at once: the first who was replaced", "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:running/h2? still=600", "db-2: it runs, but is not ready"},
-		{"a disruption floor that is in the way", update + "2:ready floor=3 still=600", "db-2: its turn in the update does not come: the disruption floor"},
-		{"one whose turn came is not named when it waits for another", "ordered 2 n1 update=h2 current=h1 0:running 1:turned still=600", "600 s; db-0: it runs, but is not ready"},
-		{"of those who wait for others the first is named", "ordered 2 Recreate floor=1 n1 update=h2 current=h1 0:ready 1:ready still=600", "db-1: its turn comes when all may stop"},
+		{"all broken at once: the first who was replaced", "ordered 3 n1 update=h2 current=h1 0:loop 1:loop 2:running/h2? still=600", "db-2: it is running, but not ready"},
+		{"a disruption floor that is in the way", update + "2:ready floor=3 still=600", "db-2: its update is held back: the disruption floor"},
+		{"one whose turn came is not named when it waits for another", "ordered 2 n1 update=h2 current=h1 0:running 1:turned still=600", "600 s; db-0: it is running, but not ready"},
+		{"of those who wait for others the first is named", "ordered 2 Recreate floor=1 n1 update=h2 current=h1 0:ready 1:ready still=600", "db-1: waiting until all members may stop"},
 		{"not when surplus members take long to go", "ordered 2 partition=1 n1 update=h2 current=h1 0:ready 1:ready/h2 2:stopping still=6000", ""},
 		{"the very first rollout", "ordered 2 n1 0:loop/h1? still=600", "db-0: it reports CrashLoop"},
 		{"not while paused", "paused " + update + "2:loop/h2? still=600", ""},
@@ -56,7 +56,7 @@ func TestDeadline(t *testing.T) {
 func TestTheMemberThatKeepsOthersWaitingIsNamed(t *testing.T) {
 	w := world(t, "ordered 2 n1 update=h2 current=h1 0:ready 1:running still=600")
 	asked(0)(&w)
-	if x := Next(w).Status.Conditions[2]; !strings.Contains(x.Message, "db-1: it runs, but is not ready") {
+	if x := Next(w).Status.Conditions[2]; !strings.Contains(x.Message, "db-1: it is running, but not ready") {
 		t.Errorf("stalled says %q; want db-1, for whom db-0 waits with its restart", x.Message)
 	}
 }

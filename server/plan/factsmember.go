@@ -104,7 +104,7 @@ func (m *memberFacts) pending() bool {
 func (m *memberFacts) strayText() string {
 	x := m.strays[0]
 	if x.Stray.Token.IsZero() {
-		return fmt.Sprintf("what is stored of node %s cannot be read, so it may run a life of it; start its agent, or, if it is off: stead node fence %s --i-have-powered-off", x.Node, x.Node)
+		return fmt.Sprintf("the stored facts of node %s cannot be read, so it may run a life of this member; start its agent, or, if it is off: stead node fence %s --i-have-powered-off", x.Node, x.Node)
 	}
 	return fmt.Sprintf("node %s runs a life of it (token %s) that the store does not know", x.Node, x.Stray.Token)
 }

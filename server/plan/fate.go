@@ -175,7 +175,7 @@ func (s volumes) reclaim(t *memberState) bool {
 		}
 		now, _ := s.decided(v, fate)
 		if asked != nil && fate == records.FateReclaiming {
-			text = "a person gave it up, and " + text
+			text = "given up on request; " + text
 			if asked.Trash != nil {
 				now.TrashAfter = asked.Trash
 			}
@@ -199,7 +199,7 @@ func (s volumes) drop(t *memberState) {
 		case proof.VolumeGone(v, said):
 			a.Text = fmt.Sprintf("node %s says that it is %s", v.Node, said.State)
 		case proof.LostWithHost(v, s.node(v.Node)) && !t.volumesLost:
-			a.Left, a.Text = true, fmt.Sprintf("node %s is off, as a person says; should it return, what stands there goes to its trash", v.Node)
+			a.Left, a.Text = true, fmt.Sprintf("node %s was fenced; if it returns, what is left there goes to its trash", v.Node)
 		default:
 			continue
 		}
@@ -240,14 +240,14 @@ func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 	what := fmt.Sprintf("its volume %s of the claim %s is being given up", v.UID, v.Claim)
 	switch v.Fate {
 	case records.FateLost:
-		what = fmt.Sprintf("its volume %s of the claim %s is said to be lost, and looked for once more", v.UID, v.Claim)
+		what = fmt.Sprintf("its volume %s of the claim %s was reported lost, and is being checked once more", v.UID, v.Claim)
 	case records.FateRestoring:
 		what = fmt.Sprintf("its volume %s of the claim %s is being brought back from the trash", v.UID, v.Claim)
 	}
 	n := s.node(v.Node)
 	switch said := t.said[v.Claim]; {
 	case n == nil || !n.Connected():
-		return &place.Refusal{Reason: spec.BlockedNodeSilent, Text: fmt.Sprintf("%s on node %s, which is silent; if it is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)}
+		return &place.Refusal{Reason: spec.BlockedNodeSilent, Text: fmt.Sprintf("%s on node %s, which is unreachable; if the node is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)}
 	case said != nil && said.Volume == v.UID && said.State == records.VolumeRefused:
 		return &place.Refusal{Reason: cmp.Or(spec.BlockedReason(said.Cause), spec.BlockedReclaiming), Text: fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)}
 	case v.Fate == records.FateRestoring:

@@ -19,26 +19,26 @@ func TestProofByDeadline(t *testing.T) {
 	}
 	const lost = "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,62"
 	check(t, []rule{
-		{name: "over", world: lost, want: "start=1/Replace@n3 | 1:Starting", says: "token 1.11, which is guarded, has ended by itself"},
-		{name: "a moment before", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,61", want: "| 1:NodeSilent", says: "counts as over when that has lasted 1m2s"},
+		{name: "over", world: lost, want: "start=1/Replace@n3 | 1:Starting", says: "token 1.11 was guarded and has ended by itself"},
+		{name: "a moment before", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60 silent=n2,61", want: "| 1:NodeSilent", says: "counts as over after 1m2s without contact"},
 		{name: "the margin grows with the bound", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=3600 silent=n2,3636", want: "| 1:NodeSilent", says: "1h0m37s"},
 		{name: "and is over then", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=3600 silent=n2,3637", want: "start=1/Replace@n3 | 1:Starting"},
-		{name: "not guarded", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 silent=n2,999999", want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "not guarded", world: "ordered 2 n1 n2 n3 0:ready 1:ready@n2 silent=n2,999999", want: "| 1:NodeSilent", says: "may still be running there"},
 		{name: "not guarded, on a node that guards", world: lost, change: func(w *World) { w.Slots[1].Member.Bound, w.Slots[1].Report.Bound = 0, 0 },
-			want: "| 1:NodeSilent", says: "which proves nothing"},
+			want: "| 1:NodeSilent", says: "may still be running there"},
 		{name: "never reported", world: "ordered 2 n1 n2 n3 0:ready 1:assigned@n2 replace=60 silent=n2,62", want: "start=1/Replace@n3 | 1:Starting"},
 		{name: "it was told to stop, and is not wanted", world: "ordered 1 n1 n2 n3 0:ready 1:stopping@n2 replace=60 silent=n2,62", want: "forget=1+address |", says: "has ended by itself"},
 		{name: "the node has a session", world: lost, change: func(w *World) {
 			proof.FindNode(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1", ID: 5}
 		}, want: "|"},
-		{name: "another machine has its name", world: lost, change: func(w *World) { proof.FindNode(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "proves nothing"},
+		{name: "another machine has its name", world: lost, change: func(w *World) { proof.FindNode(w.Nodes, "n2").Node.UID = "other" }, want: "| 1:NodeSilent", says: "may still be running there"},
 		{name: "the session of another machine", world: lost, change: func(w *World) {
 			proof.FindNode(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "other"}
-		}, want: "| 1:NodeSilent", says: "proves nothing"},
-		{name: "the node is not known", world: lost, change: func(w *World) { w.Nodes = append(w.Nodes[:1:1], w.Nodes[2]) }, want: "| 1:NodeSilent", says: "proves nothing"},
-		{name: "it did not say that it guards", world: lost, change: facts(func(f *records.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not say that it guards"},
-		{name: "it guards with another bound", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = time.Hour }, want: "| 1:NodeSilent", says: "did not say that it guards"},
-		{name: "it reported without a guard", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = 0 }, want: "| 1:NodeSilent", says: "did not say that it guards"},
+		}, want: "| 1:NodeSilent", says: "may still be running there"},
+		{name: "the node is not known", world: lost, change: func(w *World) { w.Nodes = append(w.Nodes[:1:1], w.Nodes[2]) }, want: "| 1:NodeSilent", says: "may still be running there"},
+		{name: "it did not say that it guards", world: lost, change: facts(func(f *records.NodeFacts) { f.Guards = false }), want: "| 1:NodeSilent", says: "did not report that it guards"},
+		{name: "it guards with another bound", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = time.Hour }, want: "| 1:NodeSilent", says: "did not report that it guards"},
+		{name: "it reported without a guard", world: lost, change: func(w *World) { w.Slots[1].Report.Bound = 0 }, want: "| 1:NodeSilent", says: "did not report that it guards"},
 		{name: "the node never said anything", world: lost, change: func(w *World) { proof.FindNode(w.Nodes, "n2").Facts = nil }, want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of another machine", world: lost, change: facts(func(f *records.NodeFacts) { f.UID = "other" }), want: "| 1:NodeSilent", says: "restored"},
 		{name: "facts of an older epoch", world: lost, change: facts(func(f *records.NodeFacts) { f.Epoch = 0 }), want: "| 1:NodeSilent", says: "restored"},
@@ -56,8 +56,8 @@ func TestAGuardedLifeBeginsWhereItIsGuarded(t *testing.T) {
 	silentToo := func(w *World) { unguarded(w); proof.FindNode(w.Nodes, "n2").Session = nil }
 	check(t, []rule{
 		{name: "on the node that guards", world: "ordered 1 n1 n2 replace=60", change: unguarded, want: "start=0/Create@n2 | 0:Starting"},
-		{name: "none does", world: "ordered 1 n1 replace=60", change: unguarded, want: "| 0:NoGuard", says: "node n1 does not guard lives, which nodeLoss Replace needs"},
-		{name: "none that is there", world: "ordered 1 n1 n2 replace=60", change: silentToo, want: "| 0:NoGuard", says: "node n2 is silent"},
+		{name: "none does", world: "ordered 1 n1 replace=60", change: unguarded, want: "| 0:NoGuard", says: "node n1 does not guard lives, which nodeLoss Replace requires"},
+		{name: "none that is there", world: "ordered 1 n1 n2 replace=60", change: silentToo, want: "| 0:NoGuard", says: "node n2 is unreachable"},
 		{name: "a node that said nothing", world: "ordered 1 n1 replace=60", change: func(w *World) { w.Nodes[0].Facts = nil }, want: "| 0:NoGuard"},
 		{name: "without a bound anywhere", world: "ordered 1 n1", want: "start=0/Create@n1 | 0:Starting"},
 	})

@@ -22,7 +22,7 @@ func (s step) cureLapsed() bool {
 		case s.held(t) || !s.serving(t):
 			continue
 		case s.neverWorked(t) && s.down() <= s.budget():
-			s.outOfTurn(t, "it never was available on it")
+			s.outOfTurn(t, "it was never available on it")
 			return true
 		case t.Ready: // and becomes available, or lapses
 			continue

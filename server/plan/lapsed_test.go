@@ -26,7 +26,7 @@ func TestALapsedMemberIsReplacedAlone(t *testing.T) {
 			change: out(lapse-1, 0), want: "| 0:NotReady 1:WaitingForTurn", says: "is replaced when that has lasted 30 s"},
 		{name: "of two nobody: each may serve", world: "parallel 3 n1 update=h2 current=h1 0:running 1:running 2:ready",
 			change: out(9*minute, 0, 1), want: "| 0:NotReady 1:NotReady 2:WaitingForTurn",
-			says: "db-0: it runs, but is not ready; it still runs revision h1, and is replaced when that has lasted 600 s; to replace it now: stead restart db-0"},
+			says: "db-0: it is running, but not ready; it still runs revision h1, and is replaced when that has lasted 600 s; to replace it now: stead restart db-0"},
 		{name: "nor while another one is missing", world: "parallel 2 n1! update=h2 current=h1 0:running 1:none",
 			change: out(9*minute, 0), want: "| 0:NotReady 1:NoNode"},
 		{name: "nor while another's node is silent", world: "parallel 2 n1 n2~ update=h2 current=h1 0:running 1:ready@n2",
@@ -116,18 +116,18 @@ func TestTheWayOutIsNamedWhereNothingElseHelps(t *testing.T) {
 		world, want string
 		change      func(*World)
 	}{
-		{world: "ordered 1 n1 update=h2 current=h1 0:never", want: "it runs, but is not ready" + off + "600 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:never", want: "it is running, but not ready" + off + "600 s; to replace it now: stead restart db-0"},
 		{world: "ordered 1 n1 update=h2 current=h1 0:starting", change: startup(50), want: "it is starting on node n1" + off + "650 s; to replace it now: stead restart db-0"},
-		{world: "ordered 1 n1 update=h2 current=h1 0:running", want: "it runs, but is not ready" + off + "30 s; to replace it now: stead restart db-0"},
-		{world: "parallel 2 n1 update=h2 current=h1 0:running 1:running", want: "it runs, but is not ready" + off + "600 s; to replace it now: stead restart db-0"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:running", want: "it is running, but not ready" + off + "30 s; to replace it now: stead restart db-0"},
+		{world: "parallel 2 n1 update=h2 current=h1 0:running 1:running", want: "it is running, but not ready" + off + "600 s; to replace it now: stead restart db-0"},
 		{world: "ordered 1 never n1 update=h2 current=h1 0:loop",
 			want: "it reports CrashLoop: exited with code 1; it still runs revision h1, and replaceBroken is Never; to replace it: stead restart db-0"},
-		{world: "ordered 1 n1 0:running", want: "it runs, but is not ready"},
+		{world: "ordered 1 n1 0:running", want: "it is running, but not ready"},
 		{world: "ordered 2 n1 update=h2 current=h1 0:loop 1:starting/h2", want: "it reports CrashLoop: exited with code 1"},
 		{world: "ordered 1 min=5 n1 update=h2 current=h1 0:young", want: "it is ready, but not yet for 5 s"},
-		{world: "ordered 1 n1 update=h2 current=h1 0:running", change: anew(0), want: "its node n1 connected anew and has not reported on it since"},
-		{world: "ordered 1 paused n1 update=h2 current=h1 0:running", want: "it runs, but is not ready"},
-		{world: "ordered 1 OnDelete n1 update=h2 current=h1 0:running", want: "it runs, but is not ready"},
+		{world: "ordered 1 n1 update=h2 current=h1 0:running", change: anew(0), want: "node n1 reconnected and has not reported on it yet"},
+		{world: "ordered 1 paused n1 update=h2 current=h1 0:running", want: "it is running, but not ready"},
+		{world: "ordered 1 OnDelete n1 update=h2 current=h1 0:running", want: "it is running, but not ready"},
 	} {
 		w := world(t, c.world)
 		if c.change != nil {

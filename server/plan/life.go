@@ -33,7 +33,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	}
 	if !rec.Address.IsValid() {
 		if s.freeUsed == len(s.world.Free) {
-			return a, &place.Refusal{Reason: spec.BlockedAddress, Text: "no address is free for it: none is given while a node runs lives that the store does not know, freed ones rest for a while, and the range of members' addresses may be used up"}
+			return a, &place.Refusal{Reason: spec.BlockedAddress, Text: "no address is free: none is assigned while a node runs lives that the store does not know, freed addresses are held back for a while, and the range of members' addresses may be used up"}
 		}
 		rec.Address = s.world.Free[s.freeUsed]
 		s.freeUsed++
@@ -45,7 +45,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
 		Address: rec.Address, Bound: s.bound(), Service: s.world.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.world.Now,
 	}
-	a.Text = fmt.Sprintf("%s begins token %s of revision %s on node %s: %s",
+	a.Text = fmt.Sprintf("%s starts as token %s of revision %s on node %s: %s",
 		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
 	s.placer.Take(request, node.Node.Name)
 	return a, nil
@@ -79,7 +79,7 @@ func (e explainer) because(t *memberState, reason records.Reason) string {
 	if reason != records.ReasonReplace {
 		return string(reason)
 	}
-	return fmt.Sprintf("%s, token %s is over (%s)", reason, t.member.Token, t.endedText())
+	return fmt.Sprintf("%s, token %s has ended (%s)", reason, t.member.Token, t.endedText())
 }
 
 // token is higher than any the identity had, and than any other life's decided on

@@ -52,7 +52,7 @@ func TestAMissingStorageClassIsToldWithThoseKnown(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 n2")
 	classes("gold", []string{"local", "ssd"}, []string{"hdd", "local"})(&w)
 	p := Next(w)
-	want := "no node can take it: node n1 has no storage class gold (so say n2); known storage classes are hdd, local, ssd"
+	want := "no node can take it: node n1 has no storage class gold (also n2); known storage classes are hdd, local, ssd"
 	if len(p.Blocked) != 1 || p.Blocked[0].Text != want {
 		t.Errorf("got %+v\nwant %s", p.Blocked, want)
 	}

@@ -15,13 +15,13 @@ func (s volumes) notLost(t *memberState, v *records.Volume) string {
 	said := t.said[v.Claim]
 	switch {
 	case v.Fate == records.FateLost:
-		return fmt.Sprintf("node %s looks for it already", v.Node)
+		return fmt.Sprintf("node %s is already looking for it", v.Node)
 	case v.Fate == records.FateRestoring:
 		return "it is being brought back from the trash"
 	case v.Fate == records.FateReclaiming && (said == nil || said.Cause != spec.CauseVolumeMissing):
 		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
 	case t.expired():
-		return fmt.Sprintf("node %s is silent, and looks for it when it is back; if that is off for good, say so first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
+		return fmt.Sprintf("node %s is unreachable, and looks for it when it is back; if the node is off for good, fence it first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
 	case t.member == nil || t.Over:
 		return ""
 	case !t.wanted:
@@ -29,12 +29,12 @@ func (s volumes) notLost(t *memberState, v *records.Volume) string {
 	case t.stopping() || missing(t.report):
 		return ""
 	case !t.Live:
-		return fmt.Sprintf("token %s of %s may run on node %s, which is silent; if that is off for good, say so first: stead node fence %s --i-have-powered-off",
+		return fmt.Sprintf("token %s of %s may be running on node %s, which is unreachable; if the node is off for good, fence it first: stead node fence %s --i-have-powered-off",
 			t.member.Token, t.id.MemberName(), v.Node, v.Node)
 	}
-	says := "does not say that it is missing, and a volume that is there is not lost"
+	says := "does not report it missing, and a volume that is there is not lost"
 	if t.report != nil && t.report.Cause == spec.CauseVolumeMissing {
-		says = "ran with it, so that its processes may have it still"
+		says = "ran with it, so its processes may still have it"
 	}
 	return fmt.Sprintf("token %s of %s %s; if its disk died under that life: stead restart %s", t.member.Token, t.id.MemberName(), says, t.id.MemberName())
 }
@@ -53,7 +53,7 @@ func (s volumes) lose(t *memberState) {
 		case q == nil:
 		case t.member != nil && !t.Over:
 			if !t.stopping() {
-				s.stop(t, records.ReasonReplace, fmt.Sprintf("its volume of the claim %s is lost, as a person says", claim))
+				s.stop(t, records.ReasonReplace, fmt.Sprintf("its volume of the claim %s was reported lost", claim))
 			}
 		case len(t.strays) == 0:
 			v := *t.volumes[claim]
@@ -64,9 +64,9 @@ func (s volumes) lose(t *memberState) {
 	}
 	t.volumesLost = len(lost) > 0
 	if t.volumesLost {
-		text := "a person says that it is lost; its node looks once more"
+		text := "it was reported lost; its node checks once more"
 		if proof.LostWithHost(&lost[0], s.node(lost[0].Node)) {
-			text = "a person says that it is lost, with its host"
+			text = "it was reported lost with its host"
 		}
 		s.act(SetVolumes{Volumes: lost, Text: text})
 	}

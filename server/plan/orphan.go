@@ -3,7 +3,7 @@ package plan
 import "github.com/stead-project/stead/spec"
 
 // orphanedText says of a set or member what its being orphaned means, and what next.
-const orphanedText = "nobody owns it; apply the set again to adopt it, or delete it"
+const orphanedText = "it is not managed; apply the set again to adopt it, or delete it"
 
 // abandon is what remains of the rules for a set that was orphaned (rule 1,
 // --cascade=orphan): none. Its lives run on and end by themselves, and one that is over

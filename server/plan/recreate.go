@@ -44,7 +44,7 @@ func (s step) hold() bool {
 		case t.vacant() && t.wanted:
 			s.block(t, spec.BlockedTurn, "it starts when every member of another revision is gone")
 		case t.Available && !t.wanted:
-			s.block(t, spec.BlockedTurn, "it is surplus, and stops when every member of another revision is gone")
+			s.block(t, spec.BlockedTurn, "scheduled for scale-down; it stops when every member of another revision is gone")
 		case t.member != nil:
 			s.tell(t)
 		}
@@ -59,7 +59,7 @@ func (s step) unready(old []*memberState) string {
 	for _, t := range old {
 		well += one((t.Available || t.Live && t.unseen()) && t.wanted)
 		if !t.Live && silent == "" {
-			silent = fmt.Sprintf("its turn comes when all can stop, but node %s of %s is silent", t.member.Node, t.id.MemberName())
+			silent = fmt.Sprintf("waiting until all members can stop, but node %s of %s is unreachable", t.member.Node, t.id.MemberName())
 		}
 	}
 	switch {
@@ -68,7 +68,7 @@ func (s step) unready(old []*memberState) string {
 	case silent != "":
 		return silent
 	case well > s.spare():
-		return "its turn comes when all may stop, but " + s.floorText()
+		return "waiting until all members may stop, but " + s.floorText()
 	}
 	return ""
 }

@@ -67,7 +67,7 @@ func TestRecreate(t *testing.T) {
 		{name: "members that are well do not go down while one cannot", world: "ordered 2 Recreate n1 n2~ update=h2 current=h1 0:ready 1:ready@n2",
 			want: "| 1:NodeSilent 0:WaitingForTurn"},
 		{name: "the first that cannot is named", world: "ordered 3 Recreate n1 n2~ n3~ update=h2 current=h1 0:ready 1:ready@n2 2:ready@n3",
-			want: "| 1:NodeSilent 2:NodeSilent 0:WaitingForTurn", says: "but node n2 of db-1 is silent"},
+			want: "| 1:NodeSilent 2:NodeSilent 0:WaitingForTurn", says: "but node n2 of db-1 is unreachable"},
 		{name: "who is lost meanwhile returns beside them on what it ran", world: "parallel 3 Recreate n1 n2~ update=h2 current=h1 0:ready 1:ready@n2 2:over",
 			want: "start=2/Replace@n1 | 1:NodeSilent 2:Starting 0:WaitingForTurn"},
 		{name: "members that are all down anyway do not wait for that", world: "ordered 2 Recreate n1 n2~ update=h2 current=h1 0:loop 1:ready@n2",

@@ -20,11 +20,11 @@ func (s step) restart() (acted bool) {
 		case t.request == nil || t.Over || t.stopping():
 		case !t.Available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
 			acted = true
-			s.stop(t, s.restartReason(t), "a person asked for its restart")
+			s.stop(t, s.restartReason(t), "restart requested")
 		case !t.Available: // what is said of it says why
 		case s.down() < s.budget() && s.spare() > 0:
 			acted = true
-			s.stop(t, records.ReasonRestart, "a person asked for its restart")
+			s.stop(t, records.ReasonRestart, "restart requested")
 		default:
 			t.restartDelayed = true
 		}
@@ -43,12 +43,12 @@ func (s step) restartReason(t *memberState) records.Reason {
 func (e explainer) restartWaits() (reason spec.BlockedReason, text string) {
 	switch {
 	case e.floored():
-		return spec.BlockedFloor, "its restart waits: " + e.floorText()
+		return spec.BlockedFloor, "restart delayed: " + e.floorText()
 	case e.down() < e.budget():
-		return spec.BlockedTurn, "its restart waits: " + e.floorText()
+		return spec.BlockedTurn, "restart delayed: " + e.floorText()
 	}
 	if b := e.awaited(); b != nil {
-		return spec.BlockedTurn, fmt.Sprintf("its restart waits until %s is available; at most %d may be down at a time", b.ID.MemberName(), e.budget())
+		return spec.BlockedTurn, fmt.Sprintf("restart delayed until %s is available; at most %d may be down at a time", b.ID.MemberName(), e.budget())
 	}
-	return spec.BlockedTurn, fmt.Sprintf("its restart waits; at most %d may be down at a time", e.budget())
+	return spec.BlockedTurn, fmt.Sprintf("restart delayed; at most %d may be down at a time", e.budget())
 }

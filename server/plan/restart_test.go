@@ -22,7 +22,7 @@ func TestRestart(t *testing.T) {
 		{name: "within the budget, highest first", world: "parallel 3 n1 0:ready 1:ready 2:ready", change: asked(0, 2),
 			want: "stop=2/Restart | 2:Stopping 0:WaitingForTurn"},
 		{name: "not while another is down", world: "ordered 2 n1 0:ready 1:running", change: asked(0), want: "| 1:NotReady 0:WaitingForTurn",
-			says: "db-0: its restart waits until db-1 is available; at most 1 may be down at a time"},
+			says: "db-0: restart delayed until db-1 is available; at most 1 may be down at a time"},
 		{name: "one that is down costs nothing", world: "parallel 2 n1 0:running 1:loop", change: asked(0, 1),
 			want: "stop=1/Restart stop=0/Restart | 0:Stopping 1:Stopping"},
 		{name: "an available one returns on what it ran", world: "ordered 2 n1 update=h2 current=h1 0:restarted 1:ready/h2",

@@ -14,7 +14,7 @@ func (s volumes) noRestore(t *memberState, q *records.VolumeRequest) string {
 	v, said := t.volumes[q.Claim], t.said[q.Claim]
 	switch {
 	case v != nil && v.UID == q.Volume && v.Fate == records.FateReclaiming:
-		return "it is being given up still; bring it back when it lies in the trash"
+		return "it is still being given up; restore it once it is in the trash"
 	case v != nil && v.UID == q.Volume:
 		return "it is not in the trash"
 	case v != nil:
@@ -22,7 +22,7 @@ func (s volumes) noRestore(t *memberState, q *records.VolumeRequest) string {
 	case t.member != nil:
 		return s.uses(t)
 	case said == nil || said.Volume != q.Volume || said.State != records.VolumeTrashed:
-		return "it does not lie in the trash any more"
+		return "it is no longer in the trash"
 	}
 	for _, claim := range inOrder(t.volumes) {
 		if other := t.volumes[claim]; other.Node != said.Node && !other.Shared {
@@ -53,7 +53,7 @@ func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records
 	rec.VolumeNumbers = raised(rec.VolumeNumbers, v.Claim, v.Number)
 	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
 	rec.ReadyOnce = "" // under whichever set it was used, it is none of the present one's first
-	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("a person wants it back from the trash of node %s", v.Node)})
+	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("restore requested from the trash of node %s", v.Node)})
 	t.become(t.withIdentity(&rec))
 	t.become(t.withAnswer(&v))
 }
@@ -77,7 +77,7 @@ func (s volumes) comeBack(t *memberState) {
 		}
 		kept := *v
 		kept.Fate, kept.Turn = records.FateKeep, v.Turn+1
-		s.act(SetVolumes{Volumes: []records.Volume{kept}, Text: fmt.Sprintf("node %s says that it stands in its place", v.Node)})
+		s.act(SetVolumes{Volumes: []records.Volume{kept}, Text: fmt.Sprintf("node %s reports that it is in its place", v.Node)})
 		t.become(t.withVolume(&kept))
 	}
 }

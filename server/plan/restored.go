@@ -22,13 +22,13 @@ func halted(w *World) (reason spec.BlockedReason, text string) {
 		missing = append(missing, n.Name)
 	}
 	if len(missing) > 0 {
-		return spec.BlockedRestored, fmt.Sprintf("the store was restored; nothing starts, stops, moves or is given up before %s said what it runs ('stead restore --status')", theyHave(missing))
+		return spec.BlockedRestored, fmt.Sprintf("the store was restored; nothing is started, stopped, moved or given up until %s reported what it runs ('stead restore --status')", theyHave(missing))
 	}
 	if w.Count.Open(w.Epoch) {
-		return spec.BlockedRestored, "the store was restored; every node has said what it runs, which is recorded first"
+		return spec.BlockedRestored, "the store was restored; every node has reported what it runs; waiting until that is recorded"
 	}
 	if len(w.Awaited) > 0 {
-		return spec.BlockedAwaiting, fmt.Sprintf("the server has just started; nothing starts, stops, moves or is given up before %s said hello, or %s have passed",
+		return spec.BlockedAwaiting, fmt.Sprintf("the server has just started; nothing is started, stopped, moved or given up until %s connected, or %s have passed",
 			theyHave(w.Awaited), w.AwaitFor.Round(time.Second))
 	}
 	return "", ""

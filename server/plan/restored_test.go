@@ -32,7 +32,7 @@ func TestAfterARestore(t *testing.T) {
 	off.Off = "root"
 	check(t, []rule{
 		{name: "nothing starts until every node has said what it runs", world: "parallel 2 n1 n2 n3~ 0:ready",
-			change: heard(nil, 2, 2, 1), want: "| 1:Restored", says: "before node n3 has said"},
+			change: heard(nil, 2, 2, 1), want: "| 1:Restored", says: "until node n3 has reported"},
 		{name: "a node that never said anything is waited for, too", world: "ordered 2 n1 n2 0:ready",
 			change: heard(nil, 2), want: "| 1:Restored"},
 		{name: "then all goes on", world: "ordered 2 n1 n2 n3~ 0:ready", change: heard(nil, 2, 2, 2), want: "start=1/Create@n2 | 1:Starting"},
@@ -45,11 +45,11 @@ func TestAfterARestore(t *testing.T) {
 		{name: "Recreate takes nobody down", world: "ordered 2 Recreate current=h1 update=h2 n1 n2 0:ready 1:ready", change: heard(nil, 2, 1), want: "|"},
 
 		{name: "a node that only a server remembers is waited for", world: "ordered 2 n1 n2 0:ready",
-			change: heard(counted(false, late), 2, 2), want: "| 1:Restored", says: "before node late has said"},
+			change: heard(counted(false, late), 2, 2), want: "| 1:Restored", says: "until node late has reported"},
 		{name: "also one that the store does not name in its count", world: "ordered 2 n1 n2 0:ready",
-			change: heard(counted(false), 2, 1), want: "| 1:Restored", says: "before node n2 has said"},
+			change: heard(counted(false), 2, 1), want: "| 1:Restored", says: "until node n2 has reported"},
 		{name: "one that is excused is not waited for, but the end of the count is", world: "ordered 2 n1 n2 0:ready",
-			change: heard(counted(false, off), 2, 2), want: "| 1:Restored", says: "which is recorded first"},
+			change: heard(counted(false, off), 2, 2), want: "| 1:Restored", says: "waiting until that is recorded"},
 		{name: "a count that is done stays done", world: "ordered 2 n1 n2 0:ready",
 			change: heard(counted(true, late), 2, 1), want: "start=1/Create@n2 | 1:Starting"},
 		{name: "a volume out of range that is kept waits for nothing", world: "ordered 1 volumes n1 n2 0:ready 1:volume", change: heard(nil, 2, 1), want: "|"},
@@ -78,10 +78,10 @@ func TestAServerThatHasJustStartedDecidesNothing(t *testing.T) {
 	}
 	check(t, []rule{
 		{name: "nobody starts", world: "ordered 2 n1 n2 0:ready", change: wait("n2"), want: "| 1:WaitingForNodes",
-			says: "before node n2 has said hello, or 4s have passed"},
+			says: "until node n2 has connected, or 4s have passed"},
 		{name: "nobody stops", world: "ordered 1 n1 n2 0:ready 1:ready", change: wait("n2"), want: "| 1:WaitingForNodes"},
 		{name: "no volume goes", world: "ordered 1 volumes n1 0:ready 1:volume=Delete", change: wait("n1"), want: "| 1:WaitingForNodes"},
-		{name: "of many the first are named", world: "ordered 1 n1", change: wait("n1", "n2", "n3", "n4", "n5", "n6", "n7"), want: "| 0:WaitingForNodes", says: "more has said hello"},
+		{name: "of many the first are named", world: "ordered 1 n1", change: wait("n1", "n2", "n3", "n4", "n5", "n6", "n7"), want: "| 0:WaitingForNodes", says: "more has connected"},
 		{name: "then all goes on", world: "ordered 2 n1 n2 0:ready", change: wait(), want: "start=1/Create@n2 | 1:Starting"},
 	})
 }

@@ -49,11 +49,11 @@ func (s step) queue() {
 func (e explainer) holdsUp() (reason spec.BlockedReason, text string) {
 	switch {
 	case e.paused():
-		return spec.BlockedPaused, "the rollout is paused; its turn in the update comes after it is resumed"
+		return spec.BlockedPaused, "the rollout is paused; it is updated after the rollout is resumed"
 	case e.recreateWaits != "":
 		return spec.BlockedTurn, e.recreateWaits
 	case e.floored():
-		return spec.BlockedFloor, "its turn in the update does not come: " + e.floorText()
+		return spec.BlockedFloor, "its update is held back: " + e.floorText()
 	}
 	return spec.BlockedTurn, e.turnComes()
 }
@@ -62,9 +62,9 @@ func (e explainer) holdsUp() (reason spec.BlockedReason, text string) {
 // others wait, not one that waits itself.
 func (e explainer) turnComes() string {
 	if b := e.awaited(); b != nil {
-		return fmt.Sprintf("its turn in the update comes when %s is available", b.ID.MemberName())
+		return fmt.Sprintf("waiting for %s to become available before it is updated", b.ID.MemberName())
 	}
-	return "its turn in the update comes when the surplus members are gone"
+	return "waiting for the surplus members to be gone before it is updated"
 }
 
 // down counts the members that the budget pays for: all that are not available,

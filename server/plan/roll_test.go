@@ -45,7 +45,7 @@ func TestRollOrdered(t *testing.T) {
 		{name: "without a completed revision the partition holds nobody", world: "ordered 3 partition=2 n1 update=h2 current=h1? 0:loop/h1?",
 			want: "stop=0/Update | 0:Stopping 1:WaitingForPredecessor 2:WaitingForPredecessor"},
 		{name: "who waits names the lowest cause, not one that waits itself", world: "ordered 5 n1 update=h2 current=h1 0:ready 1:ready 2:running 3:ready",
-			want: "| 2:NotReady 4:WaitingForPredecessor 3:WaitingForTurn 1:WaitingForTurn 0:WaitingForTurn", says: "db-3: its turn in the update comes when db-2 is available"},
+			want: "| 2:NotReady 4:WaitingForPredecessor 3:WaitingForTurn 1:WaitingForTurn 0:WaitingForTurn", says: "db-3: waiting for db-2 to become available before it is updated"},
 		{name: "a partition beyond the set holds all", world: "ordered 2 partition=9 n1 update=h2 current=h1 0:ready 1:ready", want: "|"},
 		{name: "a raised partition takes back nobody who is well", world: "ordered 2 partition=2 n1 update=h2 current=h1 0:ready 1:ready/h2", want: "|"},
 		{name: "a rollback leaves alone whom it did not reach", world: "ordered 3 n1 update=h1 current=h1 0:ready 1:ready 2:ready/h2",

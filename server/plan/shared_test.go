@@ -35,7 +35,7 @@ func TestASharedVolumeGoesWhereItsMemberBegins(t *testing.T) {
 	const lost = "ordered 2 n1 n2 n3 volumes 0:ready 1:ready@n2 replace=60 silent=n2,62"
 	check(t, []rule{
 		{name: "its storage fences by itself", world: lost, change: shared(true, "n1", "n2", "n3"), want: "start=1/Replace@n3 | 1:Starting"},
-		{name: "a fence is needed", world: lost, change: shared(false, "n1", "n2", "n3"), want: "| 1:NodeSilent", says: "what token 1.11 wrote may arrive late"},
+		{name: "a fence is needed", world: lost, change: shared(false, "n1", "n2", "n3"), want: "| 1:NodeSilent", says: "late writes may still arrive"},
 		{name: "where the class is shared, too", world: lost, change: shared(true, "n1", "n2"), want: "start=1/Replace@n1 | 1:Starting"},
 		{name: "a class of that name alone does not do", world: "ordered 2 n2 n3 volumes 0:ready@n2 1:over@n2 replace=60 silent=n2,9",
 			change: shared(true, "n2"), want: "| 0:NodeSilent 1:WaitingForPredecessor"},

@@ -17,7 +17,7 @@ func (s step) forgetSurplus() {
 			continue
 		}
 		if fates := s.undecided(t); len(fates) > 0 {
-			s.setVolumes(fates, "what becomes of the volumes of "+t.id.MemberName()+", which is over and not wanted")
+			s.setVolumes(fates, "the fate of the volumes of "+t.id.MemberName()+", which has ended and is not wanted")
 		} else {
 			s.act(Forget{
 				ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0,
@@ -48,7 +48,7 @@ func (s step) shrink(reason records.Reason) bool {
 		case t.stopping():
 			s.tell(t)
 		case held:
-			s.block(t, spec.BlockedTurn, "what becomes of the volumes of all members that go is recorded first")
+			s.block(t, spec.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
 		case above != nil && s.ordered():
 			s.block(t, spec.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
 		default:
@@ -60,7 +60,7 @@ func (s step) shrink(reason records.Reason) bool {
 			above = t
 		}
 	}
-	s.setVolumes(append(fates, s.fates()...), "what becomes of the volumes of members that go")
+	s.setVolumes(append(fates, s.fates()...), "the fate of the volumes of members that leave")
 	return above == nil
 }
 
@@ -85,7 +85,7 @@ func (s step) holdSurplus(text string) {
 		if t.stopping() {
 			s.tell(t)
 		} else {
-			s.block(t, spec.BlockedSurvivors, "it is surplus, and "+text)
+			s.block(t, spec.BlockedSurvivors, "scheduled for scale-down; "+text)
 		}
 	}
 }

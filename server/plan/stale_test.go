@@ -14,7 +14,7 @@ func anew(nodes ...int) func(*World) {
 func TestReadyIsOnlyWhatTheNodesLiveSessionTold(t *testing.T) {
 	check(t, []rule{
 		{name: "what another session told is not believed", world: "ordered 1 n1 0:ready", change: anew(0), want: "| 0:NodeReconnected",
-			says: "its node n1 connected anew and has not reported on it since"},
+			says: "node n1 reconnected and has not reported on it yet"},
 		{name: "no rolling step is taken meanwhile", world: "parallel 3 n1 n2 n3 update=h2 current=h1 0:ready 1:ready@n2 2:ready@n3", change: anew(2),
 			want: "| 2:NodeReconnected 1:WaitingForTurn 0:WaitingForTurn"},
 		{name: "nobody is stopped when all connect anew", world: "parallel 3 max=2 n1 n2 n3 update=h2 current=h1 0:ready 1:ready@n2 2:ready@n3", change: anew(0, 1, 2),

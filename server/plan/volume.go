@@ -59,7 +59,7 @@ func (s volumes) newVolume(t *memberState, c *spec.ClaimTemplate, rec *records.I
 func mismatch(v *records.Volume, c *spec.ClaimTemplate) string {
 	switch {
 	case v.Class != c.Spec.Class():
-		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or scale the member away and give the volume up", v.Class, c.Spec.Class())
+		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or scale the member away and give up the volume", v.Class, c.Spec.Class())
 	}
 	return ""
 }

@@ -36,39 +36,40 @@ func (j *Judge) Silence(m *records.Member, r *records.Report) Silence {
 	if n != nil && n.Session != nil && n.Session.UID == m.NodeUID {
 		return Silence{} // it was heard of
 	}
-	if text := j.unproven(m, r, n); text != "" {
-		return Silence{Text: fmt.Sprintf("its node %s is silent, ", m.Node) + text}
+	life := fmt.Sprintf("token %s", m.Token)
+	if text := j.unproven(m, r, n, life); text != "" {
+		return Silence{Text: fmt.Sprintf("node %s is unreachable", m.Node) + text}
 	}
 	wait := SilenceNeeded(m.Bound)
 	if n.Gone < wait {
 		return Silence{
 			Left: wait - n.Gone,
-			Text: fmt.Sprintf("its node %s is silent; token %s is guarded, ends by itself, and counts as over when that has lasted %s", m.Node, m.Token, spec.Duration{Duration: wait}),
+			Text: fmt.Sprintf("node %s is unreachable; %s is guarded, ends by itself, and counts as over after %s without contact", m.Node, life, spec.Duration{Duration: wait}),
 		}
 	}
 	return Silence{
 		Over: true,
-		Text: fmt.Sprintf("its node %s had no session for %s; token %s, which is guarded, has ended by itself", m.Node, spec.Duration{Duration: wait}, m.Token),
+		Text: fmt.Sprintf("node %s had no session for %s; %s was guarded and has ended by itself", m.Node, spec.Duration{Duration: wait}, life),
 	}
 }
 
-// unproven says why time proves nothing about a life on a silent node; "": it does.
-func (j *Judge) unproven(m *records.Member, r *records.Report, n *Node) string {
+// unproven says why time proves nothing about a life on an unreachable node, as the end of a
+// sentence; "": it does.
+func (j *Judge) unproven(m *records.Member, r *records.Report, n *Node, life string) string {
+	off := fmt.Sprintf("; if the node is off for good: stead node fence %s --i-have-powered-off", m.Node)
 	switch {
 	case n == nil || n.Node.UID != m.NodeUID || n.Session != nil:
-		return fmt.Sprintf("which proves nothing about token %s", m.Token)
+		return fmt.Sprintf("; %s may still be running there, so it is not replaced", life)
 	case m.Bound == 0:
-		return fmt.Sprintf("which proves nothing about token %s; if it is off for good: stead node fence %s --i-have-powered-off", m.Token, m.Node)
+		return fmt.Sprintf("; %s may still be running there, so it is not replaced", life) + off
 	case n.Facts == nil || n.Facts.UID != m.NodeUID || n.Facts.Epoch != j.epoch || m.Token.Epoch != j.epoch:
-		return fmt.Sprintf("and the store was restored since token %s was begun or its node last heard of: time proves nothing about it", m.Token)
+		return fmt.Sprintf("; the store was restored since %s started or the node last reported, so time proves nothing and it is not replaced", life)
 	case !n.Facts.Guards || r != nil && r.Bound != m.Bound:
-		return fmt.Sprintf("and did not say that it guards token %s: time proves nothing about it", m.Token)
+		return fmt.Sprintf(" and did not report that it guards %s, so time proves nothing and it is not replaced", life)
 	case writesArriveLate(m):
-		return fmt.Sprintf("and its volume is shared, and was not declared to fence by itself (--fenced-class): what token %s wrote may arrive late. If it is off: stead node fence %s --i-have-powered-off",
-			m.Token, m.Node)
+		return fmt.Sprintf("; the volume of %s is shared and was not declared to fence by itself (--fenced-class), so late writes may still arrive", life) + off
 	case 2*j.silent > j.known:
-		return fmt.Sprintf("as are %d of %d nodes: while more than half are, nothing is replaced. If it is off: stead node fence %s --i-have-powered-off",
-			j.silent, j.known, m.Node)
+		return fmt.Sprintf(", as are %d of %d nodes; nothing is replaced while more than half are", j.silent, j.known) + off
 	}
 	return ""
 }

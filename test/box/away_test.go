@@ -102,7 +102,7 @@ func loseAHost(t *testing.T, bound time.Duration, lose func(*node) (back func())
 	lost, before, others := c.host("db-1"), c.find("db-1"), []string{c.find("db-0").Token, c.find("db-2").Token}
 	back := lose(lost)
 	c.until("db-1 waits for its deadline", func() bool {
-		return strings.Contains(c.find("db-1").Blocked, "counts as over when that has lasted")
+		return strings.Contains(c.find("db-1").Blocked, "counts as over after")
 	})
 	c.until("it began elsewhere", func() bool { m := c.find("db-1"); return m.Token != before.Token && m.Ready })
 	after := c.find("db-1")
@@ -153,7 +153,7 @@ func loseAllServers(t *testing.T, bound time.Duration) {
 		}
 	}
 	c.until("who waits is told why", func() bool {
-		return strings.Contains(c.find("db-0").Blocked, "while more than half are, nothing is replaced")
+		return strings.Contains(c.find("db-0").Blocked, "nothing is replaced while more than half are")
 	})
 	c.throughout(3*time.Second, "nothing begins while no node is heard of", func() bool { return len(c.audit.starts()) == starts })
 	c.nodes["a"].heal()

@@ -108,7 +108,7 @@ func TestABumpedStoreBeginsNothingWhileTheOtherNodeIsCutOff(t *testing.T) {
 		backup, since := s.Backup(), c.newest()
 		c.cordon("b", false)
 		c.nodes["a"].reboot()
-		c.until("db-0 waits for its node", func() bool { return strings.Contains(c.find("db-0").Blocked, "is silent") })
+		c.until("db-0 waits for its node", func() bool { return strings.Contains(c.find("db-0").Blocked, "is unreachable") })
 		if err := c.fence("a"); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestAMissingImageIsNamedAndHealedByLoadingIt(t *testing.T) {
 		c.until("db-0 says what is missing", func() bool { return c.find("db-0").Cause == "ImageMissing" })
 		c.until("the set says it", func() bool { return c.condition("db", "Progressing").Reason == "ImageMissing" })
 		c.everyoneExplained("db", 3)
-		c.explained("db-2", "waits for db-0")
+		c.explained("db-2", "waiting for db-0")
 		c.explained("db-2", "ImageMissing")
 		if got := c.audit.starts(); len(got) != 0 {
 			t.Errorf("started without an image: %v", got)
@@ -92,7 +92,7 @@ func TestASilentNodeIsNamed(t *testing.T) {
 		c.ready("db", 2)
 		c.nodes["a"].crash()
 		c.scale("db", 3)
-		c.until("db-0 waits for its node", func() bool { return strings.Contains(c.find("db-0").Blocked, "node a is silent") })
+		c.until("db-0 waits for its node", func() bool { return strings.Contains(c.find("db-0").Blocked, "node a is unreachable") })
 		c.everyoneExplained("db", 3)
 		c.until("the set says it", func() bool {
 			got := c.condition("db", "Progressing")
@@ -115,6 +115,6 @@ func TestEveryMemberOfALargeSetSaysWhyItWaits(t *testing.T) {
 		if rows := c.sets()["db"].Members; len(rows) != 0 {
 			t.Errorf("its status stores %d rows: the set is not large", len(rows))
 		}
-		c.until("db-129 waits for db-0", func() bool { return strings.Contains(c.find("db-129").Blocked, "waits for db-0") })
+		c.until("db-129 waits for db-0", func() bool { return strings.Contains(c.find("db-129").Blocked, "waiting for db-0") })
 	})
 }

@@ -53,7 +53,7 @@ func TestAMemberOfAFencedHostBeginsElsewhere(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), "it is on")
 		})
 		lost.reboot()
-		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is unreachable") })
 		refused(t, c.removeNode(lost.name), "if it is off: stead node fence")
 		c.throughout(ttl, "silence is no proof", func() bool { return c.find("db-1").Token == before.Token })
 
@@ -89,7 +89,7 @@ func TestAMemberWithAVolumeWaitsForItsFencedHost(t *testing.T) {
 		c.ready("db", 2)
 		lost, before, volumes := c.host("db-1"), c.find("db-1"), fmt.Sprint(c.volumes("db"))
 		lost.reboot()
-		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is unreachable") })
 		if err := c.fence(lost.name); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestAHostThatWasNotOffAfterAll(t *testing.T) {
 		c.ready("db", 2)
 		lost, before := c.host("db-1"), c.find("db-1")
 		lost.crash() // its members run on
-		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is unreachable") })
 		if err := c.fence(lost.name); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestAVolumeLostWithItsHost(t *testing.T) {
 			})
 		}
 		lost.reboot()
-		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is unreachable") })
 		refused(t, lose(), "if that is off for good, say so first: stead node fence")
 		if err := c.fence(lost.name); err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestAFenceEndsWithTheHostsReturn(t *testing.T) {
 		c.ready("db", 2)
 		lost, volume := c.host("db-1"), c.volumeOf("db-1")
 		lost.reboot()
-		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is unreachable") })
 		if err := c.fence(lost.name); err != nil {
 			t.Fatal(err)
 		}

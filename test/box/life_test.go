@@ -66,7 +66,7 @@ func TestARebootIsProofOnlyWhenTheNodeSaysSo(t *testing.T) {
 		before := c.find("db-1")
 		n := c.host("db-1")
 		n.reboot()
-		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is silent") })
+		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is unreachable") })
 		c.throughout(ttl, "no other life begins", func() bool {
 			m := c.find("db-1")
 			return m.Token == before.Token && !m.Ready && len(c.audit.starts()) == 3

@@ -38,7 +38,7 @@ func TestAnOrphanedSetRunsOnAndIsAdoptedWithItsLives(t *testing.T) {
 		lost.start()
 		over := func() bool {
 			m := c.find("db-1")
-			return m.Token == dead.Token && strings.HasPrefix(m.Blocked, "its life is over, and nobody owns it")
+			return m.Token == dead.Token && strings.HasPrefix(m.Blocked, "its life is over, and it is not managed")
 		}
 		c.until("db-1 says that it is over, and that nobody replaces it", over)
 		c.until("DNS has the others", func() bool { return slices.Equal(other.readyPeers("db"), []string{"db-0", "db-2"}) })

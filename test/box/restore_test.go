@@ -108,7 +108,9 @@ func TestNothingBeginsBeforeANodeIsHeardThatTheBackupDoesNotKnow(t *testing.T) {
 			st := c.restoreState()
 			return len(st.Nodes) == 2 && st.Nodes[0].State == records.NodeHeard && st.Nodes[1].Name == "late" && st.Nodes[1].State == records.NodeWaited
 		})
-		c.until("db-0 says so", func() bool { return strings.Contains(c.find("db-0").Blocked, "before node late has said what it runs") })
+		c.until("db-0 says so", func() bool {
+			return strings.Contains(c.find("db-0").Blocked, "until node late has reported what it runs")
+		})
 		one := func() bool { return slices.Equal(c.audit.running(member("db-0")), alone) }
 		c.throughout(2*ttl, "db-0 runs on node late, and nowhere else", one)
 		c.nodes["late"].heal()
