@@ -166,7 +166,7 @@ func empty(dirs []hierarchy) (bool, error) {
 	return true, nil
 }
 
-// procs are the processes in dir and below. 0 stands for one that we cannot name,
+// procs are the processes in dir and below. 0 is one that has no number here,
 // because it is in a pid namespace outside of ours.
 func procs(dir string) ([]int, error) {
 	var pids []int

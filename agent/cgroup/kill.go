@@ -90,7 +90,7 @@ func killOnce(dirs []hierarchy) error {
 	return errors.Join(errs...)
 }
 
-// thawBelow thaws what somebody froze by itself below dir of v1: that of dir leaves it frozen.
+// thawBelow thaws what was frozen on its own below dir of v1: that of dir leaves it frozen.
 func thawBelow(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if gone(err) {

@@ -54,7 +54,7 @@ func (c Tree) Own(path, name string) (*Own, error) {
 	return made, nil
 }
 
-// Pids are the processes in path and below. 0 stands for one without a name here.
+// Pids are the processes in path and below. 0 is one that has no number here.
 func (c Tree) Pids(path string) ([]int, error) {
 	dirs, err := c.dirs(path)
 	if err != nil {

@@ -126,7 +126,7 @@ func likeness(pid int) (l Likeness, err error) {
 	if err != nil {
 		return l, fmt.Errorf("priority: %w", err)
 	}
-	l.Nice = 20 - raw // as the system call tells it
+	l.Nice = 20 - raw // as the system call returns it
 	if err := unix.SchedGetaffinity(pid, &l.CPUs); err != nil {
 		return l, fmt.Errorf("affinity: %w", err)
 	}

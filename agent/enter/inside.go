@@ -26,10 +26,10 @@ const (
 // sweepTime is how long a helper without an agent tries to end what it began.
 const sweepTime = 30 * time.Second
 
-// Serve is the helper: it runs one command and tells what comes of it. It returns the
+// Serve is the helper: it runs one command and reports its end. It returns the
 // process's exit code, which says nothing about the command.
 func Serve(ctx context.Context) int {
-	// Nobody of the container's sees us, but what costs nothing is done.
+	// No process of the container sees this one; this is a second barrier.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	h := &helper{}
 	if err := receive(file(connFD), h.plan.wire); err != nil {
@@ -51,18 +51,18 @@ func Serve(ctx context.Context) int {
 type helper struct {
 	plan Plan
 
-	mu    sync.Mutex
-	alone bool // the agent is gone: nothing is begun any more
+	mu        sync.Mutex
+	agentGone bool // nothing is started any more
 }
 
-// report is lost on an agent that is gone.
+// report sends a message to the agent, if it is still there.
 func (h *helper) report(m message) { _ = send(file(connFD), m.wire) }
 
-// endWithAgent ends what was begun, and us, when the agent is gone.
+// endWithAgent ends what was started, and this process, when the agent is gone.
 func (h *helper) endWithAgent(ctx context.Context) {
 	_, _ = file(connFD).Read(make([]byte, 1)) // its end: nothing is sent
 	h.mu.Lock()
-	h.alone = true
+	h.agentGone = true
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
@@ -131,8 +131,8 @@ func (h *helper) prepareOnHost() ([]file, error) {
 	return procs, nil
 }
 
-// adjustOOM makes us, and so the command, as likely to be killed for memory as the
-// container is. Where we may not become less likely, more is not weaker.
+// adjustOOM makes this process, and so the command, as likely to be killed for memory as the
+// container is. Where it may not become less likely, more likely is not weaker.
 func adjustOOM(score int) error {
 	const path = "/proc/self/oom_score_adj"
 	f, err := openFile(path)
@@ -154,7 +154,7 @@ func adjustOOM(score int) error {
 func (h *helper) release(pid int, procs []file, gate int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.alone {
+	if h.agentGone {
 		return errors.New("the agent is gone")
 	}
 	for _, f := range procs {
@@ -172,16 +172,16 @@ func (h *helper) release(pid int, procs []file, gate int) error {
 // awaitExec waits until the child has executed the program, or says why not.
 func awaitExec(fault int, name string) error {
 	defer unix.Close(fault)
-	word := make([]byte, 2)
-	n, err := file(fault).Read(word)
+	failure := make([]byte, 2)
+	n, err := file(fault).Read(failure)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return fmt.Errorf("hear the child: %w", err)
-	case n < len(word):
+		return fmt.Errorf("read from the child: %w", err)
+	case n < len(failure):
 		return nil // closed by the kernel when it executed
 	}
-	errno := syscall.Errno(word[1])
-	if stage(word[0]) == stageFilter {
+	errno := syscall.Errno(failure[1])
+	if stage(failure[0]) == stageFilter {
 		return fmt.Errorf("load the seccomp filter: %w", errno)
 	}
 	switch errno {

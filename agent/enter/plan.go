@@ -60,11 +60,11 @@ type Likeness struct {
 	CPUs     unix.CPUSet
 }
 
-// message is what the helper tells, in this order: it was started or not, its exit.
+// message is what the helper reports, in this order: it was started or not, its exit.
 type message struct {
 	Kind string
 	Text string // why not
-	Code int    // of exited, as a shell tells it
+	Code int    // of exited, as a shell reports it
 }
 
 const (

@@ -95,15 +95,15 @@ func (h *Helper) Run(ctx context.Context, c *Container, cmd Command) (int, error
 	stop := context.AfterFunc(ctx, func() { _ = ours.SetDeadline(time.Unix(1, 0)) }) // ends what is read and written
 	defer stop()
 	code, err := follow(ctx, ours, p)
-	// A helper that is killed lets nothing begin any more: a child that still waits for
-	// leave ends by itself, and one that has it is in Cgroup already.
+	// After the helper is killed nothing can start: a child that still waits for permission
+	// ends, and one that has it is in Cgroup already.
 	_ = helper.Process.Kill() // it may have ended
 	err = errors.Join(err, cmd.Sweep())
 	_ = helper.Wait() // for the output; how it ended is known
 	return code, err
 }
 
-// follow gives the helper its plan and hears what comes of it.
+// follow sends the helper its plan and returns what it reports.
 func follow(ctx context.Context, conn *os.File, p Plan) (int, error) {
 	runs := false
 	lost := func(err error) error {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawn forks the child, which waits for a byte from gate and tells by fault why it could
+// spawn forks the child, which waits for a byte from gate and writes to fault why it could
 // not execute. It returns the child's pid.
 func (p *Plan) spawn(gate, fault int) (int, error) {
 	type result struct {
@@ -221,7 +221,7 @@ func (p *Plan) finishAsUser() error {
 			return fmt.Errorf("chdir to %q: %w: %w", p.Dir, err, ErrCommand)
 		}
 	}
-	// A path that leads out of the container's root is told as no path.
+	// A path that leads out of the container's root does not begin with /.
 	buf := make([]byte, unix.PathMax)
 	if n, err := unix.Getcwd(buf); err != nil || n < 1 || buf[0] != '/' {
 		return fmt.Errorf("directory %q is outside of the container: %w", p.Dir, ErrCommand)

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// What the agent and its helper tell each other is a length and so many bytes: numbers of
+// A message between the agent and its helper is a length and so many bytes: numbers of
 // 8 bytes, and what has a length after that, in a fixed order. Both are of one version of
 // Stead. A general encoding took a tenth of the helper's time.
 

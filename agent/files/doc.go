@@ -13,10 +13,10 @@
 //	                    peers in ordinal order; the sequence never goes back
 //	events              what became of the set and its members, one JSON object a line,
 //	                    numbered, the same for every member: the newest 256
-//	confirmed           until when set.json and events are confirmed to be what stands: a
+//	confirmed           until when set.json and events are confirmed to be current: a
 //	                    moment on the clock of /proc/uptime, moved on every few seconds
 //	bootstrapped        exists (content "1") once every initial member was ready once, or
-//	                    the set goes on with data of an earlier one; never goes away
+//	                    the set goes on with data of an earlier one; never removed
 //	volume-new          one line "<claim> first" or "<claim> replaced" for each volume
 //	                    on which the member was never ready when its containers were
 //	                    started; absent when there is none

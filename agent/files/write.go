@@ -18,7 +18,7 @@ import (
 )
 
 // Put replaces dir/name atomically: a reader sees the old content or the new one.
-// It is not synced: it is for tmpfs, and for what is written anew after a power cut.
+// It is not synced: it is for tmpfs, and for what is written again after a power cut.
 // The same content is not written again.
 func Put(dir, name string, content []byte, mode os.FileMode) error {
 	target := filepath.Join(dir, name)
@@ -115,8 +115,8 @@ func WriteEvents(p Place, changes []records.Change) error {
 	return Put(p.Stead, EventsFile, doc, 0o444)
 }
 
-// WriteConfirmed says until when set.json and events are confirmed to be what stands;
-// it never goes back. It makes no directory: that of a member which is gone stays gone.
+// WriteConfirmed says until when set.json and events are confirmed to be current;
+// it never goes back. It makes no directory: that of a removed member stays removed.
 func WriteConfirmed(p Place, until Uptime) error {
 	target := filepath.Join(p.Stead, ConfirmedFile)
 	if b, err := os.ReadFile(target); err == nil {
@@ -131,13 +131,13 @@ func WriteConfirmed(p Place, until Uptime) error {
 	return Put(p.Stead, ConfirmedFile, []byte(until.String()+"\n"), 0o444)
 }
 
-// WriteTermination tells the member why it is about to be asked to stop.
+// WriteTermination lets the member read why it is about to be asked to stop.
 func WriteTermination(p Place, reason records.Reason) error {
 	return Put(p.Stead, TerminationFile, []byte(string(reason)+"\n"), 0o444)
 }
 
 // Clean removes all files of a member but bootstrapped's fact, which a later life
-// gets anew from its set's picture.
+// gets again from its set's snapshot.
 func Clean(p Place) error {
 	return errors.Join(os.RemoveAll(p.Stead), os.RemoveAll(p.Etc), os.RemoveAll(p.Media))
 }

@@ -15,7 +15,7 @@ import (
 // Disk is where a ledger lies: a file of the host or, in a simulation, memory that
 // loses in a crash what was not synced. One ledger has it open.
 type Disk interface {
-	// Name tells people where it is.
+	// Name is where it is, for messages.
 	Name() string
 	// Read returns all of the content.
 	Read() ([]byte, error)

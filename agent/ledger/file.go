@@ -36,7 +36,7 @@ func encode(r record) ([]byte, error) {
 	return fmt.Appendf(nil, "%s%s\n", sum(doc), doc), nil
 }
 
-// sum is what stands before a document on its line.
+// sum is what comes before a document on its line.
 func sum(doc []byte) string { return fmt.Sprintf("%08x ", crc32.ChecksumIEEE(doc)) }
 
 func decode(line []byte) (record, bool) {

@@ -49,7 +49,7 @@ type noRun struct{}
 func (noRun) Error() string { return "no log: " + fs.ErrNotExist.Error() }
 func (noRun) Unwrap() error { return fs.ErrNotExist }
 
-// Config tells the logger of one run where and how to write. It travels as one
+// Config says where and how the logger of one run writes. It travels as one
 // argument, because containerd's shim shuffles several.
 type Config struct {
 	Dir       string `json:"dir"`       // the container's log directory

@@ -22,7 +22,7 @@ const endLooks = 8
 type Options struct {
 	// Tail is how many of the last lines to begin with; negative: all of them.
 	Tail int64
-	// Follow goes on until the run is over.
+	// Follow reads until the run is over.
 	Follow bool
 	// Previous reads the run before the present one.
 	Previous bool
@@ -34,7 +34,7 @@ type Options struct {
 
 // Read writes the lines of the newest run below a container's log directory to w,
 // across rotated files, each with a newline and without its stream's name. With
-// Follow it goes on through rotations and returns nil when the run's logger has
+// Follow it continues through rotations and returns nil when the run's logger has
 // ended, or ctx's error. ErrNoRun: there is nothing to read.
 func Read(ctx context.Context, dir string, o Options, w io.Writer) error {
 	run, err := pick(dir, o.Previous)

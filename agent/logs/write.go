@@ -14,7 +14,7 @@ import (
 )
 
 // Writer writes the log of one run. It never fails: what cannot be written is
-// dropped and counted, and a line tells of the loss once writing works again,
+// dropped and counted, and a line reports the loss once writing works again,
 // because a logger that gives up kills its container with SIGPIPE. Safe for
 // concurrent use.
 type Writer struct {
@@ -61,7 +61,7 @@ func (w *Writer) Copy(stream string, r io.Reader) error {
 	}
 }
 
-// Note writes a line of our own.
+// Note writes a line of the logger's own.
 func (w *Writer) Note(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *Writer) line(at time.Time, stream string, text []byte) {
 	w.held++
 }
 
-// flush writes the batch or drops it, and tells of an earlier loss.
+// flush writes the batch or drops it, and reports an earlier loss.
 func (w *Writer) flush() {
 	if w.held == 0 && w.lost == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // HostAddress is the IPv4 address by which other hosts know this one, as far as its
-// routes tell: that of the default route, else the only one there is; zero when there
+// routes show: that of the default route, else the only one there is; zero when there
 // is none or a choice.
 func HostAddress() (netip.Addr, error) {
 	h, err := open("")

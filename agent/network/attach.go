@@ -94,7 +94,7 @@ func (n *Network) isReady() bool {
 	return n.ready
 }
 
-// ensureLink returns the host's end of the member's link, made anew unless it is there
+// ensureLink returns the host's end of the member's link, made again unless it is there
 // and leads into this very namespace.
 func (l memberLinks) ensureLink(ctx context.Context, h, inside *netlink.Handle, ns netns.NsHandle, id spec.Identity, addr netip.Addr) (netlink.Link, error) {
 	link, err := l.find(h, id)
@@ -289,7 +289,7 @@ func (l memberLinks) setMACAndMTU(h *netlink.Handle, link netlink.Link, mac net.
 	return nil
 }
 
-// setNeighbour writes a MAC address down for good, so that nobody has to ask for it.
+// setNeighbour sets a permanent MAC address, so that no ARP is needed.
 func setNeighbour(h *netlink.Handle, link netlink.Link, addr netip.Addr, mac []byte) error {
 	err := h.NeighSet(&netlink.Neigh{
 		LinkIndex: link.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,

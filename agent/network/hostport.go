@@ -121,7 +121,8 @@ func (t *natTable) unpublish(id spec.Identity) error {
 	})
 }
 
-// checkPortFree returns the addresses of the host at which p is to be, if nobody has it at one.
+// checkPortFree returns the addresses of the host at which p is to be published. It fails
+// if another member or a process of the host has the port at one of them.
 func (t *natTable) checkPortFree(p published, have []portRule) ([]netip.Addr, error) {
 	for _, r := range have {
 		if r.id != p.id && r.port.Meets(p.port) {
@@ -189,8 +190,8 @@ func checkNotListening(p spec.HostPort, addrs []netip.Addr) error {
 	return nil
 }
 
-// endConnections makes the kernel forget connections: a client that goes on sending would be
-// led by what it remembers, not by the rules. What cannot be ended ends by itself when the
+// endConnections makes the kernel forget connections: a client that continues to send would be
+// routed by what it remembers, not by the rules. What cannot be ended ends when the
 // client rests.
 func (t *natTable) endConnections(which flows) {
 	err := inNamespace(t.cfg.NetNS, func() error {

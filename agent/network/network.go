@@ -130,7 +130,7 @@ func (n *node) identityOf(alias string) (spec.Identity, bool) {
 	return spec.Identity{Namespace: spec.Namespace(ns), Set: set, Ordinal: ordinal}, true
 }
 
-// mark is 24 bits that tell this node's things from those of another node, also
+// mark is 24 bits that distinguish this node's things from those of another node, also
 // of another cluster, in the same namespace.
 func (n *node) mark() int {
 	sum := sha256.Sum256([]byte(n.cfg.ClusterID + "/" + string(n.cfg.Node)))

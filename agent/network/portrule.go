@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// portRule is a rule of a host port that stands.
+// portRule is a rule of a host port as the kernel has it.
 type portRule struct {
 	published
 	rule *nftables.Rule
 }
 
-// countOf is how many rules of p stand.
+// countOf is how many rules of p there are.
 func countOf(have []portRule, p published) int {
 	count := 0
 	for _, r := range have {

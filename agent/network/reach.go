@@ -24,7 +24,7 @@ const (
 
 // Reach leads the addresses of members elsewhere, given with the address of their
 // host, there, and all that were given before and are not now nowhere. It remembers
-// them for Setup, which puts back what went. It goes on after an error and returns all
+// them for Setup, which restores what was removed. It continues after an error and returns all
 // of them, each host's once.
 func (n *Network) Reach(ctx context.Context, members map[netip.Addr]netip.Addr) error {
 	n.mu.Lock()
@@ -43,7 +43,7 @@ func (n *Network) Reach(ctx context.Context, members map[netip.Addr]netip.Addr) 
 }
 
 // updateRemoteRoutes makes the routes to members elsewhere those that are remembered; mu is held.
-// Before the first Reach it leaves alone what stands: the process before knew them.
+// Before the first Reach it leaves existing routes alone: the previous process knew them.
 func (n *Network) updateRemoteRoutes(ctx context.Context, h *netlink.Handle) error {
 	errs := []error{n.shield.ensure(n.admitted())}
 	if n.remote == nil {
@@ -75,7 +75,7 @@ func (n *Network) updateRemoteRoutes(ctx context.Context, h *netlink.Handle) err
 			}
 		}
 		if failed[host] {
-			continue // a route that stands may lead there again
+			continue // an existing route may lead there again
 		}
 		want := *hops[host]
 		want.Dst = hostPrefix(addr)

@@ -157,7 +157,7 @@ type Assignment struct {
 }
 
 // Repair puts back what is missing of the host's part and of the given members'.
-// It goes on after an error and returns all of them.
+// It continues after an error and returns all of them.
 func (n *Network) Repair(ctx context.Context, wanted []Assignment) error {
 	errs := []error{n.Setup(ctx)}
 	for _, a := range wanted {

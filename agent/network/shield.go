@@ -17,7 +17,7 @@ import (
 // in would send from any address. Members may send nothing to its port, on any host: what
 // they send leaves with their host's address, which is a node's.
 //
-// It is a table of its own: that of host ports can be written anew without it, and an
+// It is a table of its own: that of host ports can be written again without it, and an
 // agent of an earlier version leaves it alone.
 type shield struct{ *node }
 
@@ -58,8 +58,8 @@ func (n *Network) admitted() []netip.Addr {
 	return slices.Compact(nodes)
 }
 
-// ensure makes the shield let in the given nodes; nil: nobody knows them yet, and what is
-// there is left as it is.
+// ensure makes the shield let in the given nodes; nil: they are not known yet, and what
+// is there is left as it is.
 func (s shield) ensure(nodes []netip.Addr) error {
 	return s.nft(func(c *nftables.Conn) error {
 		rules, set, err := s.read(c)
@@ -157,7 +157,7 @@ func (s shield) fromMembers() []expr.Any {
 }
 
 // fromUnknownHosts is "udp dport 4789 @th,96,24 NETWORK ip saddr != @nodes counter drop": the
-// number of the network stands after UDP's 8 bytes and 4 of VXLAN. Other networks of the
+// number of the network comes after UDP's 8 bytes and 4 of VXLAN. Other networks of the
 // host may use the port, too.
 func (s shield) fromUnknownHosts(nodes *nftables.Set) []expr.Any {
 	const numberAt = 8 + 4

@@ -18,7 +18,7 @@ const rewatch = 5 * time.Second
 
 // Watch notifies changed when a link, an address or a route of the host was removed or
 // a link went down, whoever did it; until ctx ends. It says nothing of what was added, for
-// repairs add. Events may be lost: whoever must be certain looks from time to time, too.
+// repairs add. Events may be lost: a caller that must be certain also looks from time to time.
 func (n *Network) Watch(ctx context.Context, changed *notify.Signal) {
 	for logged := false; ctx.Err() == nil; {
 		err := n.watch(ctx, changed)
@@ -78,7 +78,7 @@ type subscriptions struct {
 }
 
 // drain returns once the library's goroutines have ended, as they do when the context of
-// the subscriptions has and nobody keeps them. One that was not opened is nil.
+// the subscriptions has, once nothing is received any more. One that was not opened is nil.
 func (w subscriptions) drain() {
 	drain(w.links)
 	drain(w.addrs)

@@ -54,10 +54,10 @@ type Target struct {
 	Health  Health
 }
 
-// Probe runs the container's probes and calls tell, from one goroutine, with its
+// Probe runs the container's probes and calls report, from one goroutine, with its
 // health at first and after each change. It returns when ctx ends or the container
 // was given up (Health.Failed), and then no probe is running.
-func (p *Prober) Probe(ctx context.Context, t Target, tell func(Health)) {
+func (p *Prober) Probe(ctx context.Context, t Target, report func(Health)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	defer loops.Wait()
@@ -65,7 +65,7 @@ func (p *Prober) Probe(ctx context.Context, t Target, tell func(Health)) {
 
 	r := run{p: p, t: t, begun: time.Now(), answers: make(chan answer), turn: make(chan struct{}, 1)}
 	state := Begin(t.Container, t.Adopted, t.Health)
-	tell(state.Health)
+	report(state.Health)
 	if state.Failed {
 		return
 	}
@@ -81,7 +81,7 @@ func (p *Prober) Probe(ctx context.Context, t Target, tell func(Health)) {
 				r.launch(ctx, &loops, true)
 			}
 			if state.Health != before && ctx.Err() == nil {
-				tell(state.Health)
+				report(state.Health)
 			}
 			if state.Failed {
 				return

@@ -91,17 +91,17 @@ type Volumes interface {
 	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
 	// directory of that, is not there, or is on another disk than it was at first.
 	Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, fsGroup *int64) (string, error)
-	// Reclaim moves a volume that nobody uses into the trash, and returns when that is
+	// Reclaim moves an unused volume into the trash, and returns when that is
 	// durable; once it lies there, it has no effect. ErrAbsent: it is neither in its
 	// place nor in the trash. ErrNotFound: its storage class, or the directory of that,
 	// is not there. ErrForeign, ErrExists: as Ensure; nothing was touched.
 	Reclaim(ctx context.Context, o records.VolumeOrder) error
 	// Restore moves a volume from the trash back into its place, and returns when that is
-	// durable; once it stands there, it has no effect. ErrAbsent: it is neither in its
+	// durable; once it is there, it has no effect. ErrAbsent: it is neither in its
 	// place nor in the trash, or is being erased. ErrForeign, ErrExists: something else
-	// stands in its place; nothing was touched.
+	// is in its place; nothing was touched.
 	Restore(ctx context.Context, o records.VolumeOrder) error
-	// Lost looks for a volume that is said to be lost: VolumeFound (it stands in its
+	// Lost looks for a volume that is said to be lost: VolumeFound (it is in its
 	// place, untouched), VolumeTrashed, or VolumeAbsent. What is left of one whose data are
 	// not there is moved to the trash. ErrNotFound, ErrForeign, ErrExists: as Ensure; they
 	// prove nothing.
@@ -110,8 +110,7 @@ type Volumes interface {
 	// left out, and stays; an error says that the list is not whole, and names what is
 	// not known: a storage class that is not there, an entry that cannot be read.
 	Trash(ctx context.Context) ([]Trashed, error)
-	// Erase deletes for ever what lies in the trash, and goes on where it was broken
-	// off; absent is no error. ErrExists: its time is not over; ErrNotFound: its storage
+	// Erase deletes for ever what lies in the trash, and continues where it was interrupted; absent is no error. ErrExists: its time is not over; ErrNotFound: its storage
 	// class is not there, so that nothing is known of it; ErrForeign: its owner file
 	// cannot be read or is another's. Nothing was touched then.
 	Erase(ctx context.Context, class string, id records.VolumeID) error

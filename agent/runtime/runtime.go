@@ -131,7 +131,7 @@ type Exit struct {
 	At   time.Time
 	// OOM: the kernel killed for memory.
 	OOM bool
-	// Unknown: it is gone, nobody saw how.
+	// Unknown: it has ended, and how is not known.
 	Unknown bool
 }
 
@@ -183,7 +183,7 @@ type Runtime interface {
 	Images(ctx context.Context) ([]Image, error)
 
 	// EnsureSandbox makes the namespaces of a life, or returns those of the same
-	// token. ErrExists: another token's sandbox stands there.
+	// token. ErrExists: there is a sandbox of another token.
 	EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (Sandbox, error)
 	// Sandboxes lists all sandboxes on this node.
 	Sandboxes(ctx context.Context) ([]Sandbox, error)
@@ -193,11 +193,11 @@ type Runtime interface {
 
 	// Create makes a container, not started. ErrExists: one of that id exists.
 	// ErrBadSpec: it can never work as described (e.g. no such user). ErrNotFound:
-	// no sandbox of its token stands. ErrImageMissing: make it present first.
+	// there is no sandbox of its token. ErrImageMissing: make it present first.
 	Create(ctx context.Context, c Container) error
 	// Start starts a created container, once: nil while it runs, ErrExists when it
 	// ran before. ErrBadSpec: e.g. command not found; the container is left Created,
-	// without a process. After any other error only Status tells what came of it.
+	// without a process. After any other error only Status says whether it runs.
 	Start(ctx context.Context, id ContainerID) error
 	// Signal sends a signal to the main process (all: to every process of the
 	// container). ErrNotRunning, ErrNotFound.
@@ -209,7 +209,7 @@ type Runtime interface {
 	Status(ctx context.Context, id ContainerID) (Status, error)
 	// List looks at all containers of this node's, sorted. ErrUnavailable.
 	List(ctx context.Context) ([]Status, error)
-	// Wait blocks until the container has no running process, and tells how it
+	// Wait blocks until the container has no running process, and returns how it
 	// ended. ErrUnavailable: nothing is known, look again. ErrNotRunning: it was
 	// never started. ErrNotFound: there is no such container.
 	Wait(ctx context.Context, id ContainerID) (Exit, error)
@@ -221,7 +221,7 @@ type Runtime interface {
 	// when Exec returns, unless with ErrUnavailable: then none begins before it is gone.
 	Exec(ctx context.Context, id ContainerID, e Exec) (int, error)
 
-	// Empty sees with its own eyes (cgroups, not the daemon's word) whether no
+	// Empty reports, by cgroups and not by the daemon's word, whether no
 	// process of the identity is left on this host (SAFETY S13).
 	Empty(ctx context.Context, id spec.Identity) (bool, error)
 	// KillAll kills every process of the identity through its cgroup, without the daemon.

@@ -17,7 +17,7 @@ import (
 const dataDir = "data"
 
 // Ensure implements runtime.Volumes. A volume that was used, or made by this node, and
-// is not there, or that is not what its owner file should say, is never made anew. With fsGroup the
+// is not there, or that is not what its owner file should say, is never made again. With fsGroup the
 // tree is given to that group, unless its root already is as it should be
 // (Kubernetes' OnRootMismatch). Without, the directory is root's, mode 0755.
 func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
@@ -86,7 +86,7 @@ func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh
 }
 
 // claim makes sure that the owner file at place is want, writing it only where
-// nothing stands yet and the volume is fresh.
+// there is nothing yet and the volume is fresh.
 func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) error {
 	path := filepath.Join(root.Name(), place)
 	have, err := readOwner(root, place)
@@ -119,7 +119,7 @@ func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) err
 	return v.writeOwner(root, place, want)
 }
 
-// contents lists what stands at place beside unfinished owner files; an absent
+// contents lists what is at place beside unfinished owner files; an absent
 // place holds nothing.
 func contents(root *os.Root, place string) ([]string, error) {
 	dir, err := root.Open(place)

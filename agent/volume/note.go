@@ -29,7 +29,7 @@ type note struct {
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 }
 
-// timeLeft reads the note of the volume at bin, with what remains now. It is written anew in a
+// timeLeft reads the note of the volume at bin, with what remains now. It is written again in a
 // new boot, and from time to time.
 func (v *Volumes) timeLeft(root *os.Root, bin string) (note, error) {
 	v.notes.Lock() // sessions and erasures look at once, and each may write

@@ -38,7 +38,7 @@ func (v *Volumes) restore(o records.VolumeOrder) error {
 	if err != nil {
 		return err
 	}
-	v.notes.Lock() // whoever writes a note in the trash meanwhile would write it in its place
+	v.notes.Lock() // a note written in the trash meanwhile would end up in its place
 	defer v.notes.Unlock()
 	if !stands {
 		if err := v.inTrash(root, place, bin, want); err != nil {
@@ -85,7 +85,7 @@ func (d *disks) openFor(o records.VolumeOrder) (*os.Root, error) {
 	return d.open(o.Class)
 }
 
-// isInPlace reports whether the volume stands in its place; an error tells what else does.
+// isInPlace reports whether the volume is in its place; an error says what else is.
 func (v *Volumes) isInPlace(root *os.Root, place string, want owner) (bool, error) {
 	path := filepath.Join(root.Name(), place)
 	have, err := readOwner(root, place)
@@ -158,7 +158,7 @@ func (v *Volumes) lost(ctx context.Context, o records.VolumeOrder) (records.Volu
 			return "", err
 		}
 	}
-	// Of what stands without data the rest goes the way of all volumes.
+	// What is left of a volume without data goes into the trash, too.
 	err = v.Reclaim(ctx, o)
 	switch {
 	case errors.Is(err, runtime.ErrAbsent):

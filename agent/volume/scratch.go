@@ -99,7 +99,7 @@ func mountMemory(path string, sizeBytes int64) (bool, error) {
 }
 
 // RemoveScratch implements runtime.Volumes. It fails while something is in use (a
-// shell that stands in it, say) and may be repeated.
+// shell whose directory it is, say) and may be repeated.
 func (d scratchDirs) RemoveScratch(ctx context.Context, id spec.Identity) error {
 	if err := checkIdentity(id); err != nil {
 		return fmt.Errorf("remove scratch of %s: %w", id, err)

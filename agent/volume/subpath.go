@@ -15,7 +15,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// resolveTries is how often a path is resolved anew while its directories are renamed.
+// resolveTries is how often a path is resolved again while its directories are renamed.
 const resolveTries = 100
 
 // SubPath implements runtime.Volumes. The path is resolved to a descriptor, and the
@@ -88,7 +88,7 @@ func openSubPath(s runtime.SubPath) (*os.File, error) {
 	return resolve(dir, s.Path)
 }
 
-// retryRenamed tries anew what was broken off because something was renamed meanwhile.
+// retryRenamed repeats what was interrupted because something was renamed meanwhile.
 func retryRenamed(do func() error) (err error) {
 	for range resolveTries {
 		err = do()

@@ -26,7 +26,7 @@ const (
 	erasing = "erasing-"
 )
 
-// placeOf is where a volume stands in the directory of its class.
+// placeOf is where a volume is in the directory of its class.
 func placeOf(id spec.Identity, claim spec.ClaimName) string {
 	return filepath.Join(string(id.Namespace), string(id.Set), string(claim)+"-"+strconv.Itoa(id.Ordinal))
 }
@@ -59,7 +59,7 @@ func (v *Volumes) reclaim(o records.VolumeOrder) error {
 	stands, err := v.isInPlace(root, place, want)
 	if err != nil {
 		if v.inTrash(root, place, bin, want) == nil {
-			return v.syncMove(root, place, bin, want) // what stands in its place does not matter
+			return v.syncMove(root, place, bin, want) // what is in its place does not matter
 		}
 		return err
 	}
@@ -85,7 +85,7 @@ func (v *Volumes) reclaim(o records.VolumeOrder) error {
 	return v.syncMove(root, place, bin, want)
 }
 
-// syncMove makes durable that a volume stands in the trash and not in its place.
+// syncMove makes durable that a volume is in the trash and not in its place.
 func (v *Volumes) syncMove(root *os.Root, place, bin string, want owner) error {
 	if err := v.inTrash(root, place, bin, want); err != nil {
 		return err

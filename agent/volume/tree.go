@@ -165,8 +165,8 @@ func identify(f *os.File, name string) (level, error) {
 	return level{name: name, dev: st.Dev, ino: st.Ino}, nil
 }
 
-// eraseTree deletes path and all below it, following no link; absent is no error. Broken
-// off, it goes on when it is called again.
+// eraseTree deletes path and all below it, following no link; absent is no error. Interrupted,
+// it continues when it is called again.
 func eraseTree(ctx context.Context, root *os.Root, path string) error {
 	found, err := root.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
 // Package volume keeps the directories of members: volumes, which outlive
-// everything and are never made anew in place of a lost one, and scratch
+// everything and are never made again in place of a lost one, and scratch
 // directories, which belong to one life.
 //
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/owner.json   whose it is
@@ -13,7 +13,7 @@
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
 //	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
 //
-// The owner file stands beside the data, so that no database ever meets it.
+// The owner file is beside the data, where no database sees it.
 // Containers see only what lies below data or a scratch directory; every path is
 // walked with os.Root or from descriptor to descriptor, so a symbolic link that one left
 // there leads nowhere else, and what a container is shown by subPath is mounted by
@@ -52,7 +52,7 @@ type Config struct {
 	// long volumes lie in the trash. Without a clock no time passes there.
 	Boot  spec.BootID
 	Clock func() time.Duration
-	// ClusterID stands in every owner file: volumes of another cluster are refused.
+	// ClusterID is in every owner file: volumes of another cluster are refused.
 	ClusterID string
 }
 

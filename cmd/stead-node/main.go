@@ -70,7 +70,8 @@ func logger(role, arg string, stderr io.Writer) int {
 		return h.write(peer)
 	}
 	if guard != nil {
-		// To the shim our end is like fd 5 closed; the agent sees that nobody guards.
+		// To the shim the end of this process is like fd 5 closed; the agent sees that the life
+		// is not guarded.
 		if err := guard.Check(); err != nil {
 			fmt.Fprintln(stderr, "stead-node logger:", err)
 			return 1

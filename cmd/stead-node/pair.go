@@ -15,7 +15,7 @@ import (
 // A logger is two processes that watch each other, for without a reader of its
 // output a container gets SIGPIPE. The writer copies; the keeper, which the shim
 // started, only holds the streams open. Whichever is killed, the other starts it
-// anew; killed both at once, they are gone.
+// again; killed both at once, they are gone.
 //
 // Both have the streams as fd 3 and 4, and one end of a socket between them. A byte in
 // it says that both streams have ended, and is the writer's exit code; the socket's end

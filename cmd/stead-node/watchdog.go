@@ -102,7 +102,7 @@ func runFirst() {
 }
 
 // changes receives when a file comes into the directories of guarded lives; nil: the
-// kernel does not tell.
+// kernel does not report them.
 func changes(dir string) <-chan struct{} {
 	if err := watchdog.Dir(dir).Make(); err != nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package durable replaces files so that whoever reads sees the old content or the new one,
+// Package durable replaces files so that a reader sees the old content or the new one,
 // whole; also after a power cut, unless a name says Unsynced.
 package durable
 

@@ -1,5 +1,5 @@
-// Package notify wakes one goroutine: it is told that there is something to look at, never
-// what. Notifications that come while one is waiting are one.
+// Package notify wakes one goroutine: a notification says that there is something to look at,
+// never what. Notifications that come while one is waiting are one.
 package notify
 
 // Signal holds at most one notification. Any goroutine may notify; one receives.
