@@ -55,7 +55,7 @@ func TestARestoreIsDeclaredAndWaitsOnOneScreen(t *testing.T) {
 		_, out := c.stead("explain", "db")
 		return strings.Contains(out, "until node late has reported what it runs")
 	})
-	if code, out := c.stead("restore", "--off", "late", "--yes"); code != exitDone || !strings.Contains(out, "may begin elsewhere a second time") {
+	if code, out := c.stead("restore", "--off", "late", "--yes"); code != exitDone || !strings.Contains(out, "may be started a second time on another node") {
 		t.Errorf("code %d:\n%s", code, out)
 	}
 	if code, out := c.stead("wait", "set/db", "--for", "available", "--timeout", "2m"); code != exitDone {

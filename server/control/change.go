@@ -34,7 +34,7 @@ func (s *Server) change(ctx context.Context, d *draft, e *edit) (problems []mani
 	}
 	if e.renames {
 		problems = append(problems, renameProblems(e.was, ahead)...)
-		effects = slices.Insert(effects, at, fmt.Sprintf("renames the service %s → %s; both names resolve until every member runs anew", e.was.Service(), e.now.Service()))
+		effects = slices.Insert(effects, at, fmt.Sprintf("renames the service %s → %s; both names resolve until every member has restarted", e.was.Service(), e.now.Service()))
 	}
 	e.applied.Effects = append(e.applied.Effects, effects...)
 	return problems, collision(ahead), nil
@@ -72,7 +72,7 @@ func renameProblems(was *records.Set, w plan.World) []manifest.Problem {
 		p.What, p.Fix = "cannot change yet: no server has looked at the set since it was made or Stead was upgraded", "try again"
 	case former != "":
 		p.What = fmt.Sprintf("is being renamed already, from %q to %q, and members run that were begun before", former, was.Service())
-		p.Fix = fmt.Sprintf("wait until they ran anew ('stead rollout status %s'), or restart them ('stead rollout restart %s')", was.Ref.Name, was.Ref.Name)
+		p.Fix = fmt.Sprintf("wait until they have restarted ('stead rollout status %s'), or restart them ('stead rollout restart %s')", was.Ref.Name, was.Ref.Name)
 	default:
 		return nil
 	}
@@ -92,7 +92,7 @@ func (d *draft) withoutService(v cache.View) (out []string) {
 				slices.ContainsFunc(v.Services(ns), func(s *records.ServiceRecord) bool { return s.Name == name })
 		}
 		if served(from) && !served(to.Service()) {
-			out = append(out, fmt.Sprintf("set %s: there is no Service %s; not-ready members and ports follow the defaults there, and not what Service %s says",
+			out = append(out, fmt.Sprintf("set %s: there is no Service %s; there, not-ready members and ports follow the defaults instead of Service %s",
 				e.was.Ref, to.Service(), from))
 		}
 	}

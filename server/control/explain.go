@@ -62,23 +62,23 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 		case plan.RaiseRevision:
 			add("", "goes back to a revision", fmt.Sprintf("%s, now number %d", a.Revision.Hash, a.Revision.Number))
 		case plan.PruneRevision:
-			add("", "forgets a revision", fmt.Sprintf("number %d, %s: nobody needs it, and more are kept than revisionHistoryLimit", a.Number, a.Hash))
+			add("", "deletes a revision", fmt.Sprintf("number %d, %s: it is unused, and more revisions are kept than revisionHistoryLimit", a.Number, a.Hash))
 		case plan.Start:
 			add(a.Member.ID.MemberName(), "starts on "+string(a.Member.Node), or(a.Text, string(a.Member.Reason)))
 		case plan.Stop:
 			add(a.ID.MemberName(), "stops", or(a.Text, string(a.Reason)))
 		case plan.Forget:
-			add(a.ID.MemberName(), "is over", a.Text)
+			add(a.ID.MemberName(), "has ended", a.Text)
 		case plan.MarkReady:
-			add(a.Identity.ID.MemberName(), "is noted as ready once", "its report says so")
+			add(a.Identity.ID.MemberName(), "is recorded as ready once", "its node reported it ready")
 		case plan.MarkBootstrapped:
 			why := "every first member was ready once"
 			if a.Inherited {
-				why = "it goes on with volumes that an earlier set of this name has used"
+				why = "it continues with volumes that an earlier set of this name has used"
 			}
-			add("", "is noted as bootstrapped", why)
+			add("", "is recorded as bootstrapped", why)
 		case plan.ForgetBootstrapped:
-			add("", "is no longer noted as bootstrapped", "no volume of the earlier set of this name is kept")
+			add("", "is no longer recorded as bootstrapped", "no volume of the earlier set of this name is kept")
 		case plan.SetVolumes:
 			for _, v := range a.Volumes {
 				add(v.ID.MemberName(), fmt.Sprintf("its volume %s: %s", v.Claim, v.Fate), a.Text)

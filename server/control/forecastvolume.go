@@ -197,7 +197,7 @@ func running(f plan.Forecast, of func(ordinal int) bool) (ids []spec.Identity) {
 // describeAdoption says whom a set adopts, and what it does with them.
 func describeAdoption(was *records.Set, f plan.Forecast) []string {
 	now := f.Before.Set
-	out := []string{"adopts nobody: no member runs"}
+	out := []string{"adopts no member: none runs"}
 	if own := running(f, now.Range().Has); len(own) > 0 {
 		out[0] = "adopts " + memberNames(own)
 	}

@@ -60,7 +60,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 	s.cfg.Cache.Look(func(v cache.View) { lives = len(v.MembersOn(name)) })
 	out := &proto.EditResponse{}
 	if (r.GetCordon() || len(taints) > 0) && lives > 0 {
-		out.Effects = []string{fmt.Sprintf("members that run on it go on (%d); those without a volume there begin elsewhere when they are replaced", lives)}
+		out.Effects = []string{fmt.Sprintf("members that run on it are not affected (%d); those without a volume there start on another node when they are replaced", lives)}
 	}
 	return out, nil
 }
@@ -80,7 +80,7 @@ func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*pro
 		out.Effects = append(out.Effects, fmt.Sprintf("%s: token %s counts as over", l.ID.MemberName(), l.Token))
 	}
 	if len(f.Lives) > 0 {
-		out.Effects = append(out.Effects, "members without a volume there begin elsewhere; the others wait for the node to return, empty of lives")
+		out.Effects = append(out.Effects, "members without a volume there start on another node; the others wait until the node returns without running lives")
 	}
 	return out, nil
 }

@@ -98,7 +98,7 @@ func TestAdoptionSaysWhatItDoes(t *testing.T) {
 		"fewer members": {strings.Replace(setYAML, "replicas: 3", "replicas: 1", 1), (*rig).disks,
 			[]string{"adopts db-0", "stops db-2, db-1 in this order; volumes kept"}},
 		"other ordinals": {strings.Replace(strings.Replace(setYAML, "replicas: 3", "replicas: 2\n  ordinals: {start: 7}", 1), "apps/v1", "stead/v1", 1), (*rig).disks,
-			[]string{"adopts nobody: no member runs", "creates db-7, db-8 in this order", "stops db-2, db-1, db-0 in this order; volumes kept"}},
+			[]string{"adopts no member: none runs", "creates db-7, db-8 in this order", "stops db-2, db-1, db-0 in this order; volumes kept"}},
 		"a smaller claim": {strings.Replace(setYAML, "1Gi", "1Mi", 1), nil,
 			[]string{"adopts db-0, db-1, db-2", "the volumes of the claim data keep their size; new ones have 1Mi"}},
 		"a larger claim": {strings.Replace(setYAML, "1Gi", "2Gi", 1), nil,

@@ -47,7 +47,7 @@ func TestARenameRestartsTheMembersInTheSameWrite(t *testing.T) {
 	r.named("db")
 	before := r.rev()
 	out, err := r.rename(under(setYAML, "dbs"))
-	want := []string{"renames the service db → dbs; both names resolve until every member runs anew", "restarts db-2, db-1, db-0 in this order, at most 1 down"}
+	want := []string{"renames the service db → dbs; both names resolve until every member has restarted", "restarts db-2, db-1, db-0 in this order, at most 1 down"}
 	if err != nil || !slices.Equal(out.GetApplied()[0].GetEffects(), want) || strings.Contains(strings.Join(out.GetWarnings(), " "), "Service") {
 		t.Fatalf("got %q, %q, %v; want %q", out.GetApplied()[0].GetEffects(), out.GetWarnings(), err, want)
 	}
@@ -117,7 +117,7 @@ func TestARenameWarnsOfWhatTheFormerServiceSaid(t *testing.T) {
 		}
 		return strings.Join(out.GetWarnings(), "\n")
 	}
-	if got := dry(under(setYAML, "dbs")); !strings.Contains(got, "there is no Service dbs") || !strings.Contains(got, "not what Service db says") {
+	if got := dry(under(setYAML, "dbs")); !strings.Contains(got, "there is no Service dbs") || !strings.Contains(got, "follow the defaults instead of Service db") {
 		t.Errorf("got %q", got)
 	}
 	if got := dry(under(setYAML, "dbs"), service); strings.Contains(got, "Service") {
@@ -161,7 +161,7 @@ func TestAnOrphanedSetIsAdoptedUnderAnotherName(t *testing.T) {
 	r.named("db")
 	r.orphan()
 	out, err := r.rename(under(setYAML, "dbs"))
-	want := []string{"adopts db-0, db-1, db-2", "renames the service db → dbs; both names resolve until every member runs anew", "restarts db-2, db-1, db-0 in this order, at most 1 down"}
+	want := []string{"adopts db-0, db-1, db-2", "renames the service db → dbs; both names resolve until every member has restarted", "restarts db-2, db-1, db-0 in this order, at most 1 down"}
 	if err != nil || !slices.Equal(out.GetApplied()[0].GetEffects(), want) {
 		t.Fatalf("got %q, %v; want %q", out.GetApplied(), err, want)
 	}

@@ -109,7 +109,7 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 	old, _ := v.Count()
 	if held == nil && old.Open(epoch) {
 		return d, precondition(
-			"%s has declared a restore already, and it is under way: 'stead restore --status' says for whom it waits", old.By)
+			"%s has declared a restore already, and it is in progress; 'stead restore --status' shows which nodes it waits for", old.By)
 	}
 	if epoch < 1 {
 		return d, precondition("the store has no epoch that can be read: it is damaged; restore a backup")
@@ -145,14 +145,14 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 func declared(held *records.Hold, nodes []records.CountNode) []string {
 	var out []string
 	if held == nil {
-		out = append(out, "nobody noticed that the store went back; this is needed only if it was restored from a backup")
+		out = append(out, "no server noticed that the store went back; a restore is needed only if the store was restored from a backup")
 	}
 	out = append(out, "members run on; the store is taken as it is, and what was changed after the backup was made is to be applied again")
 	if len(nodes) == 0 {
-		return append(out, "no node is known; those that join before the restore is complete are waited for")
+		return append(out, "no node is known; the restore waits for nodes that join before it is complete")
 	}
 	return append(out, fmt.Sprintf("nothing is started, stopped, moved or given up until each of these nodes has said what it runs: %s", countNames(nodes)),
-		"a node of which neither the store nor a server knows is not waited for unless its agent says hello before that: are all agents, and all servers, started?")
+		"the restore does not wait for a node that neither the store nor a server knows, unless its agent connects before: are all agents and all servers started?")
 }
 
 // countNames names nodes, and how they are known if not by the store.
@@ -230,9 +230,9 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 		if !found {
 			return d, absent("the restore does not wait for a node %s; %s", node, awaited(missing))
 		}
-		d.effects = append(d.effects, fmt.Sprintf("what node %s runs, and this store does not know, may begin elsewhere a second time", node))
+		d.effects = append(d.effects, fmt.Sprintf("lives on node %s that this store does not know may be started a second time on another node", node))
 		if len(v.MembersOn(node)) > 0 {
-			d.effects = append(d.effects, fmt.Sprintf("its members that the store knows wait all the same; to let them begin elsewhere: stead node fence %s --i-have-powered-off", node))
+			d.effects = append(d.effects, fmt.Sprintf("its members that the store knows still wait; to let them start on another node: stead node fence %s --i-have-powered-off", node))
 		}
 	}
 	d.Then = []store.Op{store.Put(store.CountKey, store.Encode(next))}

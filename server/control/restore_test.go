@@ -228,7 +228,7 @@ func TestANodeIsExcusedByItsNameAndOnlyIfItIsSilent(t *testing.T) {
 		t.Fatalf("a refusal changed something: got %s, want %s", got, want)
 	}
 	out, err := r.api.Restore(r.ctx, &proto.RestoreRequest{Off: []string{"late"}, DryRun: true})
-	if err != nil || len(out.GetEffects()) != 1 || !strings.Contains(out.GetEffects()[0], "may begin elsewhere a second time") {
+	if err != nil || len(out.GetEffects()) != 1 || !strings.Contains(out.GetEffects()[0], "may be started a second time on another node") {
 		t.Errorf("dry run: %v, %v", out.GetEffects(), err)
 	}
 	r.mustRestore("late")

@@ -68,7 +68,7 @@ func restoreNodes(v cache.View, nodes []records.CountNode, missing map[spec.UID]
 func nextInCount(nodes []records.RestoreNode) string {
 	for _, n := range nodes {
 		if n.State == records.NodeWaited {
-			return "start the agents of the nodes that are waited for, and let them reach a server. One that is off for good: stead restore --off NODE"
+			return "start the agents of the missing nodes, and let them reach a server. For a node that is off for good: stead restore --off NODE"
 		}
 	}
 	return "nothing: every node was heard or excused, and the leader records it"

@@ -76,7 +76,7 @@ func TestEtcdLosesNothingWhenItsSetIsMadeAgain(t *testing.T) {
 	t.Log("etcd-2 comes back with an empty disk, etcd-0 late")
 	const first = "    set -euo pipefail\n\n    facts="
 	out := l.apply("etcd", etcdSet(t, first, "    [ \"$STEAD_ORDINAL\" != 0 ] || sleep 15\n"+first), wait...)
-	if !strings.Contains(out, "goes on with the data of the earlier set") {
+	if !strings.Contains(out, "continues with the data of the earlier set") {
 		t.Errorf("apply says %q", out)
 	}
 	if got, err := os.ReadFile(l.path("run/members/default/etcd-2/bootstrapped")); err != nil || string(got) != "1\n" {
