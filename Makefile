@@ -23,7 +23,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check vet staticcheck arch unit race conformance box e2e sim mutants fuzz bench bench-dns soak test proto image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck arch unit race conformance box e2e sim mutants fuzz bench bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,14 @@ fmt-check:
 	$(call say,"gofmt")
 	@bad=$$(gofmt -l $(wildcard $(GO_FILES)) </dev/null); \
 	 if [ -n "$$bad" ]; then echo "not formatted (make fmt):"; echo "$$bad"; exit 1; fi
+
+tidy: ## go.mod and go.sum as the imports need them
+	@$(GO) mod tidy
+
+# Asks the network what tests of dependencies import. Without one: test/arch, for what we import.
+tidy-check: ## are go.mod and go.sum so?
+	$(call say,"go.mod")
+	@$(GO) mod tidy -diff || { echo "go.mod is not tidy (make tidy)"; exit 1; }
 
 vet: $(NODE)
 	$(call say,"vet")
@@ -141,20 +149,37 @@ soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root,
 test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)
 	$(call say,"setup")
 	@scripts/setup --dev
-	@$(MAKE) --no-print-directory check race conformance $(BOX) e2e
+	@$(MAKE) --no-print-directory check tidy-check proto-check race conformance $(BOX) e2e
 	@printf '\n== all passed in %s\n' "$$(date -u -d "@$$(($$(date +%s) - $(START)))" +%M:%S)"
 START := $(shell date +%s)
 
 image: ## the container images of examples and tests, from Debian packages
 	@$(GO) run ./scripts/debimage etcd zookeeper box
 
-proto: ## generated code from proto/*.proto (needs protoc)
+PROTOC_GEN := .cache/bin/protoc-gen-go .cache/bin/protoc-gen-go-grpc
+.cache/bin/protoc-gen-go: go.sum
+	@GOBIN=$(CURDIR)/$(@D) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go && touch $@
+.cache/bin/protoc-gen-go-grpc:
+	@GOBIN=$(CURDIR)/$(@D) $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+
+proto: $(PROTOC_GEN) ## generated code from proto/*.proto (needs protoc)
 	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler"; exit 1; }
-	@mkdir -p .cache/bin
-	@GOBIN=$(CURDIR)/.cache/bin $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go
-	@GOBIN=$(CURDIR)/.cache/bin $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
-	@cd proto && PATH=$(CURDIR)/.cache/bin:$$PATH protoc --go_out=. --go_opt=paths=source_relative \
-	  --go-grpc_out=. --go-grpc_opt=paths=source_relative *.proto
+	@$(call protoc,proto)
+
+# $(1) is where the generated files go.
+protoc = cd proto && PATH=$(CURDIR)/.cache/bin:$$PATH protoc --go_out=$(abspath $(1)) --go_opt=paths=source_relative \
+  --go-grpc_out=$(abspath $(1)) --go-grpc_opt=paths=source_relative *.proto
+
+# Generated files name the version of protoc, which may be another than the one at hand.
+proto-check: $(PROTOC_GEN) ## are the generated files those of proto/*.proto? (needs protoc)
+	$(call say,"generated code")
+	@command -v protoc >/dev/null || { echo "protoc is missing: apt-get install protobuf-compiler"; exit 1; }
+	@rm -rf .cache/proto && mkdir -p .cache/proto && $(call protoc,.cache/proto)
+	@for f in .cache/proto/*.pb.go; do diff -u -I '^//.* protoc  *v' proto/$$(basename $$f) $$f || \
+	  { echo "generated files are not those of proto/*.proto (make proto)"; exit 1; }; done
+
+measure: ## how the tree reads: lines, methods, names, doc comments; MEASURE=-v lists them
+	@$(GO) run ./scripts/measure $(MEASURE)
 
 demo: ## a real three-member etcd cluster on this machine (root)
 	@scripts/demo

@@ -789,7 +789,7 @@ type Pictures struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Sequence     *Sequence              `protobuf:"bytes,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Full         bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
-	PicturesJson [][]byte               `protobuf:"bytes,3,rep,name=pictures_json,json=picturesJson,proto3" json:"pictures_json,omitempty"` // records.Snapshot
+	PicturesJson [][]byte               `protobuf:"bytes,3,rep,name=pictures_json,json=picturesJson,proto3" json:"pictures_json,omitempty"` // spec.Picture
 	// Changes of the sets that have members on the node, after those told before; they
 	// are never behind the pictures.
 	HistoriesJson [][]byte `protobuf:"bytes,4,rep,name=histories_json,json=historiesJson,proto3" json:"histories_json,omitempty"` // records.History
