@@ -45,7 +45,8 @@ func TestLogsAreAnswered(t *testing.T) {
 			for {
 				f, err := tunnel.Recv()
 				must(t, err)
-				if text += string(f.GetData()); f.GetDone() {
+				text += string(f.GetData())
+				if f.GetDone() {
 					return text, f.GetError()
 				}
 			}

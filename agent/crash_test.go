@@ -22,7 +22,8 @@ func (n *node) crashAt(call int, before bool) (crashed func() bool) {
 	n.host.OnCall(func(context.Context, fakert.Call) error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if seen++; seen < call {
+		seen++
+		if seen < call {
 			return nil
 		}
 		cancel()

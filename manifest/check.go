@@ -136,7 +136,8 @@ func (c *checks) size(path string, q spec.Quantity, least int64) {
 func either(words []string) string {
 	shown := make([]string, len(words))
 	for i, w := range words {
-		if shown[i] = w; w == "" {
+		shown[i] = w
+		if w == "" {
 			shown[i] = `""`
 		}
 	}

@@ -35,7 +35,8 @@ func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *spec.Statef
 	inner.where = func(n *yaml.Node) place { return doc.within(value, n) }
 	read := 0
 	err := readPiece([]byte(text), func(n *yaml.Node) error {
-		if read++; read > 1 {
+		read++
+		if read > 1 {
 			return &spec.HintError{What: "the annotation contains more than one document", Fix: "write one mapping"}
 		}
 		inner.stead = true

@@ -99,7 +99,8 @@ type parser struct {
 // object reads one object, or each of a List.
 func (p *parser) object(doc *document, base string, root *yaml.Node, depth int) {
 	d := newDecoder(doc, base, root)
-	if p.nodes++; p.nodes > maxDocuments {
+	p.nodes++
+	if p.nodes > maxDocuments {
 		if p.nodes == maxDocuments+1 {
 			d.fail(root, "", fmt.Sprintf("more than %d objects", maxDocuments), "apply them in parts")
 		}

@@ -52,7 +52,8 @@ func readDocuments(s Source, each func(*document)) []Problem {
 		text := nextPiece(content)
 		content = content[len(text):]
 		err := readPiece(text, func(root *yaml.Node) error {
-			if count++; count > maxDocuments {
+			count++
+			if count > maxDocuments {
 				return &spec.HintError{What: fmt.Sprintf("more than %d documents", maxDocuments), Fix: "split the file"}
 			}
 			each(&document{file: s.Name, text: text, line: line, root: root, reads: &reads})

@@ -125,13 +125,13 @@ func (c *Config) Check() error {
 	case c.KeyFile == "" || !filepath.IsAbs(c.KeyFile):
 		return fmt.Errorf("key file %q must be an absolute path", c.KeyFile)
 	case !filepath.IsAbs(c.SeenFile):
-		return fmt.Errorf("file %q of what is known of the store is no absolute path", c.SeenFile)
+		return fmt.Errorf("file %q of what is known of the store must be an absolute path", c.SeenFile)
 	case !filepath.IsAbs(c.Socket):
 		return fmt.Errorf("socket %q must be an absolute path", c.Socket)
 	case !spec.ValidSubdomain(c.Domain):
-		return fmt.Errorf("domain %q is no DNS name", c.Domain)
+		return fmt.Errorf("domain %q: must be a DNS name", c.Domain)
 	case c.SessionTTL < time.Second:
-		return fmt.Errorf("a session of %s cannot be kept; at least 1s", c.SessionTTL)
+		return fmt.Errorf("session TTL %s: must be at least 1s", c.SessionTTL)
 	}
 	if err := fence.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
 		return err

@@ -81,7 +81,8 @@ func scale(n *big.Int, base, power, tens int64) (int64, bool) {
 		n = new(big.Int).Mul(n, ten)
 	} else {
 		rest := new(big.Int)
-		if n, rest = new(big.Int).QuoRem(n, ten, rest); rest.Sign() > 0 {
+		n, rest = new(big.Int).QuoRem(n, ten, rest)
+		if rest.Sign() > 0 {
 			n.Add(n, big.NewInt(1))
 		}
 	}

@@ -131,7 +131,8 @@ func TestCommitAll(t *testing.T) {
 		s := memstore.New()
 		n := 0
 		s.Fail(func(c memstore.Call) memstore.Fault {
-			if n++; n == 2 {
+			n++
+			if n == 2 {
 				return memstore.Fault{Err: store.ErrUnknown, Applied: true}
 			}
 			return memstore.Fault{}

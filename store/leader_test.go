@@ -221,7 +221,8 @@ func TestAnUnknownOutcomeOfTheCampaignIsReadAgain(t *testing.T) {
 				if c.Method != "Commit" {
 					return memstore.Fault{}
 				}
-				if commits++; commits > 1 {
+				commits++
+				if commits > 1 {
 					return memstore.Fault{}
 				}
 				return memstore.Fault{Err: store.ErrUnknown, Applied: applied}

@@ -126,7 +126,8 @@ func TestWhatMissesItsDeadlineMeanwhileIsOverAsWell(t *testing.T) {
 		"while the moment moves": func(k *Keeper, now *time.Duration) {
 			looks := 0
 			k.c.Clock = func() time.Duration {
-				if looks++; looks > 1 {
+				looks++
+				if looks > 1 {
 					*now = 106 * time.Second
 				}
 				return *now
@@ -154,7 +155,8 @@ func TestWhatMissesItsDeadlineMeanwhileIsOverAsWell(t *testing.T) {
 			must(t, book.OpenToken(db0, tok(5)))
 			late(k, &now)
 			found, err := disk.dir.Records()
-			if must(t, err); !found["default.db-0"].Ended || !book.Look(db0).Spent(tok(5)) {
+			must(t, err)
+			if !found["default.db-0"].Ended || !book.Look(db0).Spent(tok(5)) {
 				t.Errorf("record %+v, ledger %+v; want it over", found, book.Look(db0))
 			}
 		})

@@ -54,7 +54,8 @@ func receive(from io.Reader, fields func(*wire)) error {
 	if _, err := io.ReadFull(from, w.text); err != nil {
 		return err
 	}
-	if fields(&w); w.bad || len(w.text) > 0 {
+	fields(&w)
+	if w.bad || len(w.text) > 0 {
 		return errWire
 	}
 	return nil
@@ -82,7 +83,8 @@ func number[T ~int | ~uint32 | ~uint64 | ~uintptr](w *wire, v *T) {
 		return
 	}
 	n := binary.LittleEndian.Uint64(raw)
-	if *v = T(n); uint64(*v) != n {
+	*v = T(n)
+	if uint64(*v) != n {
 		w.bad = true
 	}
 }

@@ -83,7 +83,8 @@ func TestALedgerIsCompactedWhenMostOfItIsHistory(t *testing.T) {
 	if d.lines() < compactAt-3 {
 		t.Errorf("%d records; want a short ledger left as it is", d.lines())
 	}
-	if must(t, l.Stored(ident(0), token)); d.lines() != 2 {
+	must(t, l.Stored(ident(0), token))
+	if d.lines() != 2 {
 		t.Errorf("%d records; want the start and the newest token", d.lines())
 	}
 	for n := range compactAt { // all of them of lives that are open
@@ -91,7 +92,8 @@ func TestALedgerIsCompactedWhenMostOfItIsHistory(t *testing.T) {
 	}
 	must(t, l.CloseToken(ident(1), tok(1), spec.CauseStopped))
 	before := d.lines()
-	if must(t, l.Stored(ident(1), tok(1))); d.lines() != before+1 {
+	must(t, l.Stored(ident(1), tok(1)))
+	if d.lines() != before+1 {
 		t.Errorf("%d records after %d; want no compaction of what is in use", d.lines(), before)
 	}
 }

@@ -52,7 +52,8 @@ func TestBringingBackAndErasingAtOnce(t *testing.T) {
 			count := 0
 			var quick error
 			v.step = func(string) error {
-				if count++; count == n {
+				count++
+				if count == n {
 					quick = c.quick(w)
 				}
 				return nil

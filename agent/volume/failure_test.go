@@ -121,7 +121,8 @@ func TestADiskThatFailsIsToldAndLosesNothing(t *testing.T) {
 				c.begin(l)
 				onDisk, count := l.onDisk(), 0
 				flush := func(f *os.File) error {
-					if count++; count == n {
+					count++
+					if count == n {
 						return errBadDisk
 					}
 					onDisk.flush(t, f)

@@ -176,7 +176,8 @@ func TestACrashBetweenAnyTwoStepsOfBringingBack(t *testing.T) {
 		l.trashed()
 		died, count := false, 0
 		l.step = func(what string) error {
-			if count++; count == n {
+			count++
+			if count == n {
 				died = true
 				return fmt.Errorf("dies before %s", what)
 			}

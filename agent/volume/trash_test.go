@@ -203,7 +203,8 @@ func TestACrashBetweenAnyTwoStepsOfGivingUp(t *testing.T) {
 		write(t, filepath.Join(beside, "file"))
 		died, count := false, 0
 		l.step = func(what string) error {
-			if count++; count == n {
+			count++
+			if count == n {
 				died = true
 				return fmt.Errorf("dies before %s", what)
 			}

@@ -24,7 +24,8 @@ func (m meanwhile) Err() error { return m.ask() }
 // after calls do once, before the nth entry of a walk.
 func after(t *testing.T, n int, do func() error) context.Context {
 	return meanwhile{t.Context(), func() error {
-		if n--; n != 0 {
+		n--
+		if n != 0 {
 			return nil
 		}
 		if err := do(); err != nil {
@@ -37,7 +38,8 @@ func after(t *testing.T, n int, do func() error) context.Context {
 // patience ends after it was asked so many times.
 func patience(t *testing.T, left int) context.Context {
 	return meanwhile{t.Context(), func() error {
-		if left--; left < 0 {
+		left--
+		if left < 0 {
 			return context.DeadlineExceeded
 		}
 		return nil

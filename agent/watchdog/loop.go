@@ -73,7 +73,8 @@ func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
 		case <-ctx.Done():
 			return nil
 		case <-quit:
-			if w.look(); len(w.lives) == 0 {
+			w.look()
+			if len(w.lives) == 0 {
 				return nil
 			}
 		case <-w.Wake:

@@ -194,7 +194,8 @@ func ParseSkips(text string) []string {
 	var parts []string
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line != "" {
+		line = strings.TrimSpace(line)
+		if line != "" {
 			parts = append(parts, line)
 		}
 	}

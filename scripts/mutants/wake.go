@@ -36,16 +36,19 @@ func (w *workshop) wake(list []mutant, programs map[string]program, known *resul
 	var unkept error // written before its turn is given back
 	begin, tried := time.Now(), 0
 	for i, m := range list {
-		if by[i] = known.by(m); by[i] != "" {
+		by[i] = known.by(m)
+		if by[i] != "" {
 			continue
 		}
-		if tried++; tried%50 == 0 {
+		tried++
+		if tried%50 == 0 {
 			fmt.Printf("%d of %d mutants after %.0f s\n", i+1, len(list), time.Since(begin).Seconds())
 		}
 		turn <- struct{}{}
 		group.Go(func() {
 			defer func() { <-turn }()
-			if by[i] = w.seenBy(m, programs); by[i] == "" {
+			by[i] = w.seenBy(m, programs)
+			if by[i] == "" {
 				fmt.Printf("nobody sees: %s:%d: %s\n", m.file, m.line, m.key())
 			} else if err := known.add(m, by[i]); err != nil {
 				unkept = err

@@ -73,7 +73,8 @@ var errAnonymousFull = errors.New("too many connections without a certificate, o
 func (l *innerListener) add(conn net.Conn, info credentials.AuthInfo) error {
 	h := &handshaken{conn, info, func() {}}
 	if l.limit != nil {
-		if h.release = l.limit.take(hostOf(conn)); h.release == nil {
+		h.release = l.limit.take(hostOf(conn))
+		if h.release == nil {
 			return errAnonymousFull
 		}
 	}

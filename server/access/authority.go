@@ -213,7 +213,7 @@ func keyOf(request []byte) (*ecdsa.PublicKey, error) {
 		err = csr.CheckSignature()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: it is no signed request for a certificate", ErrRequest)
+		return nil, fmt.Errorf("%w: it must be a signed request for a certificate", ErrRequest)
 	}
 	key, ok := csr.PublicKey.(*ecdsa.PublicKey)
 	if !ok || key.Curve != elliptic.P256() {

@@ -22,7 +22,7 @@ import (
 func CheckListen(listen string, advertise []string) error {
 	if listen == "" {
 		if len(advertise) > 0 {
-			return errors.New("addresses to advertise are of no use without one to listen on")
+			return errors.New("--advertise needs --listen")
 		}
 		return nil
 	}

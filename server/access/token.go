@@ -35,7 +35,7 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 	case ttl < minTokenTTL || ttl > maxTokenTTL:
 		return trust.JoinToken{}, fmt.Errorf("%w: a join token lasts from %s to %s", ErrRequest, minTokenTTL, maxTokenTTL)
 	case node != "" && !spec.ValidSubdomain(string(node)):
-		return trust.JoinToken{}, fmt.Errorf("%w: %q is no name of a node", ErrRequest, node)
+		return trust.JoinToken{}, fmt.Errorf("%w: invalid node name %q", ErrRequest, node)
 	}
 	token, err := trust.NewJoinToken(trust.PinOf(a.ca))
 	if err != nil {

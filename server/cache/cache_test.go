@@ -153,7 +153,8 @@ func TestAfterALostWatchTheCacheIsLoadedAnew(t *testing.T) {
 	c, _ := start(t, s)
 	sub := c.Subscribe()
 	defer sub.Close()
-	if <-sub.C(); !sub.Take().All {
+	<-sub.C()
+	if !sub.Take().All {
 		t.Fatal("the first Take does not say All")
 	}
 	s.Break()

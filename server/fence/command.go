@@ -29,11 +29,11 @@ func Check(command string, after, timeout time.Duration) error {
 	case err != nil:
 		return fmt.Errorf("fence command: %w", err)
 	case info.IsDir() || info.Mode()&0o111 == 0:
-		return fmt.Errorf("fence command %s is no program", command)
+		return fmt.Errorf("fence command %s is not an executable file", command)
 	case after != 0 && after < LeastAfter:
-		return fmt.Errorf("a node is not fenced after %s of silence; at least %s", after, LeastAfter)
+		return fmt.Errorf("fence after %s of silence: must be at least %s", after, LeastAfter)
 	case timeout < 0:
-		return fmt.Errorf("the fence command's time-out %s is below 0", timeout)
+		return fmt.Errorf("fence time-out %s: must not be negative", timeout)
 	}
 	return nil
 }

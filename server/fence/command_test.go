@@ -117,10 +117,10 @@ func TestCheck(t *testing.T) {
 		"a program":        {good, 0, 0, ""},
 		"a name":           {"fence", 0, 0, "must be an absolute path"},
 		"nothing there":    {good + "x", 0, 0, "no such file"},
-		"a plain file":     {plain, 0, 0, "is no program"},
-		"a directory":      {filepath.Dir(plain), 0, 0, "is no program"},
+		"a plain file":     {plain, 0, 0, "not an executable file"},
+		"a directory":      {filepath.Dir(plain), 0, 0, "not an executable file"},
 		"too soon":         {good, time.Second, 0, "at least 10s"},
-		"a time before it": {good, 0, -time.Second, "below 0"},
+		"a time before it": {good, 0, -time.Second, "must not be negative"},
 	} {
 		err := Check(c.path, c.after, c.timeout)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -237,12 +237,14 @@ func TestWhatProvesNothingIsToldAndTriedAgainLater(t *testing.T) {
 			t.Errorf("shown %q", s.told.All())
 		}
 		s.back("n1")
-		if s.after(time.Second); len(s.told.All()) > 0 {
+		s.after(time.Second)
+		if len(s.told.All()) > 0 {
 			t.Errorf("shown of a node that is back: %v", s.told.All())
 		}
 		s.says = func(context.Context, *Case) error { return nil }
 		s.lose("n1")
-		if s.after(DefaultAfter + time.Second); !s.over() {
+		s.after(DefaultAfter + time.Second)
+		if !s.over() {
 			t.Error("a new silence does not wait for the pause of the one before")
 		}
 	})

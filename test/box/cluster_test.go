@@ -176,7 +176,8 @@ func (c *cluster) startServer() *serverProcess {
 	}
 	go func() {
 		defer close(s.done)
-		if s.err = srv.Run(ctx); s.err != nil && s.link.down.Err() == nil && !s.ends.Load() {
+		s.err = srv.Run(ctx)
+		if s.err != nil && s.link.down.Err() == nil && !s.ends.Load() {
 			c.t.Errorf("server %s ended: %v", name, s.err)
 		}
 	}()

@@ -25,7 +25,8 @@ func (l *Lab) fillStore() (taken int, refusal string) {
 		}
 		out, err := l.trySteadFor(time.Minute, "apply", "-f", file)
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && strings.Contains(l.server.said(), "live data takes") {
-			if refusal = out; exit.ExitCode() != 1 {
+			refusal = out
+			if exit.ExitCode() != 1 {
 				l.t.Errorf("apply to a full store ends with code %d", exit.ExitCode())
 			}
 			return nil

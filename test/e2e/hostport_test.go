@@ -95,7 +95,8 @@ func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 	m := l.waitCause("net-0", "HostPortTaken")
 	says(t, m.Status.Message, "a process of the host has port 8080/TCP")
 	end(t, holder)
-	if m = l.waitReady("net-0", &now); m.Status.Node != hosts[away].nodeName() || m.Status.Address != was.Status.Address {
+	m = l.waitReady("net-0", &now)
+	if m.Status.Node != hosts[away].nodeName() || m.Status.Address != was.Status.Address {
 		t.Errorf("it is on %s at %s, want %s, %s", m.Status.Node, m.Status.Address, hosts[away].nodeName(), was.Status.Address)
 	}
 	reaches(away)

@@ -43,7 +43,8 @@ func TestReadinessThatLapsesEverywhereStopsOneMemberAtATime(t *testing.T) {
 	})
 	var gaps []gap
 	l.eventually(6*time.Minute, "each member's next life is ready, without hands", func() error {
-		if gaps = l.gaps(heard); len(gaps) < 3 {
+		gaps = l.gaps(heard)
+		if len(gaps) < 3 {
 			return fmt.Errorf("lives changed as %+v", gaps)
 		}
 		for _, name := range []string{"life-0", "life-1", "life-2"} {

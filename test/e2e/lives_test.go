@@ -139,7 +139,8 @@ func (l *Lab) killMember(member string) {
 	l.t.Helper()
 	var pids []int
 	l.eventually(time.Minute, member+" has a process", func() error { // there is none between two runs
-		if pids = l.pidsOf(member); len(pids) == 0 {
+		pids = l.pidsOf(member)
+		if len(pids) == 0 {
 			return errors.New("it has none")
 		}
 		return nil

@@ -251,7 +251,8 @@ func (m *matrix) killWatchdog() []string {
 	_, i := m.guarded()
 	var was []int
 	m.hosts[i].eventually(2*time.Minute, "there is a watchdog", func() error {
-		if was = m.watchdogs(i); len(was) == 0 {
+		was = m.watchdogs(i)
+		if len(was) == 0 {
 			return errors.New("there is none")
 		}
 		return nil

@@ -111,7 +111,8 @@ func (l *Lab) forgetNetwork() {
 	l.t.Helper()
 	for line := range strings.Lines(l.run("ip", "-n", l.Name, "-o", "link", "show")) {
 		name, _, _ := strings.Cut(strings.Fields(line)[1], "@")
-		if name = strings.TrimSuffix(name, ":"); name != "lo" && name != "up0" {
+		name = strings.TrimSuffix(name, ":")
+		if name != "lo" && name != "up0" {
 			_, _ = l.try(commandTime, "ip", "-n", l.Name, "link", "del", name) // it goes with its other end, too
 		}
 	}

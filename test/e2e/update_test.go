@@ -78,7 +78,8 @@ func TestAnUpdateRollsInOrderAndABadOneIsLeftByTheFixedFileAlone(t *testing.T) {
 	l.apply("life", variant(toolImage, "b"), "--wait", "--timeout", patience)
 	var gaps []gap
 	l.eventually(time.Minute, "the witness heard each member's next life", func() error {
-		if gaps = l.gaps(heard); len(gaps) < 3 {
+		gaps = l.gaps(heard)
+		if len(gaps) < 3 {
 			return fmt.Errorf("lives changed as %+v", gaps)
 		}
 		return nil

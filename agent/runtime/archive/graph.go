@@ -97,7 +97,8 @@ func (c *checker) index(what, digest string, depth int) error {
 		return err
 	}
 	for _, d := range doc.Manifests {
-		if c.visits++; c.visits > mostVisits {
+		c.visits++
+		if c.visits > mostVisits {
 			return refused("its indexes name more than %d images", mostVisits)
 		}
 		if _, there := c.blobs[d.Digest]; !there && !d.ours() {

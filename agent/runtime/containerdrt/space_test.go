@@ -33,7 +33,8 @@ func TestWhatUnpacksIsBrokenOffWhenTheDiskGetsTooFull(t *testing.T) {
 	ctx, full := context.WithCancelCause(t.Context())
 	looks := 0
 	watch(ctx, func(int64) error {
-		if looks++; looks == 3 {
+		looks++
+		if looks == 3 {
 			return runtime.ErrNoSpace
 		}
 		return nil

@@ -111,7 +111,8 @@ func hasLine(text, words string) bool {
 		at, found := 0, true
 		for _, w := range strings.Fields(words) {
 			i := strings.Index(line[at:], w)
-			if found = i >= 0; !found {
+			found = i >= 0
+			if !found {
 				break
 			}
 			at += i + len(w)

@@ -49,10 +49,12 @@ func TestAStepIsRepeatedUntilItIsRight(t *testing.T) {
 	if wrong := (Step{Again: true}).Run(third, time.Minute); wrong != "" || runs != 3 {
 		t.Errorf("%d runs: %s", runs, wrong)
 	}
-	if runs = 0; (Step{}).Run(third, time.Minute) == "" || runs != 1 {
+	runs = 0
+	if (Step{}).Run(third, time.Minute) == "" || runs != 1 {
 		t.Errorf("a step that is not to be repeated ran %d times", runs)
 	}
-	if runs = 0; (Step{Again: true, Code: 9}).Run(third, 0) == "" {
+	runs = 0
+	if (Step{Again: true, Code: 9}).Run(third, 0) == "" {
 		t.Error("it was never right, and that was not said")
 	}
 }

@@ -88,7 +88,8 @@ func life(ctx context.Context, args []string) error {
 		told()
 		select {
 		case <-ctx.Done():
-			if told(); conn != nil {
+			told()
+			if conn != nil {
 				_ = heard(conn) // it may be gone
 			}
 			fmt.Printf("life of %s with token %s ended\n", name, who.Token)

@@ -140,7 +140,8 @@ func verify(ctx context.Context, e keys, acked []string, r *result) {
 		}
 		switch {
 		case err != nil:
-			if r.Unreadable++; r.Unreadable >= 4 {
+			r.Unreadable++
+			if r.Unreadable >= 4 {
 				return
 			}
 		case got != key:
