@@ -33,7 +33,7 @@ func Check(root string) (found []string, files int, err error) {
 func newChecker(root string) *checker {
 	return &checker{
 		root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}, ours: map[string][]edge{},
-		cause: map[string]string{}, used: map[string]bool{},
+		cause: map[string]string{}, used: map[string]bool{}, headersOf: map[string][]string{}, libs: map[string]edge{},
 	}
 }
 
@@ -56,6 +56,13 @@ func (c *checker) check() (found []string, files int, err error) {
 	c.clocks()
 	c.facts()
 	c.reaches()
+	c.judgeHeaders()
+	if err := c.measures(); err != nil {
+		return nil, 0, err
+	}
+	if err := c.requirements(); err != nil {
+		return nil, 0, err
+	}
 	sort.Strings(c.found)
 	return c.found, files, nil
 }
@@ -87,14 +94,16 @@ func walkGo(root string, visit func(rel string) error) error {
 }
 
 type checker struct {
-	root  string
-	found []string
-	doc   map[string]bool   // folders whose package has a doc comment
-	pkg   map[string]string // package names by folder, tests aside
-	clock clock
-	ours  map[string][]edge // imports of our packages, by importing folder
-	cause map[string]string // names of the constants of spec/cause.go, by value
-	used  map[string]bool   // names that agents and servers take from packages, and entries of causeAllowed that a file needs
+	root      string
+	found     []string
+	doc       map[string]bool   // folders whose package has a doc comment
+	pkg       map[string]string // package names by folder, tests aside
+	clock     clock
+	ours      map[string][]edge   // imports of our packages, by importing folder
+	cause     map[string]string   // names of the constants of spec/cause.go, by value
+	libs      map[string]edge     // where a foreign package is imported
+	headersOf map[string][]string // where headers have effects, by folder
+	used      map[string]bool     // names that agents and servers take from packages, and entries of causeAllowed that a file needs
 }
 
 func (c *checker) add(rel string, line int, format string, args ...any) {
@@ -140,6 +149,9 @@ func (c *checker) file(rel string) error {
 		if why := importProblem(folder, p, test); why != "" {
 			c.add(rel, fset.Position(s.Pos()).Line, "import %s: %s", p, why)
 		}
+		if foreign(p) && !below(p, module) && !below(folder, "test/bench/coredns") { // that is a module of its own
+			c.libs[p] = edge{file: rel, line: fset.Position(s.Pos()).Line}
+		}
 		if to, ok := strings.CutPrefix(p, module+"/"); ok {
 			c.ours[folder] = append(c.ours[folder], edge{to, rel, fset.Position(s.Pos()).Line, test})
 		}
@@ -160,7 +172,9 @@ func (c *checker) file(rel string) error {
 		}
 	}
 	c.calls(rel, folder, test, fset, f)
+	c.headers(rel, folder, fset, f)
 	if !test {
+		c.words(rel, folder, fset, f)
 		c.clock.read(rel, folder, fset, f)
 		c.causeWords(rel, folder, fset, f)
 	}

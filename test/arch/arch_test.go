@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,15 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"a cause with two names", "spec/cause.go", causeList + "const CauseLoop Cause = \"CrashLoops\" // x\n", "CauseLoop is no Cause that is named by its value"},
 		{"a cause without its type", "spec/cause.go", causeList + "const CauseLoop = \"Loop\" // x\n", "CauseLoop is no Cause that is named by its value"},
 		{"a cause that nobody explains", "spec/cause.go", causeList + "const CauseLoop Cause = \"Loop\"\n", "CauseLoop has no comment of one line"},
+		{"a header that counts", "server/a.go", doc + "func f(n int) bool {\n\tif n++; n > 1 {\n\t\treturn true\n\t}\n\treturn false\n}\n", "a header that changes"},
+		{"a header that assigns", "server/a_test.go", doc + "func f(n, m int) bool {\n\tswitch n = m; {\n\tcase n > 1:\n\t\treturn true\n\t}\n\treturn false\n}\n", "a header that changes"},
+		{"a header that acts", "server/a.go", doc + "func f(n int) bool {\n\tif f(1); n > 1 {\n\t\treturn true\n\t}\n\treturn false\n}\n", "a header that changes"},
+		{"a word of early years", "server/a.go", doc + "const m = \"%q is no name\"\n", "in a message"},
+		{"a word at the end", "server/a.go", doc + "const m = \"it is gone for ever\"\n", "in a message"},
+		{"a type of two meanings", "server/ok/a.go", doc + "// Planted is a type whose name another package has, too.\ntype Planted int\n", "type Planted is also in agent"},
+		{"a type of many methods", "server/a.go", doc + "type big int\n" + many("func (big) m%d() {}\n", MaxMethods+1), "split the type"},
+		{"a package with a large face", "server/a.go", doc + "// What it offers, one by one.\nconst (\n" + many("\tN%d = 1\n", MaxExported+1) + ")\n", "split the package"},
+		{"doc comments without content", "server/a.go", doc + "// Foo is a foo.\ntype Foo int\n", "says more than the name"},
 		{"unfinished work", "server/a.go", doc + "// TO" + "DO: later\n", "unfinished"},
 		{"a machine's path", "server/a.go", doc + "const p = \"/home/me/x\"\n", "path of one machine"},
 	}
@@ -96,6 +106,15 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// many repeats a format for numbers below n.
+func many(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 // The import that leads there may be in a file that is lawful by itself.
@@ -115,7 +134,7 @@ func TestALawfulTreeIsLeftAlone(t *testing.T) {
 	write(t, root, "bin/a.go", "package util\n")
 	write(t, root, ".cache/a.go", "package util\n")
 	write(t, root, "spec/testdata/a.go", "package util\n")
-	write(t, root, "records/record.go", "// Package x is.\npackage x\nconst PhaseStopped = \"Stopped\"\n")
+	write(t, root, "records/record.go", "// Package x is.\npackage x\nconst PhaseStopped = \"Stopped\" // it ended\n")
 	write(t, root, "server/control/tag.go", "package x\ntype r struct{ A int `CrashLoop` }\n")
 	write(t, root, "server/ok_test.go", "package x\nconst cause = \"CrashLoop\"\n")
 	write(t, root, "scripts/gotest/a.go", "// Package gotest is the runner.\npackage gotest\nimport _ \""+module+"/test/judge\"\n")
@@ -151,7 +170,7 @@ func TestTheListsOfCausesHoldNothingThatIsGone(t *testing.T) {
 
 // causeList is a small spec/cause.go.
 const causeList = `package x
-type Cause string
+type Cause string // why
 const (
 	CauseCrashLoop Cause = "CrashLoop" // it ends
 	CauseStopped   Cause = "Stopped"   // it ended
@@ -188,6 +207,7 @@ func lawful(t *testing.T) string {
 		write(t, root, file, text)
 	}
 	write(t, root, causeFile, causeList)
+	write(t, root, "agent/planted.go", "package x\n// Planted stands for the types that there are already.\ntype Planted int\n")
 	return root
 }
 

@@ -194,7 +194,8 @@ func TestWrongCitationsAreTold(t *testing.T) {
 	}
 	safety, wrong := ReadSafety(law)
 	semantics, wrong2 := ReadSemantics(order)
-	if wrong = append(wrong, wrong2...); len(wrong) > 0 {
+	wrong = append(wrong, wrong2...)
+	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
 	for _, c := range cases {
