@@ -15,14 +15,14 @@ type Outcome struct {
 // CommitAll commits independent units in as few transactions as MaxOps and
 // MaxBytes allow. Each transaction also compares shared (leader, epoch, session).
 // The outcomes are those of the units, in order, as if each had been committed
-// alone: a unit whose guard does not hold has ErrConflict and stops no other. A
+// alone: a unit whose compare does not hold has ErrConflict and stops no other. A
 // transaction that is refused is halved until one unit is blamed; one whose shared
-// guards no longer hold is refused for all its units, and so are all later ones.
+// compares no longer hold is refused for all its units, and so are all later ones.
 // After an outcome that no smaller transaction could mend (ErrUnknown,
 // ErrUnavailable, ErrNoSpace, ErrWentBack, an ended context) the rest is not tried and has
 // ErrUnavailable. A unit is never put together with one before it that writes a key
 // which it writes or compares.
-func CommitAll(ctx context.Context, s Store, shared []Guard, units []Txn) []Outcome {
+func CommitAll(ctx context.Context, s Store, shared []Compare, units []Txn) []Outcome {
 	run := batchRun{store: s, shared: shared, units: units, outcomes: make([]Outcome, len(units))}
 	for _, group := range split(shared, units) {
 		if run.stopped == nil {
@@ -36,10 +36,10 @@ func CommitAll(ctx context.Context, s Store, shared []Guard, units []Txn) []Outc
 
 type batchRun struct {
 	store    Store
-	shared   []Guard
+	shared   []Compare
 	units    []Txn
 	outcomes []Outcome
-	checked  bool  // the shared guards were looked at alone since the last success
+	checked  bool  // the shared compares were looked at alone since the last success
 	stopped  error // why nothing more is tried
 }
 
@@ -74,7 +74,7 @@ func (r *batchRun) commit(ctx context.Context, group []int) {
 	r.commit(ctx, group[half:])
 }
 
-// checkShared looks, once after a success, whether the shared guards themselves
+// checkShared looks, once after a success, whether the shared compares themselves
 // are what does not hold: then halving would only blame every unit in turn.
 func (r *batchRun) checkShared(ctx context.Context) bool {
 	if r.checked || len(r.shared) == 0 {
@@ -85,7 +85,7 @@ func (r *batchRun) checkShared(ctx context.Context) bool {
 	case err == nil:
 		r.checked = true
 	case errors.Is(err, ErrConflict):
-		r.stopped = fmt.Errorf("shared guards: %w", err)
+		r.stopped = fmt.Errorf("shared compares: %w", err)
 	default:
 		r.stopped = notTried(err)
 	}
@@ -110,8 +110,8 @@ func fatal(err error) bool {
 }
 
 // split groups the units, in their order, so that each group with the shared
-// guards is a valid transaction. A unit that is too large alone is a group alone.
-func split(shared []Guard, units []Txn) [][]int {
+// compares is a valid transaction. A unit that is too large alone is a group alone.
+func split(shared []Compare, units []Txn) [][]int {
 	var groups [][]int
 	var room *room
 	for i, u := range units {
@@ -127,25 +127,25 @@ func split(shared []Guard, units []Txn) [][]int {
 
 // room is what a transaction holds so far.
 type room struct {
-	guards map[Guard]bool
-	writes map[string]bool
-	bytes  int
+	compares map[Compare]bool
+	writes   map[string]bool
+	bytes    int
 }
 
-func newRoom(shared []Guard) *room {
-	r := &room{guards: map[Guard]bool{}, writes: map[string]bool{}}
+func newRoom(shared []Compare) *room {
+	r := &room{compares: map[Compare]bool{}, writes: map[string]bool{}}
 	r.add(Txn{If: shared})
 	return r
 }
 
 func (r *room) fits(u Txn) bool {
-	guards := len(r.guards)
+	compares := len(r.compares)
 	for _, g := range u.If {
 		if r.writes[g.Key] {
 			return false
 		}
-		if !r.guards[g] {
-			guards++
+		if !r.compares[g] {
+			compares++
 		}
 	}
 	for _, op := range u.Then {
@@ -153,12 +153,12 @@ func (r *room) fits(u Txn) bool {
 			return false
 		}
 	}
-	return guards <= MaxOps && len(r.writes)+len(u.Then) <= MaxOps && r.bytes+u.bytes() <= MaxBytes
+	return compares <= MaxOps && len(r.writes)+len(u.Then) <= MaxOps && r.bytes+u.bytes() <= MaxBytes
 }
 
 func (r *room) add(u Txn) {
 	for _, g := range u.If {
-		r.guards[g] = true
+		r.compares[g] = true
 	}
 	for _, op := range u.Then {
 		r.writes[op.Key] = true
@@ -166,13 +166,13 @@ func (r *room) add(u Txn) {
 	r.bytes += u.bytes()
 }
 
-// join makes one transaction of shared and the units of group; a guard that
+// join makes one transaction of shared and the units of group; a compare that
 // several units have stands in it once.
-func join(shared []Guard, units []Txn, group []int) Txn {
+func join(shared []Compare, units []Txn, group []int) Txn {
 	var t Txn
-	seen := map[Guard]bool{}
-	add := func(guards []Guard) {
-		for _, g := range guards {
+	seen := map[Compare]bool{}
+	add := func(compares []Compare) {
+		for _, g := range compares {
 			if !seen[g] {
 				seen[g] = true
 				t.If = append(t.If, g)

@@ -11,7 +11,7 @@ const MaxBytes = 1_300_000
 // stands twice in Then). Every body calls it first in Commit.
 func (t Txn) Check() error {
 	if len(t.If) > MaxOps || len(t.Then) > MaxOps {
-		return fmt.Errorf("check %d guards and %d operations of at most %d each: %w",
+		return fmt.Errorf("check %d compares and %d operations of at most %d each: %w",
 			len(t.If), len(t.Then), MaxOps, ErrTooLarge)
 	}
 	if n := t.bytes(); n > MaxBytes {
@@ -19,7 +19,7 @@ func (t Txn) Check() error {
 	}
 	for _, g := range t.If {
 		if g.Key == "" {
-			return fmt.Errorf("check guards: empty key")
+			return fmt.Errorf("check compares: empty key")
 		}
 	}
 	seen := make(map[string]bool, len(t.Then))

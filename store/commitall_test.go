@@ -31,7 +31,7 @@ func creates(n int) []store.Txn {
 	var out []store.Txn
 	for i := range n {
 		key := fmt.Sprintf("k/%d", i)
-		out = append(out, store.Txn{If: []store.Guard{store.Absent(key)}, Then: []store.Op{store.Put(key, nil)}})
+		out = append(out, store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.Put(key, nil)}})
 	}
 	return out
 }
@@ -75,7 +75,7 @@ func TestCommitAll(t *testing.T) {
 	}
 	t.Run("units without trouble cost one transaction", func(t *testing.T) {
 		s := memstore.New()
-		shared := []store.Guard{store.Seen("leader", write(t, s, "leader"))}
+		shared := []store.Compare{store.Seen("leader", write(t, s, "leader"))}
 		commits := count(s)
 		got := store.CommitAll(t.Context(), s, shared, creates(100))
 		expect(t, s, got, func(int) error { return nil })
@@ -85,7 +85,7 @@ func TestCommitAll(t *testing.T) {
 	})
 	t.Run("one unit that conflicts is blamed alone", func(t *testing.T) {
 		s := memstore.New()
-		shared := []store.Guard{store.Seen("leader", write(t, s, "leader"))}
+		shared := []store.Compare{store.Seen("leader", write(t, s, "leader"))}
 		write(t, s, "k/37")
 		commits := count(s)
 		got := store.CommitAll(t.Context(), s, shared, creates(100))
@@ -99,10 +99,10 @@ func TestCommitAll(t *testing.T) {
 			t.Errorf("%d transactions, want about 2 log2(100)", *commits)
 		}
 	})
-	t.Run("shared guards that fail refuse all, cheaply", func(t *testing.T) {
+	t.Run("shared compares that fail refuse all, cheaply", func(t *testing.T) {
 		s := memstore.New()
 		commits := count(s)
-		got := store.CommitAll(t.Context(), s, []store.Guard{store.Seen("leader", 5)}, creates(300))
+		got := store.CommitAll(t.Context(), s, []store.Compare{store.Seen("leader", 5)}, creates(300))
 		expect(t, s, got, func(int) error { return store.ErrConflict })
 		if *commits > 2 {
 			t.Errorf("%d transactions, want 2", *commits)

@@ -9,7 +9,7 @@ import (
 // NotHeld is what a transaction compares that begins, ends, places, frees or gives up
 // lives, volumes or addresses, and each by which a person asks for that: while HoldKey
 // exists, what this store says may not be so (SAFETY S8).
-func NotHeld() Guard { return Absent(HoldKey) }
+func NotHeld() Compare { return Absent(HoldKey) }
 
 // HoldIn is the hold among what was read; nil: there is none. One that cannot be read holds
 // as well.

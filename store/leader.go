@@ -16,12 +16,12 @@ type Leadership struct {
 	Created Rev    // create-revision of the leader key: names this very term
 }
 
-// Guard is what every transaction of a leader compares (SAFETY S7): it fails for
+// Compare is what every transaction of a leader compares (SAFETY S7): it fails for
 // good once another term began, also one of the same candidate.
-func (l Leadership) Guard() Guard { return Created(LeaderKey, l.Created) }
+func (l Leadership) Compare() Compare { return Created(LeaderKey, l.Created) }
 
 // Candidate runs for the leader key. Leadership is never believed: it only tells
-// when to work; that a deposed leader writes nothing is kept by Leadership.Guard.
+// when to work; that a deposed leader writes nothing is kept by Leadership.Compare.
 type Candidate struct {
 	store Store
 	id    string
@@ -138,7 +138,7 @@ func (c *Candidate) take(ctx context.Context, t term) (Rev, error) {
 	ctx, cancel := context.WithDeadline(ctx, t.ends)
 	defer cancel()
 	rev, err := c.store.Commit(ctx, Txn{
-		If:   []Guard{Absent(LeaderKey)},
+		If:   []Compare{Absent(LeaderKey)},
 		Then: []Op{PutLeased(LeaderKey, []byte(c.id), t.lease)},
 	})
 	if !errors.Is(err, ErrUnknown) {

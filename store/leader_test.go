@@ -102,13 +102,13 @@ func TestOneLeadsAndTheNextFollowsAtOnce(t *testing.T) {
 		if waited := time.Since(begin); waited > 0 {
 			t.Errorf("the next leader came after %v, want at once", waited)
 		}
-		guard := a.terms[0].Guard()
-		if _, err := a.s.Commit(t.Context(), store.Txn{If: []store.Guard{guard}}); !errors.Is(err, store.ErrConflict) {
-			t.Errorf("the guard of the first term: got %v, want %v", err, store.ErrConflict)
+		compare := a.terms[0].Compare()
+		if _, err := a.s.Commit(t.Context(), store.Txn{If: []store.Compare{compare}}); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("the compare of the first term: got %v, want %v", err, store.ErrConflict)
 		}
-		guard = a.terms[1].Guard()
-		if _, err := a.s.Commit(t.Context(), store.Txn{If: []store.Guard{guard}}); err != nil {
-			t.Errorf("the guard of the present term: %v", err)
+		compare = a.terms[1].Compare()
+		if _, err := a.s.Commit(t.Context(), store.Txn{If: []store.Compare{compare}}); err != nil {
+			t.Errorf("the compare of the present term: %v", err)
 		}
 	})
 }

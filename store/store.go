@@ -1,5 +1,5 @@
 // Package store is the contract for what Stead keeps: snapshot, watch from a
-// revision, guarded multi-key writes, leases. Its bodies (etcdstore, memstore)
+// revision, compared multi-key writes, leases. Its bodies (etcdstore, memstore)
 // pass one conformance suite (storetest). A body adds its own versioned prefix;
 // keys here are relative ("members/default/db/0").
 package store
@@ -16,7 +16,7 @@ type Rev int64
 
 // The kinds of errors every body translates to; test with errors.Is.
 var (
-	// ErrConflict: a guard did not hold; nothing was written. News, not an error: look again.
+	// ErrConflict: a compare did not hold; nothing was written. News, not an error: look again.
 	ErrConflict = errors.New("conflict")
 	// ErrUnknown: the outcome of a write is not known (time-out, lost connection). Read again.
 	ErrUnknown = errors.New("outcome unknown")
@@ -48,21 +48,21 @@ type KV struct {
 // LeaseID names a lease; 0: none.
 type LeaseID int64
 
-// Guard is one compare of a Txn. Exactly one of the constructors below makes it.
-type Guard struct {
+// Compare is one compare of a Txn. Exactly one of the constructors below makes it.
+type Compare struct {
 	Key    string
 	Create bool // compare the create-revision instead of the mod-revision
 	Rev    Rev  // 0: the key must be absent
 }
 
-// Seen guards that key is still as it was at mod-revision rev (0: absent).
-func Seen(key string, rev Rev) Guard { return Guard{Key: key, Rev: rev} }
+// Seen compares that key is still as it was at mod-revision rev (0: absent).
+func Seen(key string, rev Rev) Compare { return Compare{Key: key, Rev: rev} }
 
-// Created guards that key is still the creation of revision rev.
-func Created(key string, rev Rev) Guard { return Guard{Key: key, Rev: rev, Create: true} }
+// Created compares that key is still the creation of revision rev.
+func Created(key string, rev Rev) Compare { return Compare{Key: key, Rev: rev, Create: true} }
 
-// Absent guards that key does not exist.
-func Absent(key string) Guard { return Guard{Key: key} }
+// Absent compares that key does not exist.
+func Absent(key string) Compare { return Compare{Key: key} }
 
 // Op is one write of a Txn: a put, or with Delete a deletion (of an absent key: no effect).
 type Op struct {
@@ -83,10 +83,10 @@ func PutLeased(key string, value []byte, lease LeaseID) Op {
 // Del removes key.
 func Del(key string) Op { return Op{Key: key, Delete: true} }
 
-// Txn applies all of Then if every guard of If holds, else nothing. No key may
+// Txn applies all of Then if every compare of If holds, else nothing. No key may
 // stand twice in Then.
 type Txn struct {
-	If   []Guard
+	If   []Compare
 	Then []Op
 }
 

@@ -103,7 +103,7 @@ var faults = []fault{
 		suite{"server/fence", "^TestAFenceComparesWhatItReliedOn$"}},
 	{"S8", "server/engine/evaluate.go", "store.NotHeld(), ", "",
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
-	{"S8", "server/engine/chain.go", "l.term.Guard(), store.NotHeld()", "store.NotHeld()",
+	{"S8", "server/engine/chain.go", "l.term.Compare(), store.NotHeld()", "store.NotHeld()",
 		suite{"server/engine", "^TestADeposedLeaderAddsNoLink$"}},
 	{"S8", "server/engine/lead.go", "if !l.startChain(ctx) {", "if false {",
 		suite{"server/engine", "^TestATermBeginsWithALinkBeforeAnythingElse$"}},

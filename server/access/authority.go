@@ -106,7 +106,7 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
 		_, err = cfg.Store.Commit(ctx, store.Txn{
-			If:   []store.Guard{store.Absent(store.AuthorityKey), store.Created(store.ClusterKey, kvs[store.ClusterKey].Create)},
+			If:   []store.Compare{store.Absent(store.AuthorityKey), store.Created(store.ClusterKey, kvs[store.ClusterKey].Create)},
 			Then: []store.Op{store.Put(store.AuthorityKey, store.Encode(record))},
 		})
 		switch {

@@ -48,7 +48,7 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 	hash := sha256.Sum256(token.Secret)
 	record := records.JoinToken{ID: token.ID, Hash: hash[:], Node: node, By: by, CreatedAt: time.Now(), TTL: spec.Duration{Duration: ttl}}
 	key := store.TokenKey(token.ID)
-	txn := store.Txn{If: []store.Guard{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
+	txn := store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
 	if by != "" {
 		txn.If = append(txn.If, store.Absent(store.RevokedKey(by)))
 	}
@@ -166,7 +166,7 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 	if err := mayJoin(kvs[nodeKey], e, record.Node != "" || used); err != nil {
 		return err
 	}
-	txn := store.Txn{If: []store.Guard{
+	txn := store.Txn{If: []store.Compare{
 		store.Seen(tokenKey, kv.Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey),
 	}}
 	if record.By != "" {

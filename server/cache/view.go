@@ -23,7 +23,7 @@ func (v View) Rev() store.Rev { return v.rev }
 func (v View) ModRev(key string) store.Rev { return v.mods[key] }
 
 // Seen compares that key is as it is in this view.
-func (v View) Seen(key string) store.Guard { return store.Seen(key, v.mods[key]) }
+func (v View) Seen(key string) store.Compare { return store.Seen(key, v.mods[key]) }
 
 // Epoch is the store's epoch; 0: there is none, or it cannot be read.
 func (v View) Epoch() int64 { return v.epoch }

@@ -70,7 +70,7 @@ func (s *Server) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 	if !ok {
 		return nil, notFound(kind, ns, name)
 	}
-	err = s.commit(ctx, kind+" "+name, store.Txn{If: []store.Guard{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}})
+	err = s.commit(ctx, kind+" "+name, store.Txn{If: []store.Compare{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}})
 	if err != nil {
 		return nil, err
 	}

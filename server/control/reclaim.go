@@ -178,7 +178,7 @@ func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).
 // world in which it holds.
 func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records.VolumeReport, dryRun bool, judged func(plan.Forecast)) error {
 	var w plan.World
-	var guards []store.Guard
+	var guards []store.Compare
 	key := store.VolumeRequestKey(q.ID, q.Claim)
 	s.cfg.Cache.Look(func(v cache.View) {
 		w = s.cfg.Planner.World(v, q.ID.Ref(), nil)
@@ -189,7 +189,7 @@ func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records
 		_, set := v.Set(q.ID.Ref())
 		_, member := v.Member(q.ID)
 		_, asked := v.VolumeRequest(q.ID, q.Claim)
-		guards = []store.Guard{
+		guards = []store.Compare{
 			store.Seen(store.SetKey(q.ID.Ref()), set), store.Seen(store.MemberKey(q.ID), member),
 			store.Seen(store.IdentityKey(q.ID), identity), store.Seen(key, asked),
 			v.Seen(store.VolumeKey(q.ID, q.Claim)),

@@ -116,7 +116,7 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 	}
 	next := records.Count{Epoch: highestEpoch(v) + step, By: by, At: at, Nodes: expected(v)}
 	d.said = "restore declared"
-	d.If = []store.Guard{v.Seen(store.EpochKey), v.Seen(store.CountKey), v.Seen(store.HellosKey)}
+	d.If = []store.Compare{v.Seen(store.EpochKey), v.Seen(store.CountKey), v.Seen(store.HellosKey)}
 	if held == nil {
 		d.If = append(d.If, store.NotHeld())
 	}
@@ -134,7 +134,7 @@ func declare(v cache.View, by string, at time.Time, step int64) (d decision, err
 		case len(d.Then) < store.MaxOps:
 			d.Then = append(d.Then, store.Del(key))
 		default:
-			d.sessions = append(d.sessions, store.Txn{If: []store.Guard{v.Seen(key)}, Then: []store.Op{store.Del(key)}})
+			d.sessions = append(d.sessions, store.Txn{If: []store.Compare{v.Seen(key)}, Then: []store.Op{store.Del(key)}})
 		}
 	}
 	d.effects = declared(held, next.Nodes)
@@ -212,7 +212,7 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 	missing := proof.MissingNodes(v.Epoch(), count, v.Nodes())
 	next := count.With(records.FromStore, nil)
 	d.said = "nodes excused from the restore"
-	d.If = []store.Guard{v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey)}
+	d.If = []store.Compare{v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey)}
 	for _, name := range off {
 		node := spec.NodeName(name)
 		found := false

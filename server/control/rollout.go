@@ -113,12 +113,12 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 	id := spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
 	var of *records.Set
 	var life *records.Member
-	var guards []store.Guard
+	var guards []store.Compare
 	s.cfg.Cache.Look(func(v cache.View) {
 		var its, seen store.Rev
 		of, its = v.Set(id.Ref())
 		life, seen = v.Member(id)
-		guards = []store.Guard{
+		guards = []store.Compare{
 			store.Seen(store.SetKey(id.Ref()), its), store.Seen(store.MemberKey(id), seen),
 			v.Seen(store.RequestKey(id)),
 		}

@@ -77,7 +77,7 @@ func editRecord[T any](ctx context.Context, s *Server, key, name string, gone er
 			return err
 		}
 		err = s.commit(ctx, name, store.Txn{
-			If:   []store.Guard{store.Seen(key, kvs[key].Mod)},
+			If:   []store.Compare{store.Seen(key, kvs[key].Mod)},
 			Then: []store.Op{store.Put(key, store.Encode(record))},
 		})
 		if !isConflict(err) {

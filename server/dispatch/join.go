@@ -143,7 +143,7 @@ func (s *Server) startSession(ctx context.Context, req joinRequest, stored store
 	record := records.Session{Node: req.node, UID: req.uid, Boot: req.boot, ID: spec.SessionID(lease), Server: s.cfg.Name, At: strings.Join(s.cfg.Addresses, ","), Resumed: req.resumed}
 	nodeKey, sessionKey := store.NodeKey(req.node), store.SessionKey(req.node)
 	txn := store.Txn{
-		If: []store.Guard{
+		If: []store.Compare{
 			store.Seen(store.ClusterKey, stored.keys[store.ClusterKey].Mod),
 			store.Seen(store.EpochKey, stored.keys[store.EpochKey].Mod),
 			store.Created(nodeKey, stored.keys[nodeKey].Create), // 0: absent

@@ -52,7 +52,7 @@ func (c *reportWriter) commit(ctx context.Context, units []pendingReport) (left 
 // the key over by a put.
 func (p pendingReport) txn() store.Txn {
 	return store.Txn{
-		If: []store.Guard{
+		If: []store.Compare{
 			store.Seen(store.SessionKey(p.se.node), p.se.rev),
 			store.Seen(store.MemberKey(p.report.ID), p.member),
 		},

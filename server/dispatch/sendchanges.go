@@ -110,7 +110,7 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
 	_, err = se.server.cfg.Store.Commit(ctx, store.Txn{
-		If:   []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)},
+		If:   []store.Compare{store.Seen(store.SessionKey(se.node), se.rev)},
 		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts)), noteHello(se.node)},
 	})
 	switch {

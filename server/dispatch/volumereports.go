@@ -134,7 +134,7 @@ func (se *session) storeVolumeReports() (again bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
-	shared := []store.Guard{store.Seen(store.SessionKey(se.node), se.rev)}
+	shared := []store.Compare{store.Seen(store.SessionKey(se.node), se.rev)}
 	for i, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
 		se.server.writes.charge(se.node, len(units[i].Then[0].Key)+len(units[i].Then[0].Value))
 		again = again || o.Err != nil
@@ -160,7 +160,7 @@ func (se *session) isCurrent(ctx context.Context) bool {
 func (s pendingVolumeReports) transactions(v cache.View, node spec.NodeName) (units []store.Txn, foreign []string) {
 	own := newVolumeOwner(v, node)
 	write := func(r *records.VolumeReport, op store.Op) {
-		units = append(units, store.Txn{If: []store.Guard{
+		units = append(units, store.Txn{If: []store.Compare{
 			v.Seen(store.VolumeKey(r.ID, r.Claim)),
 			v.Seen(op.Key),
 		}, Then: []store.Op{op}})

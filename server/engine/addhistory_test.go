@@ -221,7 +221,7 @@ func TestATellingComparesWhatItsNumbersComeFrom(t *testing.T) {
 		c.cache.Look(func(v cache.View) {
 			u, begins, ok := historyDecision(v, db, v.World(db), time.Now())
 			h := v.History(db)
-			want := []store.Guard{
+			want := []store.Compare{
 				store.Seen(store.HistoryBaseKey(db), h.BaseRev), store.Seen(store.HistoryPageKey(db, 0), h.PageRevs[0]),
 			}
 			if !ok || begins || h.BaseRev == 0 || h.PageRevs[0] == 0 || !slices.Equal(u.If, want) {

@@ -76,8 +76,8 @@ func (l *leader) link(ctx context.Context) (store.Rev, error) {
 	chain.Links = append(chain.Links, records.Link{Number: chain.Newest().Number + 1, Nonce: randomID()})
 	chain.Links = chain.Links[max(0, len(chain.Links)-chainLinks):]
 	return l.cfg.Store.Commit(ctx, store.Txn{
-		If: []store.Guard{
-			l.term.Guard(), store.NotHeld(), store.Seen(store.EpochKey, kvs[store.EpochKey].Mod),
+		If: []store.Compare{
+			l.term.Compare(), store.NotHeld(), store.Seen(store.EpochKey, kvs[store.EpochKey].Mod),
 			store.Seen(store.ContinuityKey, kvs[store.ContinuityKey].Mod),
 		},
 		Then: []store.Op{store.Put(store.ContinuityKey, store.Encode(chain))},

@@ -23,8 +23,8 @@ func (l *leader) completeCount(ctx context.Context) {
 		done := *c
 		done.Done = true
 		t = store.Txn{
-			If: []store.Guard{
-				l.term.Guard(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey),
+			If: []store.Compare{
+				l.term.Compare(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey),
 				v.Seen(store.HellosKey),
 			},
 			Then: []store.Op{store.Put(store.CountKey, store.Encode(done))},

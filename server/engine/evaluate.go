@@ -21,11 +21,11 @@ type evaluation struct {
 	mem *setMemory
 	now time.Time
 
-	setGone   bool          // there is no such set
-	postponed bool          // the cache does not show the last commit yet; its event starts another
-	shared    []store.Guard // of every transaction
-	decisions []decision    // to be written, in this order
-	wake      time.Duration // until the next evaluation, though nothing changed; 0: none
+	setGone   bool            // there is no such set
+	postponed bool            // the cache does not show the last commit yet; its event starts another
+	shared    []store.Compare // of every transaction
+	decisions []decision      // to be written, in this order
+	wake      time.Duration   // until the next evaluation, though nothing changed; 0: none
 	blocked   []plan.Blocked
 	err       error
 }
@@ -104,9 +104,9 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 }
 
 // shared are the guards of every transaction about a set.
-func (l *leader) shared(v cache.View, ref spec.SetRef) []store.Guard {
-	return []store.Guard{
-		l.term.Guard(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey), v.Seen(store.SetKey(ref)),
+func (l *leader) shared(v cache.View, ref spec.SetRef) []store.Compare {
+	return []store.Compare{
+		l.term.Compare(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey), v.Seen(store.SetKey(ref)),
 	}
 }
 

@@ -197,7 +197,7 @@ func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
 // TestACommitThatFailsIsTriedAgain: and told, once, unless it is only news.
 func TestACommitThatFailsIsTriedAgain(t *testing.T) {
 	put := decision{Txn: store.Txn{Then: []store.Op{store.Put("x", nil)}}}
-	late := decision{Txn: store.Txn{If: []store.Guard{store.Seen("y", 99)}, Then: []store.Op{store.Put("y", nil)}}}
+	late := decision{Txn: store.Txn{If: []store.Compare{store.Seen("y", 99)}, Then: []store.Op{store.Put("y", nil)}}}
 	leased := decision{Txn: store.Txn{Then: []store.Op{store.PutLeased("z", nil, 99)}}}
 	for _, c := range []struct {
 		name   string

@@ -32,7 +32,7 @@ func Init(ctx context.Context, s store.Store) (clusterID string, epoch int64, er
 			return "", 0, errors.New("the store has a cluster id without an epoch, or the reverse; restore it from a backup, or use an empty one")
 		}
 		_, err = s.Commit(ctx, store.Txn{
-			If: []store.Guard{store.Absent(store.ClusterKey), store.Absent(store.EpochKey)},
+			If: []store.Compare{store.Absent(store.ClusterKey), store.Absent(store.EpochKey)},
 			Then: []store.Op{
 				store.Put(store.ClusterKey, []byte(randomID())),
 				store.Put(store.EpochKey, []byte(strconv.Itoa(proof.FirstEpoch))),

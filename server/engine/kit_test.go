@@ -304,7 +304,7 @@ func (n *node) trash(v cache.View) (units []store.Txn) {
 		}
 		key := store.VolumeReportKey(vol.ID, vol.Claim, vol.UID)
 		units = append(units, store.Txn{
-			If:   []store.Guard{v.Seen(key)},
+			If:   []store.Compare{v.Seen(key)},
 			Then: []store.Op{store.Put(key, store.Encode(r))},
 		})
 	}
@@ -347,7 +347,7 @@ func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
 	n.seq++
 	next.Seq = n.seq
 	return store.Txn{
-		If:   []store.Guard{store.Seen(store.MemberKey(id), rev), store.Seen(store.ReportKey(id), last)},
+		If:   []store.Compare{store.Seen(store.MemberKey(id), rev), store.Seen(store.ReportKey(id), last)},
 		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
 	}, true
 }

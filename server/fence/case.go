@@ -82,7 +82,7 @@ func overIn(v cache.View, m *records.Member) bool {
 // Close takes by's word that the node was off at some moment since the case was opened for
 // proof that the lives it found are over, and of no later ones; also is what must hold
 // besides. It reads again: ABORTED if the node said hello meanwhile, or is another.
-func (c *Case) Close(ctx context.Context, s store.Store, w cache.Reader, by string, also ...store.Guard) (*records.Fence, error) {
+func (c *Case) Close(ctx context.Context, s store.Store, w cache.Reader, by string, also ...store.Compare) (*records.Fence, error) {
 	node := c.Node
 	n, facts, err := readFenced(ctx, s, w, node)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Case) Close(ctx context.Context, s store.Store, w cache.Reader, by stri
 		}
 	})
 	record := store.Txn{
-		If:   []store.Guard{n.seen(store.FenceKey(node))},
+		If:   []store.Compare{n.seen(store.FenceKey(node))},
 		Then: []store.Op{store.Put(store.FenceKey(node), store.Encode(f))},
 	}
 	if facts != nil {
@@ -140,7 +140,7 @@ func endByFence(v cache.View, l spec.LifeID, f *records.Fence) (store.Txn, bool)
 	}
 	f.Lives = append(f.Lives, l)
 	return store.Txn{
-		If:   []store.Guard{store.Seen(store.MemberKey(id), member), store.Seen(store.ReportKey(id), report)},
+		If:   []store.Compare{store.Seen(store.MemberKey(id), member), store.Seen(store.ReportKey(id), report)},
 		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(r))},
 	}, true
 }

@@ -220,7 +220,7 @@ func (f *Fencer) try(ctx context.Context, term store.Leadership, node spec.NodeN
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	fence, err := c.Close(ctx, f.cfg.Store, f.cfg.Cache, "the fence command", term.Guard())
+	fence, err := c.Close(ctx, f.cfg.Store, f.cfg.Cache, "the fence command", term.Compare())
 	if err == nil {
 		f.cfg.Logger.Warn("node fenced by the fence command", "node", string(node), "lives", len(fence.Lives))
 	}

@@ -40,7 +40,7 @@ func RemoveNode(ctx context.Context, s store.Store, w cache.Reader, node spec.No
 		return status.Errorf(codes.FailedPrecondition,
 			"node %s may run lives that this store does not know; if it is off: stead node fence %s --i-have-powered-off", node, node)
 	}
-	record := store.Txn{If: []store.Guard{n.seen(store.FactsKey(node))}}
+	record := store.Txn{If: []store.Compare{n.seen(store.FactsKey(node))}}
 	for _, key := range []string{store.NodeKey(node), store.FactsKey(node), store.FenceKey(node)} {
 		record.Then = append(record.Then, store.Del(key))
 	}

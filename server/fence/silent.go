@@ -24,7 +24,7 @@ type silentNode struct {
 	epoch int64
 	keys  map[string]store.KV
 	node  records.Node
-	also  []store.Guard // what must hold besides when something is written
+	also  []store.Compare // what must hold besides when something is written
 }
 
 // readSilent reads a node that must be known and have no session, and waits until w shows
@@ -65,7 +65,7 @@ func (n *silentNode) facts() (*records.NodeFacts, error) {
 }
 
 // seen compares that key was not written since n was read.
-func (n *silentNode) seen(key string) store.Guard { return store.Seen(key, n.keys[key].Mod) }
+func (n *silentNode) seen(key string) store.Compare { return store.Seen(key, n.keys[key].Mod) }
 
 // write commits txns, each guarded by what readSilent has seen, too, and returns the revision
 // of the last, which w shows then.
@@ -73,7 +73,7 @@ func (n *silentNode) write(ctx context.Context, s store.Store, w cache.Reader, t
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	name := n.node.Name
-	shared := []store.Guard{
+	shared := []store.Compare{
 		n.seen(store.EpochKey), store.NotHeld(),
 		n.seen(store.NodeKey(name)), store.Seen(store.SessionKey(name), 0),
 	}

@@ -99,7 +99,7 @@ func (m *Memory) hold(ctx context.Context, s store.Store, v sight, hold records.
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	_, err := s.Commit(ctx, store.Txn{
-		If:   []store.Guard{store.NotHeld(), store.Seen(store.EpochKey, v.epochRev)},
+		If:   []store.Compare{store.NotHeld(), store.Seen(store.EpochKey, v.epochRev)},
 		Then: []store.Op{store.Put(store.HoldKey, store.Encode(hold))},
 	})
 	if err != nil {

@@ -226,9 +226,9 @@ func (s *Store) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	return store.Rev(resp.Header.Revision), nil
 }
 
-func (s *Store) compares(guards []store.Guard) []clientv3.Cmp {
-	out := make([]clientv3.Cmp, 0, len(guards))
-	for _, g := range guards {
+func (s *Store) compares(compares []store.Compare) []clientv3.Cmp {
+	out := make([]clientv3.Cmp, 0, len(compares))
+	for _, g := range compares {
 		what := clientv3.ModRevision(s.prefix + g.Key)
 		if g.Create {
 			what = clientv3.CreateRevision(s.prefix + g.Key)

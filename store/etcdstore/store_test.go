@@ -164,7 +164,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 	one, two := open(""), open("/stead/v2/")
 	for _, s := range []store.Store{one, two} {
 		if _, err := s.Commit(t.Context(), store.Txn{
-			If: []store.Guard{store.Absent("k")}, Then: []store.Op{store.Put("k", nil)},
+			If: []store.Compare{store.Absent("k")}, Then: []store.Op{store.Put("k", nil)},
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -133,7 +133,7 @@ func (s *Store) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	return rev, nil
 }
 
-// check looks at guards first, then at leases, as etcd does.
+// check looks at compares first, then at leases, as etcd does.
 func (s *Store) check(t store.Txn) error {
 	for _, g := range t.If {
 		kv := s.keys[g.Key]

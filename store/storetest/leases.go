@@ -109,7 +109,7 @@ var leases = []promise{
 			seen[lease] = true
 		}
 	}},
-	{"leases nobody made are gone, and a guard comes before the lease", func(t *testing.T, h *harness) {
+	{"leases nobody made are gone, and a compare comes before the lease", func(t *testing.T, h *harness) {
 		const nobody = store.LeaseID(4711)
 		if err := h.Renew(h.ctx, nobody); !errors.Is(err, store.ErrLeaseGone) {
 			t.Errorf("renew: got %v, want %v", err, store.ErrLeaseGone)
@@ -119,8 +119,8 @@ var leases = []promise{
 		}
 		rev := h.put(t, "k", "")
 		put := []store.Op{store.Put("other", nil), store.PutLeased("k", nil, nobody)}
-		h.refused(t, store.Txn{If: []store.Guard{store.Absent("k")}, Then: put}, store.ErrConflict)
-		h.refused(t, store.Txn{If: []store.Guard{store.Seen("k", rev)}, Then: put}, store.ErrLeaseGone)
+		h.refused(t, store.Txn{If: []store.Compare{store.Absent("k")}, Then: put}, store.ErrConflict)
+		h.refused(t, store.Txn{If: []store.Compare{store.Seen("k", rev)}, Then: put}, store.ErrLeaseGone)
 	}},
 	{"many leases end, each with its key", func(t *testing.T, h *harness) {
 		for i := range 30 {

@@ -31,7 +31,7 @@ var origins = []promise{
 	{"a batch that is refused is tried no further", func(t *testing.T, h *harness) {
 		s := (&witness{}).judge(h.Store, errors.New("another store"))
 		units := []store.Txn{
-			{If: []store.Guard{store.Absent("no")}, Then: []store.Op{store.Put("a", nil)}}, {Then: []store.Op{store.Put("b", nil)}},
+			{If: []store.Compare{store.Absent("no")}, Then: []store.Op{store.Put("a", nil)}}, {Then: []store.Op{store.Put("b", nil)}},
 		}
 		for i, o := range store.CommitAll(h.ctx, s, nil, units) {
 			if !errors.Is(o.Err, store.ErrWentBack) {
@@ -66,11 +66,11 @@ func calls(t *testing.T, h *harness) map[string]call {
 		}},
 		"Commit": {current: true, call: func(_ *testing.T, s store.Store) (store.Rev, error) { return s.Commit(h.ctx, put) }},
 		"Commit without operations": {call: func(_ *testing.T, s store.Store) (store.Rev, error) {
-			_, err := s.Commit(h.ctx, store.Txn{If: []store.Guard{store.Absent("none")}})
+			_, err := s.Commit(h.ctx, store.Txn{If: []store.Compare{store.Absent("none")}})
 			return 0, err
 		}},
 		"Commit that conflicts": {current: true, fails: store.ErrConflict, call: func(_ *testing.T, s store.Store) (store.Rev, error) {
-			return s.Commit(h.ctx, store.Txn{If: []store.Guard{store.Seen("none", 7)}, Then: put.Then})
+			return s.Commit(h.ctx, store.Txn{If: []store.Compare{store.Seen("none", 7)}, Then: put.Then})
 		}},
 		"Watch": {call: func(t *testing.T, s store.Store) (store.Rev, error) {
 			w, err := s.Watch(h.ctx, "w", h.put(t, "before", ""))

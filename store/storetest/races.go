@@ -17,7 +17,7 @@ var races = []promise{
 			var won atomic.Int32
 			each(t, 50, func(i int) error {
 				_, err := h.Commit(h.ctx, store.Txn{
-					If:   []store.Guard{store.Seen("k", kv.Mod)},
+					If:   []store.Compare{store.Seen("k", kv.Mod)},
 					Then: []store.Op{store.Put("k", fmt.Append(nil, i))},
 				})
 				if err == nil {
@@ -36,7 +36,7 @@ var races = []promise{
 		var won atomic.Int32
 		each(t, 50, func(i int) error {
 			_, err := h.Commit(h.ctx, store.Txn{
-				If:   []store.Guard{store.Absent("k")},
+				If:   []store.Compare{store.Absent("k")},
 				Then: []store.Op{store.Put("k", fmt.Append(nil, i)), store.Put(fmt.Sprintf("loser/%d", i), nil)},
 			})
 			if err == nil {

@@ -25,7 +25,7 @@ var writes = []promise{
 	{"a commit that changes nothing makes no revision", func(t *testing.T, h *harness) {
 		rev := h.put(t, "k", "")
 		for _, txn := range []store.Txn{
-			{If: []store.Guard{store.Seen("k", rev)}},
+			{If: []store.Compare{store.Seen("k", rev)}},
 			{Then: []store.Op{store.Del("absent")}},
 		} {
 			if got := h.commit(t, txn); got != rev {
@@ -36,35 +36,35 @@ var writes = []promise{
 	{"seen holds only at that very revision", func(t *testing.T, h *harness) {
 		first := h.put(t, "k", "1")
 		then := []store.Op{store.Put("k", []byte("2"))}
-		h.commit(t, store.Txn{If: []store.Guard{store.Seen("k", first)}, Then: then})
-		h.refused(t, store.Txn{If: []store.Guard{store.Seen("k", first)}, Then: then}, store.ErrConflict)
-		h.refused(t, store.Txn{If: []store.Guard{store.Seen("other", first)}, Then: then}, store.ErrConflict)
-		h.refused(t, store.Txn{If: []store.Guard{store.Seen("k", 0)}, Then: then}, store.ErrConflict)
-		h.commit(t, store.Txn{If: []store.Guard{store.Seen("other", 0)}, Then: then})
+		h.commit(t, store.Txn{If: []store.Compare{store.Seen("k", first)}, Then: then})
+		h.refused(t, store.Txn{If: []store.Compare{store.Seen("k", first)}, Then: then}, store.ErrConflict)
+		h.refused(t, store.Txn{If: []store.Compare{store.Seen("other", first)}, Then: then}, store.ErrConflict)
+		h.refused(t, store.Txn{If: []store.Compare{store.Seen("k", 0)}, Then: then}, store.ErrConflict)
+		h.commit(t, store.Txn{If: []store.Compare{store.Seen("other", 0)}, Then: then})
 	}},
 	{"created holds through edits and not for a later creation", func(t *testing.T, h *harness) {
 		first := h.put(t, "k", "1")
 		h.put(t, "k", "2")
-		same := store.Txn{If: []store.Guard{store.Created("k", first)}, Then: []store.Op{store.Put("w", nil)}}
+		same := store.Txn{If: []store.Compare{store.Created("k", first)}, Then: []store.Op{store.Put("w", nil)}}
 		h.commit(t, same)
 		h.commit(t, store.Txn{Then: []store.Op{store.Del("k")}})
 		h.refused(t, same, store.ErrConflict)
 		h.put(t, "k", "3")
 		h.refused(t, same, store.ErrConflict)
-		h.refused(t, store.Txn{If: []store.Guard{store.Created("k", 0)}}, store.ErrConflict)
-		h.commit(t, store.Txn{If: []store.Guard{store.Created("absent", 0)}})
+		h.refused(t, store.Txn{If: []store.Compare{store.Created("k", 0)}}, store.ErrConflict)
+		h.commit(t, store.Txn{If: []store.Compare{store.Created("absent", 0)}})
 	}},
 	{"absent holds before the first write and after a deletion", func(t *testing.T, h *harness) {
-		txn := store.Txn{If: []store.Guard{store.Absent("k")}, Then: []store.Op{store.Put("k", nil)}}
+		txn := store.Txn{If: []store.Compare{store.Absent("k")}, Then: []store.Op{store.Put("k", nil)}}
 		h.commit(t, txn)
 		h.refused(t, txn, store.ErrConflict)
 		h.commit(t, store.Txn{Then: []store.Op{store.Del("k")}})
 		h.commit(t, txn)
 	}},
-	{"one guard that does not hold stops the whole transaction", func(t *testing.T, h *harness) {
+	{"one compare that does not hold stops the whole transaction", func(t *testing.T, h *harness) {
 		rev := h.put(t, "a", "1")
 		h.refused(t, store.Txn{
-			If:   []store.Guard{store.Seen("a", rev), store.Absent("b"), store.Absent("a")},
+			If:   []store.Compare{store.Seen("a", rev), store.Absent("b"), store.Absent("a")},
 			Then: []store.Op{store.Put("b", nil), store.Del("a")},
 		}, store.ErrConflict)
 	}},
@@ -90,17 +90,17 @@ var writes = []promise{
 	{"a key may be guarded more than once, and guarded and written", func(t *testing.T, h *harness) {
 		rev := h.put(t, "k", "1")
 		h.commit(t, store.Txn{
-			If:   []store.Guard{store.Seen("k", rev), store.Created("k", rev)},
+			If:   []store.Compare{store.Seen("k", rev), store.Created("k", rev)},
 			Then: []store.Op{store.Put("k", []byte("2"))},
 		})
 	}},
-	{"a transaction takes MaxOps guards and as many operations", func(t *testing.T, h *harness) {
+	{"a transaction takes MaxOps compares and as many operations", func(t *testing.T, h *harness) {
 		h.commit(t, wide(store.MaxOps, store.MaxOps))
 		if _, kvs, err := h.Snapshot(h.ctx, "w/"); err != nil || len(kvs) != store.MaxOps {
 			t.Errorf("got %d keys, error %v", len(kvs), err)
 		}
 	}},
-	{"one guard or operation more is too large", func(t *testing.T, h *harness) {
+	{"one compare or operation more is too large", func(t *testing.T, h *harness) {
 		h.refused(t, wide(store.MaxOps+1, 1), store.ErrTooLarge)
 		h.refused(t, wide(1, store.MaxOps+1), store.ErrTooLarge)
 	}},
@@ -117,10 +117,10 @@ var writes = []promise{
 	}},
 }
 
-// wide is a transaction of so many guards and operations, all of different keys.
-func wide(guards, ops int) store.Txn {
+// wide is a transaction of so many compares and operations, all of different keys.
+func wide(compares, ops int) store.Txn {
 	var txn store.Txn
-	for i := range guards {
+	for i := range compares {
 		txn.If = append(txn.If, store.Absent(fmt.Sprintf("w/%d", i)))
 	}
 	for i := range ops {

@@ -76,7 +76,7 @@ func (p Plant) plan(w plan.World, x plan.Plan) plan.Plan {
 
 func (p Plant) txn(t store.Txn) store.Txn {
 	if len(p.Unguarded) > 0 {
-		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Guard) bool {
+		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Compare) bool {
 			return slices.ContainsFunc(p.Unguarded, func(key string) bool { return strings.HasPrefix(g.Key, key) })
 		})
 	}

@@ -206,7 +206,7 @@ func (s *server) campaign() bool {
 		panic(err)
 	}
 	rev, err := s.storeLink.Commit(w.ctx, store.Txn{
-		If:   []store.Guard{store.Absent(store.LeaderKey)},
+		If:   []store.Compare{store.Absent(store.LeaderKey)},
 		Then: []store.Op{store.PutLeased(store.LeaderKey, []byte(s.name), lease)},
 	})
 	if s.buried() || err != nil {

@@ -59,7 +59,7 @@ func (w *Cluster) createSet(ref spec.SetRef) {
 
 func (w *Cluster) putSet(set records.Set, seen store.Rev) {
 	_, err := w.mem.Commit(w.ctx, store.Txn{
-		If:   []store.Guard{store.Seen(store.SetKey(set.Ref), seen)},
+		If:   []store.Compare{store.Seen(store.SetKey(set.Ref), seen)},
 		Then: []store.Op{store.Put(store.SetKey(set.Ref), store.Encode(set))},
 	})
 	if err != nil {
