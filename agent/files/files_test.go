@@ -99,7 +99,7 @@ func TestUIDDiffersFromLifeToLife(t *testing.T) {
 
 func TestSetNeverGoesBack(t *testing.T) {
 	p := At(t.TempDir(), life().Member.ID)
-	picture := func(epoch, rev int64, replicas int, bootstrapped bool) *records.Snapshot {
+	snapshot := func(epoch, rev int64, replicas int, bootstrapped bool) *records.Snapshot {
 		return &records.Snapshot{
 			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Told: records.ChangeID{Epoch: 1, Number: 7}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
 			Generation: 3, Replicas: replicas, InitialReplicas: 2, InitialOrdinals: []int{0, 2}, Bootstrapped: bootstrapped,
@@ -107,22 +107,22 @@ func TestSetNeverGoesBack(t *testing.T) {
 			Peers:    []records.Peer{{Name: "db-2", Ordinal: 2, Volumes: records.VolumesNew}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
 		}
 	}
-	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(90*time.Second+129*time.Millisecond)))
+	must(t, WriteSet(p, snapshot(1, 10, 3, true), uptime(90*time.Second+129*time.Millisecond)))
 	first := read(t, p.Stead, SetFile)
 	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"initialOrdinals":[0,2],"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"event":{"epoch":1,"number":7},"confirmedUntil":90.12,"namespace":"prod",`+
 		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false,"volumes":"used"},{"name":"db-2","ordinal":2,"fqdn":"","address":"","ready":false,"volumes":"new"}]}`+"\n")
-	must(t, WriteSet(p, picture(1, 9, 5, false), uptime(time.Hour)))
-	equal(t, "after an older picture", read(t, p.Stead, SetFile), first)
-	must(t, WriteSet(p, picture(1, 10, 3, true), uptime(time.Hour)))
-	equal(t, "after the same picture, confirmed anew", read(t, p.Stead, SetFile), first)
-	must(t, WriteSet(p, picture(2, 1, 5, false), 0)) // an agent that was not answered yet
+	must(t, WriteSet(p, snapshot(1, 9, 5, false), uptime(time.Hour)))
+	equal(t, "after an older snapshot", read(t, p.Stead, SetFile), first)
+	must(t, WriteSet(p, snapshot(1, 10, 3, true), uptime(time.Hour)))
+	equal(t, "after the same snapshot, confirmed again", read(t, p.Stead, SetFile), first)
+	must(t, WriteSet(p, snapshot(2, 1, 5, false), 0)) // an agent that was not answered yet
 	if got := read(t, p.Stead, SetFile); !strings.Contains(got, `"confirmedUntil":90.12,`) {
 		t.Errorf("confirmedUntil went back: %s", got)
 	}
 	if got := read(t, p.Stead, SetFile); got == first {
-		t.Errorf("a picture of a later epoch was ignored: %s", got)
+		t.Errorf("a snapshot of a later epoch was ignored: %s", got)
 	}
-	equal(t, "bootstrapped after a picture that does not say so", read(t, p.Stead, BootstrappedFile), "1\n")
+	equal(t, "bootstrapped after a snapshot that does not say so", read(t, p.Stead, BootstrappedFile), "1\n")
 }
 
 func uptime(d time.Duration) Uptime { return Uptime(d) }

@@ -58,11 +58,11 @@ func WriteVolumeNew(p Place, content []byte) error {
 	return absent(filepath.Join(p.Stead, VolumeNewFile))
 }
 
-// WriteSet writes set.json and, once it is true, bootstrapped. A picture with a
+// WriteSet writes set.json and, once it is true, bootstrapped. A snapshot with a
 // lower sequence than the one written is ignored; bootstrapped is never removed, and
-// neither confirmed nor the event named ever goes back. Of a picture that was written
+// neither confirmed nor the event named ever goes back. Of a snapshot that was written
 // the file is left alone, however much confirmed moved.
-func WriteSet(p Place, picture *records.Snapshot, confirmed Uptime) error {
+func WriteSet(p Place, snapshot *records.Snapshot, confirmed Uptime) error {
 	var old struct { // setDoc without the peers, who are many
 		Sequence       spec.Sequence
 		Event          records.ChangeID
@@ -71,18 +71,18 @@ func WriteSet(p Place, picture *records.Snapshot, confirmed Uptime) error {
 	var known bool
 	if b, err := os.ReadFile(filepath.Join(p.Stead, SetFile)); err == nil {
 		known = json.Unmarshal(b, &old) == nil
-		if known && old.Sequence.Compare(picture.Sequence) > 0 {
+		if known && old.Sequence.Compare(snapshot.Sequence) > 0 {
 			return nil
 		}
 	}
-	if known && (old.Sequence == picture.Sequence || old.ConfirmedUntil > confirmed) {
+	if known && (old.Sequence == snapshot.Sequence || old.ConfirmedUntil > confirmed) {
 		confirmed = old.ConfirmedUntil
 	}
-	next := *picture
+	next := *snapshot
 	if old.Event.Compare(next.Told) > 0 {
-		next.Told = old.Event // what an older picture included, this one does
+		next.Told = old.Event // what an older snapshot included, this one does
 	}
-	if picture.Bootstrapped {
+	if snapshot.Bootstrapped {
 		if err := Put(p.Stead, BootstrappedFile, []byte("1\n"), 0o444); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
 		return r.translate(ctx, what, err)
 	}
 	dir := r.sandboxDir(c.ID.ID)
-	if box, err := readSandbox(dir); errors.Is(err, fs.ErrNotExist) || err == nil && (box.Token != c.Token || !pinned(dir)) {
+	if sandbox, err := readSandbox(dir); errors.Is(err, fs.ErrNotExist) || err == nil && (sandbox.Token != c.Token || !pinned(dir)) {
 		return fmt.Errorf("%s: sandbox of token %s: %w", what, c.Token, runtime.ErrNotFound)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

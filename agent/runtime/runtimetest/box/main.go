@@ -16,19 +16,27 @@ import (
 
 func main() {
 	args := append(os.Args[1:], "", "", "")
-	switch args[0] {
-	case "run": // until SIGTERM
+	if do := commands[args[0]]; do != nil {
+		do(args[1], args[2])
+	}
+}
+
+// commands are what the box can do, by name, with up to two arguments.
+var commands = map[string]func(a, b string){
+	"run": func(a, b string) { // until SIGTERM
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM)
 		ready("running")
 		<-c
-	case "stubborn":
+	},
+	"stubborn": func(a, b string) {
 		signal.Ignore(syscall.SIGTERM)
 		ready("stubborn")
 		for {
 			time.Sleep(time.Hour)
 		}
-	case "ready": // waits until the main process has set its signal handlers
+	},
+	"ready": func(a, b string) { // waits until the main process has set its signal handlers
 		for range 1000 {
 			if _, err := os.Stat(readyFile); err == nil {
 				return
@@ -36,26 +44,30 @@ func main() {
 			time.Sleep(10 * time.Millisecond)
 		}
 		os.Exit(98)
-	case "chatty": // a numbered line every MILLIS
-		every, _ := strconv.Atoi(args[1])
+	},
+	"chatty": func(a, b string) { // a numbered line every A milliseconds
+		every, _ := strconv.Atoi(a)
 		for i := 0; ; i++ {
 			fmt.Println("tick", i)
 			time.Sleep(time.Duration(every) * time.Millisecond)
 		}
-	case "eat": // memory, without end
+	},
+	"eat": func(a, b string) { // memory, without end
 		for keep := [][]byte{}; ; keep = append(keep, make([]byte, 1<<20)) {
-			for _, b := range keep {
-				for i := 0; i < len(b); i += 4096 {
-					b[i] = 1
+			for _, page := range keep {
+				for i := 0; i < len(page); i += 4096 {
+					page[i] = 1
 				}
 			}
 		}
-	case "fork": // leaves a child that holds stdout open
+	},
+	"fork": func(a, b string) { // leaves a child that holds stdout open
 		_, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
 		check(err)
 		fmt.Println("forked")
-	case "forks": // starts COUNT processes that stay, or as many as it may
-		count, _ := strconv.Atoi(args[1])
+	},
+	"forks": func(a, b string) { // starts A processes that stay, or as many as it may
+		count, _ := strconv.Atoi(a)
 		for i := range count {
 			if _, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{}); err != nil {
 				fmt.Println("refused:", err)
@@ -65,10 +77,12 @@ func main() {
 			}
 		}
 		time.Sleep(time.Hour)
-	case "cat": // stdin to stdout, until its end
+	},
+	"cat": func(a, b string) { // stdin to stdout, until its end
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		check(err)
-	case "tty": // prints the terminal's size, and again at each line of stdin
+	},
+	"tty": func(a, b string) { // prints the terminal's size, and again at each line of stdin
 		for line := bufio.NewScanner(os.Stdin); ; {
 			size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
 			check(err)
@@ -77,58 +91,74 @@ func main() {
 				return
 			}
 		}
-	case "echo":
-		fmt.Println(args[1])
-	case "fail":
-		fmt.Fprintln(os.Stderr, args[1])
-		code, _ := strconv.Atoi(args[2])
+	},
+	"echo": func(a, b string) {
+		fmt.Println(a)
+	},
+	"fail": func(a, b string) {
+		fmt.Fprintln(os.Stderr, a)
+		code, _ := strconv.Atoi(b)
 		os.Exit(code)
-	case "exit":
-		code, _ := strconv.Atoi(args[1])
+	},
+	"exit": func(a, b string) {
+		code, _ := strconv.Atoi(a)
 		os.Exit(code)
-	case "facts":
+	},
+	"facts": func(a, b string) {
 		facts()
-	case "cage":
+	},
+	"cage": func(a, b string) {
 		cage()
-	case "brood": // leaves children of many kinds, each called "chick", and waits
+	},
+	"brood": func(a, b string) { // leaves children of many kinds, each called "chick", and waits
 		brood()
 		for {
 			time.Sleep(time.Hour)
 		}
-	case "litter": // the same, and ends
+	},
+	"litter": func(a, b string) { // the same, and ends
 		brood()
-	case "hatch": // says that it began, and becomes a chick
-		check(os.WriteFile(args[1], nil, 0o644))
+	},
+	"hatch": func(a, b string) { // says that it began, and becomes a chick
+		check(os.WriteFile(a, nil, 0o644))
 		check(syscall.Exec("/box", []string{"/box", "chick"}, nil))
-	case "pipe": // makes a pipe at PATH, says so, and waits until somebody opens it
-		check(unix.Mkfifo(args[1], 0o666))
+	},
+	"pipe": func(a, b string) { // makes a pipe at A, says so, and waits until it is opened
+		check(unix.Mkfifo(a, 0o666))
 		fmt.Println("made")
-		check(os.WriteFile(args[1], nil, 0))
-	case "remove":
-		if err := os.Remove(args[1]); err != nil {
+		check(os.WriteFile(a, nil, 0))
+	},
+	"remove": func(a, b string) {
+		if err := os.Remove(a); err != nil {
 			os.Exit(1)
 		}
-	case "chick":
+	},
+	"chick": func(a, b string) {
 		for {
 			time.Sleep(time.Hour)
 		}
-	case "chicks": // how many of them the container has
+	},
+	"chicks": func(a, b string) { // how many of them the container has
 		fmt.Println(chicks())
-	case "write":
-		check(os.WriteFile(args[1], []byte(args[2]), 0o600))
-	case "plant": // a link to TARGET in place of the directory PATH
-		check(os.RemoveAll(args[1]))
-		check(os.Symlink(args[2], args[1]))
-	case "swap": // the directory DIR and the link LINK, without end
+	},
+	"write": func(a, b string) {
+		check(os.WriteFile(a, []byte(b), 0o600))
+	},
+	"plant": func(a, b string) { // a link to B in place of the directory A
+		check(os.RemoveAll(a))
+		check(os.Symlink(b, a))
+	},
+	"swap": func(a, b string) { // the directory A and the link B, without end
 		ready("swapping")
 		for {
-			check(unix.Renameat2(unix.AT_FDCWD, args[1], unix.AT_FDCWD, args[2], unix.RENAME_EXCHANGE))
+			check(unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE))
 		}
-	case "read":
-		text, err := os.ReadFile(args[1])
+	},
+	"read": func(a, b string) {
+		text, err := os.ReadFile(a)
 		check(err)
 		os.Stdout.Write(text)
-	}
+	},
 }
 
 const readyFile = "/tmp/ready"
