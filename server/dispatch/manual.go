@@ -72,3 +72,16 @@ func (s *Server) StoreReports(ctx context.Context) {
 // AnswerPings answers the pings that came in of all sessions, as Run does again and again;
 // Answer sends what came of it.
 func (s *Server) AnswerPings(ctx context.Context) { s.pings.round(ctx, s.pings.take()) }
+
+// ManualPublisher returns what publishes the snapshots of the sets that changed, as Run does
+// again and again.
+func (s *Server) ManualPublisher() (publish func()) {
+	sub := s.cfg.Cache.Subscribe()
+	return func() {
+		select {
+		case <-sub.C():
+			s.snapshots.round(sub.Take())
+		default:
+		}
+	}
+}

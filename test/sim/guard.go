@@ -143,15 +143,21 @@ func (n *node) guardLives() {
 			g.acks[member] = r.Token
 		}
 	}
-	if n.agent == nil || n.stopped {
+	a := n.agent
+	if a == nil || n.stopped {
 		return
+	}
+	if a.unsaved && n.w.chance(2) { // at most every so often
+		a.unsaved = false
+		if err := a.snapshots.Save(); err != nil {
+			panic(err)
+		}
 	}
 	if !g.watchdog || !n.w.clock.Before(g.looks) {
 		g.looks = n.w.clock.Add(5 * time.Second)
-		keeper, known := n.agent.keeper, n.agent.known
 		n.run(func() {
-			keeper.Tick()
-			if err := known.Save(); err != nil {
+			a.keeper.Tick()
+			if err := a.known.Save(); err != nil {
 				panic(err)
 			}
 		})

@@ -68,6 +68,7 @@ type agent struct {
 	known     *session.Known
 	client    *session.Client
 	snapshots *session.SnapshotCache
+	unsaved   bool // snapshots changed
 	book      files.Cache
 	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
 	forgotten map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
@@ -129,13 +130,13 @@ func (n *node) begin(a *agent) {
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
 		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Classes: allClasses, SharedClasses: []string{sharedClass}},
 		Known: a.known, Snapshots: a.snapshots, Files: &a.book, FilesChanged: func() {},
-		SnapshotsChanged: func([]records.Snapshot) {}, HostsChanged: func([]netip.Addr) {},
+		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
 	})
 	a.shared = &worker.Config{
 		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
 		Find:    a.book.Find,
-		Picture: func(ref spec.SetRef) (records.Snapshot, bool) { return records.Snapshot{Ref: ref}, true },
+		Picture: a.snapshots.Find,
 		History: a.snapshots.History, Confirmed: a.client.ConfirmedUntil,
 		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: "/run",
 		Epoch: func() int64 { return a.known.Now().At.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,

@@ -30,6 +30,8 @@ type server struct {
 	pace   pace
 	pinged bool // since pings were answered
 
+	publish func() // the snapshots of sets that changed
+
 	storeLink *storeLink
 	cache     *cache.Cache
 	fed       store.Rev
@@ -95,6 +97,7 @@ func (s *server) start() {
 	if err != nil {
 		panic(err)
 	}
+	s.publish = s.nodes.ManualPublisher()
 }
 
 // next is the planner behind the plant, before the judge.

@@ -152,6 +152,7 @@ func (w *Cluster) tell() bool {
 
 func (x *stream) tell() bool {
 	before := len(x.down)
+	x.s.publish()
 	err := x.manual.Send()
 	if x.s.buried() {
 		return true
