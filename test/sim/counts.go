@@ -35,7 +35,7 @@ var (
 		"volume moved to the trash", "volume never made", "volume record gone", "volume erased",
 		"volume is brought back", "volume came back",
 		"fault: server dies at a commit", "fault: outcome unknown", "fault: agent dies after an operation",
-		"fault: agent dies before an operation", "fault: agent dies in an operation", "fault: start lands late",
+		"fault: agent dies before an operation", "fault: agent dies in an operation", "fault: start lands late", "fault: start fails",
 		"life guarded", "guarded life killed", "deadline missed", "Expire",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}

@@ -136,10 +136,10 @@ func (h hostRuntime) Start(_ context.Context, id runtime.ContainerID) error {
 		case p.lateness == nil && w.chance(8) && !w.judge.settling:
 			p.lateness = &lateStart{p.serial, p.token}
 			w.count("fault: start lands late")
-			if w.chance(2) {
-				return fmt.Errorf("start: %w", runtime.ErrUnavailable)
-			}
-			return errors.New("start: no answer in time")
+			return fmt.Errorf("start: %w", runtime.ErrUnavailable)
+		case w.chance(40) && !w.judge.settling:
+			w.count("fault: start fails")
+			return runtime.ErrBadSpec
 		}
 		p.lateness = nil
 		p.begin(p.token)
