@@ -1,16 +1,142 @@
 package sim
 
 import (
-	"context"
-	"encoding/json"
-	"io/fs"
 	"log/slog"
+	"net/netip"
+	"time"
 
+	"github.com/stead-project/stead/agent/deadline"
+	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/reclaim"
 	"github.com/stead-project/stead/agent/session"
-	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
+
+// agent is the agent's process: it forgets all of this when it ends.
+type agent struct {
+	n         *node
+	led       *ledger.Ledger
+	keeper    *deadline.Keeper
+	reclaimer *reclaim.Reclaimer
+	shared    *worker.Config
+	found     map[spec.Identity]worker.Found
+	begun     bool // it has looked around, and has workers
+	workers   map[spec.Identity]*memberWorker
+	ids       []spec.Identity // of workers, in the order in which they began
+	outbox    *session.Outbox
+	known     *session.Known
+	client    *session.Client
+	snapshots *session.SnapshotCache
+	unsaved   bool // snapshots changed
+	book      files.Cache
+	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
+	forgotten map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
+	seq       int64
+	sess      *stream
+}
+
+// begin takes up what stands here, as Agent.Run does.
+func (n *node) begin(a *agent) {
+	keeper, err := n.newKeeper(a)
+	if err != nil {
+		panic(err)
+	}
+	host := hostRuntime{n: n}
+	a.outbox = session.NewOutbox(300*time.Millisecond, time.Second, n.now)
+	a.known, a.snapshots = session.OpenKnown(n.docs, discard), session.OpenSnapshots(n.tmpfs.docs, discard)
+	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
+	a.client = session.NewClient(session.Config{
+		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
+		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Classes: allClasses, SharedClasses: []string{sharedClass}},
+		Known: a.known, Snapshots: a.snapshots, Files: &a.book, FilesChanged: func() {},
+		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, HostsChanged: func([]netip.Addr) {},
+		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
+	})
+	a.shared = &worker.Config{
+		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
+		Find:    a.book.Find,
+		Picture: a.snapshots.Find,
+		History: a.snapshots.History, Confirmed: a.client.ConfirmedUntil,
+		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: "/run",
+		Epoch: func() int64 { return a.known.Now().At.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
+		Background: background{n}, Next: n.choose,
+		AfterFunc: func(time.Duration, func()) func() bool { return func() bool { return true } }, // no call takes time
+	}
+	a.found = map[spec.Identity]worker.Found{}
+	for _, id := range n.identities((*place).visible) {
+		f := worker.Found{}
+		if n.places[id].state != "" {
+			f.Containers = []string{containerName}
+		}
+		a.found[id] = f
+	}
+	a.begun = true
+	keeper.Tick()
+	for _, id := range sortedKeys(a.found) {
+		n.worker(id)
+	}
+	for _, e := range a.led.Entries() {
+		if !e.Open.IsZero() || len(e.Ends) > 0 {
+			n.worker(e.ID)
+		}
+	}
+}
+
+// tuning are the waits of workers: short, so that a run sees their ends.
+var tuning = worker.Tuning{
+	CrashFirst: 2 * time.Second, CrashMost: time.Minute, ImageFirst: retryTime, ImageMost: retryTime,
+	RetryFirst: retryTime, RetryMost: retryTime,
+}.Filled()
+
+const retryTime = time.Second
+
+func (a *agent) nextSeq() int64 {
+	a.seq++
+	return a.seq
+}
+
+// crashed is what an agent panics with that dies in the middle of something.
+type crashed struct{ a *agent }
+
+// crash ends the agent here and now, as SIGKILL does; it does not return.
+func (n *node) crash(why string) {
+	a := n.agent
+	n.stopAgent("it crashed " + why)
+	panic(crashed{a})
+}
+
+// mayCrash is a moment at which the agent may die.
+func (n *node) mayCrash(why string) {
+	if w := n.w; !w.judge.settling && w.chance(500) {
+		w.count("fault: agent dies in an operation")
+		n.crash(why)
+	}
+}
+
+// run has the agent do something, in which it may die.
+func (n *node) run(do func()) (died bool) {
+	a := n.agent
+	defer func() {
+		if r := recover(); r != nil {
+			if c, ok := r.(crashed); !ok || c.a != a {
+				panic(r)
+			}
+			died = true
+		}
+	}()
+	do()
+	return false
+}
+
+// mustRun stops what an agent does that died meanwhile.
+func (n *node) mustRun(a *agent) {
+	if n.agent != a {
+		panic(crashed{a})
+	}
+}
 
 // The agent is the lives of its own sessions.
 var _ session.Workers = (*agent)(nil)
@@ -61,59 +187,3 @@ func (a *agent) Pending() (lives []spec.LifeID) {
 	}
 	return lives
 }
-
-// home is what a node's disk says of who it is.
-type home struct{ n *node }
-
-var _ session.Home = home{}
-
-func (h home) Name() spec.NodeName { return h.n.name }
-
-func (h home) UID() spec.UID { return h.n.uid }
-
-func (h home) Cluster() string { return clusterID }
-
-func (h home) Belong(*proto.Welcome) error { return nil }
-
-func (h home) Newest() spec.Sequence { return h.n.newest }
-
-func (h home) KeepNewest(seq spec.Sequence) error {
-	return h.n.act(spec.Identity{}, "KeepNewest", func() error { h.n.newest = seq; return nil })
-}
-
-// documents are small files, each there whole or not at all.
-type documents map[string][]byte
-
-var _ session.Dir = documents{}
-
-// Get implements session.Dir.
-func (d documents) Get(name string, doc any) error {
-	b, ok := d[name]
-	if !ok {
-		return fs.ErrNotExist
-	}
-	return json.Unmarshal(b, doc)
-}
-
-// Put implements session.Dir.
-func (d documents) Put(name string, doc any) (err error) {
-	d[name], err = json.Marshal(doc)
-	return err
-}
-
-// refusals hears what an agent logs, and judges that it was sent nothing that it must refuse.
-type refusals struct{ n *node }
-
-func (r refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
-
-func (r refusals) Handle(_ context.Context, m slog.Record) error {
-	switch m.Message {
-	case "life not understood", "life not ours", "orders on volumes not understood":
-		r.n.w.fail("dispatch", "%s is sent what it cannot take: %s", r.n.name, m.Message)
-	}
-	return nil
-}
-
-func (r refusals) WithAttrs([]slog.Attr) slog.Handler { return r }
-
-func (r refusals) WithGroup(string) slog.Handler { return r }
