@@ -16,7 +16,7 @@ import (
 // mostRepeats is how often in a row an operation may succeed and still be wanted.
 const mostRepeats = 3
 
-var errNoEffect = errors.New("it was done and has no effect")
+var errNoEffect = errors.New("the operation succeeded and had no effect")
 
 // do performs one operation. Whatever fails is tried again after its back-off, and
 // so is what succeeds again and again.

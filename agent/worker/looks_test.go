@@ -32,7 +32,7 @@ func TestALifeBeginsWhenAStrangerHasGone(t *testing.T) {
 		n.run()
 		n.w.Tell(life(10, records.GoalRun))
 		time.Sleep(10 * time.Minute)
-		n.wantCause(spec.CauseStray, "container db of token 1.9 stands here")
+		n.wantCause(spec.CauseStray, "container db of token 1.9 is on this node")
 		n.host.Exit(cid, runtime.Exit{})
 		must(t, n.host.Remove(t.Context(), cid))
 		time.Sleep(31 * time.Second)

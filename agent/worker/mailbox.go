@@ -179,13 +179,13 @@ func (w *mailbox) reportOverdue(op step.Op) {
 	if w.last == nil {
 		return
 	}
-	verb := "created"
+	verb := "creating"
 	if op.Kind == step.StartContainer {
-		verb = "started"
+		verb = "starting"
 	}
 	r := *w.last
-	r.Cause, r.Message = spec.CauseStartError, fmt.Sprintf("container %s: it has been %s for %s without an end; the host's runtime or disk does not answer. "+
-		"Other members go on; this one goes on by itself when it does", op.Container, verb, w.c.Tuning.Place)
+	r.Cause, r.Message = spec.CauseStartError, fmt.Sprintf("container %s: %s it has taken %s so far; the host's runtime or disk does not answer. "+
+		"Other members are not affected; this one continues by itself when it does", op.Container, verb, w.c.Tuning.Place)
 	r.Seq, r.At = w.c.Seq(), w.c.Now()
 	w.last = &r
 	w.c.Report(r)

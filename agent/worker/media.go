@@ -13,7 +13,7 @@ import (
 // are, for they are read at each start.
 func (w *observer) missing() string {
 	if _, ok := w.c.Picture(w.id.Ref()); !ok {
-		return "the server has not told of the set yet"
+		return "the server has not sent the snapshot of the set yet"
 	}
 	if text := files.MissingEnv(w.life, w.c.Node, w.c.Find); text != "" || w.state.Media {
 		return text
@@ -26,7 +26,7 @@ func (w *actor) writeMedia() error {
 	media, err := files.MediaOf(w.life, w.c.Find)
 	w.sourceGone = ""
 	if missing := (*files.MissingError)(nil); errors.As(err, &missing) && w.state.Media {
-		w.sourceGone = err.Error() + "; the member goes on with the files that it has"
+		w.sourceGone = err.Error() + "; the member keeps the files that it has"
 	} else if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (w *observer) tryRepaired() {
 		if print := files.Fingerprint(w.life, w.c.Node, w.c.Find); print != "" && print != ctr.Sources {
 			ctr.due, ctr.Streak = now, 0
 			w.prepared.files, w.rewriteFiles = false, time.Time{}
-			w.log.Info("start is tried at once, its ConfigMaps or Secrets changed", "token", w.token)
+			w.log.Info("start retried at once: ConfigMaps or Secrets changed", "token", w.token)
 		}
 	}
 }

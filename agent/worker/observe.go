@@ -192,7 +192,7 @@ func (w *observer) lookAtContainers(ctx context.Context) {
 		}
 		w.left.containers = true
 		if st.Token != w.token && !entry.Spent(st.Token) {
-			strange = fmt.Sprintf("container %s of token %s stands here, which this node's ledger does not know", name, st.Token)
+			strange = fmt.Sprintf("container %s of token %s is on this node, whose ledger does not know that token", name, st.Token)
 			continue
 		}
 		w.takeStatus(ctx, w.container(name), st)

@@ -141,8 +141,8 @@ func (w *reporter) whyNotReady(op step.Op) (cause spec.Cause, message string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		if ctr := w.containers[name]; ctr.seen == step.Running && w.c.Now().Sub(ctr.processRefused) < processRefusedTime {
-			return spec.CauseProcessLimit, fmt.Sprintf("container %s: it has as many processes and threads as it may, or all members of "+
-				"the host together have, and was refused more; see --max-processes of the agent", name)
+			return spec.CauseProcessLimit, fmt.Sprintf("container %s: it reached the limit of processes and threads, its own or that of "+
+				"all members of the host, and was refused more; see --max-processes of the agent", name)
 		}
 	}
 	if w.order == step.OrderStop {

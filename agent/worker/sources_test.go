@@ -69,7 +69,7 @@ func TestAContainerStartsAgainWithTheFilesItHasAfterItsConfigMapWasDeleted(t *te
 		n.apply("")
 		time.Sleep(time.Minute)
 		n.wantLast("ready, and what is gone is named", func(r records.Report) bool {
-			return r.Ready && r.Cause == "ConfigGone" && strings.Contains(r.Message, "goes on with the files that it has")
+			return r.Ready && r.Cause == "ConfigGone" && strings.Contains(r.Message, "keeps the files that it has")
 		})
 		n.host.Exit(cid, runtime.Exit{Code: 1})
 		time.Sleep(time.Minute)

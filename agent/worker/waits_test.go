@@ -196,7 +196,7 @@ func TestAStartWaitsForAPlaceLikeACreation(t *testing.T) {
 }
 
 func TestWhatTakesTooLongIsNamed(t *testing.T) {
-	for op, verb := range map[string]string{"Create": "created", "Start": "started"} {
+	for op, verb := range map[string]string{"Create": "creating", "Start": "starting"} {
 		scenario(t, func(t *testing.T, n *node) {
 			goOn := make(chan struct{})
 			n.host.OnCall(func(_ context.Context, c fakert.Call) error {
@@ -208,7 +208,7 @@ func TestWhatTakesTooLongIsNamed(t *testing.T) {
 			n.run()
 			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(61 * time.Second)
-			n.wantCause(spec.CauseStartError, "container db: it has been "+verb+" for 1m0s without an end")
+			n.wantCause(spec.CauseStartError, "container db: "+verb+" it has taken 1m0s so far")
 			close(goOn)
 			n.wantReady()
 		})

@@ -155,9 +155,9 @@ func (w *Cluster) slowOperation() bool {
 		return true
 	}
 	id := n.agent.ids[w.r.IntN(len(n.agent.ids))]
-	ops := []string{"EnsureSandbox", "Attach", "KillAll", "Remove", "Detach", "RemoveSandbox", "RemoveScratch", "SaveState", "Forget", "EnsureImage"}
+	ops := []string{"EnsureSandbox", "Attach", "KillAll", "Remove", "Detach", "RemoveSandbox", "RemoveScratch", "SaveLife", "SaveState", "Forget", "Put", "RemoveRecord", "KeepNewest", "Scratch", "EnsureImage"}
 	op := ops[w.r.IntN(len(ops))]
-	if op == "EnsureImage" {
+	if op == "EnsureImage" || op == "KeepNewest" {
 		id = spec.Identity{}
 	}
 	n.slow[slowKey{id, op}] = w.clock.Add(time.Duration(w.r.IntN(20)) * time.Second)
