@@ -13,7 +13,7 @@ import (
 // and names.
 var storagePlants = []Plant{
 	// S11: a volume is made once, on the disk of its class; what is there is not lost.
-	{Name: "makes-a-volume-twice", Judges: "made once", ForgetsMade: true, TakesAnyDisk: true, Blind: "volumes", Often: disks},
+	{Name: "makes-a-volume-twice", Judges: "made once", ForgetsMade: true, TakesAnyDisk: true, Blind: "volumes, progress", Often: disks},
 	{Name: "forgets-what-it-made", Rare: true, Judges: "made once", ForgetsMade: true, Often: disks},
 	{Name: "takes-any-disk", Judges: "volumes", TakesAnyDisk: true, Often: disks},
 	{Name: "erases-what-is-away", Judges: "volumes", ForgetsTrash: true, Often: disks},
