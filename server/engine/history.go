@@ -34,7 +34,7 @@ func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time)
 	recorded, open, next := resume(h, w)
 	before := recorded
 	before.Members = slices.Clone(recorded.Members)
-	changes := plan.Tell(w, &recorded)
+	changes := plan.DiffHistory(w, &recorded)
 	if len(changes) == 0 {
 		return decision{}, false, false
 	}
@@ -53,7 +53,7 @@ func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time)
 		for i := range changes[:len(changes)-len(kept)] {
 			before.Add(&changes[i])
 		}
-		plan.Forgotten(w, &before)
+		plan.CompactHistory(w, &before)
 		page.Page, page.Changes = freshPage(h), kept
 		d.put(base, records.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
 	}
@@ -87,9 +87,9 @@ func resume(h cache.History, w plan.World) (recorded records.Recorded, open *rec
 	b := h.Base
 	switch {
 	case h.BaseRev == 0 && len(h.PageRevs) == 0:
-		return plan.Quiet(w), nil, 1
+		return plan.InitialHistory(w), nil, 1
 	case b == nil:
-		return plan.Quiet(w), nil, max(w.Rev, lastNumber(h)+1)
+		return plan.InitialHistory(w), nil, max(w.Rev, lastNumber(h)+1)
 	}
 	for _, p := range h.Pages {
 		if p.Page == b.Open && p.SetUID == b.SetUID {
@@ -98,9 +98,9 @@ func resume(h cache.History, w plan.World) (recorded records.Recorded, open *rec
 	}
 	switch _, there := h.PageRevs[b.Open]; {
 	case there && open == nil: // unreadable: no page holds as many
-		return plan.Quiet(w), nil, b.Next + 2*records.HistoryWindow
+		return plan.InitialHistory(w), nil, b.Next + 2*records.HistoryWindow
 	case b.SetUID != w.Set.UID:
-		return plan.Quiet(w), nil, max(b.Next, lastNumber(h)+1)
+		return plan.InitialHistory(w), nil, max(b.Next, lastNumber(h)+1)
 	}
 	recorded, next = b.Told, b.Next
 	recorded.Members = slices.Clone(recorded.Members)

@@ -7,21 +7,21 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// tell says what a member with a life waits for, and returns it; nil: it is available.
-func (e explainer) tell(t *memberState) *Blocked {
-	switch reason := e.waiting(t); {
+// blockWaiting says what a member with a life waits for, and returns it; nil: it is available.
+func (e explainer) blockWaiting(t *memberState) *Blocked {
+	switch reason := e.waitReason(t); {
 	case t.Available:
 		return nil
 	case reason == spec.BlockedNodeSilent:
-		return e.tellSilent(t)
+		return e.blockSilent(t)
 	default:
-		return e.block(t, reason, e.standing(t)+e.wayOut(t))
+		return e.block(t, reason, e.stateText(t)+e.replacementText(t))
 	}
 }
 
-// wayOut says when a member that is off its target, and is not well, is replaced, and how a
+// replacementText says when a member that is off its target, and is not well, is replaced, and how a
 // person may have it now: nothing else helps, no other template and no rollback.
-func (e explainer) wayOut(t *memberState) string {
+func (e explainer) replacementText(t *memberState) string {
 	switch {
 	case !e.obsolete(t) || t.Ready || t.unseen() || e.held(t) || e.onDelete():
 		return ""
@@ -34,8 +34,8 @@ func (e explainer) wayOut(t *memberState) string {
 		t.member.Revision, int(e.patience(t).Seconds()), t.id.MemberName())
 }
 
-// waiting is the one word for what a member with a life waits for.
-func (r rollout) waiting(t *memberState) spec.BlockedReason {
+// waitReason is the one word for what a member with a life waits for.
+func (r rollout) waitReason(t *memberState) spec.BlockedReason {
 	switch {
 	case r.rebooted(t):
 		return spec.BlockedNodeReboot
@@ -55,9 +55,9 @@ func (r rollout) waiting(t *memberState) spec.BlockedReason {
 	return spec.BlockedStarting
 }
 
-// standing says how a member with a life stands: a sentence without its subject.
-func (r rollout) standing(t *memberState) string {
-	switch reason := r.waiting(t); reason {
+// stateText says how a member with a life stands: a sentence without its subject.
+func (r rollout) stateText(t *memberState) string {
+	switch reason := r.waitReason(t); reason {
 	case spec.BlockedNodeReboot:
 		return fmt.Sprintf("node %s rebooted and has not yet confirmed that token %s ended", t.member.Node, t.member.Token)
 	case spec.BlockedNodeSilent:
@@ -83,9 +83,9 @@ func (r rollout) rebooted(t *memberState) bool {
 	return n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot != t.member.Boot
 }
 
-// tellSilent says what a member on a silent node waits for, and how long still.
-func (e explainer) tellSilent(t *memberState) *Blocked {
-	reason, text := spec.BlockedNodeSilent, e.standing(t)
+// blockSilent says what a member on a silent node waits for, and how long still.
+func (e explainer) blockSilent(t *memberState) *Blocked {
+	reason, text := spec.BlockedNodeSilent, e.stateText(t)
 	if n := e.node(t.member.Node); n != nil && n.Fencing != "" && e.needsFence(t) {
 		reason, text = spec.BlockedFence, text+"; "+n.Fencing
 	}

@@ -11,12 +11,12 @@ import (
 // memory or its health is in a loop of it.
 const restartsOfALoop = 2
 
-// cure is rule 2: a member off its target that is broken is replaced out of turn, so that
+// replaceBrokenMembers is rule 2: a member off its target that is broken is replaced out of turn, so that
 // a bad update is left by applying a good one, without hands. It was down already and
 // served nobody: all of them under Parallel; under OrderedReady highest first, the next
-// when that one is available. One that lapsed may serve still: see cureLapsed. It reports
+// when that one is available. One that lapsed may serve still: see replaceLapsedMember. It reports
 // whether it stopped somebody.
-func (s step) cure() (acted bool) {
+func (s step) replaceBrokenMembers() (acted bool) {
 	if !s.replacesBroken() {
 		return false
 	}
@@ -24,19 +24,19 @@ func (s step) cure() (acted bool) {
 		t := &s.members[s.inside[n]]
 		switch why := s.broken(t); {
 		case why != "" && !s.held(t):
-			s.outOfTurn(t, why)
+			s.stopOutOfTurn(t, why)
 			acted = true
 			if s.ordered() {
 				return true
 			}
 		case s.ordered() && s.arriving(t):
-			return s.cureLapsed()
+			return s.replaceLapsedMember()
 		}
 	}
-	return s.cureLapsed() || acted
+	return s.replaceLapsedMember() || acted
 }
 
-func (s step) outOfTurn(t *memberState, why string) {
+func (s step) stopOutOfTurn(t *memberState, why string) {
 	s.stop(t, records.ReasonUpdate, fmt.Sprintf("revision %s is outdated, and %s", t.member.Revision, why))
 }
 
@@ -61,7 +61,7 @@ func (r rollout) broken(t *memberState) string {
 	case !r.obsolete(t) || t.Ready || t.unseen():
 		return ""
 	case t.report != nil && causedByTemplate(t.report):
-		return r.standing(t)
+		return r.stateText(t)
 	case t.wasReady():
 		return ""
 	case r.neverWorked(t):

@@ -28,9 +28,9 @@ func (s step) create(disturbed bool) bool {
 		switch {
 		case t.Available:
 			continue
-		case s.yields(t, at):
-			s.tell(t)
-			held = fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.standing(t))
+		case s.defersTo(t, at):
+			s.blockWaiting(t)
+			held = fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.stateText(t))
 			continue
 		case held != "" && t.vacant() && !s.turned(t):
 			s.block(t, spec.BlockedPredecessor, held)
@@ -41,7 +41,7 @@ func (s step) create(disturbed bool) bool {
 			if later := &s.members[j]; later.vacant() {
 				s.block(later, spec.BlockedPredecessor, text)
 			} else if !later.Available {
-				s.tell(later)
+				s.blockWaiting(later)
 			}
 		}
 		s.holdSurplus(text)
@@ -50,9 +50,9 @@ func (s step) create(disturbed bool) bool {
 	return true
 }
 
-// yields: the member is off its target, and broken or lapsed, and a higher one whose turn
+// defersTo: the member is off its target, and broken or lapsed, and a higher one whose turn
 // came returns on its target before this one is replaced in its turn.
-func (r rollout) yields(t *memberState, at int) bool {
+func (r rollout) defersTo(t *memberState, at int) bool {
 	if !r.replacesBroken() || r.broken(t) == "" && !r.lapsed(t) {
 		return false
 	}
@@ -69,7 +69,7 @@ func (r rollout) yields(t *memberState, at int) bool {
 func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 	switch rest := s.world.Rest[t.id]; {
 	case !t.vacant():
-		return s.tell(t)
+		return s.blockWaiting(t)
 	case disturbed:
 		return s.block(t, spec.BlockedTurn, "another member is replaced first")
 	case t.volumesKept:
@@ -86,7 +86,7 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 	}
 	s.act(start)
 	t.become(t.afterStart(&start))
-	return s.tell(t)
+	return s.blockWaiting(t)
 }
 
 // reason says why a new life is begun.

@@ -39,7 +39,7 @@ func (s step) deadline() {
 		return
 	}
 	s.plan.Clock = true
-	if !s.past(still, s.world.Set.Spec.ProgressDeadline()+s.allowance(s.aim)) {
+	if !s.past(still, s.world.Set.Spec.ProgressDeadline()+s.allowance(s.targetRevision)) {
 		return
 	}
 	s.stalled = fmt.Sprintf("no member became available for %d s; %s: %s",
@@ -49,13 +49,13 @@ func (s step) deadline() {
 
 // reached is how far the rollout came; a life that was the newest once stays it.
 func (r rollout) reached() Progress {
-	p := Progress{Aim: r.aim, Newest: r.world.Reached.Newest}
+	p := Progress{Aim: r.targetRevision, Newest: r.world.Reached.Newest}
 	for _, i := range r.inside {
 		t := &r.members[i]
 		if t.Available && t.member.Token.Compare(p.Newest) > 0 {
 			p.Newest = t.member.Token
 		}
-		p.Arrived += one(t.Available && t.member.Revision == r.aim || t.identity != nil && t.identity.AvailableOn == r.aim)
+		p.Arrived += one(t.Available && t.member.Revision == r.targetRevision || t.identity != nil && t.identity.AvailableOn == r.targetRevision)
 	}
 	return p
 }
@@ -108,4 +108,4 @@ func (f *facts) mayGoBack() bool {
 // rolledBack: the template was given up. The members go to the current revision until
 // there is another template. It is believed only from the stored status: what is decided
 // is written before anybody acts on it, so that every leader acts alike.
-func (f *facts) rolledBack() bool { return f.aim != f.update }
+func (f *facts) rolledBack() bool { return f.targetRevision != f.update }

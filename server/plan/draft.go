@@ -137,7 +137,7 @@ func one(b bool) int {
 // others are the lives of other revisions than the one where members go.
 func (d *draft) others() (old []*memberState) {
 	for i := range d.members {
-		if t := &d.members[i]; !t.vacant() && t.member.Revision != d.aim {
+		if t := &d.members[i]; !t.vacant() && t.member.Revision != d.targetRevision {
 			old = append(old, t)
 		}
 	}

@@ -23,10 +23,10 @@ type facts struct {
 	// current is the revision completed last; while none was, the first that is known.
 	current spec.RevisionHash
 	proven  bool // every member ran current and was available, once
-	// target is where members go: the update revision, or after a rollback the current one.
-	aim    spec.RevisionHash
-	former string            // the service before a rename that is not complete
-	fresh  *records.Revision // the update revision, when it is not stored yet
+	// targetRevision is where members go: the update revision, or after a rollback the current one.
+	targetRevision spec.RevisionHash
+	former         string            // the service before a rename that is not complete
+	fresh          *records.Revision // the update revision, when it is not stored yet
 	// apart: under Recreate, members of two revisions do not run beside each other. A member
 	// keeps what it ran while others of another revision live, and, while the rollout is
 	// paused, until one runs the update revision.
@@ -42,9 +42,9 @@ func newFacts(w World) *facts {
 	if w.Status != nil && f.template(w.Status.CurrentRevision) != nil {
 		f.current, f.proven = w.Status.CurrentRevision, w.Status.CurrentCompleted
 	}
-	f.aim = f.update
+	f.targetRevision = f.update
 	if w.Status != nil && w.Status.RolledBackFrom == f.update {
-		f.aim = f.current
+		f.targetRevision = f.current
 	}
 	if f.stored(f.update) == nil && !w.Set.Deleting && !w.Set.Orphaned {
 		f.fresh = newRevision(&w)
@@ -100,7 +100,7 @@ func (f *facts) mixed() bool {
 		if m.vacant() {
 			continue
 		}
-		if m.member.Revision != f.aim {
+		if m.member.Revision != f.targetRevision {
 			return true
 		}
 		up = up || m.wanted

@@ -48,9 +48,9 @@ func (f *facts) claimTemplate(name spec.ClaimName) *spec.ClaimTemplate {
 	return nil
 }
 
-// decided is v with the fate and, from the set's template, the trash period that it
+// withFate is v with the fate and, from the set's template, the trash period that it
 // is to have; false: it has them.
-func (s volumes) decided(v *records.Volume, fate records.VolumeFate) (records.Volume, bool) {
+func (s volumes) withFate(v *records.Volume, fate records.VolumeFate) (records.Volume, bool) {
 	now := *v
 	now.Fate = fate
 	if c := s.claimTemplate(v.Claim); c != nil && !v.Fate.Ordered() {
@@ -81,15 +81,15 @@ func inOrder[V any](m map[spec.ClaimName]V) []spec.ClaimName {
 	return out
 }
 
-// undecided are the volumes of a member that goes whose fate is not recorded yet as it
+// fatesToRecord are the volumes of a member that goes whose fate is not recorded yet as it
 // is to be. Whoever asks records them: they are told once.
-func (s volumes) undecided(t *memberState) (out []records.Volume) {
+func (s volumes) fatesToRecord(t *memberState) (out []records.Volume) {
 	if t.wanted || t.member == nil || t.fatesRecorded {
 		return nil
 	}
 	t.fatesRecorded = true
 	for _, claim := range inOrder(t.volumes) {
-		if v, changed := s.decided(t.volumes[claim], s.fate(t.volumes[claim])); changed {
+		if v, changed := s.withFate(t.volumes[claim], s.fate(t.volumes[claim])); changed {
 			out = append(out, v)
 		}
 	}
@@ -99,7 +99,7 @@ func (s volumes) undecided(t *memberState) (out []records.Volume) {
 // fates are those of all members that go, highest first.
 func (s volumes) fates() (out []records.Volume) {
 	for i := len(s.members) - 1; i >= 0; i-- {
-		out = append(out, s.undecided(&s.members[i])...)
+		out = append(out, s.fatesToRecord(&s.members[i])...)
 	}
 	return out
 }
@@ -111,8 +111,8 @@ func (s volumes) setVolumes(volumes []records.Volume, why string) {
 	}
 }
 
-// keep keeps the volumes of members that are wanted (again), and lets them grow.
-func (s volumes) keep() {
+// keepVolumes keeps the volumes of members that are wanted (again), and lets them grow.
+func (s volumes) keepVolumes() {
 	for _, i := range s.inside {
 		t := &s.members[i]
 		var changed []records.Volume
@@ -135,19 +135,19 @@ func (s volumes) keep() {
 	}
 }
 
-// release moves on what is to go (SAFETY S11): a volume that nobody can use any more is
+// reclaimVolumes moves on what is to go (SAFETY S11): a volume that nobody can use any more is
 // reclaimed, and its record goes when its node has said that nothing stands in its
 // place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
 // recorded.
-func (s volumes) release() (given bool) {
+func (s volumes) reclaimVolumes() (given bool) {
 	for i := range s.members {
 		t := &s.members[i]
 		given = s.reclaim(t) || given
-		s.comeBack(t)
-		s.void(t)
-		s.drop(t)
+		s.keepFound(t)
+		s.voidRequests(t)
+		s.dropVolumes(t)
 		if !t.wanted && t.member == nil {
-			s.tellGivenUp(t)
+			s.blockGivenUp(t)
 		}
 	}
 	return given
@@ -173,7 +173,7 @@ func (s volumes) reclaim(t *memberState) bool {
 		if fate == v.Fate {
 			continue
 		}
-		now, _ := s.decided(v, fate)
+		now, _ := s.withFate(v, fate)
 		if asked != nil && fate == records.FateReclaiming {
 			text = "given up on request; " + text
 			if asked.Trash != nil {
@@ -188,10 +188,10 @@ func (s volumes) reclaim(t *memberState) bool {
 	return len(changed) > 0
 }
 
-// drop removes the record of a volume that is gone from its place, or lost with its host; the next one, if
+// dropVolumes removes the record of a volume that is gone from its place, or lost with its host; the next one, if
 // there is another, follows at the next look. With the last of an identity that
 // nobody wants its address is free; while the set stands its volumes are counted on.
-func (s volumes) drop(t *memberState) {
+func (s volumes) dropVolumes(t *memberState) {
 	for _, claim := range inOrder(t.volumes) {
 		v, said := t.volumes[claim], t.said[claim]
 		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Turn: v.Turn}
@@ -215,8 +215,8 @@ func (s volumes) drop(t *memberState) {
 	}
 }
 
-// tellGivenUp says what a volume waits for that nobody uses and that is to go.
-func (s volumes) tellGivenUp(t *memberState) {
+// blockGivenUp says what a volume waits for that nobody uses and that is to go.
+func (s volumes) blockGivenUp(t *memberState) {
 	for _, claim := range inOrder(t.volumes) {
 		v := t.volumes[claim]
 		going := v.Fate == records.FateDelete || s.askedFor(t, claim, records.VerbReclaim) != nil
@@ -231,7 +231,7 @@ func (s volumes) tellGivenUp(t *memberState) {
 		}
 	}
 	if len(t.asked) > 0 {
-		s.tellAsked(t)
+		s.blockRequested(t)
 	}
 }
 
@@ -256,17 +256,17 @@ func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 	return &place.Refusal{Reason: spec.BlockedReclaiming, Text: fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)}
 }
 
-// remains plans for what a set has left behind that is gone: volumes that are to go,
+// planRemovedSet plans for what a set has left behind that is gone: volumes that are to go,
 // or of which a person asks something. All else of it runs on and stays: absence is no order.
-func remains(w World) Plan {
+func planRemovedSet(w World) Plan {
 	if len(w.Slots) == 0 {
 		return Plan{}
 	}
 	w.Set, w.Table = &records.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
 	s := newStep(w)
-	if !s.blockUnreadable() && !s.halt() {
-		s.byHand()
-		s.release()
+	if !s.blockUnreadable() && !s.blockHalted() {
+		s.applyRequests()
+		s.reclaimVolumes()
 		if w.WasBootstrapped && !keepsAny(&w) {
 			s.act(ForgetBootstrapped{})
 		}

@@ -9,20 +9,20 @@ import (
 // ready before, until it is replaced out of turn.
 const lapse = 30 * time.Second
 
-// cureLapsed is the part of rule 2 about members that were ready in this life and are not:
+// replaceLapsedMember is the part of rule 2 about members that were ready in this life and are not:
 // each may serve still, or feed another, so that no second one is stopped because the first
 // is not well (SAFETY S20). One at a time, highest first, under either policy: the set's
 // only unavailable member, which is the one that the budget allows down; others after the
 // progress deadline, the next when the one before is available or out of its own time. One
 // that never was available on an abandoned revision waits for the budget alone.
-func (s step) cureLapsed() bool {
+func (s step) replaceLapsedMember() bool {
 	for n := len(s.inside) - 1; n >= 0; n-- {
 		t := &s.members[s.inside[n]]
 		switch {
 		case s.held(t) || !s.serving(t):
 			continue
 		case s.neverWorked(t) && s.down() <= s.budget():
-			s.outOfTurn(t, "it was never available on it")
+			s.stopOutOfTurn(t, "it was never available on it")
 			return true
 		case t.Ready: // and becomes available, or lapses
 			continue
@@ -32,7 +32,7 @@ func (s step) cureLapsed() bool {
 		case s.coming():
 			return false
 		default:
-			s.outOfTurn(t, fmt.Sprintf("it was ready in this life, and has not been available for %d s", int(out.Seconds())))
+			s.stopOutOfTurn(t, fmt.Sprintf("it was ready in this life, and has not been available for %d s", int(out.Seconds())))
 			return true
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// notLost says why a volume cannot be said to be lost; "": it can. A life that reports it
+// whyNotLost says why a volume cannot be said to be lost; "": it can. A life that reports it
 // missing never used it, and is ended for it; whether it is there its node says in the
 // end, when no life is left.
-func (s volumes) notLost(t *memberState, v *records.Volume) string {
+func (s volumes) whyNotLost(t *memberState, v *records.Volume) string {
 	said := t.said[v.Claim]
 	switch {
 	case v.Fate == records.FateLost:
@@ -44,9 +44,9 @@ func missing(r *records.Report) bool {
 	return r != nil && r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
 }
 
-// lose ends the life that waits for a volume that is lost, and when it is over has the
+// markLost ends the life that waits for a volume that is lost, and when it is over has the
 // volume's node look once more.
-func (s volumes) lose(t *memberState) {
+func (s volumes) markLost(t *memberState) {
 	var lost []records.Volume
 	for _, claim := range inOrder(t.asked) {
 		switch q := s.askedFor(t, claim, records.VerbLost); {

@@ -10,7 +10,7 @@ import (
 // acts or waits ends the step; scale has precedence over update.
 func Next(w World) Plan {
 	if w.Set == nil {
-		return remains(w)
+		return planRemovedSet(w)
 	}
 	s := newStep(w)
 	if !s.blockUnreadable() {
@@ -40,7 +40,7 @@ func newStep(w World) step {
 
 // decide runs the rules in their order.
 func (s step) decide() {
-	if s.halt() {
+	if s.blockHalted() {
 		return
 	}
 	if s.world.Set.Deleting { // rule 1
@@ -48,16 +48,16 @@ func (s step) decide() {
 		return
 	}
 	if s.world.Set.Orphaned {
-		s.abandon()
+		s.reconcileOrphaned()
 		return
 	}
-	s.inherit()
+	s.inheritBootstrapped()
 	s.revise()
 	s.forgetSurplus()
-	s.keep()
-	s.byHand()
-	s.settle()
-	s.release()
+	s.keepVolumes()
+	s.applyRequests()
+	s.startAndStop()
+	s.reclaimVolumes()
 	s.queue()
 	s.complete() // rule 8
 	s.deadline() // rule 9
@@ -65,13 +65,13 @@ func (s step) decide() {
 	s.mark()
 }
 
-// settle runs rules 2 to 7. Under OrderedReady the first that acts or waits ends the
+// startAndStop runs rules 2 to 7. Under OrderedReady the first that acts or waits ends the
 // step; under Parallel each rule runs, on its own members.
-func (s step) settle() {
+func (s step) startAndStop() {
 	if s.recreate() { // rule 7 for Recreate, which waits for nobody's health
 		return
 	}
-	cured := s.cure() // rule 2
+	cured := s.replaceBrokenMembers() // rule 2
 	disturbed := s.restart() || cured
 	if !s.create(disturbed && s.ordered()) { // rules 3 and 4
 		return

@@ -20,13 +20,13 @@ func (s step) recreate() bool {
 	if len(old) == 0 || s.paused() {
 		return false
 	}
-	s.recreateWaits = s.unready(old)
+	s.recreateWaits = s.whyNotAllDown(old)
 	if s.recreateWaits != "" {
 		return false
 	}
 	for n := len(old) - 1; n >= 0; n-- {
 		t := old[n]
-		switch why := fmt.Sprintf("all members stop, then all start on revision %s", s.aim); {
+		switch why := fmt.Sprintf("all members stop, then all start on revision %s", s.targetRevision); {
 		case t.stopping():
 		case t.wanted:
 			s.stop(t, records.ReasonUpdate, why)
@@ -34,11 +34,11 @@ func (s step) recreate() bool {
 			s.stop(t, records.ReasonScaleDown, why)
 		}
 	}
-	return s.hold()
+	return s.blockWhileRecreating()
 }
 
-// hold says of everybody who is down what it waits for while the others go.
-func (s step) hold() bool {
+// blockWhileRecreating says of everybody who is down what it waits for while the others go.
+func (s step) blockWhileRecreating() bool {
 	for i := range s.members {
 		switch t := &s.members[i]; {
 		case t.vacant() && t.wanted:
@@ -46,15 +46,15 @@ func (s step) hold() bool {
 		case t.Available && !t.wanted:
 			s.block(t, spec.BlockedTurn, "scheduled for scale-down; it stops when every member of another revision is gone")
 		case t.member != nil:
-			s.tell(t)
+			s.blockWaiting(t)
 		}
 	}
 	return true
 }
 
-// unready says why members that are well should not all go down yet; "": they may.
+// whyNotAllDown says why members that are well should not all go down yet; "": they may.
 // One on a silent node would not go, and keep all others down.
-func (s step) unready(old []*memberState) string {
+func (s step) whyNotAllDown(old []*memberState) string {
 	well, silent := 0, ""
 	for _, t := range old {
 		well += one((t.Available || t.Live && t.unseen()) && t.wanted)

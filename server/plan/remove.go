@@ -12,8 +12,8 @@ func (s step) remove() {
 		lives = lives || s.members[i].member != nil
 	}
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
-	s.byHand()
-	given := s.release()
+	s.applyRequests()
+	given := s.reclaimVolumes()
 	if !lives {
 		if !given {
 			s.act(RemoveSet{})

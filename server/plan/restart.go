@@ -39,8 +39,8 @@ func (s step) restartReason(t *memberState) records.Reason {
 	return records.ReasonRestart
 }
 
-// restartWaits says for what the restart of an available member waits.
-func (e explainer) restartWaits() (reason spec.BlockedReason, text string) {
+// restartWait says for what the restart of an available member waits.
+func (e explainer) restartWait() (reason spec.BlockedReason, text string) {
 	switch {
 	case e.floored():
 		return spec.BlockedFloor, "restart delayed: " + e.floorText()

@@ -9,8 +9,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// noRestore says why a volume cannot be brought back from the trash; "": it can.
-func (s volumes) noRestore(t *memberState, q *records.VolumeRequest) string {
+// whyNotRestore says why a volume cannot be brought back from the trash; "": it can.
+func (s volumes) whyNotRestore(t *memberState, q *records.VolumeRequest) string {
 	v, said := t.volumes[q.Claim], t.said[q.Claim]
 	switch {
 	case v != nil && v.UID == q.Volume && v.Fate == records.FateReclaiming:
@@ -68,8 +68,8 @@ func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spe
 	return out
 }
 
-// comeBack keeps what stands in its place, in a new turn.
-func (s volumes) comeBack(t *memberState) {
+// keepFound keeps what stands in its place, in a new turn.
+func (s volumes) keepFound(t *memberState) {
 	for _, claim := range inOrder(t.said) {
 		v := t.volumes[claim]
 		if !proof.VolumeFound(v, t.said[claim]) {

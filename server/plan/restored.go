@@ -46,10 +46,10 @@ func theyHave(nodes []spec.NodeName) string {
 	return fmt.Sprintf("each of the nodes %s has", place.Names(named))
 }
 
-// halt decides nothing and says so of every member that waits for something; false: it
+// blockHalted decides nothing and says so of every member that waits for something; false: it
 // may go on. What is seen of the lives is marked all the same, for it is no order: a volume
 // that was ready is not taken for a fresh one later.
-func (s step) halt() bool {
+func (s step) blockHalted() bool {
 	reason, text := halted(&s.world)
 	if reason == "" {
 		return false
@@ -58,7 +58,7 @@ func (s step) halt() bool {
 		switch t := &s.members[i]; {
 		case t.Available && t.wanted:
 		case t.member != nil && t.wanted && !t.Over:
-			s.tell(t)
+			s.blockWaiting(t)
 		case t.member != nil || t.wanted || t.pending():
 			s.block(t, reason, text)
 		}

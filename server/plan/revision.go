@@ -92,7 +92,7 @@ func (r rollout) target(t *memberState) spec.RevisionHash {
 	if r.belowPartition(t) {
 		return r.current
 	}
-	return r.aim
+	return r.targetRevision
 }
 
 // due is the revision on which the next life of an ordinal starts: what it ran
@@ -127,5 +127,5 @@ func (r rollout) hopeless(t *memberState) bool {
 
 // abandoned: the revision never was completed, and is not what the set goes to.
 func (r rollout) abandoned(h spec.RevisionHash) bool {
-	return h != r.aim && (h != r.current || !r.proven)
+	return h != r.targetRevision && (h != r.current || !r.proven)
 }

@@ -20,7 +20,7 @@ func (s step) roll(cured bool) {
 		if t := &s.members[s.inside[n]]; s.queued(t) {
 			room--
 			s.stop(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.member.Revision, s.target(t)))
-			s.tell(t)
+			s.blockWaiting(t)
 		}
 	}
 }
@@ -33,8 +33,8 @@ func (r rollout) queued(t *memberState) bool {
 // queue says of those who wait for their turn, in an update or for a restart, for whom
 // they do. The others have said before what they wait for.
 func (s step) queue() {
-	reason, text := s.holdsUp()
-	restart, restartText := s.restartWaits()
+	reason, text := s.updateWait()
+	restart, restartText := s.restartWait()
 	for n := len(s.inside) - 1; n >= 0; n-- {
 		switch t := &s.members[s.inside[n]]; {
 		case t.restartDelayed:
@@ -45,8 +45,8 @@ func (s step) queue() {
 	}
 }
 
-// holdsUp says what those who are well wait for.
-func (e explainer) holdsUp() (reason spec.BlockedReason, text string) {
+// updateWait says what those who are well wait for.
+func (e explainer) updateWait() (reason spec.BlockedReason, text string) {
 	switch {
 	case e.paused():
 		return spec.BlockedPaused, "the rollout is paused; it is updated after the rollout is resumed"
@@ -55,12 +55,12 @@ func (e explainer) holdsUp() (reason spec.BlockedReason, text string) {
 	case e.floored():
 		return spec.BlockedFloor, "its update is held back: " + e.floorText()
 	}
-	return spec.BlockedTurn, e.turnComes()
+	return spec.BlockedTurn, e.nextTurnText()
 }
 
-// turnComes says when the next turn in an update comes. It names the member for which the
+// nextTurnText says when the next turn in an update comes. It names the member for which the
 // others wait, not one that waits itself.
-func (e explainer) turnComes() string {
+func (e explainer) nextTurnText() string {
 	if b := e.awaited(); b != nil {
 		return fmt.Sprintf("waiting for %s to become available before it is updated", b.ID.MemberName())
 	}

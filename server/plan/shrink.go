@@ -16,7 +16,7 @@ func (s step) forgetSurplus() {
 		if t.wanted || !t.Over {
 			continue
 		}
-		if fates := s.undecided(t); len(fates) > 0 {
+		if fates := s.fatesToRecord(t); len(fates) > 0 {
 			s.setVolumes(fates, "the fate of the volumes of "+t.id.MemberName()+", which has ended and is not wanted")
 		} else {
 			s.act(Forget{
@@ -46,14 +46,14 @@ func (s step) shrink(reason records.Reason) bool {
 		}
 		switch {
 		case t.stopping():
-			s.tell(t)
+			s.blockWaiting(t)
 		case held:
 			s.block(t, spec.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
 		case above != nil && s.ordered():
-			s.block(t, spec.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.standing(above)))
+			s.block(t, spec.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.stateText(above)))
 		default:
 			s.stop(t, reason, string(reason), fates...)
-			s.tell(t)
+			s.blockWaiting(t)
 			fates = nil
 		}
 		if above == nil {
@@ -67,7 +67,7 @@ func (s step) shrink(reason records.Reason) bool {
 // stop ends a life; why tells the reason in words. With it goes the record of what
 // becomes of its volumes, if it is not wanted any more, and of others.
 func (s volumes) stop(t *memberState, reason records.Reason, why string, fates ...records.Volume) {
-	fates = append(fates, s.undecided(t)...)
+	fates = append(fates, s.fatesToRecord(t)...)
 	s.act(Stop{
 		ID: t.id, Token: t.member.Token, Reason: reason, Volumes: fates,
 		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),
@@ -83,7 +83,7 @@ func (s step) holdSurplus(text string) {
 			continue
 		}
 		if t.stopping() {
-			s.tell(t)
+			s.blockWaiting(t)
 		} else {
 			s.block(t, spec.BlockedSurvivors, "scheduled for scale-down; "+text)
 		}

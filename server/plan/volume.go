@@ -55,7 +55,7 @@ func (s volumes) newVolume(t *memberState, c *spec.ClaimTemplate, rec *records.I
 }
 
 // mismatch says why a volume does not serve a claim; "": it does. A volume larger
-// than asked serves; one that is smaller has grown before (see keep).
+// than asked serves; one that is smaller has grown before (see keepVolumes).
 func mismatch(v *records.Volume, c *spec.ClaimTemplate) string {
 	switch {
 	case v.Class != c.Spec.Class():

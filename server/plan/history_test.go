@@ -102,17 +102,17 @@ func TestTell(t *testing.T) {
 			w := joined(world(t, c.now))
 			if c.before != "" {
 				before := joined(world(t, c.before))
-				told = Quiet(before)
-				Tell(before, &told)
+				told = InitialHistory(before)
+				DiffHistory(before, &told)
 			} else {
-				told = Quiet(w)
+				told = InitialHistory(w)
 			}
 			if c.change != nil {
 				c.change(&w)
 			}
 			earlier := told
 			earlier.Members = slices.Clone(told.Members)
-			got := Tell(w, &told)
+			got := DiffHistory(w, &told)
 			if tellings(got) != c.want {
 				t.Errorf("got  %s\nwant %s", tellings(got), c.want)
 			}
@@ -122,7 +122,7 @@ func TestTell(t *testing.T) {
 			if !reflect.DeepEqual(earlier, told) {
 				t.Errorf("the changes add up to %+v, told is %+v", earlier, told)
 			}
-			if again := Tell(w, &told); len(again) > 0 {
+			if again := DiffHistory(w, &told); len(again) > 0 {
 				t.Errorf("told again: %s", tellings(again))
 			}
 		})
@@ -149,7 +149,7 @@ func next(reason records.Reason) func(*World) {
 
 func TestOfASetThatIsGoneNothingIsTold(t *testing.T) {
 	w := world(t, "gone volumes n1 0:volume")
-	if got := Tell(w, &records.Recorded{Members: []records.RecordedMember{{Ordinal: 0}}}); len(got) > 0 {
+	if got := DiffHistory(w, &records.Recorded{Members: []records.RecordedMember{{Ordinal: 0}}}); len(got) > 0 {
 		t.Errorf("told %s", tellings(got))
 	}
 }
@@ -159,7 +159,7 @@ func TestForgottenAreOnlyThoseWhoAreGone(t *testing.T) {
 	told := records.Recorded{Members: []records.RecordedMember{
 		{Ordinal: 0, Left: true}, {Ordinal: 1, Left: true, Gone: true}, {Ordinal: 2, Left: true, Gone: true}, {Ordinal: 3, Left: true},
 	}}
-	Forgotten(w, &told)
+	CompactHistory(w, &told)
 	var left []int
 	for _, m := range told.Members {
 		left = append(left, m.Ordinal)

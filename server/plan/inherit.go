@@ -34,10 +34,10 @@ func VolumesState(slot *Slot) (state string) {
 	return state
 }
 
-// inherit is the first rule of a set that is not bootstrapped (SAFETY S19): if it takes
+// inheritBootstrapped is the first rule of a set that is not bootstrapped (SAFETY S19): if it takes
 // back data of an earlier set of its name, it is bootstrapped before any of its members
 // starts, so that none forms a new cluster. The mark is written alone, before all else.
-func (s step) inherit() {
+func (s step) inheritBootstrapped() {
 	switch {
 	case s.world.Bootstrapped:
 	case Inherits(s.world):

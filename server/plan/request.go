@@ -36,11 +36,11 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 	case s.world.Set.Orphaned && !s.world.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
 	case q.Verb == records.VerbRestore:
-		return s.noRestore(t, q)
+		return s.whyNotRestore(t, q)
 	case v == nil || v.UID != q.Volume:
 		return fmt.Sprintf("it is no longer the volume of %s", name)
 	case q.Verb == records.VerbLost:
-		return s.notLost(t, v)
+		return s.whyNotLost(t, v)
 	case q.Verb != records.VerbReclaim:
 		return fmt.Sprintf("unknown request %q for a volume", q.Verb)
 	case v.Fate == records.FateReclaiming:
@@ -70,15 +70,15 @@ func (s volumes) askedFor(t *memberState, claim spec.ClaimName, verb records.Vol
 	return q
 }
 
-// byHand does what a person asks, but for giving a volume up (see reclaim): one that is
+// applyRequests does what a person asks, but for giving a volume up (see reclaim): one that is
 // lost is looked for once more, and one in the trash gets its record again.
-func (s volumes) byHand() {
+func (s volumes) applyRequests() {
 	for i := range s.members {
 		t := &s.members[i]
 		if t.gone || t.volumesKept {
 			continue
 		}
-		s.lose(t)
+		s.markLost(t)
 		for _, claim := range inOrder(t.asked) {
 			if q := s.askedFor(t, claim, records.VerbRestore); q != nil && len(t.strays) == 0 {
 				s.restore(t, q, t.said[claim])
@@ -87,15 +87,15 @@ func (s volumes) byHand() {
 	}
 }
 
-// tellAsked says for what a request waits that is not about a volume with a record.
-func (s volumes) tellAsked(t *memberState) {
+// blockRequested says for what a request waits that is not about a volume with a record.
+func (s volumes) blockRequested(t *memberState) {
 	if len(t.strays) > 0 {
 		s.block(t, spec.BlockedStray, "one of its volumes is to be restored, but "+t.strayText())
 	}
 }
 
-// void removes the requests that will not be done.
-func (s volumes) void(t *memberState) {
+// voidRequests removes the requests that will not be done.
+func (s volumes) voidRequests(t *memberState) {
 	for _, claim := range inOrder(t.asked) {
 		q := t.asked[claim]
 		if why := s.refusal(t, q); why != "" {
