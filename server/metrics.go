@@ -39,13 +39,16 @@ func (s *Server) serveMetrics(lis net.Listener, d *dispatch.Server) func(context
 		if err := s.cfg.Registry.Register(&gauges{s, d, ctx}); err != nil {
 			return err
 		}
+		if s.cfg.Debug {
+			return ServeMetrics(ctx, lis, s.cfg.Registry, s.healthz, s.debugPages)
+		}
 		return ServeMetrics(ctx, lis, s.cfg.Registry, s.healthz)
 	}
 }
 
 // ServeMetrics answers /metrics and /healthz on lis (nil: nowhere), which it closes,
-// until ctx ends. It returns nil then, and the first error otherwise.
-func ServeMetrics(ctx context.Context, lis net.Listener, registry *prometheus.Registry, healthz http.HandlerFunc) error {
+// until ctx ends, and the debug pages that are given. It returns nil then, and the first error otherwise.
+func ServeMetrics(ctx context.Context, lis net.Listener, registry *prometheus.Registry, healthz http.HandlerFunc, debug ...func(*http.ServeMux)) error {
 	if lis == nil {
 		<-ctx.Done()
 		return nil
@@ -54,6 +57,10 @@ func ServeMetrics(ctx context.Context, lis net.Listener, registry *prometheus.Re
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", healthz)
 	h := &http.Server{Handler: mux, ReadHeaderTimeout: lookTime, WriteTimeout: 5 * lookTime}
+	for _, add := range debug {
+		add(mux)
+		h.WriteTimeout = profileTime
+	}
 	defer context.AfterFunc(ctx, func() { h.Close() })()
 	if err := h.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve metrics: %w", err)

@@ -81,7 +81,9 @@ type Config struct {
 	FenceAfter, FenceTimeout time.Duration
 	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
 	// address with port; empty: nowhere.
-	Metrics  string
+	Metrics string
+	// Debug adds the debug pages there: profiles, and what the planner sees of a set.
+	Debug    bool
 	Registry *prometheus.Registry
 	Logger   *slog.Logger
 }
@@ -138,6 +140,9 @@ func (c *Config) Check() error {
 	}
 	if err := access.CheckListen(c.Listen, c.Advertise); err != nil {
 		return err
+	}
+	if c.Debug && c.Metrics == "" {
+		return errDebugWithoutMetrics
 	}
 	return CheckMetrics(c.Metrics)
 }

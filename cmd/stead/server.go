@@ -33,6 +33,7 @@ type serverOptions struct {
 	Listen     string   // for other hosts; "": none
 	Advertise  []string // how they reach it
 	Metrics    string
+	Debug      bool
 	Classes    map[string]string // of manifests, to those of nodes
 	Fence      string            // program that proves silent nodes dead
 	FenceAfter time.Duration     // how long they must have been silent
@@ -58,6 +59,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Listen, "listen", "", "HOST:PORT where agents and clients on other hosts reach the API, over mutual TLS only (default: off)")
 	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT under which other hosts reach --listen (repeatable; default: --listen)")
 	f.StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
+	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/world?set=NAMESPACE/NAME on --metrics, too; they show the values of variables in templates")
 	f.StringToStringVar(&o.Classes, "map-class", nil, "map a storage class of manifests to one of the nodes: fast-ssd=local (repeatable)")
 	f.StringVar(&o.Fence, "fence-command", "", "program that powers off a silent node when its members must start elsewhere (nodeLoss: Replace); exit code 0 is taken as proof that the node is off (default: none)")
 	f.DurationVar(&o.FenceAfter, "fence-after", fence.DefaultAfter, "how long a node must be silent before the fence command is run")
@@ -149,7 +151,7 @@ func (o *serverOptions) config(log *slog.Logger) (server.Config, error) {
 		StoreName: o.Store.about(), Name: o.Name, Version: version, Socket: o.Socket,
 		KeyFile: filepath.Join(o.DataDir, "secret.key"), SeenFile: filepath.Join(o.DataDir, "seen.json"), Hold: o.hold(),
 		Domain: o.Domain, CIDR: cidr,
-		SessionTTL: o.SessionTTL, Listen: o.Listen, Advertise: o.Advertise, Classes: o.Classes, Metrics: o.Metrics, Logger: log,
+		SessionTTL: o.SessionTTL, Listen: o.Listen, Advertise: o.Advertise, Classes: o.Classes, Metrics: o.Metrics, Debug: o.Debug, Logger: log,
 		FenceCommand: o.Fence, FenceAfter: o.FenceAfter, FenceTimeout: o.FenceTime,
 	}, nil
 }

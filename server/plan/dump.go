@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// dumped is a World as JSON: its fields, but those that JSON cannot have are written otherwise.
+type dumped struct {
+	World
+	VolumeID *struct{} `json:",omitempty"` // a function; ReadWorld counts instead
+	Rest     []restFor
+	Outages  []outageFor
+}
+
+// restFor is an entry of World.Rest.
+type restFor struct {
+	ID  spec.Identity
+	For time.Duration
+}
+
+// outageFor is an entry of World.Outages.
+type outageFor struct {
+	Outage Outage
+	For    time.Duration
+}
+
+// Dump writes w as one line of JSON, for ReadWorld: a world in which something was decided
+// wrongly becomes a test. It holds the whole template, and the content of no Secret or
+// ConfigMap, which the planner never sees.
+func (w World) Dump() ([]byte, error) {
+	d := dumped{World: w}
+	for id, left := range w.Rest {
+		d.Rest = append(d.Rest, restFor{id, left})
+	}
+	for o, since := range w.Outages {
+		d.Outages = append(d.Outages, outageFor{o, since})
+	}
+	line, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("dump the world of a set: %w", err)
+	}
+	return line, nil
+}
+
+// ReadWorld reads what Dump wrote. Next decides in it what it decided then, but for the ids
+// of new volumes, which are counted from 1.
+func ReadWorld(line []byte) (World, error) {
+	var d dumped
+	if err := json.Unmarshal(line, &d); err != nil {
+		return World{}, fmt.Errorf("read the world of a set: %w", err)
+	}
+	w := d.World
+	if len(d.Rest) > 0 {
+		w.Rest = map[spec.Identity]time.Duration{}
+	}
+	for _, r := range d.Rest {
+		w.Rest[r.ID] = r.For
+	}
+	if len(d.Outages) > 0 {
+		w.Outages = map[Outage]time.Duration{}
+	}
+	for _, o := range d.Outages {
+		w.Outages[o.Outage] = o.For
+	}
+	made := 0
+	w.VolumeID = func() records.VolumeID {
+		made++
+		return records.VolumeID(fmt.Sprint("volume-", made))
+	}
+	return w, nil
+}
