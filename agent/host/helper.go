@@ -3,11 +3,11 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/stead-project/stead/agent/watchdog"
+	"github.com/stead-project/stead/internal/durable"
 )
 
 // layHelper puts stead-node under a path named by its content and returns the path:
@@ -26,14 +26,8 @@ func (o *Options) layHelper() (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, program, 0o755); err != nil {
-		return "", err
-	}
-	if err := os.Rename(fresh, path); err != nil {
-		return "", fmt.Errorf("lay stead-node: %w", err)
-	}
-	return path, nil
+	// Not synced: its content is checked before each use.
+	return path, durable.PutUnsynced(path, program, 0o755)
 }
 
 // StartWatchdog starts a watchdog of the lives recorded in dir, apart from us: it outlives this

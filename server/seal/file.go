@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/stead-project/stead/internal/durable"
 )
 
 // Load reads the key kept at path. Errors: fs.ErrNotExist when there is none;
@@ -68,9 +70,5 @@ func write(path string) error {
 	if err := os.Link(draft.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(dir)
 }

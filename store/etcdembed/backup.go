@@ -115,7 +115,7 @@ func Unpack(file, dir string) error {
 		err = os.Rename(part, data)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = durable.SyncDir(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("unpack backup: %w", err)
@@ -131,7 +131,7 @@ func (e *Embedded) Forget() error {
 	if err := os.Remove(filepath.Join(e.config.Dir, markFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget that the store was unpacked: %w", err)
 	}
-	return syncDir(e.config.Dir)
+	return durable.SyncDir(e.config.Dir)
 }
 
 // unpacked is the content of the mark; "": there is none.
@@ -141,12 +141,4 @@ func unpacked(dir string) (string, error) {
 		return "", nil
 	}
 	return string(from), err
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
