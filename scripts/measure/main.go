@@ -45,7 +45,7 @@ func report(w io.Writer, m *arch.Measures, verbose bool) {
 	row("lines of a product function: median / p90 / max", "%s", spread(m.Funcs))
 	row(fmt.Sprintf("largest types by methods (cap %d)", arch.MaxMethods), "%s", top(m.Types))
 	row(fmt.Sprintf("largest packages by exported names (cap %d)", arch.MaxExported), "%s", top(m.Packages))
-	row("names of exported types with several meanings", "%d", len(m.Doubles))
+	row("names of exported types with several meanings", "%d, and %d that the law lists with a reason", len(m.Doubles), m.Shared)
 	row(fmt.Sprintf("exported names whose doc comment has content (floor %d %%)", arch.MinDocs), "%.1f %% of %d",
 		100*float64(m.Exported-len(m.Undocumented))/float64(max(1, m.Exported)), m.Exported)
 	row("lines that are no tests: product + support", "%d + %d = %d", m.Product, m.Support, m.Product+m.Support)

@@ -30,6 +30,7 @@ type Measures struct {
 	Types                              []Size   // by methods
 	Packages                           []Size   // by exported names
 	Doubles                            []Double // exported types with one name and several meanings
+	Shared                             int      // names of such types that the law lists, with a reason
 	Exported                           int      // names that a doc comment is asked of
 	Undocumented                       []string // those of Exported without one that says anything: file:line: name
 }
@@ -71,7 +72,11 @@ func Measure(root string) (*Measures, error) {
 	bySize(m.Files)
 	bySize(m.Funcs)
 	for name, folders := range m.types {
-		if len(folders) > 1 && sharedNames[name] == "" {
+		switch {
+		case len(folders) < 2:
+		case sharedNames[name] != "":
+			m.Shared++
+		default:
 			slices.Sort(folders)
 			m.Doubles = append(m.Doubles, Double{name, folders})
 		}
