@@ -33,7 +33,7 @@ type Agent struct {
 	outbox    *session.Outbox
 	known     *session.Known
 	snapshots *session.SnapshotCache
-	book      files.Cache
+	files     files.Cache
 	client    atomic.Pointer[session.Client] // nil: not yet
 	seq       atomic.Int64                   // of reports
 }
@@ -63,9 +63,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.ledger.Close()) }()
-	// Reports grow over restarts of the agent: the count of starts stands above.
+	// Reports grow over restarts of the agent: the count of starts is their upper half.
 	a.seq.Store(a.ledger.Starts() << 32)
-	a.readKept()
+	a.readSaved()
 	if err := a.keepDeadlines(ctx); err != nil {
 		return err
 	}
@@ -96,17 +96,17 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// bookFile holds the ConfigMaps and Secrets of the node's lives.
-const bookFile = "book.json"
+// filesFile holds the ConfigMaps and Secrets of the node's lives.
+const filesFile = "book.json"
 
-// readKept reads what the agent before this one kept, so that DNS answers and members can be
+// readSaved reads what the agent before this one saved, so that DNS answers and members can be
 // restarted in place while no server is there.
-func (a *Agent) readKept() {
+func (a *Agent) readSaved() {
 	a.known = session.OpenKnown(session.Disk(a.c.Home.Root()), a.log)
 	a.snapshots = session.OpenSnapshots(session.Tmpfs(a.c.RunDir), a.log)
-	var kept []records.Files
-	if err := session.Tmpfs(a.c.RunDir).Get(bookFile, &kept); err == nil {
-		a.book.Put(true, kept)
+	var saved []records.Files
+	if err := session.Tmpfs(a.c.RunDir).Get(filesFile, &saved); err == nil {
+		a.files.Put(true, saved)
 	}
 	a.c.Snapshots(a.snapshots.All())
 	if hosts := a.snapshots.Hosts(); hosts != nil {
@@ -114,9 +114,9 @@ func (a *Agent) readKept() {
 	}
 }
 
-func (a *Agent) keepBook() {
-	if err := session.Tmpfs(a.c.RunDir).Put(bookFile, a.book.All()); err != nil {
-		a.log.Warn("files not kept", "err", err)
+func (a *Agent) saveFiles() {
+	if err := session.Tmpfs(a.c.RunDir).Put(filesFile, a.files.All()); err != nil {
+		a.log.Warn("ConfigMaps and Secrets not saved", "err", err)
 	}
 }
 
@@ -140,7 +140,7 @@ func (a *Agent) newClient() *session.Client {
 	return session.NewClient(session.Config{
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots,
-		Files: &a.book, FilesChanged: a.keepBook, SnapshotsChanged: a.c.Snapshots, HostsChanged: a.c.Hosts,
+		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, HostsChanged: a.c.Hosts,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})
 }
@@ -150,7 +150,7 @@ func (a *Agent) workerConfig() *worker.Config {
 	c := &worker.Config{
 		Runtime: a.c.Runtime, Network: a.c.Network, Volumes: a.c.Volumes, Ledger: a.ledger,
 		Starts: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))),
-		Prober: a.c.Prober, Find: a.book.Find, Picture: a.snapshots.Find, History: a.snapshots.History,
+		Prober: a.c.Prober, Find: a.files.Find, Picture: a.snapshots.Find, History: a.snapshots.History,
 		Confirmed: a.client.Load().ConfirmedUntil, Report: a.outbox.Put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
 		Boot: a.c.Boot, Epoch: func() int64 { return a.known.Now().At.Epoch },

@@ -14,7 +14,7 @@ var (
 	restartsGauge  = prometheus.NewDesc("stead_agent_restarts", "Restarts of the containers of the lives that are here now.", nil, nil)
 	sessionGauge   = prometheus.NewDesc("stead_agent_session_age_seconds", "Age of the session with a server; 0: there is none.", nil, nil)
 	marginGauge    = prometheus.NewDesc("stead_agent_session_margin_seconds", "Time until the session counts as lost unless a server answers; 0: it is lost.", nil, nil)
-	confirmedGauge = prometheus.NewDesc("stead_agent_confirmed_margin_seconds", "Time until what members are told of their sets is confirmed no longer; below 0: since when it is not.", nil, nil)
+	confirmedGauge = prometheus.NewDesc("stead_agent_confirmed_margin_seconds", "Time until the confirmation of what members read of their sets ends; below 0: since when it has ended.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -37,7 +37,7 @@ func (a *Agent) repairOnce(ctx context.Context, last *trouble.Last) {
 		err := a.c.Repair(sub)
 		cancel()
 		if ctx.Err() == nil && last.IsErr(err) {
-			a.log.Warn("host's network not repaired", "err", err)
+			a.log.Warn("repair of the host's network failed", "err", err)
 		}
 	}
 	a.workers.each(func(_ spec.Identity, w *worker.Worker) { w.Repair() })

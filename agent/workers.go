@@ -123,7 +123,7 @@ func (w *workers) adopt(ctx context.Context, shared *worker.Config, start func(*
 	w.mu.Unlock()
 	found, err := lookAround(ctx, shared)
 	if err != nil {
-		w.log.Warn("host not seen", "err", err)
+		w.log.Warn("host's containers and links not listed", "err", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -61,7 +61,7 @@ func (k *Keeper) warn(err error) {
 	news := k.logged.IsErr(err)
 	k.mu.Unlock()
 	if news {
-		k.log.Error("guarded lives not kept", "err", err)
+		k.log.Error("keeping deadlines failed", "err", err)
 	}
 }
 

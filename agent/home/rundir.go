@@ -37,7 +37,7 @@ func PrepareRunDir(dir string, onDisk bool) error {
 		return fmt.Errorf("look at the run directory: %w", err)
 	}
 	if disk.Type != unix.TMPFS_MAGIC && disk.Type != unix.RAMFS_MAGIC && !onDisk {
-		return fmt.Errorf("run directory %s is not on tmpfs: Secrets of members would be written to a disk, and what is told of this boot would outlive it; "+
+		return fmt.Errorf("run directory %s is not on tmpfs: Secrets of members would be written to a disk, and what was confirmed in this boot would outlive it; "+
 			"mount a tmpfs there, or name a directory below /run by --run-dir", dir)
 	}
 	if err := closeDir(dir, st.Mode().Perm()); err != nil {

@@ -175,7 +175,7 @@ func (m *Machine) warn() {
 // bound sets the bounds of all members, and logs once what keeps it from that.
 func (m *Machine) bound() {
 	if err := m.Runtime.Bound(m.bounds); m.unbounded.IsErr(err) {
-		m.log.Warn("members are not bounded; they could take what the host itself needs", "reason", err.Error())
+		m.log.Warn("members not limited; they could use what the host itself needs", "reason", err.Error())
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *routes) update(snapshots []records.Snapshot) {
 			case p.Node == "" || p.Node == r.node:
 			case !p.Host.IsValid():
 				if !r.unknown[p.Node] {
-					r.log.Warn("host not reached: it does not say its address; start its agent with --address", "node", string(p.Node))
+					r.log.Warn("host not reached: its address is not known; start its agent with --address", "node", string(p.Node))
 				}
 				r.unknown[p.Node] = true
 			default:

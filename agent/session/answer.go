@@ -101,7 +101,7 @@ func (a *Answerer) Answer(ctx context.Context, client proto.NodesClient, ask *pr
 		err = stream.Send(&proto.Frame{Ask: ask.GetId()})
 	}
 	if err != nil {
-		a.Logger.Warn("ask not answered", "err", plain(err))
+		a.Logger.Warn("request not answered", "err", plain(err))
 		return
 	}
 	t := &tunnel{stream: stream}
@@ -119,7 +119,7 @@ func (a *Answerer) Answer(ctx context.Context, client proto.NodesClient, ask *pr
 		code, err = a.exec(ctx, t, ask.GetExec())
 		last.ExitCode = int32(code)
 	default:
-		err = errors.New("this agent does not know the ask; it may be older than the server")
+		err = errors.New("this agent does not know the request; it may be older than the server")
 	}
 	if err != nil {
 		last.Error, last.Code = err.Error(), int32(codeOf(err))

@@ -66,7 +66,7 @@ func Enroll(ctx context.Context, h *home.Home, servers []string, token string, l
 		return l, nil
 	case has:
 		if err := l.enroll(ctx, t); err != nil {
-			log.Warn("join token not taken; going on with the certificate of before", "node", string(h.Name()), "err", plain(err))
+			log.Warn("join token not used; continuing with the present certificate", "node", string(h.Name()), "err", plain(err))
 		}
 		return l, nil
 	case token == "":

@@ -11,7 +11,7 @@ import (
 
 var (
 	errSilent = errors.New("the server does not answer pings")
-	errGuards = errors.New("this node guards lives now; it says hello again to tell so")
+	errGuards = errors.New("this node guards lives now; it reconnects to say so")
 )
 
 // Ping returns the next ping. An error says why the session is to end instead: the server

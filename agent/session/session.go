@@ -34,7 +34,7 @@ func (c *Client) Begin(ctx context.Context, w *proto.Welcome) (*Session, error) 
 	if err := c.cfg.Home.Belong(w); err != nil {
 		return nil, err
 	}
-	c.log.Info("session began", "server", w.GetServer())
+	c.log.Info("session started", "server", w.GetServer())
 	// Of a store that is held nothing is learnt, and no guarded life begins.
 	if w.GetHeld() {
 		c.log.Warn("store held", "server", w.GetServer())

@@ -56,7 +56,7 @@ func OpenSnapshots(dir Dir, log *slog.Logger) *SnapshotCache {
 	var kept []records.Snapshot
 	if err := dir.Get(snapshotsFile, &kept); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			log.Warn("kept pictures not read", "err", err)
+			log.Warn("saved snapshots not read", "err", err)
 		}
 		return c
 	}
@@ -184,7 +184,7 @@ func (c *SnapshotCache) Run(ctx context.Context, every time.Duration) {
 		case <-c.moved.C():
 		}
 		if err := c.Save(); err != nil {
-			c.log.Warn("pictures not kept", "err", err)
+			c.log.Warn("snapshots not saved", "err", err)
 		}
 		select {
 		case <-ctx.Done():

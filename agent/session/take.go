@@ -19,12 +19,12 @@ var ErrBack = errors.New("the server's list is older than one this node has acce
 func (c *Client) takeWanted(w *proto.Wanted) error {
 	seq := wire.ToSequence(w.GetSequence())
 	if seq.Compare(c.newest) < 0 {
-		return fmt.Errorf("%w (told %d.%d, accepted %d.%d)", ErrBack, seq.Epoch, seq.Rev, c.newest.Epoch, c.newest.Rev)
+		return fmt.Errorf("%w (received %d.%d, accepted %d.%d)", ErrBack, seq.Epoch, seq.Rev, c.newest.Epoch, c.newest.Rev)
 	}
 	if seq != c.newest {
 		c.newest = seq
 		if err := c.cfg.Home.KeepNewest(seq); err != nil {
-			c.log.Warn("sequence not kept", "err", err)
+			c.log.Warn("sequence not saved", "err", err)
 		}
 	}
 	c.cfg.Known.Add(records.Known{At: seq})
@@ -36,11 +36,11 @@ func (c *Client) takeWanted(w *proto.Wanted) error {
 		var life records.Life
 		if err := json.Unmarshal(doc, &life); err != nil {
 			// One life that cannot be read must not hold up the others.
-			c.log.Error("life not understood", "err", err)
+			c.log.Error("assignment not decoded; ignored", "err", err)
 			continue
 		}
 		if why := c.notOurs(&life.Member); why != "" {
-			c.log.Error("life not ours", "member", life.Member.ID.String(), "token", life.Member.Token.String(), "reason", why)
+			c.log.Error("assignment for another node ignored", "member", life.Member.ID.String(), "token", life.Member.Token.String(), "reason", why)
 			continue
 		}
 		c.cfg.Workers.Tell(life)
@@ -53,7 +53,7 @@ func (c *Client) takeVolumes(w *proto.Wanted) {
 	orders, err := wire.ToDocuments[records.VolumeOrder](w.GetVolumesJson())
 	if err != nil {
 		// Volumes that stay are no harm; members must not wait for them.
-		c.log.Error("orders on volumes not understood", "err", err)
+		c.log.Error("volume orders not decoded; ignored", "err", err)
 		return
 	}
 	c.cfg.Reclaimer.Take(w.GetFull(), orders)
@@ -124,7 +124,7 @@ func (c *Client) takeStored(s *proto.Stored) {
 			continue
 		}
 		if err := c.cfg.Ledger.Stored(id, token); err != nil {
-			c.log.Error("end not noted as stored", "member", id.String(), "token", token.String(), "err", err)
+			c.log.Error("end not recorded as stored", "member", id.String(), "token", token.String(), "err", err)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestAFullStoreRefusesWritesAndHealsWhenSomethingIsDeleted(t *testing.T) {
 		return nil
 	})
 	l.eventually(time.Minute, "the node has a session again, though the store is full", func() error {
-		if log := l.agent.said(); !strings.Contains(log, "session began") {
+		if log := l.agent.said(); !strings.Contains(log, "session started") {
 			return errors.New("it has none")
 		}
 		return nil

@@ -69,7 +69,7 @@ func (l *Lab) sessions() int {
 	if err != nil && !os.IsNotExist(err) {
 		l.t.Fatal(err)
 	}
-	return strings.Count(string(b), "session began")
+	return strings.Count(string(b), "session started")
 }
 
 // startAgent starts (again) the agent and waits until its node is connected by it.

@@ -85,7 +85,7 @@ func (l *Lab) waitVersion(version string) {
 		if err != nil || err2 != nil {
 			return fmt.Errorf("%v: %s; %v", err, out, err2)
 		}
-		if server := out[strings.Index(out, "server")+1:]; !strings.Contains(server, version) || !strings.Contains(string(log), "session began") {
+		if server := out[strings.Index(out, "server")+1:]; !strings.Contains(server, version) || !strings.Contains(string(log), "session started") {
 			return fmt.Errorf("version: %s; the agent: %s", out, log)
 		}
 		return nil

@@ -57,7 +57,7 @@ func (r refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= sl
 
 func (r refusals) Handle(_ context.Context, m slog.Record) error {
 	switch m.Message {
-	case "life not understood", "life not ours", "orders on volumes not understood":
+	case "assignment not decoded; ignored", "assignment for another node ignored", "volume orders not decoded; ignored":
 		r.n.w.fail("dispatch", "%s is sent what it cannot take: %s", r.n.name, m.Message)
 	}
 	return nil
