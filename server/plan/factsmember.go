@@ -15,13 +15,12 @@ import (
 type memberFacts struct {
 	wanted   bool // the set wants a member of this ordinal
 	id       spec.Identity
+	slot     *Slot // as it is stored; nil: nothing is
 	identity *records.IdentityRecord
 	member   *records.Member // nil: no life
 	report   *records.Report // of this very life
-	request  *records.Request
 	volumes  map[spec.ClaimName]*records.Volume
 	said     map[spec.ClaimName]*records.VolumeReport // of these volumes
-	leftOn   []spec.NodeName                          // nodes with a volume of it that is in the way
 	asked    map[spec.ClaimName]*records.VolumeRequest
 	strays   []NodeStray // lives of it that the store does not know
 	gone     bool        // its life's record is removed in this very step
@@ -32,8 +31,8 @@ type memberFacts struct {
 // seen is what one slot tells.
 func seen(slot *Slot, judge *proof.Judge, minReady time.Duration) memberFacts {
 	m := memberFacts{
-		id: slot.ID, identity: slot.Identity, member: slot.Member, report: slot.Report,
-		volumes: slot.Volumes, said: slot.Said, leftOn: slot.Left, asked: slot.Asked, request: slot.Request,
+		id: slot.ID, slot: slot, identity: slot.Identity, member: slot.Member, report: slot.Report,
+		volumes: slot.Volumes, said: slot.Said, asked: slot.Asked,
 	}
 	for _, x := range slot.Strays {
 		if m.member == nil || x.Stray.Token != m.member.Token || x.Node != m.member.Node {
@@ -45,6 +44,17 @@ func seen(slot *Slot, judge *proof.Judge, minReady time.Duration) memberFacts {
 	}
 	return m
 }
+
+// leftOn are the nodes with a volume of the identity that is in the way.
+func (m *memberFacts) leftOn() []spec.NodeName {
+	if m.slot == nil {
+		return nil
+	}
+	return m.slot.Left
+}
+
+// restartAsked: a person asked for the restart of the life.
+func (m *memberFacts) restartAsked() bool { return m.slot != nil && m.slot.Request != nil }
 
 // vacant: no life, or one that is proven gone.
 func (m *memberFacts) vacant() bool { return m.member == nil || m.Over }

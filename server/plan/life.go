@@ -55,7 +55,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 func (s step) request(t *memberState) *place.Request {
 	r := &place.Request{
 		ID: t.id, Template: s.runs(s.due(t)), Labels: s.world.Set.Spec.Template.Metadata.Labels, Guarded: s.bound() != 0,
-		Claims: s.world.Set.Spec.VolumeClaimTemplates, Volumes: t.volumes, LeftOn: t.leftOn,
+		Claims: s.world.Set.Spec.VolumeClaimTemplates, Volumes: t.volumes, LeftOn: t.leftOn(),
 	}
 	if t.member != nil {
 		r.Before, r.Ran = t.member.Node, s.runs(t.member.Revision)

@@ -17,7 +17,7 @@ func (s step) restart() (acted bool) {
 	for n := len(s.inside) - 1; n >= 0; n-- {
 		t := &s.members[s.inside[n]]
 		switch {
-		case t.request == nil || t.Over || t.stopping():
+		case !t.restartAsked() || t.Over || t.stopping():
 		case !t.Available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
 			acted = true
 			s.stop(t, s.restartReason(t), "restart requested")
