@@ -61,7 +61,8 @@ func changeEffects(old, now *records.Set) []string {
 	out := claimEffects(old, now)
 	out = append(out, retentionEffects(old, now)...)
 	if t := old.Template(); !maps.Equal(t.Metadata.Labels, now.Spec.Template.Metadata.Labels) {
-		if t.Metadata.Labels = now.Spec.Template.Metadata.Labels; now.SameLife(old.Template(), t) {
+		t.Metadata.Labels = now.Spec.Template.Metadata.Labels
+		if now.SameLife(old.Template(), t) {
 			out = append(out, "the members' labels change at once, without a restart")
 		}
 	}

@@ -78,7 +78,8 @@ func readImages(t *dispatch.Tunnel, node spec.NodeName) ([]*proto.ImageInfo, err
 		if err != nil {
 			return nil, err
 		}
-		if doc = append(doc, f.GetData()...); len(doc) > maxAnswerBytes {
+		doc = append(doc, f.GetData()...)
+		if len(doc) > maxAnswerBytes {
 			return nil, internal("the response of node %s is too large", node)
 		}
 		if f.GetDone() {

@@ -34,7 +34,8 @@ func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 			return false, precondition("set %s is being deleted; it cannot be orphaned any more", ref)
 		}
 		was := now.Orphaned
-		if now.Orphaned = true; !was {
+		now.Orphaned = true
+		if !was {
 			edited(ctx, now, now, proto.CascadeOrphan)
 		}
 		out.Effects = describeOrphaned(s.forecast(now))

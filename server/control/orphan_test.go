@@ -60,7 +60,8 @@ func TestASetIsOrphanedAndAdoptedUnderItsUID(t *testing.T) {
 		t.Fatalf("got %s, %v; want that it says so", got.GetJson(), err)
 	}
 	before := r.rev()
-	if r.orphan(); r.rev() != before {
+	r.orphan()
+	if r.rev() != before {
 		t.Fatal("orphaning what is orphaned wrote something")
 	}
 

@@ -255,7 +255,8 @@ type between struct {
 }
 
 func (b *between) Snapshot(ctx context.Context, prefix string) (store.Rev, []store.KV, error) {
-	if b.n--; b.n == 0 {
+	b.n--
+	if b.n == 0 {
 		b.do()
 	}
 	return b.Store.Snapshot(ctx, prefix)

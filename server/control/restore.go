@@ -159,7 +159,8 @@ func declared(held *records.Hold, nodes []records.CountNode) []string {
 func countNames(nodes []records.CountNode) string {
 	words := make([]string, len(nodes))
 	for i, n := range nodes {
-		if words[i] = string(n.Name); n.From == records.FromServer {
+		words[i] = string(n.Name)
+		if n.From == records.FromServer {
 			words[i] += " (remembered by a server)"
 		}
 	}

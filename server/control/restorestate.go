@@ -19,7 +19,8 @@ func restoreState(v cache.View) records.RestoreState {
 	case count == nil || count.Epoch != st.Epoch:
 		return st
 	default:
-		if st.State = records.RestoreComplete; !count.Done {
+		st.State = records.RestoreComplete
+		if !count.Done {
 			st.State = records.RestoreCounting
 		}
 		st.By, st.At = count.By, count.At

@@ -134,16 +134,19 @@ func TestUndoAndRestart(t *testing.T) {
 	}
 	s, _ := r.set("db")
 	marked := s.RestartedAt
-	if r.mustApply(setYAML); marked == "" {
+	r.mustApply(setYAML)
+	if marked == "" {
 		t.Fatal("the set does not say when it was restarted")
 	}
-	if s, _ = r.set("db"); s.RestartedAt != marked {
+	s, _ = r.set("db")
+	if s.RestartedAt != marked {
 		t.Fatal("applying the file again took the restart back, which would restart all once more")
 	}
 	if err := undo(0); err != nil {
 		t.Fatal(err)
 	}
-	if s, _ = r.set("db"); s.RestartedAt != "" || s.Spec.Template.Metadata.Annotations[records.RestartedAtAnnotation] != "" {
+	s, _ = r.set("db")
+	if s.RestartedAt != "" || s.Spec.Template.Metadata.Annotations[records.RestartedAtAnnotation] != "" {
 		t.Fatalf("got %+v; want the template as it was before the restart", s)
 	}
 }
@@ -189,7 +192,8 @@ func TestAPausedRolloutIsHeldAndResumedAsASpecIsEdited(t *testing.T) {
 		t.Fatalf("got %+v, want it paused by its second edit", s)
 	}
 	before := r.rev()
-	if pause(true); r.rev() != before {
+	pause(true)
+	if r.rev() != before {
 		t.Fatal("pausing what is paused wrote something")
 	}
 	out, err := r.apply(newImage)

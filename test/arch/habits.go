@@ -15,7 +15,6 @@ var headersLeft = map[string]int{
 	"agent/session":  3,
 	"agent/worker":   4,
 	"cmd/stead":      4,
-	"server/control": 14,
 	"server/plan":    16,
 	"test/sim":       14,
 	"test/sim/model": 5,
