@@ -133,7 +133,7 @@ func usableUpstreams(upstreams []string, listen []netip.AddrPort) ([]string, err
 		if err != nil {
 			ip, err := netip.ParseAddr(strings.Trim(u, "[]"))
 			if err != nil {
-				return nil, fmt.Errorf("dns: upstream %q is no address; write 192.0.2.1 or 192.0.2.1:53", u)
+				return nil, fmt.Errorf("dns: upstream %q is not an address; write 192.0.2.1 or 192.0.2.1:53", u)
 			}
 			addr = netip.AddrPortFrom(ip, 53)
 		}

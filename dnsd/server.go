@@ -57,7 +57,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	for _, addr := range cfg.Listen {
 		if !addr.IsValid() {
-			return nil, fmt.Errorf("dns: %v is no address and port to listen on", addr)
+			return nil, fmt.Errorf("dns: %v is not an address and port to listen on", addr)
 		}
 	}
 	if cfg.Logger == nil {

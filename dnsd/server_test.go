@@ -158,7 +158,7 @@ func TestListenSaysWhatIsWrong(t *testing.T) {
 	if err := listen(addr); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), addr) {
 		t.Errorf("taken: got %v", err)
 	}
-	if err := listen("192.0.2.77:0"); !errors.Is(err, syscall.EADDRNOTAVAIL) || !strings.Contains(err.Error(), "no address of this host") {
+	if err := listen("192.0.2.77:0"); !errors.Is(err, syscall.EADDRNOTAVAIL) || !strings.Contains(err.Error(), "not an address of this host") {
 		t.Errorf("not ours: got %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func bind(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets, err
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("listen on %s: another DNS server holds this address: %w", addr, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("listen on %s: it is no address of this host (yet): %w", addr, err)
+		return nil, fmt.Errorf("listen on %s: it is not an address of this host (yet): %w", addr, err)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}

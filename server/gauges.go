@@ -18,7 +18,7 @@ var (
 	setsGauge     = prometheus.NewDesc("stead_sets", "Sets.", nil, nil)
 	membersGauge  = prometheus.NewDesc("stead_members", "Members that have a life, by its phase.", []string{"phase"}, nil)
 	readyGauge    = prometheus.NewDesc("stead_members_ready", "Members that are ready, on a node with a session.", nil, nil)
-	blockedGauge  = prometheus.NewDesc("stead_members_blocked", "Members that wait, by reason; told by the server that leads.", []string{"reason"}, nil)
+	blockedGauge  = prometheus.NewDesc("stead_members_blocked", "Members that wait, by reason; only at the leader.", []string{"reason"}, nil)
 	restartsGauge = prometheus.NewDesc("stead_member_restarts", "Restarts in place of the containers of the lives that are there now.", nil, nil)
 	nodesGauge    = prometheus.NewDesc("stead_nodes", "Nodes by whether they have a session: live, silent, lost, when nothing of theirs can run any more, or enrolled, when they have not said hello yet.", []string{"state"}, nil)
 	sessionsGauge = prometheus.NewDesc("stead_sessions", "Nodes with a session at this server.", nil, nil)

@@ -11,7 +11,7 @@ func Next(w Wanted, s Seen) Op {
 	switch s.Standing {
 	case Spent:
 		if !s.Empty && !s.Told { // SAFETY S13: whatever it is, it is seen to be gone first
-			return wait(spec.CauseProcessLeft, "processes of the member are left here, though no life of it is; its end is told when they are gone")
+			return wait(spec.CauseProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")
 		}
 		return tell(s)
 	case Closed:
@@ -54,7 +54,7 @@ func begin(w Wanted, s Seen) Op {
 		return op
 	}
 	if s.Unconfirmed {
-		return wait(spec.CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it begins when one does")
+		return wait(spec.CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")
 	}
 	if op, stop := s.unwatched(); stop {
 		return op
@@ -155,7 +155,7 @@ func again(s Seen, c Container) Op {
 		if !s.anyLost() {
 			return Op{Kind: KillAll}
 		}
-		return wait(spec.CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")
+		return wait(spec.CauseProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")
 	}
 	if !c.Due {
 		return wait(c.Cause, c.Message)

@@ -55,7 +55,7 @@ func TestNext(t *testing.T) {
 		{"a fresh life that is to stop is closed without being opened", stop, gone(Fresh), Op{Kind: CloseToken}},
 		{"a fresh life without order is left alone", none, gone(Fresh), Op{Kind: Nothing}},
 
-		{"a guarded life that would have missed its deadline already does not begin", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed = true }), wait(spec.CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it begins when one does")},
+		{"a guarded life that would have missed its deadline already does not begin", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed = true }), wait(spec.CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")},
 		{"nor does one that no watchdog would end", run, with(gone(Fresh), func(s *Seen) { s.Unwatched = true }), unwatched},
 		{"one that is unconfirmed is cleared away for all the same", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed, s.Detached = true, false }), Op{Kind: Detach}},
 		{"and refused, and stopped", stop, with(gone(Fresh), func(s *Seen) { s.Unconfirmed, s.Unwatched = true, true }), Op{Kind: CloseToken}},
@@ -115,12 +115,12 @@ func TestNext(t *testing.T) {
 		{"a container that ended waits for its back-off", run, ended(Exited, false, true), wait("CrashLoop", "exit 1")},
 		{"then it is removed before it is made anew", run, ended(Exited, true, true), Op{Kind: RemoveContainer, Container: "db"}},
 		{"what an ended container left behind is killed first", run, ended(Exited, true, false), Op{Kind: KillAll}},
-		{"what a lost container left behind is not killed", run, ended(Lost, true, false), wait(spec.CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")},
+		{"what a lost container left behind is not killed", run, ended(Lost, true, false), wait(spec.CauseProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
 		{"what a start that a crash broke off left behind is killed", run, with(ended(Lost, true, false), func(s *Seen) { s.Containers[0].Unborn = true }), Op{Kind: KillAll}},
 		{"but not beside one that ran and is lost", run, with(ended(Lost, true, false), func(s *Seen) {
 			s.Containers[0].Unborn = true
 			s.Containers = append(s.Containers, Container{Name: "side", State: Lost, Due: true})
-		}), wait(spec.CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")},
+		}), wait(spec.CauseProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
 		{"a lost container without processes is made anew", run, ended(Lost, true, true), Op{Kind: RemoveContainer, Container: "db"}},
 		{"without order an ended container stays as it is", none, ended(Exited, true, true), Op{Kind: Nothing}},
 		{"one container in its back-off does not hold up another", run, with(alive(), func(s *Seen) {
@@ -131,7 +131,7 @@ func TestNext(t *testing.T) {
 		}), Op{Kind: RemoveContainer, Container: "a"}},
 		{"an ended container does not kill a lost one that lives", run, with(alive(), func(s *Seen) {
 			s.Containers = []Container{{Name: "a", State: Exited, Due: true}, {Name: "c", State: Lost}}
-		}), wait(spec.CauseProcessLeft, "the runtime lost sight of a container whose processes run on; restart the member to replace them")},
+		}), wait(spec.CauseProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
 
 		{"an unhealthy container is asked to end", run, with(alive(), func(s *Seen) { s.Containers[0].Unhealthy = true }), Op{Kind: EndContainer, Container: "db"}},
 		{"it has its grace", run, with(alive(), func(s *Seen) {
@@ -163,7 +163,7 @@ func TestNext(t *testing.T) {
 		{"a told end is not looked at again", run, Seen{Standing: Closed, Told: true}, Op{Kind: Nothing}},
 		{"a token older than the newest is told when no process is left", run, Seen{Standing: Spent, Empty: true}, Op{Kind: ReportOver}},
 		{"and not before, and they are left alone", run, Seen{Standing: Spent},
-			wait(spec.CauseProcessLeft, "processes of the member are left here, though no life of it is; its end is told when they are gone")},
+			wait(spec.CauseProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")},
 		{"nor is it looked at again", run, Seen{Standing: Spent, Told: true}, Op{Kind: Nothing}},
 	}
 	for _, c := range cases {

@@ -113,7 +113,7 @@ func (v *Volumes) inTrash(root *os.Root, place, bin string, want owner) error {
 	case err != nil:
 		return err
 	case have != want:
-		return fmt.Errorf("%w: in the trash lies %s", runtime.ErrForeign, have)
+		return fmt.Errorf("%w: the trash contains %s", runtime.ErrForeign, have)
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func read(path string) (Record, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err == nil && (r.Token == "" || r.Bound <= 0 || !filepath.IsAbs(r.Cgroup) || filepath.Clean(r.Cgroup) == "/") {
-		err = fmt.Errorf("%s is no record of a guarded life", path)
+		err = fmt.Errorf("%s is not a record of a guarded life", path)
 	}
 	return r, err
 }

@@ -195,7 +195,7 @@ func TestOnlyWhatNeverRanIsKilledWhenItIsLost(t *testing.T) {
 					n.wantStarts(tok(5), 2)
 					return
 				}
-				n.wantCause(spec.CauseProcessLeft, "lost sight")
+				n.wantCause(spec.CauseProcessLeft, "lost track")
 				n.wantStarts(tok(5), 1)
 				if len(n.host.RunningTokens(db0)) != 1 || calls.of("KillAll") != before {
 					t.Error("what runs was killed")

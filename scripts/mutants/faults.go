@@ -141,7 +141,7 @@ var faults = []fault{
 		suite{"agent/home", "^TestOneAgentARoot$"}},
 	{"S11", "agent/volume/restore.go", "case have != want:\n\t\treturn false,", "case false:\n\t\treturn false,",
 		suite{"agent/volume", "^TestWhatIsNotTheVolumeIsNotTouched$"}},
-	{"S11", "agent/volume/restore.go", "case have != want:\n\t\treturn fmt.Errorf(\"%w: in the trash", "case false:\n\t\treturn fmt.Errorf(\"%w: in the trash",
+	{"S11", "agent/volume/restore.go", "case have != want:\n\t\treturn fmt.Errorf(\"%w: the trash contains", "case false:\n\t\treturn fmt.Errorf(\"%w: in the trash",
 		suite{"agent/volume", "^TestNothingIsMovedOverWhatStandsInItsPlace$"}},
 	{"S11", "agent/volume/ensure.go", "\t\tif have != want {", "\t\tif false {",
 		suite{"agent/volume", "^TestAVolumeOfAnotherOwnerIsRefusedAndUntouched$"}},

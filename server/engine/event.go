@@ -104,7 +104,7 @@ func rolloutEvents(ref spec.SetRef, p plan.Plan, now time.Time) (list []namedEve
 		}
 	}
 	if from := p.Status.RolledBackFrom; from != "" {
-		add("back-"+string(from), "RolledBack", fmt.Sprintf("revision %s did not become available in time; the members go back to %s until the template changes", from, p.Status.CurrentRevision))
+		add("back-"+string(from), "RolledBack", fmt.Sprintf("revision %s did not become available in time; the members return to %s until the template changes", from, p.Status.CurrentRevision))
 	}
 	return list
 }
