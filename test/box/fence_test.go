@@ -149,7 +149,7 @@ func TestAVolumeLostWithItsHost(t *testing.T) {
 		}
 		lost.reboot()
 		c.until("db-1 waits for its node", func() bool { return strings.Contains(c.find("db-1").Blocked, "is unreachable") })
-		refused(t, lose(), "if that is off for good, say so first: stead node fence")
+		refused(t, lose(), "if the node is off for good, fence it first: stead node fence")
 		if err := c.fence(lost.name); err != nil {
 			t.Fatal(err)
 		}

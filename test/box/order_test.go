@@ -53,7 +53,7 @@ func TestMembersStartOneAfterTheOtherIsReady(t *testing.T) {
 				if got := c.audit.running(member(step.waits)); len(got) != 0 {
 					t.Errorf("%s runs before %s is ready: %v", step.waits, step.next, got)
 				}
-				c.explained(step.waits, step.waits+" waits: waits for "+step.next)
+				c.explained(step.waits, step.waits+" waits: waiting for "+step.next)
 			}
 			if c.find(step.next).Ready {
 				t.Errorf("%s is ready before its probe says so", step.next)
