@@ -97,7 +97,7 @@ func TestVolumesAreLookedAfterByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	stead("", "scale", "db", "--replicas", "1")
-	stead("lies in the trash", "volume", "reclaim", "data-db-1", "--yes")
+	stead("moved to the trash", "volume", "reclaim", "data-db-1", "--yes")
 	if _, err := os.Stat(place); err == nil {
 		t.Error("it stands in its place still")
 	}
