@@ -96,7 +96,7 @@ func TestWhatIsWrongWithAnExternalEtcdIsTold(t *testing.T) {
 		{name: "no certificates in the file", flags: c.flags("stead-key.pem", "stead"), ends: "contains no certificate"},
 		{name: "the key of another certificate", flags: append(c.flags("ca.pem", ""),
 			"--etcd-cert", filepath.Join(c.dir, "stead.pem"), "--etcd-key", filepath.Join(c.dir, "nameless-key.pem")), ends: "private key does not match"},
-		{name: "a certificate without a key", flags: append(c.flags("ca.pem", ""), "--etcd-cert", filepath.Join(c.dir, "stead.pem")), ends: "go together"},
+		{name: "a certificate without a key", flags: append(c.flags("ca.pem", ""), "--etcd-cert", filepath.Join(c.dir, "stead.pem")), ends: "must be used together"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			p := l.start("server-"+strings.ReplaceAll(w.name, " ", "-"), append([]string{steadBinary, "server",
