@@ -3,16 +3,12 @@ package fence
 import (
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
-
-// patience bounds every wait of a test.
-const patience = time.Minute
 
 // rig is a store in memory, of epoch 1, and its mirror.
 type rig struct {
