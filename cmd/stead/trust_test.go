@@ -185,7 +185,7 @@ func TestANodeWhoseCertificateEndedComesBackByATokenOfItsOwn(t *testing.T) {
 	o.Token = c.must("token", "create")
 	id, _, _ := strings.Cut(o.Token, ".")
 	stop = c.elsewhere("host-b", o)
-	c.until("it has asked", func() bool { return strings.Contains(c.logs.String(), "going on with the certificate of before") })
+	c.until("it has asked", func() bool { return strings.Contains(c.logs.String(), "continuing with the present certificate") })
 	c.until("it is refused", func() bool { return strings.Contains(c.logs.String(), "certificate not renewed") })
 	for line := range strings.Lines(c.must("token", "ls")) {
 		if words := strings.Fields(line); words[0] == id && words[2] != "-" {
