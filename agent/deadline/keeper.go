@@ -69,7 +69,7 @@ type Keeper struct {
 	mu        sync.Mutex
 	confirmed time.Duration // as in the file
 	lives     map[spec.Identity]watchdog.Record
-	held      bool // no life is begun; open ones continue
+	held      bool // no life is started; open ones continue
 	logged    trouble.Last
 }
 

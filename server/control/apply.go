@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -265,7 +264,5 @@ func texts(problems []manifest.Problem) []string {
 }
 
 func sortedRefs(sets map[spec.SetRef]records.Set) []spec.SetRef {
-	return slices.SortedFunc(maps.Keys(sets), func(a, b spec.SetRef) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	return slices.SortedFunc(maps.Keys(sets), spec.SetRef.Compare)
 }

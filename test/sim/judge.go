@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -252,10 +251,6 @@ func (j *judge) report(e store.Event) {
 	}
 }
 
-func compareIdentity(a, b spec.Identity) int {
-	return cmp.Or(strings.Compare(string(a.Namespace), string(b.Namespace)), strings.Compare(string(a.Set), string(b.Set)), cmp.Compare(a.Ordinal, b.Ordinal))
-}
-
 func (l life) compare(o life) int {
-	return cmp.Or(compareIdentity(l.id, o.id), l.token.Compare(o.token))
+	return cmp.Or(l.id.Compare(o.id), l.token.Compare(o.token))
 }

@@ -27,7 +27,7 @@ func (j *judge) seeSessions() {
 			}
 		}
 	})
-	for _, id := range slices.SortedFunc(maps.Keys(j.alive), compareIdentity) {
+	for _, id := range slices.SortedFunc(maps.Keys(j.alive), spec.Identity.Compare) {
 		j.inBound(id, j.alive[id])
 	}
 }

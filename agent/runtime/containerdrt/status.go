@@ -17,7 +17,6 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/spec"
 )
 
 // Status looks at one container.
@@ -65,7 +64,7 @@ func (r *lifecycle) List(ctx context.Context) ([]runtime.Status, error) {
 		}
 	}
 	slices.SortFunc(out, func(a, b runtime.Status) int {
-		return cmp.Or(compareIdentity(a.ID.ID, b.ID.ID), cmp.Compare(a.ID.Name, b.ID.Name))
+		return cmp.Or(a.ID.ID.Compare(b.ID.ID), cmp.Compare(a.ID.Name, b.ID.Name))
 	})
 	return out, nil
 }
@@ -179,7 +178,3 @@ func (r *lifecycle) waitTask(parent context.Context, what string, id runtime.Con
 
 // forever is longer than any process runs.
 const forever = 100 * 365 * 24 * time.Hour
-
-func compareIdentity(a, b spec.Identity) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal))
-}

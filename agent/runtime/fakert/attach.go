@@ -69,7 +69,7 @@ func (n *network) Attached(ctx context.Context) ([]spec.Identity, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(n.links), compareIdentity), nil
+	return slices.SortedFunc(maps.Keys(n.links), spec.Identity.Compare), nil
 }
 
 // Address returns the address of an attached identity.

@@ -144,7 +144,7 @@ func (h *Host) List(ctx context.Context) ([]runtime.Status, error) {
 		out = append(out, c.status())
 	}
 	slices.SortFunc(out, func(a, b runtime.Status) int {
-		return cmp.Or(compareIdentity(a.ID.ID, b.ID.ID), cmp.Compare(a.ID.Name, b.ID.Name))
+		return cmp.Or(a.ID.ID.Compare(b.ID.ID), cmp.Compare(a.ID.Name, b.ID.Name))
 	})
 	return out, nil
 }
@@ -289,8 +289,4 @@ func (c *container) status() runtime.Status {
 		s.Exit = c.exit
 	}
 	return s
-}
-
-func compareIdentity(a, b spec.Identity) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal))
 }

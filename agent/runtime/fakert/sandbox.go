@@ -92,7 +92,7 @@ func (h *Host) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := slices.Collect(maps.Values(h.sandboxes))
-	slices.SortFunc(out, func(a, b runtime.Sandbox) int { return compareIdentity(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b runtime.Sandbox) int { return a.ID.Compare(b.ID) })
 	return out, nil
 }
 
